@@ -1,0 +1,42 @@
+import { GraphQLError } from 'graphql';
+
+/** Every `extensions.code` that a caller can meet, beside what the upstream itself answers. A closed list. */
+export type ErrorCode =
+  | 'UPSTREAM_UNREACHABLE'
+  | 'UPSTREAM_TIMEOUT'
+  | 'UPSTREAM_BAD_RESPONSE'
+  | 'UPSTREAM_RATE_LIMITED'
+  | 'UPSTREAM_UNAUTHORIZED'
+  | 'TOKENS_MISSING'
+  | 'TOKENS_LOST'
+  | 'DRAIN_LIMIT_EXCEEDED'
+  | 'DRAIN_STALLED'
+  | 'DRAIN_INTERRUPTED'
+  | 'CURSOR_INVALID'
+  | 'BAD_USER_INPUT'
+  | 'UNAUTHENTICATED'
+  | 'FORBIDDEN'
+  | 'RATE_LIMITED'
+  | 'OPERATION_TOO_COMPLEX'
+  | 'INTERNAL_SERVER_ERROR';
+
+/**
+ * An error for the caller: a stable code, a message that says what to do, and the facts as fields.
+ *
+ * `cause` is for the log only. It is not `originalError`: Yoga masks an error whose original is not a
+ * GraphQLError, and ours must arrive.
+ */
+export function codedError(
+  code: ErrorCode,
+  message: string,
+  facts: { extensions?: Record<string, unknown>; cause?: unknown } = {},
+): GraphQLError {
+  const error = new GraphQLError(message, { extensions: { ...facts.extensions, code } });
+  if (facts.cause !== undefined) error.cause = facts.cause;
+  return error;
+}
+
+/** The `extensions.code` of a GraphQL error, ours or the upstream's. */
+export function codeOf(error: unknown): unknown {
+  return error instanceof GraphQLError ? error.extensions['code'] : undefined;
+}

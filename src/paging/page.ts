@@ -1,0 +1,21 @@
+/** One page as the upstream gives it: forward only, one opaque cursor. */
+export interface Page<R> {
+  readonly items: readonly R[];
+  readonly hasNextPage: boolean;
+  /** Points at the last element of the page. */
+  readonly endCursor: string | null;
+}
+
+export interface PageRequest {
+  /** Records wanted. Undefined: as many as the node gives. Above the node's limit, the limit is given. */
+  readonly first: number | undefined;
+  /** A cursor that the upstream gave, or null for the start of the list. */
+  readonly after: string | null;
+}
+
+export type FetchPage<R> = (request: PageRequest, signal: AbortSignal) => Promise<Page<R>>;
+
+/** A record that can be told from others. Null: it cannot, since it has no id. */
+export interface Identified {
+  readonly identity: string | null;
+}

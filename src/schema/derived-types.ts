@@ -1,0 +1,120 @@
+import { astFromArg, astFromType } from '@graphql-tools/utils';
+import {
+  GraphQLList,
+  isNonNullType,
+  parse,
+  print,
+  type DocumentNode,
+  type GraphQLSchema,
+} from 'graphql';
+import { RELAY_PAGE_INFO, type Adapter } from './plan-adapters.ts';
+
+/** The type definitions of everything derived. Their descriptions are the documentation that GraphiQL shows. */
+export function derivedTypes(
+  adapters: readonly Adapter[],
+  schema: GraphQLSchema,
+  limits: { drainMaxItems: number; connectionMax: number },
+): DocumentNode {
+  const connections = new Map(
+    adapters.flatMap((adapter) =>
+      adapter.connection ? [[adapter.connection.type, connectionTypes(adapter)]] : [],
+    ),
+  );
+  const rootFields = adapters.flatMap((adapter) => [
+    ...(adapter.all ? [allField(adapter, schema, limits.drainMaxItems)] : []),
+    ...(adapter.connection ? [connectionField(adapter, schema, limits.connectionMax)] : []),
+  ]);
+  const query = schema.getQueryType()?.name ?? 'Query';
+  return parse(
+    [
+      ...(connections.size > 0 ? [PAGE_INFO] : []),
+      ...connections.values(),
+      ...(rootFields.length > 0 ? [`extend type ${query} {\n${rootFields.join('\n')}\n}`] : []),
+    ].join('\n\n'),
+  );
+}
+
+const PAGE_INFO = `
+"""Where a stretch of a connection begins and ends, and whether there is more on either side."""
+type ${RELAY_PAGE_INFO} {
+  """Whether records follow after the last edge."""
+  hasNextPage: Boolean!
+  """Whether records come before the first edge. True whenever \`after\` was given."""
+  hasPreviousPage: Boolean!
+  """The cursor of the first edge; null when there are no edges."""
+  startCursor: String
+  """The cursor of the last edge: pass it as \`after\` to go on. Null when there are no edges."""
+  endCursor: String
+}`;
+
+function allField({ name, all, filters, recordType }: Adapter, schema: GraphQLSchema, max: number) {
+  const { field, limit, after } = all!;
+  const list = print(astFromType(new GraphQLList(recordType)));
+  return `
+  """
+  All records of \`${name}\`, read page by page on the server and given as one list, each once and in order.
+  Null with an error when the list cannot be read to its end. One operation drains at most ${max} records in all.
+  """
+  ${field}(
+    """At most this many records. Left out: all."""
+    ${limit}: Int
+    """Begin behind this record: a cursor of \`${name}Connection\`, or the \`resumeAfter\` of an error."""
+    ${after}: String
+    ${carriedOver(filters, schema)}
+  ): ${list}`;
+}
+
+function connectionField(
+  { name, connection, filters }: Adapter,
+  schema: GraphQLSchema,
+  max: number,
+) {
+  const { field, type } = connection!;
+  return `
+  """
+  The records of \`${name}\` as a Relay connection: any number at a time, and a cursor on every edge that
+  resumes exactly behind it.
+  """
+  ${field}(
+    """How many edges, 0 to ${max}; above the page limit of the service, several pages are read. Left out: one page."""
+    first: Int
+    """Begin behind the edge with this cursor. Left out: at the start."""
+    after: String
+    ${carriedOver(filters, schema)}
+  ): ${type}`;
+}
+
+function connectionTypes({ name, connection, nodeType, recordType }: Adapter): string {
+  const { type, edge } = connection!;
+  const node = print(astFromType(recordType));
+  const orNull = isNonNullType(recordType) ? '' : ' Null where the service gives null in the list.';
+  return `
+"""A stretch of a list of ${nodeType.name}, with a cursor on every record."""
+type ${type} {
+  """The records, each with its cursor."""
+  edges: [${edge}!]!
+  """The records alone, for those who need no cursors.${orNull}"""
+  nodes: [${node}]!
+  """Where this stretch begins and ends, and whether there is more."""
+  pageInfo: ${RELAY_PAGE_INFO}!
+}
+
+"""One record of a list of ${nodeType.name}, and where it stands, for example in \`${name}Connection\`."""
+type ${edge} {
+  """Opaque. As \`after\`, it resumes exactly behind this record. It stays good over restarts."""
+  cursor: String!
+  """The record itself.${orNull}"""
+  node: ${node}
+}`;
+}
+
+function carriedOver(filters: Adapter['filters'], schema: GraphQLSchema): string {
+  return filters
+    .map((filter) => {
+      // Built anew from the type: after renaming, the argument's own node can hold the old name.
+      const { description: _, ...definition } = astFromArg(filter, schema);
+      const description = filter.description ?? 'As the service has it.';
+      return `${JSON.stringify(description)} ${print(definition)}`;
+    })
+    .join('\n    ');
+}

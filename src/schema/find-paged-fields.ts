@@ -1,0 +1,83 @@
+import {
+  getNamedType,
+  getNullableType,
+  GraphQLBoolean,
+  GraphQLInt,
+  isCompositeType,
+  isLeafType,
+  isListType,
+  isObjectType,
+  isRequiredArgument,
+  type GraphQLArgument,
+  type GraphQLCompositeType,
+  type GraphQLField,
+  type GraphQLObjectType,
+  type GraphQLOutputType,
+  type GraphQLSchema,
+} from 'graphql';
+
+/** A root field whose shape says that it is a list in pages. */
+export interface PagedField {
+  readonly name: string;
+  readonly field: GraphQLField<unknown, unknown>;
+  /** The arguments that are not for paging; they are carried over to what is derived. */
+  readonly filters: readonly GraphQLArgument[];
+  /** One element of `items`, with the upstream's nullability. */
+  readonly recordType: GraphQLOutputType;
+  readonly nodeType: GraphQLCompositeType;
+}
+
+/** Why a root field is paged, or is not. */
+export type Verdict =
+  | { readonly field: string; readonly paged: PagedField }
+  | { readonly field: string; readonly why: string };
+
+/**
+ * Finds the lists by shape alone: `field(first: Int, after: String, …): { items: […] pageInfo: { hasNextPage endCursor } }`.
+ * Names other than these are the upstream's own business.
+ */
+export function findPagedFields(schema: GraphQLSchema): Verdict[] {
+  const fields = Object.values(schema.getQueryType()?.getFields() ?? {});
+  return fields.map((field) => {
+    const found = judge(field);
+    return typeof found === 'string'
+      ? { field: field.name, why: found }
+      : { field: field.name, paged: found };
+  });
+}
+
+function judge(field: GraphQLField<unknown, unknown>): PagedField | string {
+  const page = getNullableType(field.type);
+  if (!isObjectType(page)) return 'it does not return a page (an object with items and pageInfo)';
+  const items = page.getFields()['items'];
+  const list = items && getNullableType(items.type);
+  if (!items || !isListType(list)) return `its type ${page.name} has no list called items`;
+  if (items.args.some(isRequiredArgument)) return `${page.name}.items has required arguments`;
+  const nodeType = getNamedType(list.ofType);
+  if (!isCompositeType(nodeType) || getNullableType(list.ofType) !== nodeType) {
+    return `${page.name}.items is not a list of objects`;
+  }
+  const missing = missingOfPageInfo(page);
+  if (missing) return missing;
+  const first = field.args.find(({ name }) => name === 'first');
+  if (!first || getNullableType(first.type) !== GraphQLInt) return 'it has no argument first: Int';
+  const after = field.args.find(({ name }) => name === 'after');
+  if (!after || !isLeafType(getNullableType(after.type))) return 'it has no argument after: String';
+  if (isRequiredArgument(after))
+    return 'its argument after is required, so no first page can be asked';
+  const filters = field.args.filter((argument) => argument !== first && argument !== after);
+  return { name: field.name, field, filters, recordType: list.ofType, nodeType };
+}
+
+function missingOfPageInfo(page: GraphQLObjectType): string | undefined {
+  const pageInfo = getNullableType(page.getFields()['pageInfo']?.type);
+  if (!isObjectType(pageInfo)) return `its type ${page.name} has no pageInfo`;
+  const { hasNextPage, endCursor } = pageInfo.getFields();
+  if (!hasNextPage || getNullableType(hasNextPage.type) !== GraphQLBoolean) {
+    return `${pageInfo.name} has no hasNextPage: Boolean`;
+  }
+  if (!endCursor || !isLeafType(getNullableType(endCursor.type))) {
+    return `${pageInfo.name} has no endCursor`;
+  }
+  return undefined;
+}

@@ -1,0 +1,9 @@
+import type { DrainBudget } from '../paging/drain.ts';
+
+/** What the resolvers need of the request that they work for. */
+export interface ServingContext {
+  /** Aborted when the caller leaves. */
+  readonly signal: AbortSignal;
+  /** Shared by all drains of the operation. */
+  readonly drainBudget: DrainBudget;
+}

@@ -1,0 +1,24 @@
+import { assertValidSchema, buildSchema, type GraphQLSchema } from 'graphql';
+
+/**
+ * Reads the snapshot of the upstream's schema.
+ *
+ * @param source SDL
+ * @param path where it came from, for the message
+ * @throws Error with a message for the operator
+ */
+export function readSnapshot(source: string, path: string): GraphQLSchema {
+  try {
+    const schema = buildSchema(source);
+    assertValidSchema(schema);
+    return schema;
+  } catch (error) {
+    const { message, locations } = error as Error & { locations?: { line: number }[] };
+    const place = locations?.[0] ? `${path}, line ${locations[0].line}` : path;
+    throw new Error(
+      `The schema snapshot is not a GraphQL schema (${place}): ${message} ` +
+        'Correct the file, or set RECRUITING_SCHEMA to another one.',
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,162 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../clock.ts';
+import { codedError } from '../errors.ts';
+import type { ConnectToTokenEndpoint } from './exchange.ts';
+import { createRotation, type Rotation } from './rotation.ts';
+import { readTokenLink, TokenLinkError } from './token-link.ts';
+import type { StoredTokens, TokenStore } from './token-store.ts';
+
+/** One bearer token and the generation of the set that it belongs to. */
+export interface AccessToken {
+  readonly value: string;
+  readonly generation: number;
+}
+
+/** Keeps one token set alive: rotates it ahead of its expiry, and once when the service says it expired. */
+export interface TokenKeeper {
+  /** The newest access token. Waits for nothing but a first import. @throws TOKENS_MISSING */
+  accessToken(): Promise<AccessToken>;
+  /**
+   * What to do after a 401 with `detail`: the token to replay with, or undefined when no other token
+   * would help. Rotates when `refused` is the newest and has expired.
+   * @throws the coded error of a rotation that failed
+   */
+  afterRefusal(refused: AccessToken, detail: string): Promise<AccessToken | undefined>;
+  /** The service took this token: from now on its expiry is believed. */
+  accepted(token: AccessToken): void;
+  /** Whether a set was ever present. */
+  readonly present: boolean;
+  /** Begins no further rotation, and waits until one under way is saved. */
+  stop(): Promise<void>;
+}
+
+export interface TokenKeeperParts {
+  store: TokenStore;
+  connect: ConnectToTokenEndpoint;
+  clock: Clock;
+  log: Logger;
+  /** The service that the set must belong to. */
+  baseUrl: string;
+  agent: string;
+  /** Imported when the store is empty or its set is lost. */
+  tokenLink: string | undefined;
+  random?: () => number;
+}
+
+const LOOK_AGAIN_MS = 30_000;
+const FIRST_RETRY_MS = 1_000;
+const LONGEST_RETRY_MS = 5 * 60_000;
+
+/** @throws when the store cannot be read or belongs to another service: better not to start than to mix them */
+export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenKeeper> {
+  const { store, clock, log, baseUrl, random = Math.random } = parts;
+  const stored = await store.read();
+  if (stored && stored.baseUrl !== baseUrl) {
+    throw new Error(
+      `The token store (${store.description}) belongs to ${stored.baseUrl}, but RECRUITING_URL is ${baseUrl}. ` +
+        'Give this service a store of its own with TOKEN_STORE, or correct RECRUITING_URL. The store was not changed.',
+    );
+  }
+  const stopping = new AbortController();
+  const rotation = createRotation(parts);
+  if (stored) rotation.adopt(stored);
+
+  const importing = importLink(stored).catch((error: unknown) => {
+    if (!stopping.signal.aborted) log.error({ err: error }, 'the token import failed');
+  });
+  const keeping = importing.then(keepFresh).catch((error: unknown) => {
+    if (!stopping.signal.aborted) log.fatal({ err: error }, 'token rotation stopped');
+  });
+
+  return {
+    accessToken: async () => {
+      if (!rotation.head) await importing;
+      return tokenOf(head());
+    },
+    accepted: ({ generation }) => {
+      if (rotation.head?.generation === generation) rotation.head.accepted = true;
+    },
+    afterRefusal: async (refused, detail) => {
+      if (head().generation === refused.generation) await rotation.lookAtStore();
+      const newest = head();
+      if (newest.generation > refused.generation) return tokenOf(newest);
+      if (detail !== 'token_expired') return undefined;
+      // Never accepted, and refused as expired in its first half: rotating again would only loop.
+      if (!newest.accepted && rotation.age() < newest.pair.expiresIn * 500) return undefined;
+      return tokenOf(await rotation.rotate());
+    },
+    get present() {
+      return rotation.head !== undefined;
+    },
+    stop: async () => {
+      stopping.abort();
+      await rotation.stop();
+      await Promise.all([importing, keeping]);
+    },
+  };
+
+  function head(): NonNullable<Rotation['head']> {
+    if (rotation.head) return rotation.head;
+    throw codedError(
+      'TOKENS_MISSING',
+      'No token set was imported yet. Have an administrator make a token in the personal account of the recruiting service, ' +
+        'set TOKEN_LINK to the link it shows, and restart the gateway.',
+    );
+  }
+
+  async function importLink(found: StoredTokens | null): Promise<void> {
+    const { tokenLink, agent } = parts;
+    if (tokenLink === undefined) return;
+    if (found && !found.lost) {
+      log.warn('TOKEN_LINK is ignored: the token store already holds a working set. Remove it.');
+      return;
+    }
+    for (let retry = FIRST_RETRY_MS; ; retry = Math.min(2 * retry, LONGEST_RETRY_MS)) {
+      try {
+        const pair = await readTokenLink(tokenLink, agent);
+        rotation.adopt(await store.import({ baseUrl, pair, at: clock.now() }));
+        log.info({ name: pair.name, service: new URL(baseUrl).host }, 'token set imported');
+        // At once: this kills the link, which is a secret, and starts both lifetimes at a known moment.
+        await rotation.rotate().catch((error: unknown) => {
+          log.error({ err: error }, 'the first rotation after the import failed');
+        });
+        return;
+      } catch (error) {
+        if (!(error instanceof TokenLinkError)) throw error;
+        log.error({ retryInMs: error.passing ? retry : undefined }, error.message);
+        if (!error.passing) return;
+        await clock.sleep(retry, stopping.signal);
+      }
+    }
+  }
+
+  async function keepFresh(): Promise<void> {
+    for (let failures = 0; !stopping.signal.aborted;) {
+      const wait = rotation.untilDue();
+      if (wait > 0) {
+        // Looks again often instead of sleeping long: a timer of 120 days fires at once, and one that was
+        // set before the machine was suspended fires late.
+        await clock.sleep(Math.min(wait, LOOK_AGAIN_MS), stopping.signal);
+        if (!rotation.head || rotation.head.lost) await rotation.lookAtStore();
+        continue;
+      }
+      try {
+        await rotation.rotate();
+        failures = 0;
+      } catch (error) {
+        failures += 1;
+        log.error({ err: error, failures }, 'the access token could not be rotated');
+        await clock.sleep(backoff(failures), stopping.signal);
+      }
+    }
+  }
+
+  function backoff(failures: number): number {
+    const longest = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
+    return longest * (0.5 + random() / 2);
+  }
+}
+
+function tokenOf(head: { generation: number; pair: { accessToken: string } }): AccessToken {
+  return { value: head.pair.accessToken, generation: head.generation };
+}

@@ -1,0 +1,121 @@
+import type { ExecutionResult, GraphQLFormattedError } from 'graphql';
+import { GraphQLError } from 'graphql';
+import type { Dispatcher } from 'undici';
+import { BodyTooLarge, readBody } from '../read-body.ts';
+import { codedError } from '../errors.ts';
+
+/** What one HTTP answer of the service means. */
+export type UpstreamAnswer =
+  | { kind: 'result'; result: ExecutionResult }
+  | { kind: 'unauthorized'; status: number; detail: string }
+  | { kind: 'rate-limited'; retryAfter: number | undefined }
+  | { kind: 'bad'; error: GraphQLError; mayPass: boolean };
+
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Reads an answer of the GraphQL endpoint. The service documents only the 401 body (interface, 2.2), so
+ * everything else is judged by its shape: a JSON object with `data` or a list of `errors` is GraphQL,
+ * whatever its status; anything else is not, and none of its text is passed on.
+ */
+export async function readResponse(
+  response: Dispatcher.ResponseData,
+  now: () => number,
+): Promise<UpstreamAnswer> {
+  const { statusCode: status, headers, body } = response;
+  let text: string;
+  try {
+    text = await readBody(body, MAX_RESPONSE_BYTES);
+  } catch (cause) {
+    if (cause instanceof BodyTooLarge) {
+      return bad(
+        `its answer is larger than ${MAX_RESPONSE_BYTES} bytes; ask for less`,
+        false,
+        cause,
+      );
+    }
+    throw cause;
+  }
+  const document = parse(text);
+  if (status === 401 || status === 403) {
+    return { kind: 'unauthorized', status, detail: stringField(document, 'detail') };
+  }
+  if (status === 429)
+    return { kind: 'rate-limited', retryAfter: secondsOf(headers['retry-after'], now) };
+  const result = toResult(document);
+  if (result && status < 500) return { kind: 'result', result };
+  if (status >= 500) return bad(`it answered with status ${status}`, true);
+  if (status >= 300 && status < 400) {
+    return bad(`it answered with a redirect (${status}); check RECRUITING_URL`, false);
+  }
+  return bad(`its answer (status ${status}) is not GraphQL JSON`, false);
+}
+
+function bad(what: string, mayPass: boolean, cause?: unknown): UpstreamAnswer {
+  const error = codedError(
+    'UPSTREAM_BAD_RESPONSE',
+    `The recruiting service gave no usable answer: ${what}.`,
+    { cause },
+  );
+  return { kind: 'bad', error, mayPass };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function toResult(document: unknown): ExecutionResult | undefined {
+  if (!isObject(document)) return undefined;
+  const { data, errors, extensions } = document;
+  if (data !== undefined && data !== null && !isObject(data)) return undefined;
+  if (errors !== undefined && errors !== null && !Array.isArray(errors)) return undefined;
+  const read = (errors ?? []).map(toError);
+  if (data === undefined && read.length === 0) return undefined;
+  return {
+    ...(data !== undefined && { data }),
+    ...(read.length > 0 && { errors: read }),
+    ...(isObject(extensions) && { extensions }),
+  };
+}
+
+function toError(error: unknown): GraphQLError {
+  const { message, path, extensions } = (isObject(error) ? error : {}) as Partial<
+    Record<keyof GraphQLFormattedError, unknown>
+  >;
+  // Locations are dropped: they point into the document that we sent, not into the caller's.
+  return new GraphQLError(
+    typeof message === 'string' ? message : 'The recruiting service reported an error.',
+    {
+      ...(isPath(path) && { path }),
+      ...(isObject(extensions) && { extensions }),
+    },
+  );
+}
+
+function isPath(path: unknown): path is (string | number)[] {
+  return (
+    Array.isArray(path) &&
+    path.every((key) => typeof key === 'string' || (Number.isInteger(key) && key >= 0))
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function stringField(document: unknown, name: string): string {
+  const value = isObject(document) ? document[name] : undefined;
+  return typeof value === 'string' ? value : '';
+}
+
+/** Retry-After as seconds; a date is allowed too (RFC 9110, 10.2.3). */
+function secondsOf(header: string | string[] | undefined, now: () => number): number | undefined {
+  if (typeof header !== 'string') return undefined;
+  if (/^\d+$/.test(header.trim())) return Number(header);
+  const date = Date.parse(header);
+  return Number.isNaN(date) ? undefined : Math.max(0, (date - now()) / 1000);
+}

@@ -1,0 +1,56 @@
+import type { ExecutionResult } from 'graphql';
+import type { Logger } from 'pino';
+import type { Clock } from '../clock.ts';
+import { codedError } from '../errors.ts';
+import type { UpstreamAnswer } from './read-response.ts';
+
+/** An answer after the matter of tokens is settled. */
+export type AuthorizedAnswer = Exclude<UpstreamAnswer, { kind: 'unauthorized' }>;
+
+interface RetryOptions {
+  clock: Clock;
+  log: Logger;
+  signal: AbortSignal | undefined;
+  /** How often to send at most. 4 unless told. */
+  attempts?: number;
+  random?: () => number;
+}
+
+const ATTEMPTS = 4;
+const FIRST_WAIT_MS = 100;
+/** Longer than this nobody is kept waiting: the caller is told when to come back instead. */
+const LONGEST_WAIT_MS = 10_000;
+
+/** Sends again after failures that may pass: no connection, 5xx, and 429 when its Retry-After is bearable. */
+export async function retrying(
+  send: () => Promise<AuthorizedAnswer>,
+  { clock, log, signal, attempts = ATTEMPTS, random = Math.random }: RetryOptions,
+): Promise<ExecutionResult> {
+  for (let attempt = 1; ; attempt += 1) {
+    const answer = await send();
+    if (answer.kind === 'result') return answer.result;
+    const { error, wait } = failure(answer, FIRST_WAIT_MS * 2 ** (attempt - 1));
+    if (attempt >= attempts || wait === undefined || wait > LONGEST_WAIT_MS) throw error;
+    log.debug({ code: error.extensions['code'], attempt }, 'asking the upstream again');
+    await clock.sleep(wait * (1 + random() / 2), signal);
+  }
+}
+
+function failure(answer: Exclude<AuthorizedAnswer, { kind: 'result' }>, backoff: number) {
+  switch (answer.kind) {
+    case 'bad':
+      return { error: answer.error, wait: answer.mayPass ? backoff : undefined };
+    case 'rate-limited': {
+      const { retryAfter } = answer;
+      return {
+        error: codedError(
+          'UPSTREAM_RATE_LIMITED',
+          'The recruiting service limits the rate of requests. Try again ' +
+            (retryAfter === undefined ? 'later.' : `in ${Math.ceil(retryAfter)} s.`),
+          { extensions: { retryAfter: retryAfter === undefined ? null : Math.ceil(retryAfter) } },
+        ),
+        wait: retryAfter === undefined ? backoff : Math.max(retryAfter * 1000, backoff),
+      };
+    }
+  }
+}

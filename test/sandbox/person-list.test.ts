@@ -1,0 +1,139 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { PersonList } from '../../src/sandbox/person-list.ts';
+
+describe('the persons', () => {
+  test('are the same in every sandbox', () => {
+    expect(new PersonList(137).all()).toEqual(new PersonList(1000).slice(0, 137));
+  });
+
+  test('have ids that are all different and do not count up', () => {
+    const ids = new PersonList(200_000).all().map(({ id }) => id);
+
+    expect(new Set(ids).size).toBe(200_000);
+    expect(ids.slice(0, 1000)).not.toEqual(ids.slice(0, 1000).toSorted());
+    for (const id of ids.slice(0, 100)) expect(id).toMatch(/^\w{8}(-\w{4}){3}-\w{12}$/);
+  });
+
+  test('are 137 different people from all over the world', () => {
+    const names = new PersonList(137).all().map(({ firstName }) => firstName);
+
+    expect(new Set(names).size).toBe(137);
+    expect(names.filter((name) => name === '' || name !== name.trim())).toEqual([]);
+    const kinds = [
+      /^[A-Z][a-z]+$/,
+      /[À-ž]/,
+      /\p{Script=Cyrillic}/u,
+      /\p{Script=Greek}/u,
+      /\p{Script=Arabic}/u,
+      /\p{Script=Hebrew}/u,
+      /\p{Script=Devanagari}/u,
+      /\p{Script=Han}/u,
+      /\p{Script=Hiragana}/u,
+      /\p{Script=Hangul}/u,
+      /[ạảủứịọ]/,
+      /['’ʻ]/,
+      /-/,
+      / /,
+      /[a-z]\p{Mark}/u,
+    ];
+    expect(kinds.filter((kind) => !names.some((name) => kind.test(name)))).toEqual([]);
+  });
+
+  test('stay in the order of their keys, each found where it is, whatever is done to them', () => {
+    fc.assert(
+      fc.property(fc.nat(12), fc.array(change, { maxLength: 60 }), (count, changes) => {
+        const list = new PersonList(count);
+        const model = list.all().map(({ id }) => id);
+        for (const { kind, from, to, size } of changes) apply(kind, from, to, size, list, model);
+
+        expect(list.all().map(({ id }) => id)).toEqual(model);
+        expect(new Set(model).size).toBe(model.length);
+        const keys = model.map((_, position) => list.keyAt(position));
+        expect(keys).toEqual([...new Set(keys)].toSorted());
+        keys.forEach((key, position) => {
+          expect(list.positionAfterKey(key)).toBe(position + 1);
+          expect(list.positionOf(list.recordAt(position))).toBe(position);
+        });
+      }),
+    );
+  });
+
+  test('never get the key of one who was removed, wherever that was', () => {
+    for (const place of [0, 5, 9]) {
+      const list = new PersonList(10);
+      const keys = new Set<string>();
+      for (let times = 0; times < 5; times += 1) {
+        keys.add(list.keyAt(place));
+        list.remove(place);
+        list.insert(place);
+      }
+      expect(keys.size).toBe(5);
+    }
+  });
+
+  test('can be inserted at one place a thousand times over', () => {
+    const list = new PersonList(2);
+    for (let times = 0; times < 1000; times += 1) list.insert(1 + (times % 2));
+    const keys = list.all().map((_, position) => list.keyAt(position));
+
+    expect(keys).toEqual([...new Set(keys)].toSorted());
+  });
+
+  test('can be inserted a hundred thousand at a time, with keys that stay short', () => {
+    const list = new PersonList(10);
+    list.insert(5, 100_000);
+    list.insert(0, 100_000);
+    const keys = list.all().map((_, position) => list.keyAt(position));
+
+    expect(list.length).toBe(200_010);
+    expect(keys).toEqual(keys.toSorted());
+    expect(Math.max(...keys.slice(0, 100_000).map((key) => key.length))).toBe(8);
+    expect(keys.every((key) => key.length < 30)).toBe(true);
+  });
+
+  test('are not to be had where there are none', () => {
+    const list = new PersonList(3);
+
+    expect(() => list.insert(4)).toThrow(RangeError);
+    expect(() => list.insert(0, -1)).toThrow(RangeError);
+    expect(() => list.remove(2, 2)).toThrow(RangeError);
+    expect(() => list.remove(2, -1)).toThrow(RangeError);
+    expect(() => list.move(3, 0)).toThrow(RangeError);
+    expect(() => list.move(0, 3)).toThrow(RangeError);
+    expect(() => list.keyAt(3)).toThrow(RangeError);
+    expect(() => new PersonList(-1)).toThrow(RangeError);
+    expect(list.length).toBe(3);
+  });
+});
+
+const change = fc.record({
+  kind: fc.constantFrom('insert', 'remove', 'move'),
+  from: fc.nat(),
+  to: fc.nat(),
+  size: fc.nat(5),
+});
+
+/** Does the same to the list and to a plain array of ids. */
+function apply(
+  kind: 'insert' | 'remove' | 'move',
+  from: number,
+  to: number,
+  size: number,
+  list: PersonList,
+  model: string[],
+): void {
+  if (kind === 'insert') {
+    const at = from % (model.length + 1);
+    list.insert(at, size);
+    model.splice(at, 0, ...list.slice(at, at + size).map(({ id }) => id));
+  } else if (kind === 'remove') {
+    const at = from % (model.length + 1);
+    const count = Math.min(size, model.length - at);
+    list.remove(at, count);
+    model.splice(at, count);
+  } else if (model.length > 0) {
+    list.move(from % model.length, to % model.length);
+    model.splice(to % model.length, 0, ...model.splice(from % model.length, 1));
+  }
+}
