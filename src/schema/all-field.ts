@@ -1,32 +1,32 @@
-import type { SubschemaConfig } from '@graphql-tools/delegate';
-import { GraphQLError, type GraphQLFieldResolver, type GraphQLSchema } from 'graphql';
+import type { GraphQLFieldResolver } from 'graphql';
 import { checkedCount } from '../paging/connection.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
 import { drain } from '../paging/drain.ts';
-import { fetchUpstreamPage } from './fetch-upstream-page.ts';
+import type { UpstreamLink } from './ask-upstream.ts';
 import { identitySelection } from './identity-selection.ts';
 import { listKey } from './list-key.ts';
+import { pageFetcher } from './page-fetcher.ts';
 import type { Adapter } from './plan-adapters.ts';
+import { checked } from './read-field.ts';
 import { responsePath, selectionsOf } from './response-places.ts';
 import type { ServingContext } from './serving-context.ts';
-import { recordAt } from './upstream-record.ts';
+import { valueAt } from './upstream-value.ts';
 
 /** Resolves `all…`: the pages of the list, drained into one. */
 export function resolveAll(
   adapter: Adapter,
-  subschema: SubschemaConfig,
-  upstream: GraphQLSchema,
+  link: UpstreamLink,
 ): GraphQLFieldResolver<unknown, ServingContext> {
   const names = adapter.all!;
-  const identity = identitySelection(upstream, adapter.nodeType);
+  const identity = identitySelection(link.schema, adapter.nodeType);
   return async (_source, args: Record<string, unknown>, context, info) => {
     const { [names.limit]: limit, [names.after]: after, ...filters } = args;
     const key = listKey(adapter.name, filters);
     const records = await drain(
-      fetchUpstreamPage({
+      pageFetcher({
         adapter,
         identity,
-        subschema,
+        link,
         context,
         info,
         filters,
@@ -42,9 +42,11 @@ export function resolveAll(
     );
     const path = responsePath(info.path);
     return records.map(({ shapes: [shape] }, index) =>
-      shape
-        ? recordAt(shape, [...path, index], adapter.recordType, subschema, context, info)
-        : new GraphQLError('A record has no value.'),
+      checked(
+        valueAt(shape!, [...path, index], context.surplusErrors),
+        adapter.recordType,
+        info.schema,
+      ),
     );
   };
 }

@@ -1,20 +1,21 @@
-import type { SubschemaConfig } from '@graphql-tools/delegate';
 import type {
+  GraphQLError,
   GraphQLFieldResolver,
   GraphQLObjectType,
   GraphQLResolveInfo,
-  GraphQLSchema,
 } from 'graphql';
 import { checkedFirst, readForward } from '../paging/connection.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { fetchUpstreamPage } from './fetch-upstream-page.ts';
+import type { UpstreamLink } from './ask-upstream.ts';
 import type { PageInfo } from './generated/served.ts';
 import { identitySelection } from './identity-selection.ts';
 import { listKey } from './list-key.ts';
+import { pageFetcher, type UpstreamRecord } from './page-fetcher.ts';
 import type { Adapter } from './plan-adapters.ts';
+import { checked } from './read-field.ts';
 import { recordPlaces, responsePath, type RecordPlace } from './response-places.ts';
 import type { ServingContext } from './serving-context.ts';
-import { recordAt, type UpstreamRecord } from './upstream-record.ts';
+import { valueAt, type ResponsePath } from './upstream-value.ts';
 
 /** What a connection field resolves to; the resolvers below read it. */
 export interface ConnectionSource {
@@ -33,12 +34,11 @@ type Resolver<Source> = GraphQLFieldResolver<Source, ServingContext>;
 /** Resolves `…Connection`. */
 export function resolveConnection(
   adapter: Adapter,
-  subschema: SubschemaConfig,
-  upstream: GraphQLSchema,
+  link: UpstreamLink,
   max: number,
 ): Resolver<unknown> {
   const { type, edge } = adapter.connection!;
-  const identity = identitySelection(upstream, adapter.nodeType);
+  const identity = identitySelection(link.schema, adapter.nodeType);
   return async (
     _source,
     args: Record<string, unknown>,
@@ -49,10 +49,10 @@ export function resolveConnection(
     const key = listKey(adapter.name, filters);
     const places = recordPlaces(objectType(info, type), objectType(info, edge), info);
     const slice = await readForward(
-      fetchUpstreamPage({
+      pageFetcher({
         adapter,
         identity,
-        subschema,
+        link,
         context,
         info,
         filters,
@@ -82,43 +82,34 @@ export function resolveConnection(
 }
 
 /** Resolves `nodes` of a connection. */
-export function resolveNodes(
-  adapter: Adapter,
-  subschema: SubschemaConfig,
-): Resolver<ConnectionSource> {
-  return ({ edges }, _args, context, info) => {
-    const path = responsePath(info.path);
-    const place = String(path.at(-1));
+export function resolveNodes(adapter: Adapter): Resolver<ConnectionSource> {
+  return ({ edges }, _args, { surplusErrors }, { path, schema }) => {
+    const at = responsePath(path);
+    const place = String(at.at(-1));
     return edges.map((edge, index) =>
-      recordOf(edge, place, [...path, index], { adapter, subschema, context, info }),
+      checked(recordAt(edge, place, [...at, index], surplusErrors), adapter.recordType, schema),
     );
   };
 }
 
 /** Resolves `node` of an edge. */
-export function resolveNode(adapter: Adapter, subschema: SubschemaConfig): Resolver<EdgeSource> {
-  return (edge, _args, context, info) => {
-    const path = responsePath(info.path);
-    const place = `${path.at(-3)}.${path.at(-1)}`;
-    return recordOf(edge, place, path, { adapter, subschema, context, info });
+export function resolveNode(adapter: Adapter): Resolver<EdgeSource> {
+  return (edge, _args, { surplusErrors }, { path, schema }) => {
+    const at = responsePath(path);
+    const place = `${at.at(-3)}.${at.at(-1)}`;
+    return checked(recordAt(edge, place, at, surplusErrors), adapter.recordType, schema);
   };
 }
 
-function recordOf(
+function recordAt(
   { record, places }: EdgeSource,
   place: string,
-  path: readonly (string | number)[],
-  parts: {
-    adapter: Adapter;
-    subschema: SubschemaConfig;
-    context: ServingContext;
-    info: GraphQLResolveInfo;
-  },
+  path: ResponsePath,
+  surplus: GraphQLError[],
 ): unknown {
   const shape = record.shapes[places.findIndex(({ key }) => key === place)];
   if (!shape) throw new TypeError(`Nothing was selected for ${place}.`);
-  const { adapter, subschema, context, info } = parts;
-  return recordAt(shape, path, adapter.recordType, subschema, context, info);
+  return valueAt(shape, path, surplus);
 }
 
 function objectType(info: GraphQLResolveInfo, name: string): GraphQLObjectType {

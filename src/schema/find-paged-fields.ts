@@ -2,15 +2,18 @@ import {
   getNamedType,
   getNullableType,
   GraphQLBoolean,
+  GraphQLFloat,
   GraphQLInt,
   isCompositeType,
   isLeafType,
   isListType,
   isObjectType,
   isRequiredArgument,
+  isScalarType,
   type GraphQLArgument,
   type GraphQLCompositeType,
   type GraphQLField,
+  type GraphQLInputType,
   type GraphQLObjectType,
   type GraphQLOutputType,
   type GraphQLSchema,
@@ -62,12 +65,19 @@ function judge(field: GraphQLField<unknown, unknown>): PagedField | string {
   const first = field.args.find(({ name }) => name === 'first');
   if (!first || getNullableType(first.type) !== GraphQLInt) return 'it has no argument first: Int';
   const after = field.args.find(({ name }) => name === 'after');
-  if (!after || !isLeafType(getNullableType(after.type))) return 'it has no argument after: String';
+  if (!after || !isCursorType(after.type)) return 'it has no argument after: String';
   if (isRequiredArgument(after))
     return 'its argument after is required, so no first page can be asked';
   const filters = field.args.filter((argument) => argument !== first && argument !== after);
   return { name: field.name, field, filters, recordType: list.ofType, nodeType };
 }
+
+function isCursorType(type: GraphQLInputType): boolean {
+  const named = getNullableType(type);
+  return isScalarType(named) && !NO_CURSORS.has(named.name);
+}
+
+const NO_CURSORS = new Set([GraphQLInt.name, GraphQLFloat.name, GraphQLBoolean.name]);
 
 function missingOfPageInfo(page: GraphQLObjectType): string | undefined {
   const pageInfo = getNullableType(page.getFields()['pageInfo']?.type);

@@ -1,7 +1,7 @@
 import { getVariableValues } from '@graphql-tools/delegate';
 import { collectSubFields } from '@graphql-tools/utils';
 import type { FieldNode, GraphQLObjectType, GraphQLResolveInfo, SelectionNode } from 'graphql';
-import type { ResponsePath } from './upstream-record.ts';
+import type { ResponsePath } from './upstream-value.ts';
 
 /** One place of an operation that shows records, and what it selects of them. */
 export interface RecordPlace {

@@ -1,13 +1,24 @@
-import type { SubschemaConfig } from '@graphql-tools/delegate';
+import type { CreateProxyingResolverFn, SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
-import type { Executor, IResolvers } from '@graphql-tools/utils';
-import { FilterRootFields, RenameTypes, wrapSchema } from '@graphql-tools/wrap';
-import type { GraphQLSchema } from 'graphql';
+import type { ExecutionRequest, Executor, IResolvers } from '@graphql-tools/utils';
+import { wrapSchema } from '@graphql-tools/wrap';
+import {
+  assertValidSchema,
+  isIntrospectionType,
+  isObjectType,
+  OperationTypeNode,
+  type ExecutionResult,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+} from 'graphql';
 import { resolveAll } from './all-field.ts';
+import type { UpstreamLink } from './ask-upstream.ts';
 import { resolveConnection, resolveNode, resolveNodes } from './connection-field.ts';
 import { derivedTypes } from './derived-types.ts';
-import { guardMutations, type AllowedMutations } from './guard-mutations.ts';
-import { planAdapters, RELAY_PAGE_INFO, type Adapter } from './plan-adapters.ts';
+import { forwardField, refuseMutation, type AllowedMutations } from './forward-field.ts';
+import { planAdapters, type Adapter } from './plan-adapters.ts';
+import { readField } from './read-field.ts';
+import { servedNames } from './served-names.ts';
 
 export interface ServedSchema {
   readonly schema: GraphQLSchema;
@@ -20,7 +31,7 @@ export interface ServedSchemaParts {
   /** The upstream's schema, as it is. */
   snapshot: GraphQLSchema;
   /** Sends an operation to the upstream. */
-  execute: Executor;
+  execute: (request: ExecutionRequest) => Promise<ExecutionResult>;
   mutations: AllowedMutations;
   /** The largest `first` of a connection. */
   connectionMax: number;
@@ -31,51 +42,62 @@ export interface ServedSchemaParts {
 /** The schema that callers see: the upstream's own, wrapped, and what is derived from its lists. */
 export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const { snapshot, execute, mutations, connectionMax } = parts;
+  const { transforms, toUpstream, fromUpstream } = servedNames(snapshot);
   const subschema: SubschemaConfig = {
     schema: snapshot,
-    executor: execute,
-    // One request for each root field: a field that fails as a whole never takes another with it.
-    batch: false,
-    transforms: [
-      new RenameTypes(servedTypeName(snapshot)),
-      // The published interface has no subscriptions, and nothing here could carry them.
-      new FilterRootFields((operation) => operation !== 'Subscription'),
-    ],
-    createProxyingResolver: guardMutations(mutations),
+    executor: execute as Executor,
+    transforms,
+    // Each root field of an operation is a request of its own: one that fails takes no other with it.
+    createProxyingResolver: (({ operation = OperationTypeNode.QUERY, fieldName = '' }) =>
+      operation === OperationTypeNode.MUTATION && !isAllowed(fieldName, mutations)
+        ? refuseMutation(fieldName)
+        : forwardField(() => link, operation)) as CreateProxyingResolverFn,
   };
   const wrapped = wrapSchema(subschema);
+  const link: UpstreamLink = { schema: wrapped, toUpstream, fromUpstream, execute };
   const { adapters, warnings } = planAdapters(wrapped);
   const schema = stitchSchemas({
     subschemas: [subschema],
     typeDefs: derivedTypes(adapters, wrapped, parts),
-    resolvers: derivedResolvers(adapters, subschema, wrapped, connectionMax),
+    resolvers: [upstreamResolvers(wrapped), derivedResolvers(adapters, link, connectionMax)],
     assumeValidSDL: true,
   });
+  assertValidSchema(schema);
   return { schema, adapters, warnings };
 }
 
-/** The name `PageInfo` is Relay's, and shared across a supergraph; an upstream type of that name gives way. */
-function servedTypeName(snapshot: GraphQLSchema): (name: string) => string {
-  let instead = `Upstream${RELAY_PAGE_INFO}`;
-  while (snapshot.getType(instead)) instead += '_';
-  return (name) => (name === RELAY_PAGE_INFO ? instead : name);
+function isAllowed(field: string, allowed: AllowedMutations): boolean {
+  return allowed === 'all' || (allowed !== 'off' && allowed.includes(field));
+}
+
+/** Every field below the root reads what the upstream gave, checked against its type. */
+function upstreamResolvers(wrapped: GraphQLSchema): IResolvers {
+  const roots: unknown[] = [wrapped.getQueryType(), wrapped.getMutationType()];
+  const types = Object.values(wrapped.getTypeMap()).filter(
+    (type) => isObjectType(type) && !isIntrospectionType(type) && !roots.includes(type),
+  ) as GraphQLObjectType[];
+  return Object.fromEntries(
+    types.map((type) => [
+      type.name,
+      Object.fromEntries(Object.keys(type.getFields()).map((field) => [field, readField])),
+    ]),
+  );
 }
 
 function derivedResolvers(
   adapters: readonly Adapter[],
-  subschema: SubschemaConfig,
-  wrapped: GraphQLSchema,
+  link: UpstreamLink,
   connectionMax: number,
 ): IResolvers {
   const query: IResolvers = {};
   const types: IResolvers = {};
   for (const adapter of adapters) {
     const { all, connection } = adapter;
-    if (all) query[all.field] = resolveAll(adapter, subschema, wrapped);
+    if (all) query[all.field] = resolveAll(adapter, link);
     if (!connection) continue;
-    query[connection.field] = resolveConnection(adapter, subschema, wrapped, connectionMax);
-    types[connection.type] = { nodes: resolveNodes(adapter, subschema) };
-    types[connection.edge] = { node: resolveNode(adapter, subschema) };
+    query[connection.field] = resolveConnection(adapter, link, connectionMax);
+    types[connection.type] = { nodes: resolveNodes(adapter) };
+    types[connection.edge] = { node: resolveNode(adapter) };
   }
-  return { [wrapped.getQueryType()?.name ?? 'Query']: query, ...types };
+  return { [link.schema.getQueryType()?.name ?? 'Query']: query, ...types };
 }

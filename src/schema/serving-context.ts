@@ -1,3 +1,4 @@
+import type { GraphQLError } from 'graphql';
 import type { DrainBudget } from '../paging/drain.ts';
 
 /** What the resolvers need of the request that they work for. */
@@ -6,4 +7,6 @@ export interface ServingContext {
   readonly signal: AbortSignal;
   /** Shared by all drains of the operation. */
   readonly drainBudget: DrainBudget;
+  /** Errors of the upstream beyond the one that a null can carry. Added to the answer at its end. */
+  readonly surplusErrors: GraphQLError[];
 }

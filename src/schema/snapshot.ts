@@ -1,4 +1,4 @@
-import { assertValidSchema, buildSchema, type GraphQLSchema } from 'graphql';
+import { assertValidSchema, buildSchema, GraphQLSchema } from 'graphql';
 
 /**
  * Reads the snapshot of the upstream's schema.
@@ -11,7 +11,7 @@ export function readSnapshot(source: string, path: string): GraphQLSchema {
   try {
     const schema = buildSchema(source);
     assertValidSchema(schema);
-    return schema;
+    return withoutSubscriptions(schema);
   } catch (error) {
     const { message, locations } = error as Error & { locations?: { line: number }[] };
     const place = locations?.[0] ? `${path}, line ${locations[0].line}` : path;
@@ -21,4 +21,11 @@ export function readSnapshot(source: string, path: string): GraphQLSchema {
       { cause: error },
     );
   }
+}
+
+/** The published interface has none, and nothing here could carry them. */
+function withoutSubscriptions(schema: GraphQLSchema): GraphQLSchema {
+  const { subscription, types, ...config } = schema.toConfig();
+  if (!subscription) return schema;
+  return new GraphQLSchema({ ...config, types: types.filter((type) => type !== subscription) });
 }

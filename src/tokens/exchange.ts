@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
 import { readBody } from '../read-body.ts';
 import { readTokenSet, type TokenPair } from './token-set.ts';
@@ -50,7 +50,7 @@ export function tokenEndpoint(baseUrl: string, agent: string): ConnectToTokenEnd
   };
 }
 
-function connect(url: URL): Promise<Duplex> {
+function connect(url: URL): Promise<Socket> {
   const connector = buildConnector({ timeout: CONNECT_TIMEOUT_MS, allowH2: false });
   return new Promise((resolve, reject) => {
     connector(
@@ -61,7 +61,7 @@ function connect(url: URL): Promise<Duplex> {
         port: url.port || (url.protocol === 'https:' ? '443' : '80'),
         servername: url.hostname,
       },
-      (error, socket) => (error ? reject(error) : resolve(socket as Duplex)),
+      (error, socket) => (error ? reject(error) : resolve(socket as Socket)),
     );
   });
 }

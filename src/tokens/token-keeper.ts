@@ -115,7 +115,7 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
       try {
         const pair = await readTokenLink(tokenLink, agent);
         rotation.adopt(await store.import({ baseUrl, pair, at: clock.now() }));
-        log.info({ name: pair.name, service: new URL(baseUrl).host }, 'token set imported');
+        log.info({ tokenSet: pair.name, service: new URL(baseUrl).host }, 'token set imported');
         // At once: this kills the link, which is a secret, and starts both lifetimes at a known moment.
         await rotation.rotate().catch((error: unknown) => {
           log.error({ err: error }, 'the first rotation after the import failed');

@@ -1,4 +1,4 @@
-import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createSchema, createYoga } from 'graphql-yoga';
 import type { Browser, Locator, Page } from 'playwright-core';
@@ -145,7 +145,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     });
     await picture.hover();
     await refused;
-    expect(server.received.every(({ path }) => path === '/graphql')).toBe(true);
+    expect(elsewhere(server)).toEqual([]);
   });
 
   test('takes a title and examples for text, whatever is in them', async () => {
@@ -357,7 +357,7 @@ const schema = createSchema({
   },
 });
 
-type Received = { path: string; headers: IncomingHttpHeaders; body: unknown };
+type Received = { headers: Record<string, string>; body: unknown };
 
 async function serve(options: Partial<GraphiqlOptions> = {}) {
   const { plugin, ...page } = graphiql({
@@ -368,8 +368,7 @@ async function serve(options: Partial<GraphiqlOptions> = {}) {
   const received: Received[] = [];
   const recorder = {
     onParams({ request, params }: { request: Request; params: unknown }) {
-      const headers = Object.fromEntries(request.headers);
-      received.push({ path: new URL(request.url).pathname, headers, body: params });
+      received.push({ headers: Object.fromEntries(request.headers), body: params });
     },
   };
   const yoga = createYoga({ schema, ...page, plugins: [plugin, recorder], logging: false });

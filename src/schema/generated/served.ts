@@ -1,1 +1,97 @@
-export type PageInfo = { hasNextPage: boolean; hasPreviousPage: boolean; startCursor?: string|null; endCursor?: string|null };
+export type Maybe<T> = T | null;
+export type InputMaybe<T> = Maybe<T>;
+/** All built-in and custom scalars, mapped to their actual values */
+export type Scalars = {
+  ID: { input: string; output: string | number; }
+  String: { input: string; output: string; }
+  Boolean: { input: boolean; output: boolean; }
+  Int: { input: number; output: number; }
+  Float: { input: number; output: number; }
+};
+
+/** Where a stretch of a connection begins and ends, and whether there is more on either side. */
+export type PageInfo = {
+  /** The cursor of the last edge: pass it as `after` to go on. Null when there are no edges. */
+  readonly endCursor?: Maybe<Scalars['String']['output']>;
+  /** Whether records follow after the last edge. */
+  readonly hasNextPage: Scalars['Boolean']['output'];
+  /** Whether records come before the first edge. True whenever `after` was given. */
+  readonly hasPreviousPage: Scalars['Boolean']['output'];
+  /** The cursor of the first edge; null when there are no edges. */
+  readonly startCursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A person known to the recruiting service. */
+export type Person = {
+  readonly firstName?: Maybe<Scalars['String']['output']>;
+  readonly id: Scalars['ID']['output'];
+};
+
+/** A stretch of a list of Person, with a cursor on every record. */
+export type PersonConnection = {
+  /** The records, each with its cursor. */
+  readonly edges: ReadonlyArray<PersonEdge>;
+  /** The records alone, for those who need no cursors. */
+  readonly nodes: ReadonlyArray<Person>;
+  /** Where this stretch begins and ends, and whether there is more. */
+  readonly pageInfo: PageInfo;
+};
+
+/** One record of a list of Person, and where it stands, for example in `personsConnection`. */
+export type PersonEdge = {
+  /** Opaque. As `after`, it resumes exactly behind this record. It stays good over restarts. */
+  readonly cursor: Scalars['String']['output'];
+  /** The record itself. */
+  readonly node: Person;
+};
+
+/** One page of persons. */
+export type PersonPage = {
+  /** Elements of the current page. */
+  readonly items: ReadonlyArray<Person>;
+  /** Where this page ends, and whether another one follows. */
+  readonly pageInfo: UpstreamPageInfo;
+};
+
+export type Query = {
+  /**
+   * All records of `persons`, read page by page on the server and given as one list, each once and in order.
+   * Null with an error when the list cannot be read to its end. One operation drains at most 100000 records in all.
+   */
+  readonly allPersons?: Maybe<ReadonlyArray<Person>>;
+  /** Persons, page by page: at most 50 each, forward only. */
+  readonly persons: PersonPage;
+  /**
+   * The records of `persons` as a Relay connection: any number at a time, and a cursor on every edge that
+   * resumes exactly behind it.
+   */
+  readonly personsConnection?: Maybe<PersonConnection>;
+};
+
+
+export type QueryAllPersonsArgs = {
+  after?: InputMaybe<Scalars['String']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+};
+
+
+export type QueryPersonsArgs = {
+  after?: InputMaybe<Scalars['String']['input']>;
+  first?: InputMaybe<Scalars['Int']['input']>;
+};
+
+
+export type QueryPersonsConnectionArgs = {
+  after?: InputMaybe<Scalars['String']['input']>;
+  first?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** Information about one page. */
+export type UpstreamPageInfo = {
+  /** Opaque cursor that points at the last element of the page. */
+  readonly endCursor?: Maybe<Scalars['String']['output']>;
+  /** Number of elements requested for the page. */
+  readonly first: Scalars['Int']['output'];
+  /** True when a next page has elements. */
+  readonly hasNextPage: Scalars['Boolean']['output'];
+};

@@ -1,0 +1,73 @@
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { ConfigError, readConfig, VERSION } from '../config.ts';
+import { sandbox } from './sandbox.ts';
+import { servedSdl } from './schema-print.ts';
+import { serve } from './serve.ts';
+import { CommandError, type Terminal } from './terminal.ts';
+
+const USAGE_ERROR = 2;
+
+/** Runs a command line; gives the exit code: 0 done, 1 failed, 2 used or configured wrongly. */
+export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
+  try {
+    await program(terminal).parseAsync(args, { from: 'user' });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
+    const { message } = error as Error;
+    terminal.stderr.write(`${message}\n`);
+    if (error instanceof ConfigError) return USAGE_ERROR;
+    return error instanceof CommandError ? error.exitCode : 1;
+  }
+}
+
+function program(terminal: Terminal): Command {
+  const root = new Command('recruiting-subgraph')
+    .description('One GraphQL gateway in front of the recruiting service.')
+    .version(VERSION)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => terminal.stdout.write(text),
+      writeErr: (text) => terminal.stderr.write(text),
+    })
+    .showHelpAfterError('(--help shows what there is)');
+
+  root
+    .command('serve', { isDefault: true })
+    .description('serve the gateway; its settings come from the environment')
+    .action(() => serve(terminal));
+
+  root
+    .command('sandbox')
+    .description('play the recruiting service, with made-up people')
+    .option('--port <number>', 'port to listen on; 0 takes a free one', wholeNumber(0, 65_535), 0)
+    .option('--persons <number>', 'how many people there are', wholeNumber(0, 10_000_000), 137)
+    .option('--latency <ms>', 'milliseconds before each GraphQL answer', wholeNumber(0, 600_000), 0)
+    .option('--expires-in <s>', 'life of an access token', wholeNumber(1, 31_536_000), 86_400)
+    .addOption(
+      new Option('--cursors <behaviour>', 'what a cursor names')
+        .choices(['keyset', 'record', 'position'])
+        .default('keyset'),
+    )
+    .option('--revoke-on-refresh', 'a refresh ends the old access token at once', false)
+    .action((options) => sandbox(options, terminal));
+
+  const schema = root.command('schema').description('the schema that is served');
+  schema
+    .command('print')
+    .description('print what callers see, as SDL')
+    .action(() => {
+      const config = readConfig(terminal.env, terminal.readFile);
+      const snapshot = terminal.readFile(config.schemaPath);
+      terminal.stdout.write(servedSdl(snapshot, config.schemaPath, config));
+    });
+  return root;
+}
+
+function wholeNumber(min: number, max: number) {
+  return (text: string): number => {
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+  };
+}

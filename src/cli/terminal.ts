@@ -1,0 +1,28 @@
+import type { DestinationStream } from 'pino';
+
+/** What a command has of the process around it; handed in, so that tests can be that process. */
+export interface Terminal {
+  readonly env: Record<string, string | undefined>;
+  readonly stdout: NodeJS.WritableStream & DestinationStream & { readonly isTTY?: boolean };
+  readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean };
+  readonly readFile: (path: string) => string;
+  /** Aborted when the process is asked to stop. */
+  readonly stop: AbortSignal;
+}
+
+/** A failure that is the user's to mend: its message is all that is shown. */
+export class CommandError extends Error {
+  override name = 'CommandError';
+  readonly exitCode: number;
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+export function stopped(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

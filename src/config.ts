@@ -1,0 +1,251 @@
+import { z } from 'zod';
+
+/** The settings of a gateway, read from the environment and checked. */
+export interface Config {
+  /** Undefined: the sandbox is started inside. Without a slash at the end. */
+  readonly recruitingUrl: string | undefined;
+  readonly agent: string;
+  readonly schemaPath: string;
+  readonly tokenLink: string | undefined;
+  readonly tokenStore: { readonly kind: 'sqlite'; readonly path: string };
+  readonly host: string;
+  readonly port: number;
+  readonly mutations: 'off' | 'all' | readonly string[];
+  readonly upstreamConcurrency: number;
+  readonly upstreamTimeoutMs: number;
+  readonly drainMaxItems: number;
+  readonly connectionMax: number;
+  readonly graphiql: boolean;
+  readonly introspection: boolean;
+  readonly logLevel: string;
+  readonly production: boolean;
+}
+
+/** Every mistake in the environment, all at once. No value of a secret is in it. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+  readonly mistakes: readonly string[];
+  constructor(mistakes: readonly string[]) {
+    super(
+      `The configuration has ${mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`,
+    );
+    this.mistakes = mistakes;
+  }
+}
+
+export const VERSION = '0.1.0';
+
+/** Secrets, which may also be given as NAME_FILE. */
+const SECRETS = ['TOKEN_LINK'] as const;
+
+/** In the design, not in this version: refused, since a protection that is ignored is worse than none. */
+const NOT_YET = [
+  'TOKEN_STORE_KEY',
+  'TOKEN_RESCUE_DIR',
+  'ADMIN_HOST',
+  'ADMIN_PORT',
+  'AUTH_JWKS_URL',
+  'AUTH_ISSUER',
+  'AUTH_AUDIENCE',
+  'AUTH_API_KEYS',
+  'SCHEMA_PREFIX',
+  'SCHEMA_POLL',
+  'DRAIN_CONCURRENCY',
+  'MAX_DRAINS',
+  'INDEX_MAX_IDS',
+  'MAX_DEPTH',
+  'MAX_ALIASES',
+  'MAX_TOKENS',
+  'MAX_BODY_BYTES',
+  'PAGES_PER_MINUTE',
+  'TRUSTED_DOCUMENTS',
+  'TRUSTED_DOCUMENTS_ONLY',
+  'CORS_ORIGINS',
+  'ALLOWED_HOSTS',
+  'TRUST_PROXY',
+  'SHUTDOWN_DELAY_MS',
+] as const;
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+const variables = z.object({
+  RECRUITING_URL: baseUrl().optional(),
+  RECRUITING_AGENT: z
+    .string()
+    .regex(/^[\x20-\x7e]+$/, 'must be printable ASCII: it is sent as the Api-User-Agent header')
+    .default(`recruiting-subgraph/${VERSION}`),
+  RECRUITING_SCHEMA: z.string().default('schema/upstream.graphql'),
+  TOKEN_LINK: secureUrl().optional(),
+  TOKEN_STORE: z
+    .string()
+    .regex(/^sqlite:./, 'must be sqlite:<file>, for example sqlite:data/tokens.db')
+    .optional(),
+  HOST: z.string().default('127.0.0.1'),
+  PORT: count(0, 65_535, 4000),
+  ALLOW_ANONYMOUS: z.enum(['true', 'false'], choice('true or false', 'true')).default('false'),
+  MUTATIONS: z
+    .string()
+    .regex(
+      /^[_A-Za-z]\w*(\s*,\s*[_A-Za-z]\w*)*$/,
+      'must be off, all, or field names with commas between',
+    )
+    .default('off'),
+  UPSTREAM_CONCURRENCY: count(1, 1_000, 16),
+  UPSTREAM_TIMEOUT_MS: count(1, 600_000, 30_000),
+  DRAIN_MAX_ITEMS: count(1, 100_000_000, 100_000),
+  CONNECTION_MAX: count(1, 100_000, 500),
+  GRAPHIQL: z.enum(['on', 'off'], choice('on or off', 'off')).optional(),
+  INTROSPECTION: z.enum(['on', 'off'], choice('on or off', 'off')).optional(),
+  LOG_LEVEL: z.enum(LOG_LEVELS, choice(LOG_LEVELS.join(', '), 'info')).default('info'),
+});
+
+/**
+ * Reads and checks the environment.
+ *
+ * @param readFile reads the file of a NAME_FILE secret
+ * @throws ConfigError
+ */
+export function readConfig(
+  env: Record<string, string | undefined>,
+  readFile: (path: string) => string,
+): Config {
+  const mistakes: string[] = [];
+  const given = withoutEmpty(env);
+  for (const name of SECRETS) readSecretFile(name, given, readFile, mistakes);
+  const read = variables.safeParse(given);
+  if (!read.success) {
+    mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
+  }
+  mistakes.push(...notYet(given), ...contradictions(given));
+  if (!read.success || mistakes.length > 0) throw new ConfigError(mistakes);
+  return toConfig(read.data, given['NODE_ENV'] === 'production');
+}
+
+function withoutEmpty(env: Record<string, string | undefined>): Record<string, string> {
+  const entries = Object.entries(env).map(([name, value]) => [name, value?.trim()] as const);
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => !!entry[1]));
+}
+
+function readSecretFile(
+  name: string,
+  given: Record<string, string>,
+  readFile: (path: string) => string,
+  mistakes: string[],
+): void {
+  const path = given[`${name}_FILE`];
+  if (path === undefined) return;
+  if (given[name] !== undefined) {
+    mistakes.push(`${name} and ${name}_FILE are both set; keep one of them.`);
+    return;
+  }
+  try {
+    const secret = readFile(path).trim();
+    if (secret === '') mistakes.push(`${name}_FILE names an empty file (${path}).`);
+    else given[name] = secret;
+  } catch (error) {
+    const { code } = error as { code?: string };
+    mistakes.push(`${name}_FILE cannot be read (${path}: ${code ?? 'unknown error'}).`);
+  }
+}
+
+function notYet(given: Record<string, string>): string[] {
+  return NOT_YET.flatMap((name) => [name, `${name}_FILE`])
+    .filter((name) => given[name] !== undefined)
+    .map((name) => `${name} is not supported by this version; remove it.`);
+}
+
+/** What would serve made-up people, or real ones to anybody, by mistake. */
+function contradictions(given: Record<string, string>): string[] {
+  const { RECRUITING_URL: url, NODE_ENV: environment } = given;
+  if (url !== undefined) {
+    return given['ALLOW_ANONYMOUS'] !== 'true'
+      ? [
+          'With a RECRUITING_URL, real data would be served to anybody who reaches this address: ' +
+            'set ALLOW_ANONYMOUS=true if something else in front of the gateway decides who may.',
+        ]
+      : [];
+  }
+  if (environment === 'production') {
+    return ['RECRUITING_URL is missing: in production the sandbox is not started instead.'];
+  }
+  return ['TOKEN_LINK', 'TOKEN_STORE']
+    .filter((name) => given[name] !== undefined)
+    .map(
+      (name) =>
+        `${name} is set, but RECRUITING_URL is not: the sandbox would be served in place of the real service. Set RECRUITING_URL, or remove ${name}.`,
+    );
+}
+
+function toConfig(given: z.output<typeof variables>, production: boolean): Config {
+  const { MUTATIONS: mutations } = given;
+  const onOutsideProduction = (value: 'on' | 'off' | undefined) =>
+    value === undefined ? !production : value === 'on';
+  return {
+    recruitingUrl: given.RECRUITING_URL,
+    agent: given.RECRUITING_AGENT,
+    schemaPath: given.RECRUITING_SCHEMA,
+    tokenLink: given.TOKEN_LINK,
+    tokenStore: {
+      kind: 'sqlite',
+      path: (given.TOKEN_STORE ?? 'sqlite:data/tokens.db').slice('sqlite:'.length),
+    },
+    host: given.HOST,
+    port: given.PORT,
+    mutations: mutations === 'off' || mutations === 'all' ? mutations : mutations.split(/\s*,\s*/),
+    upstreamConcurrency: given.UPSTREAM_CONCURRENCY,
+    upstreamTimeoutMs: given.UPSTREAM_TIMEOUT_MS,
+    drainMaxItems: given.DRAIN_MAX_ITEMS,
+    connectionMax: given.CONNECTION_MAX,
+    graphiql: onOutsideProduction(given.GRAPHIQL),
+    introspection: onOutsideProduction(given.INTROSPECTION),
+    logLevel: given.LOG_LEVEL,
+    production,
+  };
+}
+
+function count(min: number, max: number, fallback: number) {
+  const message = `must be a whole number from ${min} to ${max}, for example ${fallback}`;
+  return z
+    .string()
+    .regex(/^\d{1,12}$/, message)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, message)
+    .default(fallback);
+}
+
+function choice(allowed: string, example: string) {
+  return { error: `must be ${allowed}, for example ${example}` };
+}
+
+function baseUrl() {
+  return secureUrl()
+    .refine((url) => {
+      const { search, hash, username, password } = new URL(url);
+      return `${search}${hash}${username}${password}` === '';
+    }, 'must be a plain base address, without user, query or fragment')
+    .transform((url) => url.replace(/\/+$/, ''));
+}
+
+/** Tokens travel over it, so plain http is for this machine only. */
+function secureUrl() {
+  return z.string().superRefine((text, context) => {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (!url || !['http:', 'https:'].includes(url.protocol)) {
+      context.addIssue({
+        code: 'custom',
+        message: 'must be a whole address, such as https://api.example.com',
+        continue: false,
+      });
+    } else if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
+      context.addIssue({
+        code: 'custom',
+        message: 'must begin with https:// (http:// is for this machine alone)',
+        continue: false,
+      });
+    }
+  });
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}

@@ -1,0 +1,103 @@
+import { createYoga, useExecutionCancellation, useReadinessCheck } from 'graphql-yoga';
+import type { Logger } from 'pino';
+import type { Clock } from './clock.ts';
+import type { Config } from './config.ts';
+import { checkOperationName } from './http/check-operation-name.ts';
+import { appendSurplusErrors } from './http/append-surplus-errors.ts';
+import { codeRefusedRequests, maskUnexpected } from './http/error-policy.ts';
+import { examples, graphiql } from './http/graphiql.ts';
+import { introspection } from './http/introspection.ts';
+import { logRequests } from './http/request-log.ts';
+import { describeLists } from './schema/describe-lists.ts';
+import type { ServingContext } from './schema/serving-context.ts';
+import { createServedSchema } from './schema/served-schema.ts';
+import { readSnapshot } from './schema/snapshot.ts';
+import { tokenEndpoint } from './tokens/exchange.ts';
+import { createTokenKeeper } from './tokens/token-keeper.ts';
+import type { TokenStore } from './tokens/token-store.ts';
+import { createUpstream } from './upstream/upstream.ts';
+
+export interface GatewayParts {
+  readonly config: Config & { readonly recruitingUrl: string };
+  /** SDL of the upstream's schema. */
+  readonly snapshot: string;
+  /** Owned by the caller: closed after the gateway. */
+  readonly store: TokenStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export type Gateway = Awaited<ReturnType<typeof createGateway>>;
+
+/**
+ * The whole way of a request, from the outside in: what arrives (`http`), what is offered (`schema`, over
+ * `paging`), what goes out (`upstream`), and who it goes as (`tokens`). Only here are they joined.
+ *
+ * @throws Error with a message for the operator: a snapshot that does not parse, a store of another service
+ */
+export async function createGateway({ config, snapshot, store, clock, log }: GatewayParts) {
+  const { recruitingUrl: baseUrl, agent, tokenLink } = config;
+  const upstreamSchema = readSnapshot(snapshot, config.schemaPath);
+  const connect = tokenEndpoint(baseUrl, agent);
+  const tokens = await createTokenKeeper({ store, connect, clock, log, baseUrl, agent, tokenLink });
+  const upstream = createUpstream({
+    baseUrl,
+    agent,
+    concurrency: config.upstreamConcurrency,
+    timeoutMs: config.upstreamTimeoutMs,
+    tokens,
+    clock,
+    log,
+  });
+  const served = createServedSchema({
+    snapshot: upstreamSchema,
+    execute: upstream.execute,
+    mutations: config.mutations,
+    connectionMax: config.connectionMax,
+    drainMaxItems: config.drainMaxItems,
+  });
+  for (const warning of served.warnings) log.warn(warning);
+
+  const explorer = graphiql({
+    enabled: config.graphiql,
+    examples: examples(describeLists(served)),
+  });
+  const yoga = createYoga({
+    schema: served.schema,
+    context: ({ request }): ServingContext => ({
+      signal: request.signal,
+      drainBudget: { max: config.drainMaxItems, left: config.drainMaxItems },
+      surplusErrors: [],
+    }),
+    graphqlEndpoint: '/graphql',
+    healthCheckEndpoint: '/health',
+    landingPage: false,
+    cors: false,
+    multipart: false,
+    logging: false,
+    maskedErrors: { maskError: maskUnexpected(log) },
+    graphiql: explorer.graphiql,
+    renderGraphiQL: explorer.renderGraphiQL,
+    plugins: [
+      logRequests(log, clock),
+      useReadinessCheck({ endpoint: '/ready', check: () => tokens.present }),
+      explorer.plugin,
+      checkOperationName,
+      introspection(config.introspection),
+      useExecutionCancellation(),
+      appendSurplusErrors,
+      codeRefusedRequests,
+    ],
+  });
+
+  return {
+    /** Answers requests: as a `fetch`, or as the handler of a Node server. */
+    yoga,
+    served,
+    /** Ends what goes out, and waits until a rotation under way is saved. */
+    close: async () => {
+      await tokens.stop();
+      await upstream.close();
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto';
+import { GraphQLError } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
+import type { Logger } from 'pino';
+import { codedError } from '../errors.ts';
+
+/**
+ * What an unexpected failure looks like from outside: nothing of it but an id, which is in the log too.
+ * Errors that were made for callers, ours and the upstream's, are GraphQL errors all the way down and pass.
+ */
+export function maskUnexpected(log: Logger) {
+  return (error: unknown): Error => {
+    if (isForCallers(error)) return error;
+    const id = randomUUID();
+    const cause = error instanceof GraphQLError ? error.originalError : error;
+    log.error({ err: cause, errorId: id }, 'unexpected error');
+    const masked = codedError(
+      'INTERNAL_SERVER_ERROR',
+      `Something went wrong inside the gateway. Tell its operator this id: ${id}`,
+      { extensions: { id } },
+    );
+    if (!(error instanceof GraphQLError)) return masked;
+    return new GraphQLError(masked.message, {
+      ...(error.nodes && { nodes: error.nodes }),
+      ...(error.path && { path: error.path }),
+      extensions: masked.extensions,
+    });
+  };
+}
+
+/** A request that was refused before anything was executed has no `data`: then the mistake is the caller's. */
+export const codeRefusedRequests: Plugin = {
+  onResultProcess({ result }) {
+    for (const single of Array.isArray(result) ? result : [result]) {
+      if (Symbol.asyncIterator in single || !single.errors || 'data' in single) continue;
+      for (const error of single.errors) {
+        if (KNOWN_CODES.has(error.extensions?.['code'])) continue;
+        Object.assign(error.extensions, { code: 'BAD_USER_INPUT' });
+        // The parser's own words, with a piece of the body in them.
+        delete error.extensions['originalError'];
+      }
+    }
+  },
+};
+
+const KNOWN_CODES = new Set<unknown>([
+  'INTERNAL_SERVER_ERROR',
+  'UNAUTHENTICATED',
+  'FORBIDDEN',
+  'RATE_LIMITED',
+  'OPERATION_TOO_COMPLEX',
+]);
+
+function isForCallers(error: unknown): error is GraphQLError {
+  for (let inner: unknown = error; ;) {
+    if (!(inner instanceof GraphQLError)) return false;
+    if (!inner.originalError) return true;
+    inner = inner.originalError;
+  }
+}

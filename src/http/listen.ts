@@ -1,0 +1,50 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface Listening {
+  /** Where people open it, without a slash at the end. */
+  readonly url: string;
+  /** Takes no new connection, lets what is in flight finish, and ends what does not in time. */
+  close(): Promise<void>;
+}
+
+const PATIENCE_MS = 10_000;
+
+/** @throws Error with a message for the operator when the address cannot be used */
+export async function listen(
+  handler: RequestListener,
+  { host, port }: { host: string; port: number },
+): Promise<Listening> {
+  const server = createServer(handler);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
+    server.listen(port, host, resolve);
+  });
+  const { port: bound } = server.address() as AddressInfo;
+  return { url: `http://${hostInUrl(host)}:${bound}`, close: () => close(server) };
+}
+
+function explain(error: NodeJS.ErrnoException, host: string, port: number): Error {
+  const reasons: Record<string, string> = {
+    EADDRINUSE: 'another process listens there. Stop it, or set PORT to another port.',
+    EACCES: 'this user may not listen there. Set PORT to a port above 1023.',
+    EADDRNOTAVAIL: 'this machine has no such address. Set HOST to one that it has.',
+    ENOTFOUND: 'this host name is unknown. Set HOST to an address of this machine.',
+  };
+  const reason = reasons[error.code ?? ''] ?? error.code ?? 'unknown error';
+  return new Error(`The gateway cannot listen on ${host}:${port}: ${reason}`, { cause: error });
+}
+
+function hostInUrl(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+async function close(server: Server): Promise<void> {
+  const impatience = setTimeout(() => server.closeAllConnections(), PATIENCE_MS);
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve());
+    server.closeIdleConnections();
+  });
+  clearTimeout(impatience);
+}

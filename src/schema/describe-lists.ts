@@ -1,0 +1,47 @@
+import {
+  isLeafType,
+  getNamedType,
+  isObjectType,
+  isRequiredArgument,
+  type GraphQLCompositeType,
+} from 'graphql';
+import type { ServedSchema } from './served-schema.ts';
+
+/** A served list, as the worked examples need it. */
+export interface ListDescription {
+  readonly field: string;
+  readonly all?: string;
+  readonly connection?: string;
+  /** A few plain fields of a record. */
+  readonly selection: string;
+  readonly pageInfo: string;
+}
+
+const FIELDS_SHOWN = 3;
+
+/** The lists that can be asked without arguments, since an example cannot guess a filter's value. */
+export function describeLists({ adapters }: Pick<ServedSchema, 'adapters'>): ListDescription[] {
+  return adapters
+    .filter(({ field }) => !field.args.some(isRequiredArgument))
+    .map(({ name, all, connection, nodeType, field }) => ({
+      field: name,
+      ...(all && { all: all.field }),
+      ...(connection && { connection: connection.field }),
+      selection: plainFields(nodeType).slice(0, FIELDS_SHOWN).join(' ') || '__typename',
+      pageInfo: pageInfoFields(getNamedType(field.type)),
+    }));
+}
+
+function plainFields(type: GraphQLCompositeType): string[] {
+  if (!('getFields' in type)) return [];
+  return Object.values(type.getFields())
+    .filter((field) => isLeafType(getNamedType(field.type)) && !field.args.some(isRequiredArgument))
+    .map(({ name }) => name);
+}
+
+function pageInfoFields(page: ReturnType<typeof getNamedType>): string {
+  const pageInfo = isObjectType(page)
+    ? getNamedType(page.getFields()['pageInfo']?.type)
+    : undefined;
+  return isObjectType(pageInfo) ? plainFields(pageInfo).join(' ') : 'hasNextPage endCursor';
+}

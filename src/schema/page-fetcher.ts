@@ -1,0 +1,159 @@
+import { getCoercedVariableValues } from '@graphql-tools/delegate';
+import { astFromType } from '@graphql-tools/utils';
+import {
+  GraphQLError,
+  isRequiredArgument,
+  Kind,
+  OperationTypeNode,
+  type FieldNode,
+  type GraphQLResolveInfo,
+  type SelectionNode,
+  type TypeNode,
+  type VariableDefinitionNode,
+} from 'graphql';
+import { codedError } from '../errors.ts';
+import type { FetchPage, Identified } from '../paging/page.ts';
+import { questionFor, type UpstreamLink } from './ask-upstream.ts';
+import type { IdentitySelection } from './identity-selection.ts';
+import type { Adapter } from './plan-adapters.ts';
+import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
+
+/** One element of a page as it came, once for each place of the operation that shows records. */
+export interface UpstreamRecord extends Identified {
+  readonly shapes: readonly UpstreamValue[];
+}
+
+export interface PageSource {
+  readonly link: UpstreamLink;
+  readonly adapter: Adapter;
+  readonly identity: IdentitySelection;
+  readonly context: object;
+  readonly info: GraphQLResolveInfo;
+  /** Values of the carried-over arguments. */
+  readonly filters: Readonly<Record<string, unknown>>;
+  /**
+   * What to select of each record, once for each place of the operation that shows records. The places
+   * are asked for under aliases, in one request: two of them may use one name for different fields.
+   */
+  readonly selections: readonly (readonly SelectionNode[])[];
+}
+
+/** For a list that does not let `first` be left out (interface, section 8). */
+const LARGEST_DOCUMENTED_PAGE = 50;
+
+/** The pages of a list, with the caller's own selection on each record. The request is made once. */
+export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
+  const { link, adapter, identity, context, info, filters } = source;
+  const aliases = source.selections.map((_, index) => (index === 0 ? 'items' : `_rsItems${index}`));
+  const lists = source.selections.map((selections, index) =>
+    field('items', {
+      alias: aliases[index],
+      selections: [...(index === 0 ? identity.selections : []), ...selections, TYPENAME],
+    }),
+  );
+  const pageInfo = field('pageInfo', {
+    selections: [field('hasNextPage'), field('endCursor')],
+  });
+  const args = adapter.field.args.map(({ name, type }) => ({
+    name,
+    variable: `_rs_${name}`,
+    type: astFromType(type) as TypeNode,
+  }));
+  const pageSize = adapter.field.args.some((arg) => arg.name === 'first' && isRequiredArgument(arg))
+    ? LARGEST_DOCUMENTED_PAGE
+    : undefined;
+  const ask = questionFor(link, {
+    operation: OperationTypeNode.QUERY,
+    field: {
+      ...field(adapter.name, { selections: [...lists, pageInfo] }),
+      arguments: args.map(({ name, variable }) => ({
+        kind: Kind.ARGUMENT,
+        name: { kind: Kind.NAME, value: name },
+        value: { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: variable } },
+      })),
+    },
+    variableDefinitions: [...(info.operation.variableDefinitions ?? []), ...args.map(definition)],
+    fragments: info.fragments,
+  });
+
+  return async ({ first, after }, signal) => {
+    // A variable that is left out leaves its argument out, so the upstream's own default applies.
+    const size = first ?? pageSize;
+    const paging = { ...(size !== undefined && { first: size }), ...(after !== null && { after }) };
+    const ours = Object.entries({ ...filters, ...paging });
+    const variables = {
+      ...getCoercedVariableValues(info.variableValues),
+      ...Object.fromEntries(ours.map(([name, value]) => [`_rs_${name}`, value])),
+    };
+    return readPage(await ask(variables, { ...context, signal }), aliases, identity);
+  };
+}
+
+function readPage(answer: UpstreamValue, aliases: readonly string[], identity: IdentitySelection) {
+  const page = answer.value as Record<string, unknown> | null;
+  const lists = aliases.map((alias) => page?.[alias]);
+  const { hasNextPage, endCursor } = (page?.['pageInfo'] ?? {}) as Record<string, unknown>;
+  if (!lists.every(Array.isArray) || typeof hasNextPage !== 'boolean') throw pageError(answer);
+  const errors = errorsByRecord(answer.errors, aliases);
+  return {
+    items: (lists[0] ?? []).map((record: unknown, place) => ({
+      identity: identity.identityOf(record),
+      shapes: lists.map((list, shape) => ({
+        value: list[place] ?? null,
+        errors: errors.get(`${shape}.${place}`) ?? [],
+      })),
+    })),
+    hasNextPage,
+    endCursor:
+      typeof endCursor === 'string' || typeof endCursor === 'number' ? String(endCursor) : null,
+  };
+}
+
+/** The upstream's own error where it gave one: without a path, so that it gets that of the field. */
+function pageError({ errors: [error] }: UpstreamValue): GraphQLError {
+  if (error) return new GraphQLError(error.message, { extensions: error.extensions });
+  return codedError(
+    'UPSTREAM_BAD_RESPONSE',
+    'The recruiting service gave a page without items or pageInfo. Try again later.',
+  );
+}
+
+function errorsByRecord(errors: readonly UpstreamError[], aliases: readonly string[]) {
+  const byRecord = new Map<string, UpstreamError[]>();
+  for (const error of errors) {
+    const [alias, place, ...path] = error.path;
+    const key = `${aliases.indexOf(String(alias))}.${place}`;
+    const there = byRecord.get(key);
+    if (there) there.push({ ...error, path });
+    else byRecord.set(key, [{ ...error, path }]);
+  }
+  return byRecord;
+}
+
+function definition({
+  variable,
+  type,
+}: {
+  variable: string;
+  type: TypeNode;
+}): VariableDefinitionNode {
+  return {
+    kind: Kind.VARIABLE_DEFINITION,
+    variable: { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: variable } },
+    type,
+  };
+}
+
+function field(
+  name: string,
+  { selections, alias }: { selections?: readonly SelectionNode[]; alias?: string | undefined } = {},
+): FieldNode {
+  return {
+    kind: Kind.FIELD,
+    name: { kind: Kind.NAME, value: name },
+    ...(alias !== undefined && alias !== name && { alias: { kind: Kind.NAME, value: alias } }),
+    ...(selections && { selectionSet: { kind: Kind.SELECTION_SET, selections } }),
+  };
+}
+
+const TYPENAME = field('__typename');

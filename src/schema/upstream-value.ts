@@ -1,0 +1,56 @@
+import { GraphQLError } from 'graphql';
+
+/** What the upstream answered for one value, its errors set apart. */
+export interface UpstreamValue {
+  readonly value: unknown;
+  readonly errors: readonly UpstreamError[];
+}
+
+export interface UpstreamError {
+  /** Begins at the value. */
+  readonly path: ResponsePath;
+  readonly message: string;
+  readonly extensions: Record<string, unknown>;
+}
+
+export type ResponsePath = readonly (string | number)[];
+
+/**
+ * Puts the errors in place of the nulls that they caused, for a value that callers see at `path`. A null
+ * may have come up from deeper inside; the error's own path still tells where.
+ *
+ * @param surplus takes the errors that have no place of their own: a second one for one null, or one
+ *   beside a value that is there
+ */
+export function valueAt(
+  { value, errors }: UpstreamValue,
+  path: ResponsePath,
+  surplus: GraphQLError[],
+): unknown {
+  const root = { value };
+  for (const error of errors) {
+    const [holder, key] = standingPlace(root, error.path);
+    const located = new GraphQLError(error.message, {
+      path: [...path, ...error.path],
+      extensions: error.extensions,
+    });
+    if (holder[key] === null || holder[key] === undefined) holder[key] = located;
+    else surplus.push(located);
+  }
+  return root.value;
+}
+
+type Holder = Record<string | number, unknown>;
+
+/** Follows the path as far as there is something to follow. */
+function standingPlace(root: Holder, path: ResponsePath): [Holder, string | number] {
+  let holder = root;
+  let key: string | number = 'value';
+  for (const step of path) {
+    const inner = holder[key];
+    if (typeof inner !== 'object' || inner === null || inner instanceof Error) break;
+    holder = inner as Holder;
+    key = step;
+  }
+  return [holder, key];
+}

@@ -1,0 +1,94 @@
+import fc from 'fast-check';
+import { parse, validate } from 'graphql';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { randomOperation, type RandomOperation } from '../support/random-operation.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+let rich: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+const { schema } = richUpstream();
+
+beforeAll(async () => {
+  rich = await startGatewayOverSandbox({ schema }, { snapshot: richSdl });
+  await rich.ask('{ me { __typename } }');
+});
+afterAll(() => rich[Symbol.asyncDispose]());
+
+test('whatever the upstream can be asked, the gateway answers the same', async () => {
+  let valid = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.gen(), async (g) => {
+      const operation = randomOperation(schema, g, { scalar });
+      fc.pre(validate(schema, parse(operation.query)).length === 0);
+      valid += 1;
+      const [direct, through] = await Promise.all([
+        askDirectly(operation),
+        rich.ask(inServedNames(operation.query), operation.variables),
+      ]);
+      expect(comparable(through), operation.query + JSON.stringify(operation.variables)).toEqual(
+        comparable(direct),
+      );
+    }),
+    {
+      endOnFailure: !!process.env['FAST'],
+      numRuns: Number(process.env['RANDOM_RUNS'] ?? 400),
+      maxSkipsPerRun: 400,
+    },
+  );
+  expect(valid).toBeGreaterThan(100);
+}, 120_000);
+
+function scalar(name: string, g: fc.GeneratorValue): unknown {
+  switch (name) {
+    case 'Int':
+      return g(fc.integer, { min: -1, max: 120 });
+    case 'Float':
+      return g(fc.integer, { min: -10, max: 10 });
+    case 'Boolean':
+      return g(fc.boolean);
+    case 'DateTime':
+      return '2026-01-05T00:00:00Z';
+    case 'Json':
+      return g(fc.constantFrom, 1, 'x', true);
+    default:
+      return g(fc.constantFrom, 'Title 3', 'MTA=', '', 'é"\\');
+  }
+}
+
+function inServedNames(query: string): string {
+  return query.replaceAll(/\bon PageInfo\b/g, 'on UpstreamPageInfo');
+}
+
+async function askDirectly({ query, variables }: RandomOperation): Promise<object> {
+  const stored = await rich.store.read();
+  const response = await fetch(`${rich.sandbox.url}/graphql`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      authorization: `Bearer ${stored?.pair.accessToken}`,
+    },
+    body: JSON.stringify({ query, variables }),
+  });
+  expect(response.status).toBe(200);
+  return response.json() as Promise<object>;
+}
+
+/** Locations point into the document that was sent, and the order of errors is free (specification, 7.1.2). */
+function comparable(answer: object) {
+  const { data, errors = [] } = answer as {
+    data?: unknown;
+    errors?: { message: string; path?: unknown[]; extensions?: object }[];
+  };
+  const renamed = JSON.parse(
+    JSON.stringify(data ?? null).replaceAll('"UpstreamPageInfo"', '"PageInfo"'),
+  );
+  const told = errors.map(({ message, path, extensions }) => ({
+    message,
+    path,
+    extensions: extensions ?? {},
+  }));
+  return {
+    data: renamed,
+    errors: told.toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))),
+  };
+}

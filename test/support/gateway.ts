@@ -1,0 +1,113 @@
+import type { ExecutionResult } from 'graphql';
+import pino, { type Logger } from 'pino';
+import { systemClock, type Clock } from '../../src/clock.ts';
+import { readConfig, type Config } from '../../src/config.ts';
+import { createGateway } from '../../src/gateway.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
+import type { TokenStore } from '../../src/tokens/token-store.ts';
+import { readFileSync } from 'node:fs';
+
+export const documentedSdl = readFileSync('schema/upstream.graphql', 'utf8');
+
+export interface TestGateway extends AsyncDisposable {
+  /** Asks through the server's fetch, and gives the answer of GraphQL. */
+  ask<Data = Record<string, never>>(
+    query: string,
+    variables?: Record<string, unknown>,
+    init?: RequestInit,
+  ): Promise<Answer<Data>>;
+  /** Any request, through the server's fetch. */
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+  readonly gateway: Awaited<ReturnType<typeof createGateway>>;
+  readonly store: TokenStore;
+  /** Everything that was logged, as parsed JSON lines. */
+  readonly logged: Record<string, unknown>[];
+}
+
+export interface Answer<Data> extends Omit<ExecutionResult, 'data'> {
+  data: Data;
+}
+
+export interface TestGatewayOptions {
+  config?: Partial<Config>;
+  snapshot?: string;
+  clock?: Clock;
+  store?: TokenStore;
+}
+
+/** A gateway in front of the given upstream; its tokens stay in memory. */
+export async function startGateway(
+  upstream: { url: string; tokenLink?: string },
+  {
+    config,
+    snapshot = documentedSdl,
+    clock = systemClock,
+    store = openSqliteStore(':memory:'),
+  }: TestGatewayOptions = {},
+): Promise<TestGateway> {
+  const { log, logged } = recordingLog();
+  const gateway = await createGateway({
+    config: {
+      ...readConfig({}, () => ''),
+      recruitingUrl: upstream.url,
+      tokenLink: upstream.tokenLink,
+      ...config,
+    } as Config & { recruitingUrl: string },
+    snapshot,
+    store,
+    clock,
+    log,
+  });
+  const fetch = async (path: string, init?: RequestInit) =>
+    gateway.yoga.fetch(new Request(`http://gateway.test${path}`, init));
+  return {
+    gateway,
+    store,
+    logged,
+    fetch,
+    ask: async (query, variables, init) => {
+      const response = await fetch('/graphql', {
+        ...init,
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          accept: 'application/json',
+          ...init?.headers,
+        },
+        body: JSON.stringify({ query, variables }),
+      });
+      return response.json();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await gateway.close();
+      await store.close();
+    },
+  };
+}
+
+/** A gateway over a sandbox of its own. */
+export async function startGatewayOverSandbox(
+  sandboxOptions: SandboxOptions = {},
+  options: TestGatewayOptions = {},
+): Promise<TestGateway & { sandbox: Sandbox }> {
+  const sandbox = await startSandbox(sandboxOptions);
+  const started = await startGateway(sandbox, options);
+  return {
+    ...started,
+    sandbox,
+    [Symbol.asyncDispose]: async () => {
+      await started[Symbol.asyncDispose]();
+      await sandbox.close();
+    },
+  };
+}
+
+function recordingLog(): { log: Logger; logged: Record<string, unknown>[] } {
+  const logged: Record<string, unknown>[] = [];
+  const log = pino(
+    { level: 'trace' },
+    { write: (line: string) => void logged.push(JSON.parse(line)) },
+  );
+  return { log, logged };
+}
