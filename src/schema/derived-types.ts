@@ -2,6 +2,7 @@ import { astFromArg, astFromType } from '@graphql-tools/utils';
 import {
   GraphQLList,
   isNonNullType,
+  Kind,
   parse,
   print,
   type DocumentNode,
@@ -25,13 +26,12 @@ export function derivedTypes(
     ...(adapter.connection ? [connectionField(adapter, schema, limits.connectionMax)] : []),
   ]);
   const query = schema.getQueryType()?.name ?? 'Query';
-  return parse(
-    [
-      ...(connections.size > 0 ? [PAGE_INFO] : []),
-      ...connections.values(),
-      ...(rootFields.length > 0 ? [`extend type ${query} {\n${rootFields.join('\n')}\n}`] : []),
-    ].join('\n\n'),
-  );
+  const definitions = [
+    ...(connections.size > 0 ? [PAGE_INFO] : []),
+    ...connections.values(),
+    ...(rootFields.length > 0 ? [`extend type ${query} {\n${rootFields.join('\n')}\n}`] : []),
+  ];
+  return { kind: Kind.DOCUMENT, definitions: definitions.flatMap((sdl) => parse(sdl).definitions) };
 }
 
 const PAGE_INFO = `

@@ -57,7 +57,7 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
   const args = adapter.field.args.map(({ name, type }) => ({
     name,
     variable: `_rs_${name}`,
-    type: astFromType(type) as TypeNode,
+    type: astFromType(type),
   }));
   const pageSize = adapter.field.args.some((arg) => arg.name === 'first' && isRequiredArgument(arg))
     ? LARGEST_DOCUMENTED_PAGE

@@ -15,7 +15,6 @@ export function servedNames(snapshot: GraphQLSchema) {
   const rename = new RenameTypes((name) => (name === RELAY_PAGE_INFO ? instead : name));
   const toUpstream: RequestTransform = (document) =>
     rename.transformRequest({ document }, {} as never, {}).document;
-  const fromUpstream: ResultTransform = (result) =>
-    rename.transformResult(result, {} as never, {}) as ExecutionResult;
+  const fromUpstream: ResultTransform = (result) => rename.transformResult(result, {} as never, {});
   return { transforms: [rename], toUpstream, fromUpstream };
 }

@@ -73,7 +73,7 @@ export async function startGateway(
         headers: {
           'content-type': 'application/json',
           accept: 'application/json',
-          ...init?.headers,
+          ...Object.fromEntries(new Headers(init?.headers)),
         },
         body: JSON.stringify({ query, variables }),
       });

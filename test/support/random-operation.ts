@@ -126,19 +126,19 @@ export function randomOperation(
     }
     return hints.scalar(getNamedType(type).name, g);
   }
+}
 
-  function literal(type: GraphQLInputType, value: unknown): string {
-    if (value === null) return 'null';
-    if (isNonNullType(type)) return literal(type.ofType, value);
-    if (isListType(type)) {
-      return `[${(value as unknown[]).map((one) => literal(type.ofType, one)).join(', ')}]`;
-    }
-    if (isEnumType(type)) return String(value);
-    if (isInputObjectType(type)) {
-      const fields = type.getFields();
-      const entries = Object.entries(value as object);
-      return `{ ${entries.map(([name, inner]) => `${name}: ${literal(fields[name]!.type, inner)}`).join(', ')} }`;
-    }
-    return JSON.stringify(value);
+function literal(type: GraphQLInputType, value: unknown): string {
+  if (value === null) return 'null';
+  if (isNonNullType(type)) return literal(type.ofType, value);
+  if (isListType(type)) {
+    return `[${(value as unknown[]).map((one) => literal(type.ofType, one)).join(', ')}]`;
   }
+  if (isEnumType(type)) return value as string;
+  if (isInputObjectType(type)) {
+    const fields = type.getFields();
+    const entries = Object.entries(value as object);
+    return `{ ${entries.map(([name, inner]) => `${name}: ${literal(fields[name]!.type, inner)}`).join(', ')} }`;
+  }
+  return JSON.stringify(value);
 }

@@ -188,8 +188,6 @@ export function richUpstream() {
   const sent = { renames: 0 };
   const named = ({ name }: Listed, { upper }: { upper?: boolean | null }) =>
     upper ? (name?.toUpperCase() ?? null) : name;
-  const byStage = (stages: readonly string[] | null | undefined) => (one: Candidate) =>
-    !stages || stages.includes(one.stage);
 
   const schema = makeExecutableSchema(richSdl, {
     Query: {
@@ -271,6 +269,10 @@ interface CandidateArgs extends PageArgs {
   filter?: { stage?: string[] | null } | null;
   stage?: string | null;
   limit?: number | null;
+}
+
+function byStage(stages: readonly string[] | null | undefined) {
+  return (one: Candidate) => !stages || stages.includes(one.stage);
 }
 
 function events(id: number) {

@@ -1,0 +1,78 @@
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
+import { expect, test } from 'vitest';
+
+/** Who may import whom. A folder may always import itself, and everybody the files named by `everybody`. */
+const arrows: Record<string, readonly string[]> = {
+  'main.ts': ['cli'],
+  cli: ['config.ts', 'gateway.ts', 'sandbox', 'http', 'schema', 'tokens', 'log.ts'],
+  'config.ts': [],
+  'gateway.ts': ['config.ts', 'http', 'schema', 'upstream', 'tokens'],
+  http: [],
+  schema: ['paging'],
+  paging: [],
+  upstream: [],
+  tokens: [],
+  sandbox: [],
+  'log.ts': [],
+  'errors.ts': [],
+  'clock.ts': [],
+  'read-body.ts': [],
+};
+const everybody = ['errors.ts', 'clock.ts', 'read-body.ts'];
+const files = globSync('src/**/*.ts');
+
+test('folders import only what the house allows', () => {
+  const forbidden = files.flatMap((file) => {
+    const from = roomOf(file);
+    const allowed = [from, ...(arrows[from] ?? []), ...(from === 'sandbox' ? [] : everybody)];
+    return importsOf(file)
+      .filter((imported) => !allowed.includes(roomOf(imported)))
+      .map((imported) => `${file} -> ${imported}`);
+  });
+  expect(forbidden).toEqual([]);
+});
+
+test('every file and folder of src has its place in the house', () => {
+  const rooms = new Set(files.map(roomOf));
+  expect([...rooms].toSorted()).toEqual(Object.keys(arrows).toSorted());
+});
+
+test('only main.ts touches the process, and nothing else reads its environment', () => {
+  const readers = files.filter((file) => /\bprocess\.(env|argv|exit|on\b)/.test(read(file)));
+  expect(readers).toEqual([join('src', 'main.ts')]);
+});
+
+test('no import goes round in a circle', () => {
+  const circles: string[] = [];
+  const visit = (file: string, way: readonly string[]) => {
+    if (way.includes(file)) circles.push([...way.slice(way.indexOf(file)), file].join(' -> '));
+    else importsOf(file, { types: false }).forEach((next) => visit(next, [...way, file]));
+  };
+  for (const file of files) visit(file, []);
+  expect(circles).toEqual([]);
+});
+
+test('files stay small enough to be read in one go', () => {
+  const long = files
+    .filter((file) => !file.includes(`${sep}generated${sep}`))
+    .filter((file) => read(file).split('\n').length > 300);
+  expect(long).toEqual([]);
+});
+
+function importsOf(file: string, { types = true } = {}): string[] {
+  const pattern = types
+    ? /(?:from|import)\s*\(?\s*'(\.[^']+)'/g
+    : /(?:^|\n)(?:import|export)\s(?!type\s)[^;]*?from\s*'(\.[^']+)'/g;
+  return [...read(file).matchAll(pattern)].map(([, path]) =>
+    relative('.', join(dirname(file), path!)),
+  );
+}
+
+function roomOf(file: string): string {
+  return file.split(sep)[1]!;
+}
+
+function read(file: string): string {
+  return readFileSync(file, 'utf8');
+}

@@ -1,0 +1,278 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startGatewayOverSandbox } from '../support/gateway.ts';
+
+const PERSONS = 137;
+const SIZES = [1, 7, 50, 120];
+const QUERY = `query ($first: Int, $after: String) {
+  personsConnection(first: $first, after: $after) {
+    edges { cursor node { id firstName } }
+    nodes { id }
+    pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+  }
+}`;
+
+interface Connection {
+  edges: { cursor: string; node: { id: string; firstName: string } }[];
+  nodes: { id: string }[];
+  pageInfo: {
+    hasNextPage: boolean;
+    hasPreviousPage: boolean;
+    startCursor: string | null;
+    endCursor: string | null;
+  };
+}
+
+type Started = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+
+describe.each(['keyset', 'record', 'position'] as const)('over %s cursors', (cursors) => {
+  let gateway: Started;
+  let ids: string[];
+  beforeAll(async () => {
+    gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
+    ids = gateway.sandbox.persons.all().map(({ id }) => id);
+  });
+  afterAll(() => gateway[Symbol.asyncDispose]());
+
+  test('every edge cursor of 137 persons resumes exactly behind its edge', async () => {
+    const cursorsBySize = new Map<number, string[]>();
+    for (const size of SIZES) cursorsBySize.set(size, await allCursors(gateway, size));
+    const place = fc.record({
+      readBy: fc.constantFrom(...SIZES),
+      resumeBy: fc.constantFrom(...SIZES),
+      index: fc.nat(PERSONS - 1),
+    });
+    await fc.assert(
+      fc.asyncProperty(place, async ({ readBy, resumeBy, index }) => {
+        const after = cursorsBySize.get(readBy)![index]!;
+        const { edges, nodes, pageInfo } = await read(gateway, { first: resumeBy, after });
+        const expected = ids.slice(index + 1, index + 1 + resumeBy);
+        expect(edges.map(({ node }) => node.id)).toEqual(expected);
+        expect(nodes.map(({ id }) => id)).toEqual(expected);
+        expect(pageInfo).toEqual({
+          hasNextPage: index + 1 + resumeBy < PERSONS,
+          hasPreviousPage: true,
+          startCursor: edges[0]?.cursor ?? null,
+          endCursor: edges.at(-1)?.cursor ?? null,
+        });
+      }),
+      { numRuns: 250 },
+    );
+  });
+
+  test('a connection is read to its end by endCursor, each record once and in order', async () => {
+    for (const first of [1, 7, 49, 50, 51, 120, 137, 500]) {
+      expect(await allIds(gateway, first)).toEqual(ids);
+    }
+  });
+});
+
+test('first says how many edges, over as many pages as that takes and no more', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: PERSONS });
+  for (const [first, requests] of [
+    [1, 1],
+    [50, 1],
+    [51, 2],
+    [120, 3],
+    [500, 3],
+    [undefined, 1],
+    [null, 1],
+  ] as const) {
+    const before = gateway.sandbox.stats.requests.graphql;
+    const { edges, pageInfo } = await read(gateway, { first });
+    expect(edges).toHaveLength(Math.min(first ?? 50, PERSONS));
+    expect(pageInfo.hasPreviousPage).toBe(false);
+    expect(pageInfo.hasNextPage).toBe((first ?? 50) < PERSONS);
+    expect(gateway.sandbox.stats.requests.graphql - before).toBe(requests);
+  }
+});
+
+test('first: 0 gives no edges, and still tells whether there are any', async () => {
+  for (const persons of [0, 1, 137]) {
+    await using gateway = await startGatewayOverSandbox({ persons });
+    const { edges, pageInfo } = await read(gateway, { first: 0 });
+    expect(edges).toEqual([]);
+    expect(pageInfo).toEqual({
+      hasNextPage: persons > 0,
+      hasPreviousPage: false,
+      startCursor: null,
+      endCursor: null,
+    });
+  }
+});
+
+test('behind the last edge there is nothing, and that is no error', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 60 });
+  const { pageInfo } = await read(gateway, { first: 60 });
+  const beyond = await read(gateway, { first: 10, after: pageInfo.endCursor });
+  expect(beyond.edges).toEqual([]);
+  expect(beyond.pageInfo.hasNextPage).toBe(false);
+});
+
+test.each([
+  [{ first: -1 }, 'BAD_USER_INPUT', /must not be negative/],
+  [{ first: 501 }, 'BAD_USER_INPUT', /at most 500/],
+  [{ after: '' }, 'CURSOR_INVALID', /not a cursor of this gateway/],
+  [{ after: 'x' }, 'CURSOR_INVALID', /not a cursor of this gateway/],
+  [{ after: 'a'.repeat(100_000) }, 'CURSOR_INVALID', /not a cursor of this gateway/],
+  [{ after: 'AAAA\u0000AAAA' }, 'CURSOR_INVALID', /not a cursor of this gateway/],
+] as const)('%j is refused without asking the upstream', async (variables, code, message) => {
+  await using gateway = await startGatewayOverSandbox();
+  const { data, errors } = await gateway.ask<{ personsConnection: null }>(QUERY, variables);
+  expect(data.personsConnection).toBeNull();
+  expect(errors).toMatchObject([
+    { message: expect.stringMatching(message), path: ['personsConnection'], extensions: { code } },
+  ]);
+  expect(gateway.sandbox.stats.requests.graphql).toBe(0);
+});
+
+test("the upstream's own cursor is not taken for one of ours", async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const { data } = await gateway.ask<{ persons: { pageInfo: { endCursor: string } } }>(
+    '{ persons(first: 3) { pageInfo { endCursor } } }',
+  );
+  const { errors } = await gateway.ask(QUERY, { after: data.persons.pageInfo.endCursor });
+  expect(errors).toMatchObject([{ extensions: { code: 'CURSOR_INVALID' } }]);
+});
+
+test('a cursor with any byte changed is refused', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const { pageInfo } = await read(gateway, { first: 3 });
+  const bytes = Buffer.from(pageInfo.endCursor!, 'base64url');
+  await fc.assert(
+    fc.asyncProperty(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), async (at, by) => {
+      const damaged = Buffer.from(bytes);
+      damaged[at] = damaged[at]! ^ by;
+      const { errors } = await gateway.ask(QUERY, { after: damaged.toString('base64url') });
+      expect(errors).toMatchObject([{ extensions: { code: 'CURSOR_INVALID' } }]);
+    }),
+  );
+});
+
+test('a cursor stays good over a restart of the gateway', async () => {
+  await using first = await startGatewayOverSandbox({ persons: PERSONS });
+  const { edges } = await read(first, { first: 30 });
+  await using second = await startGatewayOverSandbox({ persons: PERSONS });
+  const { nodes } = await read(second, { first: 2, after: edges[10]!.cursor });
+  expect(nodes.map(({ id }) => id)).toEqual([edges[11]!.node.id, edges[12]!.node.id]);
+});
+
+describe.each(['keyset', 'record'] as const)(
+  'when the list changes, over %s cursors',
+  (cursors) => {
+    test('records inserted before an edge push nothing in again, and nothing out', async () => {
+      await using gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
+      const { persons } = gateway.sandbox;
+      const { edges } = await read(gateway, { first: 40 });
+      for (const [at, count] of [
+        [0, 3],
+        [10, 60],
+      ] as const) {
+        persons.insert(at, count);
+        const all = persons.all().map(({ id }) => id);
+        const index = all.indexOf(edges[20]!.node.id);
+        const { nodes } = await read(gateway, { first: 5, after: edges[20]!.cursor });
+        expect(nodes.map(({ id }) => id)).toEqual(all.slice(index + 1, index + 6));
+      }
+    });
+
+    test('records removed before an edge skip nothing', async () => {
+      await using gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
+      const { persons } = gateway.sandbox;
+      const { edges } = await read(gateway, { first: 40 });
+      persons.remove(5, 10);
+      const { nodes } = await read(gateway, { first: 3, after: edges[20]!.cursor });
+      expect(nodes.map(({ id }) => id)).toEqual(edges.slice(21, 24).map(({ node }) => node.id));
+    });
+
+    test('behind an edge whose record was removed, no record is skipped', async () => {
+      await using gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
+      const { persons } = gateway.sandbox;
+      const { edges } = await read(gateway, { first: 40 });
+      persons.remove(20, 1);
+      const { nodes } = await read(gateway, { first: 40, after: edges[20]!.cursor });
+      const given = nodes.map(({ id }) => id);
+      for (const { node } of edges.slice(21)) expect(given).toContain(node.id);
+    });
+  },
+);
+
+test('several connections of one operation keep apart: aliases, arguments, names given twice', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const { persons } = gateway.sandbox;
+  const { data, errors } = await gateway.ask(`{
+    two: personsConnection(first: 2) { ...Edges nodes { x: id } }
+    one: personsConnection(first: 1) {
+      e: edges { n: node { x: firstName } }
+      f: edges { cursor n: node { x: id ... @include(if: false) { firstName } } }
+      edges @skip(if: true) { cursor }
+      nodes { id: firstName }
+      more: nodes { id }
+      __typename
+    }
+  }
+  fragment Edges on PersonConnection { edges { ...Node __typename } }
+  fragment Node on PersonEdge { node { id } node { name: firstName } }`);
+  expect(errors).toBeUndefined();
+  const [a, b] = persons.slice(0, 2);
+  expect(data).toEqual({
+    two: {
+      edges: [a, b].map((person) => ({
+        node: { id: person!.id, name: person!.firstName },
+        __typename: 'PersonEdge',
+      })),
+      nodes: [{ x: a!.id }, { x: b!.id }],
+    },
+    one: {
+      e: [{ n: { x: a!.firstName } }],
+      f: [{ cursor: expect.any(String), n: { x: a!.id } }],
+      nodes: [{ id: a!.firstName }],
+      more: [{ id: a!.id }],
+      __typename: 'PersonConnection',
+    },
+  });
+});
+
+test('only what is selected is asked for: cursors and pageInfo alone cost no fields of a person', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const { data, errors } = await gateway.ask(
+    '{ personsConnection(first: 2) { pageInfo { hasNextPage endCursor } } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    personsConnection: { pageInfo: { hasNextPage: true, endCursor: expect.any(String) } },
+  });
+});
+
+async function read(
+  gateway: Started,
+  variables: { first?: number | null | undefined; after?: string | null },
+): Promise<Connection> {
+  const { data, errors } = await gateway.ask<{ personsConnection: Connection }>(QUERY, variables);
+  expect(errors).toBeUndefined();
+  return data.personsConnection;
+}
+
+async function* pages(gateway: Started, first: number) {
+  for (let after: string | null = null; ;) {
+    const page: Connection = await read(gateway, { first, after });
+    yield page;
+    if (!page.pageInfo.hasNextPage) return;
+    after = page.pageInfo.endCursor;
+  }
+}
+
+async function allCursors(gateway: Started, first: number): Promise<string[]> {
+  const cursors: string[] = [];
+  for await (const { edges } of pages(gateway, first)) {
+    cursors.push(...edges.map(({ cursor }) => cursor));
+  }
+  return cursors;
+}
+
+async function allIds(gateway: Started, first: number): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const { edges } of pages(gateway, first))
+    ids.push(...edges.map(({ node }) => node.id));
+  return ids;
+}

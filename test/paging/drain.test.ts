@@ -1,0 +1,223 @@
+import { expect, test } from 'vitest';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+import { makeExecutableSchema } from '../support/executable-schema.ts';
+import { documentedSdl } from '../support/gateway.ts';
+
+interface Person {
+  id: string;
+  firstName: string | null;
+}
+interface PageArgs {
+  first?: number | null;
+  after?: string | null;
+}
+
+test('12,345 persons are drained, each exactly once and in order', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 12_345 });
+  const { data, errors } = await gateway.ask<{ allPersons: Person[] }>(
+    '{ allPersons { id firstName } }',
+  );
+  expect(errors).toBeUndefined();
+  const expected = gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName }));
+  expect(data.allPersons).toEqual(expected);
+  expect(gateway.sandbox.stats.requests.graphql).toBe(Math.ceil(12_345 / 50));
+});
+
+test.each([0, 1, 49, 50, 51, 137])('a list of %i is drained to its end', async (persons) => {
+  await using gateway = await startGatewayOverSandbox({ persons });
+  const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
+  expect(data.allPersons.map(({ id }) => id)).toEqual(
+    gateway.sandbox.persons.all().map(({ id }) => id),
+  );
+});
+
+test('limit stops the drain, and asks for no more than that', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  for (const limit of [0, 1, 50, 51, 120, 136, 137, 138, 1000]) {
+    const before = gateway.sandbox.stats.requests.graphql;
+    const { data } = await gateway.ask<{ allPersons: Person[] }>(
+      'query ($limit: Int) { allPersons(limit: $limit) { id } }',
+      { limit },
+    );
+    const wanted = Math.min(limit, 137);
+    expect(data.allPersons).toHaveLength(wanted);
+    expect(gateway.sandbox.stats.requests.graphql - before).toBe(Math.ceil(wanted / 50));
+  }
+});
+
+test('a drain begins behind the record of any cursor', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const ids = gateway.sandbox.persons.all().map(({ id }) => id);
+  const { data } = await gateway.ask<{
+    personsConnection: { edges: { cursor: string }[] };
+  }>('{ personsConnection(first: 137) { edges { cursor } } }');
+  for (const index of [0, 24, 49, 50, 135, 136]) {
+    const rest = await gateway.ask<{ allPersons: Person[] }>(
+      'query ($after: String) { allPersons(after: $after) { id } }',
+      { after: data.personsConnection.edges[index]!.cursor },
+    );
+    expect(rest.data.allPersons.map(({ id }) => id)).toEqual(ids.slice(index + 1));
+  }
+});
+
+test('aliases, fragments and a caller who calls another field id do not disturb a drain', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 120 });
+  const { data } = await gateway.ask<{
+    people: { id: string; again: string; __typename: string }[];
+  }>(`query ($not: Boolean = false) {
+    people: allPersons { ...Fields again: id }
+  }
+  fragment Fields on Person { id: firstName hidden: id @include(if: $not) __typename }`);
+  expect(data.people).toEqual(
+    gateway.sandbox.persons
+      .all()
+      .map(({ id, firstName }) => ({ id: firstName, __typename: 'Person', again: id })),
+  );
+});
+
+test('more records than one operation may drain is a coded error that says where to go on, never a cut', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 60 } });
+  const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');
+  expect(data.allPersons).toBeNull();
+  expect(errors).toMatchObject([
+    { path: ['allPersons'], extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 60, max: 60 } },
+  ]);
+  const rest = await gateway.ask<{ allPersons: Person[] }>(
+    'query ($after: String) { allPersons(after: $after, limit: 5) { id } }',
+    { after: errors![0]!.extensions['resumeAfter'] },
+  );
+  expect(rest.data.allPersons.map(({ id }) => id)).toEqual(
+    gateway.sandbox.persons.slice(60, 65).map(({ id }) => id),
+  );
+});
+
+test('a list of exactly the allowed length is not refused', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 137 } });
+  const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
+  expect(data.allPersons).toHaveLength(137);
+});
+
+test('the allowance is one for the whole operation, not one for each drain', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 200 } });
+  const { errors } = await gateway.ask('{ a: allPersons { id } b: allPersons { id } }');
+  const codes = new Set(errors?.map(({ extensions }) => extensions['code']));
+  expect([...codes]).toEqual(['DRAIN_LIMIT_EXCEEDED']);
+  const again = await gateway.ask('{ a: allPersons { id } }');
+  expect(again.errors).toBeUndefined();
+});
+
+test.each([-1, -2147483648])('a limit of %i is refused', async (limit) => {
+  await using gateway = await startGatewayOverSandbox();
+  const { data, errors } = await gateway.ask<{ allPersons: null }>(
+    `{ allPersons(limit: ${limit}) { id } }`,
+  );
+  expect(data.allPersons).toBeNull();
+  expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+  expect(gateway.sandbox.stats.requests.graphql).toBe(0);
+});
+
+test('a page that fails for good ends the drain with how far it got, and resumeAfter goes on', async () => {
+  let failing = true;
+  const { gateway, ids } = await overPages({
+    before: (start) => {
+      if (start >= 100 && failing) throw new Error('The index is rebuilding.');
+    },
+  });
+  await using _ = gateway;
+  const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');
+  expect(data.allPersons).toBeNull();
+  expect(errors).toMatchObject([
+    {
+      message: expect.stringContaining('The index is rebuilding.'),
+      path: ['allPersons'],
+      extensions: { code: 'DRAIN_INTERRUPTED', drained: 100 },
+    },
+  ]);
+  failing = false;
+  const rest = await gateway.ask<{ allPersons: Person[] }>(
+    'query ($after: String) { allPersons(after: $after) { id } }',
+    { after: errors![0]!.extensions['resumeAfter'] },
+  );
+  expect(rest.data.allPersons.map(({ id }) => id)).toEqual(ids.slice(100));
+});
+
+test("a first page that fails gives the upstream's own error", async () => {
+  const { gateway } = await overPages({
+    before: () => {
+      throw new Error('No rights for this list.');
+    },
+  });
+  await using _ = gateway;
+  const { errors } = await gateway.ask('{ allPersons { id } }');
+  expect(errors).toMatchObject([{ message: 'No rights for this list.', path: ['allPersons'] }]);
+});
+
+test.each([
+  ['no cursor at all', () => null],
+  ['the same cursor for ever', () => '50'],
+])('a next page with %s is DRAIN_STALLED, not an endless loop', async (_name, endCursor) => {
+  const { gateway } = await overPages({ endCursor, hasNextPage: () => true });
+  await using _ = gateway;
+  const { errors } = await gateway.ask('{ allPersons { id } }');
+  expect(errors).toMatchObject([{ path: ['allPersons'], extensions: { code: 'DRAIN_STALLED' } }]);
+  expect(errors![0]!.extensions['drained']).toBeGreaterThanOrEqual(50);
+});
+
+test('empty pages with a cursor that moves are walked over', async () => {
+  const { gateway, ids } = await overPages({
+    items: (start, items) => (start % 100 === 50 ? [] : items),
+  });
+  await using _ = gateway;
+  const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
+  const there = ids.filter((_id, index) => Math.floor(index / 50) % 2 === 0);
+  expect(data.allPersons.map(({ id }) => id)).toEqual(there);
+});
+
+test('a record that a second page delivers again, because the list moved, is given once', async () => {
+  const { gateway, ids } = await overPages({
+    items: (start, items, all) => (start === 0 ? items : [all[start - 1]!, ...items]),
+  });
+  await using _ = gateway;
+  const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
+  expect(data.allPersons.map(({ id }) => id)).toEqual(ids);
+});
+
+test('where one page shows that ids are not unique, nothing is dropped for having a known id', async () => {
+  const { gateway } = await overPages({
+    items: (_start, items) => items.map((item) => ({ ...item, id: 'same' })),
+  });
+  await using _ = gateway;
+  const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
+  expect(data.allPersons).toHaveLength(230);
+});
+
+/** 230 persons in pages of 50, with cursors that are the place of the next one, bent as a test wants. */
+async function overPages(bent: {
+  before?: (start: number) => void;
+  items?: (start: number, items: Person[], all: Person[]) => Person[];
+  endCursor?: (end: number) => string | null;
+  hasNextPage?: (end: number) => boolean;
+}): Promise<{ gateway: TestGateway; ids: string[] }> {
+  const all = Array.from({ length: 230 }, (_, index) => ({ id: `p${index}`, firstName: null }));
+  const schema = makeExecutableSchema(documentedSdl, {
+    Query: {
+      persons: (_: unknown, { first, after }: PageArgs) => {
+        const start = Number(after ?? 0);
+        bent.before?.(start);
+        const size = Math.min(first ?? 50, 50);
+        const end = start + size;
+        const items = all.slice(start, end);
+        return {
+          items: bent.items?.(start, items, all) ?? items,
+          pageInfo: {
+            first: size,
+            hasNextPage: bent.hasNextPage?.(end) ?? end < all.length,
+            endCursor: bent.endCursor ? bent.endCursor(end) : String(end),
+          },
+        };
+      },
+    },
+  });
+  const gateway = await startGatewayOverSandbox({ schema });
+  return { gateway, ids: all.map(({ id }) => id) };
+}

@@ -1,0 +1,149 @@
+import { readFileSync } from 'node:fs';
+import {
+  buildClientSchema,
+  buildSchema,
+  getIntrospectionQuery,
+  isEnumType,
+  isInputObjectType,
+  isInterfaceType,
+  isIntrospectionType,
+  isObjectType,
+  isSpecifiedScalarType,
+  lexicographicSortSchema,
+  printSchema,
+  printType,
+  type GraphQLSchema,
+  type IntrospectionQuery,
+} from 'graphql';
+import { expect, test } from 'vitest';
+import { documentedSdl, startGatewayOverSandbox } from '../support/gateway.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+test('callers get exactly the schema of schema/served.graphql', async () => {
+  const served = await introspect({}, documentedSdl);
+  const golden = buildSchema(readFileSync('schema/served.graphql', 'utf8'));
+  expect(printSchema(lexicographicSortSchema(served))).toBe(
+    printSchema(lexicographicSortSchema(golden)),
+  );
+});
+
+test('every derived type, field and argument is documented', async () => {
+  const served = await introspect({ schema: richUpstream().schema }, richSdl);
+  const upstream = buildSchema(richSdl);
+  const silent: string[] = [];
+  for (const type of Object.values(served.getTypeMap())) {
+    if (isIntrospectionType(type) || isSpecifiedScalarType(type)) continue;
+    const isOurs = !upstream.getType(type.name);
+    if (isOurs && type.name !== 'UpstreamPageInfo' && !type.description) silent.push(type.name);
+    if (!isObjectType(type) || type.name === 'UpstreamPageInfo') continue;
+    for (const field of Object.values(type.getFields())) {
+      const original = upstream.getType(type.name);
+      if (isObjectType(original) && original.getFields()[field.name]) continue;
+      if (!field.description) silent.push(`${type.name}.${field.name}`);
+      for (const arg of field.args) {
+        if (!arg.description) silent.push(`${type.name}.${field.name}(${arg.name})`);
+      }
+    }
+  }
+  expect(silent).toEqual([]);
+});
+
+test('lists are found by shape: filters, enums, scalars, interfaces and unions are carried over', async () => {
+  const served = await introspect({ schema: richUpstream().schema }, richSdl);
+  const query = served.getQueryType()!.getFields();
+  const signatures = Object.values(query)
+    .filter(({ name }) => name.startsWith('all') || name.endsWith('Connection'))
+    .map(({ name, args, type }) => {
+      const list = args.map((arg) => {
+        const fallback = arg.defaultValue === undefined ? '' : ` = ${String(arg.defaultValue)}`;
+        return `${arg.name}: ${String(arg.type)}${fallback}`;
+      });
+      return `${name}(${list.join(', ')}): ${String(type)}`;
+    });
+  expect(signatures.toSorted()).toEqual([
+    'activeCandidatesConnection(first: Int, after: String): CandidateConnection',
+    'allActiveCandidates(limit: Int, after: String): [Candidate!]',
+    'allApplicants(limit: Int, after: String): [Applicant!]',
+    'allCandidates(drainLimit: Int, after: String, filter: CandidateFilter, stage: Stage = NEW, limit: Int): [Candidate]',
+    'allEvents(limit: Int, after: String, candidate: Int!): [Event!]',
+    'allNamed(limit: Int, after: String): [Named!]',
+    'allVacancies(): [String!]',
+    'applicantsConnection(first: Int, after: String): ApplicantConnection',
+    'candidatesConnection(first: Int, after: String, filter: CandidateFilter, stage: Stage = NEW, limit: Int): NullableCandidateConnection',
+    'eventsConnection(first: Int, after: String, candidate: Int!): EventConnection',
+    'namedConnection(first: Int, after: String): NamedConnection',
+    'vacanciesConnection(first: Int, after: String, open: Boolean): VacancyConnection',
+  ]);
+  expect(printType(served.getType('NullableCandidateEdge')!)).toContain('node: Candidate\n');
+  expect(printType(served.getType('CandidateEdge')!)).toContain('node: Candidate!\n');
+});
+
+test('what the upstream has itself stays as it is, PageInfo under another name', async () => {
+  const served = await introspect({ schema: richUpstream().schema }, richSdl);
+  const upstream = buildSchema(richSdl.replaceAll(/\bPageInfo\b/g, 'UpstreamPageInfo'));
+  for (const type of Object.values(upstream.getTypeMap())) {
+    if (isIntrospectionType(type) || type.name === 'Subscription') continue;
+    const same = served.getType(type.name)!;
+    if (type.name === 'Query' && isObjectType(type) && isObjectType(same)) {
+      for (const field of Object.values(type.getFields())) {
+        expect(String(same.getFields()[field.name]?.type)).toBe(String(field.type));
+      }
+    } else if (isObjectType(type) || isInterfaceType(type) || isEnumType(type)) {
+      expect(printType(same)).toBe(printType(type));
+    } else if (isInputObjectType(type)) {
+      expect(printType(same)).toBe(printType(type));
+    }
+  }
+});
+
+test('a name that the upstream uses itself is left to it, and said at the start', async () => {
+  const sdl = documentedSdl
+    .replace('type Query {', 'type Query {\n  allPersons: Int\n')
+    .concat('\ntype PersonEdge { mine: Boolean }\ntype UpstreamPageInfo { mine: Boolean }\n');
+  const { schema, logged } = await serve({ schema: buildSchema(sdl) }, sdl);
+  expect(String(schema.getQueryType()!.getFields()['allPersons']!.type)).toBe('Int');
+  expect(schema.getQueryType()!.getFields()['personsConnection']).toBeUndefined();
+  expect(printType(schema.getType('PersonEdge')!)).toContain('mine');
+  expect(schema.getType('UpstreamPageInfo_')).toBeDefined();
+  const warnings = logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
+  expect(warnings).toEqual([
+    'Query.allPersons is not derived: the upstream has a field of that name.',
+    'The type PersonEdge is not derived: the upstream has a type of that name.',
+  ]);
+});
+
+test.each([
+  ['type Query { a: ', /line 1.*Syntax Error/],
+  ['type Query { a: Missing }', /Unknown type "Missing"/],
+  ['type NoQuery { a: Int }', /Query root type must be provided/],
+  ['', /Syntax Error: Unexpected <EOF>/],
+])('a snapshot that is no schema is refused with its place: %j', async (sdl, message) => {
+  await expect(startGatewayOverSandbox({}, { snapshot: sdl })).rejects.toThrow(message);
+  await expect(startGatewayOverSandbox({}, { snapshot: sdl })).rejects.toThrow(
+    /schema\/upstream\.graphql.*RECRUITING_SCHEMA/s,
+  );
+});
+
+test('a snapshot without any paged list is served as it is', async () => {
+  const sdl = 'type Query { hello: String }';
+  const schema = await introspect({ schema: buildSchema(sdl) }, sdl);
+  expect(printSchema(schema)).toBe('type Query {\n  hello: String\n}');
+});
+
+async function introspect(
+  sandbox: Parameters<typeof startGatewayOverSandbox>[0],
+  snapshot: string,
+): Promise<GraphQLSchema> {
+  return (await serve(sandbox, snapshot)).schema;
+}
+
+async function serve(sandbox: Parameters<typeof startGatewayOverSandbox>[0], snapshot: string) {
+  await using gateway = await startGatewayOverSandbox(sandbox, { snapshot });
+  const query = getIntrospectionQuery({
+    inputValueDeprecation: true,
+    oneOf: true,
+    specifiedByUrl: true,
+  });
+  const { data } = await gateway.ask<IntrospectionQuery>(query);
+  return { schema: buildClientSchema(data), logged: [...gateway.logged] };
+}
