@@ -64,8 +64,9 @@ export async function createGateway({ config, snapshot, store, clock, log }: Gat
   });
   const yoga = createYoga({
     schema: served.schema,
-    context: ({ request }): ServingContext => ({
-      signal: request.signal,
+    context: ({ request: { signal } }): ServingContext => ({
+      signal,
+      requests: served.createRequests({ signal }),
       drainBudget: { max: config.drainMaxItems, left: config.drainMaxItems },
       surplusErrors: [],
     }),

@@ -2,6 +2,8 @@ import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import {
   isAbstractType,
   Kind,
+  OperationTypeNode,
+  print,
   TypeInfo,
   visit,
   visitWithTypeInfo,
@@ -10,10 +12,10 @@ import {
   type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLSchema,
-  type OperationTypeNode,
   type VariableDefinitionNode,
 } from 'graphql';
-import type { RequestTransform, ResultTransform } from './served-names.ts';
+import type { RequestTransform } from './served-names.ts';
+import type { ServingContext } from './serving-context.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 
 /** The upstream, seen through the schema that is served of it. */
@@ -21,13 +23,14 @@ export interface UpstreamLink {
   /** The upstream's schema under served names. */
   readonly schema: GraphQLSchema;
   readonly toUpstream: RequestTransform;
-  readonly fromUpstream: ResultTransform;
+  /** Gives the answer in served names. */
   readonly execute: (request: ExecutionRequest) => Promise<ExecutionResult>;
 }
 
 /** One root field, in served names, that can be asked again and again with other variables. */
 export interface UpstreamQuestion {
   readonly operation: OperationTypeNode;
+  /** Without an alias: the answer is shared with whoever asks the same under another name. */
   readonly field: FieldNode;
   /** More than are used may be given; what is not used is not sent. */
   readonly variableDefinitions: readonly VariableDefinitionNode[];
@@ -36,7 +39,7 @@ export interface UpstreamQuestion {
 
 export type AskUpstream = (
   variables: Readonly<Record<string, unknown>>,
-  context: object,
+  context: ServingContext,
 ) => Promise<UpstreamValue>;
 
 /**
@@ -51,17 +54,16 @@ export function questionFor(link: UpstreamLink, question: UpstreamQuestion): Ask
   const written = withTypenames(documentOf(question), link.schema);
   const used = variablesOf(written);
   const document = link.toUpstream(onlyDefined(written, used));
-  const key = field.alias?.value ?? field.name.value;
-  return async (variables, context) => {
-    const result = await link.execute({
-      document,
-      variables: Object.fromEntries(Object.entries(variables).filter(([name]) => used.has(name))),
-      operationType: operation,
-      context,
-    });
-    const { data, errors = [] } = link.fromUpstream(result);
+  const text = print(document);
+  return async (given, context) => {
+    const variables = Object.fromEntries(Object.entries(given).filter(([name]) => used.has(name)));
+    const result =
+      operation === OperationTypeNode.QUERY
+        ? await context.requests.load({ document, text, variables })
+        : await link.execute({ document, variables, operationType: operation, context });
+    const { data, errors = [] } = result;
     return {
-      value: (data as Record<string, unknown> | null | undefined)?.[key] ?? null,
+      value: (data as Record<string, unknown> | null | undefined)?.[field.name.value] ?? null,
       errors: errors.map(({ message, path, extensions }): UpstreamError => ({
         path: path?.slice(1) ?? [],
         message,

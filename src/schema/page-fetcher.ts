@@ -16,6 +16,7 @@ import type { FetchPage, Identified } from '../paging/page.ts';
 import { questionFor, type UpstreamLink } from './ask-upstream.ts';
 import type { IdentitySelection } from './identity-selection.ts';
 import type { Adapter } from './plan-adapters.ts';
+import type { ServingContext } from './serving-context.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 
 /** One element of a page as it came, once for each place of the operation that shows records. */
@@ -27,7 +28,7 @@ export interface PageSource {
   readonly link: UpstreamLink;
   readonly adapter: Adapter;
   readonly identity: IdentitySelection;
-  readonly context: object;
+  readonly context: ServingContext;
   readonly info: GraphQLResolveInfo;
   /** Values of the carried-over arguments. */
   readonly filters: Readonly<Record<string, unknown>>;
@@ -85,8 +86,21 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
       ...getCoercedVariableValues(info.variableValues),
       ...Object.fromEntries(ours.map(([name, value]) => [`_rs_${name}`, value])),
     };
-    return readPage(await ask(variables, { ...context, signal }), aliases, identity);
+    return readPage(await unlessLeft(ask(variables, context), signal), aliases, identity);
   };
+}
+
+/** A walk that leaves waits no longer; the request itself belongs to the whole operation. */
+async function unlessLeft<T>(asked: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const { promise: left, reject } = Promise.withResolvers<never>();
+  const leave = () => reject(signal.reason);
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    return await Promise.race([asked, left]);
+  } finally {
+    signal.removeEventListener('abort', leave);
+  }
 }
 
 function readPage(answer: UpstreamValue, aliases: readonly string[], identity: IdentitySelection) {

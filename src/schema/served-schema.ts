@@ -18,6 +18,7 @@ import { derivedTypes } from './derived-types.ts';
 import { forwardField, refuseMutation, type AllowedMutations } from './forward-field.ts';
 import { planAdapters, type Adapter } from './plan-adapters.ts';
 import { readField } from './read-field.ts';
+import { createRequestLoader, type RequestLoader } from './request-loader.ts';
 import { servedNames } from './served-names.ts';
 
 export interface ServedSchema {
@@ -25,6 +26,8 @@ export interface ServedSchema {
   readonly adapters: readonly Adapter[];
   /** For the log at start-up: what was not derived, and why. */
   readonly warnings: readonly string[];
+  /** The requests of one operation, for its context. */
+  readonly createRequests: (context: { readonly signal: AbortSignal }) => RequestLoader;
 }
 
 export interface ServedSchemaParts {
@@ -54,7 +57,11 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
         : forwardField(() => link, operation)) as CreateProxyingResolverFn,
   };
   const wrapped = wrapSchema(subschema);
-  const link: UpstreamLink = { schema: wrapped, toUpstream, fromUpstream, execute };
+  const link: UpstreamLink = {
+    schema: wrapped,
+    toUpstream,
+    execute: async (request) => fromUpstream(await execute(request)),
+  };
   const { adapters, warnings } = planAdapters(wrapped);
   const schema = stitchSchemas({
     subschemas: [subschema],
@@ -63,7 +70,12 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     assumeValidSDL: true,
   });
   assertValidSchema(schema);
-  return { schema, adapters, warnings };
+  return {
+    schema,
+    adapters,
+    warnings,
+    createRequests: (context) => createRequestLoader(link.execute, context),
+  };
 }
 
 function isAllowed(field: string, allowed: AllowedMutations): boolean {

@@ -27,7 +27,8 @@ export function valueAt(
   path: ResponsePath,
   surplus: GraphQLError[],
 ): unknown {
-  const root = { value };
+  // A copy: the answer may be shared with another place of the operation, where other paths hold.
+  const root = { value: errors.length > 0 ? structuredClone(value) : value };
   for (const error of errors) {
     const [holder, key] = standingPlace(root, error.path);
     const located = new GraphQLError(error.message, {

@@ -233,6 +233,23 @@ test('several connections of one operation keep apart: aliases, arguments, names
   });
 });
 
+test('the same page asked twice in one operation is fetched once', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const { data, errors } = await gateway.ask(`{
+    a: personsConnection(first: 2) { nodes { id } }
+    b: personsConnection(first: 2) { nodes { id } }
+    c: persons(first: 2) { items { id } }
+    d: persons(first: 2) { items { id } }
+    e: allPersons { id }
+    f: allPersons { id }
+  }`);
+  expect(errors).toBeUndefined();
+  expect(data['b']).toEqual(data['a']);
+  expect(data['f']).toEqual(data['e']);
+  expect(data['f']).toHaveLength(PERSONS);
+  expect(gateway.sandbox.stats.requests.graphql).toBe(1 + 1 + 3);
+});
+
 test('only what is selected is asked for: cursors and pageInfo alone cost no fields of a person', async () => {
   await using gateway = await startGatewayOverSandbox();
   const { data, errors } = await gateway.ask(

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { parse, validate } from 'graphql';
+import { askDirectly } from '../support/direct.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
-import { randomOperation, type RandomOperation } from '../support/random-operation.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import { randomOperation } from '../support/random-operation.ts';
+import { richScalar, richSdl, richUpstream } from '../support/rich-upstream.ts';
 
 let rich: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 const { schema } = richUpstream();
@@ -18,11 +19,11 @@ test('whatever the upstream can be asked, the gateway answers the same', async (
   let valid = 0;
   await fc.assert(
     fc.asyncProperty(fc.gen(), async (g) => {
-      const operation = randomOperation(schema, g, { scalar });
+      const operation = randomOperation(schema, g, { scalar: richScalar });
       fc.pre(validate(schema, parse(operation.query)).length === 0);
       valid += 1;
       const [direct, through] = await Promise.all([
-        askDirectly(operation),
+        askDirectly(rich, operation),
         rich.ask(inServedNames(operation.query), operation.variables),
       ]);
       expect(comparable(through), operation.query + JSON.stringify(operation.variables)).toEqual(
@@ -38,39 +39,8 @@ test('whatever the upstream can be asked, the gateway answers the same', async (
   expect(valid).toBeGreaterThan(100);
 }, 120_000);
 
-function scalar(name: string, g: fc.GeneratorValue): unknown {
-  switch (name) {
-    case 'Int':
-      return g(fc.integer, { min: -1, max: 120 });
-    case 'Float':
-      return g(fc.integer, { min: -10, max: 10 });
-    case 'Boolean':
-      return g(fc.boolean);
-    case 'DateTime':
-      return '2026-01-05T00:00:00Z';
-    case 'Json':
-      return g(fc.constantFrom, 1, 'x', true);
-    default:
-      return g(fc.constantFrom, 'Title 3', 'MTA=', '', 'é"\\');
-  }
-}
-
 function inServedNames(query: string): string {
   return query.replaceAll(/\bon PageInfo\b/g, 'on UpstreamPageInfo');
-}
-
-async function askDirectly({ query, variables }: RandomOperation): Promise<object> {
-  const stored = await rich.store.read();
-  const response = await fetch(`${rich.sandbox.url}/graphql`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      authorization: `Bearer ${stored?.pair.accessToken}`,
-    },
-    body: JSON.stringify({ query, variables }),
-  });
-  expect(response.status).toBe(200);
-  return response.json() as Promise<object>;
 }
 
 /** Locations point into the document that was sent, and the order of errors is free (specification, 7.1.2). */

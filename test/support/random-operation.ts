@@ -21,6 +21,15 @@ export interface RandomOperation {
   readonly variables: Record<string, unknown>;
 }
 
+/** A random selection set, and what has to stand around it in an operation. */
+export interface RandomSelection {
+  readonly selection: string;
+  readonly fragments: readonly string[];
+  /** For example `$v0: Int`. */
+  readonly definitions: readonly string[];
+  readonly variables: Record<string, unknown>;
+}
+
 /** Values for custom scalars and for arguments where any value would hardly ever hit something. */
 export interface ArgumentHints {
   scalar(name: string, g: GeneratorValue): unknown;
@@ -37,15 +46,35 @@ export function randomOperation(
   g: GeneratorValue,
   hints: ArgumentHints,
 ): RandomOperation {
+  const root = randomSelection(schema, schema.getQueryType()!, g, hints);
+  return operationAround(root, root.selection);
+}
+
+/** The operation whose root selection is `body`, with the fragments and variables of the selection in it. */
+export function operationAround(
+  { fragments, definitions, variables }: RandomSelection,
+  body: string,
+  more: readonly string[] = [],
+): RandomOperation {
+  const declared = [...definitions, ...more];
+  const head = declared.length > 0 ? `query Random(${declared.join(', ')})` : 'query Random';
+  return { query: [`${head} ${body}`, ...fragments].join('\n'), variables };
+}
+
+export function randomSelection(
+  schema: GraphQLSchema,
+  rootType: GraphQLCompositeType,
+  g: GeneratorValue,
+  hints: ArgumentHints,
+): RandomSelection {
   const variables: Record<string, unknown> = {};
-  const declared: string[] = [];
+  const definitions: string[] = [];
   const fragments: string[] = [];
   const chance = (percent: number) => g(fc.nat, { max: 99 }) < percent;
   const pick = <T>(from: readonly T[]): T => from[g(fc.nat, { max: from.length - 1 })]!;
 
-  const root = selectionSet(schema.getQueryType()!, 0);
-  const head = declared.length > 0 ? `query Random(${declared.join(', ')})` : 'query Random';
-  return { query: [`${head} ${root}`, ...fragments].join('\n'), variables };
+  const root = selectionSet(rootType, rootType === schema.getQueryType() ? 0 : 2);
+  return { selection: root, fragments, definitions, variables };
 
   function selectionSet(type: GraphQLCompositeType, depth: number): string {
     const count = 1 + g(fc.nat, { max: depth < 2 ? 2 : 3 });
@@ -98,8 +127,8 @@ export function randomOperation(
   }
 
   function variable(type: string, value: unknown): string {
-    const name = `v${declared.length}`;
-    declared.push(`$${name}: ${type}`);
+    const name = `v${definitions.length}`;
+    definitions.push(`$${name}: ${type}`);
     variables[name] = value;
     return `$${name}`;
   }

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { makeExecutableSchema } from './executable-schema.ts';
 
 /**
@@ -310,4 +311,22 @@ class Failure extends Error {
 
 function failure(message: string, extensions: Record<string, unknown> = {}) {
   return new Failure(message, extensions);
+}
+
+/** A random value of one of the scalars above. */
+export function richScalar(name: string, g: fc.GeneratorValue): unknown {
+  switch (name) {
+    case 'Int':
+      return g(fc.integer, { min: -1, max: 120 });
+    case 'Float':
+      return g(fc.integer, { min: -10, max: 10 });
+    case 'Boolean':
+      return g(fc.boolean);
+    case 'DateTime':
+      return '2026-01-05T00:00:00Z';
+    case 'Json':
+      return g(fc.constantFrom, 1, 'x', true);
+    default:
+      return g(fc.constantFrom, 'Title 3', 'MTA=', '', 'é"\\');
+  }
 }

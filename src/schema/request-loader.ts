@@ -1,0 +1,42 @@
+import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
+import DataLoader from 'dataloader';
+import type { DocumentNode } from 'graphql';
+
+/** A query for the upstream, with its text, which is made once for all pages of a walk. */
+export interface UpstreamQuery {
+  readonly document: DocumentNode;
+  readonly text: string;
+  readonly variables: Readonly<Record<string, unknown>>;
+}
+
+export type RequestLoader = DataLoader<UpstreamQuery, ExecutionResult, string>;
+
+/**
+ * The queries of one operation: what is asked twice in it, by aliases or by two adapters over one page, is
+ * sent once. Not for mutations. Results are shared, so nobody may change them.
+ *
+ * Requests end with the operation, by its signal, and not with the one walk that happened to ask first.
+ */
+export function createRequestLoader(
+  execute: (request: ExecutionRequest) => Promise<ExecutionResult>,
+  context: { readonly signal: AbortSignal },
+): RequestLoader {
+  return new DataLoader(
+    (queries) =>
+      Promise.all(
+        queries.map(({ document, variables }) => {
+          return execute({
+            document,
+            variables,
+            operationType: 'query',
+            context,
+          } as ExecutionRequest);
+        }),
+      ),
+    {
+      // One by one: a batch would hold back the first answer until the last has come.
+      batch: false,
+      cacheKeyFn: ({ text, variables }) => `${text}\n${JSON.stringify(variables)}`,
+    },
+  );
+}
