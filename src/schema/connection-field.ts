@@ -7,7 +7,7 @@ import type {
 import { checkedFirst, readForward } from '../paging/connection.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
-import type { PageInfo } from './generated/served.ts';
+import type { PageInfo, QueryPersonsConnectionArgs } from './generated/served.ts';
 import { identitySelection } from './identity-selection.ts';
 import { listKey } from './list-key.ts';
 import { pageFetcher, type UpstreamRecord } from './page-fetcher.ts';
@@ -29,22 +29,24 @@ export interface EdgeSource {
   readonly places: readonly RecordPlace[];
 }
 
-type Resolver<Source> = GraphQLFieldResolver<Source, ServingContext>;
+/** Every connection field takes what that of the snapshot's own list takes, and its filters. */
+type ConnectionArguments = QueryPersonsConnectionArgs & Record<string, unknown>;
+
+type Resolver<Source, Arguments = unknown> = GraphQLFieldResolver<
+  Source,
+  ServingContext,
+  Arguments
+>;
 
 /** Resolves `…Connection`. */
 export function resolveConnection(
   adapter: Adapter,
   link: UpstreamLink,
   max: number,
-): Resolver<unknown> {
+): Resolver<unknown, ConnectionArguments> {
   const { type, edge } = adapter.connection!;
   const identity = identitySelection(link.schema, adapter.nodeType);
-  return async (
-    _source,
-    args: Record<string, unknown>,
-    context,
-    info,
-  ): Promise<ConnectionSource> => {
+  return async (_source, args, context, info): Promise<ConnectionSource> => {
     const { first, after, ...filters } = args;
     const key = listKey(adapter.name, filters);
     const places = recordPlaces(objectType(info, type), objectType(info, edge), info);
@@ -59,7 +61,7 @@ export function resolveConnection(
         selections: places.length > 0 ? places.map(({ selections }) => selections) : [[]],
       }),
       {
-        first: checkedFirst(first as number | null | undefined, max),
+        first: checkedFirst(first, max),
         position: typeof after === 'string' ? decodeCursor(key, after) : null,
         signal: context.signal,
       },

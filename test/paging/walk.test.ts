@@ -1,0 +1,119 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { IdentitySet } from '../../src/paging/identity-set.ts';
+import type { FetchPage, Page, PageRequest } from '../../src/paging/page.ts';
+import { walk } from '../../src/paging/walk.ts';
+
+interface Letter {
+  identity: string;
+}
+
+test('a list is walked page by page: every record once, in order, with no request too many', async () => {
+  const lists = fc.record({
+    length: fc.nat(60),
+    pageLimit: fc.integer({ min: 1, max: 12 }),
+    limit: fc.option(fc.integer({ min: 1, max: 70 }), { nil: undefined }),
+    start: fc.nat(60),
+  });
+  await fc.assert(
+    fc.asyncProperty(lists, async ({ length, pageLimit, limit, start }) => {
+      const { fetchPage, requests, letters } = list(length, pageLimit);
+      const walked: string[] = [];
+      const after = start === 0 ? null : String(start);
+      const signal = new AbortController().signal;
+      for await (const { records } of walk(fetchPage, { after, signal, ...(limit && { limit }) })) {
+        walked.push(...records.map(({ record }) => record.identity));
+      }
+      const wanted = letters.slice(start, start + (limit ?? length));
+      expect(walked).toEqual(wanted.map(({ identity }) => identity));
+      expect(requests).toHaveLength(Math.max(1, Math.ceil(wanted.length / pageLimit)));
+    }),
+  );
+});
+
+test('the next page is under way while the consumer works, and never more than that one', async () => {
+  const { fetchPage, requests } = list(50, 5);
+  let consumed = 0;
+  const signal = new AbortController().signal;
+  for await (const _ of walk(fetchPage, { after: null, signal })) {
+    consumed += 1;
+    await new Promise(setImmediate);
+    expect(requests.length).toBe(Math.min(consumed + 1, 10));
+  }
+});
+
+test('a consumer who leaves ends the request in flight, and no further one is sent', async () => {
+  const { fetchPage, requests, signals } = list(50, 5);
+  const signal = new AbortController().signal;
+  let pages = 0;
+  for await (const _ of walk(fetchPage, { after: null, signal })) {
+    pages += 1;
+    if (pages === 2) break;
+  }
+  await new Promise(setImmediate);
+  expect(requests).toHaveLength(3);
+  expect(signals.at(-1)?.aborted).toBe(true);
+});
+
+test('a page that fails while the consumer is busy is told when its turn comes, not as a crash', async () => {
+  const { fetchPage } = list(50, 5);
+  const failing: FetchPage<Letter> = (request, signal) =>
+    request.after === null ? fetchPage(request, signal) : Promise.reject(new Error('gone'));
+  const pages: number[] = [];
+  const reading = async () => {
+    const signal = new AbortController().signal;
+    for await (const { size } of walk(failing, { after: null, signal })) {
+      pages.push(size);
+      await new Promise(setImmediate);
+    }
+  };
+  await expect(reading()).rejects.toThrow('gone');
+  expect(pages).toEqual([5]);
+});
+
+test('a list that only ever repeats itself under new cursors is ended too', async () => {
+  let cursor = 0;
+  const same: FetchPage<Letter> = async () => ({
+    items: [{ identity: 'a' }],
+    hasNextPage: true,
+    endCursor: String((cursor += 1)),
+  });
+  const reading = async () => {
+    const signal = new AbortController().signal;
+    const pages = walk(same, { after: null, signal });
+    while (!(await pages.next()).done);
+  };
+  await expect(reading()).rejects.toMatchObject({ extensions: { code: 'DRAIN_STALLED' } });
+  expect(cursor).toBeLessThan(2000);
+});
+
+test('a set of identities tells apart what it was given, also many and alike', () => {
+  const set = new IdentitySet();
+  const identities = Array.from({ length: 200_000 }, (_, index) => `Person:${index}`);
+  expect(identities.every((identity) => set.add(identity))).toBe(true);
+  expect(identities.some((identity) => set.add(identity))).toBe(false);
+  expect(set.size).toBe(identities.length);
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.string({ unit: 'grapheme' }), { maxLength: 50 }), (texts) => {
+      const fresh = new IdentitySet();
+      expect(texts.filter((text) => fresh.add(text))).toEqual(texts);
+      expect(texts.filter((text) => fresh.add(text))).toEqual([]);
+    }),
+  );
+});
+
+/** A list of so many letters, in pages of at most `pageLimit`, whose cursors are the place of the next one. */
+function list(length: number, pageLimit: number) {
+  const letters = Array.from({ length }, (_, index): Letter => ({ identity: `L${index}` }));
+  const requests: PageRequest[] = [];
+  const signals: AbortSignal[] = [];
+  const fetchPage: FetchPage<Letter> = async (request, signal): Promise<Page<Letter>> => {
+    requests.push(request);
+    signals.push(signal);
+    const start = Number(request.after ?? 0);
+    const items = letters.slice(start, start + Math.min(request.first ?? pageLimit, pageLimit));
+    const end = start + items.length;
+    return { items, hasNextPage: end < length, endCursor: items.length > 0 ? String(end) : null };
+  };
+  return { fetchPage, requests, signals, letters };
+}
