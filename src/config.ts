@@ -138,6 +138,10 @@ function readSecretFile(
     mistakes.push(`${name} and ${name}_FILE are both set; keep one of them.`);
     return;
   }
+  if (path.includes('://')) {
+    mistakes.push(`${name}_FILE must be the path of a file that holds the secret, not the secret.`);
+    return;
+  }
   try {
     const secret = readFile(path).trim();
     if (secret === '') mistakes.push(`${name}_FILE names an empty file (${path}).`);
@@ -169,7 +173,7 @@ function contradictions(given: Record<string, string>): string[] {
     return ['RECRUITING_URL is missing: in production the sandbox is not started instead.'];
   }
   return ['TOKEN_LINK', 'TOKEN_STORE']
-    .filter((name) => given[name] !== undefined)
+    .filter((name) => (given[name] ?? given[`${name}_FILE`]) !== undefined)
     .map(
       (name) =>
         `${name} is set, but RECRUITING_URL is not: the sandbox would be served in place of the real service. Set RECRUITING_URL, or remove ${name}.`,
@@ -223,7 +227,10 @@ function baseUrl() {
       const { search, hash, username, password } = new URL(url);
       return `${search}${hash}${username}${password}` === '';
     }, 'must be a plain base address, without user, query or fragment')
-    .transform((url) => url.replace(/\/+$/, ''));
+    .transform((text) => {
+      const { origin, pathname } = new URL(text);
+      return `${origin}${pathname}`.replace(/\/+$/, '');
+    });
 }
 
 /** Tokens travel over it, so plain http is for this machine only. */

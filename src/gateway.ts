@@ -5,8 +5,11 @@ import type { Config } from './config.ts';
 import { checkOperationName } from './http/check-operation-name.ts';
 import { appendSurplusErrors } from './http/append-surplus-errors.ts';
 import { codeRefusedRequests, maskUnexpected } from './http/error-policy.ts';
-import { examples, graphiql } from './http/graphiql.ts';
+import { examples } from './http/graphiql-examples.ts';
+import { graphiql } from './http/graphiql.ts';
 import { introspection } from './http/introspection.ts';
+import { knownPaths } from './http/known-paths.ts';
+import { requestFormat } from './http/request-format.ts';
 import { logRequests } from './http/request-log.ts';
 import { describeLists } from './schema/describe-lists.ts';
 import type { ServingContext } from './schema/serving-context.ts';
@@ -81,8 +84,10 @@ export async function createGateway({ config, snapshot, store, clock, log }: Gat
     renderGraphiQL: explorer.renderGraphiQL,
     plugins: [
       logRequests(log, clock),
+      knownPaths,
       useReadinessCheck({ endpoint: '/ready', check: () => tokens.present }),
       explorer.plugin,
+      requestFormat,
       checkOperationName,
       introspection(config.introspection),
       useExecutionCancellation(),

@@ -3,6 +3,7 @@ import { ConfigError, readConfig, VERSION } from '../config.ts';
 import { sandbox } from './sandbox.ts';
 import { servedSdl } from './schema-print.ts';
 import { serve } from './serve.ts';
+import { readSnapshotFile } from './snapshot-file.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
 const USAGE_ERROR = 2;
@@ -58,7 +59,7 @@ function program(terminal: Terminal): Command {
     .description('print what callers see, as SDL')
     .action(() => {
       const config = readConfig(terminal.env, terminal.readFile);
-      const snapshot = terminal.readFile(config.schemaPath);
+      const snapshot = readSnapshotFile(config.schemaPath, terminal);
       terminal.stdout.write(servedSdl(snapshot, config.schemaPath, config));
     });
   return root;

@@ -7,6 +7,7 @@ import { createLog } from '../log.ts';
 import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';
 import { openSqliteStore } from '../tokens/sqlite-store.ts';
 import type { TokenStore } from '../tokens/token-store.ts';
+import { readSnapshotFile } from './snapshot-file.ts';
 import { CommandError, stopped, type Terminal } from './terminal.ts';
 
 /** Serves the gateway until the process is asked to stop. */
@@ -53,18 +54,6 @@ function real({ recruitingUrl, tokenLink, tokenStore }: Config): Upstream {
 async function sandboxInside(own: (sandbox: Sandbox) => Sandbox): Promise<Upstream> {
   const { url, tokenLink } = own(await startSandbox());
   return { settings: { recruitingUrl: url, tokenLink }, storePath: ':memory:' };
-}
-
-function readSnapshotFile(path: string, { readFile }: Terminal): string {
-  try {
-    return readFile(path);
-  } catch (error) {
-    const { code } = error as { code?: string };
-    throw new CommandError(
-      `The schema snapshot cannot be read (${path}: ${code ?? 'unknown error'}). Set RECRUITING_SCHEMA to the file that holds it.`,
-      2,
-    );
-  }
 }
 
 function openStore(path: string): TokenStore {

@@ -34,8 +34,12 @@ export const codeRefusedRequests: Plugin = {
     for (const single of Array.isArray(result) ? result : [result]) {
       if (Symbol.asyncIterator in single || !single.errors || 'data' in single) continue;
       for (const error of single.errors) {
-        if (KNOWN_CODES.has(error.extensions?.['code'])) continue;
+        const { code, http } = error.extensions;
+        if (KNOWN_CODES.has(code)) continue;
+        // Not a GraphQL request at all: then 400 is right, whatever the caller accepts.
+        if (code === 'BAD_REQUEST' && http) http.spec = false;
         Object.assign(error.extensions, { code: 'BAD_USER_INPUT' });
+        error.extensions.http ??= { status: 400, spec: true };
         // The parser's own words, with a piece of the body in them.
         delete error.extensions['originalError'];
       }

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface Listening {
@@ -12,16 +12,42 @@ const PATIENCE_MS = 10_000;
 
 /** @throws Error with a message for the operator when the address cannot be used */
 export async function listen(
-  handler: RequestListener,
+  handler: (request: IncomingMessage, response: ServerResponse) => unknown,
   { host, port }: { host: string; port: number },
 ): Promise<Listening> {
-  const server = createServer(handler);
+  const answering = new Set<ServerResponse>();
+  let closing = false;
+  const server = createServer((request, response) => {
+    response.shouldKeepAlive &&= !closing;
+    answering.add(response);
+    response.once('close', () => answering.delete(response));
+    if (isHost(request.headers.host)) handler(request, response);
+    else response.writeHead(400).end();
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
     server.listen(port, host, resolve);
   });
   const { port: bound } = server.address() as AddressInfo;
-  return { url: `http://${hostInUrl(host)}:${bound}`, close: () => close(server) };
+  return {
+    url: `http://${hostInUrl(host)}:${bound}`,
+    close: async () => {
+      closing = true;
+      // Otherwise a connection stays open for what its client may ask next, and holds the server up.
+      for (const response of answering) response.shouldKeepAlive = false;
+      const impatience = setTimeout(() => server.closeAllConnections(), PATIENCE_MS);
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeIdleConnections();
+      });
+      clearTimeout(impatience);
+    },
+  };
+}
+
+/** Yoga makes an address of it, and answers with a stack trace where that fails. */
+function isHost(host = 'localhost'): boolean {
+  return /^[^/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`);
 }
 
 function explain(error: NodeJS.ErrnoException, host: string, port: number): Error {
@@ -30,6 +56,7 @@ function explain(error: NodeJS.ErrnoException, host: string, port: number): Erro
     EACCES: 'this user may not listen there. Set PORT to a port above 1023.',
     EADDRNOTAVAIL: 'this machine has no such address. Set HOST to one that it has.',
     ENOTFOUND: 'this host name is unknown. Set HOST to an address of this machine.',
+    EAI_AGAIN: 'this host name cannot be looked up. Set HOST to an address of this machine.',
   };
   const reason = reasons[error.code ?? ''] ?? error.code ?? 'unknown error';
   return new Error(`The gateway cannot listen on ${host}:${port}: ${reason}`, { cause: error });
@@ -38,13 +65,4 @@ function explain(error: NodeJS.ErrnoException, host: string, port: number): Erro
 function hostInUrl(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost';
   return host.includes(':') ? `[${host}]` : host;
-}
-
-async function close(server: Server): Promise<void> {
-  const impatience = setTimeout(() => server.closeAllConnections(), PATIENCE_MS);
-  await new Promise<void>((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
-  });
-  clearTimeout(impatience);
 }

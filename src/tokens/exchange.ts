@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
 import { readBody } from '../read-body.ts';
 import { readTokenSet, type TokenPair } from './token-set.ts';
@@ -9,6 +9,7 @@ export type ExchangeOutcome =
   | { kind: 'invalid-grant'; description: string }
   | { kind: 'rate-limited'; retryAfter: number }
   | { kind: 'refused'; status: number }
+  | { kind: 'unsent' }
   | { kind: 'uncertain'; why: string };
 
 /** Opens a connection to the token endpoint, TLS included, without sending a byte of the request. */
@@ -24,6 +25,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const ANSWER_TIMEOUT_MS = 120_000;
 const MAX_BODY_BYTES = 64 * 1024;
 const DEFAULT_RETRY_AFTER_S = 60;
+const LONGEST_RETRY_AFTER_S = 3600;
 
 /**
  * Two steps, so that DNS, refused connections and bad certificates end before anything is at stake:
@@ -34,8 +36,7 @@ export function tokenEndpoint(baseUrl: string, agent: string): ConnectToTokenEnd
   return async () => {
     const socket = await connect(url);
     const client = new Client(url.origin, {
-      // Never within the call itself: the client is not ready for that, and waits for ever.
-      connect: (_options, callback) => void setImmediate(callback, null, socket),
+      connect: handOver(socket),
       headersTimeout: ANSWER_TIMEOUT_MS,
       bodyTimeout: ANSWER_TIMEOUT_MS,
     });
@@ -52,18 +53,37 @@ export function tokenEndpoint(baseUrl: string, agent: string): ConnectToTokenEnd
 
 function connect(url: URL): Promise<Socket> {
   const connector = buildConnector({ timeout: CONNECT_TIMEOUT_MS, allowH2: false });
+  const hostname = url.hostname.replace(/^\[|\]$/g, '');
   return new Promise((resolve, reject) => {
     connector(
       {
-        hostname: url.hostname,
-        host: url.host,
+        hostname,
+        host: hostname,
         protocol: url.protocol,
         port: url.port || (url.protocol === 'https:' ? '443' : '80'),
-        servername: url.hostname,
+        ...(isIP(hostname) === 0 && { servername: hostname }),
       },
-      (error, socket) => (error ? reject(error) : resolve(socket as Socket)),
+      (error, socket) => (error ? reject(error) : resolve(socket)),
     );
   });
+}
+
+class NeverSent extends Error {}
+
+/**
+ * Gives the client this one socket. A client whose socket is closed before the request was written asks for
+ * another one, and would be given the dead one again and again.
+ */
+function handOver(socket: Socket): buildConnector.connector {
+  let given = false;
+  return (_options, callback) => {
+    // Never within the call itself: the client is not ready for that, and waits for ever.
+    setImmediate(() => {
+      if (given || socket.destroyed) return callback(new NeverSent(), null);
+      given = true;
+      callback(null, socket);
+    });
+  };
 }
 
 async function exchange(
@@ -89,6 +109,7 @@ async function exchange(
     });
     return judge(response, parse(await readBody(response.body, MAX_BODY_BYTES)));
   } catch (error) {
+    if (error instanceof NeverSent) return { kind: 'unsent' };
     return { kind: 'uncertain', why: error instanceof Error ? error.name : 'no answer' };
   }
 }
@@ -120,6 +141,7 @@ function isGrantError(body: unknown): body is { error: string; error_description
 }
 
 function retryAfter(headers: Dispatcher.ResponseData['headers']): number {
-  const seconds = Number(headers['retry-after']);
-  return Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds, 3600) : DEFAULT_RETRY_AFTER_S;
+  const header = String(headers['retry-after']);
+  if (!/^\d+$/.test(header)) return DEFAULT_RETRY_AFTER_S;
+  return Math.min(Math.max(Number(header), 1), LONGEST_RETRY_AFTER_S);
 }

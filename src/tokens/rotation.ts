@@ -17,6 +17,8 @@ export interface Rotation {
   adopt(stored: StoredTokens): void;
   /** Another process may have rotated or imported. */
   lookAtStore(): Promise<void>;
+  /** Resolves when no exchange is under way any more, however it ended. */
+  settled(): Promise<void>;
   /** One exchange, however many ask. Belongs to the process: no caller's leaving ends it. */
   rotate(): Promise<Head>;
   /** No exchange is begun any more; one under way is waited for until its pair is saved. */
@@ -27,9 +29,11 @@ export interface Head {
   readonly generation: number;
   readonly pair: TokenPair;
   readonly lost: boolean;
-  /** Whether the service has taken this access token at least once. */
+  /** Whether the service has taken this access token at least once, or may have before we knew it. */
   accepted: boolean;
 }
+
+type Published = Pick<StoredTokens, 'generation' | 'pair' | 'lost' | 'imported'>;
 
 interface RotationParts {
   store: TokenStore;
@@ -69,6 +73,9 @@ export function createRotation({
     untilDue: () => (head && !head.lost && !saving ? head.rotateAtAge - age() : IDLE_MS),
     adopt,
     lookAtStore,
+    settled: async () => {
+      await inFlight?.catch(() => {});
+    },
     rotate: () => {
       inFlight ??= rotateOnce().finally(() => {
         inFlight = undefined;
@@ -84,21 +91,27 @@ export function createRotation({
 
   function adopt(stored: StoredTokens): void {
     if (head && stored.generation < head.generation) return;
-    if (head && stored.generation === head.generation && stored.lost === head.lost) return;
+    if (head && stored.generation === head.generation) {
+      head = { ...head, lost: stored.lost };
+      return;
+    }
     // The wall clock may have been set back while we were away; an age is never negative.
     publish(stored, Math.max(0, clock.now() - stored.savedAt));
   }
 
-  function publish(next: Omit<Head, 'accepted'>, ageMs: number): void {
-    const { generation, pair, lost } = next;
+  function publish(next: Published, ageMs: number): void {
+    const { generation, pair, lost, imported } = next;
     const early = (2 / 3) * (1 - random() / 20);
+    const life = Math.min(pair.expiresIn, pair.refreshTokenExpiresIn) * 1000;
     head = {
       generation,
       pair,
       lost,
-      accepted: false,
+      // A set that an earlier process used, or that lay behind its link: its expiry is believed at once.
+      accepted: imported || !head,
       bornAt: clock.elapsed() - ageMs,
-      rotateAtAge: pair.expiresIn * 1000 * early,
+      // At once after an import: that kills the link, which is a secret, and starts both lifetimes now.
+      rotateAtAge: imported ? 0 : life * early,
     };
   }
 
@@ -109,7 +122,7 @@ export function createRotation({
 
   async function rotateOnce(): Promise<Head> {
     const from = currentHead();
-    if (saving) return from;
+    if (saving) throw unsavedError();
     await lookAtStore();
     if (currentHead().generation > from.generation) return currentHead();
     if (currentHead().lost) throw lostError();
@@ -138,25 +151,22 @@ export function createRotation({
     try {
       return await connect();
     } catch (cause) {
-      throw pause(
-        1,
-        codedError(
-          'UPSTREAM_UNREACHABLE',
-          'The recruiting service cannot be reached to renew the access token. Nothing was lost; try again shortly.',
-          { cause },
-        ),
-      );
+      throw pause(1, unreachableError(cause));
     }
   }
 
-  function mark(generation: number, attempt: string): Promise<boolean> {
+  async function mark(generation: number, attempt: string): Promise<boolean> {
     const now = clock.now();
-    return store.mark({ generation, attempt, until: now + MARK_LIFE_MS, now });
+    try {
+      return await store.mark({ generation, attempt, until: now + MARK_LIFE_MS, now });
+    } catch (error) {
+      throw pause(1, error as Error);
+    }
   }
 
   async function waitForOthers(generation: number): Promise<Head> {
     const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
-    while (!stopped && clock.elapsed() < until) {
+    while (clock.elapsed() < until) {
       await clock.sleep(LOOK_AT_STORE_MS);
       await lookAtStore();
       if (currentHead().generation > generation) return currentHead();
@@ -202,6 +212,9 @@ export function createRotation({
             `The token endpoint of the recruiting service answered ${outcome.status}. Check RECRUITING_URL and what stands between.`,
           ),
         );
+      case 'unsent':
+        await store.unmark(attempt);
+        throw pause(1, unreachableError());
       case 'uncertain':
         // The mark stays: whether the refresh token is spent is unknown, and nothing is guessed.
         log.error({ attempt, generation: from.generation, why: outcome.why }, 'rotation uncertain');
@@ -216,7 +229,7 @@ export function createRotation({
   async function keep(from: Head, attempt: string, pair: TokenPair): Promise<void> {
     const generation = from.generation + 1;
     const at = clock.now();
-    const next = { generation, pair, lost: false };
+    const next = { generation, pair, lost: false, imported: false };
     const save = () => store.save({ generation: from.generation, attempt, pair, at });
     try {
       await save();
@@ -251,6 +264,22 @@ export function createRotation({
 
 function stoppingError() {
   return codedError('UPSTREAM_UNREACHABLE', 'The gateway is stopping. Send the request again.');
+}
+
+function unreachableError(cause?: unknown) {
+  return codedError(
+    'UPSTREAM_UNREACHABLE',
+    'The recruiting service cannot be reached to renew the access token. Nothing was lost; try again shortly.',
+    { cause },
+  );
+}
+
+function unsavedError() {
+  return codedError(
+    'UPSTREAM_UNREACHABLE',
+    'The access token has expired, and is not renewed before the pair of the last renewal is saved: ' +
+      'the token store cannot be written. Try again in a few minutes.',
+  );
 }
 
 function lostError() {

@@ -1,9 +1,10 @@
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { StoredTokens, TokenStore } from './token-store.ts';
 
 const SCHEMA_VERSION = 1;
+const IMPORT = 'import';
 
 /**
  * The embedded store: one file, written with `synchronous=FULL`.
@@ -14,15 +15,17 @@ const SCHEMA_VERSION = 1;
 export function openSqliteStore(path: string): TokenStore {
   const database = openDatabase(path);
   const head = database.prepare(`
-    SELECT s.id, s.base_url, s.head, s.lost, s.mark_attempt, s.mark_until, p.access_token,
-           p.refresh_token, p.expires_in, p.refresh_expires_in, p.name, p.saved_at
+    SELECT s.id, s.base_url, s.head, s.lost, s.mark_attempt, s.mark_until, p.attempt,
+           p.access_token, p.refresh_token, p.expires_in, p.refresh_expires_in, p.name, p.saved_at
     FROM token_set s JOIN token_pair p ON p.set_id = s.id AND p.generation = s.head
     ORDER BY s.id DESC, p.rowid DESC LIMIT 1`);
   const insertSet = database.prepare('INSERT INTO token_set (base_url, head) VALUES (?, ?)');
+  const newest = database.prepare('SELECT max(generation) AS generation FROM token_pair');
+  const setOf = database.prepare('SELECT max(set_id) AS id FROM token_pair WHERE generation = ?');
   const insertPair = database.prepare(`
     INSERT INTO token_pair (set_id, generation, attempt, access_token, refresh_token, expires_in,
                             refresh_expires_in, name, saved_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`);
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`);
   const writeMark = database.prepare(`
     UPDATE token_set SET mark_attempt = ?, mark_until = ?
     WHERE id = ? AND head = ? AND (mark_attempt IS NULL OR mark_until <= ?)`);
@@ -60,11 +63,12 @@ export function openSqliteStore(path: string): TokenStore {
       const row = readHead();
       return row ? toStoredTokens(row) : null;
     },
-    import: ({ baseUrl, pair, at }) =>
+    import: ({ baseUrl, pair, at, after }) =>
       transaction(() => {
-        const generation = (readHead()?.head ?? 0) + 1;
+        if ((readHead()?.head ?? 0) !== after) return null;
+        const generation = ((newest.get()?.['generation'] as number | null) ?? 0) + 1;
         const { lastInsertRowid } = insertSet.run(baseUrl, generation);
-        insertPair.run(lastInsertRowid, generation, 'import', ...pairColumns(pair), at);
+        insertPair.run(lastInsertRowid, generation, IMPORT, ...pairColumns(pair), at);
         return toStoredTokens(readHead()!);
       }),
     mark: ({ generation, attempt, until, now }) =>
@@ -75,7 +79,9 @@ export function openSqliteStore(path: string): TokenStore {
       }),
     save: ({ generation, attempt, pair, at }) =>
       transaction(() => {
-        const id = setId();
+        // Not always the newest set: an import may have come between.
+        const id = setOf.get(generation)?.['id'] as number | null;
+        if (id === null) throw new Error(`The token store does not hold generation ${generation}.`);
         insertPair.run(id, generation + 1, attempt, ...pairColumns(pair), at);
         moveHead.run(generation + 1, id, generation);
       }),
@@ -94,6 +100,7 @@ interface HeadRow {
   lost: number;
   mark_attempt: string | null;
   mark_until: number | null;
+  attempt: string;
   access_token: string;
   refresh_token: string;
   expires_in: number;
@@ -106,13 +113,8 @@ function openDatabase(path: string): DatabaseSync {
   if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const database = new DatabaseSync(path, { timeout: 5000 });
   try {
+    checkLayout(database);
     database.exec('PRAGMA journal_mode = PERSIST; PRAGMA synchronous = FULL;');
-    const { user_version: version } = database.prepare('PRAGMA user_version').get() as {
-      user_version: number;
-    };
-    if (version > SCHEMA_VERSION) {
-      throw new Error(`it was written by a newer version (layout ${version})`);
-    }
     database.exec(`
       BEGIN IMMEDIATE;
       CREATE TABLE IF NOT EXISTS token_set (
@@ -125,11 +127,27 @@ function openDatabase(path: string): DatabaseSync {
         saved_at INTEGER NOT NULL, PRIMARY KEY (set_id, generation, attempt)) STRICT;
       PRAGMA user_version = ${SCHEMA_VERSION};
       COMMIT;`);
-    if (path !== ':memory:') chmodSync(path, 0o600);
+    // The journal stays between transactions, and holds what was overwritten last.
+    for (const file of [path, `${path}-journal`]) if (existsSync(file)) chmodSync(file, 0o600);
     return database;
   } catch (error) {
     database.close();
     throw error;
+  }
+}
+
+/** Reads only: what is refused stays as it is. */
+function checkLayout(database: DatabaseSync): void {
+  const version = database.prepare('PRAGMA user_version').get()?.['user_version'] as number;
+  if (version > SCHEMA_VERSION) {
+    throw new Error(`it was written by a newer version (layout ${version})`);
+  }
+  const names = database
+    .prepare('SELECT name FROM sqlite_schema')
+    .all()
+    .map(({ name }) => name);
+  if (names.length > 0 && !names.includes('token_set')) {
+    throw new Error('it is a database of something else');
   }
 }
 
@@ -151,6 +169,7 @@ function toStoredTokens(row: HeadRow): StoredTokens {
     },
     savedAt: row.saved_at,
     lost: row.lost === 1,
+    imported: row.attempt === IMPORT,
     mark:
       row.mark_attempt === null
         ? null

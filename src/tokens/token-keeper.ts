@@ -4,7 +4,7 @@ import { codedError } from '../errors.ts';
 import type { ConnectToTokenEndpoint } from './exchange.ts';
 import { createRotation, type Rotation } from './rotation.ts';
 import { readTokenLink, TokenLinkError } from './token-link.ts';
-import type { StoredTokens, TokenStore } from './token-store.ts';
+import type { TokenStore } from './token-store.ts';
 
 /** One bearer token and the generation of the set that it belongs to. */
 export interface AccessToken {
@@ -61,23 +61,29 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
   const rotation = createRotation(parts);
   if (stored) rotation.adopt(stored);
 
-  const importing = importLink(stored).catch((error: unknown) => {
-    if (!stopping.signal.aborted) log.error({ err: error }, 'the token import failed');
-  });
-  const keeping = importing.then(keepFresh).catch((error: unknown) => {
-    if (!stopping.signal.aborted) log.fatal({ err: error }, 'token rotation stopped');
-  });
+  // Requests wait for the first try alone: a link that cannot be reached would hold them for ever.
+  const firstTry = importLink();
+  const keeping = firstTry
+    .then(importUntilDone)
+    .then(keepFresh)
+    .catch((error: unknown) => {
+      if (!stopping.signal.aborted) log.fatal({ err: error }, 'token rotation stopped');
+    });
 
   return {
     accessToken: async () => {
-      if (!rotation.head) await importing;
+      if (!rotation.head) await firstTry;
       return tokenOf(head());
     },
     accepted: ({ generation }) => {
       if (rotation.head?.generation === generation) rotation.head.accepted = true;
     },
     afterRefusal: async (refused, detail) => {
-      if (head().generation === refused.generation) await rotation.lookAtStore();
+      if (head().generation === refused.generation) {
+        await rotation.lookAtStore();
+        // An exchange under way may be the very reason: some services end the old token with it.
+        if (detail !== 'token_expired') await rotation.settled();
+      }
       const newest = head();
       if (newest.generation > refused.generation) return tokenOf(newest);
       if (detail !== 'token_expired') return undefined;
@@ -91,7 +97,7 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
     stop: async () => {
       stopping.abort();
       await rotation.stop();
-      await Promise.all([importing, keeping]);
+      await keeping;
     },
   };
 
@@ -104,46 +110,56 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
     );
   }
 
-  async function importLink(found: StoredTokens | null): Promise<void> {
+  /** Resolves to whether that was all there is to do. */
+  async function importLink(): Promise<boolean> {
     const { tokenLink, agent } = parts;
-    if (tokenLink === undefined) return;
-    if (found && !found.lost) {
-      log.warn('TOKEN_LINK is ignored: the token store already holds a working set. Remove it.');
-      return;
-    }
-    for (let retry = FIRST_RETRY_MS; ; retry = Math.min(2 * retry, LONGEST_RETRY_MS)) {
-      try {
-        const pair = await readTokenLink(tokenLink, agent);
-        rotation.adopt(await store.import({ baseUrl, pair, at: clock.now() }));
-        log.info({ tokenSet: pair.name, service: new URL(baseUrl).host }, 'token set imported');
-        // At once: this kills the link, which is a secret, and starts both lifetimes at a known moment.
-        await rotation.rotate().catch((error: unknown) => {
-          log.error({ err: error }, 'the first rotation after the import failed');
-        });
-        return;
-      } catch (error) {
-        if (!(error instanceof TokenLinkError)) throw error;
-        log.error({ retryInMs: error.passing ? retry : undefined }, error.message);
-        if (!error.passing) return;
-        await clock.sleep(retry, stopping.signal);
+    if (tokenLink === undefined) return true;
+    try {
+      await rotation.lookAtStore();
+      const found = rotation.head;
+      if (found && !found.lost) {
+        log.warn('TOKEN_LINK is ignored: the token store already holds a working set. Remove it.');
+        return true;
       }
+      const pair = await readTokenLink(tokenLink, agent);
+      const after = found?.generation ?? 0;
+      const imported = await store.import({ baseUrl, pair, at: clock.now(), after });
+      if (!imported) return false;
+      rotation.adopt(imported);
+      log.info({ tokenSet: pair.name, service: new URL(baseUrl).host }, 'token set imported');
+      return true;
+    } catch (error) {
+      if (error instanceof TokenLinkError) {
+        log.error({ again: error.passing }, error.message);
+        return !error.passing;
+      }
+      log.error({ err: error }, 'the token set could not be imported');
+      return false;
+    }
+  }
+
+  async function importUntilDone(done: boolean): Promise<void> {
+    for (let failures = 1; !done; failures += 1) {
+      await clock.sleep(backoff(failures), stopping.signal);
+      done = await importLink();
     }
   }
 
   async function keepFresh(): Promise<void> {
     for (let failures = 0; !stopping.signal.aborted;) {
-      const wait = rotation.untilDue();
-      if (wait > 0) {
-        // Looks again often instead of sleeping long: a timer of 120 days fires at once, and one that was
-        // set before the machine was suspended fires late.
-        await clock.sleep(Math.min(wait, LOOK_AGAIN_MS), stopping.signal);
-        if (!rotation.head || rotation.head.lost) await rotation.lookAtStore();
-        continue;
-      }
       try {
-        await rotation.rotate();
+        const wait = rotation.untilDue();
+        if (wait <= 0) {
+          await rotation.rotate();
+        } else {
+          // Looks again often instead of sleeping long: a timer of 120 days fires at once, and one that was
+          // set before the machine was suspended fires late.
+          await clock.sleep(Math.min(wait, LOOK_AGAIN_MS), stopping.signal);
+          if (!rotation.head || rotation.head.lost) await rotation.lookAtStore();
+        }
         failures = 0;
       } catch (error) {
+        if (stopping.signal.aborted) return;
         failures += 1;
         log.error({ err: error, failures }, 'the access token could not be rotated');
         await clock.sleep(backoff(failures), stopping.signal);

@@ -1,5 +1,5 @@
 import { request } from 'undici';
-import { readBody } from '../read-body.ts';
+import { BodyTooLarge, readBody } from '../read-body.ts';
 import { readTokenSet, type TokenPair } from './token-set.ts';
 
 /** Why a token link gave no token set. The message says what to do, and never holds the link. */
@@ -44,7 +44,7 @@ export async function readTokenLink(link: string, agent: string): Promise<TokenP
   if (status !== 200) {
     throw new TokenLinkError(`The token link at ${host} answered with status ${status}.`, true);
   }
-  const pair = readTokenSet(parse(body));
+  const pair = body === undefined ? undefined : readTokenSet(parse(body));
   if (!pair) {
     throw new TokenLinkError(
       `The token link at ${host} does not give a token set (JSON with access_token and refresh_token). ` +
@@ -55,13 +55,22 @@ export async function readTokenLink(link: string, agent: string): Promise<TokenP
   return pair;
 }
 
-async function get(link: string, host: string, agent: string) {
+/** A body that is too large to be a token set is left out. */
+async function get(
+  link: string,
+  host: string,
+  agent: string,
+): Promise<{ status: number; body: string | undefined }> {
   try {
     const response = await request(link, {
       headers: { accept: 'application/json', 'api-user-agent': agent },
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
-    return { status: response.statusCode, body: await readBody(response.body, MAX_BODY_BYTES) };
+    const body = await readBody(response.body, MAX_BODY_BYTES).catch((error: unknown) => {
+      if (error instanceof BodyTooLarge) return undefined;
+      throw error;
+    });
+    return { status: response.statusCode, body };
   } catch (error) {
     throw new TokenLinkError(
       `The token link at ${host} cannot be read (${reason(error)}).`,

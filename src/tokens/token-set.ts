@@ -38,7 +38,8 @@ function isToken(value: unknown): value is string {
 }
 
 function lifetime(seconds: unknown, fallback: number): number {
-  return typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0
+  // Less than a second is no life either: it would be rotated without end.
+  return typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 1
     ? seconds
     : fallback;
 }

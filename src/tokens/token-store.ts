@@ -12,15 +12,26 @@ export interface TokenStore {
   readonly description: string;
   /** The newest pair of the current set, or null when nothing was ever imported. */
   read(): Promise<StoredTokens | null>;
-  /** Begins a new set, one generation after the last one. The sets before it stay in the store. */
-  import(imported: { baseUrl: string; pair: TokenPair; at: number }): Promise<StoredTokens>;
+  /**
+   * Begins a new set, one generation after the last one. The sets before it stay in the store.
+   *
+   * @param imported.after the generation that it is to follow, 0 for an empty store
+   * @returns null when the head is another one by now: somebody else imported or rotated
+   */
+  import(imported: {
+    baseUrl: string;
+    pair: TokenPair;
+    at: number;
+    after: number;
+  }): Promise<StoredTokens | null>;
   /** Marks `generation` as being exchanged. False when the head moved or another mark is live. */
   mark(mark: ExchangeMark & { generation: number; now: number }): Promise<boolean>;
   /** Takes the mark away after an outcome that surely did not spend the refresh token. */
   unmark(attempt: string): Promise<void>;
   /**
    * Keeps the pair that an exchange of `generation` gave. Always inserted, also when the mark is no
-   * longer ours: the service gives one answer for one refresh token, so that is fence enough.
+   * longer ours: the service gives one answer for one refresh token, so that is fence enough. The head
+   * moves only where it is `generation`. Saving the same once more changes nothing.
    */
   save(saved: { generation: number; attempt: string; pair: TokenPair; at: number }): Promise<void>;
   /** Remembers that the service refused `generation`'s refresh token for good. Deletes nothing. */
@@ -37,6 +48,8 @@ export interface StoredTokens {
   /** Wall time of the save, ms. */
   readonly savedAt: number;
   readonly lost: boolean;
+  /** Straight from a token link, never rotated: how old it was by then, nobody knows. */
+  readonly imported: boolean;
   readonly mark: ExchangeMark | null;
 }
 

@@ -73,7 +73,7 @@ function toResult(document: unknown): ExecutionResult | undefined {
   const { data, errors, extensions } = document;
   if (data !== undefined && data !== null && !isObject(data)) return undefined;
   if (errors !== undefined && errors !== null && !Array.isArray(errors)) return undefined;
-  const read = (errors ?? []).map(toError);
+  const read = (errors ?? []).map((error: unknown) => toError(error, data));
   if (data === undefined && read.length === 0) return undefined;
   return {
     ...(data !== undefined && { data }),
@@ -82,7 +82,7 @@ function toResult(document: unknown): ExecutionResult | undefined {
   };
 }
 
-function toError(error: unknown): GraphQLError {
+function toError(error: unknown, data: unknown): GraphQLError {
   const { message, path, extensions } = (isObject(error) ? error : {}) as Partial<
     Record<keyof GraphQLFormattedError, unknown>
   >;
@@ -90,7 +90,7 @@ function toError(error: unknown): GraphQLError {
   return new GraphQLError(
     typeof message === 'string' ? message : 'The recruiting service reported an error.',
     {
-      ...(isPath(path) && { path }),
+      ...(isPath(path) && leadsSomewhere(path, data) && { path }),
       ...(isObject(extensions) && { extensions }),
     },
   );
@@ -103,6 +103,23 @@ function isPath(path: unknown): path is (string | number)[] {
   );
 }
 
+/**
+ * Whether there is a place for the error in the data. Errors are put at their places later: one behind the
+ * end of a list would make the list longer, and one at `__proto__` would change every object there is.
+ */
+function leadsSomewhere(path: readonly (string | number)[], data: unknown): boolean {
+  let value: unknown = data ?? null;
+  for (const key of path) {
+    // The null may have come up from deeper inside.
+    if (value === null) return !path.includes('__proto__');
+    if (typeof value !== 'object' || key === '__proto__') return false;
+    if (Array.isArray(value) !== (typeof key === 'number') || !Object.hasOwn(value, key))
+      return false;
+    value = (value as Record<string | number, unknown>)[key];
+  }
+  return true;
+}
+
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -112,10 +129,13 @@ function stringField(document: unknown, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
+const HTTP_DATE = /^(mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .*\d\d:\d\d:\d\d/i;
+
 /** Retry-After as seconds; a date is allowed too (RFC 9110, 10.2.3). */
 function secondsOf(header: string | string[] | undefined, now: () => number): number | undefined {
   if (typeof header !== 'string') return undefined;
   if (/^\d+$/.test(header.trim())) return Number(header);
-  const date = Date.parse(header);
+  // Date.parse alone finds a date in nearly any text that holds a number.
+  const date = HTTP_DATE.test(header) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, (date - now()) / 1000);
 }

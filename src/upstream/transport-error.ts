@@ -1,6 +1,7 @@
 import { codedError } from '../errors.ts';
 import type { UpstreamAnswer } from './read-response.ts';
 
+const ENDED = new Set(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED']);
 const TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'TimeoutError']);
 
 /** What it means that no whole answer arrived. Addresses and raw messages stay in the cause, for the log. */
@@ -14,6 +15,17 @@ export function transportError(cause: unknown, timeoutMs: number): UpstreamAnswe
       error: codedError(
         'UPSTREAM_TIMEOUT',
         `The recruiting service did not answer within ${timeoutMs} ms. Ask for less at a time, or try again later.`,
+        { cause },
+      ),
+    };
+  }
+  if (ENDED.has(reason)) {
+    return {
+      kind: 'bad',
+      mayPass: false,
+      error: codedError(
+        'UPSTREAM_UNREACHABLE',
+        'The gateway is stopping. Send the request again.',
         { cause },
       ),
     };

@@ -7,6 +7,7 @@ import { codedError } from '../errors.ts';
 import { readResponse, type UpstreamAnswer } from './read-response.ts';
 import { retrying, type AuthorizedAnswer } from './retrying.ts';
 import { transportError } from './transport-error.ts';
+import { createTurns } from './turns.ts';
 
 /** The recruiting service's GraphQL endpoint, as an executor for graphql-tools. */
 export interface Upstream {
@@ -34,9 +35,9 @@ export interface UpstreamParts<Token extends { readonly value: string }> {
   baseUrl: string;
   /** Value of `Api-User-Agent`. */
   agent: string;
-  /** Connections, so requests in flight at a time. */
+  /** Requests in flight at a time, each on a connection of its own. */
   concurrency: number;
-  /** Time for one request, ms. */
+  /** Time for one request from when it is sent, ms. */
   timeoutMs: number;
   tokens: BearerTokens<Token>;
   clock: Clock;
@@ -52,6 +53,7 @@ export function createUpstream<Token extends { readonly value: string }>(
 ): Upstream {
   const { baseUrl, agent, concurrency, timeoutMs, tokens, clock, log } = parts;
   const url = new URL(`${baseUrl}/graphql`);
+  const turns = createTurns(concurrency);
   const pool = new Pool(url.origin, {
     connections: concurrency,
     pipelining: 1,
@@ -78,7 +80,7 @@ export function createUpstream<Token extends { readonly value: string }>(
   async function sendAuthorized(body: string, signal?: AbortSignal): Promise<AuthorizedAnswer> {
     let token = await tokens.accessToken();
     for (let replays = 0; ; replays += 1) {
-      const answer = await post(body, token.value, signal);
+      const answer = await postInTurn(body, token.value, signal);
       if (answer.kind !== 'unauthorized') {
         if (answer.kind === 'result') tokens.accepted(token);
         return answer;
@@ -89,6 +91,16 @@ export function createUpstream<Token extends { readonly value: string }>(
           : undefined;
       if (!next) throw unauthorized(answer.status);
       token = next;
+    }
+  }
+
+  /** The clock of a request starts with its turn: what waits here was not even sent. */
+  async function postInTurn(body: string, token: string, signal?: AbortSignal) {
+    const endTurn = await turns.take(signal);
+    try {
+      return await post(body, token, signal);
+    } finally {
+      endTurn();
     }
   }
 

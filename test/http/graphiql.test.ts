@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { createSchema, createYoga } from 'graphql-yoga';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { examples, graphiql, type GraphiqlOptions } from '../../src/http/graphiql.ts';
+import { examples } from '../../src/http/graphiql-examples.ts';
+import { graphiql, type GraphiqlOptions } from '../../src/http/graphiql.ts';
 import { openBrowser, recordComplaints, recordRequests } from '../support/browser.ts';
 
 const patience = 60_000;

@@ -1,0 +1,114 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { askAt, startServe, temporaryFolder } from '../support/process.ts';
+
+const SECRETS = {
+  query: 'aliasOfSomebody',
+  variable: 'cursorOfSomebody',
+  header: 'Bearer tokenOfSomebody',
+  queryString: 'queryOfSomebody',
+  operationName: 'OperationOfSomebody',
+};
+
+test.each([
+  ['production', { NODE_ENV: 'production' }],
+  ['a terminal', {}],
+])('logs of %s hold one line for each request, and no secret', async (_, env) => {
+  await using service = await startService();
+  const [accessToken, refreshToken] = await tokensOf(service.tokenLink);
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  await using gateway = await startServe({
+    cwd: folder.path,
+    env: {
+      ...env,
+      RECRUITING_URL: service.url,
+      TOKEN_LINK: service.tokenLink,
+      ALLOW_ANONYMOUS: 'true',
+      LOG_LEVEL: 'debug',
+    },
+  });
+  await gateway.printed(/access token rotated/);
+
+  await askAt(
+    gateway.url,
+    `query ${SECRETS.operationName}($after: String) {
+       ${SECRETS.query}: persons(after: $after) { items { id } }
+     }`,
+    { after: SECRETS.variable },
+    { authorization: SECRETS.header },
+  );
+  await fetch(`${gateway.url}?query={${SECRETS.queryString}}`);
+  await fetch(`${gateway.url}?query={__typename}&variables=${SECRETS.queryString}`);
+  await fetch(gateway.url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: `{"query": "${SECRETS.queryString}`,
+  });
+  await fetch(new URL('/ready', gateway.url));
+  await fetch(new URL('/elsewhere', gateway.url));
+  await gateway.printed(/\/elsewhere/);
+
+  gateway.signal('SIGTERM');
+  const { stdout, stderr, code } = await gateway.ended;
+  expect(code).toBe(0);
+  expect(stderr).toBe('');
+  for (const secret of [...Object.values(SECRETS), accessToken, refreshToken, service.tokenLink]) {
+    expect(stdout).not.toContain(secret);
+  }
+  expect(stdout).not.toContain('OfSomebody');
+
+  const requests = stdout
+    .split('\n')
+    .filter((line) => /"path"/.test(line))
+    .map((line) => JSON.parse(line.slice(line.indexOf('{'))));
+  expect(requests.map(({ method, path, status }) => [method, path, status])).toEqual([
+    ['POST', '/graphql', 200],
+    ['GET', '/graphql', 200],
+    ['GET', '/graphql', 400],
+    ['POST', '/graphql', 400],
+    ['GET', '/ready', 200],
+    ['GET', '/elsewhere', 404],
+  ]);
+  expect(requests.every(({ ms }) => Number.isInteger(ms) && ms >= 0)).toBe(true);
+});
+
+test('in production every line is JSON, the start-up too', async () => {
+  await using service = await startService();
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  await using gateway = await startServe({
+    cwd: folder.path,
+    env: { NODE_ENV: 'production', RECRUITING_URL: service.url, ALLOW_ANONYMOUS: 'true' },
+  });
+  gateway.signal('SIGTERM');
+  const { stdout } = await gateway.ended;
+  const lines = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(lines.map(({ msg }) => msg)).toEqual([
+    'serving',
+    'stopping: what is in flight is finished first',
+  ]);
+  expect(lines[0]).toMatchObject({ url: gateway.url, upstream: service.url });
+});
+
+test('LOG_LEVEL=silent leaves only the address', async () => {
+  await using gateway = await startServe({ env: { LOG_LEVEL: 'silent' } });
+  await askAt(gateway.url, '{ __typename }');
+  gateway.signal('SIGTERM');
+  const { stdout } = await gateway.ended;
+  expect(stdout).toContain('GraphiQL');
+  expect(stdout).not.toMatch(/INFO|request/);
+});
+
+async function startService() {
+  const service = await startSandbox();
+  return Object.assign(service, { [Symbol.asyncDispose]: () => service.close() });
+}
+
+async function tokensOf(link: string): Promise<[string, string]> {
+  const set = (await (await fetch(link)).json()) as Record<string, string>;
+  return [set['access_token']!, set['refresh_token']!];
+}

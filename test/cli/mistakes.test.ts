@@ -1,0 +1,124 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runHere, runProgram, temporaryFolder } from '../support/process.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+beforeAll(() => {
+  folder = temporaryFolder();
+});
+afterAll(() => folder[Symbol.dispose]());
+
+test('every mistake in the configuration is named at once, without its value', async () => {
+  const { code, stdout, stderr } = await run({
+    RECRUITING_URL: 'http://secret-host.example/',
+    TOKEN_LINK: 'secret-link',
+    TOKEN_STORE: 'postgres://user:secret-password@db/tokens',
+    RECRUITING_AGENT: 'secret\nagent',
+    PORT: 'secret-port',
+    GRAPHIQL: 'secret-choice',
+    TOKEN_STORE_KEY: 'secret-key',
+  });
+  expect(code).toBe(2);
+  expect(stdout).toBe('');
+  expect(stderr).toContain('The configuration has 8 mistakes:');
+  for (const name of [
+    'RECRUITING_URL must',
+    'TOKEN_LINK must',
+    'TOKEN_STORE must',
+    'RECRUITING_AGENT must',
+    'PORT must',
+    'GRAPHIQL must',
+    'TOKEN_STORE_KEY is not supported',
+    'ALLOW_ANONYMOUS=true',
+  ]) {
+    expect(stderr).toContain(name);
+  }
+  expect(stderr).not.toContain('secret-');
+  expect(stderr).not.toMatch(/^\s+at /m);
+});
+
+describe('what cannot be used is said in a sentence', () => {
+  const OVER_SERVICE = { RECRUITING_URL: 'http://127.0.0.1:9', ALLOW_ANONYMOUS: 'true' };
+
+  test('a port that is taken', async () => {
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+    const { port } = taken.address() as AddressInfo;
+    const PORT = String(port);
+    const gateway = await run({ PORT });
+    const sandbox = await runProgram(['sandbox', '--port', PORT]);
+    await new Promise((resolve) => taken.close(resolve));
+    expect(said(gateway)).toEqual([
+      1,
+      expect.stringContaining(`127.0.0.1:${PORT}: another process listens there`),
+    ]);
+    expect(said(sandbox)).toEqual([1, expect.stringContaining(PORT)]);
+  });
+
+  test('a host that is not ours', async () => {
+    expect(said(await run({ HOST: '192.0.2.1' }))).toEqual([
+      1,
+      expect.stringContaining('this machine has no such address'),
+    ]);
+  });
+
+  test('a schema file that is not there', async () => {
+    const env = { RECRUITING_SCHEMA: folder.file('nowhere.graphql') };
+    expect(said(await run(env))).toEqual([2, expect.stringContaining('nowhere.graphql: ENOENT')]);
+    expect(said(await runHere(['schema', 'print'], env))).toEqual([
+      2,
+      expect.stringContaining('nowhere.graphql: ENOENT'),
+    ]);
+  });
+
+  test.each([
+    ['cut.graphql', 'type Query {', 'cut.graphql, line 1'],
+    ['no-query.graphql', 'type Person { id: ID! }', 'Query root type must be provided'],
+    ['empty.graphql', '', 'empty.graphql'],
+    ['unknown-type.graphql', 'type Query { a: Nothing }', 'Unknown type "Nothing"'],
+  ])('a schema that does not parse: %s', async (name, sdl, reason) => {
+    writeFileSync(folder.file(name), sdl);
+    const exit = await runHere([], { RECRUITING_SCHEMA: folder.file(name), ...OVER_SERVICE });
+    expect(said(exit)).toEqual([2, expect.stringContaining(reason)]);
+    expect(readFileSync(folder.file(name), 'utf8')).toBe(sdl);
+  });
+
+  test('a token store that is a text file, which stays as it is', async () => {
+    const text = 'This is a shopping list, and no database.\n'.repeat(40);
+    mkdirSync(folder.file('lists'));
+    writeFileSync(folder.file('lists/shopping.txt'), text);
+    const TOKEN_STORE = `sqlite:${folder.file('lists/shopping.txt')}`;
+    const exit = await run({ ...OVER_SERVICE, TOKEN_STORE });
+    expect(said(exit)).toEqual([1, expect.stringContaining('file is not a database')]);
+    expect(exit.stderr).toContain('TOKEN_STORE');
+    expect(readFileSync(folder.file('lists/shopping.txt'), 'utf8')).toBe(text);
+    expect(readdirSync(folder.file('lists'))).toEqual(['shopping.txt']);
+  });
+
+  test('a token store in a folder that cannot be made', async () => {
+    writeFileSync(folder.file('file'), 'text');
+    const TOKEN_STORE = `sqlite:${folder.file('file/deeper/tokens.db')}`;
+    expect(said(await runHere([], { ...OVER_SERVICE, TOKEN_STORE }))).toEqual([
+      1,
+      expect.stringContaining('ENOTDIR'),
+    ]);
+    expect(readFileSync(folder.file('file'), 'utf8')).toBe('text');
+  });
+
+  test('a token store that is a folder', async () => {
+    const TOKEN_STORE = `sqlite:${folder.path}`;
+    const exit = await runHere([], { ...OVER_SERVICE, TOKEN_STORE });
+    expect(said(exit)).toEqual([1, expect.stringContaining('unable to open database file')]);
+  });
+});
+
+function run(env: Record<string, string>) {
+  return runProgram([], { env, cwd: folder.path });
+}
+
+/** The exit code, and what was said: one sentence is one line, and no stack. */
+function said({ code, stderr }: { code: number | null; stderr: string }) {
+  return [code, ...stderr.trimEnd().split('\n')];
+}

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest';
+import { runHere, runProgram, startSandboxProgram } from '../support/process.ts';
+
+test('plays the service with 137 people, says how to serve it, and ends at SIGTERM', async () => {
+  await using sandbox = await startSandboxProgram();
+  const { access_token } = await openLink(sandbox.tokenLink);
+  expect(await countPersons(sandbox.baseUrl, access_token)).toBe(137);
+  expect(sandbox.stdout).toContain(`RECRUITING_URL=${sandbox.baseUrl} `);
+  expect(sandbox.stdout).toContain(`TOKEN_LINK=${sandbox.tokenLink} `);
+  sandbox.signal('SIGTERM');
+  expect(await sandbox.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+});
+
+test('takes all of its options', async () => {
+  await using sandbox = await startSandboxProgram(
+    '--port 0 --persons 7 --latency 120 --expires-in 90 --cursors position --revoke-on-refresh'.split(
+      ' ',
+    ),
+  );
+  const { access_token, refresh_token, expires_in } = await openLink(sandbox.tokenLink);
+  expect(expires_in).toBe(90);
+  const begun = performance.now();
+  expect(await countPersons(sandbox.baseUrl, access_token)).toBe(7);
+  expect(performance.now() - begun).toBeGreaterThan(100);
+
+  const refreshed = await fetch(`${sandbox.baseUrl}/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token }),
+  });
+  expect(refreshed.status).toBe(200);
+  const check = await fetch(`${sandbox.baseUrl}/auth_check`, {
+    headers: { authorization: `Bearer ${access_token}` },
+  });
+  expect(check.status).toBe(401);
+  sandbox.signal('SIGINT');
+  expect(await sandbox.ended).toMatchObject({ code: 0, signal: null });
+});
+
+describe('a mistake in the command line', () => {
+  test('ends the process with exit code 2', async () => {
+    const { code, stderr } = await runProgram(['sandbox', '--persons', 'many']);
+    expect(stderr).toMatch(/--persons.*many.*whole number from 0 to 10000000/);
+    expect(code).toBe(2);
+  });
+
+  test.each([
+    [['sandbox', '--port', '65536'], '--port'],
+    [['sandbox', '--port', '80a'], '--port'],
+    [['sandbox', '--persons', '-1'], '--persons'],
+    [['sandbox', '--persons', '1.5'], '--persons'],
+    [['sandbox', '--latency', ''], '--latency'],
+    [['sandbox', '--expires-in', '0'], '--expires-in'],
+    [['sandbox', '--cursors', 'random'], 'keyset, record, position'],
+    [['sandbox', '--cursors'], '--cursors'],
+    [['sandbox', '--speed', '3'], '--speed'],
+    [['sandbox', 'now'], 'now'],
+    [['serv'], 'serv'],
+    [['serve', '--port', '1'], '--port'],
+    [['schema', 'show'], 'show'],
+    [['schema'], 'print'],
+  ])('%j: exit code 2, and it says which', async (args, said) => {
+    const { code, stdout, stderr } = await runHere(args);
+    expect(stderr).toContain(said);
+    expect(stderr).not.toMatch(/^\s+at /m);
+    expect(stdout).toBe('');
+    expect(code).toBe(2);
+  });
+});
+
+test.each([
+  [['--help'], /sandbox[^]*schema/],
+  [['sandbox', '--help'], /--revoke-on-refresh/],
+  [['--version'], /^\d+\.\d+\.\d+\n$/],
+])('%j answers on stdout with exit code 0', async (args, said) => {
+  expect(await runHere(args)).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(said),
+    stderr: '',
+  });
+});
+
+async function openLink(link: string) {
+  return (await (await fetch(link)).json()) as {
+    access_token: string;
+    refresh_token: string;
+    expires_in: number;
+  };
+}
+
+async function countPersons(baseUrl: string, token: string): Promise<number> {
+  let count = 0;
+  for (let after: string | null = null, more = true; more;) {
+    const response = await fetch(`${baseUrl}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      body: JSON.stringify({
+        query:
+          'query ($after: String) { persons(after: $after) { items { id } pageInfo { hasNextPage endCursor } } }',
+        variables: { after },
+      }),
+    });
+    const { data } = (await response.json()) as { data: { persons: Page } };
+    count += data.persons.items.length;
+    after = data.persons.pageInfo.endCursor;
+    more = data.persons.pageInfo.hasNextPage;
+  }
+  return count;
+}
+
+interface Page {
+  items: unknown[];
+  pageInfo: { hasNextPage: boolean; endCursor: string | null };
+}

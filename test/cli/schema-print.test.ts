@@ -1,0 +1,12 @@
+import { buildSchema } from 'graphql';
+import { expect, test } from 'vitest';
+import { runProgram } from '../support/process.ts';
+
+test('schema print: what callers see, as a schema that parses, and nothing else', async () => {
+  const { code, stdout, stderr } = await runProgram(['schema', 'print']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const query = buildSchema(stdout).getQueryType()!.getFields();
+  expect(Object.keys(query)).toEqual(
+    expect.arrayContaining(['allPersons', 'persons', 'personsConnection']),
+  );
+});

@@ -1,0 +1,101 @@
+import { readdirSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { askAt, startServe, temporaryFolder } from '../support/process.ts';
+
+describe('serve without RECRUITING_URL', () => {
+  let folder: ReturnType<typeof temporaryFolder>;
+  let gateway: Awaited<ReturnType<typeof startServe>>;
+
+  beforeAll(async () => {
+    folder = temporaryFolder();
+    gateway = await startServe({ cwd: folder.path });
+  });
+  afterAll(async () => {
+    await gateway[Symbol.asyncDispose]();
+    folder[Symbol.dispose]();
+  });
+
+  test('says loudly that this is the sandbox, and where GraphiQL is', () => {
+    expect(gateway.stdout).toContain('***  SANDBOX  ***');
+    expect(gateway.stdout).toContain('made up');
+    expect(gateway.stdout).toMatch(/GraphiQL\s+http:\/\/127\.0\.0\.1:\d+\/graphql\n/);
+  });
+
+  test('answers allPersons with the whole list', async () => {
+    const { data, errors } = await askAt(gateway.url, '{ allPersons { id firstName } }');
+    expect(errors).toBeUndefined();
+    const persons = data!['allPersons'] as { id: string; firstName: string }[];
+    expect(persons).toHaveLength(137);
+    expect(new Set(persons.map(({ id }) => id)).size).toBe(137);
+    expect(persons.every(({ firstName }) => firstName.length > 0)).toBe(true);
+  });
+
+  test('answers persons as the service pages them', async () => {
+    const { data, errors } = await askAt(
+      gateway.url,
+      '{ persons(first: 2) { items { id firstName } pageInfo { first hasNextPage endCursor } } }',
+    );
+    expect(errors).toBeUndefined();
+    expect(data).toEqual({
+      persons: {
+        items: [
+          { id: expect.any(String), firstName: expect.any(String) },
+          { id: expect.any(String), firstName: expect.any(String) },
+        ],
+        pageInfo: { first: 2, hasNextPage: true, endCursor: expect.any(String) },
+      },
+    });
+  });
+
+  test('answers personsConnection with more than a page of the service, every edge with its cursor', async () => {
+    const { data, errors } = await askAt(
+      gateway.url,
+      `{ personsConnection(first: 120) {
+        edges { cursor node { id firstName } }
+        pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+      } }`,
+    );
+    expect(errors).toBeUndefined();
+    const { edges, pageInfo } = data!['personsConnection'] as Connection;
+    expect(edges).toHaveLength(120);
+    expect(new Set(edges.map(({ cursor }) => cursor)).size).toBe(120);
+    expect(new Set(edges.map(({ node }) => node.id)).size).toBe(120);
+    expect(pageInfo).toEqual({
+      hasNextPage: true,
+      hasPreviousPage: false,
+      startCursor: edges[0]!.cursor,
+      endCursor: edges.at(-1)!.cursor,
+    });
+  });
+
+  test('shows GraphiQL to a browser', async () => {
+    const response = await fetch(gateway.url, { headers: { accept: 'text/html,*/*;q=0.8' } });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toContain('text/html');
+    expect(await response.text()).toContain('<div id="root">');
+  });
+
+  test('is alive and ready where it says so', async () => {
+    const [, health, ready] = await gateway.printed(/Health\s+(\S+)\s+(\S+)/);
+    await gateway.printed(/token set imported/);
+    expect((await fetch(health!)).status).toBe(200);
+    expect((await fetch(ready!)).status).toBe(200);
+  });
+
+  test('logs for people: no JSON lines', async () => {
+    const [line] = await gateway.printed(/^.*INFO.*request.*$/m);
+    expect(line).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: request \{"method":"POST"/);
+    expect(gateway.stdout).not.toMatch(/^\{/m);
+  });
+
+  test('ends with exit code 0 at SIGTERM, and has written nothing to disk', async () => {
+    gateway.signal('SIGTERM');
+    expect(await gateway.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(readdirSync(folder.path)).toEqual([]);
+  });
+});
+
+interface Connection {
+  edges: { cursor: string; node: { id: string; firstName: string } }[];
+  pageInfo: Record<string, unknown>;
+}

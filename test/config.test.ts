@@ -1,0 +1,302 @@
+import { describe, expect, test } from 'vitest';
+import { ConfigError, readConfig } from '../src/config.ts';
+
+const OVER_SERVICE = { RECRUITING_URL: 'https://api.example.com', ALLOW_ANONYMOUS: 'true' };
+const LINK = 'https://api.example.com/tokens/secret-link';
+
+describe('what is read', () => {
+  test('nothing: the sandbox, on loopback, with everything to explore', () => {
+    expect(read({})).toEqual({
+      recruitingUrl: undefined,
+      agent: expect.stringMatching(/^recruiting-subgraph\/\d+\.\d+\.\d+$/),
+      schemaPath: 'schema/upstream.graphql',
+      tokenLink: undefined,
+      tokenStore: { kind: 'sqlite', path: 'data/tokens.db' },
+      host: '127.0.0.1',
+      port: 4000,
+      mutations: 'off',
+      upstreamConcurrency: 16,
+      upstreamTimeoutMs: 30_000,
+      drainMaxItems: 100_000,
+      connectionMax: 500,
+      graphiql: true,
+      introspection: true,
+      logLevel: 'info',
+      production: false,
+    });
+  });
+
+  test('every variable', () => {
+    const config = read({
+      ...OVER_SERVICE,
+      RECRUITING_AGENT: 'example-inc',
+      RECRUITING_SCHEMA: 'other.graphql',
+      TOKEN_LINK: LINK,
+      TOKEN_STORE: 'sqlite:/var/lib/tokens.db',
+      HOST: '0.0.0.0',
+      PORT: '8080',
+      MUTATIONS: 'rename , hire',
+      UPSTREAM_CONCURRENCY: '3',
+      UPSTREAM_TIMEOUT_MS: '500',
+      DRAIN_MAX_ITEMS: '7',
+      CONNECTION_MAX: '9',
+      GRAPHIQL: 'off',
+      INTROSPECTION: 'off',
+      LOG_LEVEL: 'warn',
+    });
+    expect(config).toEqual({
+      recruitingUrl: 'https://api.example.com',
+      agent: 'example-inc',
+      schemaPath: 'other.graphql',
+      tokenLink: LINK,
+      tokenStore: { kind: 'sqlite', path: '/var/lib/tokens.db' },
+      host: '0.0.0.0',
+      port: 8080,
+      mutations: ['rename', 'hire'],
+      upstreamConcurrency: 3,
+      upstreamTimeoutMs: 500,
+      drainMaxItems: 7,
+      connectionMax: 9,
+      graphiql: false,
+      introspection: false,
+      logLevel: 'warn',
+      production: false,
+    });
+  });
+
+  test('an empty or blank value is no value, also for what is not supported yet', () => {
+    expect(
+      read({
+        RECRUITING_URL: '',
+        TOKEN_LINK: ' ',
+        TOKEN_LINK_FILE: '',
+        TOKEN_STORE: '\t',
+        PORT: '',
+        MUTATIONS: '\n',
+        GRAPHIQL: '',
+        ALLOW_ANONYMOUS: '',
+        AUTH_API_KEYS: '',
+        RECRUITING_AGENT: undefined,
+        NODE_ENV: '',
+      }),
+    ).toEqual(read({}));
+  });
+
+  test('production switches GraphiQL and introspection off, unless they are asked for', () => {
+    const production = { ...OVER_SERVICE, NODE_ENV: 'production' };
+    expect(read(production)).toMatchObject({
+      production: true,
+      graphiql: false,
+      introspection: false,
+    });
+    expect(read({ ...production, GRAPHIQL: 'on', INTROSPECTION: 'on' })).toMatchObject({
+      production: true,
+      graphiql: true,
+      introspection: true,
+    });
+  });
+
+  test.each([
+    ['https://api.example.com/', 'https://api.example.com'],
+    ['https://api.example.com/v2//', 'https://api.example.com/v2'],
+    ['HTTPS://API.Example.com:443', 'https://api.example.com'],
+    ['https://api.example.com/?', 'https://api.example.com'],
+    ['http://localhost:4001', 'http://localhost:4001'],
+    ['http://127.0.0.1:4001', 'http://127.0.0.1:4001'],
+    ['http://127.8.9.10', 'http://127.8.9.10'],
+    ['http://[::1]:4001/', 'http://[::1]:4001'],
+  ])('RECRUITING_URL %s: one way to write one address, which a store remembers', (given, base) => {
+    expect(read({ ...OVER_SERVICE, RECRUITING_URL: given }).recruitingUrl).toBe(base);
+  });
+
+  test('MUTATIONS: off, all, or names', () => {
+    expect(read({ MUTATIONS: 'off' }).mutations).toBe('off');
+    expect(read({ MUTATIONS: 'all' }).mutations).toBe('all');
+    expect(read({ MUTATIONS: 'rename' }).mutations).toEqual(['rename']);
+  });
+});
+
+describe('TOKEN_LINK_FILE', () => {
+  const files: Record<string, string> = { '/run/link': `${LINK}\n`, '/run/empty': ' \n' };
+
+  test('is read, without the line break at its end', () => {
+    expect(read({ ...OVER_SERVICE, TOKEN_LINK_FILE: '/run/link' }, files).tokenLink).toBe(LINK);
+  });
+
+  test.each([
+    [{ TOKEN_LINK_FILE: '/run/nothing' }, 'TOKEN_LINK_FILE cannot be read (/run/nothing: ENOENT).'],
+    [{ TOKEN_LINK_FILE: '/run/empty' }, 'TOKEN_LINK_FILE names an empty file (/run/empty).'],
+    [
+      { TOKEN_LINK_FILE: '/run/link', TOKEN_LINK: LINK },
+      'TOKEN_LINK and TOKEN_LINK_FILE are both set; keep one of them.',
+    ],
+    [
+      { TOKEN_LINK_FILE: LINK },
+      'TOKEN_LINK_FILE must be the path of a file that holds the secret, not the secret.',
+    ],
+  ])('%j', (env, mistake) => {
+    expect(mistakesOf({ ...OVER_SERVICE, ...env }, files)).toEqual([mistake]);
+  });
+
+  test('its content is checked, and not shown', () => {
+    const [mistake, ...others] = mistakesOf(
+      { ...OVER_SERVICE, TOKEN_LINK_FILE: '/run/odd' },
+      { '/run/odd': 'secret-and-no-address' },
+    );
+    expect(mistake).toMatch(/^TOKEN_LINK must be a whole address/);
+    expect(mistake).not.toContain('secret-and');
+    expect(others).toEqual([]);
+  });
+});
+
+describe('what is refused', () => {
+  test.each<[Record<string, string>, RegExp]>([
+    [{ RECRUITING_URL: 'api.example.com' }, /^RECRUITING_URL must be a whole address/],
+    [{ RECRUITING_URL: 'not an address' }, /^RECRUITING_URL must be a whole address/],
+    [{ RECRUITING_URL: 'ftp://api.example.com' }, /^RECRUITING_URL must be a whole address/],
+    [{ RECRUITING_URL: 'http://api.example.com' }, /^RECRUITING_URL must begin with https:\/\//],
+    [{ RECRUITING_URL: 'http://127.0.0.1.example.com' }, /^RECRUITING_URL must begin with https/],
+    [{ RECRUITING_URL: 'http://0.0.0.0:80' }, /^RECRUITING_URL must begin with https/],
+    [{ RECRUITING_URL: 'https://u:secret@api.example.com' }, /^RECRUITING_URL must be a plain/],
+    [{ RECRUITING_URL: 'https://api.example.com?key=secret' }, /^RECRUITING_URL must be a plain/],
+    [{ RECRUITING_URL: 'https://api.example.com/#secret' }, /^RECRUITING_URL must be a plain/],
+    [{ TOKEN_LINK: 'secret' }, /^TOKEN_LINK must be a whole address/],
+    [{ TOKEN_LINK: 'http://api.example.com/secret' }, /^TOKEN_LINK must begin with https/],
+    [{ TOKEN_STORE: 'data/tokens.db' }, /^TOKEN_STORE must be sqlite:<file>/],
+    [{ TOKEN_STORE: 'sqlite:' }, /^TOKEN_STORE must be sqlite:<file>/],
+    [{ TOKEN_STORE: 'postgres://u:secret@db/tokens' }, /^TOKEN_STORE must be sqlite:<file>/],
+    [{ RECRUITING_AGENT: 'secret\r\nauthorization: x' }, /^RECRUITING_AGENT must be printable/],
+    [{ RECRUITING_AGENT: 'Prüfstelle' }, /^RECRUITING_AGENT must be printable ASCII/],
+    [{ PORT: '65536' }, /^PORT must be a whole number from 0 to 65535, for example 4000\.$/],
+    [{ PORT: '-1' }, /^PORT must be a whole number/],
+    [{ PORT: '4e3' }, /^PORT must be a whole number/],
+    [{ PORT: '0x50' }, /^PORT must be a whole number/],
+    [{ UPSTREAM_CONCURRENCY: '0' }, /^UPSTREAM_CONCURRENCY must be a whole number from 1/],
+    [{ UPSTREAM_TIMEOUT_MS: '1.5' }, /^UPSTREAM_TIMEOUT_MS must be a whole number/],
+    [{ DRAIN_MAX_ITEMS: 'many' }, /^DRAIN_MAX_ITEMS must be a whole number/],
+    [{ CONNECTION_MAX: '0' }, /^CONNECTION_MAX must be a whole number from 1/],
+    [{ MUTATIONS: 'rename;hire' }, /^MUTATIONS must be off, all, or field names/],
+    [{ MUTATIONS: 'rename,' }, /^MUTATIONS must be off, all, or field names/],
+    [{ GRAPHIQL: 'true' }, /^GRAPHIQL must be on or off, for example off\.$/],
+    [{ INTROSPECTION: 'ON' }, /^INTROSPECTION must be on or off/],
+    [{ LOG_LEVEL: 'verbose' }, /^LOG_LEVEL must be fatal, error, warn, info/],
+    [{ ALLOW_ANONYMOUS: 'yes' }, /^ALLOW_ANONYMOUS must be true or false/],
+  ])('%j', (env, expected) => {
+    const mistakes = mistakesOf({ ...OVER_SERVICE, ...env });
+    expect(mistakes[0]).toMatch(expected);
+    expect(mistakes).toHaveLength('ALLOW_ANONYMOUS' in env ? 2 : 1);
+    expect(mistakes.join()).not.toContain('secret');
+  });
+
+  test.each(['', 'false'])('a service for everybody, with ALLOW_ANONYMOUS=%j', (allowed) => {
+    const env = { ...OVER_SERVICE, ALLOW_ANONYMOUS: allowed };
+    expect(mistakesOf(env)).toEqual([expect.stringContaining('set ALLOW_ANONYMOUS=true')]);
+    const loopback = { ...env, RECRUITING_URL: 'http://127.0.0.1:4001', HOST: '127.0.0.1' };
+    expect(mistakesOf(loopback)).toHaveLength(1);
+  });
+
+  test('the sandbox in production', () => {
+    expect(mistakesOf({ NODE_ENV: 'production' })).toEqual([
+      'RECRUITING_URL is missing: in production the sandbox is not started instead.',
+    ]);
+  });
+
+  test.each([
+    { TOKEN_LINK: LINK },
+    { TOKEN_STORE: 'sqlite:tokens.db' },
+    { TOKEN_LINK_FILE: '/run/link' },
+  ])('the sandbox in place of a service that is half configured: %j', (env) => {
+    const mistakes = mistakesOf(env, { '/run/link': LINK });
+    expect(mistakes).toEqual([expect.stringContaining('but RECRUITING_URL is not')]);
+    expect(mistakes.join()).not.toContain('secret');
+  });
+
+  test.each([
+    'ADMIN_HOST',
+    'ADMIN_PORT',
+    'ALLOWED_HOSTS',
+    'AUTH_API_KEYS',
+    'AUTH_API_KEYS_FILE',
+    'AUTH_AUDIENCE',
+    'AUTH_ISSUER',
+    'AUTH_JWKS_URL',
+    'CORS_ORIGINS',
+    'DRAIN_CONCURRENCY',
+    'INDEX_MAX_IDS',
+    'MAX_ALIASES',
+    'MAX_BODY_BYTES',
+    'MAX_DEPTH',
+    'MAX_DRAINS',
+    'MAX_TOKENS',
+    'PAGES_PER_MINUTE',
+    'SCHEMA_POLL',
+    'SCHEMA_PREFIX',
+    'SHUTDOWN_DELAY_MS',
+    'TOKEN_RESCUE_DIR',
+    'TOKEN_STORE_KEY',
+    'TOKEN_STORE_KEY_FILE',
+    'TRUSTED_DOCUMENTS',
+    'TRUSTED_DOCUMENTS_ONLY',
+    'TRUST_PROXY',
+  ])('%s, which would protect nothing yet', (name) => {
+    expect(mistakesOf({ [name]: 'secret' })).toEqual([
+      `${name} is not supported by this version; remove it.`,
+    ]);
+  });
+
+  test('everything at once', () => {
+    const mistakes = mistakesOf({
+      NODE_ENV: 'production',
+      TOKEN_LINK: 'secret',
+      TOKEN_LINK_FILE: '/run/nothing',
+      PORT: 'secret',
+      MUTATIONS: 'se cret',
+      MAX_DEPTH: '3',
+    });
+    expect(mistakes.map((mistake) => mistake.split(' ')[0])).toEqual([
+      'TOKEN_LINK',
+      'TOKEN_LINK',
+      'PORT',
+      'MUTATIONS',
+      'MAX_DEPTH',
+      'RECRUITING_URL',
+    ]);
+    expect(mistakes.join()).not.toMatch(/se ?cret/);
+  });
+
+  test('a missing file beside what is missing itself', () => {
+    expect(mistakesOf({ TOKEN_LINK_FILE: '/run/nothing' })).toEqual([
+      expect.stringContaining('TOKEN_LINK_FILE cannot be read'),
+      expect.stringContaining('but RECRUITING_URL is not'),
+    ]);
+  });
+});
+
+test('the message counts the mistakes', () => {
+  expect(new ConfigError(['A must be b.']).message).toBe(
+    'The configuration has a mistake:\n  - A must be b.',
+  );
+  expect(new ConfigError(['A.', 'B.']).message).toBe(
+    'The configuration has 2 mistakes:\n  - A.\n  - B.',
+  );
+});
+
+function read(env: Record<string, string | undefined>, files: Record<string, string> = {}) {
+  return readConfig(env, (path) => {
+    if (path in files) return files[path]!;
+    throw Object.assign(new Error(`no such file: ${path}`), { code: 'ENOENT' });
+  });
+}
+
+function mistakesOf(
+  env: Record<string, string>,
+  files: Record<string, string> = {},
+): readonly string[] {
+  try {
+    read(env, files);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.mistakes;
+    throw error;
+  }
+  throw new Error('It was taken.');
+}

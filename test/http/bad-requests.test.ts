@@ -1,0 +1,225 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { post, startFront, type Body, type Front } from './front.ts';
+
+let front: Front;
+beforeAll(async () => {
+  front = await startFront({ config: { mutations: 'all' } });
+});
+afterAll(() => front[Symbol.asyncDispose]());
+
+const SECRET = 'somebody-private';
+const MUTATION = 'mutation { rename(id: 1, name: "New") { id } }';
+const inAddress = (query: string) => `/graphql?query=${encodeURIComponent(query)}`;
+
+describe('is no GraphQL request', () => {
+  test.each<[string, number, string, RequestInit]>([
+    ['malformed JSON', 400, '/graphql', post(`{"query": "${SECRET}`)],
+    ['no JSON', 400, '/graphql', post(SECRET)],
+    ['an empty body', 400, '/graphql', post('')],
+    ['a number', 400, '/graphql', post('7')],
+    ['a string', 400, '/graphql', post(`"${SECRET}"`)],
+    ['null', 400, '/graphql', post('null')],
+    ['a batch', 400, '/graphql', post([{ query: '{ __typename }' }, { query: SECRET }])],
+    ['an empty batch', 400, '/graphql', post([])],
+    ['no query', 400, '/graphql', post({ variables: { a: SECRET } })],
+    ['a query that is null', 400, '/graphql', post({ query: null })],
+    ['a query that is no text', 400, '/graphql', post({ query: { [SECRET]: SECRET } })],
+    [
+      'variables in a list',
+      400,
+      '/graphql',
+      post({ query: '{ __typename }', variables: [SECRET] }),
+    ],
+    ['variables as text', 400, '/graphql', post({ query: '{ __typename }', variables: SECRET })],
+    ['a GET without a query', 400, '/graphql', {}],
+    ['a GET with broken variables', 400, `${inAddress('{ __typename }')}&variables=${SECRET}`, {}],
+    [
+      'a GET with broken extensions',
+      400,
+      `${inAddress('{ __typename }')}&extensions=${SECRET}`,
+      {},
+    ],
+    ['plain text', 415, '/graphql', post(SECRET, { 'content-type': 'text/plain' })],
+    ['XML', 415, '/graphql', post(`<a>${SECRET}</a>`, { 'content-type': 'application/xml' })],
+    ['no content type', 415, '/graphql', { method: 'POST', body: new Blob([SECRET]) }],
+    ['a form', 415, '/graphql', { method: 'POST', body: new URLSearchParams({ query: MUTATION }) }],
+    ['a multipart form', 415, '/graphql', { method: 'POST', body: multipart() }],
+    ['a mutation in an address', 405, inAddress(MUTATION), {}],
+    ['PUT', 405, '/graphql', { ...post({ query: SECRET }), method: 'PUT' }],
+    ['DELETE', 405, '/graphql', { method: 'DELETE' }],
+    ['OPTIONS', 405, '/graphql', { method: 'OPTIONS' }],
+  ])('%s', async (_, status, path, init) => {
+    const response = await fetch(front.url + path, init);
+    const text = await response.text();
+    expect(response.status).toBe(status);
+    expect(JSON.parse(text)).toEqual({
+      errors: [{ message: expect.any(String), extensions: { code: 'BAD_USER_INPUT' } }],
+    });
+    expect(text).not.toContain(SECRET);
+    expect(await life()).toEqual(ALIVE);
+  });
+
+  test('says 405 together with what is allowed', async () => {
+    const put = await fetch(`${front.url}/graphql`, { method: 'PUT' });
+    expect(put.headers.get('allow')).toBe('GET, POST');
+    const mutation = await fetch(front.url + inAddress(MUTATION));
+    expect(mutation.headers.get('allow')).toBe('POST');
+  });
+
+  test.each(['application/json', 'application/graphql-response+json', '*/*'])(
+    'malformed JSON is 400 also for a caller who accepts %s',
+    async (accept) => {
+      const response = await fetch(`${front.url}/graphql`, post('{', { accept }));
+      expect(response.status).toBe(400);
+      expect(((await response.json()) as Body).errors![0]!.extensions.code).toBe('BAD_USER_INPUT');
+    },
+  );
+
+  test('nothing of them was executed, and nothing of them is in the log', () => {
+    expect(front.sent.renames).toBe(0);
+    expect(JSON.stringify(front.gateway.logged)).not.toContain(SECRET);
+    expect(front.gateway.logged.filter(({ msg }) => msg === 'unexpected error')).toEqual([]);
+  });
+});
+
+describe('is no operation that can run', () => {
+  const candidate = 'query ($id: Int!) { candidate(id: $id) { id } }';
+
+  test.each<[string, object, RegExp]>([
+    ['a syntax error', { query: '{ candidates {' }, /^Syntax Error/],
+    ['an empty query', { query: '' }, /^Syntax Error/],
+    ['an unknown field', { query: '{ nothing }' }, /Cannot query field "nothing"/],
+    ['a missing argument', { query: '{ candidate { id } }' }, /argument "id"/],
+    ['a wrong variable', { query: candidate, variables: { id: 'x' } }, /Variable "\$id"/],
+    ['a variable too large', { query: candidate, variables: { id: 2 ** 40 } }, /32-bit/],
+    ['a missing variable', { query: candidate }, /Variable "\$id"/],
+    ['an unknown name', { query: 'query A { me { id } }', operationName: 'B' }, /there is A\.$/],
+    [
+      'an unknown name beside several',
+      { query: 'query A { me { id } } query B { me { id } }', operationName: 'C' },
+      /there is A, B\.$/,
+    ],
+    [
+      'several without a name',
+      { query: 'query A { me { id } } query B { me { id } }' },
+      /^Say with operationName which operation to run; there is A, B\.$/,
+    ],
+    ['only a fragment', { query: 'fragment F on Query { me { id } }' }, /there is none\.$/],
+    ['a subscription', { query: 'subscription { hired { id } }' }, /subscription/],
+    ['an odd name', { query: '{ me { id } }', operationName: { a: 1 } }, /no operation named/],
+  ])('%s', async (_, body, message) => {
+    const before = front.service.stats.requests.graphql;
+    const strict = { accept: 'application/graphql-response+json' };
+    const response = await fetch(`${front.url}/graphql`, post(body, strict));
+    expect(response.status).toBe(400);
+    const { data, errors, ...rest } = (await response.json()) as Body;
+    expect({ data, rest }).toEqual({ data: undefined, rest: {} });
+    expect(errors!.map(({ extensions }) => extensions)).toEqual([{ code: 'BAD_USER_INPUT' }]);
+    expect(errors![0]!.message).toMatch(message);
+    expect(front.service.stats.requests.graphql).toBe(before);
+    expect(await life()).toEqual(ALIVE);
+  });
+});
+
+describe('goes nowhere', () => {
+  test.each<[string, RequestInit]>([
+    ['/', {}],
+    ['/', { headers: { accept: 'text/html' } }],
+    ['/elsewhere', {}],
+    ['/elsewhere', post({ query: '{ __typename }' })],
+    ['/elsewhere/graphql', post({ query: '{ __typename }' })],
+    ['/elsewhere?to=/graphql', post({ query: '{ __typename }' })],
+    ['/graphql/elsewhere', post({ query: '{ __typename }' })],
+    ['/GraphQL', post({ query: '{ __typename }' })],
+    ['/metrics', {}],
+    ['/%zz', {}],
+  ])('%s %j', async (path, init) => {
+    const response = await fetch(front.url + path, init);
+    expect(response.status).toBe(404);
+    expect(await response.text()).toBe('');
+    expect(await life()).toEqual(ALIVE);
+  });
+});
+
+describe('is hardly HTTP', () => {
+  test.each([
+    ['a Host that is none', 'GET /graphql HTTP/1.1\r\nHost: ]:x\r\n\r\n', 400],
+    ['a Host with a path', 'GET /graphql HTTP/1.1\r\nHost: a/b?c#\r\n\r\n', 400],
+    ['a Host with a password', 'GET /graphql HTTP/1.1\r\nHost: a:b@c\r\n\r\n', 400],
+    ['no Host', 'GET /health HTTP/1.0\r\n\r\n', 200],
+    ['an address of IPv6', 'GET /health HTTP/1.1\r\nHost: [::1]:4000\r\n\r\n', 200],
+    ['a whole address', 'GET http://elsewhere.example/graphql HTTP/1.1\r\nHost: a\r\n\r\n', 404],
+    ['two slashes', 'GET //graphql HTTP/1.1\r\nHost: a\r\n\r\n', 404],
+    ['a star', 'OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n', 404],
+    ['no request', 'hello\r\n\r\n', 400],
+    ['two lengths', 'POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 2\r\n\r\n{', 400],
+  ])('%s', async (_, text, status) => {
+    const answer = await speak(text);
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(answer).not.toMatch(/Error|node_modules| at /);
+    expect(await life()).toEqual(ALIVE);
+  });
+
+  test('a body that breaks off', async () => {
+    const head = 'POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n';
+    const socket = connect(Number(new URL(front.url).port), '127.0.0.1');
+    await new Promise<void>((resolve) => {
+      socket.end(`${head}Content-Length: 100\r\n\r\n{"query"`, resolve);
+    });
+    socket.destroy();
+    expect(await life()).toEqual(ALIVE);
+  });
+});
+
+test('what is well is answered: a POST, a GET, with a name, with a charset', async () => {
+  const answers = await Promise.all([
+    fetch(`${front.url}/graphql`, post({ query: '{ me { id } }' })),
+    fetch(front.url + inAddress('{ me { id } }')),
+    fetch(
+      `${front.url}/graphql`,
+      post({ query: 'query A { me { id } } query B { failing }', operationName: 'A' }),
+    ),
+    fetch(
+      `${front.url}/graphql`,
+      post({ query: '{ me { id } }' }, { 'content-type': 'application/json; charset=utf-8' }),
+    ),
+    fetch(`${front.url}/graphql/`, post({ query: '{ me { id } }' })),
+    fetch(
+      `${front.url + inAddress('query ($id: Int!) { me: candidate(id: $id) { id } }')}&variables=${encodeURIComponent('{"id":1}')}`,
+    ),
+  ]);
+  for (const answer of answers) {
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toEqual({ data: { me: { id: 1 } } });
+  }
+});
+
+/** What a living server answers. */
+async function life(): Promise<unknown> {
+  const response = await fetch(`${front.url}/graphql`, post({ query: '{ __typename }' }));
+  return response.json();
+}
+
+const ALIVE = { data: { __typename: 'Query' } };
+
+function multipart(): FormData {
+  const form = new FormData();
+  form.set('operations', JSON.stringify({ query: MUTATION }));
+  form.set('map', '{}');
+  return form;
+}
+
+/** Everything that comes back until the server closes, or has sent a head and a body. */
+function speak(text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(front.url).port), '127.0.0.1', () => socket.write(text));
+    let answer = '';
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
+      answer += chunk;
+      if (/\r\n\r\n/.test(answer)) socket.end();
+    });
+    socket.once('close', () => resolve(answer));
+    socket.once('error', reject);
+  });
+}

@@ -1,0 +1,49 @@
+import { listen } from '../../src/http/listen.ts';
+import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+/** A gateway over the rich upstream, behind a real port: what Node does to a request is part of it. */
+export interface Front extends AsyncDisposable {
+  readonly url: string;
+  readonly gateway: TestGateway;
+  readonly service: Sandbox;
+  /** What the upstream's mutations did. */
+  readonly sent: { renames: number };
+}
+
+export async function startFront(options: TestGatewayOptions = {}): Promise<Front> {
+  const { schema, sent } = richUpstream();
+  const service = await startSandbox({ schema });
+  const gateway = await startGateway(service, { snapshot: richSdl, ...options });
+  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  return {
+    url: server.url,
+    gateway,
+    service,
+    sent,
+    [Symbol.asyncDispose]: async () => {
+      await server.close();
+      await gateway[Symbol.asyncDispose]();
+      await service.close();
+    },
+  };
+}
+
+/** A POST as a client of GraphQL sends it; a text goes out as it stands. */
+export function post(body: unknown, headers: Record<string, string> = {}): RequestInit {
+  return {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  };
+}
+
+export interface Body {
+  data?: Record<string, unknown> | null;
+  errors?: {
+    message: string;
+    path?: unknown[];
+    extensions: { code: string; [fact: string]: unknown };
+  }[];
+}

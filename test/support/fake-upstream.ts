@@ -1,0 +1,272 @@
+import { EventEmitter, once } from 'node:events';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { expect } from 'vitest';
+import { systemClock, type Clock } from '../../src/clock.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
+
+/** One request to /graphql, as it arrived. */
+export interface Received {
+  readonly method: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+  /** The bearer token. */
+  readonly token: string;
+  readonly body: string;
+  readonly connection: Socket;
+  /** Resolves when the exchange is over: answered whole, or given up by one of the two. */
+  readonly over: Promise<'answered' | 'cut'>;
+}
+
+/** An answer to a question for lists, until it is changed. */
+export interface GraphQLAnswer {
+  data: Record<string, AnsweredPage>;
+  errors?: unknown;
+}
+
+export interface AnsweredPage {
+  items: Record<string, unknown>[];
+  pageInfo: Record<string, unknown>;
+}
+
+/** How one request to /graphql is answered. */
+export type Reply = (
+  response: ServerResponse,
+  received: Received,
+  sandbox: Sandbox,
+) => void | Promise<void>;
+
+/** A sandbox behind a line that does to the answers of /graphql whatever a test wants. */
+export interface FakeUpstream extends AsyncDisposable {
+  readonly url: string;
+  readonly tokenLink: string;
+  /** Hands out the tokens, and gives the honest answers. */
+  readonly sandbox: Sandbox;
+  /** Requests to /graphql, in the order of their arrival. */
+  readonly received: readonly Received[];
+  /** `Api-User-Agent` of every request to anything else. */
+  readonly otherAgents: readonly unknown[];
+  /** Requests to /graphql from now on are answered so, one after the other; the last one stays. */
+  answer(...replies: [Reply, ...Reply[]]): void;
+  /** Resolves when so many requests to /graphql have arrived. */
+  arrived(count: number): Promise<void>;
+}
+
+export interface FakeUpstreamOptions extends SandboxOptions {
+  /** The path below which all of it lies. */
+  base?: string;
+}
+
+/** Everything is honest until `answer` tells otherwise. */
+export async function startFakeUpstream({
+  base = '',
+  ...options
+}: FakeUpstreamOptions = {}): Promise<FakeUpstream> {
+  const sandbox = await startSandbox(options);
+  const received: Received[] = [];
+  const otherAgents: unknown[] = [];
+  const arrivals = new EventEmitter().setMaxListeners(0);
+  let replies: readonly Reply[] = [honest];
+
+  const server = createServer((request, response) => {
+    respond(request, response).catch((error: unknown) => response.destroy(error as Error));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${base}`;
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method, headers, socket: connection } = request;
+    const body = await textOf(request);
+    if (!request.url?.startsWith(`${base}/`)) return respondWith(response, 404, '{}');
+    const path = request.url.slice(base.length);
+    if (path !== '/graphql') {
+      otherAgents.push(headers['api-user-agent']);
+      return passOn(response, `${sandbox.url}${path}`, request, body);
+    }
+    const over = once(response, 'close').then(() =>
+      response.writableFinished ? ('answered' as const) : ('cut' as const),
+    );
+    const token = (headers.authorization ?? '').replace(/^Bearer /, '');
+    const one: Received = { method, headers, token, body, connection, over };
+    const reply = replies[0]!;
+    if (replies.length > 1) replies = replies.slice(1);
+    received.push(one);
+    arrivals.emit('one');
+    await reply(response, one, sandbox);
+  }
+
+  return {
+    url,
+    tokenLink: url + new URL(sandbox.tokenLink).pathname,
+    sandbox,
+    received,
+    otherAgents,
+    answer: (...next) => {
+      replies = next;
+    },
+    arrived: async (count) => {
+      while (received.length < count) await once(arrivals, 'one');
+    },
+    [Symbol.asyncDispose]: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+      await sandbox.close();
+    },
+  };
+}
+
+export interface GatewayOverFake extends TestGateway {
+  readonly upstream: FakeUpstream;
+  /** How long the gateway wanted to wait before it sent something again, each time. */
+  readonly waits: readonly number[];
+}
+
+/**
+ * A gateway over a fake upstream. Its tokens are settled: the set was imported and rotated once. It does
+ * not really wait before it sends a request again.
+ */
+export async function startGatewayOverFake(
+  upstreamOptions: FakeUpstreamOptions = {},
+  options: TestGatewayOptions = {},
+): Promise<GatewayOverFake> {
+  const upstream = await startFakeUpstream(upstreamOptions);
+  const waits: number[] = [];
+  const started = await startGateway(upstream, { clock: impatientClock(waits), ...options });
+  await expect
+    .poll(async () => (await started.store.read())?.generation, { interval: 2, timeout: 10_000 })
+    .toBe(2);
+  return {
+    ...started,
+    upstream,
+    waits,
+    [Symbol.asyncDispose]: async () => {
+      await started[Symbol.asyncDispose]();
+      await upstream[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Retries wait less than this; who watches the tokens for a day or two waits longer. */
+const LONG_MS = 15_000;
+
+function impatientClock(waits: number[]): Clock {
+  return {
+    ...systemClock,
+    sleep: async (ms, signal) => {
+      if (ms >= LONG_MS) return systemClock.sleep(ms, signal);
+      signal?.throwIfAborted();
+      waits.push(ms);
+    },
+  };
+}
+
+/** What the sandbox says. */
+export const honest: Reply = (response, { headers, body }, sandbox) =>
+  passOn(response, `${sandbox.url}/graphql`, { method: 'POST', headers }, body);
+
+/** What the sandbox says, with its body changed in place. */
+export function altered(change: (answer: GraphQLAnswer) => void): Reply {
+  return async (response, { headers, body }, sandbox) => {
+    const answer = await ask(`${sandbox.url}/graphql`, { method: 'POST', headers }, body);
+    const content = (await answer.json()) as GraphQLAnswer;
+    change(content);
+    respondWith(response, answer.status, JSON.stringify(content));
+  };
+}
+
+export function json(body: unknown, status = 200, headers: Record<string, string> = {}): Reply {
+  return (response) => respondWith(response, status, JSON.stringify(body), headers);
+}
+
+export function text(body: string, status = 200, headers: Record<string, string> = {}): Reply {
+  return (response) =>
+    respondWith(response, status, body, { 'content-type': 'text/html', ...headers });
+}
+
+/** The error body of a refused access token (interface, 2.2). */
+export function refusal(detail: string, status = 401): Reply {
+  return json({ type: 'invalid_token', detail }, status);
+}
+
+/** The connection breaks before a byte of the answer. */
+export const cut: Reply = (response) => void response.destroy();
+
+/** The connection breaks when some of the answer has arrived. */
+export const cutInBody: Reply = (response) => {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
+  response.write('{"data":{"persons":', () => response.destroy());
+};
+
+export const silence: Reply = () => {};
+
+/** Headers and a beginning, and nothing more. */
+export const unfinished: Reply = (response) => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.write('{"data":');
+};
+
+/** A body that goes on for ever, a byte at a time. */
+export const trickle: Reply = (response) => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  const drops = setInterval(() => response.write(' '), 5);
+  response.once('close', () => clearInterval(drops));
+};
+
+/** A body that goes on for ever, as fast as it is taken. */
+export const flood: Reply = (response) => {
+  const megabyte = Buffer.alloc(1024 * 1024, ' ');
+  const pour = () => {
+    while (!response.destroyed && response.write(megabyte));
+  };
+  response.writeHead(200, { 'content-type': 'application/json' }).on('drain', pour);
+  pour();
+};
+
+/** Nothing until the gate opens. */
+export function after(gate: Promise<unknown>, reply: Reply): Reply {
+  return async (...exchange) => {
+    await gate;
+    await reply(...exchange);
+  };
+}
+
+interface Sent {
+  method?: string | undefined;
+  headers: IncomingHttpHeaders;
+}
+
+function ask(url: string, { method = 'GET', headers }: Sent, body: string): Promise<Response> {
+  const { authorization = '', 'content-type': contentType = '' } = headers;
+  return fetch(url, {
+    method,
+    headers: { authorization, 'content-type': contentType },
+    ...(body !== '' && { body }),
+  });
+}
+
+async function passOn(response: ServerResponse, url: string, sent: Sent, body: string) {
+  const answer = await ask(url, sent, body);
+  respondWith(response, answer.status, await answer.text());
+}
+
+function respondWith(
+  response: ServerResponse,
+  status: number,
+  body: string,
+  headers: Record<string, string> = {},
+): void {
+  if (response.destroyed) return;
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}

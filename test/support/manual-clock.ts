@@ -1,0 +1,87 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Clock } from '../../src/clock.ts';
+
+export const SECOND = 1000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+export const YEAR = 365 * DAY;
+
+/** Who sleeps no longer than this polls for something: such naps pass by themselves. */
+const NAP_MS = 100;
+
+interface Sleeper {
+  at: number;
+  wake: () => void;
+}
+
+/** A clock that goes only when it is told to. */
+export class ManualClock implements Clock {
+  #elapsed = DAY;
+  #wallStart = Date.UTC(2026, 0, 1);
+  readonly #sleepers = new Set<Sleeper>();
+  #waiting: (() => void)[] = [];
+
+  readonly now = (): number => this.#wallStart + this.#elapsed;
+  readonly elapsed = (): number => this.#elapsed;
+
+  readonly sleep = async (asked: number, signal?: AbortSignal): Promise<void> => {
+    signal?.throwIfAborted();
+    // As a timer does; and with fractions, somebody may never quite reach the time that he waits for.
+    const ms = Math.max(1, Math.ceil(asked));
+    if (ms <= NAP_MS) {
+      this.jump(ms);
+      await setImmediate();
+      return;
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const sleeper = { at: this.#elapsed + ms, wake: resolve };
+    const abort = () => reject(signal?.reason as Error);
+    signal?.addEventListener('abort', abort);
+    this.#sleepers.add(sleeper);
+    for (const told of this.#waiting.splice(0)) told();
+    try {
+      await promise;
+    } finally {
+      signal?.removeEventListener('abort', abort);
+      this.#sleepers.delete(sleeper);
+    }
+  };
+
+  /** Moves the wall clock alone, as an administrator or NTP does. */
+  setWall(ms: number): void {
+    this.#wallStart += ms;
+  }
+
+  /** All at once, as after a suspend: who is due by then wakes up late. */
+  jump(ms: number): void {
+    this.#elapsed += ms;
+    for (const sleeper of this.#sleepers) if (sleeper.at <= this.#elapsed) this.#wake(sleeper);
+  }
+
+  /** One sleeper after the other; each does what it woke up for, with real sockets, before time goes on. */
+  async pass(ms: number): Promise<void> {
+    const end = this.#elapsed + ms;
+    for (;;) {
+      await this.asleep();
+      const [next] = [...this.#sleepers].toSorted((one, other) => one.at - other.at);
+      if (!next || next.at > end) break;
+      this.#elapsed = Math.max(this.#elapsed, next.at);
+      this.#wake(next);
+      await setImmediate();
+    }
+    this.#elapsed = Math.max(this.#elapsed, end);
+  }
+
+  /** Until somebody sleeps: whoever keeps the tokens fresh has nothing to do then. */
+  async asleep(): Promise<void> {
+    await setImmediate();
+    if (this.#sleepers.size === 0)
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  #wake(sleeper: Sleeper): void {
+    this.#sleepers.delete(sleeper);
+    sleeper.wake();
+  }
+}

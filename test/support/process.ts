@@ -1,0 +1,178 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { Writable } from 'node:stream';
+import { run } from '../../src/cli/program.ts';
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Our program as a process of its own. Leaving its scope ends it. */
+export interface Program extends AsyncDisposable {
+  readonly stdout: string;
+  /** The first match in what was printed, or will be. Rejects when the process ends without it. */
+  printed(pattern: RegExp): Promise<RegExpExecArray>;
+  signal(name: NodeJS.Signals): void;
+  readonly ended: Promise<Exit>;
+}
+
+export interface ProgramOptions {
+  /** The whole environment, beside a free port and the path of the schema snapshot. */
+  readonly env?: Record<string, string>;
+  readonly cwd?: string;
+}
+
+/** Starts `src/main.ts` with these arguments. Nothing of the environment of the tests reaches it. */
+export function startProgram(
+  args: readonly string[],
+  { env = {}, cwd = '.' }: ProgramOptions = {},
+): Program {
+  const child = spawn(process.execPath, [resolve('src/main.ts'), ...args], {
+    cwd,
+    env: { PORT: '0', RECRUITING_SCHEMA: resolve('schema/upstream.graphql'), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  const lookers = new Set<() => void>();
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    for (const look of lookers) look();
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const ended = new Promise<Exit>((done, fail) => {
+    child.once('error', fail);
+    child.once('close', (code, signal) => done({ code, signal, stdout, stderr }));
+  });
+
+  const printed = (pattern: RegExp) =>
+    new Promise<RegExpExecArray>((found, fail) => {
+      const look = () => {
+        const match = pattern.exec(stdout);
+        if (!match) return;
+        lookers.delete(look);
+        found(match);
+      };
+      lookers.add(look);
+      look();
+      ended.then(
+        () => fail(new Error(`It ended without printing ${pattern}:\n${stdout}\n${stderr}`)),
+        fail,
+      );
+    });
+
+  return {
+    get stdout() {
+      return stdout;
+    },
+    printed,
+    ended,
+    signal: (name) => void child.kill(name),
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+/** A command that ends by itself. */
+export async function runProgram(
+  args: readonly string[],
+  options: ProgramOptions = {},
+): Promise<Exit> {
+  await using program = startProgram(args, options);
+  return await program.ended;
+}
+
+/** The same in the process of the tests, where only what is said and the exit code matter: much quicker. */
+export async function runHere(
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<Omit<Exit, 'signal'>> {
+  const said = { stdout: '', stderr: '' };
+  const writer = (name: keyof typeof said) =>
+    new Writable({
+      write: (chunk, _encoding, done) => {
+        said[name] += String(chunk);
+        done();
+      },
+    });
+  const code = await run(args, {
+    env: { PORT: '0', ...env },
+    stdout: writer('stdout'),
+    stderr: writer('stderr'),
+    readFile: (path) => readFileSync(path, 'utf8'),
+    stop: AbortSignal.abort(),
+  });
+  return { code, ...said };
+}
+
+/** The gateway as a process, once it says where it listens: the address of its GraphQL endpoint. */
+export async function startServe(
+  options: ProgramOptions = {},
+): Promise<Program & { readonly url: string }> {
+  const program = startProgram([], options);
+  try {
+    const [url] = await program.printed(/http:\/\/[^\s"]+\/graphql(?=[\s"])/);
+    // A spread would take the output of this moment, and keep it.
+    return Object.create(program, { url: { value: url } });
+  } catch (error) {
+    await program[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** The sandbox as a process. */
+export async function startSandboxProgram(
+  args: readonly string[] = [],
+): Promise<Program & { readonly baseUrl: string; readonly tokenLink: string }> {
+  const program = startProgram(['sandbox', ...args]);
+  try {
+    const [, baseUrl] = await program.printed(/Base URL\s+(\S+)/);
+    const [, tokenLink] = await program.printed(/Token link\s+(\S+)\n/);
+    return Object.create(program, { baseUrl: { value: baseUrl }, tokenLink: { value: tokenLink } });
+  } catch (error) {
+    await program[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** An empty folder of the test's own. */
+export function temporaryFolder(): Disposable & {
+  readonly path: string;
+  file(name: string): string;
+} {
+  const path = mkdtempSync(join(tmpdir(), 'recruiting-'));
+  return {
+    path,
+    file: (name) => join(path, name),
+    [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),
+  };
+}
+
+export interface GraphqlAnswer {
+  data?: Record<string, unknown> | null;
+  errors?: { message: string; path?: string[]; extensions: Record<string, unknown> }[];
+}
+
+/** Asks a GraphQL endpoint over HTTP. */
+export async function askAt(
+  url: string,
+  query: string,
+  variables: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
+): Promise<GraphqlAnswer> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ query, variables }),
+  });
+  return (await response.json()) as GraphqlAnswer;
+}

@@ -1,0 +1,416 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { graphql, type GraphQLError } from 'graphql';
+import { expect, onTestFinished } from 'vitest';
+import { PersonList } from '../../src/sandbox/person-list.ts';
+import { personsSchema } from '../../src/sandbox/persons-schema.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
+import type { TokenPair } from '../../src/tokens/token-set.ts';
+import type { TokenStore } from '../../src/tokens/token-store.ts';
+import { startGateway, type TestGateway } from './gateway.ts';
+import { ManualClock } from './manual-clock.ts';
+
+export const PERSON = '{ persons(first: 1) { items { id } } }';
+
+/** A pair that nobody issued. */
+export function pairOf(name: string, lives: Partial<TokenPair> = {}): TokenPair {
+  return {
+    accessToken: `access-${name}`,
+    refreshToken: `refresh-${name}`,
+    expiresIn: 86_400,
+    refreshTokenExpiresIn: 10_368_000,
+    name: 'Test',
+    ...lives,
+  };
+}
+
+type Method = 'read' | 'import' | 'mark' | 'unmark' | 'save' | 'lose';
+
+/** A store that remembers what was kept in it, and that can be made to fail or to take its time. */
+export interface WatchedStore extends TokenStore {
+  /** Access tokens whose write has ended well. */
+  readonly kept: ReadonlySet<string>;
+  /** Every token that it was ever given. */
+  readonly secrets: ReadonlySet<string>;
+  /** Fails for as long as it is in here. */
+  readonly failing: Set<Method>;
+  /** Makes the method wait; `reached` resolves when it is called. */
+  hold(method: Method): { reached: Promise<void>; release: () => void };
+}
+
+/** Stays open when a gateway closes it, so that the next one can go on with it; closed after the test. */
+export function watchStore(inner: TokenStore = openSqliteStore(':memory:')): WatchedStore {
+  onTestFinished(() => inner.close());
+  const kept = new Set<string>();
+  const secrets = new Set<string>();
+  const failing = new Set<Method>();
+  const gates = new Map<Method, () => Promise<void>>();
+
+  async function through<T>(method: Method, work: () => Promise<T>, pair?: TokenPair): Promise<T> {
+    if (pair) secrets.add(pair.accessToken).add(pair.refreshToken);
+    await gates.get(method)?.();
+    if (failing.has(method)) throw new Error(`${method}: the disk is full`);
+    const result = await work();
+    if (pair) kept.add(pair.accessToken);
+    return result;
+  }
+
+  return {
+    description: inner.description,
+    kept,
+    secrets,
+    failing,
+    hold: (method) => {
+      const reached = Promise.withResolvers<void>();
+      const gate = Promise.withResolvers<void>();
+      gates.set(method, () => {
+        reached.resolve();
+        return gate.promise;
+      });
+      const release = () => {
+        gates.delete(method);
+        gate.resolve();
+      };
+      return { reached: reached.promise, release };
+    },
+    read: () => through('read', () => inner.read()),
+    import: (set) => through('import', () => inner.import(set), set.pair),
+    mark: (mark) => through('mark', () => inner.mark(mark)),
+    unmark: (attempt) => through('unmark', () => inner.unmark(attempt)),
+    save: (saved) => through('save', () => inner.save(saved), saved.pair),
+    lose: (generation) => through('lose', () => inner.lose(generation)),
+    close: async () => {},
+  };
+}
+
+interface KeptOptions {
+  clock?: ManualClock;
+  store?: WatchedStore;
+}
+
+export interface Kept extends TestGateway {
+  readonly clock: ManualClock;
+  readonly store: WatchedStore;
+  /** Ends this gateway before the test does, as a restart would. */
+  stop(): Promise<void>;
+}
+
+/**
+ * A gateway with a clock and a store in the test's hands. When the test is finished, nothing secret may
+ * have occurred in its log or its answers.
+ */
+export async function startKept(
+  upstream: { url: string; tokenLink?: string; secrets?: ReadonlySet<string> },
+  { clock = new ManualClock(), store = watchStore() }: KeptOptions = {},
+): Promise<Kept> {
+  const started = await startGateway(upstream, { clock, store });
+  const answers: unknown[] = [];
+  let stopping: Promise<void> | undefined;
+  const stop = () => (stopping ??= started.gateway.close());
+  onTestFinished(async () => {
+    await stop();
+    const written = JSON.stringify([started.logged, answers]);
+    for (const secret of [...store.secrets, ...(upstream.secrets ?? [])]) {
+      expect(written).not.toContain(secret);
+    }
+    const linkPath = upstream.tokenLink && new URL(upstream.tokenLink).pathname;
+    if (linkPath) expect(written).not.toContain(linkPath);
+  });
+  return {
+    ...started,
+    clock,
+    store,
+    stop,
+    ask: async (...asked) => {
+      const answer = await started.ask(...asked);
+      answers.push(answer);
+      return answer as never;
+    },
+  };
+}
+
+/** The service's time is the gateway's, plus what it is ahead. */
+export interface KeptOverSandbox extends Kept {
+  readonly sandbox: Sandbox;
+  readonly service: { ahead: number };
+  /** The bearer of the latest request. */
+  lastBearer(): string;
+}
+
+export async function startKeptOverSandbox(
+  options: SandboxOptions & KeptOptions = {},
+): Promise<KeptOverSandbox> {
+  const clock = options.clock ?? new ManualClock();
+  const start = clock.now() - clock.elapsed();
+  const service = { ahead: 0 };
+  const now = () => start + clock.elapsed() + service.ahead;
+  const sandbox = await startSandbox({ now, persons: 3, ...options });
+  onTestFinished(() => sandbox.close());
+  const kept = await startKept(sandbox, { ...options, clock });
+  const lastBearer = () => String(sandbox.stats.lastHeaders?.authorization).replace(/^Bearer /, '');
+  return { ...kept, sandbox, service, lastBearer };
+}
+
+export interface IssuedSet {
+  name: string;
+  access_token: string;
+  refresh_token: string;
+  expires_in: number;
+  refresh_token_expires_in: number;
+  token_type: string;
+}
+
+export interface Exchange {
+  readonly refreshToken: string;
+  /** Whether the service spent the refresh token, and whether it meant to tell. */
+  outcome: 'answered' | 'spent in silence' | 'refused' | 'not processed';
+}
+
+export interface ExchangeScript {
+  /** Processes the exchange as the service does, without telling: undefined for an invalid grant. */
+  process(): IssuedSet | undefined;
+  /** Processes and tells, as the service does. */
+  honestly(): void;
+  readonly response: ServerResponse;
+}
+
+/** How one exchange is answered. */
+export type TokenAnswer = (script: ExchangeScript) => void | Promise<void>;
+
+/** A recruiting service that follows a script, and honestly goes on when there is none. */
+export interface ScriptedService {
+  readonly url: string;
+  readonly tokenLink: string;
+  readonly exchanges: readonly Exchange[];
+  readonly secrets: ReadonlySet<string>;
+  readonly linkReads: number;
+  /** What the last exchange that was answered gave. */
+  readonly lastAnswered: IssuedSet | undefined;
+  /** The next exchanges are answered so, first come, first served. */
+  next(...answers: TokenAnswer[]): void;
+  /** All exchanges are answered so. */
+  always(answer: TokenAnswer): void;
+  /** All exchanges are answered honestly again. */
+  honestly(): void;
+  /** Every request to /graphql is refused so; undefined: honestly again. */
+  refuse(refusal: { status: number; detail: string } | undefined): void;
+  /** Connections are refused. */
+  down(): Promise<void>;
+  up(): Promise<void>;
+  /** All access tokens so far have expired. */
+  expire(): void;
+  /** An administrator makes a new token; what was before is spent. Gives the new link. */
+  makeNewSet(): string;
+}
+
+export async function startScripted(): Promise<ScriptedService> {
+  const schema = personsSchema(new PersonList(3), 'keyset');
+  const secrets = new Set<string>();
+  const exchanges: Exchange[] = [];
+  const live = new Set<string>();
+  const expired = new Set<string>();
+  const script: TokenAnswer[] = [];
+  let always: TokenAnswer | undefined;
+  let refusal: { status: number; detail: string } | undefined;
+  let lastAnswered: IssuedSet | undefined;
+  let linkReads = 0;
+  let linkDead = false;
+  let linkPath = `/links/${madeUp()}`;
+  let current = issue();
+
+  const server = createServer((request, response) => {
+    respond(request, response).catch((error: unknown) => response.destroy(error as Error));
+  });
+  const url = await listening(server);
+
+  return {
+    url,
+    get tokenLink() {
+      return url + linkPath;
+    },
+    exchanges,
+    secrets,
+    get linkReads() {
+      return linkReads;
+    },
+    get lastAnswered() {
+      return lastAnswered;
+    },
+    next: (...answers) => void script.push(...answers),
+    always: (answer) => void (always = answer),
+    honestly: () => {
+      script.length = 0;
+      always = undefined;
+    },
+    refuse: (with_) => void (refusal = with_),
+    down: () => closed(server),
+    up: () =>
+      new Promise((resolve) => void server.listen(Number(new URL(url).port), '127.0.0.1', resolve)),
+    expire: () => {
+      for (const token of live) expired.add(token);
+      live.clear();
+    },
+    makeNewSet: () => {
+      linkPath = `/links/${madeUp()}`;
+      linkDead = false;
+      current = issue();
+      return url + linkPath;
+    },
+  };
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.url === '/oauth/token') return answerExchange(request, response);
+    if (request.url === '/graphql') return answerGraphql(request, response);
+    if (request.url !== linkPath || linkDead) return json(response, 404, { errors: [] });
+    linkReads += 1;
+    return json(response, 200, { ...current, created_at: 1 });
+  }
+
+  async function answerExchange(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const refreshToken = new URLSearchParams(await textOf(request)).get('refresh_token') ?? '';
+    const exchange: Exchange = { refreshToken, outcome: 'not processed' };
+    exchanges.push(exchange);
+    const process = () => {
+      if (refreshToken !== current.refresh_token) {
+        exchange.outcome = 'refused';
+        return undefined;
+      }
+      exchange.outcome = 'spent in silence';
+      linkDead = true;
+      current = issue();
+      return current;
+    };
+    const honestly = () => {
+      const set = process();
+      if (!set) return json(response, 400, { error: 'invalid_grant', error_description: 'Spent.' });
+      exchange.outcome = 'answered';
+      lastAnswered = set;
+      json(response, 200, set);
+    };
+    const answer = script.shift() ?? always;
+    await (answer ? answer({ process, honestly, response }) : honestly());
+  }
+
+  async function answerGraphql(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = JSON.parse(await textOf(request)) as {
+      query: string;
+      variables?: Record<string, unknown>;
+    };
+    const token = String(request.headers.authorization).replace(/^Bearer /, '');
+    const { status, detail } = refusal ?? judge(token);
+    if (status !== 200) return json(response, status, { type: 'invalid_token', detail });
+    const { query, variables } = body;
+    return json(response, 200, await graphql({ schema, source: query, variableValues: variables }));
+  }
+
+  function judge(token: string): { status: number; detail: string } {
+    if (live.has(token)) return { status: 200, detail: '' };
+    return { status: 401, detail: expired.has(token) ? 'token_expired' : 'token_invalid' };
+  }
+
+  function issue(): IssuedSet {
+    const set = {
+      name: 'Scripted',
+      access_token: madeUp(),
+      refresh_token: madeUp(),
+      expires_in: 86_400,
+      refresh_token_expires_in: 10_368_000,
+      token_type: 'bearer',
+    };
+    live.add(set.access_token);
+    secrets.add(set.access_token).add(set.refresh_token).add(linkPath);
+    return set;
+  }
+}
+
+/** An HTTP server of any kind, on a free port, until the test is finished. */
+export async function startServer(
+  handler: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<string> {
+  return listening(createServer(handler));
+}
+
+async function listening(server: ReturnType<typeof createServer>): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => closed(server));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function closed(server: ReturnType<typeof createServer>): Promise<void> {
+  const closing = new Promise((resolve) => server.close(resolve));
+  server.closeAllConnections();
+  await closing;
+}
+
+/** Answers without processing anything. */
+export function reply(
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): TokenAnswer {
+  return ({ response }) => {
+    if (typeof body !== 'string') return json(response, status, body, headers);
+    response.writeHead(status, headers).end(body);
+  };
+}
+
+/** Cuts the connection when the request was read, before or after the service did its part. */
+export function drop(when: 'unprocessed' | 'processed'): TokenAnswer {
+  return ({ process, response }) => {
+    if (when === 'processed') process();
+    response.destroy();
+  };
+}
+
+/** Takes its time, and is honest then. */
+export function held(): { answer: TokenAnswer; arrived: Promise<void>; release: () => void } {
+  const arrived = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  const answer: TokenAnswer = async ({ honestly }) => {
+    arrived.resolve();
+    await gate.promise;
+    honestly();
+  };
+  return { answer, arrived: arrived.promise, release: gate.resolve };
+}
+
+/** Refresh tokens that were sent again although the answer that spent them was given. */
+export function sentAgain(exchanges: readonly Exchange[]): string[] {
+  const spent = new Set<string>();
+  return exchanges.flatMap(({ refreshToken, outcome }) => {
+    const again = spent.has(refreshToken);
+    if (outcome === 'answered') spent.add(refreshToken);
+    return again ? [refreshToken] : [];
+  });
+}
+
+export function codesOf({
+  errors = [],
+}: {
+  errors?: readonly Pick<GraphQLError, 'extensions'>[];
+}): unknown[] {
+  return errors.map(({ extensions }) => extensions['code']);
+}
+
+export function json(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
+  response
+    .writeHead(status, { 'content-type': 'application/json', ...headers })
+    .end(JSON.stringify(body));
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}
+
+function madeUp(): string {
+  return randomBytes(24).toString('base64url');
+}

@@ -1,0 +1,203 @@
+import fc from 'fast-check';
+import { setImmediate } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
+import {
+  codesOf,
+  drop,
+  PERSON,
+  reply,
+  sentAgain,
+  startKept,
+  startScripted,
+  watchStore,
+  type Kept,
+  type TokenAnswer,
+} from '../support/tokens.ts';
+
+type Step =
+  | { do: 'ask'; times: number }
+  | { do: 'expire' }
+  | { do: 'oddly'; how: keyof typeof oddities }
+  | { do: 'fail'; what: 'read' | 'mark' | 'save' | 'unmark' }
+  | { do: 'heal' }
+  | { do: 'pass'; ms: number }
+  | { do: 'wall'; ms: number }
+  | { do: 'settle' }
+  | { do: 'restart' };
+
+const oddities = {
+  'cut before it was processed': drop('unprocessed'),
+  'cut after it was processed': drop('processed'),
+  '500': reply(500, 'Oops'),
+  'not now': reply(429, '', { 'retry-after': '5' }),
+  'without a pair': reply(200, '<html>'),
+} satisfies Record<string, TokenAnswer>;
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('ask' as const),
+      times: fc.integer({ min: 1, max: 8 }),
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('expire' as const) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('oddly' as const),
+      how: fc.constantFrom(...(Object.keys(oddities) as (keyof typeof oddities)[])),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('fail' as const),
+      what: fc.constantFrom('read', 'mark', 'save', 'unmark'),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('heal' as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('pass' as const),
+      ms: fc.constantFrom(SECOND, 3 * MINUTE, HOUR, 17 * HOUR),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('wall' as const),
+      ms: fc.constantFrom(-DAY, DAY, -MINUTE),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('settle' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+);
+
+test('whatever comes together: no refresh token is sent again after its answer, and the last pair is kept', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
+      const world = await startWorld();
+      for (const one of steps) await world.take(one);
+      await world.heal();
+      await world.clock.asleep();
+      const { service, store, clock } = world;
+
+      expect(sentAgain(service.exchanges)).toEqual([]);
+      expect(service.exchanges.length).toBeLessThanOrEqual(allowed(steps, clock.elapsed() - DAY));
+      const kept = await store.read();
+      const received = service.lastAnswered?.refresh_token ?? kept?.pair.refreshToken;
+      expect(kept?.pair.refreshToken).toBe(received);
+      expect(world.codes.filter((code) => !CODES.has(code))).toEqual([]);
+
+      // Set back, the wall clock makes a mark live longer, and no more than that.
+      service.honestly();
+      clock.jump((2 + countOf(steps, 'wall')) * DAY);
+      await clock.pass(10 * MINUTE);
+      const after = codesOf(await world.ask());
+      const { lost } = (await store.read())!;
+      expect(lost ? [[], ['TOKENS_LOST']] : [[]]).toContainEqual(after);
+      await world.end();
+    }),
+    { numRuns: 100 },
+  );
+});
+
+/** What callers may be told; that the store fails is nothing that they can do something about. */
+const CODES = new Set<unknown>([
+  'UPSTREAM_UNREACHABLE',
+  'UPSTREAM_RATE_LIMITED',
+  'UPSTREAM_UNAUTHORIZED',
+  'TOKENS_MISSING',
+  'TOKENS_LOST',
+  'INTERNAL_SERVER_ERROR',
+]);
+
+/** One exchange for the import, one for each expiry, and one more for whatever went wrong. */
+function allowed(steps: readonly Step[], elapsed: number): number {
+  const reasons = ['expire', 'oddly', 'fail', 'wall', 'restart'] as const;
+  return reasons.reduce((sum, reason) => sum + countOf(steps, reason), 2 + elapsed / (0.6 * DAY));
+}
+
+function countOf(steps: readonly Step[], what: Step['do']): number {
+  return steps.filter((one) => one.do === what).length;
+}
+
+async function startWorld() {
+  const service = await startScripted();
+  const store = watchStore();
+  const clock = new ManualClock();
+  const codes: unknown[] = [];
+  const asking: Promise<unknown>[] = [];
+  let kept = await start();
+
+  return {
+    service,
+    store,
+    clock,
+    codes,
+    ask: () => kept.ask(PERSON),
+    take,
+    heal,
+    end: () => kept.stop(),
+  };
+
+  function start(): Promise<Kept> {
+    return startKept(service, { clock, store });
+  }
+
+  async function take(one: Step): Promise<void> {
+    switch (one.do) {
+      case 'ask':
+        for (let time = 0; time < one.times; time += 1) {
+          asking.push(kept.ask(PERSON).then((answer) => codes.push(...codesOf(answer))));
+        }
+        break;
+      case 'expire':
+        service.expire();
+        break;
+      case 'oddly':
+        service.next(oddities[one.how]);
+        break;
+      case 'fail':
+        store.failing.add(one.what);
+        break;
+      case 'heal':
+        await heal();
+        break;
+      case 'pass':
+        await clock.pass(one.ms);
+        break;
+      case 'wall':
+        clock.setWall(one.ms);
+        break;
+      case 'settle':
+        await settle();
+        break;
+      case 'restart': {
+        const stopping = kept.stop();
+        await heal();
+        await stopping;
+        kept = await start();
+        break;
+      }
+    }
+    await setImmediate();
+  }
+
+  async function heal(): Promise<void> {
+    store.failing.clear();
+    clock.jump(SECOND);
+    await settle();
+  }
+
+  /** Until everybody has an answer; those who wait for another try get their time. */
+  async function settle(): Promise<void> {
+    const all = Promise.all(asking.splice(0)).then(() => true);
+    for (let turn = 1; !(await Promise.race([all, setImmediate(false)])); turn += 1) {
+      if (turn % 20 === 0) clock.jump(SECOND);
+    }
+  }
+}

@@ -1,0 +1,614 @@
+import { describe, expect, test } from 'vitest';
+import { readTokenSet } from '../../src/tokens/token-set.ts';
+import { DAY, HOUR, ManualClock, MINUTE, SECOND, YEAR } from '../support/manual-clock.ts';
+import { startGateway } from '../support/gateway.ts';
+import {
+  codesOf,
+  drop,
+  held,
+  pairOf,
+  PERSON,
+  reply,
+  sentAgain,
+  startKept,
+  startKeptOverSandbox,
+  startScripted,
+  watchStore,
+  type Kept,
+} from '../support/tokens.ts';
+
+describe('TOKEN_LINK', () => {
+  test('is imported into an empty store, and rotated at once, so that the link is dead', async () => {
+    const { ask, clock, sandbox, store } = await startKeptOverSandbox();
+    await clock.asleep();
+    expect(sandbox.stats).toMatchObject({
+      refreshes: 1,
+      requests: { tokenLink: 1, oauthToken: 1 },
+    });
+    expect((await fetch(sandbox.tokenLink)).status).toBe(404);
+    expect(await store.read()).toMatchObject({ baseUrl: sandbox.url, generation: 2, mark: null });
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+  });
+
+  test('is over a healthy set ignored with a warning, and not even fetched', async () => {
+    const first = await startKeptOverSandbox();
+    await first.clock.asleep();
+    await first.stop();
+    const other = await startScripted();
+    const { clock, store } = first;
+    const before = await store.read();
+    const second = await startKept(
+      { url: first.sandbox.url, tokenLink: other.tokenLink },
+      { clock, store },
+    );
+    await clock.asleep();
+
+    expect(other.linkReads).toBe(0);
+    expect(await store.read()).toEqual(before);
+    expect(warnings(second)).toEqual([expect.stringContaining('TOKEN_LINK is ignored')]);
+    expect(codesOf(await second.ask(PERSON))).toEqual([]);
+  });
+
+  test('is imported over a set that is lost', async () => {
+    const { service, clock, store, ...first } = await startLost();
+    await first.stop();
+    const tokenLink = service.makeNewSet();
+    const second = await startKept(
+      { url: service.url, tokenLink, secrets: service.secrets },
+      { clock, store },
+    );
+    await clock.asleep();
+
+    expect(codesOf(await second.ask(PERSON))).toEqual([]);
+    expect(await store.read()).toMatchObject({ generation: 5, lost: false });
+    expect(sentAgain(service.exchanges)).toEqual([]);
+  });
+
+  test('leaves no request without a token, however early it comes', async () => {
+    const { ask } = await startKeptOverSandbox();
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+  });
+
+  test('whose first rotation fails is rotated as soon as that works, even if its access token is dead', async () => {
+    const service = await startScripted();
+    service.expire();
+    service.always(reply(403, {}));
+    const { ask, clock, store } = await startKept(service);
+    await clock.asleep();
+    expect(service.exchanges).toHaveLength(1);
+    expect(codesOf(await ask(PERSON))).toEqual(['UPSTREAM_UNAUTHORIZED']);
+
+    service.honestly();
+    await clock.pass(10 * MINUTE);
+    expect(await store.read()).toMatchObject({ generation: 2 });
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+  });
+
+  test('that was imported, and not rotated before the gateway stopped, is rotated by the next one', async () => {
+    const service = await startScripted();
+    service.always(reply(403, {}));
+    const { clock, store, stop } = await startKept(service);
+    await clock.asleep();
+    await stop();
+    service.honestly();
+    await startKept({ url: service.url }, { clock, store });
+    await clock.asleep();
+    expect(await store.read()).toMatchObject({ generation: 2, imported: false });
+  });
+
+  test('given to two gateways on one store is imported by one of them, and neither loses it', async () => {
+    const service = await startScripted();
+    const clock = new ManualClock();
+    const store = watchStore();
+    const both = await Promise.all([
+      startKept(service, { clock, store }),
+      startKept(service, { clock, store }),
+    ]);
+    await clock.pass(HOUR);
+    expect(await store.read()).toMatchObject({ generation: 2, lost: false });
+    for (const { ask } of both) expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(service.exchanges).toHaveLength(1);
+  });
+
+  test('that a store cannot take at first is imported when it can', async () => {
+    const service = await startScripted();
+    const store = watchStore();
+    store.failing.add('import');
+    const { ask, clock } = await startKept(service, { store });
+    await clock.asleep();
+    expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_MISSING']);
+    store.failing.clear();
+    await clock.pass(MINUTE);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+  });
+});
+
+describe('a token pair', () => {
+  test('is in the store before any request uses it, rotated ahead of its expiry', async () => {
+    const { ask, clock, store, lastBearer } = await startKeptOverSandbox();
+    await clock.asleep();
+    await ask(PERSON);
+    const old = lastBearer();
+    const saving = store.hold('save');
+    clock.jump(0.7 * DAY);
+    await saving.reached;
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(lastBearer()).toBe(old);
+    saving.release();
+    await clock.asleep();
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(lastBearer()).not.toBe(old);
+    expect(store.kept).toContain(lastBearer());
+  });
+
+  test('is in the store before any request uses it, rotated since it had expired', async () => {
+    const { ask, clock, sandbox, service, store, lastBearer } = await startKeptOverSandbox();
+    await clock.asleep();
+    await ask(PERSON);
+    const old = lastBearer();
+    const saving = store.hold('save');
+    service.ahead += 2 * DAY;
+    const asked = ask(PERSON);
+    await saving.reached;
+    const before = sandbox.stats.requests.graphql;
+    expect(lastBearer()).toBe(old);
+    saving.release();
+    expect(codesOf(await asked)).toEqual([]);
+    expect(sandbox.stats.requests.graphql).toBe(before + 1);
+    expect(store.kept).toContain(lastBearer());
+  });
+
+  test('is rotated at about two thirds of its life, again and again, with no request asking for it', async () => {
+    const { clock, store } = await startKeptOverSandbox();
+    await clock.asleep();
+    const savedAt: number[] = [];
+    for (let hundredth = 0; hundredth < 300; hundredth += 1) {
+      savedAt.push((await store.read())!.savedAt);
+      await clock.pass(DAY / 100);
+    }
+    const rotations = [...new Set(savedAt)];
+    const lives = rotations.slice(1).map((at, index) => (at - rotations[index]!) / DAY);
+    expect(lives.length).toBeGreaterThanOrEqual(4);
+    expect(Math.min(...lives)).toBeGreaterThan(0.63);
+    expect(Math.max(...lives)).toBeLessThan(0.67);
+  });
+
+  test('is rotated in time when it lives for two seconds only', async () => {
+    const { ask, clock, sandbox } = await startKeptOverSandbox({ expiresIn: 2 });
+    await clock.asleep();
+    for (let second = 0; second < 20; second += 1) {
+      await clock.pass(SECOND);
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+    }
+    expect(sandbox.stats.refreshes).toBeLessThanOrEqual(1 + 20);
+  });
+
+  test('is rotated long before its refresh token ends, also when the access token lives longer', async () => {
+    const { clock, store } = await startKeptOverSandbox({
+      expiresIn: (4 * YEAR) / SECOND,
+      refreshExpiresIn: (3 * DAY) / SECOND,
+    });
+    await clock.pass(10 * DAY);
+    const found = await store.read();
+    expect(found).toMatchObject({ lost: false });
+    expect(found!.generation).toBeGreaterThanOrEqual(2 + 4);
+    expect(found!.generation).toBeLessThanOrEqual(2 + 5);
+  });
+
+  test('is rotated without anybody waiting: requests go on with the old one', async () => {
+    const service = await startScripted();
+    const { ask, clock, store } = await startKept(service);
+    await clock.asleep();
+    const exchange = held();
+    service.next(exchange.answer);
+    clock.jump(0.7 * DAY);
+    await exchange.arrived;
+    for (let request = 0; request < 3; request += 1) {
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+    }
+    exchange.release();
+    await clock.asleep();
+    expect(await store.read()).toMatchObject({ generation: 3 });
+  });
+
+  test('whose early rotation fails goes on serving, and the rotation is retried with patience', async () => {
+    const service = await startScripted();
+    const { ask, clock, store } = await startKept(service);
+    await clock.asleep();
+    service.always(reply(500, 'Oops'));
+    await clock.pass(0.7 * DAY);
+    for (let tenth = 0; tenth < 10; tenth += 1) {
+      await clock.pass(0.02 * DAY);
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+    }
+    const hours = (0.23 * DAY) / HOUR + 1;
+    expect(service.exchanges.length).toBeGreaterThan(3);
+    expect(service.exchanges.length).toBeLessThan(30 * hours);
+
+    service.honestly();
+    await clock.pass(10 * MINUTE);
+    expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+    expect(sentAgain(service.exchanges)).toEqual([]);
+  });
+});
+
+describe('an access token that expired', () => {
+  test.each([false, true])(
+    'and meets 500 requests at once costs one exchange, and no caller an error (revoked on refresh: %s)',
+    async (revokeOnRefresh) => {
+      const { ask, clock, sandbox, service } = await startKeptOverSandbox({ revokeOnRefresh });
+      await clock.asleep();
+      await ask(PERSON);
+      service.ahead += 2 * DAY;
+      const answers = await Promise.all(
+        Array.from({ length: 500 }, (_, number) =>
+          ask(`{ p${number}: persons(first: 1) { items { id } } }`),
+        ),
+      );
+      expect(answers.flatMap(codesOf)).toEqual([]);
+      expect(answers.map(({ data }) => Object.keys(data))).toEqual(
+        Array.from({ length: 500 }, (_, number) => [`p${number}`]),
+      );
+      expect(sandbox.stats).toMatchObject({ refreshes: 2, requests: { oauthToken: 2 } });
+    },
+  );
+
+  test('is no error for requests that a rotation ended it for, while the new pair is being saved', async () => {
+    const { ask, clock, sandbox, store } = await startKeptOverSandbox({ revokeOnRefresh: true });
+    await clock.asleep();
+    const saving = store.hold('save');
+    clock.jump(0.7 * DAY);
+    await saving.reached;
+    const refused = sandbox.stats.requests.graphql;
+    const asked = [ask(PERSON), ask(PERSON)];
+    while (sandbox.stats.requests.graphql < refused + 2 || sandbox.stats.inFlight > 0) {
+      await fetch(`${sandbox.url}/nothing`);
+    }
+    saving.release();
+    expect((await Promise.all(asked)).flatMap(codesOf)).toEqual([]);
+    expect(sandbox.stats.requests.oauthToken).toBe(2);
+  });
+
+  test('is renewed to the end, though the caller who met it leaves', async () => {
+    const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
+    await clock.asleep();
+    await ask(PERSON);
+    service.ahead += 2 * DAY;
+    const leaving = new AbortController();
+    const saving = store.hold('save');
+    const left = ask(PERSON, {}, { signal: leaving.signal }).catch(() => undefined);
+    await saving.reached;
+    leaving.abort();
+    saving.release();
+    await left;
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(await store.read()).toMatchObject({ generation: 3 });
+    expect(sandbox.stats.requests.oauthToken).toBe(2);
+  });
+
+  test('is exchanged once by two gateways that share a store', async () => {
+    const service = await startScripted();
+    const clock = new ManualClock();
+    const store = watchStore();
+    const one = await startKept(service, { clock, store });
+    await clock.asleep();
+    const other = await startKept({ url: service.url }, { clock, store });
+    await Promise.all([one.ask(PERSON), other.ask(PERSON)]);
+    service.expire();
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, number) => (number % 2 ? one : other).ask(PERSON)),
+    );
+    expect(answers.flatMap(codesOf)).toEqual([]);
+    expect(service.exchanges).toHaveLength(2);
+  });
+
+  test.each([
+    [401, 'token_revoked'],
+    [401, ''],
+    [403, 'token_expired'],
+  ])(
+    'is not what %i %s means: no exchange, and the likely cause is named',
+    async (status, detail) => {
+      const service = await startScripted();
+      const { ask, clock } = await startKept(service);
+      await clock.asleep();
+      await ask(PERSON);
+      service.refuse({ status, detail });
+      const answer = await ask(PERSON);
+      expect(codesOf(answer)).toEqual(['UPSTREAM_UNAUTHORIZED']);
+      expect(answer.errors![0]!.message).toMatch(/administrator.*demoted or blocked/);
+      expect(service.exchanges).toHaveLength(1);
+    },
+  );
+
+  test('right after each rotation is no reason to rotate without end', async () => {
+    const service = await startScripted();
+    const { ask, clock } = await startKept(service);
+    await clock.asleep();
+    await ask(PERSON);
+    service.refuse({ status: 401, detail: 'token_expired' });
+    for (let request = 0; request < 20; request += 1) {
+      expect(codesOf(await ask(PERSON))).toEqual(['UPSTREAM_UNAUTHORIZED']);
+    }
+    expect(service.exchanges).toHaveLength(2);
+  });
+});
+
+describe('the wall clock', () => {
+  test.each([YEAR, -YEAR, DAY, -DAY])(
+    'set by %i ms while the gateway runs changes nothing',
+    async (jump) => {
+      const { ask, clock, sandbox } = await startKeptOverSandbox();
+      await clock.asleep();
+      clock.setWall(jump);
+      for (let tenth = 0; tenth < 10; tenth += 1) {
+        await clock.pass(0.1 * DAY);
+        expect(codesOf(await ask(PERSON))).toEqual([]);
+      }
+      expect(sandbox.stats.requests.oauthToken).toBe(2);
+    },
+  );
+
+  test.each([
+    [YEAR, false],
+    [-YEAR, false],
+    [YEAR, true],
+    [-YEAR, true],
+  ])(
+    'set by %i ms while the gateway is stopped costs at most one exchange (meanwhile expired: %s)',
+    async (jump, expired) => {
+      const first = await startKeptOverSandbox();
+      const { clock, sandbox, store, service } = first;
+      await clock.asleep();
+      await first.ask(PERSON);
+      await first.stop();
+      clock.setWall(jump);
+      if (expired) service.ahead += 2 * DAY;
+      const second = await startKept({ url: sandbox.url }, { clock, store });
+      await clock.asleep();
+      const answers = await Promise.all([second.ask(PERSON), second.ask(PERSON)]);
+      await clock.pass(0.5 * DAY);
+      expect([...answers, await second.ask(PERSON)].flatMap(codesOf)).toEqual([]);
+      expect(sandbox.stats.requests.oauthToken).toBeLessThanOrEqual(3);
+    },
+  );
+
+  test('standing still for 30 hours of suspend costs one exchange', async () => {
+    const { ask, clock, sandbox } = await startKeptOverSandbox();
+    await clock.asleep();
+    clock.jump(30 * HOUR);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => ask(PERSON)));
+    await clock.asleep();
+    expect(answers.flatMap(codesOf)).toEqual([]);
+    expect(sandbox.stats.requests.oauthToken).toBe(2);
+  });
+});
+
+describe('a store', () => {
+  test.each(['mark', 'read'] as const)('whose %s fails gives no exchange', async (method) => {
+    const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
+    await clock.asleep();
+    await ask(PERSON);
+    store.failing.add(method);
+    await clock.pass(0.7 * DAY);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    service.ahead += DAY;
+    expect(codesOf(await ask(PERSON))).toEqual([expect.any(String)]);
+    expect(sandbox.stats.requests.oauthToken).toBe(1);
+
+    store.failing.clear();
+    await clock.pass(10 * MINUTE);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(sandbox.stats.requests.oauthToken).toBe(2);
+  });
+
+  test('that fails to save after the answer keeps the gateway serving from memory, and saves when it can', async () => {
+    const { ask, clock, sandbox, service, store, lastBearer } = await startKeptOverSandbox();
+    await clock.asleep();
+    await ask(PERSON);
+    const old = lastBearer();
+    store.failing.add('save');
+    service.ahead += 2 * DAY;
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    await clock.pass(HOUR);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(lastBearer()).not.toBe(old);
+    expect(await store.read()).toMatchObject({ generation: 2, pair: { accessToken: old } });
+
+    store.failing.clear();
+    await clock.pass(SECOND);
+    expect(await store.read()).toMatchObject({
+      generation: 3,
+      mark: null,
+      pair: { accessToken: lastBearer() },
+    });
+    expect(sandbox.stats.requests.oauthToken).toBe(2);
+  });
+
+  test('that still cannot save when the next expiry comes gives no exchange, and says why', async () => {
+    const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
+    await clock.asleep();
+    await ask(PERSON);
+    store.failing.add('save');
+    service.ahead += 2 * DAY;
+    await ask(PERSON);
+    await clock.pass(0.7 * DAY);
+    service.ahead += 2 * DAY;
+    const answer = await ask(PERSON);
+    expect(answer.errors![0]!.message).toMatch(/store cannot be written/);
+    expect(sandbox.stats.requests.oauthToken).toBe(2);
+
+    store.failing.clear();
+    await clock.pass(10 * MINUTE);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(await store.read()).toMatchObject({ generation: 4 });
+  });
+
+  test('that fails while the set is lost does not end the watch over it', async () => {
+    const { service, clock, store, ask } = await startLost();
+    store.failing.add('read');
+    await clock.pass(HOUR);
+    store.failing.clear();
+    const byHand = readTokenSet(await (await fetch(service.makeNewSet())).json())!;
+    const { generation } = (await store.read())!;
+    await store.import({ baseUrl: service.url, pair: byHand, at: clock.now(), after: generation });
+    await clock.pass(10 * MINUTE);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+  });
+
+  test('of another service is refused with both named, and left as it was', async () => {
+    const store = watchStore();
+    await store.import({
+      baseUrl: 'https://other.test',
+      pair: pairOf('other'),
+      at: 1,
+      after: 0,
+    });
+    const before = await store.read();
+    const service = await startScripted();
+    const refused = startGateway(service, { clock: new ManualClock(), store });
+    await expect(refused).rejects.toThrow(/https:\/\/other\.test/);
+    await expect(refused).rejects.toThrow(service.url);
+    expect(await store.read()).toEqual(before);
+    expect(service.linkReads + service.exchanges.length).toBe(0);
+  });
+});
+
+describe('a stop', () => {
+  test('during an exchange waits until its pair is saved', async () => {
+    const service = await startScripted();
+    const { clock, store, stop } = await startKept(service);
+    await clock.asleep();
+    const exchange = held();
+    service.next(exchange.answer);
+    clock.jump(0.7 * DAY);
+    await exchange.arrived;
+    const saving = store.hold('save');
+    let stopped = false;
+    const stopping = stop().then(() => (stopped = true));
+    exchange.release();
+    await saving.reached;
+    expect(stopped).toBe(false);
+    saving.release();
+    await stopping;
+    expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+  });
+
+  test('while the pair cannot be saved waits until it can', async () => {
+    const { ask, clock, service, store, stop } = await startKeptOverSandbox();
+    await clock.asleep();
+    await ask(PERSON);
+    store.failing.add('save');
+    service.ahead += 2 * DAY;
+    await ask(PERSON);
+    let stopped = false;
+    const stopping = stop().then(() => (stopped = true));
+    await clock.pass(MINUTE);
+    expect(stopped).toBe(false);
+    store.failing.clear();
+    clock.jump(SECOND);
+    await stopping;
+    expect(await store.read()).toMatchObject({ generation: 3 });
+  });
+
+  test('between the mark and the send sends nothing, and leaves no mark', async () => {
+    const { clock, sandbox, store, stop } = await startKeptOverSandbox();
+    await clock.asleep();
+    const marking = store.hold('mark');
+    clock.jump(0.7 * DAY);
+    await marking.reached;
+    const stopping = stop();
+    marking.release();
+    await stopping;
+    expect(sandbox.stats.requests.oauthToken).toBe(1);
+    expect(await store.read()).toMatchObject({ generation: 2, mark: null });
+  });
+
+  test('leaves nothing that begins an exchange later', async () => {
+    const { clock, sandbox, stop } = await startKeptOverSandbox();
+    await clock.asleep();
+    await stop();
+    clock.jump(10 * DAY);
+    await fetch(sandbox.url);
+    expect(sandbox.stats.requests.oauthToken).toBe(1);
+  });
+});
+
+describe('without a working set', () => {
+  test('each query is told where to get one, and readiness says no', async () => {
+    const service = await startScripted();
+    const { ask, fetch: get, clock } = await startKept({ url: service.url });
+    await clock.asleep();
+    const answer = await ask(PERSON);
+    expect(codesOf(answer)).toEqual(['TOKENS_MISSING']);
+    expect(answer.errors![0]!.message).toMatch(/administrator.*TOKEN_LINK.*restart/s);
+    expect((await get('/ready')).status).not.toBe(200);
+    await clock.pass(DAY);
+    expect(service.exchanges).toEqual([]);
+  });
+
+  test('that was lost, each query is told what to do, and nothing more is sent', async () => {
+    const { service, clock, store, ask } = await startLost();
+    const before = service.exchanges.length;
+    for (let request = 0; request < 10; request += 1) {
+      const answer = await ask(PERSON);
+      expect(codesOf(answer)).toEqual(['TOKENS_LOST']);
+      expect(answer.errors![0]!.message).toMatch(/administrator.*TOKEN_LINK.*restart/s);
+    }
+    await clock.pass(2 * DAY);
+    expect(service.exchanges).toHaveLength(before);
+    expect(await store.read()).toMatchObject({ generation: 3, lost: true });
+  });
+
+  test('that was lost ahead of the expiry, the old access token serves as long as it works', async () => {
+    const service = await startScripted();
+    const { ask, clock, store } = await startKept(service);
+    await clock.asleep();
+    service.always(reply(400, { error: 'invalid_grant', error_description: 'Revoked.' }));
+    await clock.pass(0.7 * DAY);
+    expect(await store.read()).toMatchObject({ lost: true });
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    clock.setWall(-YEAR);
+    service.expire();
+    expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
+    await clock.pass(DAY);
+    expect(service.exchanges).toHaveLength(2);
+  });
+
+  test('that was lost by an answer that never arrived, nothing that was received is gone', async () => {
+    const service = await startScripted();
+    const { ask, clock, store } = await startKept(service);
+    await clock.asleep();
+    await ask(PERSON);
+    const before = await store.read();
+    service.next(drop('processed'));
+    service.expire();
+    expect(codesOf(await ask(PERSON))).toEqual(['UPSTREAM_UNREACHABLE']);
+    await clock.pass(10 * MINUTE);
+    expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
+    expect(await store.read()).toMatchObject({ pair: before!.pair, lost: true });
+    expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
+      'answered',
+      'spent in silence',
+      'refused',
+    ]);
+  });
+});
+
+/** Lost at generation 3, by somebody who spent the refresh token behind the gateway's back. */
+async function startLost() {
+  const service = await startScripted();
+  const kept = await startKept(service);
+  await kept.clock.asleep();
+  await kept.ask(PERSON);
+  service.expire();
+  await kept.ask(PERSON);
+  service.makeNewSet();
+  service.expire();
+  expect(codesOf(await kept.ask(PERSON))).toEqual(['TOKENS_LOST']);
+  return { ...kept, service };
+}
+
+function warnings({ logged }: Kept): unknown[] {
+  return logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
+}

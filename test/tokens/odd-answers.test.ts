@@ -1,0 +1,288 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { createServer, type AddressInfo } from 'node:net';
+import type { GraphQLError } from 'graphql';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { tokenEndpoint } from '../../src/tokens/exchange.ts';
+import { DAY, HOUR, MINUTE, SECOND } from '../support/manual-clock.ts';
+import {
+  codesOf,
+  drop,
+  json,
+  pairOf,
+  PERSON,
+  reply,
+  sentAgain,
+  startKept,
+  startScripted,
+  startServer,
+  watchStore,
+  type IssuedSet,
+  type TokenAnswer,
+} from '../support/tokens.ts';
+
+const made = { access_token: 'made-up-access', refresh_token: 'made-up-refresh' };
+
+describe('an answer of the token endpoint that gives no pair', () => {
+  const unclear: [string, TokenAnswer][] = [
+    ['a 200 without a refresh token', reply(200, { access_token: made.access_token })],
+    ['a 200 with an empty refresh token', reply(200, { ...made, refresh_token: '' })],
+    ['a 200 with an empty access token', reply(200, { ...made, access_token: ' ' })],
+    ['a 200 with tokens that are no text', reply(200, { access_token: 1, refresh_token: {} })],
+    ['a 200 with null', reply(200, null)],
+    ['a 200 with a list', reply(200, [made])],
+    ['a 200 with nothing', reply(200, '')],
+    ['a 200 with HTML', reply(200, '<html>Maintenance</html>', { 'content-type': 'text/html' })],
+    ['a 200 with half of its JSON', reply(200, JSON.stringify(made).slice(0, 40))],
+    ['a 200 with a pair behind 64 KiB', reply(200, { padding: 'x'.repeat(65_536), ...made })],
+    ['a 204', reply(204, '')],
+    ['a 400 with HTML', reply(400, '<html>Bad Request</html>')],
+    ['a 400 with another error', reply(400, { error: 'unsupported_grant_type' })],
+    ['a 404', reply(404, { errors: [] })],
+    ['a 500', reply(500, 'Oops')],
+    ['a 502 with HTML', reply(502, '<html>Bad Gateway</html>')],
+    ['a 503 that names a pair', reply(503, made)],
+    ['a connection cut when the request was read', drop('unprocessed')],
+    ['a connection cut within the headers', raw('HTTP/1.1 200 OK\r\ncontent-ty')],
+    ['a connection cut within the body', cutBody],
+    ['something that is not HTTP', raw('220 smtp.test ESMTP\r\n')],
+  ];
+
+  test.each(unclear)(
+    '(%s) loses nothing, is a coded error, does not loop, and is got over',
+    async (_, answer) => {
+      await bearIt(answer, ({ errors }) =>
+        expect(codesOf({ errors })).toEqual(['UPSTREAM_UNREACHABLE']),
+      );
+    },
+  );
+
+  test.each([401, 403])('(a %i) loses nothing, and names what to check', async (status) => {
+    await bearIt(reply(status, { error: 'invalid_client' }), ({ errors }) => {
+      expect(codesOf({ errors })).toEqual(['UPSTREAM_UNAUTHORIZED']);
+      expect(errors[0]!.message).toMatch(/RECRUITING_URL/);
+    });
+  });
+
+  test.each([
+    ['30', 30],
+    ['0', 1],
+    ['', 60],
+    ['soon', 60],
+    ['-5', 60],
+    ['NaN', 60],
+    ['999999999999', 3600],
+    ['Wed, 21 Oct 2015 07:28:00 GMT', 60],
+    [undefined, 60],
+  ])('(a 429 with Retry-After %s) is honoured within reason', async (header, seconds) => {
+    await bearIt(
+      reply(429, 'Slow down', header === undefined ? {} : { 'retry-after': header }),
+      ({ errors }) => {
+        expect(codesOf({ errors })).toEqual(['UPSTREAM_RATE_LIMITED']);
+        expect(errors[0]!.extensions['retryAfter']).toBe(seconds);
+      },
+    );
+  });
+
+  test('is not asked for again before a 429 said so, however many ask', async () => {
+    const { service, ask, clock } = await ready();
+    service.always(reply(429, '', { 'retry-after': '30' }));
+    service.expire();
+    const before = service.exchanges.length;
+    for (let request = 0; request < 10; request += 1) await ask(PERSON);
+    clock.jump(29 * SECOND);
+    await ask(PERSON);
+    expect(service.exchanges).toHaveLength(before + 1);
+    service.honestly();
+    clock.jump(2 * SECOND);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+  });
+
+  test.each([301, 302, 307, 308])(
+    '(a %i to another host) is not followed: nothing arrives there',
+    async (status) => {
+      let arrived = 0;
+      const elsewhere = await startServer((_, response) => {
+        arrived += 1;
+        json(response, 200, made);
+      });
+      await bearIt(reply(status, '', { location: `${elsewhere}/oauth/token` }), ({ errors }) =>
+        expect(codesOf({ errors })).toEqual(['UPSTREAM_UNREACHABLE']),
+      );
+      expect(arrived).toBe(0);
+    },
+  );
+
+  test('(a body of 100 MB) is not read to its end', async () => {
+    let written = 0;
+    const chunk = Buffer.alloc(1024 * 1024, 'x');
+    const flood: TokenAnswer = async ({ response }) => {
+      written = 0;
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const gone = once(response, 'close');
+      while (written < 100 * chunk.length && !response.destroyed) {
+        written += chunk.length;
+        if (!response.write(chunk)) await Promise.race([once(response, 'drain'), gone]);
+      }
+    };
+    await bearIt(flood, ({ errors }) =>
+      expect(codesOf({ errors })).toEqual(['UPSTREAM_UNREACHABLE']),
+    );
+    expect(written).toBeGreaterThan(0);
+    expect(written).toBeLessThan(32 * chunk.length);
+  });
+});
+
+describe('a pair with an odd life', () => {
+  test.each([
+    [undefined],
+    [null],
+    [0],
+    [-1],
+    [0.001],
+    ['86400'],
+    ['soon'],
+    [{}],
+    [true],
+    [1e15],
+    [1e308],
+  ])('(expires_in %j) is kept, and rotated sanely', async (life) => {
+    const { service, ask, clock, store } = await ready();
+    service.always(({ process, response }) =>
+      json(response, 200, { ...process(), expires_in: life }),
+    );
+    service.expire();
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    const before = service.exchanges.length;
+    expect(await store.read()).toMatchObject({ generation: 3, lost: false });
+
+    await clock.pass(2 * DAY);
+    expect(service.exchanges.length - before).toBeLessThanOrEqual(3);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    service.expire();
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(await store.read()).toMatchObject({ lost: false });
+  });
+
+  test('that is the same refresh token again, twice in a row, is kept without a loop', async () => {
+    const { service, ask, clock, store } = await ready();
+    const { refresh_token } = service.lastAnswered!;
+    const same: TokenAnswer = ({ process, response }) =>
+      json(response, 200, { ...process(), refresh_token } satisfies Partial<IssuedSet>);
+    service.next(same, same);
+    service.expire();
+    const before = service.exchanges.length;
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    await clock.pass(0.5 * DAY);
+    expect(service.exchanges).toHaveLength(before + 1);
+    expect(await store.read()).toMatchObject({
+      generation: 3,
+      lost: false,
+      pair: { refreshToken: refresh_token },
+    });
+  });
+});
+
+describe('a token endpoint that cannot be reached', () => {
+  test('costs no mark, is tried again with patience, and is got over when it is back', async () => {
+    const { service, ask, clock, logged, store } = await ready();
+    await service.down();
+    await clock.pass(0.7 * DAY);
+    expect(await store.read()).toMatchObject({ generation: 2, mark: null });
+    const failures = logged.filter(({ msg }) => msg === 'the access token could not be rotated');
+    expect(failures.length).toBeGreaterThan(3);
+    expect(failures.length).toBeLessThan(60);
+    expect(JSON.stringify(failures)).toContain('ECONNREFUSED');
+
+    await service.up();
+    await clock.pass(10 * MINUTE);
+    expect(await store.read()).toMatchObject({ generation: 3 });
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+  });
+
+  test('since its TLS fails costs no mark, and no token is sent', async () => {
+    const service = await startScripted();
+    const baseUrl = service.url.replace('http:', 'https:');
+    const store = watchStore();
+    await store.import({ baseUrl, pair: pairOf('kept'), at: 0, after: 0 });
+    const { clock, logged } = await startKept({ url: baseUrl }, { store });
+    await clock.pass(HOUR);
+    expect(await store.read()).toMatchObject({ generation: 1, mark: null, lost: false });
+    expect(logged).toContainEqual(
+      expect.objectContaining({ msg: 'the access token could not be rotated' }),
+    );
+    expect(service.exchanges).toEqual([]);
+  });
+
+  test('since it hangs up before the request is sent ends the exchange, without a token sent', async () => {
+    let received = 0;
+    const closed = Promise.withResolvers<void>();
+    const server = createServer((socket) => {
+      socket.on('data', ({ length }) => (received += length)).on('close', closed.resolve);
+      socket.end();
+    });
+    onTestFinished(async () => void (await new Promise((resolve) => server.close(resolve))));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const endpoint = await tokenEndpoint(`http://127.0.0.1:${port}`, 'test')();
+    await closed.promise;
+    const { kind } = await endpoint.exchange('refresh');
+    await endpoint.close();
+    // Who of the two ends first is up to the kernel.
+    expect(['unsent', 'uncertain']).toContain(kind);
+    expect(received).toBe(0);
+  });
+
+  test('but over IPv6 is reached there', async ({ skip }) => {
+    const sandbox = await startSandbox({ host: '::1' }).catch(() => undefined);
+    if (!sandbox) return skip('no IPv6 here');
+    onTestFinished(() => sandbox.close());
+    const { ask, clock } = await startKept(sandbox);
+    await clock.asleep();
+    expect(sandbox.stats.refreshes).toBe(1);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+  });
+});
+
+/** A gateway over a healthy pair of generation 2. */
+async function ready() {
+  const service = await startScripted();
+  const kept = await startKept(service);
+  await kept.clock.asleep();
+  await kept.ask(PERSON);
+  return { ...kept, service };
+}
+
+/** Callers and the keeper meet nothing but this answer for a while; then the service is honest again. */
+async function bearIt(answer: TokenAnswer, expectFailure: (answer: Failure) => void) {
+  const { service, ask, clock, store } = await ready();
+  const before = await store.read();
+  service.always(answer);
+  service.expire();
+  for (let request = 0; request < 3; request += 1) {
+    const { errors } = await ask(PERSON);
+    expectFailure({ errors: errors! });
+  }
+  await clock.pass(0.7 * DAY);
+  expect(service.exchanges.length).toBeGreaterThan(2);
+  expect(service.exchanges.length).toBeLessThan(60);
+  expect(await store.read()).toEqual({ ...before, mark: expect.toSatisfy(() => true) });
+
+  service.honestly();
+  await clock.pass(65 * MINUTE);
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+  expect(sentAgain(service.exchanges)).toEqual([]);
+}
+
+type Failure = { errors: readonly GraphQLError[] };
+
+function raw(text: string): TokenAnswer {
+  return ({ response }) => void response.socket!.end(text);
+}
+
+function cutBody({ response }: { response: ServerResponse }): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
+  response.write('{"access_token":"made-', () => response.destroy());
+}

@@ -1,0 +1,200 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { DAY, HOUR, MINUTE } from '../support/manual-clock.ts';
+import {
+  codesOf,
+  json,
+  pairOf,
+  PERSON,
+  startKept,
+  startScripted,
+  startServer,
+  type Kept,
+} from '../support/tokens.ts';
+
+type LinkAnswer = (response: ServerResponse) => void;
+
+const set = { access_token: 'made-access', refresh_token: 'made-refresh', expires_in: 86_400 };
+
+describe('a token link', () => {
+  const forGood: [string, LinkAnswer, RegExp][] = [
+    ['404', (response) => json(response, 404, {}), /is dead .*30 days.*new token/s],
+    ['410', (response) => json(response, 410, {}), /is dead .*30 days.*new token/s],
+    ['HTML', html, /does not give a token set.*whole link/s],
+    ['nothing', (response) => void response.end(), /does not give a token set/],
+    [
+      'JSON without tokens',
+      (response) => json(response, 200, { name: 'x' }),
+      /does not give a token/,
+    ],
+    ['JSON null', (response) => json(response, 200, null), /does not give a token set/],
+    [
+      'an empty refresh token',
+      (response) => json(response, 200, { ...set, refresh_token: '' }),
+      /does not give a token set/,
+    ],
+    ['100 MB', huge, /does not give a token set/],
+    [
+      'a pair behind 64 KiB',
+      (response) => json(response, 200, { pad: 'x'.repeat(70_000), ...set }),
+      /does not/,
+    ],
+  ];
+
+  test.each(forGood)(
+    'that gives %s is read once, and the log says what to do',
+    async (_, answer, says) => {
+      const { kept, reads } = await startWithLink(answer);
+      await kept.clock.asleep();
+      expect(codesOf(await kept.ask(PERSON))).toEqual(['TOKENS_MISSING']);
+      await kept.clock.pass(DAY);
+      expect(reads()).toBe(1);
+      expect(troubles(kept)).toEqual([expect.stringMatching(says)]);
+      expect(await kept.store.read()).toBeNull();
+    },
+  );
+
+  test('that redirects to another host is not followed: nothing arrives there', async () => {
+    let arrived = 0;
+    const elsewhere = await startServer((_, response) => {
+      arrived += 1;
+      json(response, 200, set);
+    });
+    const { kept, reads } = await startWithLink((response) => {
+      response.writeHead(302, { location: `${elsewhere}/set.json` }).end();
+    });
+    await kept.clock.pass(DAY);
+    expect([arrived, reads()]).toEqual([0, 1]);
+    expect(troubles(kept)).toEqual([expect.stringMatching(/redirect, which is not followed/)]);
+    expect(await kept.store.read()).toBeNull();
+  });
+
+  const passing: [string, LinkAnswer][] = [
+    ['a 500', (response) => json(response, 500, {})],
+    ['a 503 with HTML', (response) => void response.writeHead(503).end('<html>Wait</html>')],
+    ['a 429', (response) => json(response, 429, {})],
+    ['a connection cut at once', (response) => void response.destroy()],
+    [
+      'a connection cut within the body',
+      (response) => {
+        response.writeHead(200, { 'content-length': 500 });
+        response.write('{"access', () => response.destroy());
+      },
+    ],
+  ];
+
+  test.each(passing)(
+    'that gives %s is tried again with patience, keeps nobody waiting meanwhile, and is imported then',
+    async (_, answer) => {
+      const { kept, reads, heal } = await startWithLink(answer);
+      await kept.clock.asleep();
+      expect(codesOf(await kept.ask(PERSON))).toEqual(['TOKENS_MISSING']);
+      await kept.clock.pass(HOUR);
+      expect(codesOf(await kept.ask(PERSON))).toEqual(['TOKENS_MISSING']);
+      expect(reads()).toBeGreaterThan(5);
+      expect(reads()).toBeLessThan(60);
+      heal();
+      await kept.clock.pass(10 * MINUTE);
+      expect(codesOf(await kept.ask(PERSON))).toEqual([]);
+      expect(await kept.store.read()).toMatchObject({ generation: 2 });
+    },
+  );
+
+  test('whose host refuses connections is tried again until it is there', async () => {
+    const service = await startScripted();
+    await service.down();
+    const kept = await startKept(service);
+    expect(codesOf(await kept.ask(PERSON))).toEqual(['TOKENS_MISSING']);
+    expect(troubles(kept)).toEqual([expect.stringMatching(/cannot be read \(ECONNREFUSED\)/)]);
+    await service.up();
+    await kept.clock.pass(10 * MINUTE);
+    expect(codesOf(await kept.ask(PERSON))).toEqual([]);
+    expect(service.exchanges).toHaveLength(1);
+  });
+
+  test('that is tried again in vain gives way to a set that comes another way', async () => {
+    const { kept, reads } = await startWithLink((response) => json(response, 500, {}));
+    await kept.clock.asleep();
+    await kept.store.import({ baseUrl: kept.url, pair: pairOf('by hand'), at: 0, after: 0 });
+    await kept.clock.pass(10 * MINUTE);
+    const before = reads();
+    await kept.clock.pass(DAY);
+    expect(reads()).toBe(before);
+    expect(await kept.store.read()).toMatchObject({ pair: pairOf('by hand') });
+  });
+
+  test('does not keep a gateway from stopping while it is tried again', async () => {
+    const { kept } = await startWithLink((response) => json(response, 500, {}));
+    await kept.clock.asleep();
+    await kept.stop();
+    expect(troubles(kept)).toHaveLength(1);
+  });
+
+  test('that is spent replaces nothing, when the set of the store is lost', async () => {
+    const service = await startScripted();
+    const spent = service.tokenLink;
+    const first = await startKept(service);
+    await first.clock.asleep();
+    await first.ask(PERSON);
+    service.makeNewSet();
+    service.expire();
+    expect(codesOf(await first.ask(PERSON))).toEqual(['TOKENS_LOST']);
+    await first.stop();
+
+    const before = await first.store.read();
+    const { clock, store } = first;
+    const second = await startKept({ url: service.url, tokenLink: spent }, { clock, store });
+    await clock.pass(HOUR);
+    expect(codesOf(await second.ask(PERSON))).toEqual(['TOKENS_LOST']);
+    expect(await store.read()).toEqual(before);
+    expect(troubles(second)).toContainEqual(expect.stringMatching(/is dead/));
+  });
+});
+
+/** A gateway whose link is answered so, until it is healed. */
+async function startWithLink(answer: LinkAnswer) {
+  const service = await startScripted();
+  let reads = 0;
+  let healed = false;
+  const linkHost = await startServer((_, response) => {
+    reads += 1;
+    if (!healed) return answer(response);
+    fetch(service.tokenLink)
+      .then((real) => real.json())
+      .then((body) => json(response, 200, body))
+      .catch(() => response.destroy());
+  });
+  const tokenLink = `${linkHost}/a/secret/path-that-nobody-may-see?and=a-secret-query`;
+  const kept = await startKept({
+    url: service.url,
+    tokenLink,
+    secrets: new Set([...service.secrets, 'secret/path', 'a-secret-query']),
+  });
+  return {
+    kept: { ...kept, url: service.url },
+    reads: () => reads,
+    heal: () => void (healed = true),
+  };
+}
+
+function troubles({ logged }: Kept): unknown[] {
+  return logged.filter(({ level }) => Number(level) >= 40).map(({ msg }) => msg);
+}
+
+function html(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Log in, please</html>');
+}
+
+function huge(response: ServerResponse): void {
+  const chunk = 'x'.repeat(1024 * 1024);
+  let left = 100;
+  const more = () => {
+    while (left > 0 && !response.destroyed) {
+      left -= 1;
+      if (!response.write(chunk)) return void response.once('drain', more);
+    }
+    response.end();
+  };
+  response.writeHead(200, { 'content-type': 'application/json' });
+  more();
+}

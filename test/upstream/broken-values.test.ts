@@ -1,0 +1,283 @@
+import { expect, test } from 'vitest';
+import {
+  altered,
+  json,
+  startGatewayOverFake,
+  type AnsweredPage,
+} from '../support/fake-upstream.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+type Path = (string | number)[];
+/** The three ways to the records of a list, with the path of the record at `index` on each. */
+function waysTo(field: string, selection: string, first = 3) {
+  const all = `all${field[0]!.toUpperCase()}${field.slice(1)}`;
+  const connection = `${field}Connection`;
+  return [
+    {
+      query: `{ ${field}(first: ${first}) { items ${selection} } }`,
+      list: [field, 'items'],
+    },
+    { query: `{ ${all}(limit: ${first}) ${selection} }`, list: [all] },
+    {
+      query: `{ ${connection}(first: ${first}) { nodes ${selection} } }`,
+      list: [connection, 'nodes'],
+    },
+    {
+      query: `{ ${connection}(first: ${first}) { edges { node ${selection} } } }`,
+      list: [connection, 'edges'],
+      below: ['node'],
+    },
+  ] as { query: string; list: Path; below?: Path }[];
+}
+
+const recordValues: [string, string, string, (record: Record<string, unknown>) => unknown][] = [
+  ['null for an id', '{ id }', 'id', (record) => (record['id'] = null)],
+  ['an id that was left out', '{ id }', 'id', (record) => delete record['id']],
+  ['an object for an id', '{ id }', 'id', (record) => (record['id'] = { value: 1 })],
+  ['a list for an Int', '{ id }', 'id', (record) => (record['id'] = [1])],
+  ['a number too large for Int', '{ rank }', 'rank', (record) => (record['rank'] = 2 ** 31)],
+  ['a fraction for Int', '{ rank }', 'rank', (record) => (record['rank'] = 0.5)],
+  ['text for Int', '{ rank }', 'rank', (record) => (record['rank'] = '7')],
+  ['true for Int', '{ rank }', 'rank', (record) => (record['rank'] = true)],
+  ['text for Float', '{ score }', 'score', (record) => (record['score'] = '0.5')],
+  ['a number for String', '{ name }', 'name', (record) => (record['name'] = 5)],
+  ['a list for String', '{ name }', 'name', (record) => (record['name'] = ['Ada'])],
+  ['an unknown enum value', '{ stage }', 'stage', (record) => (record['stage'] = 'FIRED')],
+  ['a number for an enum', '{ stage }', 'stage', (record) => (record['stage'] = 1)],
+  ['an enum value in lower case', '{ stage }', 'stage', (record) => (record['stage'] = 'new')],
+  ['a list for an object', '{ vacancy { id } }', 'vacancy', (record) => (record['vacancy'] = [])],
+  ['text for an object', '{ vacancy { id } }', 'vacancy', (record) => (record['vacancy'] = 'x')],
+  ['false for an object', '{ vacancy { id } }', 'vacancy', (record) => (record['vacancy'] = false)],
+  ['an object for a list', '{ friends { id } }', 'friends', (record) => (record['friends'] = {})],
+  ['text for a list', '{ friends { id } }', 'friends', (record) => (record['friends'] = 'x')],
+];
+
+test.each(recordValues)(
+  '%s is an error at its own place, on every way',
+  async (_what, selection, field, change) => {
+    await using gateway = await startRich();
+    for (const { query, list, below = [] } of waysTo('activeCandidates', selection)) {
+      gateway.upstream.answer(
+        altered(({ data }) => void change(data['activeCandidates']!.items[1]!)),
+      );
+      const { errors } = await gateway.ask(query);
+      expect(errors, query).toMatchObject([
+        { path: [...list, 1, ...below, field], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } },
+      ]);
+    }
+  },
+);
+
+test('a nullable field with a broken value costs only itself', async () => {
+  await using gateway = await startRich();
+  for (const { query, list, below = [] } of waysTo('activeCandidates', '{ id name }')) {
+    gateway.upstream.answer(
+      altered(({ data }) => (data['activeCandidates']!.items[1]!['name'] = 5)),
+    );
+    const { data } = await gateway.ask(query);
+    const records = list.reduce<unknown>((value, key) => (value as never)[key], data) as unknown[];
+    const [one, two, three] = records.map((record) =>
+      below.reduce<unknown>((value, key) => (value as never)[key], record),
+    );
+    expect([one, two, three]).toEqual([
+      { id: 1, name: 'Candidate 1' },
+      { id: 2, name: null },
+      { id: 3, name: 'Candidate 3' },
+    ]);
+  }
+});
+
+test.each([
+  ['null', null],
+  ['text', 'x'],
+  ['a number', 7],
+  ['a list', []],
+  ['true', true],
+])('%s for a record that cannot be null is an error at its place', async (_what, value) => {
+  await using gateway = await startRich();
+  for (const { query, list, below = [] } of waysTo('activeCandidates', '{ id }')) {
+    gateway.upstream.answer(
+      altered(({ data }) => {
+        data['activeCandidates']!.items[1] = value as never;
+      }),
+    );
+    const { errors } = await gateway.ask(query);
+    expect(errors, query).toMatchObject([
+      { path: [...list, 1, ...below], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } },
+    ]);
+  }
+});
+
+test('null for a record that may be null is null', async () => {
+  await using gateway = await startRich();
+  for (const { query } of waysTo('candidates', '{ id }')) {
+    gateway.upstream.answer(
+      altered(({ data }) => {
+        data['candidates']!.items[1] = null as never;
+      }),
+    );
+    const { errors } = await gateway.ask(query);
+    expect(errors, query).toBeUndefined();
+  }
+});
+
+test.each([
+  ['an unknown type', 'Ghost'],
+  ['a type that is no part of the union', 'Vacancy'],
+  ['a type that is no object', 'Stage'],
+  ['no type', undefined],
+  ['null for the type', null],
+  ['a number for the type', 5],
+  ['the name of a method', 'constructor'],
+  ['the prototype', '__proto__'],
+])('%s for a record of a union is an error at its place', async (_what, typename) => {
+  await using gateway = await startRich();
+  const selection = '{ __typename ... on Candidate { stage } }';
+  for (const { query, list, below = [] } of waysTo('applicants', selection)) {
+    gateway.upstream.answer(
+      altered(({ data }) => {
+        data['applicants']!.items[1]!['__typename'] = typename;
+      }),
+    );
+    const { errors } = await gateway.ask(query);
+    expect(errors, query).toMatchObject([
+      { path: [...list, 1, ...below], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } },
+    ]);
+  }
+});
+
+const pages: [string, (page: AnsweredPage) => unknown][] = [
+  ['no items', (page) => delete (page as Partial<AnsweredPage>).items],
+  ['null for items', (page) => (page.items = null as never)],
+  ['an object for items', (page) => (page.items = {} as never)],
+  ['text for items', (page) => (page.items = 'x' as never)],
+  ['no pageInfo', (page) => delete (page as Partial<AnsweredPage>).pageInfo],
+  ['null for pageInfo', (page) => (page.pageInfo = null as never)],
+  ['a list for pageInfo', (page) => (page.pageInfo = [] as never)],
+  ['text for pageInfo', (page) => (page.pageInfo = 'x' as never)],
+  ['null for hasNextPage', (page) => (page.pageInfo['hasNextPage'] = null)],
+  ['text for hasNextPage', (page) => (page.pageInfo['hasNextPage'] = 'false')],
+  ['a number for hasNextPage', (page) => (page.pageInfo['hasNextPage'] = 0)],
+  ['an object for endCursor', (page) => (page.pageInfo['endCursor'] = { a: 1 })],
+];
+
+test.each(pages)('a page with %s is a coded error at the list', async (_what, change) => {
+  await using gateway = await startGatewayOverFake();
+  for (const [field, query] of [
+    ['persons', '{ persons(first: 3) { items { id } pageInfo { hasNextPage endCursor } } }'],
+    ['allPersons', '{ allPersons { id } }'],
+    ['personsConnection', '{ personsConnection(first: 60) { nodes { id } } }'],
+  ] as const) {
+    gateway.upstream.answer(altered(({ data }) => void change(data['persons']!)));
+    const { errors } = await gateway.ask(query);
+    expect(errors, query).toHaveLength(1);
+    expect(errors![0]!.path?.[0], query).toBe(field);
+    expect(errors![0]!.extensions?.['code'], query).toMatch(
+      /^(UPSTREAM_BAD_RESPONSE|DRAIN_STALLED|DRAIN_INTERRUPTED)$/,
+    );
+  }
+});
+
+test.each([
+  ['null', null],
+  ['a number', 5],
+  ['text', 'x'],
+  ['a list', []],
+  ['nothing', undefined],
+])('%s for the whole list is UPSTREAM_BAD_RESPONSE at its field', async (_what, persons) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(json({ data: { persons } }));
+  for (const [field, query] of [
+    ['persons', '{ persons(first: 3) { items { id } } }'],
+    ['people', '{ people: persons(first: 3) { items { id } } }'],
+    ['allPersons', '{ allPersons { id } }'],
+    ['personsConnection', '{ personsConnection { nodes { id } } }'],
+  ] as const) {
+    const { errors } = await gateway.ask(query);
+    expect(errors, query).toMatchObject([
+      { path: [field], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } },
+    ]);
+  }
+});
+
+test('a broken page in the middle of a drain tells where to go on', async () => {
+  await using gateway = await startGatewayOverFake();
+  const untouched = altered(() => {});
+  gateway.upstream.answer(
+    untouched,
+    altered(({ data }) => (data['persons']!.pageInfo = null as never)),
+    untouched,
+  );
+  const { errors } = await gateway.ask('{ allPersons { id } }');
+  expect(errors).toMatchObject([
+    {
+      path: ['allPersons'],
+      extensions: { code: 'DRAIN_INTERRUPTED', drained: 50, reason: 'UPSTREAM_BAD_RESPONSE' },
+    },
+  ]);
+  const { data } = await gateway.ask<{ allPersons: { id: string }[] }>(
+    'query ($after: String) { allPersons(after: $after) { id } }',
+    { after: errors![0]!.extensions['resumeAfter'] },
+  );
+  expect(data.allPersons.map(({ id }) => id)).toEqual(
+    gateway.upstream.sandbox.persons.slice(50, 1000).map(({ id }) => id),
+  );
+});
+
+test('values that the type allows in more than one form pass', async () => {
+  await using gateway = await startGatewayOverFake();
+  for (const { query } of waysTo('persons', '{ id firstName }', 2)) {
+    gateway.upstream.answer(
+      altered(({ data }) => {
+        Object.assign(data['persons']!.items[0]!, { id: 7, firstName: '' });
+        Object.assign(data['persons']!.items[1]!, { id: '', firstName: '\u0000𝒜' });
+      }),
+    );
+    const { data, errors } = await gateway.ask(query);
+    expect(errors, query).toBeUndefined();
+    expect(JSON.stringify(data)).toContain('"id":"7","firstName":""');
+    expect(JSON.stringify(data)).toContain(JSON.stringify({ id: '', firstName: '\u0000𝒜' }));
+  }
+});
+
+test('what was not asked for is not passed on', async () => {
+  await using gateway = await startGatewayOverFake();
+  for (const { query } of waysTo('persons', '{ id }')) {
+    gateway.upstream.answer(
+      altered(({ data }) => {
+        for (const person of data['persons']!.items) person['salary'] = 'too much';
+        data['secrets'] = 'too much' as never;
+      }),
+    );
+    const answer = await gateway.ask(query);
+    expect(answer.errors).toBeUndefined();
+    expect(JSON.stringify(answer)).not.toContain('too much');
+  }
+});
+
+test('a value of a custom scalar is passed as it is, whatever its form', async () => {
+  await using gateway = await startRich();
+  const extra = [{ a: [null, 1.5, 'x'] }, { b: {} }];
+  for (const { query } of waysTo('activeCandidates', '{ extra }', 1)) {
+    gateway.upstream.answer(
+      altered(({ data }) => (data['activeCandidates']!.items[0]!['extra'] = extra)),
+    );
+    const { data, errors } = await gateway.ask(query);
+    expect(errors, query).toBeUndefined();
+    expect(JSON.stringify(data)).toContain(JSON.stringify({ extra }));
+  }
+});
+
+test('a broken value in the answer of a mutation is an error at its place', async () => {
+  await using gateway = await startRich();
+  gateway.upstream.answer(json({ data: { rename: { id: 'x', name: 'Ada' } } }));
+  expect(await gateway.ask('mutation { rename(id: 1, name: "Ada") { id name } }')).toMatchObject({
+    data: { rename: null },
+    errors: [{ path: ['rename', 'id'], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }],
+  });
+});
+
+function startRich() {
+  const { schema } = richUpstream();
+  return startGatewayOverFake({ schema }, { snapshot: richSdl, config: { mutations: 'all' } });
+}

@@ -1,0 +1,230 @@
+import { expect, test } from 'vitest';
+import {
+  cut,
+  cutInBody,
+  flood,
+  honest,
+  json,
+  refusal,
+  silence,
+  startGatewayOverFake,
+  text,
+  trickle,
+  unfinished,
+  type GatewayOverFake,
+  type Reply,
+} from '../support/fake-upstream.ts';
+
+const PERSONS = '{ persons(first: 1) { items { id } } }';
+const HTML = '<!doctype html><title>Sign in</title>';
+
+test('a service that is not there is UPSTREAM_UNREACHABLE', async () => {
+  await using gateway = await startGatewayOverFake();
+  await gateway.upstream[Symbol.asyncDispose]();
+  const answer = await gateway.ask(PERSONS);
+  expect(answer).toMatchObject(failed('UPSTREAM_UNREACHABLE'));
+  expect(answer.errors![0]!.message).toBe(
+    'The recruiting service cannot be reached (ECONNREFUSED). Try again later.',
+  );
+  expect(gateway.waits).toHaveLength(3);
+});
+
+test.each([
+  ['before a byte of the answer', cut],
+  ['in the middle of the answer', cutInBody],
+])('a connection that breaks %s is UPSTREAM_UNREACHABLE', async (_when, reply) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(reply);
+  expect(await gateway.ask(PERSONS)).toMatchObject(failed('UPSTREAM_UNREACHABLE'));
+  await expectWorking(gateway);
+});
+
+test.each([
+  ['no answer', silence],
+  ['headers, and a body that never ends', unfinished],
+  ['a body that trickles for ever', trickle],
+])(
+  '%s is UPSTREAM_TIMEOUT, is given up at the service too, and is not tried again',
+  async (_what, reply) => {
+    await using gateway = await startGatewayOverFake({}, { config: { upstreamTimeoutMs: 200 } });
+    gateway.upstream.answer(reply);
+    const answer = await gateway.ask(PERSONS);
+    expect(answer).toMatchObject(failed('UPSTREAM_TIMEOUT'));
+    expect(answer.errors![0]!.message).toMatch(/did not answer within 200 ms/);
+    expect(gateway.upstream.received).toHaveLength(1);
+    expect(await gateway.upstream.received[0]!.over).toBe('cut');
+    await expectWorking(gateway);
+  },
+);
+
+test.each<[string, Reply]>([
+  ['HTML', text(HTML)],
+  ['an empty body', text('')],
+  ['204 without a body', text('', 204)],
+  ['JSON that is cut off', text('{"data":{"persons"', 200, jsonType())],
+  ['a list', json([])],
+  ['a batch', json([{ data: { persons: null } }])],
+  ['a string', json('x')],
+  ['a number', json(1)],
+  ['null', json(null)],
+  ['an empty object', json({})],
+  ['other JSON', json({ persons: [] })],
+  ['data that is a number', json({ data: 5 })],
+  ['data that is a list', json({ data: [] })],
+  ['data that is a string', json({ data: 'x' })],
+  ['errors that are a string', json({ errors: 'x' })],
+  ['errors that are an object', json({ data: null, errors: { message: 'x' } })],
+  ['an empty list of errors and no data', json({ errors: [] })],
+  ['errors null and no data', json({ errors: null })],
+  ['a redirect', text('', 302, { location: '/login' })],
+  ['a permanent redirect with HTML', text(HTML, 308, { location: 'https://example.com/' })],
+  ['404 with HTML', text(HTML, 404)],
+  ['400 with JSON of another kind', json({ type: 'bad', detail: 'no' }, 400)],
+  ['405', json({}, 405)],
+])('%s for an answer is UPSTREAM_BAD_RESPONSE at once', async (_what, reply) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(reply);
+  expect(await gateway.ask(PERSONS)).toMatchObject(failed('UPSTREAM_BAD_RESPONSE'));
+  expect(gateway.upstream.received).toHaveLength(1);
+  await expectWorking(gateway);
+});
+
+test('no redirect is followed, and the operator learns of it', async () => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(text('', 307, { location: '/graphql' }), honest);
+  const { errors } = await gateway.ask(PERSONS);
+  expect(errors![0]!.message).toContain('a redirect (307); check RECRUITING_URL');
+  expect(gateway.upstream.received).toHaveLength(1);
+});
+
+test.each([500, 502, 503, 504])('%i that stays is UPSTREAM_BAD_RESPONSE', async (status) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(text(HTML, status));
+  const answer = await gateway.ask(PERSONS);
+  expect(answer).toMatchObject(failed('UPSTREAM_BAD_RESPONSE'));
+  expect(answer.errors![0]!.message).toContain(`status ${status}`);
+  await expectWorking(gateway);
+});
+
+test('an answer larger than the gateway takes is UPSTREAM_BAD_RESPONSE, and is not read to its end', async () => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(flood);
+  const answer = await gateway.ask(PERSONS);
+  expect(answer).toMatchObject(failed('UPSTREAM_BAD_RESPONSE'));
+  expect(answer.errors![0]!.message).toContain('ask for less');
+  expect(await gateway.upstream.received[0]!.over).toBe('cut');
+  await expectWorking(gateway);
+});
+
+test('a gateway that closes ends the queries under way at once, and sends none of them again', async () => {
+  await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 2 } });
+  gateway.upstream.answer(silence, unfinished, honest);
+  const asked = [1, 2, 3].map(() => gateway.ask(PERSONS));
+  await gateway.upstream.arrived(2);
+  await gateway.gateway.close();
+  for (const answer of await Promise.all(asked)) {
+    expect(answer).toMatchObject(failed('UPSTREAM_UNREACHABLE'));
+    expect(answer.errors![0]!.message).toBe('The gateway is stopping. Send the request again.');
+  }
+  expect(gateway.upstream.received).toHaveLength(2);
+  expect(gateway.waits).toEqual([]);
+});
+
+test('a failure of one root field leaves the others of the operation alone', async () => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(text(HTML), honest);
+  const { data, errors } = await gateway.ask<Record<string, unknown>>(
+    '{ allPersons(limit: 1) { id } all: allPersons(limit: 2) { id } }',
+  );
+  expect([data['allPersons'], data['all']].filter((list) => list === null)).toHaveLength(1);
+  expect(errors).toHaveLength(1);
+});
+
+test.each([
+  ['allPersons', '{ allPersons { id } }'],
+  ['personsConnection', '{ personsConnection { nodes { id } } }'],
+])('%s gives the same codes as the list itself', async (field, query) => {
+  await using gateway = await startGatewayOverFake({}, { config: { upstreamTimeoutMs: 200 } });
+  for (const [reply, code] of [
+    [cut, 'UPSTREAM_UNREACHABLE'],
+    [silence, 'UPSTREAM_TIMEOUT'],
+    [text(HTML), 'UPSTREAM_BAD_RESPONSE'],
+    [json({}, 429), 'UPSTREAM_RATE_LIMITED'],
+    [refusal('blocked', 403), 'UPSTREAM_UNAUTHORIZED'],
+  ] as const) {
+    gateway.upstream.answer(reply);
+    expect(await gateway.ask(query)).toMatchObject({
+      data: { [field]: null },
+      errors: [{ path: [field], extensions: { code } }],
+    });
+  }
+});
+
+test('no address, token or word of a broken answer reaches the caller; no token and no answer the log', async () => {
+  await using gateway = await startGatewayOverFake({}, { config: { upstreamTimeoutMs: 200 } });
+  const marked = { authorization: 'Bearer of-the-service', 'set-cookie': 'a=of-the-service' };
+  const replies: Reply[] = [
+    cut,
+    cutInBody,
+    silence,
+    trickle,
+    text('of-the-service'),
+    text('{"data": of-the-service'),
+    json('of-the-service'),
+    json(['of-the-service']),
+    json({ data: 'of-the-service' }),
+    json({ errors: 'of-the-service' }),
+    text('of-the-service', 302, { location: 'https://of-the-service.example/' }),
+    text('of-the-service', 500, marked),
+    json({ message: 'of-the-service' }, 404, marked),
+    json({ message: 'of-the-service' }, 429, { 'retry-after': 'of-the-service' }),
+    refusal('of-the-service'),
+    refusal('of-the-service', 403),
+    json({ data: { persons: { items: 'of-the-service', pageInfo: null } } }),
+    json({ data: { persons: { items: [{ id: { a: 'of-the-service' } }] } } }),
+  ];
+  const answers: string[] = [];
+  for (const reply of replies) {
+    gateway.upstream.answer(reply);
+    const response = await gateway.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: PERSONS }),
+    });
+    answers.push(JSON.stringify([...response.headers]), await response.text());
+  }
+  await gateway.upstream[Symbol.asyncDispose]();
+  answers.push(JSON.stringify(await gateway.ask(PERSONS)));
+
+  const told = answers.join('\n');
+  const written = JSON.stringify(gateway.logged);
+  const { host, port } = new URL(gateway.upstream.url);
+  const { pair } = (await gateway.store.read())!;
+  expect(answers.filter((answer) => answer.includes('"code":"UPSTREAM_'))).toHaveLength(
+    replies.length + 1,
+  );
+  for (const secret of [pair.accessToken, pair.refreshToken]) {
+    expect(told).not.toContain(secret);
+    expect(written).not.toContain(secret);
+  }
+  expect(told).not.toContain(host);
+  expect(told).not.toContain(port);
+  expect(told).not.toContain('of-the-service');
+  expect(written).not.toContain('of-the-service');
+  expect(told).not.toMatch(/\bat .*\.ts:\d+/);
+});
+
+function failed(code: string) {
+  return { errors: [{ path: ['persons'], extensions: { code } }] };
+}
+
+async function expectWorking(gateway: GatewayOverFake): Promise<void> {
+  gateway.upstream.answer(honest);
+  const { data, errors } = await gateway.ask<{ persons: { items: unknown[] } }>(PERSONS);
+  expect(errors).toBeUndefined();
+  expect(data.persons.items).toHaveLength(1);
+}
+
+function jsonType() {
+  return { 'content-type': 'application/json' };
+}

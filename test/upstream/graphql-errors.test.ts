@@ -1,0 +1,225 @@
+import type { GraphQLFormattedError } from 'graphql';
+import { expect, test } from 'vitest';
+import {
+  altered,
+  json,
+  startGatewayOverFake,
+  type GatewayOverFake,
+} from '../support/fake-upstream.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+const PERSONS = '{ persons(first: 3) { items { id firstName } pageInfo { endCursor } } }';
+const ALL = '{ allPersons(limit: 3) { id firstName } }';
+const CONNECTION = '{ personsConnection(first: 3) { nodes { id firstName } } }';
+
+interface Person {
+  firstName: string | null;
+}
+
+test('an error of the service keeps its message, its path and its extensions', async () => {
+  await using gateway = await startGatewayOverFake();
+  const error = {
+    message: 'Personal data are locked: "é" \u2028 {}',
+    path: ['persons', 'items', 1, 'firstName'],
+    extensions: { code: 'LOCKED', details: { since: [2024, null], by: { role: 'admin' } } },
+  };
+  gateway.upstream.answer(withErrors([{ ...error, locations: [{ line: 90, column: 7 }] }]));
+  const { data, errors } = await gateway.ask<{ persons: { items: Person[] } }>(PERSONS);
+  expect(data.persons.items.map((person) => person.firstName === null)).toEqual([
+    false,
+    true,
+    false,
+  ]);
+  expect(errors).toEqual([expect.objectContaining(error)]);
+});
+
+test.each([
+  ['allPersons', ALL, ['allPersons', 1, 'firstName']],
+  ['personsConnection', CONNECTION, ['personsConnection', 'nodes', 1, 'firstName']],
+])('through %s its path is that of the caller', async (_field, query, path) => {
+  await using gateway = await startGatewayOverFake();
+  const error = {
+    message: 'Locked.',
+    path: ['persons', 'items', 1, 'firstName'],
+    extensions: { code: 'LOCKED' },
+  };
+  gateway.upstream.answer(withErrors([error]));
+  const { errors } = await gateway.ask(query);
+  expect(errors).toEqual([expect.objectContaining({ ...error, path })]);
+});
+
+test('places in the text that the gateway sent are not passed on: callers wrote another one', async () => {
+  await using gateway = await startGatewayOverFake();
+  const locations = [{ line: 90, column: 7 }];
+  gateway.upstream.answer(json({ errors: [{ message: 'No.', locations }] }));
+  const { errors } = await gateway.ask(PERSONS);
+  expect(JSON.stringify(errors)).not.toContain('90');
+});
+
+test.each([
+  ['persons', PERSONS],
+  ['allPersons', ALL],
+  ['personsConnection', CONNECTION],
+])('an error without data fails %s with the words of the service', async (field, query) => {
+  await using gateway = await startGatewayOverFake();
+  const error = { message: 'Out of order.', extensions: { code: 'CLOSED', until: 'noon' } };
+  for (const body of [
+    { errors: [error] },
+    { data: null, errors: [error] },
+    { data: null, errors: [{ ...error, path: ['persons'] }] },
+    { data: { persons: null }, errors: [{ ...error, path: ['persons'] }] },
+    { data: {}, errors: [error] },
+  ]) {
+    gateway.upstream.answer(json(body));
+    const { errors } = await gateway.ask(query);
+    expect(errors).toMatchObject([{ ...error, path: [field] }]);
+  }
+});
+
+test.each([400, 404, 409, 413, 422, 200, 202])(
+  'errors of GraphQL are such under status %i too',
+  async (status) => {
+    await using gateway = await startGatewayOverFake();
+    const error = { message: 'Cannot do that.', extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } };
+    gateway.upstream.answer(json({ errors: [error] }, status));
+    const { errors } = await gateway.ask(PERSONS);
+    expect(errors).toMatchObject([{ ...error, path: ['persons'] }]);
+    expect(gateway.upstream.received).toHaveLength(1);
+  },
+);
+
+test('data of a 4xx answer are data', async () => {
+  await using gateway = await startGatewayOverFake();
+  const persons = { items: [{ id: '1', firstName: 'Ada' }], pageInfo: { endCursor: null } };
+  gateway.upstream.answer(json({ data: { persons } }, 400));
+  expect(await gateway.ask(PERSONS)).toEqual({ data: { persons } });
+});
+
+test.each([
+  ['persons', PERSONS],
+  ['allPersons', ALL],
+  ['personsConnection', CONNECTION],
+])('all errors of one answer arrive: %s', async (_field, query) => {
+  await using gateway = await startGatewayOverFake();
+  const sent = [
+    { message: 'First of the name.', path: ['persons', 'items', 0, 'firstName'] },
+    { message: 'Second of the name.', path: ['persons', 'items', 0, 'firstName'] },
+    { message: 'Of another name.', path: ['persons', 'items', 2, 'firstName'] },
+    { message: 'Beside a value that is there.', path: ['persons', 'items', 1, 'id'] },
+    { message: 'Of the whole list.', path: ['persons'] },
+    { message: 'Of no place.' },
+  ];
+  gateway.upstream.answer(
+    altered((body) => {
+      body.data['persons']!.items[0]!['firstName'] = null;
+      body.data['persons']!.items[2]!['firstName'] = null;
+      body.errors = sent;
+    }),
+  );
+  const { errors = [] } = await gateway.ask(query);
+  expect(errors.map(({ message }) => message).toSorted()).toEqual(
+    sent.map(({ message }) => message).toSorted(),
+  );
+});
+
+const odd: [string, unknown][] = [
+  ['no message', {}],
+  ['a message that is no string', { message: { a: 1 } }],
+  ['a message that is null', { message: null }],
+  ['null', null],
+  ['a string', 'Oops.'],
+  ['a number', 5],
+  ['a list', ['Oops.']],
+  ['a path that is a string', { message: 'Oops.', path: 'persons' }],
+  ['a path that is an object', { message: 'Oops.', path: { 0: 'persons' } }],
+  ['an empty path', { message: 'Oops.', path: [] }],
+  ['a path with null', { message: 'Oops.', path: ['persons', null, 'id'] }],
+  ['a path with a fraction', { message: 'Oops.', path: ['persons', 'items', 0.5] }],
+  ['a path with a negative number', { message: 'Oops.', path: ['persons', 'items', -1] }],
+  ['a path with a list', { message: 'Oops.', path: ['persons', ['items']] }],
+  ['a path to another field', { message: 'Oops.', path: ['people', 'items', 0] }],
+  ['a path that begins with a number', { message: 'Oops.', path: [0, 'items'] }],
+  ['a path with its numbers as text', { message: 'Oops.', path: ['persons', 'items', '0', 'id'] }],
+  ['a path below a leaf', { message: 'Oops.', path: ['persons', 'items', 0, 'id', 'x', 'y'] }],
+  ['a path to a field that is not there', { message: 'Oops.', path: ['persons', 'gone', 'x'] }],
+  ['a path to a field of a record', { message: 'Oops.', path: ['persons', 'items', 0, 'gone'] }],
+  ['a path behind the end', { message: 'Oops.', path: ['persons', 'items', 3, 'firstName'] }],
+  ['a path far behind the end', { message: 'Oops.', path: ['persons', 'items', 4_294_967_294] }],
+  ['a path behind the end elsewhere', { message: 'Oops.', path: ['gone', 'items', 4_294_967_294] }],
+  ['a path to the length', { message: 'Oops.', path: ['persons', 'items', 'length'] }],
+  ['a path of ten thousand', { message: 'Oops.', path: Array(10_000).fill('persons') }],
+  ['a path to the prototype', { message: 'Oops.', path: ['persons', '__proto__', 'spoilt'] }],
+  ['a path to a method', { message: 'Oops.', path: ['persons', 'items', 'map'] }],
+  ['extensions that are null', { message: 'Oops.', extensions: null }],
+  ['extensions that are a string', { message: 'Oops.', extensions: 'CODE' }],
+  ['extensions that are a list', { message: 'Oops.', extensions: [1] }],
+  ['locations that are nonsense', { message: 'Oops.', locations: 'here' }],
+];
+
+test.each(odd)('an odd error beside good data does not touch them: %s', async (_what, error) => {
+  await using gateway = await startGatewayOverFake();
+  for (const query of [PERSONS, ALL, CONNECTION]) {
+    const before = await gateway.ask(query);
+    gateway.upstream.answer(altered((body) => (body.errors = [error])));
+    const { data, errors } = await gateway.ask(query);
+    expect(data, query).toEqual(before.data);
+    if (query === PERSONS) expect(errors).toHaveLength(1);
+    for (const { message, extensions } of errors ?? []) {
+      expect(message, query).toMatch(/^Oops\.$|^The recruiting service reported an error\.$/);
+      expect(extensions, query).toBeUndefined();
+    }
+    gateway.upstream.answer(altered(() => {}));
+  }
+  expect({}).not.toHaveProperty('spoilt');
+});
+
+test.each(odd)(
+  'an odd error instead of data is an error of the field: %s',
+  async (_what, error) => {
+    await using gateway = await startGatewayOverFake();
+    for (const [query, field] of [
+      [PERSONS, 'persons'],
+      [ALL, 'allPersons'],
+      [CONNECTION, 'personsConnection'],
+    ] as const) {
+      gateway.upstream.answer(json({ data: null, errors: [error] }));
+      const { errors } = await gateway.ask(query);
+      expect(errors, query).toHaveLength(1);
+      expect(errors![0]!.path?.[0], query).toBe(field);
+      expect(errors![0]!.extensions?.['code'], query).not.toBe('INTERNAL_SERVER_ERROR');
+    }
+  },
+);
+
+test('extensions of the answer as a whole, of any form, do no harm', async () => {
+  await using gateway = await startGatewayOverFake();
+  for (const extensions of [{ tracing: { secret: 1 } }, null, 'x', [1]]) {
+    const persons = { items: [], pageInfo: { endCursor: null } };
+    gateway.upstream.answer(json({ data: { persons }, extensions }));
+    expect(await gateway.ask(PERSONS)).toEqual({ data: { persons } });
+  }
+});
+
+test('errors of a mutation pass as those of a query do', async () => {
+  await using gateway = await startRich();
+  const error = { message: 'Too long.', path: ['rename'], extensions: { code: 'INVALID', max: 8 } };
+  gateway.upstream.answer(json({ data: { rename: null }, errors: [error] }));
+  expect(await gateway.ask('mutation { renamed: rename(id: 1, name: "x") { id } }')).toMatchObject({
+    data: { renamed: null },
+    errors: [{ ...error, path: ['renamed'] }],
+  });
+});
+
+/** Names are null where an error says so, as in an honest answer. */
+function withErrors(errors: readonly GraphQLFormattedError[]) {
+  return altered((body) => {
+    for (const { path } of errors)
+      body.data['persons']!.items[Number(path?.[2])]!['firstName'] = null;
+    body.errors = errors;
+  });
+}
+
+function startRich(): Promise<GatewayOverFake> {
+  const { schema } = richUpstream();
+  return startGatewayOverFake({ schema }, { snapshot: richSdl, config: { mutations: 'all' } });
+}

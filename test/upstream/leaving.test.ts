@@ -1,0 +1,182 @@
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import {
+  after,
+  honest,
+  refusal,
+  silence,
+  startGatewayOverFake,
+  text,
+  unfinished,
+} from '../support/fake-upstream.ts';
+
+const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
+const ALL = '{ allPersons { id } }';
+
+test.each([
+  ['the answer has not begun', silence],
+  ['half of the answer is there', unfinished],
+])('when a caller leaves, the request at the service is given up: %s', async (_when, reply) => {
+  await using gateway = await startGatewayOverFake();
+  const { upstream } = gateway;
+  upstream.answer(reply, honest);
+  const caller = new AbortController();
+  const left = Promise.allSettled([gateway.ask(PERSONS, {}, { signal: caller.signal })]);
+  await upstream.arrived(1);
+  caller.abort();
+  expect(await upstream.received[0]!.over).toBe('cut');
+  await left;
+  expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
+  expect(upstream.received).toHaveLength(2);
+});
+
+test('a caller who leaves does not hurt another one who asked the same', async () => {
+  await using gateway = await startGatewayOverFake();
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, honest));
+  const caller = new AbortController();
+  const left = Promise.allSettled([gateway.ask(PERSONS, { first: 2 }, { signal: caller.signal })]);
+  await upstream.arrived(1);
+  const staying = gateway.ask<{ persons: { items: unknown[] } }>(PERSONS, { first: 2 });
+  await upstream.arrived(2);
+  caller.abort();
+  await left;
+  gate.resolve();
+  const { data, errors } = await staying;
+  expect(errors).toBeUndefined();
+  expect(data.persons.items).toHaveLength(2);
+});
+
+test('a caller who leaves in the middle of a drain stops the walk', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 1000 });
+  const { upstream } = gateway;
+  upstream.answer(honest, honest, silence, honest);
+  const caller = new AbortController();
+  const left = Promise.allSettled([gateway.ask(ALL, {}, { signal: caller.signal })]);
+  await upstream.arrived(3);
+  caller.abort();
+  expect(await upstream.received[2]!.over).toBe('cut');
+  await left;
+  expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
+  expect(upstream.received).toHaveLength(4);
+});
+
+test('a caller who leaves one drain does not stop that of another', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 200 });
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, honest));
+  const caller = new AbortController();
+  const left = Promise.allSettled([gateway.ask(ALL, {}, { signal: caller.signal })]);
+  await upstream.arrived(1);
+  const staying = gateway.ask<{ allPersons: unknown[] }>(ALL);
+  await upstream.arrived(2);
+  caller.abort();
+  await left;
+  gate.resolve();
+  const { data, errors } = await staying;
+  expect(errors).toBeUndefined();
+  expect(data.allPersons).toHaveLength(200);
+});
+
+test('a caller who leaves while others are served gives the place in the queue free, unsent', async () => {
+  await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 1 } });
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, honest));
+  const first = gateway.ask(PERSONS, { first: 1 });
+  await upstream.arrived(1);
+  const caller = new AbortController();
+  const left = Promise.allSettled([gateway.ask(PERSONS, { first: 2 }, { signal: caller.signal })]);
+  const third = gateway.ask(PERSONS, { first: 3 });
+  caller.abort();
+  await left;
+  gate.resolve();
+  expect((await first).errors).toBeUndefined();
+  expect((await third).errors).toBeUndefined();
+  expect(upstream.received.map(({ body }) => JSON.parse(body).variables)).toEqual([
+    { first: 1 },
+    { first: 3 },
+  ]);
+});
+
+test('a caller who leaves gives the place at the service to the next one', async () => {
+  await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 1 } });
+  const { upstream } = gateway;
+  upstream.answer(silence, honest);
+  const caller = new AbortController();
+  const left = Promise.allSettled([gateway.ask(PERSONS, { first: 1 }, { signal: caller.signal })]);
+  await upstream.arrived(1);
+  const next = gateway.ask(PERSONS, { first: 2 });
+  caller.abort();
+  await left;
+  expect((await next).errors).toBeUndefined();
+});
+
+test('a query whose caller left is not sent again', async () => {
+  const asleep = Promise.withResolvers<AbortSignal | undefined>();
+  const clock = {
+    ...systemClock,
+    sleep: (ms: number, signal?: AbortSignal) => {
+      if (ms < 15_000) asleep.resolve(signal);
+      return systemClock.sleep(600_000, signal);
+    },
+  };
+  await using gateway = await startGatewayOverFake({}, { clock });
+  const { upstream } = gateway;
+  upstream.answer(text('', 503), honest);
+  const caller = new AbortController();
+  const left = Promise.allSettled([gateway.ask(PERSONS, {}, { signal: caller.signal })]);
+  const signal = await asleep.promise;
+  caller.abort();
+  await left;
+  expect(signal?.aborted).toBe(true);
+  expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
+  expect(upstream.received).toHaveLength(2);
+});
+
+test('a caller who leaves while the token is renewed ends neither the renewal nor the wait of others', async () => {
+  await using gateway = await startGatewayOverFake();
+  const { upstream, store } = gateway;
+  expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
+  const generation = (await store.read())!.generation;
+  const both = upstream.arrived(3);
+  upstream.answer(
+    after(both, refusal('token_expired')),
+    after(both, refusal('token_expired')),
+    honest,
+  );
+  const caller = new AbortController();
+  const left = Promise.allSettled([gateway.ask(PERSONS, { first: 1 }, { signal: caller.signal })]);
+  await upstream.arrived(2);
+  const staying = gateway.ask(PERSONS, { first: 2 });
+  await both;
+  caller.abort();
+  await left;
+  expect((await staying).errors).toBeUndefined();
+  expect((await store.read())!.generation).toBe(generation + 1);
+});
+
+test('a caller who has left already is asked nothing for', async () => {
+  await using gateway = await startGatewayOverFake();
+  await Promise.allSettled([gateway.ask(PERSONS, { first: 1 }, { signal: AbortSignal.abort() })]);
+  await gateway.ask(PERSONS, { first: 2 });
+  expect(gateway.upstream.received).toHaveLength(1);
+});
+
+test('a caller who leaves is no failure: nothing is logged as an error', async () => {
+  await using gateway = await startGatewayOverFake();
+  const { upstream } = gateway;
+  for (const [index, query] of [PERSONS, ALL].entries()) {
+    upstream.answer(silence);
+    const caller = new AbortController();
+    const left = Promise.allSettled([gateway.ask(query, {}, { signal: caller.signal })]);
+    await upstream.arrived(index + 1);
+    caller.abort();
+    await upstream.received[index]!.over;
+    await left;
+  }
+  const WARN = 40;
+  expect(gateway.logged.filter(({ level }) => (level as number) >= WARN)).toEqual([]);
+});

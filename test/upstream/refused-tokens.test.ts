@@ -1,0 +1,214 @@
+import { expect, test } from 'vitest';
+import {
+  after,
+  honest,
+  json,
+  refusal,
+  startGatewayOverFake,
+  type FakeUpstreamOptions,
+  type GatewayOverFake,
+} from '../support/fake-upstream.ts';
+import type { TestGatewayOptions } from '../support/gateway.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
+const RENAME = 'mutation { rename(id: 1, name: "Ada") { name } }';
+const UNAUTHORIZED = {
+  errors: [{ path: ['persons'], extensions: { code: 'UPSTREAM_UNAUTHORIZED' } }],
+};
+const DAY = 86_400_000;
+
+test('200 requests under way with an expired token cost one refresh, and no caller sees an error', async () => {
+  const CALLERS = 200;
+  await using gateway = await startUsed({}, { config: { upstreamConcurrency: CALLERS } });
+  const { upstream } = gateway;
+  const before = { ...counts(gateway), executed: upstream.sandbox.stats.graphql };
+  const allThere = upstream.arrived(before.sent + CALLERS);
+  gateway.expireTokens();
+  upstream.answer(after(allThere, honest));
+  const answers = await Promise.all(
+    Array.from({ length: CALLERS }, (_, index) => gateway.ask(PERSONS, { first: index + 1 })),
+  );
+  expect(answers.filter(({ errors }) => errors)).toEqual([]);
+  expect(counts(gateway)).toEqual({
+    refreshes: before.refreshes + 1,
+    grants: before.grants + 1,
+    sent: before.sent + 2 * CALLERS,
+  });
+  expect(upstream.sandbox.stats.graphql - before.executed).toBe(CALLERS);
+  const replayed = upstream.received.slice(before.sent + CALLERS);
+  expect(new Set(replayed.map(({ token }) => token)).size).toBe(1);
+  expect(replayed.map(({ body }) => body).toSorted()).toEqual(
+    upstream.received
+      .slice(before.sent, before.sent + CALLERS)
+      .map(({ body }) => body)
+      .toSorted(),
+  );
+});
+
+test('a drain goes on over an expired token, without a record lost or doubled', async () => {
+  await using gateway = await startUsed();
+  const { upstream } = gateway;
+  const { refreshes } = counts(gateway);
+  upstream.answer(
+    honest,
+    (...exchange) => {
+      gateway.expireTokens();
+      return honest(...exchange);
+    },
+    honest,
+  );
+  const { data, errors } = await gateway.ask<{ allPersons: { id: string }[] }>(
+    '{ allPersons { id } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data.allPersons.map(({ id }) => id)).toEqual(
+    upstream.sandbox.persons.all().map(({ id }) => id),
+  );
+  expect(counts(gateway).refreshes).toBe(refreshes + 1);
+});
+
+test.each(['token_expired', 'token_revoked', ''])(
+  'a request that was refused (%j) with an older token is sent again with the newest, without a refresh',
+  async (detail) => {
+    await using gateway = await startUsed();
+    const { upstream } = gateway;
+    const { refreshes, sent } = counts(gateway);
+    const renewed = Promise.withResolvers<void>();
+    upstream.answer(after(renewed.promise, refusal(detail)), refusal('token_expired'), honest);
+    const slow = gateway.ask(PERSONS, { first: 1 });
+    await upstream.arrived(sent + 1);
+    expect((await gateway.ask(PERSONS, { first: 2 })).errors).toBeUndefined();
+    expect(counts(gateway).refreshes).toBe(refreshes + 1);
+    renewed.resolve();
+    expect((await slow).errors).toBeUndefined();
+    expect(counts(gateway)).toMatchObject({ refreshes: refreshes + 1, sent: sent + 4 });
+    expect(upstream.received.at(-1)!.token).toBe(upstream.received.at(-2)!.token);
+    expect(upstream.received.at(-1)!.token).not.toBe(upstream.received.at(-4)!.token);
+  },
+);
+
+test('where a refresh ends the old token at once, requests under way with it still succeed', async () => {
+  await using gateway = await startUsed({ revokeOnRefresh: true });
+  const { upstream } = gateway;
+  const { refreshes, sent } = counts(gateway);
+  const renewed = Promise.withResolvers<void>();
+  upstream.answer(after(renewed.promise, honest), refusal('token_expired'), honest);
+  const slow = gateway.ask(PERSONS, { first: 1 });
+  await upstream.arrived(sent + 1);
+  await gateway.ask(PERSONS, { first: 2 });
+  renewed.resolve();
+  expect((await slow).errors).toBeUndefined();
+  expect(counts(gateway).refreshes).toBe(refreshes + 1);
+});
+
+test('a mutation is sent again after an expired token: it was refused before anything was done', async () => {
+  const { schema, sent } = richUpstream();
+  const options = { snapshot: richSdl, config: { mutations: 'all' } } as const;
+  await using gateway = await startUsed({ schema }, options, '{ candidate(id: 1) { id } }');
+  const { refreshes } = counts(gateway);
+  gateway.expireTokens();
+  expect(await gateway.ask(RENAME)).toEqual({ data: { rename: { name: 'Ada' } } });
+  expect(sent.renames).toBe(1);
+  expect(counts(gateway).refreshes).toBe(refreshes + 1);
+});
+
+test('a token that has expired right after its refresh is a coded error, and no loop', async () => {
+  await using gateway = await startUsed();
+  const { grants, sent } = counts(gateway);
+  gateway.upstream.answer(refusal('token_expired'));
+  expect(await gateway.ask(PERSONS)).toMatchObject(UNAUTHORIZED);
+  expect(counts(gateway)).toMatchObject({ grants: grants + 1, sent: sent + 2 });
+
+  const more = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => gateway.ask(PERSONS, { first: index + 1 })),
+  );
+  for (const answer of more) expect(answer).toMatchObject(UNAUTHORIZED);
+  expect(counts(gateway)).toMatchObject({ grants: grants + 1, sent: sent + 22 });
+});
+
+test.each([
+  ['401 token_revoked', refusal('token_revoked')],
+  ['401 token_invalid', refusal('token_invalid')],
+  ['401 with another body', json({ message: 'no' }, 401)],
+  ['401 with a list', json(['token_expired'], 401)],
+  ['401 with a detail that is no string', json({ detail: ['token_expired'] }, 401)],
+  ['401 with an empty body', json('', 401)],
+  ['403', refusal('blocked', 403)],
+  ['403 that says token_expired', refusal('token_expired', 403)],
+  ['403 with errors of GraphQL', json({ errors: [{ message: 'Forbidden.' }] }, 403)],
+])('%s is UPSTREAM_UNAUTHORIZED: one request, no refresh', async (_what, reply) => {
+  await using gateway = await startUsed();
+  const before = counts(gateway);
+  gateway.upstream.answer(reply);
+  const answer = await gateway.ask(PERSONS);
+  expect(answer).toMatchObject(UNAUTHORIZED);
+  expect(answer.errors![0]!.message).toContain('administrator');
+  expect(counts(gateway)).toEqual({ ...before, sent: before.sent + 1 });
+});
+
+test('when the service refuses tokens no longer, queries work again by themselves', async () => {
+  await using gateway = await startUsed();
+  gateway.upstream.answer(refusal('token_revoked'));
+  expect(await gateway.ask(PERSONS)).toMatchObject(UNAUTHORIZED);
+  gateway.upstream.answer(honest);
+  expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
+});
+
+test('an expired token whose refresh token is spent is TOKENS_LOST for all who wait, and no loop', async () => {
+  await using gateway = await startUsed();
+  const { upstream, store } = gateway;
+  const { pair } = (await store.read())!;
+  await spend(upstream.url, pair.refreshToken);
+  const { grants } = counts(gateway);
+  upstream.answer(refusal('token_expired'));
+  for (let round = 0; round < 2; round += 1) {
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, (_, index) => gateway.ask(PERSONS, { first: index + 1 })),
+    );
+    for (const { errors } of answers) {
+      expect(errors).toMatchObject([{ extensions: { code: 'TOKENS_LOST' } }]);
+    }
+  }
+  expect(counts(gateway).grants).toBe(grants + 1);
+});
+
+interface UsedGateway extends GatewayOverFake {
+  /** For the service, all tokens that it gave so far have expired; the gateway knows nothing of it. */
+  expireTokens(): void;
+}
+
+/** A gateway whose newest token was taken by the service at least once. */
+async function startUsed(
+  upstreamOptions: FakeUpstreamOptions = {},
+  options: TestGatewayOptions = {},
+  query = PERSONS,
+): Promise<UsedGateway> {
+  let ahead = 0;
+  const gateway = await startGatewayOverFake(
+    { now: () => Date.now() + ahead, ...upstreamOptions },
+    options,
+  );
+  expect((await gateway.ask(query)).errors).toBeUndefined();
+  return {
+    ...gateway,
+    expireTokens: () => {
+      ahead += DAY;
+    },
+  };
+}
+
+function counts({ upstream: { sandbox, received } }: GatewayOverFake) {
+  return {
+    refreshes: sandbox.stats.refreshes,
+    grants: sandbox.stats.requests.oauthToken,
+    sent: received.length,
+  };
+}
+
+/** Somebody else uses the refresh token. */
+async function spend(url: string, refreshToken: string): Promise<void> {
+  const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: refreshToken });
+  const response = await fetch(`${url}/oauth/token`, { method: 'POST', body });
+  expect(response.status).toBe(200);
+}

@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest';
+import { startGatewayOverFake } from '../support/fake-upstream.ts';
+import { startGatewayOverSandbox } from '../support/gateway.ts';
+
+const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
+
+test('a query goes out as the interface wants it: POST, JSON, a bearer token and Api-User-Agent', async () => {
+  await using gateway = await startGatewayOverFake({}, { config: { agent: 'acme-intranet/7' } });
+  await gateway.ask(PERSONS, { first: 2 });
+  const { method, headers, token, body } = gateway.upstream.received[0]!;
+  const stored = await gateway.store.read();
+  expect(method).toBe('POST');
+  expect(headers['content-type']).toBe('application/json');
+  expect(headers['api-user-agent']).toBe('acme-intranet/7');
+  expect(headers['authorization']).toBe(`Bearer ${stored!.pair.accessToken}`);
+  expect(token).not.toBe('');
+  expect(JSON.parse(body)).toEqual({
+    query: expect.stringContaining('persons(first: $first)'),
+    variables: { first: 2 },
+  });
+});
+
+test('Api-User-Agent goes to the token link and the token endpoint too', async () => {
+  await using gateway = await startGatewayOverFake({}, { config: { agent: 'acme-intranet/7' } });
+  expect(gateway.upstream.otherAgents).toEqual(['acme-intranet/7', 'acme-intranet/7']);
+});
+
+test('nothing of the headers that a caller sends goes upstream', async () => {
+  await using gateway = await startGatewayOverFake();
+  const { errors } = await gateway.ask(
+    PERSONS,
+    {},
+    {
+      headers: {
+        authorization: 'Bearer of-the-caller',
+        cookie: 'session=of-the-caller',
+        'x-api-key': 'of-the-caller',
+        'x-forwarded-for': '203.0.113.7',
+        'api-user-agent': 'of-the-caller',
+        traceparent: '00-of-the-caller',
+      },
+    },
+  );
+  expect(errors).toBeUndefined();
+  const { headers, body } = gateway.upstream.received[0]!;
+  expect(JSON.stringify([headers, body])).not.toMatch(/of-the-caller|203\.0\.113\.7/);
+  expect(Object.keys(headers).toSorted()).toEqual([
+    'accept',
+    'api-user-agent',
+    'authorization',
+    'connection',
+    'content-length',
+    'content-type',
+    'host',
+  ]);
+});
+
+test('a base address may have a path', async () => {
+  await using gateway = await startGatewayOverFake({ base: '/recruiting/v2' });
+  expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
+  expect(gateway.upstream.received).toHaveLength(1);
+});
+
+test('queries one after the other share a connection', async () => {
+  await using gateway = await startGatewayOverFake();
+  for (let first = 1; first <= 50; first += 1) await gateway.ask(PERSONS, { first });
+  const connections = new Set(gateway.upstream.received.map(({ connection }) => connection));
+  expect(gateway.upstream.received).toHaveLength(50);
+  expect(connections.size).toBeLessThanOrEqual(2);
+});
+
+test('a connection that the service closed while it lay idle does no harm', async () => {
+  await using gateway = await startGatewayOverFake();
+  for (let first = 1; first <= 5; first += 1) {
+    expect((await gateway.ask(PERSONS, { first })).errors).toBeUndefined();
+    const { connection } = gateway.upstream.received.at(-1)!;
+    connection.destroy();
+  }
+});
+
+test.each([1, 3])('no more than %i requests are under way, all callers together', async (limit) => {
+  await using gateway = await startGatewayOverSandbox(
+    { latency: 5 },
+    { config: { upstreamConcurrency: limit } },
+  );
+  const answers = await Promise.all(
+    Array.from({ length: 24 }, (_, index) => gateway.ask(PERSONS, { first: index + 1 })),
+  );
+  expect(answers.filter(({ errors }) => errors)).toEqual([]);
+  expect(gateway.sandbox.stats.requests.graphql).toBe(24);
+  expect(gateway.sandbox.stats.maxInFlight).toBe(limit);
+});
+
+test('a request that waits for its turn does not use up its time', async () => {
+  const LATENCY = 120;
+  await using gateway = await startGatewayOverSandbox(
+    { latency: LATENCY },
+    { config: { upstreamConcurrency: 1, upstreamTimeoutMs: 4 * LATENCY } },
+  );
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, (_, index) => gateway.ask(PERSONS, { first: index + 1 })),
+  );
+  expect(answers.flatMap(({ errors = [] }) => errors)).toEqual([]);
+});

@@ -1,0 +1,219 @@
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import {
+  cut,
+  cutInBody,
+  honest,
+  json,
+  refusal,
+  silence,
+  startGatewayOverFake,
+  text,
+  unfinished,
+  type Reply,
+} from '../support/fake-upstream.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+const PERSONS = '{ persons(first: 1) { items { id } } }';
+const RENAME = 'mutation { rename(id: 1, name: "Ada") { id name } }';
+const DATA = { data: { persons: { items: [{ id: expect.any(String) }] } } };
+
+const passing: [string, Reply][] = [
+  ['a connection that breaks', cut],
+  ['a connection that breaks in the middle of the answer', cutInBody],
+  ['429', json({}, 429)],
+  ['429 with an HTML body', text('slow down', 429)],
+  ['500', text('', 500)],
+  ['502', text('<html>', 502)],
+  ['503 with JSON', json({ error: 'busy' }, 503)],
+  ['504', text('', 504)],
+];
+
+test.each(passing)('a query is sent again after %s', async (_what, reply) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(reply, honest);
+  expect(await gateway.ask(PERSONS)).toEqual(DATA);
+  const [first, second] = gateway.upstream.received;
+  expect(gateway.upstream.received).toHaveLength(2);
+  expect(second!.body).toBe(first!.body);
+});
+
+test.each(passing)(
+  'a query is sent four times at most, with growing waits between: %s',
+  async (_what, reply) => {
+    await using gateway = await startGatewayOverFake();
+    gateway.upstream.answer(reply);
+    expect((await gateway.ask(PERSONS)).errors).toHaveLength(1);
+    expect(gateway.upstream.received).toHaveLength(4);
+    expectBackoff(gateway.waits);
+  },
+);
+
+test('each page of a drain is sent again by itself', async () => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(honest, cut, honest, text('', 503), cutInBody, honest);
+  const { data, errors } = await gateway.ask<{ allPersons: { id: string }[] }>(
+    '{ allPersons { id } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data.allPersons.map(({ id }) => id)).toEqual(
+    gateway.upstream.sandbox.persons.all().map(({ id }) => id),
+  );
+  expect(gateway.upstream.received).toHaveLength(6);
+});
+
+test.each(passing)('a mutation is never sent again: %s', async (_what, reply) => {
+  await using gateway = await startRich();
+  gateway.upstream.answer(reply);
+  const { errors } = await gateway.ask(RENAME);
+  expect(errors).toMatchObject([
+    { path: ['rename'], extensions: { code: expect.stringMatching(/^UPSTREAM_/) } },
+  ]);
+  expect(gateway.upstream.received).toHaveLength(1);
+  expect(gateway.waits).toEqual([]);
+});
+
+test('a mutation that was done, with its answer lost, is not done twice', async () => {
+  const { schema, sent } = richUpstream();
+  await using gateway = await startRich(schema);
+  gateway.upstream.answer(async (response, { headers, body }, { url }) => {
+    const { authorization = '' } = headers;
+    const type = { authorization, 'content-type': 'application/json' };
+    await (await fetch(`${url}/graphql`, { method: 'POST', headers: type, body })).text();
+    response.destroy();
+  });
+  const { errors } = await gateway.ask(RENAME);
+  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_UNREACHABLE' } }]);
+  expect(sent.renames).toBe(1);
+});
+
+test.each([
+  ['no answer in time', silence],
+  ['half an answer in time', unfinished],
+  ['no GraphQL', text('<html>')],
+  ['404', text('', 404)],
+  ['a redirect', text('', 302, { location: '/' })],
+  ['a refused token', refusal('blocked')],
+  ['403', refusal('forbidden', 403)],
+  ['an error of GraphQL', json({ errors: [{ message: 'No.' }] })],
+])('a query is not sent again after what does not pass: %s', async (_what, reply) => {
+  await using gateway = await startGatewayOverFake({}, { config: { upstreamTimeoutMs: 200 } });
+  gateway.upstream.answer(reply);
+  expect((await gateway.ask(PERSONS)).errors).toHaveLength(1);
+  expect(gateway.upstream.received).toHaveLength(1);
+  expect(gateway.waits).toEqual([]);
+});
+
+test.each([
+  ['seconds', '2', 2000],
+  ['ten seconds, the longest', '10', 10_000],
+  ['a date', () => new Date(Date.now() + 8000).toUTCString(), 6000],
+])('a short Retry-After is waited for: %s', async (_form, header, atLeast) => {
+  await using gateway = await startGatewayOverFake();
+  const value = typeof header === 'string' ? header : header();
+  gateway.upstream.answer(json({}, 429, { 'retry-after': value }), honest);
+  expect(await gateway.ask(PERSONS)).toEqual(DATA);
+  expect(gateway.waits).toHaveLength(1);
+  expect(gateway.waits[0]).toBeGreaterThanOrEqual(atLeast);
+  expect(gateway.waits[0]).toBeLessThanOrEqual(15_000);
+});
+
+test.each([
+  ['none', undefined],
+  ['zero', '0'],
+  ['nonsense', 'when I like'],
+  ['nonsense with a year in it', 'see you in 2050'],
+  ['a negative number', '-5'],
+  ['a fraction', '1.5'],
+  ['a date that has passed', 'Thu, 01 Jan 1970 00:00:00 GMT'],
+  ['nothing', ''],
+])(
+  'without a Retry-After that says something, the usual waits are kept: %s',
+  async (_form, value) => {
+    await using gateway = await startGatewayOverFake();
+    gateway.upstream.answer(json({}, 429, value === undefined ? {} : { 'retry-after': value }));
+    const { errors } = await gateway.ask(PERSONS);
+    expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
+    expect(gateway.upstream.received).toHaveLength(4);
+    expectBackoff(gateway.waits);
+  },
+);
+
+test.each([
+  ['without Retry-After', undefined, null, 'Try again later.'],
+  ['with nonsense in it', 'when I like', null, 'Try again later.'],
+  ['with a negative number in it', '-5', null, 'Try again later.'],
+  ['with a time that has passed by then', '1', 1, 'Try again in 1 s.'],
+])('429 after all patience is UPSTREAM_RATE_LIMITED, %s', async (_form, value, seconds, words) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(json({}, 429, value === undefined ? {} : { 'retry-after': value }));
+  const { errors } = await gateway.ask(PERSONS);
+  expect(errors).toMatchObject([
+    {
+      message: expect.stringContaining(words),
+      path: ['persons'],
+      extensions: { code: 'UPSTREAM_RATE_LIMITED', retryAfter: seconds },
+    },
+  ]);
+});
+
+test.each([
+  ['seconds', '11', 11, 11],
+  ['many seconds', '86400', 86_400, 86_400],
+  ['a date', () => new Date(Date.now() + 3_600_000).toUTCString(), 3500, 3600],
+])('a long Retry-After is told at once: %s', async (_form, header, least, most) => {
+  await using gateway = await startGatewayOverFake();
+  const value = typeof header === 'string' ? header : header();
+  gateway.upstream.answer(json({}, 429, { 'retry-after': value }), honest);
+  const { errors } = await gateway.ask(PERSONS);
+  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
+  const retryAfter = errors![0]!.extensions['retryAfter'];
+  expect(retryAfter).toBeGreaterThanOrEqual(least);
+  expect(retryAfter).toBeLessThanOrEqual(most);
+  expect(gateway.upstream.received).toHaveLength(1);
+  expect(gateway.waits).toEqual([]);
+});
+
+test('a mutation that is limited tells the caller when to come back', async () => {
+  await using gateway = await startRich();
+  gateway.upstream.answer(json({}, 429, { 'retry-after': '2' }));
+  const { errors } = await gateway.ask(RENAME);
+  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED', retryAfter: 2 } }]);
+  expect(gateway.upstream.received).toHaveLength(1);
+});
+
+test('a query that waits to be sent again takes no place from others', async () => {
+  const woken = Promise.withResolvers<void>();
+  const asleep = Promise.withResolvers<void>();
+  const clock = {
+    ...systemClock,
+    sleep: (ms: number, signal?: AbortSignal) => {
+      if (ms >= 15_000) return systemClock.sleep(ms, signal);
+      asleep.resolve();
+      return woken.promise;
+    },
+  };
+  await using gateway = await startGatewayOverFake(
+    {},
+    { clock, config: { upstreamConcurrency: 1 } },
+  );
+  gateway.upstream.answer(text('', 503), honest);
+  const waiting = gateway.ask(PERSONS);
+  await asleep.promise;
+  expect(await gateway.ask(PERSONS)).toEqual(DATA);
+  woken.resolve();
+  expect(await waiting).toEqual(DATA);
+});
+
+function startRich(schema = richUpstream().schema) {
+  return startGatewayOverFake({ schema }, { snapshot: richSdl, config: { mutations: 'all' } });
+}
+
+/** Each wait is twice the one before, and up to half as long again by chance. */
+function expectBackoff(waits: readonly number[]): void {
+  expect(waits).toHaveLength(3);
+  waits.forEach((wait, index) => {
+    expect(wait).toBeGreaterThanOrEqual(100 * 2 ** index);
+    expect(wait).toBeLessThanOrEqual(150 * 2 ** index);
+  });
+}
