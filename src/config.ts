@@ -1,4 +1,6 @@
+import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import manifest from '../package.json' with { type: 'json' };
 
 /** The settings of a gateway, read from the environment and checked. */
 export interface Config {
@@ -33,7 +35,9 @@ export class ConfigError extends Error {
   }
 }
 
-export const VERSION = '0.1.0';
+export const VERSION = manifest.version;
+
+const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 
 /** Secrets, which may also be given as NAME_FILE. */
 const SECRETS = ['TOKEN_LINK'] as const;
@@ -74,7 +78,8 @@ const variables = z.object({
     .string()
     .regex(/^[\x20-\x7e]+$/, 'must be printable ASCII: it is sent as the Api-User-Agent header')
     .default(`recruiting-subgraph/${VERSION}`),
-  RECRUITING_SCHEMA: z.string().default('schema/upstream.graphql'),
+  // The one that comes along, from whichever folder the gateway is started.
+  RECRUITING_SCHEMA: z.string().default(fileURLToPath(SNAPSHOT)),
   TOKEN_LINK: secureUrl().optional(),
   TOKEN_STORE: z
     .string()

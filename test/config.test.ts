@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ConfigError, readConfig } from '../src/config.ts';
 
@@ -9,7 +10,7 @@ describe('what is read', () => {
     expect(read({})).toEqual({
       recruitingUrl: undefined,
       agent: expect.stringMatching(/^recruiting-subgraph\/\d+\.\d+\.\d+$/),
-      schemaPath: 'schema/upstream.graphql',
+      schemaPath: resolve('schema/upstream.graphql'),
       tokenLink: undefined,
       tokenStore: { kind: 'sqlite', path: 'data/tokens.db' },
       host: '127.0.0.1',

@@ -58,7 +58,10 @@ function program(terminal: Terminal): Command {
     .command('print')
     .description('print what callers see, as SDL')
     .action(() => {
-      const config = readConfig(terminal.env, terminal.readFile);
+      // Only what the schema depends on: printing it needs no service.
+      const { RECRUITING_SCHEMA, CONNECTION_MAX, DRAIN_MAX_ITEMS } = terminal.env;
+      const settings = { RECRUITING_SCHEMA, CONNECTION_MAX, DRAIN_MAX_ITEMS };
+      const config = readConfig(settings, terminal.readFile);
       const snapshot = readSnapshotFile(config.schemaPath, terminal);
       terminal.stdout.write(servedSdl(snapshot, config.schemaPath, config));
     });

@@ -16,8 +16,9 @@ import type { FetchPage, Identified } from '../paging/page.ts';
 import { questionFor, type UpstreamLink } from './ask-upstream.ts';
 import type { IdentitySelection } from './identity-selection.ts';
 import type { Adapter } from './plan-adapters.ts';
+import { responsePath } from './response-places.ts';
 import type { ServingContext } from './serving-context.ts';
-import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
+import type { ResponsePath, UpstreamError, UpstreamValue } from './upstream-value.ts';
 
 /** One element of a page as it came, once for each place of the operation that shows records. */
 export interface UpstreamRecord extends Identified {
@@ -86,7 +87,13 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
       ...getCoercedVariableValues(info.variableValues),
       ...Object.fromEntries(ours.map(([name, value]) => [`_rs_${name}`, value])),
     };
-    return readPage(await unlessLeft(ask(variables, context), signal), aliases, identity);
+    const answer = await unlessLeft(ask(variables, context), signal);
+    const { page, beside } = readPage(answer, aliases, identity);
+    const surplus = page ? beside : beside.slice(1);
+    const path = responsePath(info.path);
+    context.surplusErrors.push(...surplus.map((error) => errorFrom(error, path)));
+    if (page) return page;
+    throw beside[0] ? errorFrom(beside[0]) : noPage();
   };
 }
 
@@ -103,45 +110,54 @@ async function unlessLeft<T>(asked: Promise<T>, signal: AbortSignal): Promise<T>
   }
 }
 
+/** The page, where there is one, and the errors that stand at no record of it. */
 function readPage(answer: UpstreamValue, aliases: readonly string[], identity: IdentitySelection) {
-  const page = answer.value as Record<string, unknown> | null;
-  const lists = aliases.map((alias) => page?.[alias]);
-  const { hasNextPage, endCursor } = (page?.['pageInfo'] ?? {}) as Record<string, unknown>;
-  if (!lists.every(Array.isArray) || typeof hasNextPage !== 'boolean') throw pageError(answer);
-  const errors = errorsByRecord(answer.errors, aliases);
-  return {
-    items: (lists[0] ?? []).map((record: unknown, place) => ({
-      identity: identity.identityOf(record),
-      shapes: lists.map((list, shape) => ({
-        value: list[place] ?? null,
-        errors: errors.get(`${shape}.${place}`) ?? [],
-      })),
+  const container = answer.value as Record<string, unknown> | null;
+  const lists = aliases.map((alias) => container?.[alias]);
+  const { hasNextPage, endCursor } = (container?.['pageInfo'] ?? {}) as Record<string, unknown>;
+  if (!lists.every(Array.isArray) || typeof hasNextPage !== 'boolean') {
+    return { page: undefined, beside: answer.errors };
+  }
+  const { byRecord, beside } = sortErrors(answer.errors, aliases);
+  const items = (lists[0] ?? []).map((record: unknown, place) => ({
+    identity: identity.identityOf(record),
+    shapes: lists.map((list, shape) => ({
+      value: list[place] ?? null,
+      errors: byRecord.get(`${shape}.${place}`) ?? [],
     })),
-    hasNextPage,
-    endCursor:
-      typeof endCursor === 'string' || typeof endCursor === 'number' ? String(endCursor) : null,
-  };
+  }));
+  return { page: { items, hasNextPage, endCursor: cursorFrom(endCursor) }, beside };
 }
 
-/** The upstream's own error where it gave one: without a path, so that it gets that of the field. */
-function pageError({ errors: [error] }: UpstreamValue): GraphQLError {
-  if (error) return new GraphQLError(error.message, { extensions: error.extensions });
+function cursorFrom(value: unknown): string | null {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : null;
+}
+
+/** Without a path, it gets that of the field that throws it. */
+function errorFrom({ message, extensions }: UpstreamError, path?: ResponsePath): GraphQLError {
+  return new GraphQLError(message, { extensions, ...(path && { path }) });
+}
+
+function noPage(): GraphQLError {
   return codedError(
     'UPSTREAM_BAD_RESPONSE',
     'The recruiting service gave a page without items or pageInfo. Try again later.',
   );
 }
 
-function errorsByRecord(errors: readonly UpstreamError[], aliases: readonly string[]) {
+function sortErrors(errors: readonly UpstreamError[], aliases: readonly string[]) {
   const byRecord = new Map<string, UpstreamError[]>();
+  const beside: UpstreamError[] = [];
   for (const error of errors) {
     const [alias, place, ...path] = error.path;
-    const key = `${aliases.indexOf(String(alias))}.${place}`;
+    const shape = aliases.indexOf(String(alias));
+    const key = `${shape}.${place}`;
     const there = byRecord.get(key);
-    if (there) there.push({ ...error, path });
+    if (shape < 0 || place === undefined) beside.push(error);
+    else if (there) there.push({ ...error, path });
     else byRecord.set(key, [{ ...error, path }]);
   }
-  return byRecord;
+  return { byRecord, beside };
 }
 
 function definition({

@@ -73,13 +73,21 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   return {
     schema,
     adapters,
-    warnings,
+    warnings: [...warnings, ...unknownMutations(snapshot, mutations)],
     createRequests: (context) => createRequestLoader(link.execute, context),
   };
 }
 
 function isAllowed(field: string, allowed: AllowedMutations): boolean {
   return allowed === 'all' || (allowed !== 'off' && allowed.includes(field));
+}
+
+function unknownMutations(snapshot: GraphQLSchema, allowed: AllowedMutations): string[] {
+  if (typeof allowed === 'string') return [];
+  const there = snapshot.getMutationType()?.getFields() ?? {};
+  return allowed
+    .filter((name) => !there[name])
+    .map((name) => `MUTATIONS names ${name}, but the schema has no such mutation.`);
 }
 
 /** Every field below the root reads what the upstream gave, checked against its type. */

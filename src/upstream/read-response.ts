@@ -108,13 +108,13 @@ function isPath(path: unknown): path is (string | number)[] {
  * end of a list would make the list longer, and one at `__proto__` would change every object there is.
  */
 function leadsSomewhere(path: readonly (string | number)[], data: unknown): boolean {
+  if (path.includes('__proto__')) return false;
   let value: unknown = data ?? null;
   for (const key of path) {
     // The null may have come up from deeper inside.
-    if (value === null) return !path.includes('__proto__');
-    if (typeof value !== 'object' || key === '__proto__') return false;
-    if (Array.isArray(value) !== (typeof key === 'number') || !Object.hasOwn(value, key))
-      return false;
+    if (value === null) return true;
+    if (typeof value !== 'object' || !Object.hasOwn(value, key)) return false;
+    if (Array.isArray(value) && typeof key !== 'number') return false;
     value = (value as Record<string | number, unknown>)[key];
   }
   return true;

@@ -453,6 +453,7 @@ describe('a store', () => {
     const { generation } = (await store.read())!;
     await store.import({ baseUrl: service.url, pair: byHand, at: clock.now(), after: generation });
     await clock.pass(10 * MINUTE);
+    expect(await store.read()).toMatchObject({ generation: generation + 2, lost: false });
     expect(codesOf(await ask(PERSON))).toEqual([]);
   });
 

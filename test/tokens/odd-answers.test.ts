@@ -264,6 +264,7 @@ async function bearIt(answer: TokenAnswer, expectFailure: (answer: Failure) => v
     const { errors } = await ask(PERSON);
     expectFailure({ errors: errors! });
   }
+  expect(service.exchanges).toHaveLength(2);
   await clock.pass(0.7 * DAY);
   expect(service.exchanges.length).toBeGreaterThan(2);
   expect(service.exchanges.length).toBeLessThan(60);
