@@ -16,5 +16,6 @@ export async function readBody(body: AsyncIterable<Uint8Array>, limit: number): 
     if (size > limit) throw new BodyTooLarge(`The body is larger than ${limit} bytes.`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks, size).toString('utf8');
+  // Without the byte order mark that some servers put in front of their JSON.
+  return new TextDecoder().decode(Buffer.concat(chunks, size));
 }

@@ -27,6 +27,9 @@ export interface WalkOptions {
 /** So many pages in a row without a new record are no list, whatever their cursors say. */
 const MAX_BARREN_PAGES = 1_000;
 
+/** Made once: a new one, with its stack, costs more than the page it ends. */
+const LEFT = new DOMException('The walk was left.', 'AbortError');
+
 /**
  * Walks the pages of a list, one after the other. The next page is asked for as soon as the cursor of
  * this one is known, so one page is under way while the consumer works, and never more than one.
@@ -68,7 +71,7 @@ export async function* walk<R extends Identified>(
       if (stalled) throw stalledError();
     }
   } finally {
-    leaving.abort();
+    leaving.abort(LEFT);
   }
 }
 

@@ -65,7 +65,8 @@ export function questionFor(link: UpstreamLink, question: UpstreamQuestion): Ask
     return {
       value: (data as Record<string, unknown> | null | undefined)?.[field.name.value] ?? null,
       errors: errors.map(({ message, path, extensions }): UpstreamError => ({
-        path: path?.slice(1) ?? [],
+        // An error that was put at another field than the one we asked for belongs to this one all the same.
+        path: path?.[0] === field.name.value ? path.slice(1) : [],
         message,
         extensions: extensions ?? {},
       })),

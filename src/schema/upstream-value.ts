@@ -50,6 +50,8 @@ function standingPlace(root: Holder, path: ResponsePath): [Holder, string | numb
   for (const step of path) {
     const inner = holder[key];
     if (typeof inner !== 'object' || inner === null || inner instanceof Error) break;
+    // Only places that are there: anything else would make a list longer, or worse.
+    if (!Object.hasOwn(inner, step)) break;
     holder = inner as Holder;
     key = step;
   }

@@ -9,7 +9,8 @@ export type UpstreamAnswer =
   | { kind: 'result'; result: ExecutionResult }
   | { kind: 'unauthorized'; status: number; detail: string }
   | { kind: 'rate-limited'; retryAfter: number | undefined }
-  | { kind: 'bad'; error: GraphQLError; mayPass: boolean };
+  /** `result`: what it said all the same, where that was GraphQL. */
+  | { kind: 'bad'; error: GraphQLError; mayPass: boolean; result?: ExecutionResult };
 
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
@@ -44,20 +45,22 @@ export async function readResponse(
     return { kind: 'rate-limited', retryAfter: secondsOf(headers['retry-after'], now) };
   const result = toResult(document);
   if (result && status < 500) return { kind: 'result', result };
-  if (status >= 500) return bad(`it answered with status ${status}`, true);
+  if (status >= 500) {
+    return { ...bad(`it answered with status ${status}`, true), ...(result && { result }) };
+  }
   if (status >= 300 && status < 400) {
     return bad(`it answered with a redirect (${status}); check RECRUITING_URL`, false);
   }
   return bad(`its answer (status ${status}) is not GraphQL JSON`, false);
 }
 
-function bad(what: string, mayPass: boolean, cause?: unknown): UpstreamAnswer {
+function bad(what: string, mayPass: boolean, cause?: unknown) {
   const error = codedError(
     'UPSTREAM_BAD_RESPONSE',
     `The recruiting service gave no usable answer: ${what}.`,
     { cause },
   );
-  return { kind: 'bad', error, mayPass };
+  return { kind: 'bad', error, mayPass } as const;
 }
 
 function parse(text: string): unknown {

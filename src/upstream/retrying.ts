@@ -30,7 +30,10 @@ export async function retrying(
     const answer = await send();
     if (answer.kind === 'result') return answer.result;
     const { error, wait } = failure(answer, FIRST_WAIT_MS * 2 ** (attempt - 1));
-    if (attempt >= attempts || wait === undefined || wait > LONGEST_WAIT_MS) throw error;
+    if (attempt >= attempts || wait === undefined || wait > LONGEST_WAIT_MS) {
+      if (answer.kind === 'bad' && answer.result) return answer.result;
+      throw error;
+    }
     log.debug({ code: error.extensions['code'], attempt }, 'asking the upstream again');
     await clock.sleep(wait * (1 + random() / 2), signal);
   }
@@ -42,12 +45,13 @@ function failure(answer: Exclude<AuthorizedAnswer, { kind: 'result' }>, backoff:
       return { error: answer.error, wait: answer.mayPass ? backoff : undefined };
     case 'rate-limited': {
       const { retryAfter } = answer;
+      const seconds = retryAfter === undefined ? null : Math.max(1, Math.ceil(retryAfter));
       return {
         error: codedError(
           'UPSTREAM_RATE_LIMITED',
           'The recruiting service limits the rate of requests. Try again ' +
-            (retryAfter === undefined ? 'later.' : `in ${Math.ceil(retryAfter)} s.`),
-          { extensions: { retryAfter: retryAfter === undefined ? null : Math.ceil(retryAfter) } },
+            (seconds === null ? 'later.' : `in ${seconds} s.`),
+          { extensions: { retryAfter: seconds } },
         ),
         wait: retryAfter === undefined ? backoff : Math.max(retryAfter * 1000, backoff),
       };

@@ -1,5 +1,6 @@
-import type { ExecutionRequest } from '@graphql-tools/utils';
+import { memoize1, type ExecutionRequest } from '@graphql-tools/utils';
 import { OperationTypeNode, print, type ExecutionResult } from 'graphql';
+import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { Pool } from 'undici';
 import type { Clock } from '../clock.ts';
@@ -7,7 +8,6 @@ import { codedError } from '../errors.ts';
 import { readResponse, type UpstreamAnswer } from './read-response.ts';
 import { retrying, type AuthorizedAnswer } from './retrying.ts';
 import { transportError } from './transport-error.ts';
-import { createTurns } from './turns.ts';
 
 /** The recruiting service's GraphQL endpoint, as an executor for graphql-tools. */
 export interface Upstream {
@@ -53,7 +53,7 @@ export function createUpstream<Token extends { readonly value: string }>(
 ): Upstream {
   const { baseUrl, agent, concurrency, timeoutMs, tokens, clock, log } = parts;
   const url = new URL(`${baseUrl}/graphql`);
-  const turns = createTurns(concurrency);
+  const queue = new PQueue({ concurrency });
   const pool = new Pool(url.origin, {
     connections: concurrency,
     pipelining: 1,
@@ -67,7 +67,8 @@ export function createUpstream<Token extends { readonly value: string }>(
     execute: (request) => {
       const signal = (request.context as UpstreamContext | undefined)?.signal;
       const body = bodyOf(request);
-      const send = () => sendAuthorized(body, signal);
+      // The time-out and the token of a request are taken with its turn: what waits was not even sent.
+      const send = () => queue.add(() => sendAuthorized(body, signal), signal ? { signal } : {});
       // Only what is surely a query may be sent twice.
       return request.operationType === OperationTypeNode.QUERY
         ? retrying(send, { clock, log, signal })
@@ -80,7 +81,7 @@ export function createUpstream<Token extends { readonly value: string }>(
   async function sendAuthorized(body: string, signal?: AbortSignal): Promise<AuthorizedAnswer> {
     let token = await tokens.accessToken();
     for (let replays = 0; ; replays += 1) {
-      const answer = await postInTurn(body, token.value, signal);
+      const answer = await post(body, token.value, signal);
       if (answer.kind !== 'unauthorized') {
         if (answer.kind === 'result') tokens.accepted(token);
         return answer;
@@ -91,16 +92,6 @@ export function createUpstream<Token extends { readonly value: string }>(
           : undefined;
       if (!next) throw unauthorized(answer.status);
       token = next;
-    }
-  }
-
-  /** The clock of a request starts with its turn: what waits here was not even sent. */
-  async function postInTurn(body: string, token: string, signal?: AbortSignal) {
-    const endTurn = await turns.take(signal);
-    try {
-      return await post(body, token, signal);
-    } finally {
-      endTurn();
     }
   }
 
@@ -127,8 +118,11 @@ export function createUpstream<Token extends { readonly value: string }>(
   }
 }
 
+/** The pages of a walk are one document with other variables. */
+const printed = memoize1(print);
+
 function bodyOf({ document, variables, operationName }: ExecutionRequest): string {
-  return JSON.stringify({ query: print(document), variables, operationName });
+  return JSON.stringify({ query: printed(document), variables, operationName });
 }
 
 function unauthorized(status: number) {

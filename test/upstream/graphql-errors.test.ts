@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import {
   altered,
   json,
+  text,
   startGatewayOverFake,
   type GatewayOverFake,
 } from '../support/fake-upstream.ts';
@@ -223,3 +224,33 @@ function startRich(): Promise<GatewayOverFake> {
   const { schema } = richUpstream();
   return startGatewayOverFake({ schema }, { snapshot: richSdl, config: { mutations: 'all' } });
 }
+
+test('a 5xx that explains itself as GraphQL is asked again, and then told in its own words', async () => {
+  await using gateway = await startGatewayOverFake();
+  const error = { message: 'The search index is down.', extensions: { code: 'INDEX_DOWN' } };
+  gateway.upstream.answer(json({ errors: [error] }, 500));
+  const { errors } = await gateway.ask(PERSONS);
+  expect(errors).toMatchObject([{ ...error, path: ['persons'] }]);
+  expect(gateway.upstream.received.length).toBeGreaterThan(1);
+});
+
+test('an error that was put at a field nobody asked for does no harm to the one that was', async () => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(
+    altered((body) => {
+      Object.assign(body.data, { people: null });
+      body.errors = [{ message: 'Elsewhere.', path: ['people', 'items', 4_294_967_294] }];
+    }),
+  );
+  const { data, errors } = await gateway.ask<{ persons: { items: Person[] } }>(PERSONS);
+  expect(data.persons.items).toHaveLength(3);
+  expect(errors).toMatchObject([{ message: 'Elsewhere.', path: ['persons'] }]);
+});
+
+test('a byte order mark in front of the JSON is read over', async () => {
+  await using gateway = await startGatewayOverFake();
+  const body = JSON.stringify({ data: { persons: { items: [], pageInfo: { endCursor: null } } } });
+  gateway.upstream.answer(text(`\uFEFF${body}`, 200));
+  const { data } = await gateway.ask<{ persons: { items: Person[] } }>(PERSONS);
+  expect(data.persons.items).toEqual([]);
+});

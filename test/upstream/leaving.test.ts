@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { listen } from '../../src/http/listen.ts';
 import {
   after,
   honest,
@@ -179,4 +180,26 @@ test('a caller who leaves is no failure: nothing is logged as an error', async (
   }
   const WARN = 40;
   expect(gateway.logged.filter(({ level }) => (level as number) >= WARN)).toEqual([]);
+});
+
+test('a caller whose connection breaks has left too', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 1000 });
+  const { upstream } = gateway;
+  upstream.answer(honest, silence);
+  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const caller = new AbortController();
+  const left = Promise.allSettled([
+    fetch(`${server.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: ALL }),
+      signal: caller.signal,
+    }),
+  ]);
+  await upstream.arrived(2);
+  caller.abort();
+  expect(await upstream.received[1]!.over).toBe('cut');
+  await left;
+  await server.close();
+  expect(upstream.received).toHaveLength(2);
 });
