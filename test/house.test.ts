@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 const arrows: Record<string, readonly string[]> = {
   'main.ts': ['cli'],
   cli: ['config.ts', 'gateway.ts', 'sandbox', 'http', 'schema', 'tokens', 'log.ts'],
-  'config.ts': [],
+  'config.ts': ['package.json'],
   'gateway.ts': ['config.ts', 'http', 'schema', 'upstream', 'tokens'],
   http: [],
   schema: ['paging'],
@@ -47,7 +47,10 @@ test('no import goes round in a circle', () => {
   const circles: string[] = [];
   const visit = (file: string, way: readonly string[]) => {
     if (way.includes(file)) circles.push([...way.slice(way.indexOf(file)), file].join(' -> '));
-    else importsOf(file, { types: false }).forEach((next) => visit(next, [...way, file]));
+    else
+      importsOf(file, { types: false })
+        .filter((next) => next.endsWith('.ts'))
+        .forEach((next) => visit(next, [...way, file]));
   };
   for (const file of files) visit(file, []);
   expect(circles).toEqual([]);
@@ -70,7 +73,7 @@ function importsOf(file: string, { types = true } = {}): string[] {
 }
 
 function roomOf(file: string): string {
-  return file.split(sep)[1]!;
+  return file.split(sep)[1] ?? file;
 }
 
 function read(file: string): string {

@@ -36,7 +36,7 @@ test('all… and …Connection give what the pages give, values and errors at th
       const random = randomSelection(schema, type, g, { scalar: richScalar });
       const pages = await readPages(list, random);
       fc.pre(pages !== undefined);
-      const { records, errors } = pages!;
+      const { records, errors } = pages;
 
       if (list.all) {
         const drained = await through(list, random, list.all, (selection) => selection);
@@ -70,18 +70,6 @@ test('all… and …Connection give what the pages give, values and errors at th
 }, 120_000);
 
 test('a cursor of another list, or of the same with other filters, is refused', async () => {
-  const cursorOf = async (call: string) => {
-    const { data } = await rich.ask<{ c: { edges: { cursor: string }[] } }>(
-      `{ c: ${call} { edges { cursor } } }`,
-    );
-    return data.c.edges[0]!.cursor;
-  };
-  const use = async (call: string, after: string) => {
-    const { errors } = await rich.ask(`query ($after: String) { c: ${call} { __typename } }`, {
-      after,
-    });
-    return errors?.[0]?.extensions?.['code'];
-  };
   const active = await cursorOf('activeCandidatesConnection(first: 3)');
   expect(await use('activeCandidatesConnection(after: $after)', active)).toBeUndefined();
   expect(await use('allActiveCandidates(after: $after, limit: 1)', active)).toBeUndefined();
@@ -115,13 +103,30 @@ test('filters, defaults and nulls of the upstream reach it through what is deriv
     }`,
   );
   expect(errors).toBeUndefined();
-  const stages = (list: { stage: string }[] = []) =>
-    new Set(list.flatMap((one) => one?.stage ?? []));
   expect(stages(data['byVariable'])).toEqual(new Set(['OFFER']));
   expect(stages(data['byLiteral'])).toEqual(new Set(['TRIAL']));
   expect(data['limited']).toHaveLength(3);
   expect(data['drainLimited']).toHaveLength(2);
 });
+
+async function cursorOf(call: string): Promise<string> {
+  const { data } = await rich.ask<{ c: { edges: { cursor: string }[] } }>(
+    `{ c: ${call} { edges { cursor } } }`,
+  );
+  return data.c.edges[0]!.cursor;
+}
+
+/** The code of the error that comes of using the cursor there. */
+async function use(call: string, after: string): Promise<unknown> {
+  const { errors } = await rich.ask(`query ($after: String) { c: ${call} { __typename } }`, {
+    after,
+  });
+  return errors?.[0]?.extensions?.['code'];
+}
+
+function stages(list: { stage: string }[] = []): Set<string> {
+  return new Set(list.flatMap((one) => one?.stage ?? []));
+}
 
 type Path = readonly (string | number)[];
 interface Told {

@@ -55,7 +55,8 @@ test('lists are found by shape: filters, enums, scalars, interfaces and unions a
     .filter(({ name }) => name.startsWith('all') || name.endsWith('Connection'))
     .map(({ name, args, type }) => {
       const list = args.map((arg) => {
-        const fallback = arg.defaultValue === undefined ? '' : ` = ${String(arg.defaultValue)}`;
+        const fallback =
+          arg.defaultValue === undefined ? '' : ` = ${JSON.stringify(arg.defaultValue)}`;
         return `${arg.name}: ${String(arg.type)}${fallback}`;
       });
       return `${name}(${list.join(', ')}): ${String(type)}`;
@@ -64,12 +65,12 @@ test('lists are found by shape: filters, enums, scalars, interfaces and unions a
     'activeCandidatesConnection(first: Int, after: String): CandidateConnection',
     'allActiveCandidates(limit: Int, after: String): [Candidate!]',
     'allApplicants(limit: Int, after: String): [Applicant!]',
-    'allCandidates(drainLimit: Int, after: String, filter: CandidateFilter, stage: Stage = NEW, limit: Int): [Candidate]',
+    'allCandidates(drainLimit: Int, after: String, filter: CandidateFilter, stage: Stage = "NEW", limit: Int): [Candidate]',
     'allEvents(limit: Int, after: String, candidate: Int!): [Event!]',
     'allNamed(limit: Int, after: String): [Named!]',
     'allVacancies(): [String!]',
     'applicantsConnection(first: Int, after: String): ApplicantConnection',
-    'candidatesConnection(first: Int, after: String, filter: CandidateFilter, stage: Stage = NEW, limit: Int): NullableCandidateConnection',
+    'candidatesConnection(first: Int, after: String, filter: CandidateFilter, stage: Stage = "NEW", limit: Int): NullableCandidateConnection',
     'eventsConnection(first: Int, after: String, candidate: Int!): EventConnection',
     'namedConnection(first: Int, after: String): NamedConnection',
     'vacanciesConnection(first: Int, after: String, open: Boolean): VacancyConnection',
