@@ -40,7 +40,14 @@ export type Gateway = Awaited<ReturnType<typeof createGateway>>;
  */
 export async function createGateway({ config, snapshot, store, clock, log }: GatewayParts) {
   const { recruitingUrl: baseUrl, agent, tokenLink } = config;
-  const upstreamSchema = readSnapshot(snapshot, config.schemaPath);
+  // First what may fail, so that nothing is running yet when it does.
+  const served = createServedSchema({
+    snapshot: readSnapshot(snapshot, config.schemaPath),
+    execute: (request) => upstream.execute(request),
+    mutations: config.mutations,
+    connectionMax: config.connectionMax,
+    drainMaxItems: config.drainMaxItems,
+  });
   const connect = tokenEndpoint(baseUrl, agent);
   const tokens = await createTokenKeeper({ store, connect, clock, log, baseUrl, agent, tokenLink });
   const upstream = createUpstream({
@@ -51,13 +58,6 @@ export async function createGateway({ config, snapshot, store, clock, log }: Gat
     tokens,
     clock,
     log,
-  });
-  const served = createServedSchema({
-    snapshot: upstreamSchema,
-    execute: upstream.execute,
-    mutations: config.mutations,
-    connectionMax: config.connectionMax,
-    drainMaxItems: config.drainMaxItems,
   });
   for (const warning of served.warnings) log.warn(warning);
 
