@@ -21,6 +21,8 @@ export interface Config {
   readonly introspection: boolean;
   readonly logLevel: string;
   readonly production: boolean;
+  /** Variables that are set and mean nothing to this version. */
+  readonly ignored: readonly string[];
 }
 
 /** Every mistake in the environment, all at once. No value of a secret is in it. */
@@ -42,30 +44,34 @@ const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 /** Secrets, which may also be given as NAME_FILE. */
 const SECRETS = ['TOKEN_LINK'] as const;
 
-/** In the design, not in this version: refused, since a protection that is ignored is worse than none. */
-const NOT_YET = [
+/** Not in this version, and refused: a protection that is ignored is worse than none. */
+const PROTECTIONS_TO_COME = [
   'TOKEN_STORE_KEY',
-  'TOKEN_RESCUE_DIR',
-  'ADMIN_HOST',
-  'ADMIN_PORT',
   'AUTH_JWKS_URL',
   'AUTH_ISSUER',
   'AUTH_AUDIENCE',
   'AUTH_API_KEYS',
   'SCHEMA_PREFIX',
-  'SCHEMA_POLL',
-  'DRAIN_CONCURRENCY',
-  'MAX_DRAINS',
-  'INDEX_MAX_IDS',
   'MAX_DEPTH',
   'MAX_ALIASES',
   'MAX_TOKENS',
   'MAX_BODY_BYTES',
   'PAGES_PER_MINUTE',
-  'TRUSTED_DOCUMENTS',
   'TRUSTED_DOCUMENTS_ONLY',
-  'CORS_ORIGINS',
   'ALLOWED_HOSTS',
+] as const;
+
+/** Not in this version, and safe to go without: said in the log. */
+const COMFORTS_TO_COME = [
+  'TOKEN_RESCUE_DIR',
+  'ADMIN_HOST',
+  'ADMIN_PORT',
+  'SCHEMA_POLL',
+  'DRAIN_CONCURRENCY',
+  'MAX_DRAINS',
+  'INDEX_MAX_IDS',
+  'TRUSTED_DOCUMENTS',
+  'CORS_ORIGINS',
   'TRUST_PROXY',
   'SHUTDOWN_DELAY_MS',
 ] as const;
@@ -123,7 +129,10 @@ export function readConfig(
   }
   mistakes.push(...notYet(given), ...contradictions(given));
   if (!read.success || mistakes.length > 0) throw new ConfigError(mistakes);
-  return toConfig(read.data, given['NODE_ENV'] === 'production');
+  return {
+    ...toConfig(read.data, given['NODE_ENV'] === 'production'),
+    ignored: COMFORTS_TO_COME.filter((name) => given[name] !== undefined),
+  };
 }
 
 function withoutEmpty(env: Record<string, string | undefined>): Record<string, string> {
@@ -158,7 +167,7 @@ function readSecretFile(
 }
 
 function notYet(given: Record<string, string>): string[] {
-  return NOT_YET.flatMap((name) => [name, `${name}_FILE`])
+  return PROTECTIONS_TO_COME.flatMap((name) => [name, `${name}_FILE`])
     .filter((name) => given[name] !== undefined)
     .map((name) => `${name} is not supported by this version; remove it.`);
 }
@@ -185,7 +194,7 @@ function contradictions(given: Record<string, string>): string[] {
     );
 }
 
-function toConfig(given: z.output<typeof variables>, production: boolean): Config {
+function toConfig(given: z.output<typeof variables>, production: boolean): Omit<Config, 'ignored'> {
   const { MUTATIONS: mutations } = given;
   const onOutsideProduction = (value: 'on' | 'off' | undefined) =>
     value === undefined ? !production : value === 'on';
