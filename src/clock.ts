@@ -7,7 +7,7 @@ export interface Clock {
   now(): number;
   /** Time since boot. Never jumps, and counts suspend, which `performance.now()` does not. */
   elapsed(): number;
-  /** Rejects with the signal's reason when aborted. Does not keep the process alive. */
+  /** Rejects when the signal is aborted. Does not keep the process alive. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 

@@ -2,6 +2,7 @@ import { createYoga, useExecutionCancellation, useReadinessCheck } from 'graphql
 import type { Logger } from 'pino';
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
+import { callerSignal } from './http/caller-signal.ts';
 import { checkOperationName } from './http/check-operation-name.ts';
 import { appendSurplusErrors } from './http/append-surplus-errors.ts';
 import { codeRefusedRequests, maskUnexpected } from './http/error-policy.ts';
@@ -10,6 +11,7 @@ import { graphiql } from './http/graphiql.ts';
 import { introspection } from './http/introspection.ts';
 import { knownPaths } from './http/known-paths.ts';
 import { requestFormat } from './http/request-format.ts';
+import { reservedNames } from './http/reserved-names.ts';
 import { logRequests } from './http/request-log.ts';
 import { describeLists } from './schema/describe-lists.ts';
 import type { ServingContext } from './schema/serving-context.ts';
@@ -60,6 +62,9 @@ export async function createGateway({ config, snapshot, store, clock, log }: Gat
     log,
   });
   for (const warning of served.warnings) log.warn(warning);
+  if (config.graphiql && !config.introspection) {
+    log.warn('GraphiQL is on and introspection is off: it will show no documentation.');
+  }
 
   const explorer = graphiql({
     enabled: config.graphiql,
@@ -67,12 +72,15 @@ export async function createGateway({ config, snapshot, store, clock, log }: Gat
   });
   const yoga = createYoga({
     schema: served.schema,
-    context: ({ request: { signal } }): ServingContext => ({
-      signal,
-      requests: served.createRequests({ signal }),
-      drainBudget: { max: config.drainMaxItems, left: config.drainMaxItems },
-      surplusErrors: [],
-    }),
+    context: ({ request }): ServingContext => {
+      const signal = callerSignal(request);
+      return {
+        signal,
+        requests: served.createRequests({ signal }),
+        drainBudget: { max: config.drainMaxItems, left: config.drainMaxItems },
+        surplusErrors: [],
+      };
+    },
     graphqlEndpoint: '/graphql',
     healthCheckEndpoint: '/health',
     landingPage: false,
@@ -89,6 +97,7 @@ export async function createGateway({ config, snapshot, store, clock, log }: Gat
       explorer.plugin,
       requestFormat,
       checkOperationName,
+      reservedNames,
       introspection(config.introspection),
       useExecutionCancellation(),
       appendSurplusErrors,

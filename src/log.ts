@@ -34,7 +34,8 @@ function describe(error: unknown, depth = 0): unknown {
     type: name,
     message,
     code: extensions?.code ?? code,
-    stack: depth === 0 ? stack?.split('\n').slice(1, 8).join('\n') : undefined,
+    // Of an error with a code of ours the message says all; where it was made says nothing.
+    stack: depth === 0 && !extensions ? stack?.split('\n').slice(1, 8).join('\n') : undefined,
     ...(cause !== undefined && depth < 4 && { cause: describe(cause, depth + 1) }),
   };
 }

@@ -36,10 +36,16 @@ export async function serve(terminal: Terminal): Promise<void> {
       log,
     }),
   );
-  const server = own(await listen(gateway.yoga, config));
+  const server = own(
+    await listen(gateway.yoga, {
+      ...config,
+      onCut: (requests) =>
+        log.warn({ requests }, 'requests were cut off, since they did not end in time'),
+    }),
+  );
   announce(server.url, upstream.settings.recruitingUrl, config, log, terminal);
   await stopped(terminal.stop);
-  log.info('stopping: what is in flight is finished first');
+  log.info('stopping: what is in flight has 10 s to finish');
 }
 
 interface Upstream {
@@ -63,7 +69,8 @@ function openStore(path: string): TokenStore {
   } catch (error) {
     throw new CommandError(
       `The token store cannot be opened (${path}): ${(error as Error).message}. ` +
-        'It was left as it is. Check the path in TOKEN_STORE, and that this user may write there.',
+        'It was left as it is. Check the path in TOKEN_STORE, and that this user may write there; ' +
+        'when it is damaged, move it away and import a new token with TOKEN_LINK.',
     );
   }
 }

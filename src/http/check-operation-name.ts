@@ -13,7 +13,7 @@ export const checkOperationName: Plugin<YogaInitialContext> = {
       );
       const { operationName } = context.params;
       const there = names.map((name) => name ?? 'one without a name').join(', ') || 'none';
-      if (operationName) {
+      if (operationName !== undefined && operationName !== null) {
         if (names.includes(operationName)) return;
         throw refused(
           `There is no operation named "${operationName}" in this document; there is ${there}.`,

@@ -11,6 +11,16 @@ import { codedError } from '../errors.ts';
 export function maskUnexpected(log: Logger) {
   return (error: unknown): Error => {
     if (isForCallers(error)) return error;
+    if (isAbort(error)) {
+      log.debug('the caller left');
+      return codedError('INTERNAL_SERVER_ERROR', 'The request was given up.');
+    }
+    if (isTooDeep(error)) {
+      return codedError(
+        'OPERATION_TOO_COMPLEX',
+        'The operation is nested too deeply to be read. Split it into several.',
+      );
+    }
     const id = randomUUID();
     const cause = error instanceof GraphQLError ? error.originalError : error;
     log.error({ err: cause, errorId: id }, 'unexpected error');
@@ -28,12 +38,14 @@ export function maskUnexpected(log: Logger) {
   };
 }
 
-/** A request that was refused before anything was executed has no `data`: then the mistake is the caller's. */
+/** A request that was refused before any field was executed: then the mistake is the caller's. */
 export const codeRefusedRequests: Plugin = {
   onResultProcess({ result }) {
     for (const single of Array.isArray(result) ? result : [result]) {
-      if (Symbol.asyncIterator in single || !single.errors || 'data' in single) continue;
+      if (Symbol.asyncIterator in single || !single.errors || single.data) continue;
       for (const error of single.errors) {
+        // What happened while a field was executed stands at that field.
+        if ('data' in single && error.path) continue;
         const { code, http } = error.extensions;
         if (KNOWN_CODES.has(code)) continue;
         // Not a GraphQL request at all: then 400 is right, whatever the caller accepts.
@@ -54,6 +66,17 @@ const KNOWN_CODES = new Set<unknown>([
   'RATE_LIMITED',
   'OPERATION_TOO_COMPLEX',
 ]);
+
+function isAbort(error: unknown): boolean {
+  const cause = error instanceof GraphQLError ? error.originalError : error;
+  return (cause as Error | undefined)?.name === 'AbortError';
+}
+
+/** The parser and the validation call themselves for each level of an operation. */
+function isTooDeep(error: unknown): boolean {
+  const cause = error instanceof GraphQLError ? error.originalError : error;
+  return cause instanceof RangeError && cause.message.includes('call stack');
+}
 
 function isForCallers(error: unknown): error is GraphQLError {
   for (let inner: unknown = error; ;) {

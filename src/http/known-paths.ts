@@ -6,6 +6,12 @@ const PATHS = ['/graphql', '/graphql/', '/health', '/ready'];
 export const knownPaths: Plugin = {
   onRequest({ url, endResponse, fetchAPI }) {
     if (PATHS.includes(url.pathname)) return;
-    endResponse(new fetchAPI.Response(null, { status: 404 }));
+    const headers = { 'content-type': 'text/plain; charset=utf-8' };
+    endResponse(
+      new fetchAPI.Response('Nothing is served here. The path of GraphQL is /graphql.\n', {
+        status: 404,
+        headers,
+      }),
+    );
   },
 };

@@ -13,7 +13,7 @@ const PATIENCE_MS = 10_000;
 /** @throws Error with a message for the operator when the address cannot be used */
 export async function listen(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
-  { host, port }: { host: string; port: number },
+  { host, port, onCut }: { host: string; port: number; onCut?: (requests: number) => void },
 ): Promise<Listening> {
   const answering = new Set<ServerResponse>();
   let closing = false;
@@ -35,7 +35,10 @@ export async function listen(
       closing = true;
       // Otherwise a connection stays open for what its client may ask next, and holds the server up.
       for (const response of answering) response.shouldKeepAlive = false;
-      const impatience = setTimeout(() => server.closeAllConnections(), PATIENCE_MS);
+      const impatience = setTimeout(() => {
+        onCut?.(answering.size);
+        server.closeAllConnections();
+      }, PATIENCE_MS);
       await new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeIdleConnections();

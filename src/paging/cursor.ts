@@ -16,7 +16,7 @@ export interface Position {
 }
 
 const VERSION = 1;
-const MAX_LENGTH = 8_192;
+const MAX_LENGTH = 65_536;
 const MAX_PAGE_SIZE = 1_000_000;
 
 /**
@@ -42,7 +42,8 @@ export function decodeCursor(list: string, cursor: string): Position {
   if (!fields) {
     throw codedError(
       'CURSOR_INVALID',
-      'This is not a cursor of this gateway, or it was damaged. Pass on an edge cursor, endCursor or resumeAfter unchanged, or leave it out to start anew.',
+      'This is not a cursor of this gateway, or it was damaged. Pass on an edge cursor, endCursor or resumeAfter of a connection unchanged ' +
+        '(the cursors of the plain list are of another kind), or leave it out to start anew.',
     );
   }
   const [listOfCursor, after, end, size, place, identity] = fields;

@@ -29,7 +29,7 @@ export interface DrainOptions {
  */
 export async function drain<R extends Identified>(
   fetchPage: FetchPage<R>,
-  { limit = Number.POSITIVE_INFINITY, position, budget, signal, toCursor }: DrainOptions,
+  { limit, position, budget, signal, toCursor }: DrainOptions,
 ): Promise<R[]> {
   if (limit === 0) return [];
   const drained: R[] = [];
@@ -38,12 +38,11 @@ export async function drain<R extends Identified>(
   try {
     const pages = walkBehind(fetchPage, position, {
       signal,
-      // One more than is allowed tells a list that is too long from one that just fits.
-      limit: Math.min(limit, budget.left + 1),
+      ...(limit !== undefined && { limit }),
     });
     for await (const { records, after, endCursor, size } of pages) {
       for (const { record, place } of records) {
-        if (drained.length >= limit) return drained;
+        if (limit !== undefined && drained.length >= limit) return drained;
         if (budget.left <= 0) throw limitExceeded(budget, facts());
         budget.left -= 1;
         drained.push(record);

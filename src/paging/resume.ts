@@ -36,7 +36,7 @@ async function upstreamCursorOf<R extends Identified>(
   for (let read = 0; read < MAX_PAGES_READ; read += 1) {
     const page = await fetchPage({ after, first }, signal);
     const found = placeOf(page, identity, place);
-    if (found === page.items.length - 1) return behind(page);
+    if (found === page.items.length - 1 && (found >= 0 || identity === null)) return behind(page);
     if (found >= 0) {
       // Records before it were removed, or it stood further on: read again, just up to it.
       first = found + 1;
@@ -69,6 +69,8 @@ function placeOf<R extends Identified>(
   place: number,
 ): number {
   if (identity === null) return Math.min(place, page.items.length - 1);
+  // Its own place first: in some lists an id comes twice.
+  if (page.items[place]?.identity === identity) return place;
   return page.items.findIndex((record) => record.identity === identity);
 }
 

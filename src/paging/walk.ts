@@ -18,7 +18,7 @@ export interface WalkOptions {
   readonly after: string | null;
   /** Stop after this many records. The last page can bring more than that. */
   readonly limit?: number;
-  /** Stop after this many pages. */
+  /** Stop after this many pages that brought records. */
   readonly maxPages?: number;
   /** Aborting ends the request in flight, and no further one is sent. */
   readonly signal: AbortSignal;
@@ -60,7 +60,7 @@ export async function* walk<R extends Identified>(
       const { records, stalled } = progress.of(page);
       const walked = { ...page, records, after, size: page.items.length };
       left -= records.length;
-      pagesLeft -= 1;
+      if (records.length > 0) pagesLeft -= 1;
       const goesOn = page.hasNextPage && left > 0 && pagesLeft > 0;
       if (goesOn && !stalled) {
         after = page.endCursor;

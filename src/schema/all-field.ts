@@ -5,7 +5,7 @@ import { drain } from '../paging/drain.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
 import { identitySelection } from './identity-selection.ts';
 import { listKey } from './list-key.ts';
-import { pageFetcher } from './page-fetcher.ts';
+import { nullForNullList, pageFetcher } from './page-fetcher.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { checked } from './read-field.ts';
 import { responsePath, selectionsOf } from './response-places.ts';
@@ -39,7 +39,8 @@ export function resolveAll(
         signal: context.signal,
         toCursor: (position) => encodeCursor(key, position),
       },
-    );
+    ).catch(nullForNullList);
+    if (!records) return null;
     const path = responsePath(info.path);
     return records.map(({ shapes: [shape] }, index) =>
       checked(

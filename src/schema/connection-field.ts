@@ -10,7 +10,7 @@ import type { UpstreamLink } from './ask-upstream.ts';
 import type { PageInfo, QueryPersonsConnectionArgs } from './generated/served.ts';
 import { identitySelection } from './identity-selection.ts';
 import { listKey } from './list-key.ts';
-import { pageFetcher, type UpstreamRecord } from './page-fetcher.ts';
+import { nullForNullList, pageFetcher, type UpstreamRecord } from './page-fetcher.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { checked } from './read-field.ts';
 import { recordPlaces, responsePath, type RecordPlace } from './response-places.ts';
@@ -46,7 +46,7 @@ export function resolveConnection(
 ): Resolver<unknown, ConnectionArguments> {
   const { type, edge } = adapter.connection!;
   const identity = identitySelection(link.schema, adapter.nodeType);
-  return async (_source, args, context, info): Promise<ConnectionSource> => {
+  return async (_source, args, context, info): Promise<ConnectionSource | null> => {
     const { first, after, ...filters } = args;
     const key = listKey(adapter.name, filters);
     const places = recordPlaces(objectType(info, type), objectType(info, edge), info);
@@ -65,7 +65,8 @@ export function resolveConnection(
         position: typeof after === 'string' ? decodeCursor(key, after) : null,
         signal: context.signal,
       },
-    );
+    ).catch(nullForNullList);
+    if (!slice) return null;
     const edges = slice.edges.map(({ record, position }) => ({
       record,
       places,

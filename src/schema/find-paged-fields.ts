@@ -25,6 +25,7 @@ export interface PagedField {
   readonly field: GraphQLField<unknown, unknown>;
   /** The arguments that are not for paging; they are carried over to what is derived. */
   readonly filters: readonly GraphQLArgument[];
+  readonly itemsType: GraphQLOutputType;
   /** One element of `items`, with the upstream's nullability. */
   readonly recordType: GraphQLOutputType;
   readonly nodeType: GraphQLCompositeType;
@@ -69,7 +70,14 @@ function judge(field: GraphQLField<unknown, unknown>): PagedField | string {
   if (isRequiredArgument(after))
     return 'its argument after is required, so no first page can be asked';
   const filters = field.args.filter((argument) => argument !== first && argument !== after);
-  return { name: field.name, field, filters, recordType: list.ofType, nodeType };
+  return {
+    name: field.name,
+    field,
+    filters,
+    itemsType: items.type,
+    recordType: list.ofType,
+    nodeType,
+  };
 }
 
 function isCursorType(type: GraphQLInputType): boolean {

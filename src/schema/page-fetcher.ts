@@ -2,6 +2,8 @@ import { getCoercedVariableValues } from '@graphql-tools/delegate';
 import { astFromType } from '@graphql-tools/utils';
 import {
   GraphQLError,
+  getNullableType,
+  isNullableType,
   isRequiredArgument,
   Kind,
   OperationTypeNode,
@@ -40,6 +42,16 @@ export interface PageSource {
   readonly selections: readonly (readonly SelectionNode[])[];
 }
 
+/** The upstream gave null for the whole list, as its type may allow: then what is derived is null too. */
+export class NullList extends Error {
+  override name = 'NullList';
+}
+
+export function nullForNullList(error: unknown): null {
+  if (error instanceof NullList) return null;
+  throw error;
+}
+
 /** For a list that does not let `first` be left out (interface, section 8). */
 const LARGEST_DOCUMENTED_PAGE = 50;
 
@@ -50,20 +62,25 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
   const lists = source.selections.map((selections, index) =>
     field('items', {
       alias: aliases[index],
-      selections: [...(index === 0 ? identity.selections : []), ...selections, TYPENAME],
+      selections: [...(index === 0 ? identity.selections : []), ...selections, PLACEHOLDER],
     }),
   );
   const pageInfo = field('pageInfo', {
     selections: [field('hasNextPage'), field('endCursor')],
   });
-  const args = adapter.field.args.map(({ name, type }) => ({
-    name,
-    variable: `_rs_${name}`,
-    type: astFromType(type),
+  const args = adapter.field.args.map((arg) => ({
+    name: arg.name,
+    variable: `_rs_${arg.name}`,
+    // Where there is a default, leaving the variable out has to be allowed.
+    type: astFromType(isRequiredArgument(arg) ? arg.type : getNullableType(arg.type)),
   }));
   const pageSize = adapter.field.args.some((arg) => arg.name === 'first' && isRequiredArgument(arg))
     ? LARGEST_DOCUMENTED_PAGE
     : undefined;
+  const isNullable = {
+    page: isNullableType(adapter.field.type),
+    items: isNullableType(adapter.itemsType),
+  };
   const ask = questionFor(link, {
     operation: OperationTypeNode.QUERY,
     field: {
@@ -88,12 +105,15 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
       ...Object.fromEntries(ours.map(([name, value]) => [`_rs_${name}`, value])),
     };
     const answer = await unlessLeft(ask(variables, context), signal);
-    const { page, beside } = readPage(answer, aliases, identity);
+    // A list that its type allows to be null, and that is so for no stated reason, holds nothing.
+    const ifNull = isNullable.items && answer.errors.length === 0 ? [] : undefined;
+    const { page, beside } = readPage(answer, aliases, identity, ifNull);
     const surplus = page ? beside : beside.slice(1);
     const path = responsePath(info.path);
     context.surplusErrors.push(...surplus.map((error) => errorFrom(error, path)));
     if (page) return page;
-    throw beside[0] ? errorFrom(beside[0]) : noPage();
+    if (beside[0]) throw errorFrom(beside[0]);
+    throw isNullable.page && answer.value === null && after === null ? new NullList() : noPage();
   };
 }
 
@@ -111,9 +131,14 @@ async function unlessLeft<T>(asked: Promise<T>, signal: AbortSignal): Promise<T>
 }
 
 /** The page, where there is one, and the errors that stand at no record of it. */
-function readPage(answer: UpstreamValue, aliases: readonly string[], identity: IdentitySelection) {
+function readPage(
+  answer: UpstreamValue,
+  aliases: readonly string[],
+  identity: IdentitySelection,
+  ifNull: readonly unknown[] | undefined,
+) {
   const container = answer.value as Record<string, unknown> | null;
-  const lists = aliases.map((alias) => container?.[alias]);
+  const lists = aliases.map((alias) => container?.[alias] ?? (container ? ifNull : undefined));
   const { hasNextPage, endCursor } = (container?.['pageInfo'] ?? {}) as Record<string, unknown>;
   if (!lists.every(Array.isArray) || typeof hasNextPage !== 'boolean') {
     return { page: undefined, beside: answer.errors };
@@ -186,4 +211,5 @@ function field(
   };
 }
 
-const TYPENAME = field('__typename');
+/** So that no selection is empty. */
+const PLACEHOLDER = field('__typename', { alias: '_rsType' });

@@ -28,37 +28,50 @@ export function planAdapters(schema: GraphQLSchema): AdapterPlan {
   const lists = findPagedFields(schema).flatMap((verdict) =>
     'paged' in verdict ? [verdict.paged] : [],
   );
-  const rootFields = schema.getQueryType()?.getFields() ?? {};
+  const rootFields = new Set(Object.keys(schema.getQueryType()?.getFields() ?? {}));
+  // Of every derived type the kind of record it holds: lists of one kind share it, others may not.
+  const derived = new Map<string, string>();
   const freeField = (name: string) => {
-    if (!rootFields[name]) return true;
-    warnings.push(`Query.${name} is not derived: the upstream has a field of that name.`);
+    if (!rootFields.has(name)) return true;
+    warnings.push(`Query.${name} is not derived: there is a field of that name.`);
     return false;
   };
-  const freeType = (name: string) => {
-    if (!schema.getType(name)) return true;
-    warnings.push(`The type ${name} is not derived: the upstream has a type of that name.`);
+  const freeType = (name: string, { recordType }: PagedField) => {
+    const holds = derived.get(name);
+    if (!schema.getType(name) && (!holds || holds === String(recordType))) return true;
+    warnings.push(`The type ${name} is not derived: there is a type of that name.`);
     return false;
   };
 
   const adapters = lists.map((list) => {
     const all = { field: `all${capitalised(list.name)}`, ...drainArguments(list) };
     const connection = { field: `${list.name}Connection`, ...connectionTypes(list, lists) };
+    const hasAll = freeField(all.field);
+    const hasConnection =
+      freeField(connection.field) &&
+      freeType(connection.type, list) &&
+      freeType(connection.edge, list);
+    if (hasAll) rootFields.add(all.field);
+    if (hasConnection) {
+      rootFields.add(connection.field);
+      derived.set(connection.type, String(list.recordType));
+      derived.set(connection.edge, String(list.recordType));
+    }
     return {
       ...list,
-      all: freeField(all.field) ? all : undefined,
-      connection:
-        freeField(connection.field) && freeType(connection.type) && freeType(connection.edge)
-          ? connection
-          : undefined,
+      all: hasAll ? all : undefined,
+      connection: hasConnection ? connection : undefined,
     };
   });
   return { adapters, warnings };
 }
 
-/** Our own arguments step aside for a filter of the same name: `limit` becomes `drainLimit`. */
+/** Our own argument steps aside for a filter of the same name: `limit` becomes `drainLimit`, and then `drainLimit_`. */
 function drainArguments({ filters }: PagedField) {
   const taken = new Set(filters.map(({ name }) => name));
-  return { limit: taken.has('limit') ? 'drainLimit' : 'limit', after: 'after' };
+  let limit = taken.has('limit') ? 'drainLimit' : 'limit';
+  while (taken.has(limit)) limit += '_';
+  return { limit, after: 'after' };
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
+import { hash } from 'node:crypto';
 import DataLoader from 'dataloader';
 import type { DocumentNode } from 'graphql';
 
@@ -36,7 +37,8 @@ export function createRequestLoader(
     {
       // One by one: a batch would hold back the first answer until the last has come.
       batch: false,
-      cacheKeyFn: ({ text, variables }) => `${text}\n${JSON.stringify(variables)}`,
+      // Hashed: a drain keeps one key for each page, and callers decide how long their queries are.
+      cacheKeyFn: ({ text, variables }) => hash('sha256', `${text}\n${JSON.stringify(variables)}`),
     },
   );
 }

@@ -1,5 +1,6 @@
+import type { DelegationContext } from '@graphql-tools/delegate';
 import type { ExecutionResult } from '@graphql-tools/utils';
-import { RenameTypes } from '@graphql-tools/wrap';
+import { RenameRootTypes, RenameTypes } from '@graphql-tools/wrap';
 import type { DocumentNode, GraphQLSchema } from 'graphql';
 import { RELAY_PAGE_INFO } from './plan-adapters.ts';
 
@@ -8,13 +9,44 @@ export type RequestTransform = (document: DocumentNode) => DocumentNode;
 /** An answer in the upstream's names, put into served ones. */
 export type ResultTransform = (result: ExecutionResult) => ExecutionResult;
 
-/** The name `PageInfo` is Relay's, and shared across a supergraph; an upstream type of that name gives way. */
+/**
+ * The name `PageInfo` is Relay's, and shared across a supergraph; an upstream type of that name gives way.
+ * Stitching calls the roots `Query` and `Mutation`, whatever they were called before.
+ */
 export function servedNames(snapshot: GraphQLSchema) {
-  let instead = `Upstream${RELAY_PAGE_INFO}`;
-  while (snapshot.getType(instead)) instead += '_';
-  const rename = new RenameTypes((name) => (name === RELAY_PAGE_INFO ? instead : name));
+  const roots = new Map(
+    [
+      [snapshot.getQueryType(), 'Query'] as const,
+      [snapshot.getMutationType(), 'Mutation'] as const,
+    ].flatMap(([root, name]) => (root && root.name !== name ? [[root.name, name] as const] : [])),
+  );
+  const givingWay = new Map(
+    [RELAY_PAGE_INFO, ...roots.values()].map((name) => [
+      name,
+      freeName(`Upstream${name}`, snapshot),
+    ]),
+  );
+  const names = new RenameTypes((name) => givingWay.get(name) ?? name);
+  const rootNames = new RenameRootTypes((name) => roots.get(name) ?? name);
+  const transforms = roots.size > 0 ? [names, rootNames] : [names];
   const toUpstream: RequestTransform = (document) =>
-    rename.transformRequest({ document }, {} as never, {}).document;
-  const fromUpstream: ResultTransform = (result) => rename.transformResult(result, {} as never, {});
-  return { transforms: [rename], toUpstream, fromUpstream };
+    transforms.reduceRight(
+      (request, transform) => transform.transformRequest(request, NO_CONTEXT, {}),
+      { document },
+    ).document;
+  const fromUpstream: ResultTransform = (result) =>
+    transforms.reduce(
+      (renamed, transform) => transform.transformResult(renamed, NO_CONTEXT, {}),
+      result,
+    );
+  return { transforms, toUpstream, fromUpstream };
+}
+
+/** Renaming looks at nothing but the document and the answer. */
+const NO_CONTEXT = {} as DelegationContext;
+
+function freeName(name: string, snapshot: GraphQLSchema): string {
+  let free = name;
+  while (snapshot.getType(free)) free += '_';
+  return free;
 }

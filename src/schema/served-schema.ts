@@ -4,6 +4,8 @@ import type { ExecutionRequest, Executor, IResolvers } from '@graphql-tools/util
 import { wrapSchema } from '@graphql-tools/wrap';
 import {
   assertValidSchema,
+  getNamedType,
+  isInterfaceType,
   isIntrospectionType,
   isObjectType,
   OperationTypeNode,
@@ -73,7 +75,11 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   return {
     schema,
     adapters,
-    warnings: [...warnings, ...unknownMutations(snapshot, mutations)],
+    warnings: [
+      ...warnings,
+      ...unknownMutations(snapshot, mutations),
+      ...waysBackToTheRoot(wrapped),
+    ],
     createRequests: (context) => createRequestLoader(link.execute, context),
   };
 }
@@ -88,6 +94,18 @@ function unknownMutations(snapshot: GraphQLSchema, allowed: AllowedMutations): s
   return allowed
     .filter((name) => !there[name])
     .map((name) => `MUTATIONS names ${name}, but the schema has no such mutation.`);
+}
+
+/** What is derived stands at the root alone, and the upstream does not know it. */
+function waysBackToTheRoot(wrapped: GraphQLSchema): string[] {
+  const root = wrapped.getQueryType();
+  return Object.values(wrapped.getTypeMap())
+    .filter((type) => isObjectType(type) || isInterfaceType(type))
+    .flatMap((type) =>
+      Object.values(type.getFields())
+        .filter((field) => getNamedType(field.type) === root)
+        .map((field) => `Below ${type.name}.${field.name} the derived fields do not work.`),
+    );
 }
 
 /** Every field below the root reads what the upstream gave, checked against its type. */

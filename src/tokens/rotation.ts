@@ -160,7 +160,15 @@ export function createRotation({
     try {
       return await store.mark({ generation, attempt, until: now + MARK_LIFE_MS, now });
     } catch (error) {
-      throw pause(1, error as Error);
+      throw pause(
+        1,
+        codedError(
+          'UPSTREAM_UNREACHABLE',
+          'The access token cannot be renewed now, because the token store cannot be written. Nothing was lost. ' +
+            'The operator has to look at the disk that holds the store.',
+          { cause: error },
+        ),
+      );
     }
   }
 
@@ -282,7 +290,7 @@ function unsavedError() {
   );
 }
 
-function lostError() {
+export function lostError() {
   return codedError(
     'TOKENS_LOST',
     'The refresh token is spent, expired or revoked, so the recruiting service cannot be asked any more. ' +

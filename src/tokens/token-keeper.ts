@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import type { ConnectToTokenEndpoint } from './exchange.ts';
-import { createRotation, type Rotation } from './rotation.ts';
+import { createRotation, lostError, type Rotation } from './rotation.ts';
 import { readTokenLink, TokenLinkError } from './token-link.ts';
 import type { TokenStore } from './token-store.ts';
 
@@ -50,7 +50,13 @@ const LONGEST_RETRY_MS = 5 * 60_000;
 /** @throws when the store cannot be read or belongs to another service: better not to start than to mix them */
 export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenKeeper> {
   const { store, clock, log, baseUrl, random = Math.random } = parts;
-  const stored = await store.read();
+  const stored = await store.read().catch((cause: unknown) => {
+    throw new Error(
+      `The token store (${store.description}) cannot be read: ${(cause as Error).message}. It was left as it is. ` +
+        'When it is damaged, move it away and import a new token with TOKEN_LINK.',
+      { cause },
+    );
+  });
   if (stored && stored.baseUrl !== baseUrl) {
     throw new Error(
       `The token store (${store.description}) belongs to ${stored.baseUrl}, but RECRUITING_URL is ${baseUrl}. ` +
@@ -60,6 +66,8 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
   const stopping = new AbortController();
   const rotation = createRotation(parts);
   if (stored) rotation.adopt(stored);
+  if (parts.tokenLink === undefined && !stored) log.error(missingError().message);
+  if (parts.tokenLink === undefined && stored?.lost) log.error(lostError().message);
 
   // Requests wait for the first try alone: a link that cannot be reached would hold them for ever.
   const firstTry = importLink();
@@ -86,6 +94,8 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
       }
       const newest = head();
       if (newest.generation > refused.generation) return tokenOf(newest);
+      // Of a lost set nothing else is to be said, whatever the service says of its access token.
+      if (newest.lost) return tokenOf(await rotation.rotate());
       if (detail !== 'token_expired') return undefined;
       // Never accepted, and refused as expired in its first half: rotating again would only loop.
       if (!newest.accepted && rotation.age() < newest.pair.expiresIn * 500) return undefined;
@@ -103,11 +113,7 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
 
   function head(): NonNullable<Rotation['head']> {
     if (rotation.head) return rotation.head;
-    throw codedError(
-      'TOKENS_MISSING',
-      'No token set was imported yet. Have an administrator make a token in the personal account of the recruiting service, ' +
-        'set TOKEN_LINK to the link it shows, and restart the gateway.',
-    );
+    throw missingError();
   }
 
   /** Resolves to whether that was all there is to do. */
@@ -118,19 +124,24 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
       await rotation.lookAtStore();
       const found = rotation.head;
       if (found && !found.lost) {
-        log.warn('TOKEN_LINK is ignored: the token store already holds a working set. Remove it.');
+        log.warn(
+          { store: store.description },
+          'TOKEN_LINK is ignored: the token store holds a set that is not known to be lost. Remove TOKEN_LINK; ' +
+            'to replace the set all the same, stop the gateway and move the store away first.',
+        );
         return true;
       }
+      const [linkHost, host] = [new URL(tokenLink).host, new URL(baseUrl).host];
       const pair = await readTokenLink(tokenLink, agent);
       const after = found?.generation ?? 0;
       const imported = await store.import({ baseUrl, pair, at: clock.now(), after });
       if (!imported) return false;
       rotation.adopt(imported);
-      log.info({ tokenSet: pair.name, service: new URL(baseUrl).host }, 'token set imported');
+      log.info({ tokenSet: pair.name, service: host, linkHost }, 'token set imported');
       return true;
     } catch (error) {
       if (error instanceof TokenLinkError) {
-        log.error({ again: error.passing }, error.message);
+        log.error(error.passing ? `${error.message} It is tried again.` : error.message);
         return !error.passing;
       }
       log.error({ err: error }, 'the token set could not be imported');
@@ -171,6 +182,14 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
     const longest = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
     return longest * (0.5 + random() / 2);
   }
+}
+
+function missingError() {
+  return codedError(
+    'TOKENS_MISSING',
+    'No token set was imported yet. Have an administrator make a token in the personal account of the recruiting service, ' +
+      'set TOKEN_LINK to the link it shows, and restart the gateway. When that was done, its log says what is wrong with the link.',
+  );
 }
 
 function tokenOf(head: { generation: number; pair: { accessToken: string } }): AccessToken {

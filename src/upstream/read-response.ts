@@ -94,9 +94,15 @@ function toError(error: unknown, data: unknown): GraphQLError {
     typeof message === 'string' ? message : 'The recruiting service reported an error.',
     {
       ...(isPath(path) && leadsSomewhere(path, data) && { path }),
-      ...(isObject(extensions) && { extensions }),
+      ...(isObject(extensions) && { extensions: withoutOurs(extensions) }),
     },
   );
+}
+
+/** What our own server reads of an error's extensions: the service shall not set our status and headers. */
+function withoutOurs(extensions: Record<string, unknown>): Record<string, unknown> {
+  const { http: _, unexpected: __, originalError: ___, ...others } = extensions;
+  return others;
 }
 
 function isPath(path: unknown): path is (string | number)[] {

@@ -88,10 +88,11 @@ test('in production every line is JSON, the start-up too', async () => {
     .split('\n')
     .map((line) => JSON.parse(line));
   expect(lines.map(({ msg }) => msg)).toEqual([
+    expect.stringContaining('No token set was imported yet.'),
     'serving',
-    'stopping: what is in flight is finished first',
+    'stopping: what is in flight has 10 s to finish',
   ]);
-  expect(lines[0]).toMatchObject({ url: gateway.url, upstream: service.url });
+  expect(lines[1]).toMatchObject({ url: gateway.url, upstream: service.url });
 });
 
 test('LOG_LEVEL=silent leaves only the address', async () => {

@@ -108,8 +108,8 @@ test('a name that the upstream uses itself is left to it, and said at the start'
   expect(schema.getType('UpstreamPageInfo_')).toBeDefined();
   const warnings = logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
   expect(warnings).toEqual([
-    'Query.allPersons is not derived: the upstream has a field of that name.',
-    'The type PersonEdge is not derived: the upstream has a type of that name.',
+    'Query.allPersons is not derived: there is a field of that name.',
+    'The type PersonEdge is not derived: there is a type of that name.',
   ]);
 });
 

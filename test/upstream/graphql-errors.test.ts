@@ -254,3 +254,19 @@ test('a byte order mark in front of the JSON is read over', async () => {
   const { data } = await gateway.ask<{ persons: { items: Person[] } }>(PERSONS);
   expect(data.persons.items).toEqual([]);
 });
+
+test("extensions of the service's errors do not steer the gateway's own answer", async () => {
+  await using gateway = await startGatewayOverFake();
+  const http = { status: 418, headers: { 'set-cookie': 'a=b' } };
+  gateway.upstream.answer(
+    json({ errors: [{ message: 'No.', extensions: { http, unexpected: true, code: 'NO' } }] }),
+  );
+  const response = await gateway.fetch('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query: PERSONS }),
+  });
+  expect(response.status).toBe(200);
+  expect(response.headers.get('set-cookie')).toBeNull();
+  expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'NO' } }] });
+});

@@ -182,24 +182,36 @@ test('a caller who leaves is no failure: nothing is logged as an error', async (
   expect(gateway.logged.filter(({ level }) => (level as number) >= WARN)).toEqual([]);
 });
 
-test('a caller whose connection breaks has left too', async () => {
-  await using gateway = await startGatewayOverFake({ persons: 1000 });
-  const { upstream } = gateway;
-  upstream.answer(honest, silence);
-  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
-  const caller = new AbortController();
-  const left = Promise.allSettled([
-    fetch(`${server.url}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query: ALL }),
-      signal: caller.signal,
-    }),
-  ]);
-  await upstream.arrived(2);
-  caller.abort();
-  expect(await upstream.received[1]!.over).toBe('cut');
-  await left;
-  await server.close();
-  expect(upstream.received).toHaveLength(2);
-});
+test.each([
+  ['one field', PERSONS],
+  ['a drain', ALL],
+])(
+  'a caller whose connection breaks has left too, and holds nobody up: %s',
+  async (_what, query) => {
+    await using gateway = await startGatewayOverFake(
+      { persons: 1000 },
+      { config: { upstreamConcurrency: 1 } },
+    );
+    const { upstream } = gateway;
+    upstream.answer(silence, honest);
+    const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+    const post = (signal?: AbortSignal) =>
+      fetch(`${server.url}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query }),
+        ...(signal && { signal }),
+      });
+    const caller = new AbortController();
+    const left = Promise.allSettled([post(caller.signal)]);
+    await upstream.arrived(1);
+    caller.abort();
+    expect(await upstream.received[0]!.over).toBe('cut');
+    await left;
+    // The only place at the service is free again, and what was left is not sent a second time.
+    expect((await post()).status).toBe(200);
+    expect(upstream.received.length).toBe(query === ALL ? 21 : 2);
+    expect(gateway.logged.filter(({ level }) => Number(level) >= 50)).toEqual([]);
+    await server.close();
+  },
+);

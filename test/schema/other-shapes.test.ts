@@ -1,0 +1,154 @@
+import { expect, test } from 'vitest';
+import { makeExecutableSchema } from '../support/executable-schema.ts';
+import { startGatewayOverSandbox } from '../support/gateway.ts';
+
+type Resolvers = Parameters<typeof makeExecutableSchema>[1];
+
+const PAGE = `
+  type Person { id: ID! name: String }
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+`;
+
+test('a query type may have another name, also one that somebody else has here', async () => {
+  for (const [sdl, roots] of [
+    [
+      `schema { query: Root } type Root { persons(first: Int, after: String): PersonPage! }`,
+      'Root',
+    ],
+    [
+      `schema { query: Root } type Root { persons(first: Int, after: String): PersonPage! query: Query } type Query { mine: Int }`,
+      'Root',
+    ],
+  ] as const) {
+    await using gateway = await over(sdl + PAGE, { [roots]: { persons: pages() } });
+    const { data, errors } = await gateway.ask(
+      '{ __typename allPersons { id } ... on Query { personsConnection(first: 2) { nodes { id } } } persons(first: 1) { __typename items { id } } }',
+    );
+    expect(errors).toBeUndefined();
+    expect(data).toMatchObject({
+      __typename: 'Query',
+      personsConnection: { nodes: [{ id: '0' }, { id: '1' }] },
+      persons: { __typename: 'PersonPage', items: [{ id: '0' }] },
+    });
+    expect(data['allPersons']).toHaveLength(120);
+  }
+});
+
+test("the upstream's defaults for first and after apply where they must not be null", async () => {
+  const sdl = `type Query { persons(first: Int! = 20, after: String! = "", kind: String! = "x"): PersonPage! }`;
+  await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
+  const { data, errors } = await gateway.ask(
+    '{ allPersons { id } personsConnection { nodes { id } } three: personsConnection(first: 3) { nodes { id } } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data['allPersons']).toHaveLength(120);
+  expect(data['personsConnection']).toMatchObject({ nodes: { length: 20 } });
+  expect(data['three']).toMatchObject({ nodes: { length: 3 } });
+});
+
+test('names that would come twice are left out with a warning, and the rest is served', async () => {
+  const sdl = `
+    type Query {
+      persons(first: Int, after: String, limit: Int, drainLimit: Int): PersonPage!
+      Persons(first: Int, after: String): PersonPage!
+      maybe(first: Int, after: String): MaybePage!
+      odd(first: Int, after: String): OddPage!
+    }
+    type MaybePage { items: [Person]! pageInfo: PageInfo! }
+    type NullablePerson { code: String }
+    type OddPage { items: [NullablePerson!]! pageInfo: PageInfo! }
+  `;
+  await using gateway = await over(sdl + PAGE, {
+    Query: { persons: pages(), Persons: pages(), maybe: pages(), odd: pages() },
+  });
+  const { data, errors } = await gateway.ask(
+    `{ allPersons(drainLimit_: 2) { id } PersonsConnection(first: 1) { nodes { id } }
+       maybeConnection(first: 1) { nodes { name } } allOdd(limit: 1) { code } }`,
+  );
+  expect(errors).toBeUndefined();
+  expect(data['allPersons']).toHaveLength(2);
+  const warnings = gateway.logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
+  expect(warnings).toEqual([
+    'Query.allPersons is not derived: there is a field of that name.',
+    'The type NullablePersonConnection is not derived: there is a type of that name.',
+  ]);
+});
+
+test('a way back to the root is said at the start, since what is derived does not work there', async () => {
+  const sdl = `type Query { again: Query! persons(first: Int, after: String): PersonPage! }`;
+  await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
+  expect(gateway.logged.map(({ msg }) => msg)).toContain(
+    'Below Query.again the derived fields do not work.',
+  );
+});
+
+test('a list that may be null and is, gives null; one without items gives nothing', async () => {
+  const sdl = `
+    type Query { gone(first: Int, after: String): Gone empty(first: Int, after: String): Gone }
+    type Gone { items: [Person!] pageInfo: PageInfo! }
+  `;
+  await using gateway = await over(sdl + PAGE, {
+    Query: {
+      gone: () => null,
+      empty: () => ({ items: null, pageInfo: { hasNextPage: false } }),
+    },
+  });
+  const { data, errors } = await gateway.ask(
+    '{ allGone { id } goneConnection { nodes { id } } allEmpty { id } emptyConnection { nodes { id } } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    allGone: null,
+    goneConnection: null,
+    allEmpty: [],
+    emptyConnection: { nodes: [] },
+  });
+});
+
+test('an empty first page is read over, so that a connection begins with a record', async () => {
+  const sdl = `type Query { persons(first: Int, after: String): PersonPage! }`;
+  await using gateway = await over(sdl + PAGE, {
+    Query: {
+      persons: (_: unknown, { after }: { after?: string }) =>
+        after
+          ? { items: [{ id: 1 }], pageInfo: { hasNextPage: false, endCursor: 'b' } }
+          : { items: [], pageInfo: { hasNextPage: true, endCursor: 'a' } },
+    },
+  });
+  const { data } = await gateway.ask('{ personsConnection { nodes { id } } }');
+  expect(data['personsConnection']).toEqual({ nodes: [{ id: '1' }] });
+});
+
+test.each([
+  '{ allPersons { _rsId: name } }',
+  '{ allPersons { __typename: name } }',
+  'query ($_rs_first: Int) { personsConnection(first: $_rs_first) { nodes { id } } }',
+])('names that the gateway needs itself are refused: %s', async (query) => {
+  const sdl = `type Query { persons(first: Int, after: String): PersonPage! }`;
+  await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
+  const { errors } = await gateway.ask(query);
+  expect(errors).toMatchObject([
+    { message: expect.stringContaining('is reserved'), extensions: { code: 'BAD_USER_INPUT' } },
+  ]);
+  expect(gateway.sandbox.stats.requests.graphql).toBe(0);
+});
+
+function over(sdl: string, resolvers: Resolvers) {
+  return startGatewayOverSandbox(
+    { schema: makeExecutableSchema(sdl, resolvers) },
+    { snapshot: sdl },
+  );
+}
+
+/** 120 records in pages of 50. */
+function pages() {
+  return (_: unknown, { first, after }: { first?: number | null; after?: string | null }) => {
+    const start = Number(after ?? 0);
+    const end = Math.min(start + Math.min(first ?? 50, 50), 120);
+    return {
+      items: Array.from({ length: end - start }, (_item, index) => ({ id: start + index })),
+      pageInfo: { hasNextPage: end < 120, endCursor: String(end) },
+    };
+  };
+}
