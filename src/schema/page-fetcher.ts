@@ -14,18 +14,14 @@ import {
   type VariableDefinitionNode,
 } from 'graphql';
 import { codedError } from '../errors.ts';
-import type { FetchPage, Identified } from '../paging/page.ts';
+import type { FetchPage } from '../paging/page.ts';
 import { questionFor, type UpstreamLink } from './ask-upstream.ts';
 import type { IdentitySelection } from './identity-selection.ts';
 import type { Adapter } from './plan-adapters.ts';
+import { readPage, type UpstreamRecord } from './read-page.ts';
 import { responsePath } from './response-places.ts';
 import type { ServingContext } from './serving-context.ts';
-import type { ResponsePath, UpstreamError, UpstreamValue } from './upstream-value.ts';
-
-/** One element of a page as it came, once for each place of the operation that shows records. */
-export interface UpstreamRecord extends Identified {
-  readonly shapes: readonly UpstreamValue[];
-}
+import type { ResponsePath, UpstreamError } from './upstream-value.ts';
 
 export interface PageSource {
   readonly link: UpstreamLink;
@@ -62,7 +58,7 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
   const lists = source.selections.map((selections, index) =>
     field('items', {
       alias: aliases[index],
-      selections: [...(index === 0 ? identity.selections : []), ...selections, PLACEHOLDER],
+      selections: notEmpty([...(index === 0 ? identity.selections : []), ...selections]),
     }),
   );
   const pageInfo = field('pageInfo', {
@@ -130,34 +126,6 @@ async function unlessLeft<T>(asked: Promise<T>, signal: AbortSignal): Promise<T>
   }
 }
 
-/** The page, where there is one, and the errors that stand at no record of it. */
-function readPage(
-  answer: UpstreamValue,
-  aliases: readonly string[],
-  identity: IdentitySelection,
-  ifNull: readonly unknown[] | undefined,
-) {
-  const container = answer.value as Record<string, unknown> | null;
-  const lists = aliases.map((alias) => container?.[alias] ?? (container ? ifNull : undefined));
-  const { hasNextPage, endCursor } = (container?.['pageInfo'] ?? {}) as Record<string, unknown>;
-  if (!lists.every(Array.isArray) || typeof hasNextPage !== 'boolean') {
-    return { page: undefined, beside: answer.errors };
-  }
-  const { byRecord, beside } = sortErrors(answer.errors, aliases);
-  const items = (lists[0] ?? []).map((record: unknown, place) => ({
-    identity: identity.identityOf(record),
-    shapes: lists.map((list, shape) => ({
-      value: list[place] ?? null,
-      errors: byRecord.get(`${shape}.${place}`) ?? [],
-    })),
-  }));
-  return { page: { items, hasNextPage, endCursor: cursorFrom(endCursor) }, beside };
-}
-
-function cursorFrom(value: unknown): string | null {
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : null;
-}
-
 /** Without a path, it gets that of the field that throws it. */
 function errorFrom({ message, extensions }: UpstreamError, path?: ResponsePath): GraphQLError {
   return new GraphQLError(message, { extensions, ...(path && { path }) });
@@ -168,21 +136,6 @@ function noPage(): GraphQLError {
     'UPSTREAM_BAD_RESPONSE',
     'The recruiting service gave a page without items or pageInfo. Try again later.',
   );
-}
-
-function sortErrors(errors: readonly UpstreamError[], aliases: readonly string[]) {
-  const byRecord = new Map<string, UpstreamError[]>();
-  const beside: UpstreamError[] = [];
-  for (const error of errors) {
-    const [alias, place, ...path] = error.path;
-    const shape = aliases.indexOf(String(alias));
-    const key = `${shape}.${place}`;
-    const there = byRecord.get(key);
-    if (shape < 0 || place === undefined) beside.push(error);
-    else if (there) there.push({ ...error, path });
-    else byRecord.set(key, [{ ...error, path }]);
-  }
-  return { byRecord, beside };
 }
 
 function definition({
@@ -211,5 +164,7 @@ function field(
   };
 }
 
-/** So that no selection is empty. */
-const PLACEHOLDER = field('__typename', { alias: '_rsType' });
+/** A caller may want nothing of the records, and a selection may not be empty. */
+function notEmpty(selections: readonly SelectionNode[]): readonly SelectionNode[] {
+  return selections.length > 0 ? selections : [field('__typename', { alias: '_rsType' })];
+}

@@ -44,7 +44,13 @@ export interface ServedSchemaParts {
   drainMaxItems: number;
 }
 
-/** The schema that callers see: the upstream's own, wrapped, and what is derived from its lists. */
+/**
+ * The schema that callers see: the upstream's own, wrapped, and what is derived from its lists.
+ *
+ * A query goes from its resolver (forward-field, all-field, connection-field) by ask-upstream, which writes
+ * the request, and the operation's request-loader to `link.execute`, and from there to the upstream stage.
+ * A mutation goes to `link.execute` at once.
+ */
 export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const { snapshot, execute, mutations, connectionMax } = parts;
   const { transforms, toUpstream, fromUpstream } = servedNames(snapshot);
