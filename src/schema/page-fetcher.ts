@@ -100,6 +100,8 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
       ...getCoercedVariableValues(info.variableValues),
       ...Object.fromEntries(ours.map(([name, value]) => [`_rs_${name}`, value])),
     };
+    // Before asking: a request that nobody waits for any more would fail with nobody to hear of it.
+    signal.throwIfAborted();
     const answer = await unlessLeft(ask(variables, context), signal);
     // A list that its type allows to be null, and that is so for no stated reason, holds nothing.
     const ifNull = isNullable.items && answer.errors.length === 0 ? [] : undefined;
@@ -115,7 +117,6 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
 
 /** A walk that leaves waits no longer; the request itself belongs to the whole operation. */
 async function unlessLeft<T>(asked: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
   const { promise: left, reject } = Promise.withResolvers<never>();
   const leave = () => reject(signal.reason);
   signal.addEventListener('abort', leave, { once: true });

@@ -1,3 +1,4 @@
+import { startGatewayOverSandbox } from '../support/gateway.ts';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { post, startFront, type Body, type Front } from './front.ts';
@@ -223,3 +224,11 @@ function speak(text: string): Promise<string> {
     socket.once('error', reject);
   });
 }
+
+test('an operation that is nested too deeply to be read is refused, and no fault of the gateway', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const query = `{${'a{'.repeat(20_000)}b${'}'.repeat(20_000)}}`;
+  const { errors } = await gateway.ask(query);
+  expect(errors).toMatchObject([{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }]);
+  expect(gateway.logged.filter(({ level }) => Number(level) >= 50)).toEqual([]);
+});

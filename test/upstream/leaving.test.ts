@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises';
+import { execute, parse } from 'graphql';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
@@ -215,3 +217,23 @@ test.each([
     await server.close();
   },
 );
+
+test('a drain whose caller left before it began ends quietly', async () => {
+  await using gateway = await startGatewayOverFake();
+  const { schema, createRequests } = gateway.gateway.served;
+  const signal = AbortSignal.abort(new Error('left'));
+  // A rejection that nobody handles would end the process; here it would fail the run.
+  const { errors } = await execute({
+    schema,
+    document: parse(ALL),
+    contextValue: {
+      signal,
+      requests: createRequests({ signal }),
+      drainBudget: { max: 9, left: 9 },
+      surplusErrors: [],
+    },
+  });
+  expect(errors).toMatchObject([{ message: 'left', path: ['allPersons'] }]);
+  await setImmediate();
+  expect(gateway.upstream.received).toHaveLength(0);
+});
