@@ -32,8 +32,6 @@ export interface GatewayParts {
   readonly log: Logger;
 }
 
-export type Gateway = Awaited<ReturnType<typeof createGateway>>;
-
 /**
  * The whole way of a request, from the outside in: what arrives (`http`), what is offered (`schema`, over
  * `paging`), what goes out (`upstream`), and who it goes as (`tokens`). Only here are they joined.

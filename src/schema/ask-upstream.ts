@@ -3,7 +3,6 @@ import {
   isAbstractType,
   Kind,
   OperationTypeNode,
-  print,
   TypeInfo,
   visit,
   visitWithTypeInfo,
@@ -54,12 +53,11 @@ export function questionFor(link: UpstreamLink, question: UpstreamQuestion): Ask
   const written = withTypenames(documentOf(question), link.schema);
   const used = variablesOf(written);
   const document = link.toUpstream(onlyDefined(written, used));
-  const text = print(document);
   return async (given, context) => {
     const variables = Object.fromEntries(Object.entries(given).filter(([name]) => used.has(name)));
     const result =
       operation === OperationTypeNode.QUERY
-        ? await context.requests.load({ document, text, variables })
+        ? await context.requests.load({ document, variables })
         : await link.execute({ document, variables, operationType: operation, context });
     const { data, errors = [] } = result;
     return {

@@ -2,11 +2,11 @@ import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import { hash } from 'node:crypto';
 import DataLoader from 'dataloader';
 import type { DocumentNode } from 'graphql';
+import { printDocument } from '../print-document.ts';
 
-/** A query for the upstream, with its text, which is made once for all pages of a walk. */
+/** A query for the upstream. */
 export interface UpstreamQuery {
   readonly document: DocumentNode;
-  readonly text: string;
   readonly variables: Readonly<Record<string, unknown>>;
 }
 
@@ -38,7 +38,8 @@ export function createRequestLoader(
       // One by one: a batch would hold back the first answer until the last has come.
       batch: false,
       // Hashed: a drain keeps one key for each page, and callers decide how long their queries are.
-      cacheKeyFn: ({ text, variables }) => hash('sha256', `${text}\n${JSON.stringify(variables)}`),
+      cacheKeyFn: ({ document, variables }) =>
+        hash('sha256', `${printDocument(document)}\n${JSON.stringify(variables)}`),
     },
   );
 }

@@ -1,10 +1,11 @@
-import { memoize1, type ExecutionRequest } from '@graphql-tools/utils';
-import { OperationTypeNode, print, type ExecutionResult } from 'graphql';
+import type { ExecutionRequest } from '@graphql-tools/utils';
+import { OperationTypeNode, type ExecutionResult } from 'graphql';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { Pool } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
+import { printDocument } from '../print-document.ts';
 import { readResponse, type UpstreamAnswer } from './read-response.ts';
 import { retrying, type AuthorizedAnswer } from './retrying.ts';
 import { transportError } from './transport-error.ts';
@@ -118,11 +119,8 @@ export function createUpstream<Token extends { readonly value: string }>(
   }
 }
 
-/** The pages of a walk are one document with other variables. */
-const printed = memoize1(print);
-
 function bodyOf({ document, variables, operationName }: ExecutionRequest): string {
-  return JSON.stringify({ query: printed(document), variables, operationName });
+  return JSON.stringify({ query: printDocument(document), variables, operationName });
 }
 
 function unauthorized(status: number) {
