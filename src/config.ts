@@ -1,6 +1,12 @@
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import manifest from '../package.json' with { type: 'json' };
+import { baseUrl, choice, count, secureUrl } from './config-values.ts';
+
+export interface StoreAddress {
+  readonly kind: 'sqlite';
+  readonly path: string;
+}
 
 /** The settings of a gateway, read from the environment and checked. */
 export interface Config {
@@ -9,7 +15,15 @@ export interface Config {
   readonly agent: string;
   readonly schemaPath: string;
   readonly tokenLink: string | undefined;
-  readonly tokenStore: { readonly kind: 'sqlite'; readonly path: string };
+  readonly tokenStore: StoreAddress;
+  /** 32 bytes each, newest first; none: tokens are not encrypted at rest. */
+  readonly tokenStoreKeys: readonly Uint8Array[];
+  /** Undefined: the folder of the store. */
+  readonly tokenRescueDir: string | undefined;
+  readonly adminHost: string;
+  readonly adminPort: number;
+  /** Whether the operator asked for this very port. */
+  readonly adminPortGiven: boolean;
   readonly host: string;
   readonly port: number;
   readonly mutations: 'off' | 'all' | readonly string[];
@@ -42,11 +56,10 @@ export const VERSION = manifest.version;
 const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 
 /** Secrets, which may also be given as NAME_FILE. */
-const SECRETS = ['TOKEN_LINK'] as const;
+const SECRETS = ['TOKEN_LINK', 'TOKEN_STORE_KEY'] as const;
 
 /** Not in this version, and refused: a protection that is ignored is worse than none. */
 const PROTECTIONS_TO_COME = [
-  'TOKEN_STORE_KEY',
   'AUTH_JWKS_URL',
   'AUTH_ISSUER',
   'AUTH_AUDIENCE',
@@ -63,9 +76,6 @@ const PROTECTIONS_TO_COME = [
 
 /** Not in this version, and safe to go without: said in the log. */
 const COMFORTS_TO_COME = [
-  'TOKEN_RESCUE_DIR',
-  'ADMIN_HOST',
-  'ADMIN_PORT',
   'SCHEMA_POLL',
   'DRAIN_CONCURRENCY',
   'MAX_DRAINS',
@@ -75,6 +85,9 @@ const COMFORTS_TO_COME = [
   'TRUST_PROXY',
   'SHUTDOWN_DELAY_MS',
 ] as const;
+
+const STORE_ADDRESS = /^sqlite:(?<path>.+)$/;
+const DEFAULT_STORE = 'sqlite:data/tokens.db';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -89,8 +102,19 @@ const variables = z.object({
   TOKEN_LINK: secureUrl().optional(),
   TOKEN_STORE: z
     .string()
-    .regex(/^sqlite:./, 'must be sqlite:<file>, for example sqlite:data/tokens.db')
+    .regex(STORE_ADDRESS, 'must be sqlite:<file>, for example sqlite:data/tokens.db')
     .optional(),
+  TOKEN_STORE_KEY: z
+    .string()
+    .transform((text) => text.split(/\s*,\s*/).map((key) => Buffer.from(key, 'base64')))
+    .refine(
+      (keys) => keys.every((key) => key.length === 32),
+      'must be 32 bytes in base64 (several with commas between, newest first); `openssl rand -base64 32` makes one',
+    )
+    .optional(),
+  TOKEN_RESCUE_DIR: z.string().optional(),
+  ADMIN_HOST: z.string().default('127.0.0.1'),
+  ADMIN_PORT: count(0, 65_535, 9464),
   HOST: z.string().default('127.0.0.1'),
   PORT: count(0, 65_535, 4000),
   ALLOW_ANONYMOUS: z.enum(['true', 'false'], choice('true or false', 'true')).default('false'),
@@ -114,11 +138,13 @@ const variables = z.object({
  * Reads and checks the environment.
  *
  * @param readFile reads the file of a NAME_FILE secret
+ * @param serves whether callers are going to be served: then some settings need each other
  * @throws ConfigError
  */
 export function readConfig(
   env: Record<string, string | undefined>,
   readFile: (path: string) => string,
+  { serves = true }: { serves?: boolean } = {},
 ): Config {
   const mistakes: string[] = [];
   const given = withoutEmpty(env);
@@ -127,12 +153,19 @@ export function readConfig(
   if (!read.success) {
     mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
   }
-  mistakes.push(...notYet(given), ...contradictions(given));
+  mistakes.push(...notYet(given), ...(serves ? contradictions(given) : []));
   if (!read.success || mistakes.length > 0) throw new ConfigError(mistakes);
   return {
     ...toConfig(read.data, given['NODE_ENV'] === 'production'),
+    adminPortGiven: given['ADMIN_PORT'] !== undefined,
     ignored: COMFORTS_TO_COME.filter((name) => given[name] !== undefined),
   };
+}
+
+/** Undefined when it is none that is supported. */
+export function readStoreAddress(text: string): StoreAddress | undefined {
+  const path = STORE_ADDRESS.exec(text)?.groups?.['path'];
+  return path === undefined ? undefined : { kind: 'sqlite', path };
 }
 
 function withoutEmpty(env: Record<string, string | undefined>): Record<string, string> {
@@ -186,7 +219,7 @@ function contradictions(given: Record<string, string>): string[] {
   if (environment === 'production') {
     return ['RECRUITING_URL is missing: in production the sandbox is not started instead.'];
   }
-  return ['TOKEN_LINK', 'TOKEN_STORE']
+  return ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY']
     .filter((name) => (given[name] ?? given[`${name}_FILE`]) !== undefined)
     .map(
       (name) =>
@@ -194,7 +227,10 @@ function contradictions(given: Record<string, string>): string[] {
     );
 }
 
-function toConfig(given: z.output<typeof variables>, production: boolean): Omit<Config, 'ignored'> {
+function toConfig(
+  given: z.output<typeof variables>,
+  production: boolean,
+): Omit<Config, 'ignored' | 'adminPortGiven'> {
   const { MUTATIONS: mutations } = given;
   const onOutsideProduction = (value: 'on' | 'off' | undefined) =>
     value === undefined ? !production : value === 'on';
@@ -203,10 +239,11 @@ function toConfig(given: z.output<typeof variables>, production: boolean): Omit<
     agent: given.RECRUITING_AGENT,
     schemaPath: given.RECRUITING_SCHEMA,
     tokenLink: given.TOKEN_LINK,
-    tokenStore: {
-      kind: 'sqlite',
-      path: (given.TOKEN_STORE ?? 'sqlite:data/tokens.db').slice('sqlite:'.length),
-    },
+    tokenStore: readStoreAddress(given.TOKEN_STORE ?? DEFAULT_STORE)!,
+    tokenStoreKeys: given.TOKEN_STORE_KEY ?? [],
+    tokenRescueDir: given.TOKEN_RESCUE_DIR,
+    adminHost: given.ADMIN_HOST,
+    adminPort: given.ADMIN_PORT,
     host: given.HOST,
     port: given.PORT,
     mutations: mutations === 'off' || mutations === 'all' ? mutations : mutations.split(/\s*,\s*/),
@@ -219,54 +256,4 @@ function toConfig(given: z.output<typeof variables>, production: boolean): Omit<
     logLevel: given.LOG_LEVEL,
     production,
   };
-}
-
-function count(min: number, max: number, fallback: number) {
-  const message = `must be a whole number from ${min} to ${max}, for example ${fallback}`;
-  return z
-    .string()
-    .regex(/^\d{1,12}$/, message)
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, message)
-    .default(fallback);
-}
-
-function choice(allowed: string, example: string) {
-  return { error: `must be ${allowed}, for example ${example}` };
-}
-
-function baseUrl() {
-  return secureUrl()
-    .refine((url) => {
-      const { search, hash, username, password } = new URL(url);
-      return `${search}${hash}${username}${password}` === '';
-    }, 'must be a plain base address, without user, query or fragment')
-    .transform((text) => {
-      const { origin, pathname } = new URL(text);
-      return `${origin}${pathname}`.replace(/\/+$/, '');
-    });
-}
-
-/** Tokens travel over it, so plain http is for this machine only. */
-function secureUrl() {
-  return z.string().superRefine((text, context) => {
-    const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (!url || !['http:', 'https:'].includes(url.protocol)) {
-      context.addIssue({
-        code: 'custom',
-        message: 'must be a whole address, such as https://api.example.com',
-        continue: false,
-      });
-    } else if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
-      context.addIssue({
-        code: 'custom',
-        message: 'must begin with https:// (http:// is for this machine alone)',
-        continue: false,
-      });
-    }
-  });
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }

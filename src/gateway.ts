@@ -1,7 +1,7 @@
 import { createYoga, useExecutionCancellation, useReadinessCheck } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Clock } from './clock.ts';
-import type { Config } from './config.ts';
+import { VERSION, type Config } from './config.ts';
 import { callerSignal } from './http/caller-signal.ts';
 import { checkOperationName } from './http/check-operation-name.ts';
 import { appendSurplusErrors } from './http/append-surplus-errors.ts';
@@ -13,12 +13,16 @@ import { knownPaths } from './http/known-paths.ts';
 import { requestFormat } from './http/request-format.ts';
 import { reservedNames } from './http/reserved-names.ts';
 import { logRequests } from './http/request-log.ts';
+import { createMetrics } from './metrics.ts';
 import { describeLists } from './schema/describe-lists.ts';
 import type { ServingContext } from './schema/serving-context.ts';
 import { createServedSchema } from './schema/served-schema.ts';
 import { readSnapshot } from './schema/snapshot.ts';
+import { authCheck } from './tokens/auth-check.ts';
 import { tokenEndpoint } from './tokens/exchange.ts';
-import { createTokenKeeper } from './tokens/token-keeper.ts';
+import type { Rescue } from './tokens/rescue.ts';
+import { createTokenKeeper, type TokenLink } from './tokens/token-keeper.ts';
+import { readTokenLink } from './tokens/token-link.ts';
 import type { TokenStore } from './tokens/token-store.ts';
 import { createUpstream } from './upstream/upstream.ts';
 
@@ -28,6 +32,12 @@ export interface GatewayParts {
   readonly snapshot: string;
   /** Owned by the caller: closed after the gateway. */
   readonly store: TokenStore;
+  /** Owned by the caller as well; undefined for tokens that need not outlive the process. */
+  readonly rescue?: Rescue | undefined;
+  /** The proxy for an address, if there is one. */
+  readonly proxyFor?: (url: string) => string | undefined;
+  /** Names this process in the history of the tokens. */
+  readonly replica?: string;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -38,8 +48,10 @@ export interface GatewayParts {
  *
  * @throws Error with a message for the operator: a snapshot that does not parse, a store of another service
  */
-export async function createGateway({ config, snapshot, store, clock, log }: GatewayParts) {
-  const { recruitingUrl: baseUrl, agent, tokenLink } = config;
+export async function createGateway(parts: GatewayParts) {
+  const { config, snapshot, store, rescue, clock, log, replica = 'gateway' } = parts;
+  const { recruitingUrl: baseUrl, agent } = config;
+  const { proxyFor = () => undefined } = parts;
   // First what may fail, so that nothing is running yet when it does.
   const served = createServedSchema({
     snapshot: readSnapshot(snapshot, config.schemaPath),
@@ -48,11 +60,22 @@ export async function createGateway({ config, snapshot, store, clock, log }: Gat
     connectionMax: config.connectionMax,
     drainMaxItems: config.drainMaxItems,
   });
-  const connect = tokenEndpoint(baseUrl, agent);
-  const tokens = await createTokenKeeper({ store, connect, clock, log, baseUrl, agent, tokenLink });
-  const upstream = createUpstream({
+  const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
+  const metrics = createMetrics(VERSION, () => tokens?.standing());
+  const tokens = await createTokenKeeper({
+    store,
+    rescue,
+    connect: tokenEndpoint({ ...service, clock }),
+    checkAccess: authCheck(service),
+    link: tokenLink(config.tokenLink, { agent, proxyFor }),
+    clock,
+    log,
     baseUrl,
-    agent,
+    replica,
+    onExchange: metrics.exchanged,
+  });
+  const upstream = createUpstream({
+    ...service,
     concurrency: config.upstreamConcurrency,
     timeoutMs: config.upstreamTimeoutMs,
     tokens,
@@ -107,10 +130,22 @@ export async function createGateway({ config, snapshot, store, clock, log }: Gat
     /** Answers requests: as a `fetch`, or as the handler of a Node server. */
     yoga,
     served,
-    /** Ends what goes out, and waits until a rotation under way is saved. */
+    metrics,
+    /** From now on no rotation is begun; `close` waits for one under way. */
+    stopRotating: () => void tokens.stop(),
+    /** Ends what goes out, and waits until the pair of a rotation under way is safe. */
     close: async () => {
       await tokens.stop();
       await upstream.close();
     },
   };
+}
+
+function tokenLink(
+  url: string | undefined,
+  { agent, proxyFor }: { agent: string; proxyFor: (url: string) => string | undefined },
+): TokenLink | undefined {
+  return url === undefined
+    ? undefined
+    : { url, read: () => readTokenLink(url, { agent, proxy: proxyFor(url) }) };
 }

@@ -1,16 +1,37 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import process from 'node:process';
+import { getProxyForUrl } from 'proxy-from-env';
 import { run } from './cli/program.ts';
 
+// What stands on the command line may be secret (a token link), and everybody on this machine can read titles.
+const args = process.argv.slice(2);
+process.title = 'recruiting-subgraph';
+
 const stop = new AbortController();
+// Not once: a second signal would end the process before a token pair under way is safe.
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  process.once(signal, () => stop.abort());
+  process.on(signal, () => stop.abort());
 }
-process.exitCode = await run(process.argv.slice(2), {
+// Waiting keeps no process alive by itself, and a token pair that is not saved yet may have to be waited for.
+const alive = setInterval(() => {}, 2 ** 30);
+process.exitCode = await run(args, {
   env: process.env,
+  stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
   readFile: (path) => readFileSync(path, 'utf8'),
+  proxyFor: (url) => getProxyForUrl(url) || undefined,
+  owner: { host: hostname(), pid: process.pid, lives },
   stop: stop.signal,
 });
+clearInterval(alive);
+
+function lives(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

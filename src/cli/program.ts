@@ -5,14 +5,16 @@ import { servedSdl } from './schema-print.ts';
 import { serve } from './serve.ts';
 import { readSnapshotFile } from './snapshot-file.ts';
 import { CommandError, type Terminal } from './terminal.ts';
+import { addTokenCommands } from './token-commands.ts';
 
 const USAGE_ERROR = 2;
 
 /** Runs a command line; gives the exit code: 0 done, 1 failed, 2 used or configured wrongly. */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
+  let exitCode = 0;
   try {
-    await program(terminal).parseAsync(args, { from: 'user' });
-    return 0;
+    await program(terminal, (code) => (exitCode = code)).parseAsync(args, { from: 'user' });
+    return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
     const { message } = error as Error;
@@ -22,7 +24,7 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
   }
 }
 
-function program(terminal: Terminal): Command {
+function program(terminal: Terminal, end: (exitCode: number) => void): Command {
   const root = new Command('recruiting-subgraph')
     .description('One GraphQL gateway in front of the recruiting service.')
     .version(VERSION)
@@ -52,6 +54,8 @@ function program(terminal: Terminal): Command {
     )
     .option('--revoke-on-refresh', 'a refresh ends the old access token at once', false)
     .action((options) => sandbox(options, terminal));
+
+  addTokenCommands(root, terminal, end);
 
   const schema = root.command('schema').description('the schema that is served');
   schema

@@ -2,13 +2,17 @@ import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import { readConfig, type Config } from '../config.ts';
 import { createGateway } from '../gateway.ts';
-import { listen } from '../http/listen.ts';
+import { adminHandler } from '../http/admin.ts';
+import { listen, type Listening } from '../http/listen.ts';
 import { createLog } from '../log.ts';
 import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';
+import type { Metrics } from '../metrics.ts';
+import { openRescue, type Rescue } from '../tokens/rescue.ts';
 import { openSqliteStore } from '../tokens/sqlite-store.ts';
 import type { TokenStore } from '../tokens/token-store.ts';
 import { readSnapshotFile } from './snapshot-file.ts';
-import { CommandError, stopped, type Terminal } from './terminal.ts';
+import { stopped, type Terminal } from './terminal.ts';
+import { openStore, replicaOf, rescueFolder } from './token-store.ts';
 
 /** Serves the gateway until the process is asked to stop. */
 export async function serve(terminal: Terminal): Promise<void> {
@@ -22,20 +26,23 @@ export async function serve(terminal: Terminal): Promise<void> {
   for (const name of config.ignored) log.warn(`${name} means nothing to this version yet.`);
   const snapshot = readSnapshotFile(config.schemaPath, terminal);
   await using parts = new AsyncDisposableStack();
-  const own = <T extends { close(): Promise<void> }>(part: T): T =>
-    parts.adopt(part, (it) => it.close());
+  const own: Own = (part) => parts.adopt(part, (it) => it.close());
 
-  const upstream = config.recruitingUrl === undefined ? await sandboxInside(own) : real(config);
-  const store = own(openStore(upstream.storePath));
+  const isSandbox = config.recruitingUrl === undefined;
+  const upstream = isSandbox ? await sandboxInside(own) : real(config, terminal, log, own);
   const gateway = own(
     await createGateway({
+      ...upstream,
       config: { ...config, ...upstream.settings },
       snapshot,
-      store,
+      proxyFor: terminal.proxyFor,
+      replica: replicaOf(terminal.owner),
       clock: systemClock,
       log,
     }),
   );
+  const admin = await listenAdmin(gateway.metrics, config, log);
+  if (admin) own(admin);
   const server = own(
     await listen(gateway.yoga, {
       ...config,
@@ -45,33 +52,51 @@ export async function serve(terminal: Terminal): Promise<void> {
   );
   announce(server.url, upstream.settings.recruitingUrl, config, log, terminal);
   await stopped(terminal.stop);
-  log.info('stopping: what is in flight has 10 s to finish');
+  log.info('stopping: what is in flight has 10 s to finish, and a token pair is saved first');
+  gateway.stopRotating();
 }
+
+type Own = <T extends { close(): Promise<void> }>(part: T) => T;
 
 interface Upstream {
   settings: { recruitingUrl: string; tokenLink: string | undefined };
-  storePath: string;
+  store: TokenStore;
+  rescue?: Rescue;
 }
 
-function real({ recruitingUrl, tokenLink, tokenStore }: Config): Upstream {
-  return { settings: { recruitingUrl: recruitingUrl!, tokenLink }, storePath: tokenStore.path };
+function real(config: Config, { owner }: Terminal, log: Logger, own: Own): Upstream {
+  const { recruitingUrl, tokenLink, tokenStore } = config;
+  return {
+    settings: { recruitingUrl: recruitingUrl!, tokenLink },
+    store: own(openStore(tokenStore, config)),
+    rescue: own(openRescue(rescueFolder(config, owner), log)),
+  };
 }
 
 /** Its tokens stay in memory, so that nothing of it can mix with real ones. */
-async function sandboxInside(own: (sandbox: Sandbox) => Sandbox): Promise<Upstream> {
-  const { url, tokenLink } = own(await startSandbox());
-  return { settings: { recruitingUrl: url, tokenLink }, storePath: ':memory:' };
+async function sandboxInside(own: Own): Promise<Upstream> {
+  const { url, tokenLink } = own<Sandbox>(await startSandbox());
+  return {
+    settings: { recruitingUrl: url, tokenLink },
+    store: own(openSqliteStore(':memory:')),
+  };
 }
 
-function openStore(path: string): TokenStore {
+async function listenAdmin(
+  metrics: Metrics,
+  { adminHost: host, adminPort: port, adminPortGiven }: Config,
+  log: Logger,
+): Promise<Listening | undefined> {
   try {
-    return openSqliteStore(path);
+    const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
+    const admin = await listen(adminHandler(metrics), { host, port, variables });
+    log.info({ url: `${admin.url}/metrics` }, 'metrics');
+    return admin;
   } catch (error) {
-    throw new CommandError(
-      `The token store cannot be opened (${path}): ${(error as Error).message}. ` +
-        'It was left as it is. Check the path in TOKEN_STORE, and that this user may write there; ' +
-        'when it is damaged, move it away and import a new token with TOKEN_LINK.',
-    );
+    // Nobody asked for this port: a second gateway on a developer's machine need not fail for it.
+    if (adminPortGiven) throw error;
+    log.warn(`There are no metrics: ${(error as Error).message}`);
+    return undefined;
   }
 }
 

@@ -1,11 +1,16 @@
 import type { DestinationStream } from 'pino';
+import type { Owner } from '../tokens/rescue-file.ts';
 
 /** What a command has of the process around it; handed in, so that tests can be that process. */
 export interface Terminal {
   readonly env: Record<string, string | undefined>;
+  readonly stdin: AsyncIterable<Uint8Array | string>;
   readonly stdout: NodeJS.WritableStream & DestinationStream & { readonly isTTY?: boolean };
   readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean };
   readonly readFile: (path: string) => string;
+  /** The proxy that the system has for an address. */
+  readonly proxyFor: (url: string) => string | undefined;
+  readonly owner: Owner;
   /** Aborted when the process is asked to stop. */
   readonly stop: AbortSignal;
 }

@@ -8,12 +8,21 @@ export interface Listening {
   close(): Promise<void>;
 }
 
+export interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  /** The settings that host and port come from, for error messages. */
+  readonly variables?: readonly [host: string, port: string];
+  /** Told how many requests did not end in time. */
+  readonly onCut?: (requests: number) => void;
+}
+
 const PATIENCE_MS = 10_000;
 
 /** @throws Error with a message for the operator when the address cannot be used */
 export async function listen(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
-  { host, port, onCut }: { host: string; port: number; onCut?: (requests: number) => void },
+  { host, port, variables = ['HOST', 'PORT'], onCut }: ListenOptions,
 ): Promise<Listening> {
   const answering = new Set<ServerResponse>();
   let closing = false;
@@ -25,7 +34,9 @@ export async function listen(
     else response.writeHead(400).end();
   });
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      reject(explain(error, { host, port, variables })),
+    );
     server.listen(port, host, resolve);
   });
   const { port: bound } = server.address() as AddressInfo;
@@ -53,13 +64,16 @@ function isHost(host = 'localhost'): boolean {
   return /^[^/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`);
 }
 
-function explain(error: NodeJS.ErrnoException, host: string, port: number): Error {
+function explain(
+  error: NodeJS.ErrnoException,
+  { host, port, variables: [HOST, PORT] }: Required<Omit<ListenOptions, 'onCut'>>,
+): Error {
   const reasons: Record<string, string> = {
-    EADDRINUSE: 'another process listens there. Stop it, or set PORT to another port.',
-    EACCES: 'this user may not listen there. Set PORT to a port above 1023.',
-    EADDRNOTAVAIL: 'this machine has no such address. Set HOST to one that it has.',
-    ENOTFOUND: 'this host name is unknown. Set HOST to an address of this machine.',
-    EAI_AGAIN: 'this host name cannot be looked up. Set HOST to an address of this machine.',
+    EADDRINUSE: `another process listens there. Stop it, or set ${PORT} to another port.`,
+    EACCES: `this user may not listen there. Set ${PORT} to a port above 1023.`,
+    EADDRNOTAVAIL: `this machine has no such address. Set ${HOST} to one that it has.`,
+    ENOTFOUND: `this host name is unknown. Set ${HOST} to an address of this machine.`,
+    EAI_AGAIN: `this host name cannot be looked up. Set ${HOST} to an address of this machine.`,
   };
   const reason = reasons[error.code ?? ''] ?? error.code ?? 'unknown error';
   return new Error(`The gateway cannot listen on ${host}:${port}: ${reason}`, { cause: error });

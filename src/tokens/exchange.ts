@@ -1,131 +1,184 @@
-import { isIP, type Socket } from 'node:net';
-import { buildConnector, Client, type Dispatcher } from 'undici';
-import { readBody } from '../read-body.ts';
-import { readTokenSet, type TokenPair } from './token-set.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../clock.ts';
+import { BodyTooLarge, readBody } from '../read-body.ts';
+import { clientOver } from './client-over.ts';
+import { openConnection } from './open-connection.ts';
+import { PlainError, reasonOf } from './reason-of.ts';
+import { retryAfter } from './retry-after.ts';
+import { readGrant, type Grant } from './token-set.ts';
 
 /** How one exchange of a refresh token ended. Only `uncertain` leaves doubt whether the token is spent. */
 export type ExchangeOutcome =
-  | { kind: 'pair'; pair: TokenPair }
-  | { kind: 'invalid-grant'; description: string }
+  /** At least one token came. */
+  | { kind: 'granted'; grant: Grant }
+  | { kind: 'invalid-grant' }
+  /** Seconds, within reason. */
   | { kind: 'rate-limited'; retryAfter: number }
-  | { kind: 'refused'; status: number }
+  | { kind: 'refused'; status: 401 | 403 }
   | { kind: 'unsent' }
+  /** `why` is for people, and holds nothing secret. */
   | { kind: 'uncertain'; why: string };
 
 /** Opens a connection to the token endpoint, TLS included, without sending a byte of the request. */
 export type ConnectToTokenEndpoint = () => Promise<TokenEndpoint>;
 
 export interface TokenEndpoint {
-  /** Sends one POST on the open connection: no redirect is followed, nothing is sent again. */
-  exchange(refreshToken: string): Promise<ExchangeOutcome>;
+  /**
+   * Sends one POST on the open connection: no redirect is followed, nothing is sent again. Once only. Never rejects.
+   *
+   * @param mayStillSend asked right before the bytes are written, with no turn of the event loop between
+   */
+  exchange(refreshToken: string, mayStillSend: () => boolean): Promise<ExchangeOutcome>;
   close(): Promise<void>;
 }
 
-const CONNECT_TIMEOUT_MS = 10_000;
-const ANSWER_TIMEOUT_MS = 120_000;
+export interface TokenEndpointOptions {
+  baseUrl: string;
+  /** Value of `Api-User-Agent`. */
+  agent: string;
+  /** Tells how far away the date in a Retry-After is. */
+  clock: Pick<Clock, 'now'>;
+  /** URL of the proxy to go through, if there is one. */
+  proxy: string | undefined;
+  /** How long an answer is waited for. */
+  patienceMs?: number;
+}
+
+const PATIENCE_MS = 120_000;
+const GRACE_MS = 1_000;
 const MAX_BODY_BYTES = 64 * 1024;
-const DEFAULT_RETRY_AFTER_S = 60;
-const LONGEST_RETRY_AFTER_S = 3600;
 
 /**
- * Two steps, so that DNS, refused connections and bad certificates end before anything is at stake:
+ * Two steps, so that DNS, refused connections, proxies and bad certificates end before anything is at stake:
  * connect first, and only then let the caller mark the refresh token as being used.
  */
-export function tokenEndpoint(baseUrl: string, agent: string): ConnectToTokenEndpoint {
-  const url = new URL(`${baseUrl}/oauth/token`);
+export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndpoint {
+  const url = new URL(`${options.baseUrl}/oauth/token`);
   return async () => {
-    const socket = await connect(url);
-    const client = new Client(url.origin, {
-      connect: handOver(socket),
-      headersTimeout: ANSWER_TIMEOUT_MS,
-      bodyTimeout: ANSWER_TIMEOUT_MS,
-    });
+    const { client, close } = clientOver(await openConnection(url, options.proxy), url);
+    let sent = false;
     return {
-      exchange: (refreshToken) => exchange(client, url, agent, refreshToken),
-      close: async () => {
-        // A client that never dispatched has not adopted the socket.
-        socket.destroy();
-        await client.destroy();
+      close,
+      exchange: async (refreshToken, mayStillSend) => {
+        const once = client.compose(
+          askBeforeWriting(() => {
+            if (sent || !mayStillSend()) return false;
+            sent = true;
+            return true;
+          }),
+        );
+        try {
+          return await exchange(once, requestOf(url, options.agent, refreshToken), options);
+        } catch (error) {
+          return sent ? { kind: 'uncertain', why: reasonOf(error) } : { kind: 'unsent' };
+        }
       },
     };
   };
 }
 
-function connect(url: URL): Promise<Socket> {
-  const connector = buildConnector({ timeout: CONNECT_TIMEOUT_MS, allowH2: false });
-  const hostname = url.hostname.replace(/^\[|\]$/g, '');
-  return new Promise((resolve, reject) => {
-    connector(
-      {
-        hostname,
-        host: hostname,
-        protocol: url.protocol,
-        port: url.port || (url.protocol === 'https:' ? '443' : '80'),
-        ...(isIP(hostname) === 0 && { servername: hostname }),
-      },
-      (error, socket) => (error ? reject(error) : resolve(socket)),
-    );
-  });
-}
-
-class NeverSent extends Error {}
-
 /**
- * Gives the client this one socket. A client whose socket is closed before the request was written asks for
- * another one, and would be given the dead one again and again.
+ * undici calls `onRequestStart` in the very function that writes (`writeH1`): between that call and the write
+ * of a body that is text it only puts the headers together. The connect callback would be earlier, but cannot
+ * tell whether a request was written at all.
  */
-function handOver(socket: Socket): buildConnector.connector {
-  let given = false;
-  return (_options, callback) => {
-    // Never within the call itself: the client is not ready for that, and waits for ever.
-    setImmediate(() => {
-      if (given || socket.destroyed) return callback(new NeverSent(), null);
-      given = true;
-      callback(null, socket);
-    });
+function askBeforeWriting(mayWrite: () => boolean): Dispatcher.DispatcherComposeInterceptor {
+  return (dispatch) => (options, handler) => {
+    const start = handler.onRequestStart?.bind(handler);
+    handler.onRequestStart = (controller, context) => {
+      if (mayWrite()) start?.(controller, context);
+      else controller.abort(new PlainError('it may not be sent any more'));
+    };
+    return dispatch(options, handler);
   };
 }
 
+function requestOf({ pathname }: URL, agent: string, refreshToken: string) {
+  return {
+    method: 'POST',
+    path: pathname,
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded',
+      accept: 'application/json',
+      // Without it, a server may compress as it likes.
+      'accept-encoding': 'identity',
+      'api-user-agent': agent,
+    },
+    body: new URLSearchParams({
+      grant_type: 'refresh_token',
+      refresh_token: refreshToken,
+    }).toString(),
+  } as const;
+}
+
 async function exchange(
-  client: Client,
-  url: URL,
-  agent: string,
-  refreshToken: string,
+  client: Dispatcher.ComposedDispatcher,
+  request: ReturnType<typeof requestOf>,
+  { clock, patienceMs = PATIENCE_MS }: TokenEndpointOptions,
 ): Promise<ExchangeOutcome> {
+  const answered = new AbortController();
+  const late = new AbortController();
+  void waitFor(patienceMs, answered.signal).then(
+    () => late.abort(new PlainError(`no answer within ${patienceMs / 1000} s`)),
+    () => {},
+  );
   try {
-    const response = await client.request({
-      method: 'POST',
-      path: url.pathname,
-      headers: {
-        'content-type': 'application/x-www-form-urlencoded',
-        accept: 'application/json',
-        'api-user-agent': agent,
-      },
-      body: new URLSearchParams({
-        grant_type: 'refresh_token',
-        refresh_token: refreshToken,
-      }).toString(),
-      signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-    });
-    return judge(response, parse(await readBody(response.body, MAX_BODY_BYTES)));
-  } catch (error) {
-    if (error instanceof NeverSent) return { kind: 'unsent' };
-    return { kind: 'uncertain', why: error instanceof Error ? error.name : 'no answer' };
+    const response = await client.request({ ...request, signal: late.signal });
+    return judge(response, await bodyOf(response.body), clock);
+  } finally {
+    answered.abort();
   }
 }
 
-function judge(response: Dispatcher.ResponseData, body: unknown): ExchangeOutcome {
-  const { statusCode: status, headers } = response;
+/**
+ * A process that was stopped finds on waking that its time is over, and perhaps that the answer has come
+ * meanwhile. Timers run before sockets are read: with the grace, sockets get their turn. Not by the clock
+ * that is passed in: a bent one would run ahead of a real socket.
+ */
+async function waitFor(patienceMs: number, signal: AbortSignal): Promise<void> {
+  await delay(patienceMs, undefined, { signal, ref: false });
+  await delay(GRACE_MS, undefined, { signal, ref: false });
+}
+
+/** What came of it: a pair that is whole is not thrown away because the end of its answer does not come. */
+async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<{ text: string; flaw?: string }> {
+  const came: Uint8Array[] = [];
+  try {
+    return { text: await readBody(copying(body, came), MAX_BODY_BYTES) };
+  } catch (error) {
+    const text = error instanceof BodyTooLarge ? '' : Buffer.concat(came).toString();
+    return { text, flaw: reasonOf(error) };
+  }
+}
+
+async function* copying<T>(source: AsyncIterable<T>, copy: T[]): AsyncIterable<T> {
+  for await (const item of source) {
+    copy.push(item);
+    yield item;
+  }
+}
+
+function judge(
+  { statusCode: status, headers }: Dispatcher.ResponseData,
+  { text, flaw }: { text: string; flaw?: string },
+  clock: Pick<Clock, 'now'>,
+): ExchangeOutcome {
   if (status === 200) {
-    const pair = readTokenSet(body);
-    return pair ? { kind: 'pair', pair } : { kind: 'uncertain', why: 'a 200 without a token set' };
+    const grant = readGrant(parse(text));
+    if (grant) return { kind: 'granted', grant };
+    return { kind: 'uncertain', why: `a 200 without a token (${flaw ?? 'its body was whole'})` };
   }
-  if (status === 400 && isGrantError(body) && body.error === 'invalid_grant') {
-    return { kind: 'invalid-grant', description: body.error_description ?? '' };
+  if (status === 400 && isInvalidGrant(parse(text))) return { kind: 'invalid-grant' };
+  if (status === 429) {
+    return { kind: 'rate-limited', retryAfter: retryAfter(headers['retry-after'], clock.now()) };
   }
-  if (status === 429) return { kind: 'rate-limited', retryAfter: retryAfter(headers) };
   if (status === 401 || status === 403) return { kind: 'refused', status };
   return { kind: 'uncertain', why: `the answer had status ${status}` };
+}
+
+function isInvalidGrant(body: unknown): boolean {
+  return (body as { error?: unknown } | null | undefined)?.error === 'invalid_grant';
 }
 
 function parse(text: string): unknown {
@@ -134,14 +187,4 @@ function parse(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function isGrantError(body: unknown): body is { error: string; error_description?: string } {
-  return typeof body === 'object' && body !== null && 'error' in body;
-}
-
-function retryAfter(headers: Dispatcher.ResponseData['headers']): number {
-  const header = String(headers['retry-after']);
-  if (!/^\d+$/.test(header)) return DEFAULT_RETRY_AFTER_S;
-  return Math.min(Math.max(Number(header), 1), LONGEST_RETRY_AFTER_S);
 }

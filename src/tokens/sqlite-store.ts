@@ -1,178 +1,190 @@
-import { chmodSync, existsSync, mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { randomUUID } from 'node:crypto';
+import type { DatabaseSync } from 'node:sqlite';
+import { openExchangeLock, type ExchangeLock } from './exchange-lock.ts';
+import { createSealer, type Sealer } from './seal.ts';
+import { inTransaction, openSqliteFile, whyUnwritable, type FileOptions } from './sqlite-file.ts';
+import { prepareTables, type SqliteTables } from './sqlite-tables.ts';
 import type { StoredTokens, TokenStore } from './token-store.ts';
 
-const SCHEMA_VERSION = 1;
-const IMPORT = 'import';
+export interface SqliteOptions extends Omit<FileOptions, 'sealer'> {
+  readonly sealer?: Sealer;
+}
+
+const HISTORY_KEPT = 1_000;
 
 /**
- * The embedded store: one file, written with `synchronous=FULL`.
+ * The embedded store: one file, written with `synchronous=FULL`, for any number of processes on one machine.
+ * Its mark is guarded by a kernel lock, so that a restart takes over at once from a process that was killed.
+ * A lock that is held is never overridden: a process that was stopped keeps it, since an outage can be
+ * mended and a lost token cannot.
  *
  * @param path a file (its folder is made, 0700, when missing), or `:memory:`
  * @throws when the file cannot be opened or is not a token store; the file is left as it is
  */
-export function openSqliteStore(path: string): TokenStore {
-  const database = openDatabase(path);
-  const head = database.prepare(`
-    SELECT s.id, s.base_url, s.head, s.lost, s.mark_attempt, s.mark_until, p.attempt,
-           p.access_token, p.refresh_token, p.expires_in, p.refresh_expires_in, p.name, p.saved_at
-    FROM token_set s JOIN token_pair p ON p.set_id = s.id AND p.generation = s.head
-    ORDER BY s.id DESC, p.rowid DESC LIMIT 1`);
-  const insertSet = database.prepare('INSERT INTO token_set (base_url, head) VALUES (?, ?)');
-  const newest = database.prepare('SELECT max(generation) AS generation FROM token_pair');
-  const setOf = database.prepare('SELECT max(set_id) AS id FROM token_pair WHERE generation = ?');
-  const insertPair = database.prepare(`
-    INSERT INTO token_pair (set_id, generation, attempt, access_token, refresh_token, expires_in,
-                            refresh_expires_in, name, saved_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`);
-  const writeMark = database.prepare(`
-    UPDATE token_set SET mark_attempt = ?, mark_until = ?
-    WHERE id = ? AND head = ? AND (mark_attempt IS NULL OR mark_until <= ?)`);
-  const clearMark = database.prepare(
-    'UPDATE token_set SET mark_attempt = NULL, mark_until = NULL WHERE mark_attempt = ?',
-  );
-  const moveHead = database.prepare(`
-    UPDATE token_set SET head = ?, lost = 0, mark_attempt = NULL, mark_until = NULL
-    WHERE id = ? AND head = ?`);
-  const writeLost = database.prepare('UPDATE token_set SET lost = 1 WHERE id = ? AND head = ?');
+export function openSqliteStore(path: string, options: SqliteOptions = {}): TokenStore {
+  const { sealer = createSealer([]) } = options;
+  let file = openSqliteFile(path, { ...options, sealer });
+  let tables = prepareTables(file.database, sealer);
+  let lock: ExchangeLock | undefined;
 
-  const readHead = () => head.get() as HeadRow | undefined;
-  const setId = (): number => {
-    const row = readHead();
-    if (!row) throw new Error('The token store is empty.');
-    return row.id;
-  };
+  const lockPath = path === ':memory:' ? path : `${path}-lock`;
+  const theLock = () => (lock ??= openExchangeLock(lockPath));
   // Asynchronous outside, since stores on a network are; the driver itself blocks.
-  const transaction = async <T>(work: () => T): Promise<T> => {
-    database.exec('BEGIN IMMEDIATE');
-    try {
-      const result = work();
-      database.exec('COMMIT');
-      return result;
-    } catch (error) {
-      // A failed COMMIT may have rolled back already; then ROLLBACK itself would throw and hide the cause.
-      if (database.isTransaction) database.exec('ROLLBACK');
-      throw error;
-    }
+  const transaction = async <T>(
+    work: (tables: SqliteTables, database: DatabaseSync) => T,
+  ): Promise<T> => {
+    makeWritable();
+    return inTransaction(file.database, () => work(tables, file.database));
   };
 
   return {
     description: path === ':memory:' ? 'in memory' : `sqlite:${path}`,
-    read: async () => {
-      const row = readHead();
-      return row ? toStoredTokens(row) : null;
+    notices: file.notices,
+    read: async () => read(),
+    import: ({ baseUrl, pair, at, replica, after }) =>
+      transaction(() => {
+        const known = tables.knownGeneration(pair.refreshToken);
+        const head = read();
+        if (known !== undefined) {
+          const current = head?.pair.refreshToken === pair.refreshToken;
+          return { kind: 'known', generation: known, current };
+        }
+        if (head?.set !== after?.set || head?.generation !== after?.generation) {
+          return { kind: 'overtaken' };
+        }
+        const generation = tables.newestGeneration() + 1;
+        const attempt = randomUUID();
+        tables.insertSet({ baseUrl, generation, attempt, pair, at, imported: true });
+        tables.insertAttempt({ attempt, generation, at, outcome: 'imported', replica });
+        tables.forgetOldSets();
+        return { kind: 'imported', stored: read()! };
+      }),
+    withdraw: (set) => transaction(() => tables.withdraw(set)),
+    mark: async ({ set, generation, attempt, at, replica }) => {
+      makeWritable();
+      if (!(await theLock().take(attempt))) return undefined;
+      try {
+        const marked = await transaction(() => {
+          if (!tables.writeMark({ set, generation, attempt, at })) return false;
+          tables.insertAttempt({ attempt, generation, at, outcome: 'begun', replica });
+          tables.forgetOldAttempts(HISTORY_KEPT);
+          return true;
+        });
+        if (marked) return { overExpired: false };
+        theLock().release(attempt);
+        return undefined;
+      } catch (error) {
+        theLock().release(attempt);
+        throw error;
+      }
     },
-    import: ({ baseUrl, pair, at, after }) =>
-      transaction(() => {
-        if ((readHead()?.head ?? 0) !== after) return null;
-        const generation = ((newest.get()?.['generation'] as number | null) ?? 0) + 1;
-        const { lastInsertRowid } = insertSet.run(baseUrl, generation);
-        insertPair.run(lastInsertRowid, generation, IMPORT, ...pairColumns(pair), at);
-        return toStoredTokens(readHead()!);
-      }),
-    mark: ({ generation, attempt, until, now }) =>
-      transaction(() => writeMark.run(attempt, until, setId(), generation, now).changes === 1),
-    unmark: (attempt) =>
-      transaction(() => {
-        clearMark.run(attempt);
-      }),
-    save: ({ generation, attempt, pair, at }) =>
-      transaction(() => {
-        // Not always the newest set: an import may have come between.
-        const id = setOf.get(generation)?.['id'] as number | null;
-        if (id === null) throw new Error(`The token store does not hold generation ${generation}.`);
-        insertPair.run(id, generation + 1, attempt, ...pairColumns(pair), at);
-        moveHead.run(generation + 1, id, generation);
-      }),
-    lose: (generation) =>
-      transaction(() => {
-        writeLost.run(setId(), generation);
-      }),
-    close: async () => database.close(),
-  };
-}
-
-interface HeadRow {
-  id: number;
-  base_url: string;
-  head: number;
-  lost: number;
-  mark_attempt: string | null;
-  mark_until: number | null;
-  attempt: string;
-  access_token: string;
-  refresh_token: string;
-  expires_in: number;
-  refresh_expires_in: number;
-  name: string | null;
-  saved_at: number;
-}
-
-function openDatabase(path: string): DatabaseSync {
-  if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const database = new DatabaseSync(path, { timeout: 5000 });
-  try {
-    checkLayout(database);
-    database.exec('PRAGMA journal_mode = PERSIST; PRAGMA synchronous = FULL;');
-    database.exec(`
-      BEGIN IMMEDIATE;
-      CREATE TABLE IF NOT EXISTS token_set (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, base_url TEXT NOT NULL, head INTEGER NOT NULL,
-        lost INTEGER NOT NULL DEFAULT 0, mark_attempt TEXT, mark_until INTEGER) STRICT;
-      CREATE TABLE IF NOT EXISTS token_pair (
-        set_id INTEGER NOT NULL REFERENCES token_set (id), generation INTEGER NOT NULL,
-        attempt TEXT NOT NULL, access_token TEXT NOT NULL, refresh_token TEXT NOT NULL,
-        expires_in REAL NOT NULL, refresh_expires_in REAL NOT NULL, name TEXT,
-        saved_at INTEGER NOT NULL, PRIMARY KEY (set_id, generation, attempt)) STRICT;
-      PRAGMA user_version = ${SCHEMA_VERSION};
-      COMMIT;`);
-    // The journal stays between transactions, and holds what was overwritten last.
-    for (const file of [path, `${path}-journal`]) if (existsSync(file)) chmodSync(file, 0o600);
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-}
-
-/** Reads only: what is refused stays as it is. */
-function checkLayout(database: DatabaseSync): void {
-  const version = database.prepare('PRAGMA user_version').get()?.['user_version'] as number;
-  if (version > SCHEMA_VERSION) {
-    throw new Error(`it was written by a newer version (layout ${version})`);
-  }
-  const names = database
-    .prepare('SELECT name FROM sqlite_schema')
-    .all()
-    .map(({ name }) => name);
-  if (names.length > 0 && !names.includes('token_set')) {
-    throw new Error('it is a database of something else');
-  }
-}
-
-function pairColumns(pair: StoredTokens['pair']) {
-  const { accessToken, refreshToken, expiresIn, refreshTokenExpiresIn, name } = pair;
-  return [accessToken, refreshToken, expiresIn, refreshTokenExpiresIn, name] as const;
-}
-
-function toStoredTokens(row: HeadRow): StoredTokens {
-  return {
-    baseUrl: row.base_url,
-    generation: row.head,
-    pair: {
-      accessToken: row.access_token,
-      refreshToken: row.refresh_token,
-      expiresIn: row.expires_in,
-      refreshTokenExpiresIn: row.refresh_expires_in,
-      name: row.name,
+    settle: async (attempt, { outcome, latencyMs }) => {
+      try {
+        await transaction(() => {
+          if (outcome === 'invalid-grant') tables.writeLost(attempt);
+          if (outcome !== 'uncertain') tables.clearMark(attempt);
+          tables.endAttempt({ attempt, outcome, latencyMs });
+        });
+      } finally {
+        // Also when that failed: the mark that stays says that the exchange is in doubt.
+        lock?.release(attempt);
+      }
     },
-    savedAt: row.saved_at,
-    lost: row.lost === 1,
-    imported: row.attempt === IMPORT,
-    mark:
-      row.mark_attempt === null
-        ? null
-        : { attempt: row.mark_attempt, until: row.mark_until ?? Number.POSITIVE_INFINITY },
+    // While it fails the lock is kept: the pair is in this process, and nobody else may exchange.
+    save: async ({ set, generation, attempt, pair, outcome, at, latencyMs }) => {
+      const isHead = await transaction(() => {
+        const next = { set, generation: generation + 1, attempt, pair, at };
+        tables.insertPair(next);
+        tables.moveHead({ set, from: generation });
+        tables.endAttempt({ attempt, outcome, latencyMs });
+        tables.forgetOldPairs(set);
+        return tables.firstAttempt(set, generation + 1) === attempt;
+      });
+      lock?.release(attempt);
+      return isHead;
+    },
+    history: async (limit) => tables.history(limit),
+    moveOut: async ({ to, at, replica }) => {
+      const attempt = randomUUID();
+      makeWritable();
+      if (!(await theLock().take(attempt))) throw new Error(UNDER_WAY);
+      try {
+        return await transaction(() => {
+          const head = read();
+          checkMovable(head, to);
+          if (head.movedTo === null) {
+            const { set, generation } = head;
+            tables.writeMoved(set, to);
+            tables.insertAttempt({ attempt, generation, at, outcome: 'moved-out', replica });
+          }
+          const { baseUrl, generation, pair, savedAt, imported } = head;
+          return { baseUrl, generation, pair, savedAt, imported, fingerprints: tables.rings() };
+        });
+      } finally {
+        theLock().release(attempt);
+      }
+    },
+    moveBack: (to) =>
+      transaction(() => {
+        const head = read();
+        if (head?.movedTo === to) tables.writeMoved(head.set, null);
+      }),
+    moveIn: ({ baseUrl, generation, pair, savedAt, imported, fingerprints, at, replica }) =>
+      transaction(() => {
+        const head = read();
+        const isInUse = head !== null && !head.lost && head.movedTo === null;
+        if (isInUse && head.pair.refreshToken === pair.refreshToken) return;
+        if (isInUse) {
+          throw new Error(
+            `The store (${path}) holds a token set that is in use (generation ${head.generation}). Nothing was moved; choose another store.`,
+          );
+        }
+        const next = Math.max(generation, tables.newestGeneration() + 1);
+        const attempt = randomUUID();
+        tables.insertSet({ baseUrl, generation: next, attempt, pair, at: savedAt, imported });
+        tables.insertAttempt({ attempt, generation: next, at, outcome: 'moved-in', replica });
+        tables.addRings(fingerprints);
+        tables.forgetOldSets();
+      }),
+    close: async () => {
+      lock?.close();
+      file.database.close();
+    },
   };
+
+  function read(): StoredTokens | null {
+    return tables.read((attempt) => lock?.heldFor === attempt || isLocked());
+  }
+
+  /** A store that cannot be written has nobody who exchanges from it. */
+  function isLocked(): boolean {
+    return file.unwritable === undefined && theLock().isHeld();
+  }
+
+  /** A store that could not be written when it was opened may be writable by now. */
+  function makeWritable(): void {
+    if (file.unwritable === undefined) return;
+    const why = whyUnwritable(path);
+    if (why !== undefined) throw new Error(`the token store cannot be written (${why})`);
+    file.database.close();
+    file = openSqliteFile(path, { ...options, sealer });
+    tables = prepareTables(file.database, sealer);
+  }
+}
+
+const UNDER_WAY =
+  'An exchange of the refresh token is under way. Nothing was moved; try again when it has ended.';
+
+function checkMovable(head: StoredTokens | null, to: string): asserts head is StoredTokens {
+  if (!head) throw new Error('There is no token set to move.');
+  if (head.movedTo !== null && head.movedTo !== to) {
+    throw new Error(`The token set was moved to ${head.movedTo} before. Nothing was changed.`);
+  }
+  if (head.lost)
+    throw new Error('The token set is lost, so there is nothing to move. Import a new one there.');
+  if (head.mark !== null) {
+    throw new Error(
+      'An exchange of the refresh token is in doubt. Run `tokens recover` first; nothing was moved.',
+    );
+  }
 }

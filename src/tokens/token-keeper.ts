@@ -1,14 +1,16 @@
-import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
-import { codedError } from '../errors.ts';
-import type { ConnectToTokenEndpoint } from './exchange.ts';
-import { createRotation, lostError, type Rotation } from './rotation.ts';
-import { readTokenLink, TokenLinkError } from './token-link.ts';
-import type { TokenStore } from './token-store.ts';
+import { createEndWarnings } from './end-warnings.ts';
+import { isSamePair, lossOf, type Head } from './head.ts';
+import { importSet, isInUse, knownTokenText } from './import-set.ts';
+import { createRotation, type RotationParts } from './rotation.ts';
+import { lostError, missingError, movedError } from './token-errors.ts';
+import { TokenLinkError } from './token-link.ts';
+import type { TokenPair } from './token-set.ts';
+import { standingOf, type TokenStanding } from './token-standing.ts';
 
-/** One bearer token and the generation of the set that it belongs to. */
+/** One bearer token, and which pair it belongs to. */
 export interface AccessToken {
   readonly value: string;
+  readonly set: string;
   readonly generation: number;
 }
 
@@ -26,21 +28,21 @@ export interface TokenKeeper {
   accepted(token: AccessToken): void;
   /** Whether a set was ever present. */
   readonly present: boolean;
-  /** Begins no further rotation, and waits until one under way is saved. */
+  /** How the tokens stand, for metrics. Asks nobody. */
+  standing(): TokenStanding | undefined;
+  /** Begins no further rotation, and waits until the pair of one under way is safe. */
   stop(): Promise<void>;
 }
 
-export interface TokenKeeperParts {
-  store: TokenStore;
-  connect: ConnectToTokenEndpoint;
-  clock: Clock;
-  log: Logger;
-  /** The service that the set must belong to. */
-  baseUrl: string;
-  agent: string;
-  /** Imported when the store is empty or its set is lost. */
-  tokenLink: string | undefined;
-  random?: () => number;
+export interface TokenKeeperParts extends RotationParts {
+  /** Read and imported when the store is empty or its set is lost. */
+  link: TokenLink | undefined;
+}
+
+export interface TokenLink {
+  readonly url: string;
+  /** @throws TokenLinkError */
+  read(): Promise<TokenPair>;
 }
 
 const LOOK_AGAIN_MS = 30_000;
@@ -49,25 +51,22 @@ const LONGEST_RETRY_MS = 5 * 60_000;
 
 /** @throws when the store cannot be read or belongs to another service: better not to start than to mix them */
 export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenKeeper> {
-  const { store, clock, log, baseUrl, random = Math.random } = parts;
+  const { store, clock, log, baseUrl, link, random = Math.random } = parts;
+  for (const notice of store.notices) log.warn(notice);
+  await parts.rescue?.saveInto(store);
   const stored = await store.read().catch((cause: unknown) => {
     throw new Error(
       `The token store (${store.description}) cannot be read: ${(cause as Error).message}. It was left as it is. ` +
-        'When it is damaged, move it away and import a new token with TOKEN_LINK.',
+        'When it is damaged, move it away and import a new token with `tokens import <link>`.',
       { cause },
     );
   });
-  if (stored && stored.baseUrl !== baseUrl) {
-    throw new Error(
-      `The token store (${store.description}) belongs to ${stored.baseUrl}, but RECRUITING_URL is ${baseUrl}. ` +
-        'Give this service a store of its own with TOKEN_STORE, or correct RECRUITING_URL. The store was not changed.',
-    );
-  }
   const stopping = new AbortController();
+  let stopped: Promise<void> | undefined;
   const rotation = createRotation(parts);
+  const warnOfEnd = createEndWarnings(clock, log);
   if (stored) rotation.adopt(stored);
-  if (parts.tokenLink === undefined && !stored) log.error(missingError().message);
-  if (parts.tokenLink === undefined && stored?.lost) log.error(lostError().message);
+  if (!link) sayWhatIsMissing(rotation.head);
 
   // Requests wait for the first try alone: a link that cannot be reached would hold them for ever.
   const firstTry = importLink();
@@ -83,61 +82,71 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
       if (!rotation.head) await firstTry;
       return tokenOf(head());
     },
-    accepted: ({ generation }) => {
-      if (rotation.head?.generation === generation) rotation.head.accepted = true;
-    },
+    accepted: rotation.accepted,
     afterRefusal: async (refused, detail) => {
-      if (head().generation === refused.generation) {
+      if (isSamePair(head(), refused)) {
         await rotation.lookAtStore();
         // An exchange under way may be the very reason: some services end the old token with it.
         if (detail !== 'token_expired') await rotation.settled();
       }
       const newest = head();
-      if (newest.generation > refused.generation) return tokenOf(newest);
-      // Of a lost set nothing else is to be said, whatever the service says of its access token.
-      if (newest.lost) return tokenOf(await rotation.rotate());
+      if (!isSamePair(newest, refused)) return tokenOf(newest);
+      // Of such a set nothing else is to be said, whatever the service says of its access token.
+      const hopeless = newest.movedTo !== null || lossOf(newest, clock) !== undefined;
+      if (hopeless || newest.doubtful) return tokenOf(await rotation.rotate());
       if (detail !== 'token_expired') return undefined;
       // Never accepted, and refused as expired in its first half: rotating again would only loop.
-      if (!newest.accepted && rotation.age() < newest.pair.expiresIn * 500) return undefined;
+      const age = clock.elapsed() - newest.bornAt;
+      if (!newest.accepted && age < newest.pair.expiresIn * 500) return undefined;
       return tokenOf(await rotation.rotate());
     },
     get present() {
       return rotation.head !== undefined;
     },
-    stop: async () => {
-      stopping.abort();
-      await rotation.stop();
-      await keeping;
-    },
+    standing: () => rotation.head && standingOf(rotation.head, rotation.unsaved, clock),
+    stop: () => (stopped ??= stop()),
   };
 
-  function head(): NonNullable<Rotation['head']> {
+  async function stop(): Promise<void> {
+    stopping.abort();
+    await rotation.stop();
+    await keeping;
+  }
+
+  function head(): Head {
     if (rotation.head) return rotation.head;
     throw missingError();
   }
 
+  function sayWhatIsMissing(found: Head | undefined): void {
+    const loss = found && lossOf(found, clock);
+    if (!found) log.error({ trouble: 'missing' }, missingError().message);
+    else if (found.movedTo !== null) {
+      log.error({ trouble: 'moved' }, movedError(found.movedTo).message);
+    } else if (loss) log.fatal({ trouble: 'lost' }, lostError(loss).message);
+  }
+
   /** Resolves to whether that was all there is to do. */
   async function importLink(): Promise<boolean> {
-    const { tokenLink, agent } = parts;
-    if (tokenLink === undefined) return true;
+    if (!link) return true;
     try {
-      await rotation.lookAtStore();
-      const found = rotation.head;
-      if (found && !found.lost) {
-        log.warn(
-          { store: store.description },
-          'TOKEN_LINK is ignored: the token store holds a set that is not known to be lost. Remove TOKEN_LINK; ' +
-            'to replace the set all the same, stop the gateway and move the store away first.',
-        );
+      const found = await store.read();
+      if (isInUse(found, clock.now())) {
+        log.warn({ store: store.description }, LINK_IGNORED);
         return true;
       }
-      const [linkHost, host] = [new URL(tokenLink).host, new URL(baseUrl).host];
-      const pair = await readTokenLink(tokenLink, agent);
-      const after = found?.generation ?? 0;
-      const imported = await store.import({ baseUrl, pair, at: clock.now(), after });
-      if (!imported) return false;
-      rotation.adopt(imported);
-      log.info({ tokenSet: pair.name, service: host, linkHost }, 'token set imported');
+      const [linkHost, service] = [new URL(link.url).host, new URL(baseUrl).host];
+      const pair = await link.read();
+      const outcome = await importSet(parts, pair, found);
+      if (outcome.kind === 'overtaken') return false;
+      if (outcome.kind === 'known') {
+        log.error({ linkHost }, knownTokenText(outcome));
+        return true;
+      }
+      rotation.adopt(outcome.stored);
+      const { generation, fingerprint } = outcome.stored;
+      const set = { tokenSet: pair.name, generation, fingerprint };
+      log.info({ ...set, service, linkHost }, 'token set imported');
       return true;
     } catch (error) {
       if (error instanceof TokenLinkError) {
@@ -159,21 +168,24 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
   async function keepFresh(): Promise<void> {
     for (let failures = 0; !stopping.signal.aborted;) {
       try {
+        if (rotation.head) warnOfEnd(rotation.head);
         const wait = rotation.untilDue();
         if (wait <= 0) {
-          await rotation.rotate();
+          await rotation.advance();
+          failures = 0;
         } else {
           // Looks again often instead of sleeping long: a timer of 120 days fires at once, and one that was
           // set before the machine was suspended fires late.
           await clock.sleep(Math.min(wait, LOOK_AGAIN_MS), stopping.signal);
-          if (!rotation.head || rotation.head.lost) await rotation.lookAtStore();
+          await rotation.lookAtStore();
         }
-        failures = 0;
       } catch (error) {
         if (stopping.signal.aborted) return;
         failures += 1;
         log.error({ err: error, failures }, 'the access token could not be rotated');
-        await clock.sleep(backoff(failures), stopping.signal);
+        // In doubt it is known when the next step is due, and waiting longer could miss it.
+        const isKnown = rotation.head?.doubtful === true && rotation.untilDue() > 0;
+        if (!isKnown) await clock.sleep(backoff(failures), stopping.signal);
       }
     }
   }
@@ -184,14 +196,10 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
   }
 }
 
-function missingError() {
-  return codedError(
-    'TOKENS_MISSING',
-    'No token set was imported yet. Have an administrator make a token in the personal account of the recruiting service, ' +
-      'set TOKEN_LINK to the link it shows, and restart the gateway. When that was done, its log says what is wrong with the link.',
-  );
-}
+const LINK_IGNORED =
+  'TOKEN_LINK is ignored: the token store holds a set that is in use. Remove TOKEN_LINK; to replace the set ' +
+  'all the same, run `tokens import <link> --replace`.';
 
-function tokenOf(head: { generation: number; pair: { accessToken: string } }): AccessToken {
-  return { value: head.pair.accessToken, generation: head.generation };
+function tokenOf({ set, generation, pair }: Head): AccessToken {
+  return { value: pair.accessToken, set, generation };
 }

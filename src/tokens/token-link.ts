@@ -1,11 +1,11 @@
-import { request } from 'undici';
-import { BodyTooLarge, readBody } from '../read-body.ts';
+import { get } from './get.ts';
+import { reasonOf } from './reason-of.ts';
 import { readTokenSet, type TokenPair } from './token-set.ts';
 
-/** Why a token link gave no token set. The message says what to do, and never holds the link. */
+/** Why there was no token set. The message says what to do, and never holds a link or a token. */
 export class TokenLinkError extends Error {
   override name = 'TokenLinkError';
-  /** Whether the same link may work later. */
+  /** Whether the same may work later. */
   readonly passing: boolean;
   constructor(message: string, passing: boolean, cause?: unknown) {
     super(message, { cause });
@@ -13,10 +13,16 @@ export class TokenLinkError extends Error {
   }
 }
 
-const TIMEOUT_MS = 30_000;
-const MAX_BODY_BYTES = 64 * 1024;
+export interface TokenLinkOptions {
+  /** Value of `Api-User-Agent`. */
+  agent: string;
+  /** URL of the proxy to go through, if there is one. */
+  proxy: string | undefined;
+}
+
+const MAX_FILE_BYTES = 64 * 1024;
 const MAKE_A_NEW_ONE =
-  'Have an administrator make a new token in the personal account of the recruiting service, and set TOKEN_LINK to its new link.';
+  'Have an administrator make a new token in the personal account of the recruiting service, and use its new link.';
 
 /**
  * Reads the token set from its one-time link. Reading it changes nothing at the service: the link dies
@@ -24,13 +30,14 @@ const MAKE_A_NEW_ONE =
  *
  * @throws TokenLinkError
  */
-export async function readTokenLink(link: string, agent: string): Promise<TokenPair> {
-  const host = new URL(link).host;
-  const { status, body } = await get(link, host, agent);
+export async function readTokenLink(link: string, options: TokenLinkOptions): Promise<TokenPair> {
+  const url = new URL(link);
+  const { host } = url;
+  const { status, body } = await read(url, options);
   if (status >= 300 && status < 400) {
     throw new TokenLinkError(
       `The token link at ${host} answers with a redirect, which is not followed. ` +
-        'Open it in a browser and set TOKEN_LINK to the address that shows the JSON.',
+        'Open it in a browser and use the address that shows the JSON.',
       false,
     );
   }
@@ -48,41 +55,41 @@ export async function readTokenLink(link: string, agent: string): Promise<TokenP
   if (!pair) {
     throw new TokenLinkError(
       `The token link at ${host} does not give a token set (JSON with access_token and refresh_token). ` +
-        'Check that TOKEN_LINK is the whole link that the personal account shows for the token.',
+        'Check that it is the whole link that the personal account shows for the token.',
       false,
     );
   }
   return pair;
 }
 
-/** A body that is too large to be a token set is left out. */
-async function get(
-  link: string,
-  host: string,
-  agent: string,
-): Promise<{ status: number; body: string | undefined }> {
+/**
+ * Reads the token set from the text that a token link shows. How old it is does not matter: the first
+ * refresh tells.
+ *
+ * @throws TokenLinkError
+ */
+export function readTokenFile(text: string): TokenPair {
+  const isHuge = Buffer.byteLength(text) > MAX_FILE_BYTES;
+  const pair = isHuge ? undefined : readTokenSet(parse(text.replace(/^\uFEFF/, '')));
+  if (pair) return pair;
+  throw new TokenLinkError(
+    `${isHuge ? 'More than 64 KiB are' : 'This is'} not a token set (JSON with access_token and refresh_token). ` +
+      'Give the whole text that the token link shows in a browser, or the link itself.',
+    false,
+  );
+}
+
+async function read(url: URL, { agent, proxy }: TokenLinkOptions) {
+  const headers = { accept: 'application/json', 'api-user-agent': agent };
   try {
-    const response = await request(link, {
-      headers: { accept: 'application/json', 'api-user-agent': agent },
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    const body = await readBody(response.body, MAX_BODY_BYTES).catch((error: unknown) => {
-      if (error instanceof BodyTooLarge) return undefined;
-      throw error;
-    });
-    return { status: response.statusCode, body };
+    return await get(url, { headers, proxy });
   } catch (error) {
     throw new TokenLinkError(
-      `The token link at ${host} cannot be read (${reason(error)}).`,
+      `The token link at ${url.host} cannot be read (${reasonOf(error)}).`,
       true,
       error,
     );
   }
-}
-
-function reason(error: unknown): string {
-  const { code, name } = error as { code?: string; name?: string };
-  return code ?? name ?? 'unknown error';
 }
 
 function parse(text: string): unknown {

@@ -10,36 +10,59 @@ export interface TokenPair {
   readonly name: string | null;
 }
 
-const A_DAY = 86_400;
-const A_HUNDRED_AND_TWENTY_DAYS = 10_368_000;
+/** What of a pair an answer held; lifetimes that make no sense are left out. */
+export interface Grant {
+  readonly accessToken: string | undefined;
+  readonly refreshToken: string | undefined;
+  readonly expiresIn: number | undefined;
+  readonly refreshTokenExpiresIn: number | undefined;
+  readonly name: string | null;
+}
+
+export const A_DAY = 86_400;
+export const A_HUNDRED_AND_TWENTY_DAYS = 10_368_000;
 
 /**
- * Reads the JSON of a token link or of a refresh (interface, 2.1). Undefined when it is not a token set.
+ * Reads the JSON of a refresh (interface, 2.1). Undefined when there is no token in it.
  *
- * Two non-empty token strings are enough: the refresh token that was sent is spent by now, so an odd
- * `expires_in` is no reason to throw the new one away. Lifetimes that make no sense become the defaults.
+ * One non-empty token string is enough, whatever the rest looks like: the refresh token that was sent is
+ * spent by now, so an odd `expires_in` is no reason to throw the new one away.
  */
-export function readTokenSet(document: unknown): TokenPair | undefined {
+export function readGrant(document: unknown): Grant | undefined {
   if (typeof document !== 'object' || document === null) return undefined;
   const set = document as Record<string, unknown>;
-  const { access_token: accessToken, refresh_token: refreshToken, name } = set;
-  if (!isToken(accessToken) || !isToken(refreshToken)) return undefined;
+  const accessToken = token(set['access_token']);
+  const refreshToken = token(set['refresh_token']);
+  if (accessToken === undefined && refreshToken === undefined) return undefined;
   return {
     accessToken,
     refreshToken,
-    expiresIn: lifetime(set['expires_in'], A_DAY),
-    refreshTokenExpiresIn: lifetime(set['refresh_token_expires_in'], A_HUNDRED_AND_TWENTY_DAYS),
-    name: typeof name === 'string' ? name : null,
+    expiresIn: lifetime(set['expires_in']),
+    refreshTokenExpiresIn: lifetime(set['refresh_token_expires_in']),
+    name: typeof set['name'] === 'string' ? set['name'] : null,
   };
 }
 
-function isToken(value: unknown): value is string {
-  return typeof value === 'string' && value.trim() !== '';
+/** Reads the JSON of a token link (interface, 2.1). Undefined when it is not a whole token set. */
+export function readTokenSet(document: unknown): TokenPair | undefined {
+  const grant = readGrant(document);
+  if (grant?.accessToken === undefined || grant.refreshToken === undefined) return undefined;
+  return {
+    accessToken: grant.accessToken,
+    refreshToken: grant.refreshToken,
+    expiresIn: grant.expiresIn ?? A_DAY,
+    refreshTokenExpiresIn: grant.refreshTokenExpiresIn ?? A_HUNDRED_AND_TWENTY_DAYS,
+    name: grant.name,
+  };
 }
 
-function lifetime(seconds: unknown, fallback: number): number {
+function token(value: unknown): string | undefined {
+  return typeof value === 'string' && value.trim() !== '' ? value : undefined;
+}
+
+function lifetime(seconds: unknown): number | undefined {
   // Less than a second is no life either: it would be rotated without end.
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 1
     ? seconds
-    : fallback;
+    : undefined;
 }

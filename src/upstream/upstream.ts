@@ -2,7 +2,7 @@ import type { ExecutionRequest } from '@graphql-tools/utils';
 import { OperationTypeNode, type ExecutionResult } from 'graphql';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import { Pool } from 'undici';
+import { Pool, ProxyAgent } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import { printDocument } from '../print-document.ts';
@@ -36,6 +36,8 @@ export interface UpstreamParts<Token extends { readonly value: string }> {
   baseUrl: string;
   /** Value of `Api-User-Agent`. */
   agent: string;
+  /** URL of the proxy to go through, if there is one. */
+  proxy?: string | undefined;
   /** Requests in flight at a time, each on a connection of its own. */
   concurrency: number;
   /** Time for one request from when it is sent, ms. */
@@ -52,17 +54,21 @@ const MAX_REPLAYS = 2;
 export function createUpstream<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
 ): Upstream {
-  const { baseUrl, agent, concurrency, timeoutMs, tokens, clock, log } = parts;
+  const { baseUrl, agent, proxy, concurrency, timeoutMs, tokens, clock, log } = parts;
   const url = new URL(`${baseUrl}/graphql`);
   const queue = new PQueue({ concurrency });
-  const pool = new Pool(url.origin, {
+  const options = {
     connections: concurrency,
     pipelining: 1,
     allowH2: false,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
     connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
-  });
+  };
+  const pool =
+    proxy === undefined
+      ? new Pool(url.origin, options)
+      : new ProxyAgent({ ...options, uri: proxy, proxyTunnel: true });
 
   return {
     execute: (request) => {
@@ -100,6 +106,7 @@ export function createUpstream<Token extends { readonly value: string }>(
     const deadline = AbortSignal.timeout(timeoutMs);
     try {
       const response = await pool.request({
+        origin: url.origin,
         method: 'POST',
         path: url.pathname,
         headers: {

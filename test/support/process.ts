@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { Writable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { run } from '../../src/cli/program.ts';
 
 export interface Exit {
@@ -22,7 +22,7 @@ export interface Program extends AsyncDisposable {
 }
 
 export interface ProgramOptions {
-  /** The whole environment, beside a free port and the path of the schema snapshot. */
+  /** The whole environment, beside free ports and the path of the schema snapshot. */
   readonly env?: Record<string, string>;
   readonly cwd?: string;
 }
@@ -34,7 +34,12 @@ export function startProgram(
 ): Program {
   const child = spawn(process.execPath, [resolve('src/main.ts'), ...args], {
     cwd,
-    env: { PORT: '0', RECRUITING_SCHEMA: resolve('schema/upstream.graphql'), ...env },
+    env: {
+      PORT: '0',
+      ADMIN_PORT: '0',
+      RECRUITING_SCHEMA: resolve('schema/upstream.graphql'),
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';
@@ -95,6 +100,7 @@ export async function runProgram(
 export async function runHere(
   args: readonly string[],
   env: Record<string, string> = {},
+  stdin: readonly string[] = [],
 ): Promise<Omit<Exit, 'signal'>> {
   const said = { stdout: '', stderr: '' };
   const writer = (name: keyof typeof said) =>
@@ -105,10 +111,13 @@ export async function runHere(
       },
     });
   const code = await run(args, {
-    env: { PORT: '0', ...env },
+    env: { PORT: '0', ADMIN_PORT: '0', ...env },
+    stdin: Readable.from(stdin),
     stdout: writer('stdout'),
     stderr: writer('stderr'),
     readFile: (path) => readFileSync(path, 'utf8'),
+    proxyFor: () => undefined,
+    owner: { host: 'test', pid: process.pid, lives: () => true },
     stop: AbortSignal.abort(),
   });
   return { code, ...said };

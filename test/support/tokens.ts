@@ -26,7 +26,7 @@ export function pairOf(name: string, lives: Partial<TokenPair> = {}): TokenPair 
   };
 }
 
-type Method = 'read' | 'import' | 'mark' | 'unmark' | 'save' | 'lose';
+type Method = 'read' | 'import' | 'mark' | 'settle' | 'save';
 
 /** A store that remembers what was kept in it, and that can be made to fail or to take its time. */
 export interface WatchedStore extends TokenStore {
@@ -58,7 +58,7 @@ export function watchStore(inner: TokenStore = openSqliteStore(':memory:')): Wat
   }
 
   return {
-    description: inner.description,
+    ...inner,
     kept,
     secrets,
     failing,
@@ -78,9 +78,8 @@ export function watchStore(inner: TokenStore = openSqliteStore(':memory:')): Wat
     read: () => through('read', () => inner.read()),
     import: (set) => through('import', () => inner.import(set), set.pair),
     mark: (mark) => through('mark', () => inner.mark(mark)),
-    unmark: (attempt) => through('unmark', () => inner.unmark(attempt)),
+    settle: (attempt, ending) => through('settle', () => inner.settle(attempt, ending)),
     save: (saved) => through('save', () => inner.save(saved), saved.pair),
-    lose: (generation) => through('lose', () => inner.lose(generation)),
     close: async () => {},
   };
 }
@@ -263,6 +262,7 @@ export async function startScripted(): Promise<ScriptedService> {
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.url === '/oauth/token') return answerExchange(request, response);
     if (request.url === '/graphql') return answerGraphql(request, response);
+    if (request.url === '/auth_check') return answerAuthCheck(request, response);
     if (request.url !== linkPath || linkDead) return json(response, 404, { errors: [] });
     linkReads += 1;
     return json(response, 200, { ...current, created_at: 1 });
@@ -298,11 +298,16 @@ export async function startScripted(): Promise<ScriptedService> {
       query: string;
       variables?: Record<string, unknown>;
     };
-    const token = String(request.headers.authorization).replace(/^Bearer /, '');
-    const { status, detail } = refusal ?? judge(token);
+    const { status, detail } = refusal ?? judge(bearerOf(request.headers.authorization));
     if (status !== 200) return json(response, status, { type: 'invalid_token', detail });
     const { query, variables } = body;
     return json(response, 200, await graphql({ schema, source: query, variableValues: variables }));
+  }
+
+  function answerAuthCheck({ headers }: IncomingMessage, response: ServerResponse): void {
+    const { status, detail } = refusal ?? judge(bearerOf(headers.authorization));
+    if (status === 200) return void response.writeHead(204).end();
+    json(response, status, { type: 'invalid_token', detail });
   }
 
   function judge(token: string): { status: number; detail: string } {
@@ -403,6 +408,10 @@ export function json(
   response
     .writeHead(status, { 'content-type': 'application/json', ...headers })
     .end(JSON.stringify(body));
+}
+
+function bearerOf(authorization = ''): string {
+  return authorization.replace(/^Bearer /, '');
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {

@@ -19,7 +19,7 @@ type Step =
   | { do: 'ask'; times: number }
   | { do: 'expire' }
   | { do: 'oddly'; how: keyof typeof oddities }
-  | { do: 'fail'; what: 'read' | 'mark' | 'save' | 'unmark' }
+  | { do: 'fail'; what: 'read' | 'mark' | 'save' | 'settle' }
   | { do: 'heal' }
   | { do: 'pass'; ms: number }
   | { do: 'wall'; ms: number }
@@ -54,7 +54,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('fail' as const),
-      what: fc.constantFrom('read', 'mark', 'save', 'unmark'),
+      what: fc.constantFrom('read', 'mark', 'save', 'settle'),
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('heal' as const) }) },

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import { readTokenFile, readTokenLink, TokenLinkError } from '../../src/tokens/token-link.ts';
 import { DAY, HOUR, MINUTE } from '../support/manual-clock.ts';
 import {
   codesOf,
@@ -115,7 +116,8 @@ describe('a token link', () => {
   test('that is tried again in vain gives way to a set that comes another way', async () => {
     const { kept, reads } = await startWithLink((response) => json(response, 500, {}));
     await kept.clock.asleep();
-    await kept.store.import({ baseUrl: kept.url, pair: pairOf('by hand'), at: 0, after: 0 });
+    const set = { baseUrl: kept.url, pair: pairOf('by hand'), replica: 'test', after: null };
+    await kept.store.import({ ...set, at: kept.clock.now() });
     await kept.clock.pass(10 * MINUTE);
     const before = reads();
     await kept.clock.pass(DAY);
@@ -148,6 +150,66 @@ describe('a token link', () => {
     expect(codesOf(await second.ask(PERSON))).toEqual(['TOKENS_LOST']);
     expect(await store.read()).toEqual(before);
     expect(troubles(second)).toContainEqual(expect.stringMatching(/is dead/));
+  });
+});
+
+describe('reading a token link', () => {
+  test('gives its pair, and ignores when it was made', async () => {
+    const host = await startServer((_, response) =>
+      json(response, 200, { ...set, name: 'Made', created_at: 'nobody knows the unit' }),
+    );
+    expect(
+      await readTokenLink(`${host}/link?of=mine`, { agent: 'test', proxy: undefined }),
+    ).toEqual({
+      accessToken: 'made-access',
+      refreshToken: 'made-refresh',
+      expiresIn: 86_400,
+      refreshTokenExpiresIn: 10_368_000,
+      name: 'Made',
+    });
+  });
+
+  test('that fails says what to do, wherever the link came from, and never the link', async () => {
+    const host = await startServer((_, response) => json(response, 404, {}));
+    const link = `${host}/a/secret/path?and=a-secret-query`;
+    const error: unknown = await readTokenLink(link, { agent: 'test', proxy: undefined }).catch(
+      (it: unknown) => it,
+    );
+    expect(error).toBeInstanceOf(TokenLinkError);
+    const { message, passing } = error as TokenLinkError;
+    expect(message).toMatch(/is dead .* use its new link/);
+    expect(message).not.toMatch(/secret|TOKEN_LINK/);
+    expect(passing).toBe(false);
+  });
+});
+
+describe('reading a token file', () => {
+  test.each([
+    ['as the link shows it', JSON.stringify({ ...set, created_at: 1 })],
+    ['with lines and a byte order mark', `\uFEFF${JSON.stringify(set, null, 2)}\r\n`],
+    ['with odd lives', JSON.stringify({ ...set, expires_in: 'a day' })],
+  ])('gives the pair of a text %s', (_, text) => {
+    expect(readTokenFile(text)).toMatchObject(
+      pairOf('x', {
+        accessToken: 'made-access',
+        refreshToken: 'made-refresh',
+        name: null,
+      }),
+    );
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['half of its JSON', JSON.stringify(set).slice(0, 50)],
+    ['HTML', '<html>made-access</html>'],
+    ['no refresh token', '{"access_token":"made-access"}'],
+    ['null', 'null'],
+    ['more than 64 KiB', JSON.stringify({ pad: 'x'.repeat(65_536), ...set })],
+  ])('of %s says what to give instead, and no token', (_, text) => {
+    const read = () => readTokenFile(text);
+    expect(read).toThrow(TokenLinkError);
+    expect(read).toThrow(/not a token set .* the link itself\.$/);
+    expect(read).not.toThrow(/made-/);
   });
 });
 

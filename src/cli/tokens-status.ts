@@ -1,0 +1,68 @@
+import { systemClock } from '../clock.ts';
+import { waitingRescueFiles } from '../tokens/rescue-file.ts';
+import { tokenReport, type TokenReport } from '../tokens/token-report.ts';
+import { ADVICE, FATAL } from '../tokens/token-trouble.ts';
+import { duration } from './duration.ts';
+import type { Terminal } from './terminal.ts';
+import { withTokenStore } from './token-session.ts';
+
+const HISTORY = 1_000;
+
+/** Says how the tokens stand; gives the exit code: 0 healthy, 1 needs attention, 2 lost or missing. */
+export async function tokensStatus({ json }: { json: boolean }, terminal: Terminal) {
+  return withTokenStore(terminal, { create: false }, async ({ store, stored, rescueFolder }) => {
+    const report = tokenReport({
+      store: store.description,
+      stored,
+      history: await store.history(HISTORY),
+      rescued: waitingRescueFiles(rescueFolder.directory).length,
+      now: systemClock.now(),
+    });
+    const text = json ? `${JSON.stringify(report)}\n` : textOf(report, store.notices);
+    terminal.stdout.write(text);
+    if (report.troubles.some((trouble) => FATAL.has(trouble))) return 2;
+    return report.troubles.length > 0 ? 1 : 0;
+  });
+}
+
+function textOf(report: TokenReport, notices: readonly string[]): string {
+  const facts: [string, string | null][] = [
+    ['State', STATES[report.state]],
+    ['Store', report.store],
+    ['Service', report.service],
+    ['Token set', report.name],
+    [
+      'Generation',
+      report.generation === null
+        ? null
+        : `${report.generation} (refresh token ${report.fingerprint})`,
+    ],
+    ['Access token', left(report.accessTokenSecondsLeft)],
+    ['Refresh token', left(report.refreshTokenSecondsLeft)],
+    ['Last rotation', report.generation === null ? null : (report.lastRotation ?? 'never')],
+    [
+      'Failures since',
+      report.lastFailure
+        ? `${report.failures}, the last ${report.lastFailure.at} (${report.lastFailure.outcome})`
+        : null,
+    ],
+    ['Now', report.exchangeUnderWay ? 'a process is rotating it' : null],
+  ];
+  const lines = facts
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `  ${name.padEnd(15)} ${value}`);
+  const advice = report.troubles.map((trouble) => `\n  ${trouble}: ${ADVICE[trouble]}`);
+  return [...lines, ...advice, ...notices.map((notice) => `\n  ${notice}`), ''].join('\n');
+}
+
+const STATES: Record<TokenReport['state'], string> = {
+  healthy: 'healthy',
+  attention: 'needs attention',
+  lost: 'LOST',
+  missing: 'MISSING',
+};
+
+function left(seconds: number | null): string | null {
+  if (seconds === null) return null;
+  return seconds > 0 ? `${duration(seconds)} left` : 'has ended';
+}

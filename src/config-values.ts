@@ -1,0 +1,61 @@
+import { z } from 'zod';
+
+/** A whole number within bounds. */
+export function count(min: number, max: number, fallback: number) {
+  const message = `must be a whole number from ${min} to ${max}, for example ${fallback}`;
+  return z
+    .string()
+    .regex(/^\d{1,12}$/, message)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, message)
+    .default(fallback);
+}
+
+/** The message for a value that is none of those allowed. */
+export function choice(allowed: string, example: string) {
+  return { error: `must be ${allowed}, for example ${example}` };
+}
+
+/** An address without a slash at the end, to put paths behind. */
+export function baseUrl() {
+  return secureUrl()
+    .refine((url) => {
+      const { search, hash, username, password } = new URL(url);
+      return `${search}${hash}${username}${password}` === '';
+    }, 'must be a plain base address, without user, query or fragment')
+    .transform((text) => {
+      const { origin, pathname } = new URL(text);
+      return `${origin}${pathname}`.replace(/\/+$/, '');
+    });
+}
+
+/** Whether tokens may travel over it: plain http is for this machine only. */
+export function isSecureUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+}
+
+/** Tokens travel over it. */
+export function secureUrl() {
+  return z.string().superRefine((text, context) => {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (!url || !['http:', 'https:'].includes(url.protocol)) {
+      context.addIssue({
+        code: 'custom',
+        message: 'must be a whole address, such as https://api.example.com',
+        continue: false,
+      });
+    } else if (!isSecureUrl(text)) {
+      context.addIssue({
+        code: 'custom',
+        message: 'must begin with https:// (http:// is for this machine alone)',
+        continue: false,
+      });
+    }
+  });
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}

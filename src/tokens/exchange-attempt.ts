@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import type { GraphQLError } from 'graphql';
+import type { Logger } from 'pino';
+import type { Clock } from '../clock.ts';
+import type { ConnectToTokenEndpoint, ExchangeOutcome } from './exchange.ts';
+import type { Head, HeadSource } from './head.ts';
+import { nextPair } from './next-pair.ts';
+import type { PairSaver } from './pair-saver.ts';
+import {
+  rateLimitedError,
+  refusedError,
+  stoppingError,
+  unreachableError,
+  unwritableStoreError,
+} from './token-errors.ts';
+import type { Ending, Mark, PairOutcome, TokenStore } from './token-store.ts';
+
+/** What came of one try to exchange a refresh token, the store being up to date with it. */
+export type AttemptResult =
+  /** Received, and saved or held until it is. */
+  | { kind: 'kept'; next: HeadSource; bornAt: number; surplus: boolean }
+  /** Another process was first: nothing was sent, or its pair has come. */
+  | { kind: 'overtaken' }
+  | { kind: 'lost' }
+  | { kind: 'doubtful'; why: string }
+  /** Nothing was spent. For so many seconds there is no use in another try. */
+  | { kind: 'postponed'; error: GraphQLError; seconds: number };
+
+export interface AttemptParts {
+  store: TokenStore;
+  connect: ConnectToTokenEndpoint;
+  clock: Clock;
+  log: Logger;
+  /** Names this process in the history. */
+  replica: string;
+  /** Told of every exchange, also when nothing was sent. */
+  onExchange?: (outcome: PairOutcome | Ending['outcome'], seconds: number) => void;
+}
+
+interface Surroundings {
+  isStopping(): boolean;
+  /** Looks at the store. */
+  isOvertaken(from: Head): Promise<boolean>;
+}
+
+interface Begun {
+  readonly from: Head;
+  readonly attempt: string;
+  /** By `clock.elapsed()`. */
+  readonly begun: number;
+}
+
+/** From the mark on: nothing is sent later than this. What is left of its life is for the answer. */
+const SEND_WITHIN_MS = 25_000;
+const MARK_LIFE_MS = 150_000;
+const LOOK_AT_STORE_MS = 1_000;
+
+/** Connect, mark, send once, save: in this order, and nothing is sent where a step before it failed. */
+export function createExchangeAttempt(
+  { store, connect, clock, log, replica, onExchange }: AttemptParts,
+  saver: PairSaver,
+  { isStopping, isOvertaken }: Surroundings,
+): (from: Head) => Promise<AttemptResult> {
+  return async (from) => {
+    const endpoint = await connect().catch((cause: unknown) => {
+      onExchange?.('unsent', 0);
+      return postponed(1, unreachableError(cause));
+    });
+    if ('kind' in endpoint) return endpoint;
+    try {
+      const exchange = { from, attempt: randomUUID(), begun: clock.elapsed() };
+      const mark = await writeMark(exchange);
+      if (!mark) return { kind: 'overtaken' };
+      if ('kind' in mark) return mark;
+      // A process that was stopped between the mark and here must not wake up and send.
+      const maySend = () => !isStopping() && clock.elapsed() - exchange.begun < SEND_WITHIN_MS;
+      const outcome: ExchangeOutcome = maySend()
+        ? await endpoint.exchange(from.pair.refreshToken, maySend)
+        : { kind: 'unsent' };
+      return await settle(exchange, mark, outcome);
+    } finally {
+      await endpoint.close();
+    }
+  };
+
+  async function writeMark({ from, attempt }: Begun) {
+    const { set, generation } = from;
+    const mark = { set, generation, attempt, at: clock.now(), lifeMs: MARK_LIFE_MS, replica };
+    return store.mark(mark).catch((error: unknown) => postponed(1, unwritableStoreError(error)));
+  }
+
+  async function settle(
+    exchange: Begun,
+    mark: Mark,
+    outcome: ExchangeOutcome,
+  ): Promise<AttemptResult> {
+    switch (outcome.kind) {
+      case 'granted':
+        return keep(exchange, outcome.grant);
+      case 'invalid-grant':
+        return refuse(exchange, mark);
+      case 'rate-limited':
+        await close(exchange, outcome.kind);
+        return postponed(outcome.retryAfter, rateLimitedError(outcome.retryAfter));
+      case 'refused':
+        await close(exchange, outcome.kind);
+        return postponed(60, refusedError(outcome.status));
+      case 'unsent':
+        await close(exchange, outcome.kind);
+        return postponed(1, isStopping() ? stoppingError() : unreachableError());
+      case 'uncertain':
+        // The mark stays: whether the refresh token is spent is unknown, and nothing is guessed.
+        await close(exchange, outcome.kind);
+        return { kind: 'doubtful', why: outcome.why };
+    }
+  }
+
+  /** Saved before first use. When saving fails, the pair is served from memory until that works. */
+  async function keep({ from, attempt, begun }: Begun, grant: Granted): Promise<AttemptResult> {
+    const { pair, outcome } = nextPair(grant, from, clock);
+    const { set, generation } = from;
+    const latencyMs = Math.round(clock.elapsed() - begun);
+    const at = clock.now() - latencyMs;
+    const kept = await saver.save({ set, generation, attempt, pair, outcome, at, latencyMs });
+    onExchange?.(outcome, latencyMs / 1000);
+    const next = { set, generation: generation + 1, pair, ...FRESH };
+    if (outcome !== 'rotated') {
+      log.error({ trouble: 'not-renewed', generation: next.generation, outcome }, NOT_RENEWED);
+    }
+    if (kept === 'surplus') {
+      log.error({ trouble: 'second-pair', generation: next.generation }, SECOND_PAIR);
+    }
+    return { kind: 'kept', next, bornAt: begun, surplus: kept === 'surplus' };
+  }
+
+  async function refuse(exchange: Begun, mark: Mark): Promise<AttemptResult> {
+    const { from, begun } = exchange;
+    // Another process may have won and not saved yet: its pair is waited for as long as it can come.
+    const until = mark.overExpired ? begun + MARK_LIFE_MS : begun;
+    let overtaken = await isOvertaken(from);
+    while (!overtaken && clock.elapsed() < until) {
+      if (isStopping()) {
+        await close(exchange, 'uncertain');
+        return postponed(0, stoppingError());
+      }
+      await clock.sleep(LOOK_AT_STORE_MS);
+      overtaken = await isOvertaken(from);
+    }
+    await close(exchange, 'invalid-grant');
+    return { kind: overtaken ? 'overtaken' : 'lost' };
+  }
+
+  /** That this cannot be written changes nothing for the tokens: what is read of the mark is then doubt. */
+  async function close({ attempt, begun }: Begun, outcome: Ending['outcome']): Promise<void> {
+    const latencyMs = Math.round(clock.elapsed() - begun);
+    onExchange?.(outcome, latencyMs / 1000);
+    await store.settle(attempt, { outcome, latencyMs }).catch((error: unknown) => {
+      log.error({ err: error, outcome }, 'how an exchange ended could not be written to the store');
+    });
+  }
+}
+
+type Granted = Extract<ExchangeOutcome, { kind: 'granted' }>['grant'];
+
+const FRESH = { lost: false, movedTo: null, imported: false, mark: null, unanswered: 0 } as const;
+
+const NOT_RENEWED =
+  'The recruiting service answered a renewal without a new refresh token or without an access token. What came is kept ' +
+  'and used. If it happens again, ask the service; a new token can be imported with `tokens import <link> --replace`.';
+
+const SECOND_PAIR =
+  'The recruiting service gave a second pair for one refresh token. Both are kept; the first one is in use.';
+
+function postponed(seconds: number, error: GraphQLError) {
+  return { kind: 'postponed' as const, error, seconds };
+}

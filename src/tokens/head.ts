@@ -1,0 +1,88 @@
+import type { Clock } from '../clock.ts';
+import type { LossCause } from './token-errors.ts';
+import type { TokenPair } from './token-set.ts';
+import type { StoredTokens } from './token-store.ts';
+
+/** The newest pair that this process knows, and its times. All times are `clock.elapsed()`, ms. */
+export interface Head {
+  readonly set: string;
+  readonly generation: number;
+  readonly pair: TokenPair;
+  /** When it was refreshed. */
+  readonly bornAt: number;
+  /** When it is to be rotated ahead of its expiry. */
+  readonly rotateAt: number;
+  readonly lost: boolean;
+  readonly movedTo: string | null;
+  /** Another process is exchanging it right now. */
+  readonly busy: boolean;
+  /** An exchange of it ended without a clear answer: its refresh token may be spent. */
+  readonly doubtful: boolean;
+  /** How many such exchanges there were. */
+  readonly unanswered: number;
+  /** The service has taken this access token at least once, or may have before we knew it. */
+  readonly accepted: boolean;
+}
+
+export type HeadSource = Pick<
+  StoredTokens,
+  'set' | 'generation' | 'pair' | 'lost' | 'movedTo' | 'imported' | 'mark' | 'unanswered'
+>;
+
+/** @param bornAt when the pair was refreshed, by `clock.elapsed()` */
+export function headOf(source: HeadSource, bornAt: number, first: boolean, random: number): Head {
+  const { set, generation, pair, imported } = source;
+  const life = Math.min(pair.expiresIn, pair.refreshTokenExpiresIn) * 1000;
+  const early = (2 / 3) * (1 - random / 20);
+  return {
+    set,
+    generation,
+    pair,
+    bornAt,
+    // At once after an import: that kills the link, which is a secret, and starts both lifetimes now.
+    rotateAt: imported ? bornAt : bornAt + life * early,
+    // A set that an earlier process used, or that lay behind its link: its expiry is believed at once.
+    accepted: imported || first,
+    ...standing(source),
+  };
+}
+
+/** The same pair, with what the store says of it now. */
+export function standing({ lost, movedTo, mark, unanswered }: HeadSource) {
+  const busy = mark?.live === true;
+  return { lost, movedTo, busy, doubtful: mark !== null && !busy, unanswered };
+}
+
+export function isSamePair(
+  one: { set: string; generation: number },
+  other: { set: string; generation: number },
+): boolean {
+  return one.set === other.set && one.generation === other.generation;
+}
+
+/** Milliseconds until the access token expires. */
+export function accessLeft({ pair, bornAt }: Head, clock: Clock): number {
+  return bornAt + pair.expiresIn * 1000 - clock.elapsed();
+}
+
+/** Milliseconds until the refresh token ends. */
+export function refreshLeft({ pair, bornAt }: Head, clock: Clock): number {
+  return bornAt + pair.refreshTokenExpiresIn * 1000 - clock.elapsed();
+}
+
+/**
+ * When a refresh token in doubt is sent once more, while its access token still works: late, since some
+ * services revoke everything when a refresh token comes twice.
+ */
+export function replayAt({ pair, bornAt }: Head): number {
+  const life = pair.expiresIn * 1000;
+  return bornAt + life - Math.min(LAST_MINUTES_MS, life / 10);
+}
+
+const LAST_MINUTES_MS = 5 * 60_000;
+
+/** Why nothing is sent for this head any more; undefined when it can be exchanged. */
+export function lossOf(head: Head, clock: Clock): LossCause | undefined {
+  if (head.lost) return head.unanswered > 0 ? 'unanswered' : 'refused';
+  return refreshLeft(head, clock) <= 0 ? 'ended' : undefined;
+}

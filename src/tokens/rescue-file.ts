@@ -1,0 +1,201 @@
+import {
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { dirname, join } from 'node:path';
+import type { Sealer } from './seal.ts';
+import type { NewPair, TokenStore } from './token-store.ts';
+
+/** The process that a rescue file belongs to. */
+export interface Owner {
+  readonly host: string;
+  readonly pid: number;
+  /** Whether a process of this host still lives. */
+  readonly lives: (pid: number) => boolean;
+}
+
+export interface RescueFolder {
+  directory: string;
+  sealer: Sealer;
+  owner: Owner;
+}
+
+/**
+ * A place for the one pair that could not be saved: a file that is made, filled and synced in advance, and
+ * kept open, so that it can be written on a full disk and in a folder that became read-only.
+ */
+export interface RescueFile {
+  /** Resolved on disk when it returns. Replaces what was put before. */
+  put(pair: NewPair): void;
+  clear(): void;
+  /** Takes the file away, unless it holds a pair. */
+  close(): void;
+}
+
+/** Room for a pair of the largest answer that is read (64 KiB), sealed. */
+const SIZE = 192 * 1024;
+const NAME = /^rescue-(?<host>.+)-(?<pid>\d+)-[0-9a-f]{8}\.json$/;
+
+/** @throws when the folder or the file cannot be made */
+export function openRescueFile({ directory, sealer, owner }: RescueFolder): RescueFile {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  for (const { name, path } of rescueFilesIn(directory)) {
+    if (isOf(owner.host, owner.pid, name) && textOf(path) === '') removeFile(path);
+  }
+  let file = create();
+
+  return {
+    put: (pair) => {
+      const text = JSON.stringify(sealPair(pair, sealer));
+      write(text);
+      // Somebody removed it from the folder; what is written into it is read by nobody.
+      if (fstatSync(file.descriptor).nlink > 0) return;
+      closeSync(file.descriptor);
+      file = create();
+      write(text);
+    },
+    clear: () => write(''),
+    close: () => {
+      const empty = file.empty;
+      closeSync(file.descriptor);
+      if (empty) removeFile(file.path);
+    },
+  };
+
+  function create() {
+    const name = `rescue-${owner.host}-${owner.pid}-${randomBytes(4).toString('hex')}.json`;
+    const path = join(directory, name);
+    const made = { path, descriptor: openSync(path, 'wx+', 0o600), empty: true };
+    fill(made.descriptor, '');
+    syncFolder(directory);
+    return made;
+  }
+
+  function write(text: string): void {
+    file.empty = false;
+    fill(file.descriptor, text);
+    file.empty = text === '';
+  }
+}
+
+/** What rescue files hold that the store does not have yet is saved there, and the files are removed then. */
+export async function saveRescued(
+  { directory, sealer, owner }: RescueFolder,
+  store: TokenStore,
+): Promise<RescueReport> {
+  const saved: NewPair[] = [];
+  const failed: RescueReport['failed'][number][] = [];
+  for (const { path, name } of rescueFilesIn(directory)) {
+    try {
+      const text = textOf(path);
+      if (text === '') {
+        if (isLeftOver(name, owner)) removeFile(path);
+        continue;
+      }
+      const pair = openPair(text, sealer);
+      await store.save(pair);
+      saved.push(pair);
+      // Its process may live, and have put another pair into it meanwhile.
+      if (textOf(path) === text) removeFile(path);
+    } catch (error) {
+      failed.push({ path, why: (error as Error).message });
+    }
+  }
+  return { saved, failed };
+}
+
+export interface RescueReport {
+  readonly saved: readonly NewPair[];
+  /** Files that are left as they are. */
+  readonly failed: readonly { readonly path: string; readonly why: string }[];
+}
+
+/** Rescue files that hold something, whoever's they are. */
+export function waitingRescueFiles(directory: string): string[] {
+  return rescueFilesIn(directory)
+    .map(({ path }) => path)
+    .filter((path) => textOf(path) !== '');
+}
+
+function rescueFilesIn(directory: string): { path: string; name: string }[] {
+  try {
+    return readdirSync(directory)
+      .filter((name) => NAME.test(name))
+      .map((name) => ({ name, path: join(directory, name) }));
+  } catch {
+    return [];
+  }
+}
+
+function textOf(path: string): string {
+  return readFileSync(path, 'utf8').trim();
+}
+
+/** Of a process that was killed before it had anything to rescue. Those of other hosts are theirs to judge. */
+function isLeftOver(name: string, { host, pid, lives }: Owner): boolean {
+  const other = Number(NAME.exec(name)?.groups?.['pid']);
+  return other !== pid && isOf(host, other, name) && !lives(other);
+}
+
+function isOf(host: string, pid: number, name: string): boolean {
+  const named = NAME.exec(name)?.groups;
+  return named?.['host'] === host && Number(named['pid']) === pid;
+}
+
+function sealPair({ pair, ...rest }: NewPair, sealer: Sealer) {
+  const about = `${rest.set}|${rest.generation}|rescue`;
+  return { version: 1, ...rest, pair: sealer.seal(JSON.stringify(pair), about) };
+}
+
+function openPair(text: string, sealer: Sealer): NewPair {
+  let rescued: ReturnType<typeof sealPair>;
+  try {
+    rescued = JSON.parse(text) as ReturnType<typeof sealPair>;
+  } catch {
+    throw new Error('it was not written to its end');
+  }
+  const { version, pair: sealed, ...rest } = rescued;
+  if (version !== 1) throw new Error(`it was written by a newer version (layout ${version})`);
+  const pair = sealer.open(sealed, `${rest.set}|${rest.generation}|rescue`);
+  return { ...rest, pair: JSON.parse(pair) as NewPair['pair'] };
+}
+
+/** Always the whole size: a file whose size does not change needs no new room. */
+function fill(descriptor: number, text: string): void {
+  const bytes = Buffer.alloc(Math.max(SIZE, Buffer.byteLength(text)), ' ');
+  bytes.write(text);
+  let written = 0;
+  while (written < bytes.length) {
+    written += writeSync(descriptor, bytes, written, bytes.length - written, written);
+  }
+  ftruncateSync(descriptor, bytes.length);
+  fsyncSync(descriptor);
+}
+
+function removeFile(path: string): void {
+  try {
+    unlinkSync(path);
+    syncFolder(dirname(path));
+  } catch {
+    // It is empty or saved; the next start looks at it again.
+  }
+}
+
+/** A new name is only durable when its folder is synced too. */
+function syncFolder(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}

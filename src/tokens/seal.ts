@@ -1,0 +1,86 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+
+/**
+ * Encrypts what is kept at rest: AES-256-GCM, a random nonce for each text, a tag of 16 bytes. `about` is
+ * authenticated with it, so that a sealed text cannot be moved to another place.
+ */
+export interface Sealer {
+  seal(text: string, about: string): string;
+  /** @throws SealError */
+  open(sealed: string, about: string): string;
+  /** Whether it is sealed as `seal` would do it now: with the newest key, or with none when there is none. */
+  isCurrent(sealed: string): boolean;
+}
+
+/** The message says what to do, and holds nothing of the text. */
+export class SealError extends Error {
+  override name = 'SealError';
+}
+
+const PLAIN = 'plain:';
+const SEALED = 'aes-256-gcm';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** @param keys 32 bytes each, newest first; none: texts are kept as they are, and marked so */
+export function createSealer(keys: readonly Uint8Array[]): Sealer {
+  const ring = keys.map((key) => ({ key, id: idOf(key) }));
+  const [newest] = ring;
+  return {
+    seal: (text, about) => (newest ? encrypt(newest, text, about) : PLAIN + text),
+    open: (sealed, about) => {
+      if (sealed.startsWith(PLAIN)) return sealed.slice(PLAIN.length);
+      const [kind, id, nonce, tag, text] = sealed.split(':');
+      if (kind !== SEALED || text === undefined) throw new SealError('it holds no sealed tokens');
+      const found = ring.find((one) => one.id === id);
+      if (!found) throw new SealError(missingKey(id!, ring.length));
+      return decrypt(found.key, { nonce: nonce!, tag: tag!, text }, about);
+    },
+    isCurrent: (sealed) =>
+      newest ? sealed.startsWith(`${SEALED}:${newest.id}:`) : sealed.startsWith(PLAIN),
+  };
+}
+
+function encrypt(
+  { key, id }: { key: Uint8Array; id: string },
+  text: string,
+  about: string,
+): string {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(Buffer.from(about));
+  const encrypted = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+  return [SEALED, id, ...[nonce, cipher.getAuthTag(), encrypted].map(base64)].join(':');
+}
+
+function decrypt(
+  key: Uint8Array,
+  sealed: { nonce: string; tag: string; text: string },
+  about: string,
+): string {
+  try {
+    const nonce = Buffer.from(sealed.nonce, 'base64');
+    const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+    decipher.setAAD(Buffer.from(about));
+    decipher.setAuthTag(Buffer.from(sealed.tag, 'base64'));
+    const parts = [decipher.update(Buffer.from(sealed.text, 'base64')), decipher.final()];
+    return Buffer.concat(parts).toString('utf8');
+  } catch {
+    throw new SealError('its sealed tokens were altered, or belong to another place');
+  }
+}
+
+function missingKey(id: string, keys: number): string {
+  return keys === 0
+    ? `its tokens are encrypted (with the key ${id}), and TOKEN_STORE_KEY is not set`
+    : `its tokens are encrypted with the key ${id}, which is none of those in TOKEN_STORE_KEY`;
+}
+
+/** Names a key without giving it away. */
+function idOf(key: Uint8Array): string {
+  return createHash('sha256').update('key id\0').update(key).digest('hex').slice(0, 8);
+}
+
+function base64(bytes: Buffer): string {
+  return bytes.toString('base64');
+}

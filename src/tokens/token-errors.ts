@@ -1,0 +1,102 @@
+import { codedError } from '../errors.ts';
+
+const NEW_SET =
+  'Have an administrator make a new token in the personal account of the recruiting service, ' +
+  'and run `tokens import <link>` with the link it shows. The gateway then goes on by itself.';
+
+export function missingError() {
+  return codedError('TOKENS_MISSING', `No token set was imported yet. ${NEW_SET}`);
+}
+
+export function movedError(to: string) {
+  return codedError(
+    'TOKENS_MISSING',
+    `The token set was moved to another store (${to}), and is not renewed from this one any more. ` +
+      'Set TOKEN_STORE to that one, and restart the gateway.',
+  );
+}
+
+/** Why a refresh token is of no use any more, as far as can be told from here. */
+export type LossCause = 'unanswered' | 'refused' | 'ended';
+
+export function lostError(cause: LossCause) {
+  return codedError('TOKENS_LOST', `${CAUSES[cause]} ${NEW_SET}`);
+}
+
+const CAUSES: Record<LossCause, string> = {
+  unanswered:
+    'The refresh token is spent: an earlier exchange of it never got its answer, so the pair that it gave never arrived.',
+  refused:
+    'The recruiting service refuses the refresh token, and no exchange from here is open that could have spent it: ' +
+    'an older copy of the token store was put in its place, the token was used somewhere else, or an administrator revoked it.',
+  ended:
+    "The refresh token has reached its end by this machine's clock (check that clock first): it was not renewed in its whole life (120 days, if the service did not say otherwise).",
+};
+
+export function stoppingError() {
+  return codedError('UPSTREAM_UNREACHABLE', 'The gateway is stopping. Send the request again.');
+}
+
+export function unreachableError(cause?: unknown) {
+  return codedError(
+    'UPSTREAM_UNREACHABLE',
+    'The recruiting service cannot be reached to renew the access token. Nothing was lost; try again shortly.',
+    { cause },
+  );
+}
+
+export function unreadableStoreError(cause: unknown) {
+  return codedError(
+    'UPSTREAM_UNREACHABLE',
+    'The access token cannot be renewed now, because the token store cannot be read. Nothing was lost. ' +
+      'The operator has to look at the disk that holds the store.',
+    { cause },
+  );
+}
+
+export function unwritableStoreError(cause: unknown) {
+  return codedError(
+    'UPSTREAM_UNREACHABLE',
+    'The access token cannot be renewed now, because the token store cannot be written. Nothing was lost. ' +
+      'The operator has to look at the disk that holds the store.',
+    { cause },
+  );
+}
+
+export function unsavedError() {
+  return codedError(
+    'UPSTREAM_UNREACHABLE',
+    'The access token is not renewed before the pair of the last renewal is saved: the token store cannot be written. ' +
+      'Nothing was lost. The operator has to look at the disk that holds the store.',
+  );
+}
+
+export function busyElsewhereError() {
+  return codedError(
+    'UPSTREAM_UNREACHABLE',
+    'Another process is renewing the access token, and has not finished. Try again shortly. If that lasts, ' +
+      'the operator has to look for a process on the same token store that was stopped or hangs, and wake or end it.',
+  );
+}
+
+export function uncertainError() {
+  return codedError(
+    'UPSTREAM_UNREACHABLE',
+    'The recruiting service gave no clear answer to the renewal of the access token. Try again in a few minutes.',
+  );
+}
+
+export function rateLimitedError(retryAfter: number) {
+  return codedError(
+    'UPSTREAM_RATE_LIMITED',
+    `The recruiting service asks to wait ${retryAfter} s before the access token is renewed.`,
+    { extensions: { retryAfter } },
+  );
+}
+
+export function refusedError(status: number) {
+  return codedError(
+    'UPSTREAM_UNAUTHORIZED',
+    `The token endpoint of the recruiting service answered ${status}. Check RECRUITING_URL and what stands between.`,
+  );
+}

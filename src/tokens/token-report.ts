@@ -1,0 +1,118 @@
+import { FATAL, troublesOf, type Trouble } from './token-trouble.ts';
+import type { HistoryEntry, StoredTokens } from './token-store.ts';
+
+/** What `tokens status` says. Nothing in it is secret. */
+export interface TokenReport {
+  readonly state: 'healthy' | 'attention' | 'lost' | 'missing';
+  readonly store: string;
+  readonly service: string | null;
+  readonly name: string | null;
+  readonly generation: number | null;
+  /** First characters of the refresh token's fingerprint. */
+  readonly fingerprint: string | null;
+  readonly accessTokenSecondsLeft: number | null;
+  readonly refreshTokenSecondsLeft: number | null;
+  /** ISO 8601. */
+  readonly lastRotation: string | null;
+  /** Exchanges that gave no pair since the last one that did. */
+  readonly failures: number;
+  readonly lastFailure: { readonly at: string; readonly outcome: string } | null;
+  readonly exchangeUnderWay: boolean;
+  readonly troubles: readonly Trouble[];
+}
+
+interface ReportFacts {
+  store: string;
+  stored: StoredTokens | null;
+  /** Newest first. */
+  history: readonly HistoryEntry[];
+  /** Rescue files that hold a pair. */
+  rescued: number;
+  /** Wall time, ms. */
+  now: number;
+}
+
+const RENEWALS = new Set<HistoryEntry['outcome']>([
+  'rotated',
+  'same-refresh-token',
+  'without-refresh-token',
+  'without-access-token',
+]);
+
+const BEGINNINGS = new Set<HistoryEntry['outcome']>([...RENEWALS, 'imported', 'moved-in']);
+
+export function tokenReport(facts: ReportFacts): TokenReport {
+  const { store, stored, history, now, rescued } = facts;
+  if (!stored) return missingReport(facts);
+  const { pair, savedAt, mark } = stored;
+  const left = (seconds: number) => savedAt + seconds * 1000 - now;
+  const rotation = history.find(({ outcome }) => RENEWALS.has(outcome));
+  const troubles = troublesOf({
+    lost: stored.lost,
+    moved: stored.movedTo !== null,
+    doubtful: mark !== null && !mark.live,
+    unsaved: rescued > 0,
+    accessLeft: left(pair.expiresIn),
+    refreshLeft: left(pair.refreshTokenExpiresIn),
+    refreshLife: pair.refreshTokenExpiresIn * 1000,
+    notRenewed: rotation !== undefined && rotation.outcome !== 'rotated',
+    surplus: stored.surplus > 0,
+  });
+  const since = history.slice(
+    0,
+    indexOrEnd(history, ({ outcome }) => BEGINNINGS.has(outcome)),
+  );
+  const failed = since.filter((one) => one.outcome !== 'begun' || one.attempt !== mark?.attempt);
+  const [last] = failed;
+  return {
+    state: stateOf(troubles),
+    store,
+    service: new URL(stored.baseUrl).host,
+    name: pair.name,
+    generation: stored.generation,
+    fingerprint: stored.fingerprint,
+    accessTokenSecondsLeft: secondsOf(left(pair.expiresIn)),
+    refreshTokenSecondsLeft: secondsOf(left(pair.refreshTokenExpiresIn)),
+    lastRotation: rotation ? iso(rotation.at) : null,
+    failures: failed.length,
+    lastFailure: last ? { at: iso(last.at), outcome: last.outcome } : null,
+    exchangeUnderWay: mark?.live === true,
+    troubles,
+  };
+}
+
+function missingReport({ store, rescued }: ReportFacts): TokenReport {
+  return {
+    state: 'missing',
+    store,
+    service: null,
+    name: null,
+    generation: null,
+    fingerprint: null,
+    accessTokenSecondsLeft: null,
+    refreshTokenSecondsLeft: null,
+    lastRotation: null,
+    failures: 0,
+    lastFailure: null,
+    exchangeUnderWay: false,
+    troubles: rescued > 0 ? ['missing', 'unsaved'] : ['missing'],
+  };
+}
+
+function stateOf(troubles: readonly Trouble[]): TokenReport['state'] {
+  if (troubles.some((trouble) => FATAL.has(trouble))) return 'lost';
+  return troubles.length > 0 ? 'attention' : 'healthy';
+}
+
+function indexOrEnd<T>(list: readonly T[], test: (one: T) => boolean): number {
+  const index = list.findIndex(test);
+  return index < 0 ? list.length : index;
+}
+
+function secondsOf(ms: number): number {
+  return Math.max(0, Math.floor(ms / 1000));
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

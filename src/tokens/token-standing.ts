@@ -1,0 +1,34 @@
+import type { Clock } from '../clock.ts';
+import { accessLeft, refreshLeft, type Head } from './head.ts';
+import { troublesOf, type Trouble } from './token-trouble.ts';
+
+/** How the tokens of a running gateway stand. */
+export interface TokenStanding {
+  readonly generation: number;
+  /** Seconds, 0 when past. */
+  readonly accessSecondsLeft: number;
+  /** Seconds, 0 when past. */
+  readonly refreshSecondsLeft: number;
+  /** Seconds since the pair was refreshed. */
+  readonly age: number;
+  readonly troubles: readonly Trouble[];
+}
+
+export function standingOf(head: Head, unsaved: boolean, clock: Clock): TokenStanding {
+  const left = { access: accessLeft(head, clock), refresh: refreshLeft(head, clock) };
+  return {
+    generation: head.generation,
+    accessSecondsLeft: Math.max(0, left.access / 1000),
+    refreshSecondsLeft: Math.max(0, left.refresh / 1000),
+    age: (clock.elapsed() - head.bornAt) / 1000,
+    troubles: troublesOf({
+      lost: head.lost,
+      moved: head.movedTo !== null,
+      doubtful: head.doubtful,
+      unsaved,
+      accessLeft: left.access,
+      refreshLeft: left.refresh,
+      refreshLife: head.pair.refreshTokenExpiresIn * 1000,
+    }),
+  };
+}

@@ -1,0 +1,207 @@
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import type { TokenPair } from '../../src/tokens/token-set.ts';
+import type {
+  HistoryEntry,
+  NewMark,
+  StoredTokens,
+  TokenStore,
+} from '../../src/tokens/token-store.ts';
+
+interface SetRow {
+  readonly set: string;
+  readonly baseUrl: string;
+  head: number;
+  lost: boolean;
+  movedTo: string | null;
+  withdrawn: boolean;
+  mark: { attempt: string; at: number; until: number; settled: boolean } | null;
+}
+
+interface PairRow {
+  readonly set: string;
+  readonly generation: number;
+  readonly attempt: string;
+  readonly pair: TokenPair;
+  readonly savedAt: number;
+}
+
+type AttemptRow = { -readonly [Key in keyof HistoryEntry]: HistoryEntry[Key] } & { set: string };
+
+/** What all handles share, as the tables of a database server. */
+export interface TimedDatabase {
+  /** A connection of one process. */
+  open(): TokenStore;
+}
+
+/**
+ * A store whose mark is a lock with a deadline, by the clock of its server: nobody sees whether the process
+ * that wrote it lives. So a PostgreSQL store behaves, and on one machine only this can show it.
+ *
+ * @param now the server's clock, ms
+ */
+export function timedDatabase(now: () => number): TimedDatabase {
+  const sets: SetRow[] = [];
+  const pairs: PairRow[] = [];
+  const attempts: AttemptRow[] = [];
+  const ring = { key: randomBytes(32), known: new Map<string, number>() };
+
+  const printOf = (token: string) => createHmac('sha256', ring.key).update(token).digest('hex');
+  const remember = ({ refreshToken }: TokenPair, generation: number) => {
+    const print = printOf(refreshToken);
+    if (!ring.known.has(print)) ring.known.set(print, generation);
+  };
+  const current = () => sets.findLast(({ withdrawn }) => !withdrawn);
+  const newest = () => Math.max(0, ...pairs.map(({ generation }) => generation));
+  const headPair = ({ set, head }: SetRow) =>
+    pairs.find((row) => row.set === set && row.generation === head)!;
+
+  function read(): StoredTokens | null {
+    const row = current();
+    if (!row) return null;
+    const { set, baseUrl, head: generation, lost, movedTo, mark } = row;
+    const { pair, savedAt, attempt } = headPair(row);
+    const live = mark !== null && !mark.settled && mark.until > now();
+    const isOpen = (one: AttemptRow) =>
+      one.set === set &&
+      one.generation === generation &&
+      (one.outcome === 'uncertain' || one.outcome === 'begun') &&
+      !(live && one.attempt === mark.attempt);
+    return {
+      set,
+      baseUrl,
+      generation,
+      pair,
+      fingerprint: printOf(pair.refreshToken).slice(0, 8),
+      savedAt,
+      lost,
+      movedTo,
+      imported: attempt === 'import',
+      mark: mark && { attempt: mark.attempt, at: mark.at, live },
+      unanswered: attempts.filter(isOpen).length,
+      surplus: pairs.filter((one) => one.set === set && one.generation === generation).length - 1,
+    };
+  }
+
+  function note(entry: Omit<AttemptRow, 'latencyMs'>): void {
+    attempts.unshift({ ...entry, latencyMs: null });
+  }
+
+  function begin(set: Omit<PairRow, 'set' | 'attempt'> & { baseUrl: string; imported: boolean }) {
+    const { baseUrl, generation, pair, savedAt, imported } = set;
+    const row: SetRow = {
+      ...{ set: randomUUID(), baseUrl, head: generation },
+      ...{ lost: false, movedTo: null, withdrawn: false, mark: null },
+    };
+    sets.push(row);
+    const attempt = imported ? 'import' : 'moved';
+    pairs.push({ set: row.set, generation, attempt, pair, savedAt });
+    remember(pair, generation);
+    return row;
+  }
+
+  function take(row: SetRow, { attempt, generation, at, lifeMs, replica }: NewMark) {
+    const overExpired = row.mark !== null && !row.mark.settled;
+    row.mark = { attempt, at, until: now() + lifeMs, settled: false };
+    note({ set: row.set, at, generation, attempt, outcome: 'begun', replica });
+    return { overExpired };
+  }
+
+  const open = (): TokenStore => ({
+    description: 'timed',
+    notices: [],
+    read: async () => read(),
+    import: async ({ baseUrl, pair, at, replica, after }) => {
+      const head = read();
+      const known = ring.known.get(printOf(pair.refreshToken));
+      if (known !== undefined) {
+        const isCurrent = head?.pair.refreshToken === pair.refreshToken;
+        return { kind: 'known', generation: known, current: isCurrent };
+      }
+      if (head?.set !== after?.set || head?.generation !== after?.generation) {
+        return { kind: 'overtaken' };
+      }
+      const generation = newest() + 1;
+      const { set } = begin({ baseUrl, generation, pair, savedAt: at, imported: true });
+      note({ set, at, generation, attempt: set, outcome: 'imported', replica });
+      return { kind: 'imported', stored: read()! };
+    },
+    withdraw: async (set) => {
+      const before = sets.findLast((row) => row.set !== set && !row.withdrawn);
+      const row = current();
+      if (row?.set !== set || !before || before.lost || before.movedTo !== null) return false;
+      row.withdrawn = true;
+      return true;
+    },
+    mark: async (mark) => {
+      const row = current();
+      if (!row || row.set !== mark.set || row.head !== mark.generation) return undefined;
+      if (row.movedTo !== null) return undefined;
+      if (row.mark && !row.mark.settled && row.mark.until > now()) return undefined;
+      return take(row, mark);
+    },
+    settle: async (attempt, { outcome, latencyMs }) => {
+      const entry = attempts.find((one) => one.attempt === attempt);
+      if (!entry) return;
+      Object.assign(entry, { outcome, latencyMs });
+      const row = sets.find(({ set }) => set === entry.set)!;
+      if (outcome === 'invalid-grant' && row.head === entry.generation) row.lost = true;
+      if (row.mark?.attempt !== attempt) return;
+      row.mark = outcome === 'uncertain' ? { ...row.mark, settled: true } : null;
+    },
+    save: async ({ set, generation, attempt, pair, outcome, at, latencyMs }) => {
+      const row = sets.find((one) => one.set === set);
+      if (!row) throw new Error(`This store does not know the set ${set}.`);
+      const next = generation + 1;
+      const ofNext = pairs.filter((one) => one.set === set && one.generation === next);
+      const entry = attempts.find((one) => one.attempt === attempt);
+      if (entry) Object.assign(entry, { outcome, latencyMs });
+      if (!ofNext.some((one) => one.attempt === attempt)) {
+        pairs.push({ set, generation: next, attempt, pair, savedAt: at });
+        remember(pair, next);
+      }
+      if (row.head === generation) Object.assign(row, { head: next, lost: false, mark: null });
+      return (ofNext[0]?.attempt ?? attempt) === attempt;
+    },
+    history: async (limit) => attempts.slice(0, limit).map(({ set: _set, ...entry }) => entry),
+    moveOut: async ({ to, at, replica }) => {
+      const row = current();
+      if (!row) throw new Error('There is no token set to move.');
+      if (row.lost) throw new Error('The token set is lost: there is nothing to move.');
+      if (row.mark) throw new Error('An exchange is under way or in doubt.');
+      if (row.movedTo !== null && row.movedTo !== to) {
+        throw new Error(`The token set was moved to ${row.movedTo} already.`);
+      }
+      if (row.movedTo === null) {
+        const { set, head: generation } = row;
+        note({ set, at, generation, attempt: randomUUID(), outcome: 'moved-out', replica });
+      }
+      row.movedTo = to;
+      const { pair, savedAt, attempt } = headPair(row);
+      const known = [...ring.known].map(([fingerprint, generation]) => ({
+        fingerprint,
+        generation,
+      }));
+      return {
+        ...{ baseUrl: row.baseUrl, generation: row.head, pair, savedAt },
+        ...{ imported: attempt === 'import', fingerprints: [{ key: ring.key, known }] },
+      };
+    },
+    moveBack: async (to) => {
+      const row = current();
+      if (row?.movedTo === to) row.movedTo = null;
+    },
+    moveIn: async ({ baseUrl, generation, pair, savedAt, imported, at, replica }) => {
+      const head = read();
+      if (head?.pair.refreshToken === pair.refreshToken && head.movedTo === null) return;
+      if (head && !head.lost && head.movedTo === null) {
+        throw new Error('This store holds a token set that is in use.');
+      }
+      const next = Math.max(generation, newest() + 1);
+      const { set } = begin({ baseUrl, generation: next, pair, savedAt, imported });
+      const attempt = randomUUID();
+      note({ set, at, generation: next, attempt, outcome: 'moved-in', replica });
+    },
+    close: async () => {},
+  });
+  return { open };
+}

@@ -1,0 +1,109 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { authCheck } from '../../src/tokens/auth-check.ts';
+
+const TOKEN = 'a-secret-access-token';
+
+describe('the check of the access token', () => {
+  test('asks as the service wants to be asked', async () => {
+    const asked: unknown[] = [];
+    const { baseUrl } = await startService(({ method, url, headers }, response) => {
+      asked.push([method, url, headers.authorization, headers['api-user-agent']]);
+      response.writeHead(204).end();
+    });
+    expect(await check(`${baseUrl}/deeper`)).toEqual({ kind: 'works' });
+    expect(asked).toEqual([['GET', '/deeper/auth_check', `Bearer ${TOKEN}`, 'test']]);
+  });
+
+  test.each<[string, (response: ServerResponse) => unknown, unknown]>([
+    ['200', (response) => response.end('OK'), { kind: 'works' }],
+    ['200 and 100 MB', flood, { kind: 'works' }],
+    ['401 token_expired', refuses('token_expired'), refused('token_expired')],
+    ['401 and another code', refuses('token_revoked'), refused('token_revoked')],
+    ['401 and free text', refuses(`Token ${TOKEN} has expired.`), refused('unknown')],
+    ['401 and a long word', refuses('a'.repeat(41)), refused('unknown')],
+    ['401 and no text', refuses({ x: 1 }), refused('unknown')],
+    ['401 and null', (response) => response.writeHead(401).end('null'), refused('unknown')],
+    ['401 and HTML', (response) => response.writeHead(401).end('<html>'), refused('unknown')],
+    ['401 and nothing', (response) => response.writeHead(401).end(), refused('unknown')],
+    ['403', (response) => response.writeHead(403).end(), refused('forbidden')],
+    ['500', (response) => response.writeHead(500).end(), unknown('status 500')],
+    ['404', (response) => response.writeHead(404).end(), unknown('status 404')],
+    ['429', (response) => response.writeHead(429).end(), unknown('status 429')],
+    ['a cut connection', (response) => response.destroy(), unknown('UND_ERR_SOCKET')],
+    ['no HTTP', ({ socket }) => socket!.end('220 smtp.test\r\n'), unknown('HTTPParserError')],
+    ['nothing at all', () => {}, unknown('no answer within 0.2 s')],
+  ])('that meets %s says so', async (_, answer, verdict) => {
+    const { baseUrl } = await startService((_request, response) => void answer(response));
+    expect(await check(baseUrl)).toEqual(verdict);
+  });
+
+  test('takes its token nowhere else on a redirect', async () => {
+    let arrived = 0;
+    const elsewhere = await startService((_, response) => {
+      arrived += 1;
+      response.writeHead(204).end();
+    });
+    const { baseUrl } = await startService((_, response) => {
+      response.writeHead(307, { location: `${elsewhere.baseUrl}/auth_check` }).end();
+    });
+    expect(await check(baseUrl)).toEqual(unknown('status 307'));
+    expect(arrived).toBe(0);
+  });
+
+  test('knows nothing when the service cannot be reached', async () => {
+    const { baseUrl, close } = await startService(() => {});
+    await close();
+    expect(await check(baseUrl)).toEqual(unknown('ECONNREFUSED'));
+  });
+
+  test('knows nothing of a token that fits into no header, and does not repeat it', async () => {
+    const { baseUrl } = await startService((_, response) => void response.writeHead(204).end());
+    const verdict = await authCheck({ baseUrl, agent: 'test', proxy: undefined })('bro\nken');
+    expect(verdict).toEqual(unknown('UND_ERR_INVALID_ARG'));
+  });
+});
+
+function check(baseUrl: string) {
+  return authCheck({ baseUrl, agent: 'test', proxy: undefined, timeoutMs: 200 })(TOKEN);
+}
+
+function refuses(detail: unknown) {
+  return (response: ServerResponse) =>
+    response.writeHead(401).end(JSON.stringify({ type: 'invalid_token', detail }));
+}
+
+function refused(detail: string) {
+  return { kind: 'refused', detail };
+}
+
+function unknown(why: string) {
+  return { kind: 'unknown', why };
+}
+
+function flood(response: ServerResponse): void {
+  const chunk = 'x'.repeat(1024 * 1024);
+  let left = 100;
+  const more = () => {
+    while (left > 0 && !response.destroyed) {
+      left -= 1;
+      if (!response.write(chunk)) return void response.once('drain', more);
+    }
+    response.end();
+  };
+  more();
+}
+
+async function startService(listener: RequestListener) {
+  const server = createServer(listener);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const close = async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => void server.close(resolve));
+  };
+  onTestFinished(close);
+  return { baseUrl: `http://127.0.0.1:${port}`, close };
+}

@@ -1,0 +1,59 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { onTestFinished } from 'vitest';
+import type { Certificate } from './certificate.ts';
+
+export interface ProxyServer {
+  /** Its address, for a user and password to be put into. */
+  readonly host: string;
+  /** The head of each request, as it came. */
+  readonly heads: readonly string[];
+  /** All that came through its tunnels from the client. */
+  readonly tunnelled: () => string;
+}
+
+/** What a proxy says to CONNECT; `open` makes the tunnel. */
+export type ProxyAnswer = (socket: Socket, open: () => void) => void;
+
+/** A proxy that makes tunnels, until the test is finished. With a certificate it is spoken to in TLS. */
+export async function startProxy({
+  answer = (socket, open) => {
+    socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+    open();
+  },
+  certificate,
+}: { answer?: ProxyAnswer; certificate?: Certificate } = {}): Promise<ProxyServer> {
+  const heads: string[] = [];
+  const chunks: Buffer[] = [];
+  const serve = (socket: Socket) => {
+    let head = '';
+    socket.on('error', () => socket.destroy());
+    socket.on('data', function read(chunk: Buffer) {
+      head += chunk.toString('latin1');
+      if (!head.endsWith('\r\n\r\n')) return;
+      socket.off('data', read);
+      heads.push(head);
+      answer(socket, () => {
+        const [, host, port] = /^CONNECT (\S+):(\d+) /.exec(head)!;
+        const target = connect(Number(port), host!.replace(/^\[|\]$/g, ''));
+        target.on('error', () => socket.destroy()).on('close', () => socket.destroy());
+        socket.on('data', (data: Buffer) => chunks.push(data)).on('close', () => target.destroy());
+        socket.pipe(target).pipe(socket);
+      });
+    });
+  };
+  const server: Server = certificate ? createTlsServer(certificate, serve) : createServer(serve);
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket));
+  await once(server.listen(0), 'listening');
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => void server.close(resolve));
+  });
+  return {
+    host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    heads,
+    tunnelled: () => Buffer.concat(chunks).toString('latin1'),
+  };
+}
