@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, readConfig } from '../src/config.ts';
+import { ConfigError, readConfig, readStoreAddress } from '../src/config.ts';
 
 const OVER_SERVICE = { RECRUITING_URL: 'https://api.example.com', ALLOW_ANONYMOUS: 'true' };
 const LINK = 'https://api.example.com/tokens/secret-link';
@@ -13,6 +13,11 @@ describe('what is read', () => {
       schemaPath: resolve('schema/upstream.graphql'),
       tokenLink: undefined,
       tokenStore: { kind: 'sqlite', path: 'data/tokens.db' },
+      tokenStoreKeys: [],
+      tokenRescueDir: undefined,
+      adminHost: '127.0.0.1',
+      adminPort: 9464,
+      adminPortGiven: false,
       host: '127.0.0.1',
       port: 4000,
       mutations: 'off',
@@ -35,6 +40,10 @@ describe('what is read', () => {
       RECRUITING_SCHEMA: 'other.graphql',
       TOKEN_LINK: LINK,
       TOKEN_STORE: 'sqlite:/var/lib/tokens.db',
+      TOKEN_STORE_KEY: `${keyOf(1)} , ${keyOf(2)}`,
+      TOKEN_RESCUE_DIR: '/var/rescue',
+      ADMIN_HOST: '0.0.0.0',
+      ADMIN_PORT: '9000',
       HOST: '0.0.0.0',
       PORT: '8080',
       MUTATIONS: 'rename , hire',
@@ -52,6 +61,11 @@ describe('what is read', () => {
       schemaPath: 'other.graphql',
       tokenLink: LINK,
       tokenStore: { kind: 'sqlite', path: '/var/lib/tokens.db' },
+      tokenStoreKeys: [Buffer.alloc(32, 1), Buffer.alloc(32, 2)],
+      tokenRescueDir: '/var/rescue',
+      adminHost: '0.0.0.0',
+      adminPort: 9000,
+      adminPortGiven: true,
       host: '0.0.0.0',
       port: 8080,
       mutations: ['rename', 'hire'],
@@ -68,15 +82,12 @@ describe('what is read', () => {
   });
 
   test.each([
-    'ADMIN_HOST',
-    'ADMIN_PORT',
     'CORS_ORIGINS',
     'DRAIN_CONCURRENCY',
     'INDEX_MAX_IDS',
     'MAX_DRAINS',
     'SCHEMA_POLL',
     'SHUTDOWN_DELAY_MS',
-    'TOKEN_RESCUE_DIR',
     'TRUSTED_DOCUMENTS',
     'TRUST_PROXY',
   ])('%s, which is of no use yet and does no harm', (name) => {
@@ -168,6 +179,83 @@ describe('TOKEN_LINK_FILE', () => {
   });
 });
 
+describe('TOKEN_STORE_KEY', () => {
+  test('one key, or several with commas between, newest first', () => {
+    expect(read({ ...OVER_SERVICE, TOKEN_STORE_KEY: keyOf(1) }).tokenStoreKeys).toEqual([
+      Buffer.alloc(32, 1),
+    ]);
+    const several = read({ ...OVER_SERVICE, TOKEN_STORE_KEY: `${keyOf(2)},${keyOf(1)}` });
+    expect(several.tokenStoreKeys).toEqual([Buffer.alloc(32, 2), Buffer.alloc(32, 1)]);
+  });
+
+  test('of a file, without the line break at its end', () => {
+    const env = { ...OVER_SERVICE, TOKEN_STORE_KEY_FILE: '/run/key' };
+    const files = { '/run/key': `${keyOf(1)}\n` };
+    expect(read(env, files).tokenStoreKeys).toEqual([Buffer.alloc(32, 1)]);
+  });
+
+  test.each([
+    ['too short', Buffer.alloc(16, 'secret').toString('base64')],
+    ['too long', Buffer.alloc(33, 'secret').toString('base64')],
+    ['in hex', Buffer.alloc(32, 'secret').toString('hex')],
+    ['no base64', 'secret!'],
+    ['a second one that is wrong', `${keyOf(1)},c2VjcmV0`],
+    ['a comma at the end', `${keyOf(1)},`],
+  ])('%s: refused, with how to make one; the key itself is not shown', (_, key) => {
+    for (const [env, files] of [
+      [{ TOKEN_STORE_KEY: key }, {}],
+      [{ TOKEN_STORE_KEY_FILE: '/run/key' }, { '/run/key': key }],
+    ] as const) {
+      const mistakes = mistakesOf({ ...OVER_SERVICE, ...env }, files);
+      expect(mistakes).toEqual([
+        expect.stringMatching(/^TOKEN_STORE_KEY must be 32 bytes in base64 .*openssl rand/),
+      ]);
+      for (const part of key.split(',').filter(Boolean)) expect(mistakes[0]).not.toContain(part);
+    }
+  });
+
+  test.each([
+    [{ TOKEN_STORE_KEY_FILE: '/run/nothing' }, 'TOKEN_STORE_KEY_FILE cannot be read'],
+    [{ TOKEN_STORE_KEY_FILE: '/run/empty' }, 'TOKEN_STORE_KEY_FILE names an empty file'],
+    [
+      { TOKEN_STORE_KEY_FILE: '/run/key', TOKEN_STORE_KEY: keyOf(1) },
+      'TOKEN_STORE_KEY and TOKEN_STORE_KEY_FILE are both set; keep one of them.',
+    ],
+  ])('%j', (env, mistake) => {
+    const files = { '/run/empty': '\n', '/run/key': keyOf(1) };
+    const mistakes = mistakesOf({ ...OVER_SERVICE, ...env }, files);
+    expect(mistakes).toEqual([expect.stringContaining(mistake)]);
+    expect(mistakes[0]).not.toContain(keyOf(1));
+  });
+});
+
+describe('for the commands that serve nobody', () => {
+  test('neither a service nor a word about who may ask is needed', () => {
+    expect(commands({ RECRUITING_URL: 'https://api.example.com' })).toMatchObject({
+      recruitingUrl: 'https://api.example.com',
+    });
+    expect(commands({ TOKEN_STORE: 'sqlite:/var/lib/tokens.db' })).toMatchObject({
+      recruitingUrl: undefined,
+      tokenStore: { path: '/var/lib/tokens.db' },
+    });
+  });
+
+  test('what is set has to be right all the same', () => {
+    expect(() => commands({ RECRUITING_URL: 'http://api.example.com' })).toThrow(ConfigError);
+    expect(() => commands({ TOKEN_STORE_KEY: 'short' })).toThrow(ConfigError);
+  });
+});
+
+test.each([
+  ['sqlite:data/tokens.db', { kind: 'sqlite', path: 'data/tokens.db' }],
+  ['sqlite:/a:b', { kind: 'sqlite', path: '/a:b' }],
+  ['sqlite:', undefined],
+  ['data/tokens.db', undefined],
+  ['postgres://db/tokens', undefined],
+])('the address of a store: %s', (text, address) => {
+  expect(readStoreAddress(text)).toEqual(address);
+});
+
 describe('what is refused', () => {
   test.each<[Record<string, string>, RegExp]>([
     [{ RECRUITING_URL: 'api.example.com' }, /^RECRUITING_URL must be a whole address/],
@@ -190,6 +278,10 @@ describe('what is refused', () => {
     [{ PORT: '-1' }, /^PORT must be a whole number/],
     [{ PORT: '4e3' }, /^PORT must be a whole number/],
     [{ PORT: '0x50' }, /^PORT must be a whole number/],
+    [
+      { ADMIN_PORT: '65536' },
+      /^ADMIN_PORT must be a whole number from 0 to 65535, for example 9464/,
+    ],
     [{ UPSTREAM_CONCURRENCY: '0' }, /^UPSTREAM_CONCURRENCY must be a whole number from 1/],
     [{ UPSTREAM_TIMEOUT_MS: '1.5' }, /^UPSTREAM_TIMEOUT_MS must be a whole number/],
     [{ DRAIN_MAX_ITEMS: 'many' }, /^DRAIN_MAX_ITEMS must be a whole number/],
@@ -223,11 +315,12 @@ describe('what is refused', () => {
   test.each([
     { TOKEN_LINK: LINK },
     { TOKEN_STORE: 'sqlite:tokens.db' },
+    { TOKEN_STORE_KEY: keyOf(1) },
     { TOKEN_LINK_FILE: '/run/link' },
   ])('the sandbox in place of a service that is half configured: %j', (env) => {
     const mistakes = mistakesOf(env, { '/run/link': LINK });
     expect(mistakes).toEqual([expect.stringContaining('but RECRUITING_URL is not')]);
-    expect(mistakes.join()).not.toContain('secret');
+    for (const secret of ['secret', keyOf(1)]) expect(mistakes.join()).not.toContain(secret);
   });
 
   test.each([
@@ -243,8 +336,6 @@ describe('what is refused', () => {
     'MAX_TOKENS',
     'PAGES_PER_MINUTE',
     'SCHEMA_PREFIX',
-    'TOKEN_STORE_KEY',
-    'TOKEN_STORE_KEY_FILE',
     'TRUSTED_DOCUMENTS_ONLY',
   ])('%s, which would protect nothing yet', (name) => {
     expect(mistakesOf({ [name]: 'secret' })).toEqual([
@@ -307,4 +398,13 @@ function mistakesOf(
     throw error;
   }
   throw new Error('It was taken.');
+}
+
+function keyOf(byte: number): string {
+  return Buffer.alloc(32, byte).toString('base64');
+}
+
+/** As a command reads it. */
+function commands(env: Record<string, string>) {
+  return readConfig(env, () => '', { serves: false });
 }

@@ -46,7 +46,29 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     .option('--port <number>', 'port to listen on; 0 takes a free one', wholeNumber(0, 65_535), 0)
     .option('--persons <number>', 'how many people there are', wholeNumber(0, 10_000_000), 137)
     .option('--latency <ms>', 'milliseconds before each GraphQL answer', wholeNumber(0, 600_000), 0)
+    .option(
+      '--token-latency <ms>',
+      'milliseconds before each answer to a refresh',
+      wholeNumber(0, 600_000),
+      0,
+    )
     .option('--expires-in <s>', 'life of an access token', wholeNumber(1, 31_536_000), 86_400)
+    .option(
+      '--refresh-expires-in <s>',
+      'life of a refresh token',
+      wholeNumber(1, 315_360_000),
+      10_368_000,
+    )
+    .option(
+      '--drop-every <n>',
+      'cut each n-th refresh off before it is processed',
+      wholeNumber(1, 1_000_000),
+    )
+    .option(
+      '--drop-after-every <n>',
+      'cut each n-th refresh off once its token is spent',
+      wholeNumber(1, 1_000_000),
+    )
     .addOption(
       new Option('--cursors <behaviour>', 'what a cursor names')
         .choices(['keyset', 'record', 'position'])

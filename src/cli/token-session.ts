@@ -4,8 +4,9 @@ import { readConfig, type Config } from '../config.ts';
 import { createLog } from '../log.ts';
 import { authCheck, type CheckAccess } from '../tokens/auth-check.ts';
 import { tokenEndpoint } from '../tokens/exchange.ts';
-import { openRescue, type Rescue } from '../tokens/rescue.ts';
-import type { RescueFolder } from '../tokens/rescue-file.ts';
+import type { Head } from '../tokens/head.ts';
+import { openRescue } from '../tokens/rescue.ts';
+import { waitingRescueFiles, type RescueFolder, type RescueReport } from '../tokens/rescue-file.ts';
 import { openSqliteStore } from '../tokens/sqlite-store.ts';
 import { createRotation, type Rotation } from '../tokens/rotation.ts';
 import type { StoredTokens, TokenStore } from '../tokens/token-store.ts';
@@ -47,12 +48,17 @@ export async function withTokenStore<T>(
 
 export interface TokenService {
   readonly checkAccess: CheckAccess;
-  readonly rescue: Rescue;
+  /** What earlier processes left in rescue files. It is said already. */
+  readonly rescued: RescueReport;
   /** Has taken over what the store holds. */
   readonly rotation: Rotation;
 }
 
-/** Waits at the end until a pair that was received is safe. */
+/**
+ * Waits at the end until a pair that was received is safe.
+ *
+ * @throws CommandError when all that could be done was to put it into the rescue file
+ */
 export async function withTokenService<T>(
   { config, store, rescueFolder: folder }: TokenSession,
   baseUrl: string,
@@ -75,19 +81,63 @@ export async function withTokenService<T>(
     baseUrl,
     replica: replicaOf(terminal.owner),
   });
+  const say = (text: string) => void terminal.stderr.write(`${text}\n`);
+  let wasUnsaved = false;
+  let result: T;
   try {
-    await rescue.saveInto(store);
+    const rescued = await rescue.saveInto(store);
+    sayRescued(rescued, say);
     await rotation.lookAtStore();
-    return await work({ checkAccess, rescue, rotation });
+    result = await work({ checkAccess, rescued, rotation });
   } finally {
-    if (rotation.unsaved) {
-      terminal.stderr.write(
-        'The new token pair could not be saved. It is tried again, and put into the rescue file at the end: do not kill this command.\n',
-      );
-    }
+    wasUnsaved = rotation.unsaved;
+    if (wasUnsaved) say(TRYING_TO_SAVE);
     await rotation.stop();
     await rescue.close();
   }
+  if (rotation.unsaved) throw new CommandError(inRescueFile(store, folder));
+  if (wasUnsaved) say('It is saved now.');
+  return result;
+}
+
+function sayRescued({ saved, failed }: RescueReport, say: (text: string) => void): void {
+  for (const { generation } of saved) {
+    say(`A token pair was saved from a rescue file into the store: generation ${generation + 1}.`);
+  }
+  for (const { path, why } of failed) {
+    say(`The rescue file ${path} could not be saved into the store: ${why}. It was left as it is.`);
+  }
+}
+
+const TRYING_TO_SAVE =
+  'The new token pair could not be saved to the store. Saving it is tried again for some seconds: do not kill this command.';
+
+function inRescueFile({ description }: TokenStore, { directory }: RescueFolder): string {
+  return (
+    `The new token pair could not be saved to the store (${description}). It is in a rescue file in ${directory}: do not remove that. ` +
+    'Free the disk or give the rights back, then run `tokens recover`, which saves it; the next start of a gateway does so too.'
+  );
+}
+
+/**
+ * Whether the refresh token may be spent. That is so too when a replay of it was turned away, by a rate limit
+ * for instance: this says nothing about the exchange before.
+ */
+export function isInDoubt({ doubtful, busy, unanswered }: Head): boolean {
+  return doubtful || (!busy && unanswered > 0);
+}
+
+/** Nothing is there to work on. The likely reason at night is another store than the one that was meant. */
+export function noTokens({ store, rescueFolder: { directory } }: TokenSession): CommandError {
+  const waiting = waitingRescueFiles(directory);
+  return new CommandError(
+    `There is no token set in the store (${store.description}). If one was imported before, check TOKEN_STORE, ` +
+      'and the folder that this was started in. ' +
+      (waiting.length > 0
+        ? `A token pair waits in a rescue file (${waiting.join(', ')}): do not remove it; it belongs to the store that is missing. `
+        : '') +
+      'Otherwise have an administrator make a token in the personal account of the recruiting service, and run `tokens import <link>`.',
+  );
 }
 
 /** A question makes no files. */
@@ -128,4 +178,9 @@ function foreignStore(store: TokenStore, stored: StoredTokens, baseUrl: string):
       'Correct RECRUITING_URL, or name the store of this service with TOKEN_STORE. The store was not changed.',
     2,
   );
+}
+
+/** A name that the service gave: nothing in it may steer the terminal. */
+export function printable(name: string): string {
+  return name.replace(/\p{C}+/gu, ' ').trim();
 }

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import type { Config, StoreAddress } from '../config.ts';
 import type { Owner, RescueFolder } from '../tokens/rescue-file.ts';
-import { createSealer } from '../tokens/seal.ts';
+import { createSealer, SealError } from '../tokens/seal.ts';
 import { openSqliteStore } from '../tokens/sqlite-store.ts';
 import type { TokenStore } from '../tokens/token-store.ts';
 import { CommandError } from './terminal.ts';
@@ -17,11 +17,26 @@ export function openStore(
     return openSqliteStore(path, { sealer: createSealer(tokenStoreKeys) });
   } catch (error) {
     throw new CommandError(
-      `The token store cannot be opened (${path}): ${(error as Error).message}. ` +
-        'It was left as it is. Check TOKEN_STORE and TOKEN_STORE_KEY, and that this user may write there; ' +
-        'when it is damaged, move it away and import a new token with `tokens import <link>`.',
+      `The token store cannot be opened (${path}): ${(error as Error).message}. It was left as it is. ${adviceOn(error)}`,
     );
   }
+}
+
+function adviceOn(error: unknown): string {
+  if (error instanceof SealError) {
+    return (
+      'Set TOKEN_STORE_KEY as it is set for the gateway on this store. While the key is being changed, ' +
+      'that is both keys, the new one first.'
+    );
+  }
+  const { message } = error as Error;
+  if (/damaged|malformed|not a database/i.test(message)) {
+    return (
+      'Check that TOKEN_STORE names the token store. When it is the store, and is damaged: stop the gateway, ' +
+      'move the file away, have an administrator make a new token, and run `tokens import <link>`.'
+    );
+  }
+  return 'Check TOKEN_STORE, and that this user may read and write there.';
 }
 
 /** Where pairs that cannot be saved are put, and looked for. */

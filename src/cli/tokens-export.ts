@@ -1,39 +1,80 @@
-import { readStoreAddress } from '../config.ts';
+import { existsSync, realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { readStoreAddress, type StoreAddress } from '../config.ts';
 import { systemClock } from '../clock.ts';
+import type { TokenStore } from '../tokens/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';
-import { withTokenStore } from './token-session.ts';
+import { noTokens, withTokenStore, type TokenSession } from './token-session.ts';
 import { openStore, replicaOf } from './token-store.ts';
 
 /** Moves the set to another store. From then on this one refuses to rotate it. */
 export async function tokensExport(address: string, terminal: Terminal): Promise<void> {
-  const target = readStoreAddress(address);
-  if (!target) {
-    throw new CommandError(
-      `${address.split(':', 1)[0]}:… is no store that this version can write; give sqlite:<file>.`,
-      2,
-    );
-  }
-  await withTokenStore(terminal, { create: false }, async ({ config, store }) => {
-    if (target.path === config.tokenStore.path) {
+  const target = readTarget(address);
+  await withTokenStore(terminal, { create: false }, async (session) => {
+    const { config, store, stored } = session;
+    if (isSameFile(target.path, config.tokenStore.path)) {
       throw new CommandError('That is the store that the set is in. Nothing was changed.', 2);
     }
-    const to = `sqlite:${target.path}`;
+    if (!stored) throw noTokens(session);
     const other = openStore(target, config);
     try {
-      const sign = { at: systemClock.now(), replica: replicaOf(terminal.owner) };
-      const moved = await store.moveOut({ to, ...sign });
-      await other.moveIn({ ...moved, ...sign }).catch(async (error: unknown) => {
-        await store.moveBack(to);
-        throw error;
-      });
+      await move(session, other, target, replicaOf(terminal.owner));
     } catch (error) {
       throw new CommandError((error as Error).message);
     } finally {
       await other.close();
     }
     terminal.stdout.write(
-      `The token set is in ${to} now, and ${store.description} refuses to rotate it. ` +
-        `Set TOKEN_STORE=${to} for every gateway that used the other, and restart them.\n`,
+      `The token set is in ${other.description} now, and ${store.description} refuses to rotate it. ` +
+        `Set TOKEN_STORE=${other.description} for every gateway that used the other, and restart them.\n`,
     );
+  });
+}
+
+/** With its whole path: it is what the source says from then on, to people in any folder. */
+function readTarget(address: string): StoreAddress {
+  const target = readStoreAddress(address);
+  if (target) return { ...target, path: resolve(target.path) };
+  throw new CommandError(
+    /^postgres(ql)?:/i.test(address)
+      ? 'A store in PostgreSQL is not supported by this version yet; give sqlite:<file>. Nothing was changed.'
+      : 'That is no address of a store; give sqlite:<file>, such as sqlite:/var/lib/recruiting/tokens.db. Nothing was changed.',
+    2,
+  );
+}
+
+function isSameFile(one: string, other: string): boolean {
+  return realPath(one) === realPath(other);
+}
+
+function realPath(path: string): string {
+  return existsSync(path) ? realpathSync(path) : resolve(path);
+}
+
+async function move(
+  { store, stored }: TokenSession,
+  other: TokenStore,
+  { path }: StoreAddress,
+  replica: string,
+): Promise<void> {
+  const to = `sqlite:${path}`;
+  const there = await other.read();
+  if (there && there.baseUrl !== stored!.baseUrl) {
+    throw new Error(
+      `The store ${to} belongs to ${there.baseUrl}, and this set to ${stored!.baseUrl}. Nothing was moved; choose another store.`,
+    );
+  }
+  const sign = { at: systemClock.now(), replica };
+  const wasMoved = stored!.movedTo === to;
+  const moved = await store.moveOut({ to, ...sign });
+  await other.moveIn({ ...moved, ...sign }).catch(async (error: Error) => {
+    // It may have arrived then, and be rotated there since: taken back, a spent refresh token would be sent.
+    if (wasMoved) {
+      throw new Error(
+        `The token set was moved to ${to} before, and that store goes on with a set. Nothing was changed.`,
+      );
+    }
+    await store.moveBack(to);
+    throw error;
   });
 }

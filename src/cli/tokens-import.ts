@@ -8,6 +8,8 @@ import type { StoredTokens } from '../tokens/token-store.ts';
 import { duration } from './duration.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import {
+  printable,
+  readTokenConfig,
   withTokenService,
   withTokenStore,
   type TokenService,
@@ -28,25 +30,26 @@ export async function tokensImport(
   { replace }: { replace: boolean },
   terminal: Terminal,
 ): Promise<void> {
+  const baseUrl = readTokenConfig(terminal).recruitingUrl;
+  if (baseUrl === undefined) throw new CommandError(NO_SERVICE, 2);
   await withTokenStore(terminal, { create: true }, async (session) => {
-    const { store, stored, config } = session;
-    const baseUrl = config.recruitingUrl;
-    if (baseUrl === undefined) {
-      throw new CommandError('Set RECRUITING_URL to the service that the token set is for.', 2);
-    }
+    const { store, stored } = session;
     if (isInUse(stored, systemClock.now()) && !replace) throw inUse(stored);
     const pair = await readSource(source, session, terminal);
     const parts = { store, baseUrl, replica: replicaOf(terminal.owner), clock: systemClock };
     const outcome = await importSet(parts, pair, stored);
-    if (outcome.kind === 'known') throw new CommandError(knownTokenText(outcome));
+    if (outcome.kind === 'known') {
+      const isLost = stored !== null && !isInUse(stored, systemClock.now());
+      throw new CommandError(knownTokenText(outcome, isLost));
+    }
     if (outcome.kind === 'overtaken') {
       throw new CommandError(
-        'Another process changed the token store at this moment. Nothing was imported; look at `tokens status`, and try again.',
+        'Another process rotated the set in the store, or imported one, at this moment. Nothing was imported; look at `tokens status`, and try again.',
       );
     }
     const { generation, fingerprint } = outcome.stored;
     terminal.stdout.write(
-      `Imported the token set ${pair.name === null ? '(without a name)' : `"${pair.name}"`} of ${new URL(baseUrl).host} ` +
+      `Imported the token set ${pair.name === null ? '(without a name)' : `"${printable(pair.name)}"`} of ${new URL(baseUrl).host} ` +
         `as generation ${generation} (refresh token ${fingerprint}).\n`,
     );
     await withTokenService(session, baseUrl, terminal, (service) =>
@@ -55,11 +58,19 @@ export async function tokensImport(
   });
 }
 
-function inUse({ pair, baseUrl, generation, mark }: StoredTokens): CommandError {
-  const name = pair.name === null ? '' : ` "${pair.name}"`;
+const NO_SERVICE =
+  'RECRUITING_URL is not set. Write the base address of the service that the token set is for in front of the command: ' +
+  'RECRUITING_URL=https://recruiting.example.com (with the host of your service). Nothing was changed.';
+
+function inUse({ pair, baseUrl, generation, mark, imported }: StoredTokens): CommandError {
+  const name = pair.name === null ? '' : ` "${printable(pair.name)}"`;
+  const isDoubtful = mark !== null && !mark.live;
   return new CommandError(
     `The store holds a token set${name} of ${new URL(baseUrl).host} (generation ${generation}) that is in use. Nothing was changed. ` +
-      (mark && !mark.live ? 'An exchange of it is in doubt: run `tokens recover` first. ' : '') +
+      (isDoubtful ? 'An exchange of it is in doubt: run `tokens recover` first. ' : '') +
+      (imported && !mark
+        ? 'It was imported before, and not rotated yet: run `tokens refresh` to finish that. '
+        : '') +
       'To replace it all the same, add --replace.',
   );
 }
@@ -73,7 +84,7 @@ async function readSource(
   if (!isLink(text)) return readTokenFile(text);
   if (!isSecureUrl(text)) {
     throw new CommandError(
-      'The link must begin with https:// (http:// is for this machine alone).',
+      'The link must begin with https:// (http:// is for this machine alone). Nothing was sent or changed.',
       2,
     );
   }
@@ -90,18 +101,22 @@ async function contentOf(source: string, { stdin, readFile }: Terminal): Promise
       return readFile(source);
     } catch (error) {
       const { code } = error as { code?: string };
+      // What was given may be the link without its beginning, or the JSON: it is not shown.
       throw new CommandError(
-        `The file cannot be read (${source}: ${code ?? 'unknown error'}). Give the one-time link, a file, or - for standard input.`,
+        `What was given is not a link that begins with https://, and cannot be read as a file (${code ?? 'unknown error'}). ` +
+          'Give the whole one-time link, a file, or - for standard input. Nothing was changed.',
         2,
       );
     }
   }
-  let text = '';
+  const chunks: Buffer[] = [];
+  let size = 0;
   for await (const chunk of stdin) {
-    text += String(chunk);
-    if (text.length > LONGEST_INPUT) break;
+    chunks.push(Buffer.from(chunk as Uint8Array));
+    size += chunks.at(-1)!.length;
+    if (size > LONGEST_INPUT) break;
   }
-  return text;
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 async function rotateAtOnce(
@@ -119,19 +134,29 @@ async function rotateAtOnce(
         'A gateway on this store takes it over within half a minute.\n',
     );
   } catch (error) {
-    const { message } = error as Error;
     if (codeOf(error) !== 'TOKENS_LOST') {
-      throw new CommandError(
-        `It is in the store, but was not rotated yet: ${message} A running gateway tries again by itself; otherwise run \`tokens refresh\`.`,
-      );
+      throw new CommandError(notRotated(error as Error, rotation));
     }
-    const isBack = before !== null && (await store.withdraw(imported.set));
+    const isBack = isInUse(before, systemClock.now()) && (await store.withdraw(imported.set));
     throw new CommandError(
       'The service refuses its refresh token: it was spent before, or revoked. ' +
         (isBack
-          ? `Nothing was replaced: generation ${before.generation} is in use again. `
+          ? `Nothing was replaced: generation ${before.generation} is in use again${before.mark ? ', and still in doubt (`tokens recover`)' : ''}. `
           : 'No set is in use now. ') +
         'Have an administrator make a new token in the personal account, and import its link.',
     );
   }
+}
+
+function notRotated({ message }: Error, { head }: TokenService['rotation']): string {
+  if (head?.doubtful) {
+    return (
+      'The set is in the store, but its first rotation got no clear answer, so its refresh token may be spent. ' +
+      'Run `tokens recover` when the service answers; until then its access token serves while it works.'
+    );
+  }
+  return (
+    `The set is in the store, but was not rotated yet, so the link still works: ${message} ` +
+    'A running gateway rotates it by itself; otherwise run `tokens refresh`. Do not import it again.'
+  );
 }

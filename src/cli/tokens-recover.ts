@@ -1,44 +1,57 @@
-import { lostError, missingError, movedError } from '../tokens/token-errors.ts';
+import { lostError, movedError } from '../tokens/token-errors.ts';
 import { lossOf } from '../tokens/head.ts';
 import { systemClock } from '../clock.ts';
 import type { TokenStore } from '../tokens/token-store.ts';
 import { codeOf } from '../errors.ts';
 import { duration } from './duration.ts';
 import { CommandError, type Terminal } from './terminal.ts';
-import { withTokenService, withTokenStore, type TokenService } from './token-session.ts';
+import {
+  isInDoubt,
+  noTokens,
+  withTokenService,
+  withTokenStore,
+  type TokenService,
+} from './token-session.ts';
 
 /** The guided way out of an uncertain rotation: says what it finds, does the one thing that helps, and what comes next. */
 export async function tokensRecover(terminal: Terminal): Promise<void> {
   const say = (text: string) => void terminal.stdout.write(`${text}\n`);
   await withTokenStore(terminal, { create: false }, async (session) => {
-    const { store, baseUrl } = session;
-    if (baseUrl === undefined) throw new CommandError(missingError().message);
-    await withTokenService(session, baseUrl, terminal, async (service) => {
-      const { head } = service.rotation;
-      if (!head) throw new CommandError(missingError().message);
+    const { store, stored } = session;
+    if (!stored) throw noTokens(session);
+    await withTokenService(session, stored.baseUrl, terminal, async (service) => {
+      const head = service.rotation.head!;
       if (head.movedTo !== null) throw new CommandError(movedError(head.movedTo).message);
       const loss = lossOf(head, systemClock);
       if (loss) throw new CommandError(lostError(loss).message);
       if (head.busy) {
         throw new CommandError(
-          'A process is exchanging the refresh token at this moment. Run this again when it has ended; ' +
-            'if it was stopped or hangs, wake or end it first.',
+          'A process is exchanging the refresh token at this moment. Nothing was sent. Run this again in a minute; ' +
+            'if it says the same after five, a process on this store was stopped or hangs: wake or end it.',
         );
       }
-      if (!head.doubtful) {
+      if (!isInDoubt(head)) {
         say(`There is nothing to recover: generation ${head.generation} is not in doubt.`);
         return;
       }
-      say(await story(store));
+      if (service.rescued.failed.length > 0) throw new CommandError(RESCUE_FIRST);
+      say(await story(store, head.generation));
       await askAccess(service, say);
       await replay(service, say);
     });
   });
 }
 
-async function story(store: TokenStore): Promise<string> {
-  const open = (await store.history(10)).find(
-    ({ outcome }) => outcome === 'uncertain' || outcome === 'begun',
+/** The pair may have been received: then its refresh token must not be sent again. */
+const RESCUE_FIRST =
+  'An exchange is in doubt, and the pair that it gave may be in the rescue file that could not be read. Nothing was sent. ' +
+  'Mend what is said about that file (TOKEN_STORE_KEY as the gateway has it, TOKEN_STORE, its rights), and run this again. ' +
+  'Only when the file belongs to another store: move it elsewhere first.';
+
+async function story(store: TokenStore, generation: number): Promise<string> {
+  const open = (await store.history(1_000)).find(
+    (one) =>
+      one.generation === generation && (one.outcome === 'uncertain' || one.outcome === 'begun'),
   );
   if (!open) return 'An exchange of the refresh token ended in doubt.';
   const how =
@@ -70,12 +83,19 @@ async function replay({ rotation }: TokenService, say: (text: string) => void): 
   try {
     const { generation, pair } = await rotation.rotate();
     say(
-      `It worked. Generation ${generation} is in use; its access token lives for ${duration(pair.expiresIn)}.`,
+      `It worked: nothing was lost. Generation ${generation} is in use; its access token lives for ${duration(pair.expiresIn)}.`,
     );
   } catch (error) {
-    if (codeOf(error) === 'TOKENS_LOST') throw error;
+    const { pair, bornAt } = rotation.head!;
+    if (codeOf(error) === 'TOKENS_LOST') {
+      const left = (bornAt + pair.expiresIn * 1000 - systemClock.elapsed()) / 1000;
+      throw new CommandError(
+        `${(error as Error).message} Until then queries are answered for as long as the service takes the old access token` +
+          `${left > 0 ? `, ${duration(left)} at most` : ''}.`,
+      );
+    }
     throw new CommandError(
-      `${(error as Error).message} It is still in doubt; run this again when the service answers.`,
+      `${(error as Error).message} Nothing is decided yet: run \`tokens recover\` again then.`,
     );
   }
 }

@@ -1,20 +1,35 @@
 import { ADVICE } from '../tokens/token-trouble.ts';
+import { codeOf } from '../errors.ts';
+import type { Rotation } from '../tokens/rotation.ts';
 import { duration } from './duration.ts';
 import { CommandError, type Terminal } from './terminal.ts';
-import { withTokenService, withTokenStore } from './token-session.ts';
-import { missingError } from '../tokens/token-errors.ts';
+import { isInDoubt, noTokens, withTokenService, withTokenStore } from './token-session.ts';
 
 /** One rotation now, or the one that another process makes at this moment. */
 export async function tokensRefresh(terminal: Terminal): Promise<void> {
   await withTokenStore(terminal, { create: false }, async (session) => {
-    if (session.baseUrl === undefined) throw new CommandError(missingError().message);
-    await withTokenService(session, session.baseUrl, terminal, async ({ rotation }) => {
-      if (rotation.head?.doubtful) throw new CommandError(`Nothing was sent. ${ADVICE.uncertain}`);
-      const { generation, pair } = await rotation.rotate();
+    const { stored } = session;
+    if (!stored) throw noTokens(session);
+    await withTokenService(session, stored.baseUrl, terminal, async ({ rotation }) => {
+      if (rotation.head && isInDoubt(rotation.head))
+        throw new CommandError(`Nothing was sent. ${ADVICE.uncertain}`);
+      const { generation, pair } = await rotation.rotate().catch((error: Error) => {
+        throw new CommandError(whatNow(error, rotation));
+      });
       terminal.stdout.write(
-        `Rotated: generation ${generation}, its access token lives for ${duration(pair.expiresIn)}, ` +
+        `Rotated: generation ${generation} is in use. Its access token lives for ${duration(pair.expiresIn)}, ` +
           `its refresh token for ${duration(pair.refreshTokenExpiresIn)}.\n`,
       );
     });
   });
 }
+
+/** For somebody who watches: trying again is no advice where it would be refused. */
+function whatNow(error: Error, { head }: Pick<Rotation, 'head'>): string {
+  if (codeOf(error) === 'TOKENS_LOST' || !head?.doubtful) return error.message;
+  return NO_CLEAR_ANSWER;
+}
+
+const NO_CLEAR_ANSWER =
+  'The refresh token was sent, and no clear answer came, so it may be spent. Once more this command would send nothing. ' +
+  'The access token serves while it works. Run `tokens recover` to know at once.';

@@ -4,7 +4,7 @@ import { tokenReport, type TokenReport } from '../tokens/token-report.ts';
 import { ADVICE, FATAL } from '../tokens/token-trouble.ts';
 import { duration } from './duration.ts';
 import type { Terminal } from './terminal.ts';
-import { withTokenStore } from './token-session.ts';
+import { printable, withTokenStore } from './token-session.ts';
 
 const HISTORY = 1_000;
 
@@ -30,7 +30,8 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
     ['State', STATES[report.state]],
     ['Store', report.store],
     ['Service', report.service],
-    ['Token set', report.name],
+    ['Token set', report.name === null ? null : printable(report.name)],
+    ['Moved to', report.movedTo],
     [
       'Generation',
       report.generation === null
@@ -38,12 +39,17 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
         : `${report.generation} (refresh token ${report.fingerprint})`,
     ],
     ['Access token', left(report.accessTokenSecondsLeft)],
-    ['Refresh token', left(report.refreshTokenSecondsLeft)],
+    [
+      'Refresh token',
+      report.state === 'lost' && report.refreshTokenSecondsLeft !== 0
+        ? 'spent or revoked'
+        : left(report.refreshTokenSecondsLeft),
+    ],
     ['Last rotation', report.generation === null ? null : (report.lastRotation ?? 'never')],
     [
-      'Failures since',
+      'Failures',
       report.lastFailure
-        ? `${report.failures}, the last ${report.lastFailure.at} (${report.lastFailure.outcome})`
+        ? `${report.failures} since then, the last ${report.lastFailure.at} (${report.lastFailure.outcome})`
         : null,
     ],
     ['Now', report.exchangeUnderWay ? 'a process is rotating it' : null],
@@ -59,6 +65,7 @@ const STATES: Record<TokenReport['state'], string> = {
   healthy: 'healthy',
   attention: 'needs attention',
   lost: 'LOST',
+  moved: 'MOVED to another store',
   missing: 'MISSING',
 };
 

@@ -2,24 +2,35 @@ import type { ServerResponse } from 'node:http';
 
 export interface Answer {
   status: number;
-  /** Sent as JSON; without it the answer has no body. */
+  /** Sent as JSON; without it and without a text the answer has no body. */
   body?: unknown;
+  /** Sent as it is, in place of a body. */
+  text?: string;
   headers?: Record<string, string>;
+  /** Whether the connection is cut in the middle of the body. */
+  halved?: boolean;
+  /** Called once the whole answer was handed to the socket. */
+  whenSent?: () => void;
 }
 
-export function send(response: ServerResponse, { status, body, headers = {} }: Answer): void {
-  if (body === undefined) {
-    response.writeHead(status, headers).end();
+export function send(response: ServerResponse, answer: Answer): void {
+  const { status, body, headers = {}, halved = false, whenSent } = answer;
+  const text = answer.text ?? (body === undefined ? undefined : JSON.stringify(body));
+  const bytes = Buffer.from(text ?? '');
+  if (text !== undefined) {
+    response.setHeader('content-type', 'application/json; charset=utf-8');
+    response.setHeader('content-length', bytes.length);
+  }
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  response.writeHead(status);
+  if (halved) {
+    const half = bytes.subarray(0, Math.floor(bytes.length / 2));
+    response.write(half, () => response.destroy());
     return;
   }
-  const json = Buffer.from(JSON.stringify(body));
-  response
-    .writeHead(status, {
-      ...headers,
-      'content-type': 'application/json; charset=utf-8',
-      'content-length': json.length,
-    })
-    .end(json);
+  // Not the event `finish`: that one comes after a write that failed, too.
+  if (bytes.length > 0) response.write(bytes, (error) => !error && whenSent?.());
+  response.end();
 }
 
 /** Any failure whose body the interface does not show: GraphQL's shape, on every path. */

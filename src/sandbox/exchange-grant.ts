@@ -1,29 +1,86 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from './answer.ts';
 import type { Answer } from './answer.ts';
 import type { Stats } from './count-requests.ts';
 import { contentType, readBody } from './read-body.ts';
 import type { Route } from './route-requests.ts';
+import type { TokenFault, TokenFaults } from './token-answers.ts';
 import type { TokenOffice } from './token-office.ts';
 
+/** A request to /oauth/token, and what has come of it so far. */
+export interface Exchange {
+  readonly refreshToken: string;
+  /**
+   * - `not-processed`: nothing was looked at, let alone spent.
+   * - `invalid-grant`: the token was no good.
+   * - `spent-in-silence`: the token is spent, and its client does not have the whole new pair.
+   * - `answered`: the token is spent, and the whole new pair was handed to the socket.
+   */
+  readonly outcome: 'answered' | 'spent-in-silence' | 'invalid-grant' | 'not-processed';
+}
+
+export interface ExchangeParts {
+  tokens: TokenOffice;
+  stats: Stats;
+  faults: TokenFaults;
+  /** Where each request is written down. */
+  exchanges: Exchange[];
+  /** Milliseconds. */
+  latency: number;
+}
+
 /** POST /oauth/token */
-export function oauthTokenEndpoint(tokens: TokenOffice, stats: Stats): Route['answer'] {
-  return async (request) => {
+export function oauthTokenEndpoint(parts: ExchangeParts): Route['answer'] {
+  return async (request, gone) => {
     const text = await readBody(request, maxBytes);
     if (text === undefined) return problem(413, `The body is larger than ${maxBytes} bytes.`);
 
     // Only a form has fields: any other body is one without a grant_type.
     const form = new URLSearchParams(contentType(request) === formType ? text : '');
-    if (form.get('grant_type') !== 'refresh_token') return unsupportedGrantType;
+    const exchange: Recorded = {
+      refreshToken: form.get('refresh_token') ?? '',
+      outcome: 'not-processed',
+    };
+    parts.exchanges.push(exchange);
+    const { fault, hold } = parts.faults.take();
 
-    const set = tokens.exchange(form.get('refresh_token') ?? '');
-    if (set === undefined) return invalidGrant;
-    stats.refreshes += 1;
-    return { status: 200, body: set };
+    if (hold?.when === 'before') await hold.pass(gone);
+    const answer = skipsProcessing(fault) ? undefined : process(form, exchange, parts);
+    if (hold?.when === 'after') await hold.pass(gone);
+    if (parts.latency > 0) await wait(parts.latency, undefined, { signal: gone });
+    return spoil(answer, fault);
   };
 }
 
 const maxBytes = 16 * 1024;
 const formType = 'application/x-www-form-urlencoded';
+
+type Recorded = { -readonly [Key in keyof Exchange]: Exchange[Key] };
+
+function process(form: URLSearchParams, exchange: Recorded, parts: ExchangeParts): Answer {
+  if (form.get('grant_type') !== 'refresh_token') return unsupportedGrantType;
+
+  const set = parts.tokens.exchange(exchange.refreshToken);
+  if (set === undefined) {
+    exchange.outcome = 'invalid-grant';
+    return invalidGrant;
+  }
+  parts.stats.refreshes += 1;
+  exchange.outcome = 'spent-in-silence';
+  return { status: 200, body: set, whenSent: () => (exchange.outcome = 'answered') };
+}
+
+function skipsProcessing(fault: TokenFault | undefined): boolean {
+  return fault === 'drop-before' || typeof fault === 'object';
+}
+
+function spoil(answer: Answer | undefined, fault: TokenFault | undefined): Answer | undefined {
+  if (fault === 'drop-before' || fault === 'drop-after') return undefined;
+  if (fault === 'cut-body') return answer && { ...answer, halved: true };
+  if (fault === undefined) return answer;
+  const { body, ...head } = fault;
+  return body === undefined ? head : { ...head, text: body };
+}
 
 const unsupportedGrantType: Answer = {
   status: 400,

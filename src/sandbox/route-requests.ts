@@ -7,16 +7,18 @@ export interface Route {
   name: RouteName;
   method: 'GET' | 'POST';
   /** `gone` is aborted when the client has left, and once the answer is sent. */
-  answer: (request: IncomingMessage, gone: AbortSignal) => Answer | Promise<Answer>;
+  answer: (request: IncomingMessage, gone: AbortSignal) => MaybeAnswer | Promise<MaybeAnswer>;
 }
 
+/** Without an answer the connection is cut. */
+type MaybeAnswer = Answer | undefined;
+
 export function routeRequests(
-  routes: Record<string, Route>,
+  routes: ReadonlyMap<string, Route>,
   stats: Stats,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const byPath = new Map(Object.entries(routes));
   return (request, response) => {
-    const route = byPath.get(pathOf(request));
+    const route = routes.get(pathOf(request));
     stats.requests[route?.name ?? 'unknown'] += 1;
     void respond(route, request, response);
   };
@@ -34,7 +36,10 @@ async function respond(
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    send(response, await answerOf(route, request, gone.signal));
+    const answer = await answerOf(route, request, gone.signal);
+    if (gone.signal.aborted) return;
+    if (answer === undefined) request.socket.destroy();
+    else send(response, answer);
   } catch (error) {
     // With the client gone there is nobody to tell, and an interrupted wait or upload is no failure.
     if (gone.signal.aborted || request.socket.destroyed) return;
@@ -46,7 +51,7 @@ function answerOf(
   route: Route | undefined,
   request: IncomingMessage,
   gone: AbortSignal,
-): Answer | Promise<Answer> {
+): MaybeAnswer | Promise<MaybeAnswer> {
   if (route === undefined) return problem(404, 'There is nothing at this address.');
   if (request.method !== route.method) {
     return {

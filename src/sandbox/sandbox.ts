@@ -6,9 +6,13 @@ import { countRequests } from './count-requests.ts';
 import type { Stats } from './count-requests.ts';
 import type { CursorBehaviour } from './cursors.ts';
 import { oauthTokenEndpoint } from './exchange-grant.ts';
+import type { Exchange } from './exchange-grant.ts';
 import { PersonList } from './person-list.ts';
 import { personsSchema } from './persons-schema.ts';
 import { routeRequests } from './route-requests.ts';
+import type { Route } from './route-requests.ts';
+import { TokenFaults } from './token-answers.ts';
+import type { TokenAnswers } from './token-answers.ts';
 import { TokenOffice } from './token-office.ts';
 
 export interface SandboxOptions {
@@ -19,6 +23,8 @@ export interface SandboxOptions {
   persons?: number;
   /** Milliseconds before each answer of /graphql. */
   latency?: number;
+  /** Milliseconds before each answer of /oauth/token; the token is exchanged at once. */
+  tokenLatency?: number;
   /** Lifetime of access tokens, in seconds. */
   expiresIn?: number;
   /** Lifetime of refresh tokens, in seconds. */
@@ -36,11 +42,19 @@ export interface SandboxOptions {
 export interface Sandbox {
   /** Base URL, without a slash at the end. */
   url: string;
-  /** Where the first token set is handed out. */
-  tokenLink: string;
+  /** Where the latest token set is handed out. */
+  readonly tokenLink: string;
   /** What the built-in schema serves; changes show in the next page. */
   persons: PersonList;
   stats: Readonly<Stats>;
+  /** What goes wrong with the answers of /oauth/token. */
+  tokenAnswers: TokenAnswers;
+  /** The requests to /oauth/token, in order of arrival. */
+  exchanges: readonly Exchange[];
+  /** An administrator makes a new token; gives its link. Every token and link before it is dead. */
+  makeNewSet: () => string;
+  /** The administrator is demoted: access tokens are revoked, the refresh token is an invalid grant. */
+  revoke: () => void;
   /** Stops listening and ends open connections too. */
   close: () => Promise<void>;
 }
@@ -51,6 +65,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const persons = new PersonList(options.persons ?? 137);
   const schema = options.schema ?? personsSchema(persons, cursors);
   const stats = countRequests();
+  const faults = new TokenFaults();
+  const exchanges: Exchange[] = [];
   const tokens = new TokenOffice({
     expiresIn: options.expiresIn ?? 86_400,
     refreshExpiresIn: options.refreshExpiresIn ?? 10_368_000,
@@ -58,39 +74,60 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     now: options.now ?? Date.now,
   });
 
-  const server = createServer(
-    routeRequests(
+  const routes = new Map<string, Route>([
+    [
+      '/auth_check',
       {
-        [tokens.linkPath]: {
-          name: 'tokenLink',
-          method: 'GET',
-          answer: () => tokens.openLink(),
-        },
-        '/auth_check': {
-          name: 'authCheck',
-          method: 'GET',
-          answer: (request) => tokens.refuse(request) ?? { status: 204 },
-        },
-        '/oauth/token': {
-          name: 'oauthToken',
-          method: 'POST',
-          answer: oauthTokenEndpoint(tokens, stats),
-        },
-        '/graphql': {
-          name: 'graphql',
-          method: 'POST',
-          answer: graphqlEndpoint({ schema, latency, tokens, stats }),
-        },
+        name: 'authCheck',
+        method: 'GET',
+        answer: (request) => tokens.refuse(request) ?? { status: 204 },
       },
-      stats,
-    ),
-  );
+    ],
+    [
+      '/oauth/token',
+      {
+        name: 'oauthToken',
+        method: 'POST',
+        answer: oauthTokenEndpoint({
+          tokens,
+          stats,
+          faults,
+          exchanges,
+          latency: options.tokenLatency ?? 0,
+        }),
+      },
+    ],
+    [
+      '/graphql',
+      {
+        name: 'graphql',
+        method: 'POST',
+        answer: graphqlEndpoint({ schema, latency, tokens, stats }),
+      },
+    ],
+  ]);
+  // A link that is dead keeps its address, to say so.
+  const openLinkAt = (path: string) =>
+    routes.set(path, { name: 'tokenLink', method: 'GET', answer: () => tokens.openLink(path) });
+  openLinkAt(tokens.linkPath);
+
+  const server = createServer(routeRequests(routes, stats));
   const url = await listen(server, port, host);
   return {
     url,
-    tokenLink: url + tokens.linkPath,
+    get tokenLink() {
+      return url + tokens.linkPath;
+    },
     persons,
     stats,
+    tokenAnswers: faults,
+    exchanges,
+    makeNewSet: () => {
+      tokens.makeNewSet();
+      openLinkAt(tokens.linkPath);
+      return url + tokens.linkPath;
+    },
+    revoke: () => tokens.revoke(),
     close: () => close(server),
   };
 }

@@ -23,23 +23,44 @@ export interface TokenSet {
 
 /** Issues the tokens of one administrator, rotates them, and knows which of them are good. */
 export class TokenOffice {
-  readonly linkPath = `/token_links/${secret()}`;
   readonly #options: TokenOptions;
-  readonly #createdAt: number;
   readonly #accessTokens = new Map<string, AccessToken>();
-  #current: TokenSet;
-  #refreshExpiresAt = 0;
-  #refreshed = false;
+  #linkPath!: string;
+  #createdAt!: number;
+  #current!: TokenSet;
+  #refreshExpiresAt!: number;
+  #refreshed!: boolean;
 
   constructor(options: TokenOptions) {
     this.#options = options;
-    this.#createdAt = options.now();
+    this.makeNewSet();
+  }
+
+  /** Where the latest set is handed out. */
+  get linkPath(): string {
+    return this.#linkPath;
+  }
+
+  /** An administrator makes a new token: all that was issued before is dead. */
+  makeNewSet(): void {
+    this.revoke();
+    this.#linkPath = `/token_links/${secret('link')}`;
+    this.#createdAt = this.#options.now();
+    this.#refreshed = false;
     this.#current = this.#issue();
   }
 
-  openLink(): Answer {
+  /** The administrator is one no more: no token is good. The link still opens, as nothing says otherwise. */
+  revoke(): void {
+    this.#revokeAccessTokens();
+    this.#refreshExpiresAt = Number.NEGATIVE_INFINITY;
+  }
+
+  openLink(path: string): Answer {
     const age = this.#options.now() - this.#createdAt;
-    if (this.#refreshed || age >= linkLifetime) return problem(404, 'This link no longer works.');
+    if (path !== this.#linkPath || this.#refreshed || age >= linkLifetime) {
+      return problem(404, 'This link no longer works.');
+    }
     // The interface leaves the unit of created_at open. Whole seconds since 1970 are assumed here.
     const createdAt = Math.floor(this.#createdAt / 1000);
     return { status: 200, body: { ...this.#current, created_at: createdAt } };
@@ -60,24 +81,26 @@ export class TokenOffice {
   exchange(refreshToken: string): TokenSet | undefined {
     if (refreshToken !== this.#current.refresh_token) return undefined;
     if (this.#options.now() >= this.#refreshExpiresAt) return undefined;
-    if (this.#options.revokeOnRefresh) {
-      for (const token of this.#accessTokens.values()) token.revoked = true;
-    }
+    if (this.#options.revokeOnRefresh) this.#revokeAccessTokens();
     this.#refreshed = true;
     this.#current = this.#issue();
     return this.#current;
   }
 
+  #revokeAccessTokens(): void {
+    for (const token of this.#accessTokens.values()) token.revoked = true;
+  }
+
   #issue(): TokenSet {
     const { expiresIn, refreshExpiresIn, now } = this.#options;
-    const access = secret();
+    const access = secret('access');
     this.#accessTokens.set(access, { expiresAt: now() + expiresIn * 1000, revoked: false });
     this.#refreshExpiresAt = now() + refreshExpiresIn * 1000;
     return {
       name: 'Sandbox',
       access_token: access,
       expires_in: expiresIn,
-      refresh_token: secret(),
+      refresh_token: secret('refresh'),
       refresh_token_expires_in: refreshExpiresIn,
       token_type: 'bearer',
     };
@@ -91,8 +114,9 @@ interface AccessToken {
   revoked: boolean;
 }
 
-function secret(): string {
-  return randomBytes(32).toString('base64url');
+/** Recognizable, so that one that turns up where it should not can be found. */
+function secret(kind: 'access' | 'refresh' | 'link'): string {
+  return `sandbox-${kind}-${randomBytes(32).toString('base64url')}`;
 }
 
 function bearer(authorization = ''): string {

@@ -1,13 +1,13 @@
-import { chmodSync, existsSync } from 'node:fs';
+import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DatabaseSync } from 'node:sqlite';
 
 /**
  * The right to exchange, among all processes on one store: a kernel lock, which ends with its process,
- * whatever ended that. It is an exclusive transaction on a database of its own.
+ * whatever ended that. It is an exclusive transaction on a database of its own, in which nothing is kept.
  *
- * The file is never opened with `fs` while the lock may be held: closing any descriptor of a file drops all
- * POSIX locks that the process has on it.
+ * The file is never opened with `fs` once it exists: closing any descriptor of a file drops all POSIX locks
+ * that the process has on it.
  */
 export interface ExchangeLock {
   /** The attempt that this handle holds it for. */
@@ -15,8 +15,8 @@ export interface ExchangeLock {
   /** Waits a moment for those who only look, never for one who holds it. */
   take(attempt: string): Promise<boolean>;
   release(attempt: string): void;
-  /** Whether anybody holds it. */
-  isHeld(): boolean;
+  /** Whether anybody else holds it. */
+  isHeldByOthers(): boolean;
   close(): void;
 }
 
@@ -24,46 +24,115 @@ const TRIES = 5;
 const BETWEEN_TRIES_MS = 10;
 const SQLITE_BUSY = 5;
 
-/** @param path of the lock database; `:memory:` locks nothing but this handle */
-export function openExchangeLock(path: string): ExchangeLock {
-  const database = new DatabaseSync(path, { timeout: 0 });
-  if (path !== ':memory:' && existsSync(path)) chmodSync(path, 0o600);
+// SQLite opens a file that it may not write for reading, and then an exclusive transaction excludes nobody.
+// Only a write shows that. It is rolled back, and its journal is none on the disk, which may be full.
+const LOCK = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE; PRAGMA user_version = 1;';
+const LOOK = 'SELECT count(*) FROM sqlite_schema';
+
+/** @param path of the lock database; undefined: nobody else is on this store */
+export function openExchangeLock(path: string | undefined): ExchangeLock {
+  let connection: Connection | undefined;
   let heldFor: string | undefined;
+  let closed = false;
 
   return {
     get heldFor() {
       return heldFor;
     },
     take: async (attempt) => {
-      for (let tries = 1; heldFor === undefined; tries += 1) {
-        if (succeeds('BEGIN EXCLUSIVE')) {
+      for (let tries = 1; ; tries += 1) {
+        if (closed || heldFor !== undefined) return false;
+        if (path === undefined || isTaken(path)) {
           heldFor = attempt;
           return true;
         }
         if (tries === TRIES) return false;
         await delay(BETWEEN_TRIES_MS);
       }
-      return false;
     },
     release: (attempt) => {
       if (heldFor !== attempt) return;
-      database.exec('ROLLBACK');
+      if (connection?.database.isTransaction) connection.database.exec('ROLLBACK');
       heldFor = undefined;
     },
-    isHeld: () => {
+    isHeldByOthers: () => {
+      if (path === undefined || heldFor !== undefined || !existsSync(path)) return false;
       // A shared lock, for the time of one statement.
-      return heldFor !== undefined || !succeeds('SELECT count(*) FROM sqlite_schema');
+      return !succeeds(connect(path, false), LOOK);
     },
-    close: () => database.close(),
+    close: () => {
+      closed = true;
+      heldFor = undefined;
+      disconnect();
+    },
   };
 
-  function succeeds(statement: string): boolean {
+  function isTaken(place: string): boolean {
+    makeEmptyFile(place);
+    const database = connect(place, true);
     try {
-      database.exec(statement);
-      return true;
+      if (!succeeds(database, LOCK)) return false;
     } catch (error) {
-      if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return false;
+      // It may be writable by the next time, but not for this connection.
+      disconnect();
       throw error;
     }
+    if (connection?.file === fileAt(place)) return true;
+    // Replaced at this very moment: what is locked is a file that nobody else can find.
+    disconnect();
+    return false;
+  }
+
+  /**
+   * Again, when the file was taken away or replaced since, and when it was opened to look only: it may not
+   * have been writable then.
+   */
+  function connect(place: string, toLock: boolean): DatabaseSync {
+    const file = fileAt(place);
+    const is = connection;
+    if (is && is.file === file && (is.toLock || !toLock)) return is.database;
+    disconnect();
+    const database = new DatabaseSync(place, { timeout: 0 });
+    connection = { database, file, toLock };
+    return database;
+  }
+
+  function disconnect(): void {
+    connection?.database.close();
+    connection = undefined;
+  }
+}
+
+interface Connection {
+  readonly database: DatabaseSync;
+  readonly file: string | undefined;
+  readonly toLock: boolean;
+}
+
+/** For its owner alone, from its first moment on. */
+export function makeEmptyFile(path: string): void {
+  if (existsSync(path)) return;
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (error) {
+    // Another process was first.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
+
+/** Which file lies there now, if any. */
+export function fileAt(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev}/${found.ino}`;
+}
+
+function succeeds(database: DatabaseSync, statements: string): boolean {
+  try {
+    database.exec(statements);
+    return true;
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return false;
+    throw error;
   }
 }

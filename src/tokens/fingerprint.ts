@@ -4,6 +4,3 @@ import { createHmac } from 'node:crypto';
 export function fingerprintOf(key: Uint8Array, refreshToken: string): string {
   return createHmac('sha256', key).update(refreshToken).digest('hex');
 }
-
-/** So much of a fingerprint is shown to people. */
-export const SHOWN = 8;

@@ -28,9 +28,21 @@ export function isInUse(stored: StoredTokens | null, now: number): stored is Sto
 }
 
 /** Of a refresh token that the store has held before. */
-export function knownTokenText(outcome: Extract<ImportOutcome, { kind: 'known' }>): string {
+export function knownTokenText(
+  outcome: Extract<ImportOutcome, { kind: 'known' }>,
+  isLost = false,
+): string {
+  if (outcome.current && isLost) {
+    return (
+      `This is the token set that was lost (generation ${outcome.generation}): its refresh token is of no use any more. ` +
+      `Nothing was changed. ${MAKE_A_NEW_ONE}`
+    );
+  }
   return outcome.current
     ? `The store holds this very token set already (generation ${outcome.generation}). Nothing was changed.`
-    : `This refresh token is spent: the store held it as generation ${outcome.generation}, and it was exchanged since. ` +
-        'Nothing was changed. Have an administrator make a new token in the personal account, and import its link.';
+    : `This refresh token is spent: the store held it as generation ${outcome.generation} before. ` +
+        `Nothing was changed. ${MAKE_A_NEW_ONE}`;
 }
+
+const MAKE_A_NEW_ONE =
+  'Have an administrator make a new token in the personal account, and import its link.';

@@ -1,16 +1,20 @@
-import { randomUUID } from 'node:crypto';
-import type { DatabaseSync } from 'node:sqlite';
-import { openExchangeLock, type ExchangeLock } from './exchange-lock.ts';
 import { createSealer, type Sealer } from './seal.ts';
-import { inTransaction, openSqliteFile, whyUnwritable, type FileOptions } from './sqlite-file.ts';
+import { fileAt, openExchangeLock } from './exchange-lock.ts';
+import { inTransaction, openSqliteFile } from './sqlite-file.ts';
+import { moveBack, moveIn, moveOut, UNDER_WAY } from './sqlite-moves.ts';
+import type { FileSystemType } from './sqlite-place.ts';
+import { readStored } from './sqlite-read.ts';
+import { reserve } from './sqlite-reserve.ts';
 import { prepareTables, type SqliteTables } from './sqlite-tables.ts';
+import { importSet, markSet, savePair, settleAttempt, withdrawSet } from './sqlite-writes.ts';
 import type { StoredTokens, TokenStore } from './token-store.ts';
 
-export interface SqliteOptions extends Omit<FileOptions, 'sealer'> {
+export interface SqliteOptions {
   readonly sealer?: Sealer;
+  readonly fileSystemType?: FileSystemType;
 }
 
-const HISTORY_KEPT = 1_000;
+const MEMORY = ':memory:';
 
 /**
  * The embedded store: one file, written with `synchronous=FULL`, for any number of processes on one machine.
@@ -22,169 +26,105 @@ const HISTORY_KEPT = 1_000;
  * @throws when the file cannot be opened or is not a token store; the file is left as it is
  */
 export function openSqliteStore(path: string, options: SqliteOptions = {}): TokenStore {
-  const { sealer = createSealer([]) } = options;
-  let file = openSqliteFile(path, { ...options, sealer });
+  const { sealer = createSealer([]), fileSystemType } = options;
+  let file = openSqliteFile(path, { sealer, fileSystemType, create: true });
   let tables = prepareTables(file.database, sealer);
-  let lock: ExchangeLock | undefined;
-
-  const lockPath = path === ':memory:' ? path : `${path}-lock`;
-  const theLock = () => (lock ??= openExchangeLock(lockPath));
-  // Asynchronous outside, since stores on a network are; the driver itself blocks.
-  const transaction = async <T>(
-    work: (tables: SqliteTables, database: DatabaseSync) => T,
-  ): Promise<T> => {
-    makeWritable();
-    return inTransaction(file.database, () => work(tables, file.database));
-  };
+  let opened = fileAt(path);
+  const lock = openExchangeLock(path === MEMORY ? undefined : `${path}-lock`);
 
   return {
-    description: path === ':memory:' ? 'in memory' : `sqlite:${path}`,
+    description: path === MEMORY ? 'in memory' : `sqlite:${path}`,
     notices: file.notices,
     read: async () => read(),
-    import: ({ baseUrl, pair, at, replica, after }) =>
-      transaction(() => {
-        const known = tables.knownGeneration(pair.refreshToken);
-        const head = read();
-        if (known !== undefined) {
-          const current = head?.pair.refreshToken === pair.refreshToken;
-          return { kind: 'known', generation: known, current };
-        }
-        if (head?.set !== after?.set || head?.generation !== after?.generation) {
-          return { kind: 'overtaken' };
-        }
-        const generation = tables.newestGeneration() + 1;
-        const attempt = randomUUID();
-        tables.insertSet({ baseUrl, generation, attempt, pair, at, imported: true });
-        tables.insertAttempt({ attempt, generation, at, outcome: 'imported', replica });
-        tables.forgetOldSets();
-        return { kind: 'imported', stored: read()! };
-      }),
-    withdraw: (set) => transaction(() => tables.withdraw(set)),
-    mark: async ({ set, generation, attempt, at, replica }) => {
+    import: (imported) => write((into) => importSet(into, imported, read)),
+    withdraw: (set) => write((into) => withdrawSet(into, set)),
+    mark: async (mark) => {
       makeWritable();
-      if (!(await theLock().take(attempt))) return undefined;
+      if (!(await lock.take(mark.attempt))) return undefined;
+      let marked = false;
       try {
-        const marked = await transaction(() => {
-          if (!tables.writeMark({ set, generation, attempt, at })) return false;
-          tables.insertAttempt({ attempt, generation, at, outcome: 'begun', replica });
-          tables.forgetOldAttempts(HISTORY_KEPT);
-          return true;
-        });
-        if (marked) return { overExpired: false };
-        theLock().release(attempt);
-        return undefined;
-      } catch (error) {
-        theLock().release(attempt);
-        throw error;
+        marked = await write((into) => markSet(into, mark));
+      } finally {
+        if (!marked) lock.release(mark.attempt);
       }
+      return marked ? { overExpired: false } : undefined;
     },
-    settle: async (attempt, { outcome, latencyMs }) => {
+    settle: async (attempt, ending) => {
       try {
-        await transaction(() => {
-          if (outcome === 'invalid-grant') tables.writeLost(attempt);
-          if (outcome !== 'uncertain') tables.clearMark(attempt);
-          tables.endAttempt({ attempt, outcome, latencyMs });
-        });
+        await write((into) => settleAttempt(into, attempt, ending));
       } finally {
         // Also when that failed: the mark that stays says that the exchange is in doubt.
-        lock?.release(attempt);
+        lock.release(attempt);
       }
+      makeRoom();
     },
     // While it fails the lock is kept: the pair is in this process, and nobody else may exchange.
-    save: async ({ set, generation, attempt, pair, outcome, at, latencyMs }) => {
-      const isHead = await transaction(() => {
-        const next = { set, generation: generation + 1, attempt, pair, at };
-        tables.insertPair(next);
-        tables.moveHead({ set, from: generation });
-        tables.endAttempt({ attempt, outcome, latencyMs });
-        tables.forgetOldPairs(set);
-        return tables.firstAttempt(set, generation + 1) === attempt;
-      });
-      lock?.release(attempt);
+    save: async (saved) => {
+      const isHead = await write((into) => savePair(into, saved));
+      lock.release(saved.attempt);
+      makeRoom();
       return isHead;
     },
-    history: async (limit) => tables.history(limit),
-    moveOut: async ({ to, at, replica }) => {
-      const attempt = randomUUID();
+    history: async (limit) => tables.attempts.newest(limit),
+    moveOut: async (move) => {
       makeWritable();
-      if (!(await theLock().take(attempt))) throw new Error(UNDER_WAY);
+      const owner = `move to ${move.to}`;
+      if (!(await lock.take(owner))) throw new Error(UNDER_WAY);
       try {
-        return await transaction(() => {
-          const head = read();
-          checkMovable(head, to);
-          if (head.movedTo === null) {
-            const { set, generation } = head;
-            tables.writeMoved(set, to);
-            tables.insertAttempt({ attempt, generation, at, outcome: 'moved-out', replica });
-          }
-          const { baseUrl, generation, pair, savedAt, imported } = head;
-          return { baseUrl, generation, pair, savedAt, imported, fingerprints: tables.rings() };
-        });
+        return await write((into) => moveOut(into, move));
       } finally {
-        theLock().release(attempt);
+        lock.release(owner);
       }
     },
-    moveBack: (to) =>
-      transaction(() => {
-        const head = read();
-        if (head?.movedTo === to) tables.writeMoved(head.set, null);
-      }),
-    moveIn: ({ baseUrl, generation, pair, savedAt, imported, fingerprints, at, replica }) =>
-      transaction(() => {
-        const head = read();
-        const isInUse = head !== null && !head.lost && head.movedTo === null;
-        if (isInUse && head.pair.refreshToken === pair.refreshToken) return;
-        if (isInUse) {
-          throw new Error(
-            `The store (${path}) holds a token set that is in use (generation ${head.generation}). Nothing was moved; choose another store.`,
-          );
-        }
-        const next = Math.max(generation, tables.newestGeneration() + 1);
-        const attempt = randomUUID();
-        tables.insertSet({ baseUrl, generation: next, attempt, pair, at: savedAt, imported });
-        tables.insertAttempt({ attempt, generation: next, at, outcome: 'moved-in', replica });
-        tables.addRings(fingerprints);
-        tables.forgetOldSets();
-      }),
+    moveBack: (to) => write((into) => moveBack(into, to)),
+    moveIn: (moved) => write((into) => moveIn(into, moved, path)),
     close: async () => {
-      lock?.close();
-      file.database.close();
+      lock.close();
+      if (file.database.isOpen) file.database.close();
     },
   };
 
   function read(): StoredTokens | null {
-    return tables.read((attempt) => lock?.heldFor === attempt || isLocked());
+    return readStored(file.database, tables, lock);
   }
 
-  /** A store that cannot be written has nobody who exchanges from it. */
-  function isLocked(): boolean {
-    return file.unwritable === undefined && theLock().isHeld();
+  // Asynchronous outside, since stores on a network are; the driver itself blocks.
+  async function write<T>(work: (tables: SqliteTables) => T): Promise<T> {
+    makeWritable();
+    return inTransaction(file.database, () => work(tables));
   }
 
-  /** A store that could not be written when it was opened may be writable by now. */
+  /**
+   * A store that could not be written before may be writable by now; and a file that was taken away or
+   * replaced is not to be written any more, since nobody would find it again.
+   */
   function makeWritable(): void {
-    if (file.unwritable === undefined) return;
-    const why = whyUnwritable(path);
-    if (why !== undefined) throw new Error(`the token store cannot be written (${why})`);
+    if (file.unwritable === undefined && fileAt(path) === opened) return;
+    let next: typeof file;
+    try {
+      next = openSqliteFile(path, { sealer, fileSystemType, create: false });
+    } catch (error) {
+      throw new Error(`the token store cannot be written: ${(error as Error).message}`, {
+        cause: error,
+      });
+    }
+    if (next.unwritable !== undefined) {
+      next.database.close();
+      throw new Error(`the token store cannot be written (${next.unwritable})`);
+    }
     file.database.close();
-    file = openSqliteFile(path, { ...options, sealer });
+    file = next;
     tables = prepareTables(file.database, sealer);
+    opened = fileAt(path);
   }
-}
 
-const UNDER_WAY =
-  'An exchange of the refresh token is under way. Nothing was moved; try again when it has ended.';
-
-function checkMovable(head: StoredTokens | null, to: string): asserts head is StoredTokens {
-  if (!head) throw new Error('There is no token set to move.');
-  if (head.movedTo !== null && head.movedTo !== to) {
-    throw new Error(`The token set was moved to ${head.movedTo} before. Nothing was changed.`);
-  }
-  if (head.lost)
-    throw new Error('The token set is lost, so there is nothing to move. Import a new one there.');
-  if (head.mark !== null) {
-    throw new Error(
-      'An exchange of the refresh token is in doubt. Run `tokens recover` first; nothing was moved.',
-    );
+  /** What was written may have used the reserve. */
+  function makeRoom(): void {
+    if (path === MEMORY) return;
+    try {
+      reserve(file.database, path);
+    } catch {
+      // The disk is full, or another process writes: the next time, then.
+    }
   }
 }

@@ -1,308 +1,231 @@
-import { randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
-import { fingerprintOf, SHOWN } from './fingerprint.ts';
+import { fingerprintOf } from './fingerprint.ts';
 import type { Sealer } from './seal.ts';
-import { about } from './sqlite-layout.ts';
+import { about, type TokenField } from './sqlite-layout.ts';
+import { prepareAttempts } from './sqlite-attempts.ts';
+import { prepareRings } from './sqlite-rings.ts';
 import type { TokenPair } from './token-set.ts';
-import type { FingerprintRing, HistoryEntry, StoredTokens } from './token-store.ts';
 
-/** The statements of the SQLite store. Those that write are called within a transaction. */
+/** The rows of the SQLite store. Those methods that write are called within a transaction. */
 export type SqliteTables = ReturnType<typeof prepareTables>;
 
-interface HeadRow {
-  id: number;
-  name: string;
-  base_url: string;
-  head: number;
-  lost: number;
-  moved_to: string | null;
-  mark_attempt: string | null;
-  mark_at: number;
-  access_token: string;
-  refresh_token: string;
-  fingerprint: string;
-  expires_in: number;
-  refresh_expires_in: number;
-  set_name: string | null;
-  saved_at: number;
-  imported: number;
-  pairs: number;
+export interface SetRow {
+  readonly id: number;
+  readonly name: string;
+  readonly base_url: string;
+  readonly head: number;
+  readonly lost: number;
+  readonly moved_to: string | null;
+  readonly withdrawn: number;
+  readonly mark_attempt: string | null;
+  readonly mark_at: number | null;
 }
 
-interface NewRow {
+export interface KeptPair {
+  readonly generation: number;
+  readonly attempt: string;
+  readonly pair: TokenPair;
+  readonly savedAt: number;
+  readonly imported: boolean;
+  /** The set was, or is, at this very pair; not so for a second pair of its generation. */
+  readonly wasHead: boolean;
+}
+
+type PairRow = Record<TokenField, string> & {
   generation: number;
   attempt: string;
-  pair: TokenPair;
-  at: number;
-}
+  expires_in: number;
+  refresh_expires_in: number;
+  holder: string | null;
+  saved_at: number;
+  imported: number;
+  was_head: number;
+  sum: string;
+};
 
-const CURRENT = 'SELECT max(id) FROM token_set WHERE withdrawn = 0';
+/** What stands in the place of a token that was forgotten. No token is empty. */
+const FORGOTTEN = '';
 
 export function prepareTables(database: DatabaseSync, sealer: Sealer) {
-  const head = database.prepare(`
-    SELECT s.id, s.name, s.base_url, s.head, s.lost, s.moved_to, s.mark_attempt, s.mark_at, p.access_token,
-           p.refresh_token, p.fingerprint, p.expires_in, p.refresh_expires_in, p.set_name, p.saved_at,
-           p.imported, count(*) OVER () AS pairs
-    FROM token_set s JOIN token_pair p ON p.set_id = s.id AND p.generation = s.head
-    WHERE s.id = (${CURRENT}) ORDER BY p.rowid LIMIT 1`);
-  const open = database.prepare(`
-    SELECT attempt FROM attempt
-    WHERE set_id = ? AND generation = ? AND outcome IN ('begun', 'uncertain')`);
-  const setByName = database.prepare('SELECT id, base_url FROM token_set WHERE name = ?');
+  const rings = prepareRings(database, sealer);
+  const allSets = database.prepare('SELECT * FROM token_set ORDER BY id DESC');
   const insertSet = database.prepare(
-    'INSERT INTO token_set (name, base_url, head) VALUES (?, ?, ?)',
+    "INSERT INTO token_set (name, base_url, head, sum) VALUES (?, ?, ?, '')",
   );
+  const updateSet = database.prepare(`
+    UPDATE token_set SET head = ?, lost = ?, moved_to = ?, withdrawn = ?, mark_attempt = ?,
+                         mark_at = ?, sum = ? WHERE id = ?`);
+  const pairsOfSet = database.prepare('SELECT * FROM token_pair WHERE set_id = ? ORDER BY rowid');
   const insertPair = database.prepare(
-    'INSERT INTO token_pair VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+    'INSERT INTO token_pair VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   );
-  const insertPrint = database.prepare(
-    'INSERT INTO fingerprint VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
-  );
-  const insertAttempt = database.prepare(
-    `INSERT INTO attempt VALUES (?, (${CURRENT}), ?, ?, ?, NULL, ?)`,
-  );
+  const forgetPair = database.prepare(`
+    UPDATE token_pair SET access_token = '', refresh_token = '', sum = ?
+    WHERE set_id = ? AND generation = ? AND attempt = ?`);
+  const newest = database.prepare('SELECT max(generation) AS generation FROM token_pair');
 
-  return {
-    /** @param isLive whether the process that marked with this attempt still has the right to it */
-    read: (isLive: (attempt: string) => boolean): StoredTokens | null => {
-      const row = head.get() as HeadRow | undefined;
-      if (!row) return null;
-      const live = row.mark_attempt !== null && isLive(row.mark_attempt);
-      const unanswered = open
-        .all(row.id, row.head)
-        .filter(({ attempt }) => !live || attempt !== row.mark_attempt).length;
-      return { ...storedTokens(row), unanswered, mark: markOf(row, live) };
+  const tables = {
+    rings,
+    attempts: prepareAttempts(database),
+
+    /** Newest first. @throws when one was altered */
+    sets: (): SetRow[] => {
+      const key = rings.ownKey();
+      return allSets.all().map((row) => {
+        const { sum, ...set } = row as unknown as SetRow & { sum: string };
+        if (sum !== setSum(key, set)) throw new Error(DAMAGED);
+        return set;
+      });
     },
 
-    newestGeneration: (): number =>
-      (get('SELECT max(generation) AS generation FROM token_pair')?.['generation'] as
-        number | null) ?? 0,
+    current: (): SetRow | undefined => tables.sets().find(({ withdrawn }) => withdrawn === 0),
 
-    knownGeneration: (refreshToken: string): number | undefined => {
-      for (const { id, key } of openRings()) {
-        const print = fingerprintOf(key, refreshToken);
-        const found = get(
-          'SELECT generation FROM fingerprint WHERE ring_id = ? AND fingerprint = ?',
-          id,
-          print,
-        );
-        if (found) return found['generation'] as number;
-      }
-      return undefined;
-    },
-
-    insertSet: ({ baseUrl, imported, ...row }: NewRow & { baseUrl: string; imported: boolean }) => {
+    addSet: (baseUrl: string, head: number): SetRow => {
       const name = randomUUID();
-      const { lastInsertRowid } = insertSet.run(name, baseUrl, row.generation);
-      writePair({ id: Number(lastInsertRowid), name, baseUrl }, row, imported);
+      const { lastInsertRowid } = insertSet.run(name, baseUrl, head);
+      const nothing = { lost: 0, moved_to: null, withdrawn: 0, mark_attempt: null, mark_at: null };
+      const set = { id: Number(lastInsertRowid), name, base_url: baseUrl, head, ...nothing };
+      tables.writeSet(set);
+      return set;
     },
 
-    /** @throws when the set is unknown */
-    insertPair: ({ set, ...row }: NewRow & { set: string }) => {
-      const found = setByName.get(set) as { id: number; base_url: string } | undefined;
-      if (!found) throw new Error(`the token store does not know the set ${set}`);
-      writePair({ id: found.id, name: set, baseUrl: found.base_url }, row, false);
+    writeSet: (set: SetRow): void => {
+      const { id, head, lost, moved_to, withdrawn, mark_attempt, mark_at } = set;
+      const sum = setSum(rings.ownKey(), set);
+      updateSet.run(head, lost, moved_to, withdrawn, mark_attempt, mark_at, sum, id);
     },
 
-    firstAttempt: (set: string, generation: number): unknown =>
-      get(
-        `SELECT p.attempt FROM token_pair p JOIN token_set s ON s.id = p.set_id
-         WHERE s.name = ? AND p.generation = ? ORDER BY p.rowid LIMIT 1`,
-        set,
+    /** In the order in which they came. Those that were forgotten have empty tokens. @throws when one was altered */
+    pairs: (set: SetRow): KeptPair[] => {
+      const key = rings.ownKey();
+      return pairsOfSet.all(set.id).map((columns) => {
+        const row = columns as unknown as PairRow;
+        const kept = openPair(row, set);
+        if (row.sum !== pairSum(key, set, kept)) throw new Error(DAMAGED);
+        return kept;
+      });
+    },
+
+    /** Undefined when it was forgotten. */
+    findHead: (set: SetRow): KeptPair | undefined =>
+      tables
+        .pairs(set)
+        .find((kept) => kept.wasHead && kept.generation === set.head && !isForgotten(kept)),
+
+    /** @throws when it is not there: that of the current set is never forgotten */
+    headPair: (set: SetRow): KeptPair => {
+      const found = tables.findHead(set);
+      if (!found) throw new Error(DAMAGED);
+      return found;
+    },
+
+    addPair: (set: SetRow, given: KeptPair): void => {
+      const kept = storable(given);
+      const { generation, attempt, pair, savedAt, imported, wasHead } = kept;
+      const sealed = (text: string, field: TokenField) =>
+        sealer.seal(text, about.token(set.name, set.base_url, generation, field));
+      insertPair.run(
+        set.id,
         generation,
-      )?.['attempt'],
-
-    moveHead: ({ set, from }: { set: string; from: number }) =>
-      run(
-        `UPDATE token_set SET head = ?, lost = 0, mark_attempt = NULL, mark_at = NULL
-         WHERE name = ? AND head = ?`,
-        from + 1,
-        set,
-        from,
-      ),
-
-    writeMark: (mark: { set: string; generation: number; attempt: string; at: number }): boolean =>
-      run(
-        `UPDATE token_set SET mark_attempt = ?, mark_at = ?
-         WHERE id = (${CURRENT}) AND name = ? AND head = ? AND moved_to IS NULL`,
-        mark.attempt,
-        mark.at,
-        mark.set,
-        mark.generation,
-      ) === 1,
-
-    clearMark: (attempt: string) =>
-      run(
-        'UPDATE token_set SET mark_attempt = NULL, mark_at = NULL WHERE mark_attempt = ?',
         attempt,
-      ),
-
-    /** Where the generation that was exchanged is still the head. */
-    writeLost: (attempt: string) =>
-      run(
-        `UPDATE token_set SET lost = 1 FROM attempt a
-         WHERE a.attempt = ? AND token_set.id = a.set_id AND token_set.head = a.generation`,
-        attempt,
-      ),
-
-    writeMoved: (set: string, to: string | null) =>
-      run('UPDATE token_set SET moved_to = ? WHERE name = ?', to, set),
-
-    withdraw: (set: string): boolean =>
-      run(
-        `UPDATE token_set SET withdrawn = 1 WHERE name = ? AND id = (${CURRENT}) AND EXISTS (
-           SELECT 1 FROM token_set b WHERE b.id = (
-             SELECT max(c.id) FROM token_set c WHERE c.withdrawn = 0 AND c.id < token_set.id
-           ) AND b.lost = 0 AND b.moved_to IS NULL)`,
-        set,
-      ) === 1,
-
-    insertAttempt: ({
-      attempt,
-      generation,
-      at,
-      outcome,
-      replica,
-    }: Omit<HistoryEntry, 'latencyMs'>) =>
-      insertAttempt.run(attempt, generation, at, outcome, replica),
-
-    endAttempt: ({
-      attempt,
-      outcome,
-      latencyMs,
-    }: Pick<HistoryEntry, 'attempt' | 'outcome' | 'latencyMs'>) =>
-      run(
-        'UPDATE attempt SET outcome = ?, latency_ms = ? WHERE attempt = ?',
-        outcome,
-        latencyMs,
-        attempt,
-      ),
-
-    history: (limit: number): HistoryEntry[] =>
-      database
-        .prepare(
-          `SELECT at, generation, attempt, outcome, latency_ms AS latencyMs, replica FROM attempt
-           ORDER BY rowid DESC LIMIT ?`,
-        )
-        .all(limit)
-        .map((row) => ({ ...row }) as unknown as HistoryEntry),
-
-    rings: (): FingerprintRing[] =>
-      openRings().map(({ id, key }) => ({
-        key,
-        known: database
-          .prepare('SELECT fingerprint, generation FROM fingerprint WHERE ring_id = ?')
-          .all(id)
-          .map((row) => ({ ...row }) as FingerprintRing['known'][number]),
-      })),
-
-    addRings: (rings: readonly FingerprintRing[]) => {
-      for (const { key, known } of rings) {
-        const sealed = sealer.seal(Buffer.from(key).toString('base64'), about.ring);
-        const { lastInsertRowid } = database
-          .prepare('INSERT INTO ring (key) VALUES (?)')
-          .run(sealed);
-        for (const { fingerprint, generation } of known) {
-          insertPrint.run(lastInsertRowid, fingerprint, generation);
-        }
-      }
+        sealed(pair.accessToken, 'access_token'),
+        sealed(pair.refreshToken, 'refresh_token'),
+        pair.expiresIn,
+        pair.refreshTokenExpiresIn,
+        pair.name,
+        savedAt,
+        Number(imported),
+        Number(wasHead),
+        pairSum(rings.ownKey(), set, kept),
+      );
+      rings.remember(pair.refreshToken, generation);
     },
 
-    /** Spent tokens are worth nothing; those of the generation before may still be in somebody's hands. */
-    forgetOldPairs: (set: string) =>
-      run(
-        `DELETE FROM token_pair WHERE (set_id, generation) IN (
-           SELECT p.set_id, p.generation FROM token_pair p JOIN token_set s ON s.id = p.set_id
-           WHERE s.name = ? AND p.generation < s.head - 1)`,
-        set,
-      ),
+    /** That there was such a pair stays known. */
+    forgetPair: (set: SetRow, kept: KeptPair): void => {
+      if (isForgotten(kept)) return;
+      const { generation, attempt } = kept;
+      const pair = { ...kept.pair, accessToken: FORGOTTEN, refreshToken: FORGOTTEN };
+      const sum = pairSum(rings.ownKey(), set, { ...kept, pair });
+      forgetPair.run(sum, set.id, generation, attempt);
+    },
 
-    /** Of sets that were replaced the last one is kept: replacing it may have been a mistake. */
-    forgetOldSets: () =>
-      run(
-        `DELETE FROM token_pair WHERE set_id < (
-           SELECT coalesce(max(id), 0) FROM token_set WHERE withdrawn = 0 AND id < (${CURRENT}))`,
-      ),
+    newestGeneration: (): number => (newest.get()?.['generation'] as number | null) ?? 0,
 
-    forgetOldAttempts: (kept: number) =>
-      run(
-        'DELETE FROM attempt WHERE rowid <= (SELECT max(rowid) FROM attempt) - ? AND outcome <> ?',
-        kept,
-        'begun',
-      ),
+    fingerprint: (refreshToken: string) => fingerprintOf(rings.ownKey(), refreshToken),
+
+    /** @throws Error, or SealError, when anything is damaged or cannot be opened */
+    verify: (): void => {
+      rings.all();
+      const sets = tables.sets();
+      for (const set of sets) tables.pairs(set);
+      const current = sets.find(({ withdrawn }) => withdrawn === 0);
+      if (current) tables.headPair(current);
+      else if (sets.length > 0) throw new Error(DAMAGED);
+    },
   };
+  return tables;
 
-  function get(sql: string, ...values: (string | number)[]) {
-    return database.prepare(sql).get(...values);
-  }
-
-  function run(sql: string, ...values: (string | number | null)[]): number {
-    return Number(database.prepare(sql).run(...values).changes);
-  }
-
-  function openRings(): { id: number; key: Uint8Array }[] {
-    return database
-      .prepare('SELECT id, key FROM ring ORDER BY id')
-      .all()
-      .map(({ id, key }) => ({
-        id: id as number,
-        key: Buffer.from(sealer.open(key as string, about.ring), 'base64'),
-      }));
-  }
-
-  function writePair(
-    { id, name, baseUrl }: { id: number; name: string; baseUrl: string },
-    { generation, attempt, pair, at }: NewRow,
-    imported: boolean,
-  ): void {
-    const [own] = openRings();
-    const fingerprint = fingerprintOf(own!.key, pair.refreshToken);
-    insertPrint.run(own!.id, fingerprint, generation);
-    const sealed = (text: string, field: 'access_token' | 'refresh_token') =>
-      sealer.seal(text, about.token(name, baseUrl, generation, field));
-    insertPair.run(
-      id,
-      generation,
-      attempt,
-      sealed(pair.accessToken, 'access_token'),
-      sealed(pair.refreshToken, 'refresh_token'),
-      fingerprint,
-      pair.expiresIn,
-      pair.refreshTokenExpiresIn,
-      pair.name,
-      at,
-      imported ? 1 : 0,
-    );
-  }
-
-  function storedTokens(row: HeadRow): Omit<StoredTokens, 'mark' | 'unanswered'> {
-    const { name: set, base_url: baseUrl, head: generation } = row;
-    const opened = (field: 'access_token' | 'refresh_token') =>
-      sealer.open(row[field], about.token(set, baseUrl, generation, field));
+  function openPair(row: PairRow, { name, base_url: baseUrl }: SetRow): KeptPair {
+    const { generation } = row;
+    const opened = (field: TokenField) =>
+      row[field] === FORGOTTEN
+        ? FORGOTTEN
+        : sealer.open(row[field], about.token(name, baseUrl, generation, field));
     return {
-      set,
-      baseUrl,
       generation,
+      attempt: row.attempt,
       pair: {
         accessToken: opened('access_token'),
         refreshToken: opened('refresh_token'),
         expiresIn: row.expires_in,
         refreshTokenExpiresIn: row.refresh_expires_in,
-        name: row.set_name,
+        name: row.holder,
       },
-      fingerprint: row.fingerprint.slice(0, SHOWN),
       savedAt: row.saved_at,
-      lost: row.lost === 1,
-      movedTo: row.moved_to,
       imported: row.imported === 1,
-      surplus: row.pairs - 1,
+      wasHead: row.was_head === 1,
     };
   }
 }
 
-function markOf(
-  { mark_attempt: attempt, mark_at: at }: HeadRow,
-  live: boolean,
-): StoredTokens['mark'] {
-  return attempt === null ? null : { attempt, at, live };
+const DAMAGED = 'the file is damaged: what it says of the tokens does not agree with itself';
+
+function isForgotten({ pair }: KeptPair): boolean {
+  return pair.refreshToken === FORGOTTEN;
+}
+
+/** As SQLite gives it back: half a surrogate pair is no text there, and half a millisecond no integer. */
+function storable(kept: KeptPair): KeptPair {
+  const { pair, savedAt } = kept;
+  const { accessToken, refreshToken, name } = pair;
+  return {
+    ...kept,
+    savedAt: Math.round(savedAt),
+    pair: {
+      ...pair,
+      accessToken: accessToken.toWellFormed(),
+      refreshToken: refreshToken.toWellFormed(),
+      name: name?.toWellFormed() ?? null,
+    },
+  };
+}
+
+/** SQLite finds damage to its pages, not to what is written in them: a wrong token would be sent. */
+function setSum(key: Uint8Array, set: SetRow): string {
+  const { id, name, base_url, head, lost, moved_to, withdrawn, mark_attempt, mark_at } = set;
+  const state = [lost, moved_to, withdrawn, mark_attempt, mark_at];
+  return sumOf(key, ['set', id, name, base_url, head, ...state]);
+}
+
+function pairSum(key: Uint8Array, { name: set }: SetRow, kept: KeptPair): string {
+  const { generation, attempt, pair, savedAt, imported, wasHead } = kept;
+  const { accessToken, refreshToken, expiresIn, refreshTokenExpiresIn, name } = pair;
+  const tokens = [accessToken, refreshToken, expiresIn, refreshTokenExpiresIn, name];
+  return sumOf(key, ['pair', set, generation, attempt, savedAt, imported, wasHead, ...tokens]);
+}
+
+function sumOf(key: Uint8Array, values: readonly unknown[]): string {
+  return createHmac('sha256', key).update(JSON.stringify(values)).digest('hex');
 }

@@ -3,7 +3,7 @@ import type { HistoryEntry, StoredTokens } from './token-store.ts';
 
 /** What `tokens status` says. Nothing in it is secret. */
 export interface TokenReport {
-  readonly state: 'healthy' | 'attention' | 'lost' | 'missing';
+  readonly state: 'healthy' | 'attention' | 'lost' | 'moved' | 'missing';
   readonly store: string;
   readonly service: string | null;
   readonly name: string | null;
@@ -12,12 +12,14 @@ export interface TokenReport {
   readonly fingerprint: string | null;
   readonly accessTokenSecondsLeft: number | null;
   readonly refreshTokenSecondsLeft: number | null;
-  /** ISO 8601. */
+  /** ISO 8601; null when this set was never rotated since its import. */
   readonly lastRotation: string | null;
-  /** Exchanges that gave no pair since the last one that did. */
+  /** Exchanges of the refresh token in use that gave no pair. */
   readonly failures: number;
   readonly lastFailure: { readonly at: string; readonly outcome: string } | null;
   readonly exchangeUnderWay: boolean;
+  /** The store that the set was moved to. */
+  readonly movedTo: string | null;
   readonly troubles: readonly Trouble[];
 }
 
@@ -41,42 +43,60 @@ const RENEWALS = new Set<HistoryEntry['outcome']>([
 
 const BEGINNINGS = new Set<HistoryEntry['outcome']>([...RENEWALS, 'imported', 'moved-in']);
 
+const FAILURES = new Set<HistoryEntry['outcome']>([
+  'begun',
+  'uncertain',
+  'unsent',
+  'rate-limited',
+  'refused',
+  'invalid-grant',
+]);
+
 export function tokenReport(facts: ReportFacts): TokenReport {
   const { store, stored, history, now, rescued } = facts;
   if (!stored) return missingReport(facts);
-  const { pair, savedAt, mark } = stored;
+  const { pair, savedAt, mark, generation } = stored;
   const left = (seconds: number) => savedAt + seconds * 1000 - now;
-  const rotation = history.find(({ outcome }) => RENEWALS.has(outcome));
+  const rotation = history.find(
+    (one) => RENEWALS.has(one.outcome) && one.generation === generation - 1,
+  );
   const troubles = troublesOf({
     lost: stored.lost,
     moved: stored.movedTo !== null,
-    doubtful: mark !== null && !mark.live,
+    // A replay that was turned away says nothing about the exchange before it.
+    doubtful: mark === null ? stored.unanswered > 0 : !mark.live,
     unsaved: rescued > 0,
     accessLeft: left(pair.expiresIn),
     refreshLeft: left(pair.refreshTokenExpiresIn),
     refreshLife: pair.refreshTokenExpiresIn * 1000,
-    notRenewed: rotation !== undefined && rotation.outcome !== 'rotated',
+    notRenewed: !stored.imported && rotation !== undefined && rotation.outcome !== 'rotated',
+    neverRotated: stored.imported && mark?.live !== true,
     surplus: stored.surplus > 0,
   });
   const since = history.slice(
     0,
     indexOrEnd(history, ({ outcome }) => BEGINNINGS.has(outcome)),
   );
-  const failed = since.filter((one) => one.outcome !== 'begun' || one.attempt !== mark?.attempt);
+  const isUnderWay = ({ attempt }: HistoryEntry) => mark?.live === true && attempt === mark.attempt;
+  // Those of an import that was taken back are of another generation.
+  const failed = since.filter(
+    (one) => FAILURES.has(one.outcome) && one.generation === generation && !isUnderWay(one),
+  );
   const [last] = failed;
   return {
     state: stateOf(troubles),
     store,
     service: new URL(stored.baseUrl).host,
     name: pair.name,
-    generation: stored.generation,
+    generation,
     fingerprint: stored.fingerprint,
     accessTokenSecondsLeft: secondsOf(left(pair.expiresIn)),
     refreshTokenSecondsLeft: secondsOf(left(pair.refreshTokenExpiresIn)),
-    lastRotation: rotation ? iso(rotation.at) : null,
+    lastRotation: stored.imported ? null : iso(savedAt),
     failures: failed.length,
     lastFailure: last ? { at: iso(last.at), outcome: last.outcome } : null,
     exchangeUnderWay: mark?.live === true,
+    movedTo: stored.movedTo,
     troubles,
   };
 }
@@ -95,11 +115,13 @@ function missingReport({ store, rescued }: ReportFacts): TokenReport {
     failures: 0,
     lastFailure: null,
     exchangeUnderWay: false,
+    movedTo: null,
     troubles: rescued > 0 ? ['missing', 'unsaved'] : ['missing'],
   };
 }
 
 function stateOf(troubles: readonly Trouble[]): TokenReport['state'] {
+  if (troubles.includes('moved')) return 'moved';
   if (troubles.some((trouble) => FATAL.has(trouble))) return 'lost';
   return troubles.length > 0 ? 'attention' : 'healthy';
 }

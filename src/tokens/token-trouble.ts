@@ -31,6 +31,8 @@ export interface TokenFacts {
   /** The last answer held no new refresh token, or no access token. */
   readonly notRenewed?: boolean;
   readonly surplus?: boolean;
+  /** Straight from an import, and nobody rotates it at this moment. */
+  readonly neverRotated?: boolean;
 }
 
 export function troublesOf(facts: TokenFacts): Trouble[] {
@@ -43,7 +45,7 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
     ending: !isLost && thresholdOf(facts.refreshLeft, facts.refreshLife) !== undefined,
     'not-renewed': facts.notRenewed,
     'second-pair': facts.surplus,
-    'not-rotated': !isLost && facts.accessLeft <= 0,
+    'not-rotated': !isLost && (facts.accessLeft <= 0 || facts.neverRotated === true),
   };
   return TROUBLES.filter((trouble) => found[trouble] === true);
 }
@@ -51,26 +53,30 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
 /** What to do about each, for people. */
 export const ADVICE: Record<Trouble, string> = {
   missing:
-    'No token set was imported. Have an administrator make a token in the personal account, and run `tokens import <link>`.',
+    'There is no token set in this store. If one was imported before, check TOKEN_STORE, and the folder that this was started in. ' +
+    'Otherwise have an administrator make a token in the personal account, and run `tokens import <link>`.',
   moved:
-    'The set was moved to another store. Set TOKEN_STORE to that one wherever a gateway still uses this one.',
+    'The set was moved to another store, and is not rotated from this one. Set TOKEN_STORE to that one wherever a gateway ' +
+    'still uses this one, and restart it.',
   lost:
-    'The set is lost: nothing but a new one helps. Have an administrator make a new token in the personal account, ' +
-    'and run `tokens import <link>`; a running gateway goes on by itself. A backup of the store does not help: ' +
-    'its refresh token was spent by the next rotation.',
+    'The refresh token is spent, revoked, or past its end: nothing but a new set helps. Have an administrator make a new token ' +
+    'in the personal account, and run `tokens import <link>`; a running gateway goes on by itself. Do not put a backup of the ' +
+    'store in its place: the refresh token in it is spent.',
   uncertain:
     'An exchange never got a clear answer, so the refresh token may be spent. The access token serves while it works; ' +
-    'shortly before its end the refresh token is sent once more. Run `tokens recover` to know at once.',
+    'shortly before its end a running gateway sends the refresh token once more. Run `tokens recover` to know at once.',
   unsaved:
-    'A new pair is not in the store yet. Free the disk or give the rights back before you stop the gateway that holds it; ' +
-    'from a rescue file it is saved by `tokens recover`, or by the next start.',
+    'A new pair is not in the store yet: it is in a rescue file, and in the memory of the gateway that got it. ' +
+    'Free the disk or give the rights back, before you stop that gateway; then it saves the pair by itself. ' +
+    'If it has ended, run `tokens recover`, or start it again. Remove no rescue file.',
   ending:
-    'The refresh token was not renewed for long. Start a gateway, or run `tokens refresh`, before it ends.',
+    'The refresh token was not renewed for long, and ends soon; then only a new set helps. Start a gateway, or run `tokens refresh` and read what it says.',
   'not-renewed':
     'The last answer of the service held no new refresh token, or no access token; what came is kept and used. ' +
     'Ask the service if it happens again.',
   'second-pair':
     'The service gave two pairs for one refresh token. Both are kept; the first one is in use.',
   'not-rotated':
-    'The access token has expired and was not rotated. Start a gateway, or run `tokens refresh` and read what it says.',
+    'The access token has expired, or the set was never rotated since its import, so that its link still works. ' +
+    'Start a gateway, or run `tokens refresh` and read what it says.',
 };

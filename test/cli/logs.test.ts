@@ -89,8 +89,9 @@ test('in production every line is JSON, the start-up too', async () => {
     .map((line) => JSON.parse(line));
   expect(lines.map(({ msg }) => msg)).toEqual([
     expect.stringContaining('No token set was imported yet.'),
+    'metrics',
     'serving',
-    'stopping: what is in flight has 10 s to finish',
+    'stopping: what is in flight has 10 s to finish, and a token pair is saved first',
   ]);
   expect(lines[1]).toMatchObject({ url: gateway.url, upstream: service.url });
 });

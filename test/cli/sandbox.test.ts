@@ -23,10 +23,7 @@ test('takes all of its options', async () => {
   expect(await countPersons(sandbox.baseUrl, access_token)).toBe(7);
   expect(performance.now() - begun).toBeGreaterThan(100);
 
-  const refreshed = await fetch(`${sandbox.baseUrl}/oauth/token`, {
-    method: 'POST',
-    body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token }),
-  });
+  const refreshed = await refreshAt(sandbox.baseUrl, refresh_token);
   expect(refreshed.status).toBe(200);
   const check = await fetch(`${sandbox.baseUrl}/auth_check`, {
     headers: { authorization: `Bearer ${access_token}` },
@@ -34,6 +31,30 @@ test('takes all of its options', async () => {
   expect(check.status).toBe(401);
   sandbox.signal('SIGINT');
   expect(await sandbox.ended).toMatchObject({ code: 0, signal: null });
+});
+
+test('cuts refreshes off, before and after they are processed, as often as it is told', async () => {
+  await using sandbox = await startSandboxProgram('--drop-every 2 --drop-after-every 5'.split(' '));
+  let { refresh_token } = await openLink(sandbox.tokenLink);
+  const seen: (number | 'cut')[] = [];
+  while (seen.length < 7) {
+    const answer = await refreshAt(sandbox.baseUrl, refresh_token).catch(() => undefined);
+    seen.push(answer?.status ?? 'cut');
+    if (answer?.ok) ({ refresh_token } = (await answer.json()) as { refresh_token: string });
+  }
+  // The second and the fourth spent nothing; the fifth did, so that nothing is left to exchange.
+  expect(seen).toEqual([200, 'cut', 200, 'cut', 'cut', 'cut', 400]);
+});
+
+test('answers refreshes as late as it is told, with refresh tokens that live as long as it is told', async () => {
+  await using sandbox = await startSandboxProgram(
+    '--token-latency 120 --refresh-expires-in 600'.split(' '),
+  );
+  const { refresh_token } = await openLink(sandbox.tokenLink);
+  const begun = performance.now();
+  const answer = await refreshAt(sandbox.baseUrl, refresh_token);
+  expect(performance.now() - begun).toBeGreaterThan(100);
+  expect(await answer.json()).toMatchObject({ refresh_token_expires_in: 600 });
 });
 
 describe('a mistake in the command line', () => {
@@ -50,6 +71,10 @@ describe('a mistake in the command line', () => {
     [['sandbox', '--persons', '1.5'], '--persons'],
     [['sandbox', '--latency', ''], '--latency'],
     [['sandbox', '--expires-in', '0'], '--expires-in'],
+    [['sandbox', '--refresh-expires-in', '0'], '--refresh-expires-in'],
+    [['sandbox', '--token-latency', '1s'], '--token-latency'],
+    [['sandbox', '--drop-every', '0'], '--drop-every'],
+    [['sandbox', '--drop-after-every', 'third'], '--drop-after-every'],
     [['sandbox', '--cursors', 'random'], 'keyset, record, position'],
     [['sandbox', '--cursors'], '--cursors'],
     [['sandbox', '--speed', '3'], '--speed'],
@@ -85,6 +110,13 @@ async function openLink(link: string) {
     refresh_token: string;
     expires_in: number;
   };
+}
+
+function refreshAt(baseUrl: string, refreshToken: string): Promise<Response> {
+  return fetch(`${baseUrl}/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token: refreshToken }),
+  });
 }
 
 async function countPersons(baseUrl: string, token: string): Promise<number> {

@@ -7,6 +7,7 @@ import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandb
 import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
 import type { TokenStore } from '../../src/tokens/token-store.ts';
 import { readFileSync } from 'node:fs';
+import { wrote } from './written.ts';
 
 export const documentedSdl = readFileSync('schema/upstream.graphql', 'utf8');
 
@@ -77,9 +78,11 @@ export async function startGateway(
         },
         body: JSON.stringify({ query, variables }),
       });
-      return response.json();
+      return JSON.parse(wrote(await response.text()));
     },
     [Symbol.asyncDispose]: async () => {
+      wrote(await gateway.metrics.text());
+      wrote(JSON.stringify(await store.history(100)));
       await gateway.close();
       await store.close();
     },
@@ -107,7 +110,7 @@ function recordingLog(): { log: Logger; logged: Record<string, unknown>[] } {
   const logged: Record<string, unknown>[] = [];
   const log = pino(
     { level: 'trace' },
-    { write: (line: string) => void logged.push(JSON.parse(line)) },
+    { write: (line: string) => void logged.push(JSON.parse(wrote(line))) },
   );
   return { log, logged };
 }

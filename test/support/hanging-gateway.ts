@@ -1,11 +1,14 @@
 /**
  * A gateway in a process of its own that stops dead at one point of the exchange, so that a test can kill it
- * there. Its parts are the real ones; only the store is wrapped.
+ * there, or let it go on. Its parts are the real ones; only its store and its clock are wrapped. It is told by
+ * lines on its standard input: `go` (it goes on), `fail` and `mend` (saving fails, and works again),
+ * `later <ms>` (its clock jumps ahead).
  */
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
+import { createInterface } from 'node:readline';
 import pino from 'pino';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock, type Clock } from '../../src/clock.ts';
 import { readConfig } from '../../src/config.ts';
 import { createGateway } from '../../src/gateway.ts';
 import { listen } from '../../src/http/listen.ts';
@@ -21,34 +24,71 @@ export interface HangingOptions {
   readonly recruitingUrl: string;
   readonly store: string;
   readonly rescue: string;
-  readonly at: HangingPoint;
+  /** Nowhere, if it is missing. */
+  readonly at?: HangingPoint | undefined;
+  /** Saving fails from the start. */
+  readonly fails?: boolean | undefined;
 }
 
 const [options] = process.argv.slice(2).map((text) => JSON.parse(text) as HangingOptions);
 if (options) await main(options);
 
-async function main({ recruitingUrl, store: path, rescue, at }: HangingOptions): Promise<void> {
+async function main({ recruitingUrl, store: path, rescue, at, fails }: HangingOptions) {
+  const state = { fails: fails === true, later: 0 };
+  const gone = Promise.withResolvers<void>();
+  const lines = createInterface({ input: process.stdin });
+  lines.on('line', (line) => {
+    const [word, value] = line.split(' ');
+    if (word === 'go') gone.resolve();
+    else if (word === 'later') state.later += Number(value);
+    else state.fails = word === 'fail';
+    process.stdout.write(`TOLD ${line}\n`);
+  });
+  const reach = async (point: HangingPoint) => {
+    if (point !== at) return;
+    process.stdout.write(`REACHED ${point}\n`);
+    await gone.promise;
+  };
+  const clock: Clock = {
+    ...systemClock,
+    elapsed: () => systemClock.elapsed() + state.later,
+  };
+  // As src/cli/serve.ts puts it together.
+  const asked = Promise.withResolvers<void>();
+  process.on('SIGTERM', () => asked.resolve());
+  const alive = setInterval(() => {}, 2 ** 30);
   const log = pino();
   const sealer = createSealer([]);
   const owner = { host: 'test', pid: process.pid, lives: () => true };
+  const sqlite = openSqliteStore(path, { sealer });
+  const ownRescue = openRescue({ directory: rescue, sealer, owner }, log);
   const gateway = await createGateway({
     config: { ...readConfig({}, () => ''), recruitingUrl },
     snapshot: readFileSync('schema/upstream.graphql', 'utf8'),
-    store: hanging(openSqliteStore(path, { sealer }), at),
-    rescue: openRescue({ directory: rescue, sealer, owner }, log),
-    clock: systemClock,
+    store: wrapped(sqlite, reach, state),
+    rescue: ownRescue,
+    clock,
     log,
   });
-  const { url } = await listen(gateway.yoga, { host: '127.0.0.1', port: 0 });
-  process.stdout.write(`SERVING ${url}/graphql\n`);
+  const server = await listen(gateway.yoga, { host: '127.0.0.1', port: 0 });
+  process.stdout.write(`SERVING ${server.url}/graphql\n`);
+  await asked.promise;
+  process.stdout.write('STOPPING\n');
+  gateway.stopRotating();
+  await server.close();
+  await gateway.close();
+  await ownRescue.close();
+  await sqlite.close();
+  lines.close();
+  process.stdin.destroy();
+  clearInterval(alive);
 }
 
-function hanging(store: TokenStore, at: HangingPoint): TokenStore {
-  const reach = (point: HangingPoint): Promise<void> => {
-    if (point !== at) return Promise.resolve();
-    process.stdout.write(`REACHED ${point}\n`);
-    return new Promise(() => {});
-  };
+function wrapped(
+  store: TokenStore,
+  reach: (point: HangingPoint) => Promise<void>,
+  state: { readonly fails: boolean },
+): TokenStore {
   return {
     ...store,
     mark: async (mark) => {
@@ -59,6 +99,7 @@ function hanging(store: TokenStore, at: HangingPoint): TokenStore {
     },
     save: async (pair) => {
       await reach('before the save');
+      if (state.fails) throw new Error('this save is made to fail');
       const saved = await store.save(pair);
       await reach('after the save');
       return saved;

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { run } from '../../src/cli/program.ts';
+import { wrote } from './written.ts';
 
 export interface Exit {
   readonly code: number | null;
@@ -54,7 +55,11 @@ export function startProgram(
   });
   const ended = new Promise<Exit>((done, fail) => {
     child.once('error', fail);
-    child.once('close', (code, signal) => done({ code, signal, stdout, stderr }));
+    child.once('close', (code, signal) => {
+      // The sandbox is there to show its link.
+      if (args[0] !== 'sandbox') wrote(stdout + stderr);
+      done({ code, signal, stdout, stderr });
+    });
   });
 
   const printed = (pattern: RegExp) =>
@@ -120,6 +125,7 @@ export async function runHere(
     owner: { host: 'test', pid: process.pid, lives: () => true },
     stop: AbortSignal.abort(),
   });
+  if (args[0] !== 'sandbox') wrote(said.stdout + said.stderr);
   return { code, ...said };
 }
 

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { graphql, type GraphQLError } from 'graphql';
 import { expect, onTestFinished } from 'vitest';
+import type { Config } from '../../src/config.ts';
 import { PersonList } from '../../src/sandbox/person-list.ts';
 import { personsSchema } from '../../src/sandbox/persons-schema.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
@@ -85,6 +86,7 @@ export function watchStore(inner: TokenStore = openSqliteStore(':memory:')): Wat
 }
 
 interface KeptOptions {
+  config?: Partial<Config>;
   clock?: ManualClock;
   store?: WatchedStore;
 }
@@ -102,15 +104,17 @@ export interface Kept extends TestGateway {
  */
 export async function startKept(
   upstream: { url: string; tokenLink?: string; secrets?: ReadonlySet<string> },
-  { clock = new ManualClock(), store = watchStore() }: KeptOptions = {},
+  { config = {}, clock = new ManualClock(), store = watchStore() }: KeptOptions = {},
 ): Promise<Kept> {
-  const started = await startGateway(upstream, { clock, store });
+  const started = await startGateway(upstream, { config, clock, store });
   const answers: unknown[] = [];
   let stopping: Promise<void> | undefined;
   const stop = () => (stopping ??= started.gateway.close());
   onTestFinished(async () => {
     await stop();
-    const written = JSON.stringify([started.logged, answers]);
+    const history = await store.history(100);
+    const metrics = await started.gateway.metrics.text();
+    const written = JSON.stringify([started.logged, answers, history, metrics]);
     for (const secret of [...store.secrets, ...(upstream.secrets ?? [])]) {
       expect(written).not.toContain(secret);
     }
@@ -421,5 +425,5 @@ async function textOf(request: IncomingMessage): Promise<string> {
 }
 
 function madeUp(): string {
-  return randomBytes(24).toString('base64url');
+  return `planted-${randomBytes(24).toString('base64url')}`;
 }

@@ -234,9 +234,12 @@ describe('a token pair', () => {
 
 describe('an access token that expired', () => {
   test.each([false, true])(
-    'and meets 500 requests at once costs one exchange, and no caller an error (revoked on refresh: %s)',
+    'and meets 500 requests at once costs one exchange, one replay each, and no caller an error (revoked on refresh: %s)',
     async (revokeOnRefresh) => {
-      const { ask, clock, sandbox, service } = await startKeptOverSandbox({ revokeOnRefresh });
+      // All of them in flight together, none waiting for its turn.
+      const config = { upstreamConcurrency: 500 };
+      const options = { revokeOnRefresh, config };
+      const { ask, clock, sandbox, service } = await startKeptOverSandbox(options);
       await clock.asleep();
       await ask(PERSON);
       service.ahead += 2 * DAY;
@@ -250,6 +253,7 @@ describe('an access token that expired', () => {
         Array.from({ length: 500 }, (_, number) => [`p${number}`]),
       );
       expect(sandbox.stats).toMatchObject({ refreshes: 2, requests: { oauthToken: 2 } });
+      expect(sandbox.stats.requests.graphql).toBe(1 + 2 * 500);
     },
   );
 

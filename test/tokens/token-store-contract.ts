@@ -1,221 +1,429 @@
+import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { StoredTokens, TokenStore } from '../../src/tokens/token-store.ts';
+import type {
+  Ending,
+  MovedSet,
+  NewPair,
+  NewSet,
+  StoredTokens,
+  TokenStore,
+} from '../../src/tokens/token-store.ts';
 import { pairOf } from '../support/tokens.ts';
 
-const BASE_URL = 'https://recruiting.test';
-const AT = 1_700_000_000_000;
+export const BASE_URL = 'https://recruiting.test';
+export const AT = 1_700_000_000_000;
+const LIFE_MS = 150_000;
+const OTHER_KEY = new Uint8Array(32).fill(7);
 
 /** What the rest of the gateway relies on, whichever store it is. `open` gives an empty one each time. */
 export function tokenStoreContract(name: string, open: () => TokenStore): void {
-  async function filled(): Promise<TokenStore> {
+  async function filled(): Promise<{ store: TokenStore; set: string }> {
     const store = open();
-    await store.import(importing());
-    return store;
+    return { store, set: await importInto(store, 'link') };
   }
 
   describe(`a token store, ${name}`, () => {
     test('reads null before anything was imported, and says which store it is', async () => {
       const store = open();
       expect(await store.read()).toBeNull();
+      expect(await store.history(10)).toEqual([]);
       expect(store.description).not.toBe('');
     });
 
     test('gives back what was imported, to the letter', async () => {
       const store = open();
-      const odd = {
-        ...pairOf('ü "\'\\ \u0000 😀'),
-        expiresIn: 0.5 + 2 ** 40,
-        name: null,
-      };
+      const odd = { ...pairOf('ü "\'\\ \u0000 😀'), expiresIn: 0.5 + 2 ** 40, name: null };
       const expected: StoredTokens = {
+        set: expect.stringMatching(/./) as string,
         baseUrl: BASE_URL,
         generation: 1,
         pair: odd,
+        fingerprint: expect.stringMatching(/^[0-9a-f]{8}$/) as string,
         savedAt: AT,
         lost: false,
+        movedTo: null,
         imported: true,
         mark: null,
+        unanswered: 0,
+        surplus: 0,
       };
-
-      expect(await store.import({ ...importing(), pair: odd })).toEqual(expected);
+      expect(await store.import({ ...importing(null, ''), pair: odd })).toEqual({
+        kind: 'imported',
+        stored: expected,
+      });
       expect(await store.read()).toEqual(expected);
     });
 
-    test('imports nothing when the head is not the one that was to be followed', async () => {
-      const store = await filled();
-      const before = await store.read();
-      expect(await store.import(importing(0, 'late'))).toBeNull();
-      expect(await store.import(importing(2, 'early'))).toBeNull();
-      expect(await store.read()).toEqual(before);
-    });
-
-    test('lets one mark in, of two at the same time too', async () => {
-      const store = await filled();
-      const marked = await Promise.all([store.mark(mark('a')), store.mark(mark('b'))]);
-      expect(marked.filter(Boolean)).toHaveLength(1);
-      expect(await store.mark(mark('c', 1, AT + 999))).toBe(false);
-      expect((await store.read())?.mark).toEqual({
-        attempt: marked[0] ? 'a' : 'b',
-        until: AT + 1000,
-      });
-    });
-
-    test('lets an expired mark be taken over, from its very end', async () => {
-      const store = await filled();
-      await store.mark(mark('a'));
-      expect(await store.mark(mark('b', 1, AT + 1000))).toBe(true);
-      expect((await store.read())?.mark?.attempt).toBe('b');
-    });
-
-    test('refuses a mark for a generation that is not the head', async () => {
-      const store = await filled();
-      await store.save(saving('a'));
-      for (const generation of [0, 1, 3]) {
-        expect(await store.mark(mark('b', generation))).toBe(false);
-      }
-      expect(await store.mark(mark('b', 2))).toBe(true);
-    });
-
-    test('takes away the mark of the attempt that asks, and no other', async () => {
-      const store = await filled();
-      await store.mark(mark('a'));
-      await store.unmark('b');
-      expect((await store.read())?.mark?.attempt).toBe('a');
-      await store.unmark('a');
-      expect((await store.read())?.mark).toBeNull();
-      expect(await store.mark(mark('b'))).toBe(true);
-    });
-
-    test('moves the head with a save, and clears the mark', async () => {
-      const store = await filled();
-      await store.mark(mark('a'));
-      await store.save(saving('a'));
-      expect(await store.read()).toEqual({
-        baseUrl: BASE_URL,
+    test('keeps a name that is no proper text, and a time that is no whole millisecond', async () => {
+      const { store, set } = await filled();
+      const odd = { ...pairOf('a'), name: 'half \ud800' };
+      await store.save({ ...saving(set, 'a'), pair: odd, at: AT + 0.25 });
+      expect(await store.read()).toMatchObject({
         generation: 2,
-        pair: pairOf('a'),
-        savedAt: AT + 5,
-        lost: false,
-        imported: false,
-        mark: null,
+        pair: { accessToken: 'access-a' },
       });
     });
 
-    test('keeps a save whose mark is gone', async () => {
-      const store = await filled();
-      await store.mark(mark('a'));
-      await store.unmark('a');
-      await store.save(saving('a'));
-      expect(await store.read()).toMatchObject({ generation: 2, pair: pairOf('a') });
-    });
-
-    test('keeps a save whose mark was taken over', async () => {
-      const store = await filled();
-      await store.mark(mark('a'));
-      await store.mark(mark('b', 1, AT + 1000));
-      await store.save(saving('a'));
-      expect(await store.read()).toMatchObject({ generation: 2, pair: pairOf('a') });
-    });
-
-    test('takes a save after the head has moved, and moves nothing back', async () => {
-      const store = await filled();
-      await store.save(saving('b', 1));
-      await store.save(saving('c', 2));
-      await store.mark(mark('d', 3));
+    test('imports nothing when the head is not the one that was to be followed', async () => {
+      const { store, set } = await filled();
       const before = await store.read();
-      await store.save(saving('late', 1));
+      for (const after of [null, { set, generation: 2 }, { set: 'other', generation: 1 }]) {
+        expect(await store.import(importing(after, 'new'))).toEqual({ kind: 'overtaken' });
+      }
       expect(await store.read()).toEqual(before);
-      expect(before).toMatchObject({ generation: 3, mark: { attempt: 'd' } });
     });
 
-    test('does not put a late save of the set before in the place of a new import', async () => {
-      const store = await filled();
-      await store.mark(mark('a'));
-      await store.lose(1);
-      const imported = await store.import(importing(1, 'new'));
-      await store.save(saving('a', 1));
-      expect(await store.read()).toEqual(imported);
+    test('knows every refresh token that it ever held, whether it is in use or spent', async () => {
+      const { store, set } = await filled();
+      const known = async (pair: string, current: boolean, generation: number) =>
+        expect(await store.import(importing(await store.read(), pair))).toEqual({
+          kind: 'known',
+          generation,
+          current,
+        });
+      await known('link', true, 1);
+      for (let head = 1; head < 5; head += 1) await store.save(saving(set, `s${head}`, head));
+      await importInto(store, 'second');
+      await known('link', false, 1);
+      await known('s1', false, 2);
+      await known('s4', false, 5);
+      await known('second', true, 6);
     });
 
-    test('takes the same save twice', async () => {
-      const store = await filled();
-      await store.save(saving('a'));
-      await store.save(saving('a'));
-      expect(await store.read()).toMatchObject({ generation: 2, pair: pairOf('a') });
-    });
-
-    test('does not take a save into an empty store for done', async () => {
+    test('gives each import a set of its own, and generations that only grow', async () => {
       const store = open();
-      await expect(store.save(saving('a'))).rejects.toThrow('generation 1');
-      expect(await store.read()).toBeNull();
+      const sets = new Set<string>();
+      const seen: number[] = [];
+      for (let round = 0; round < 6; round += 1) {
+        if (round % 3 === 0) sets.add(await importInto(store, `i${round}`));
+        else await store.save(saving([...sets].at(-1)!, `s${round}`, seen.at(-1)));
+        seen.push((await store.read())!.generation);
+      }
+      expect(seen).toEqual([1, 2, 3, 4, 5, 6]);
+      expect(sets.size).toBe(2);
+    });
+
+    test('takes back an import that the service refused: the set before it is in use again', async () => {
+      const { store, set } = await filled();
+      const refused = await importInto(store, 'refused');
+      expect(await store.withdraw(set)).toBe(false);
+      expect(await store.withdraw(refused)).toBe(true);
+      expect(await store.read()).toMatchObject({ set, generation: 1, pair: pairOf('link') });
+      expect(await store.withdraw(refused)).toBe(false);
+      expect(await store.mark(mark(set, 'a'))).toBeDefined();
+    });
+
+    test('takes no import back when the set before it is lost, moved or not there', async () => {
+      const { store, set } = await filled();
+      expect(await store.withdraw(set)).toBe(false);
+      await store.mark(mark(set, 'a'));
+      await store.settle('a', ending('invalid-grant'));
+      const second = await importInto(store, 'second');
+      expect(await store.withdraw(second)).toBe(false);
+      await store.moveOut({ to: 'x', at: AT, replica: 'r' });
+      const third = await importInto(store, 'third');
+      expect(await store.withdraw(third)).toBe(false);
+      expect(await store.read()).toMatchObject({ set: third });
+    });
+
+    test('gives the right to exchange to one, of two at the same time too', async () => {
+      const { store, set } = await filled();
+      const marks = await Promise.all([store.mark(mark(set, 'a')), store.mark(mark(set, 'b'))]);
+      expect(marks.filter(Boolean)).toEqual([{ overExpired: false }]);
+      const attempt = marks[0] ? 'a' : 'b';
+      expect(await store.mark(mark(set, 'c'))).toBeUndefined();
+      expect(await store.read()).toMatchObject({
+        mark: { attempt, at: AT, live: true },
+        unanswered: 0,
+      });
+    });
+
+    test('gives no right to exchange anything but the head', async () => {
+      const { store, set } = await filled();
+      await store.save(saving(set, 'a'));
+      for (const generation of [0, 1, 3]) {
+        expect(await store.mark(mark(set, 'b', generation))).toBeUndefined();
+      }
+      expect(await store.mark(mark('other', 'b', 2))).toBeUndefined();
+      expect(await store.mark(mark(set, 'b', 2))).toBeDefined();
+    });
+
+    test.each(['unsent', 'rate-limited', 'refused'] as const)(
+      'gives the right back after %s, and nothing is in doubt',
+      async (outcome) => {
+        const { store, set } = await filled();
+        await store.mark(mark(set, 'a'));
+        await store.settle('a', ending(outcome));
+        expect(await store.read()).toMatchObject({ mark: null, lost: false, unanswered: 0 });
+        expect(await store.mark(mark(set, 'b'))).toBeDefined();
+      },
+    );
+
+    test('gives the right back after uncertain, and keeps the doubt until it is resolved', async () => {
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'a'));
+      await store.settle('a', ending('uncertain'));
+      const mine = { attempt: 'a', at: AT, live: false };
+      expect(await store.read()).toMatchObject({ mark: mine, lost: false, unanswered: 1 });
+      expect(await store.mark(mark(set, 'b'))).toEqual({ overExpired: false });
+      expect(await store.read()).toMatchObject({
+        mark: { attempt: 'b', live: true },
+        unanswered: 1,
+      });
+      await store.settle('b', ending('uncertain'));
+      expect(await store.read()).toMatchObject({ mark: { live: false }, unanswered: 2 });
+      await store.mark(mark(set, 'c'));
+      await store.save(saving(set, 'c'));
+      expect(await store.read()).toMatchObject({ generation: 2, mark: null, unanswered: 0 });
+    });
+
+    test('settles nothing for an attempt that it does not know, or that is not the one marked', async () => {
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'a'));
+      await store.settle('a', ending('uncertain'));
+      await store.mark(mark(set, 'b'));
+      const before = await store.read();
+      await store.settle('nobody', ending('invalid-grant'));
+      await store.settle('a', ending('unsent'));
+      expect(await store.read()).toMatchObject({ mark: before!.mark, lost: false });
     });
 
     test('remembers a loss, and deletes nothing for it', async () => {
-      const store = await filled();
-      await store.lose(1);
-      expect(await store.read()).toMatchObject({
-        generation: 1,
-        lost: true,
-        pair: pairOf('link'),
-      });
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'a'));
+      await store.settle('a', ending('invalid-grant'));
+      expect(await store.read()).toMatchObject({ lost: true, mark: null, pair: pairOf('link') });
     });
 
-    test('takes no loss of a generation that is not the head', async () => {
-      const store = await filled();
-      await store.save(saving('a'));
-      await store.lose(1);
+    test('takes no loss of a generation that is not the head any more', async () => {
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'a'));
+      await store.settle('a', ending('uncertain'));
+      await store.save(saving(set, 'b'));
+      await store.settle('a', ending('invalid-grant'));
       expect(await store.read()).toMatchObject({ generation: 2, lost: false });
     });
 
-    test('ends a loss with a save that comes after all', async () => {
-      const store = await filled();
-      await store.mark(mark('a'));
-      await store.lose(1);
-      await store.save(saving('a'));
-      expect(await store.read()).toMatchObject({
-        generation: 2,
-        lost: false,
-        pair: pairOf('a'),
-      });
+    test('moves the head with a save, clears the mark, and gives the right back', async () => {
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'a'));
+      const imported = (await store.read())!;
+      expect(await store.save(saving(set, 'a'))).toBe(true);
+      const stored = (await store.read())!;
+      expect(stored).toMatchObject({ set, generation: 2, pair: pairOf('a'), savedAt: AT + 5 });
+      expect(stored).toMatchObject({ lost: false, imported: false, mark: null, unanswered: 0 });
+      expect(stored.fingerprint).not.toBe(imported.fingerprint);
+      expect(await store.mark(mark(set, 'b', 2))).toBeDefined();
     });
 
-    test('begins a newer generation with an import after a loss', async () => {
-      const store = await filled();
-      await store.save(saving('a', 1));
-      await store.mark(mark('b', 2));
-      await store.lose(2);
-      expect(await store.import(importing(2, 'new'))).toMatchObject({
-        generation: 3,
-        lost: false,
-        mark: null,
-        pair: pairOf('new'),
-      });
+    test('keeps a save whose mark is gone, or was taken over', async () => {
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'a'));
+      await store.settle('a', ending('uncertain'));
+      await store.mark(mark(set, 'b'));
+      expect(await store.save(saving(set, 'a'))).toBe(true);
+      expect(await store.read()).toMatchObject({ generation: 2, pair: pairOf('a') });
     });
 
-    test('gives generation numbers that only grow', async () => {
-      const store = await filled();
-      const seen = [1];
-      for (let round = 0; round < 5; round += 1) {
-        const head = (await store.read())!.generation;
-        if (round % 2 === 0) await store.save(saving(`s${round}`, head));
-        else await store.import(importing(head, `i${round}`));
-        await store.save(saving(`late${round}`, 1));
-        seen.push((await store.read())!.generation);
+    test('keeps a second pair of one generation beside the first, which stays in use', async () => {
+      const { store, set } = await filled();
+      expect(await store.save(saving(set, 'a'))).toBe(true);
+      expect(await store.save(saving(set, 'b'))).toBe(false);
+      expect(await store.read()).toMatchObject({ generation: 2, pair: pairOf('a'), surplus: 1 });
+      await store.save(saving(set, 'c', 2));
+      expect(await store.read()).toMatchObject({ generation: 3, pair: pairOf('c'), surplus: 0 });
+    });
+
+    test('takes a late save, and moves nothing back', async () => {
+      const { store, set } = await filled();
+      await store.save(saving(set, 'b', 1));
+      await store.save(saving(set, 'c', 2));
+      await store.mark(mark(set, 'd', 3));
+      const before = await store.read();
+      expect(await store.save(saving(set, 'late', 1))).toBe(false);
+      expect(await store.read()).toEqual(before);
+    });
+
+    test('takes the same save twice, also much later', async () => {
+      const { store, set } = await filled();
+      for (let head = 1; head < 6; head += 1) await store.save(saving(set, `s${head}`, head));
+      await store.save(saving(set, 'beside', 5));
+      const before = await store.read();
+      for (const head of [1, 4, 5]) {
+        expect(await store.save(saving(set, `s${head}`, head))).toBe(true);
       }
-      expect(seen).toEqual(seen.toSorted((one, other) => one - other));
-      expect(new Set(seen).size).toBe(seen.length);
+      expect(await store.save(saving(set, 'beside', 5))).toBe(false);
+      expect(await store.read()).toEqual(before);
+      expect(before).toMatchObject({ generation: 6, surplus: 1 });
+    });
+
+    test('takes a save with the refresh token of before', async () => {
+      const { store, set } = await filled();
+      const pair = { ...pairOf('a'), refreshToken: pairOf('link').refreshToken };
+      await store.save({ ...saving(set, 'a'), pair, outcome: 'same-refresh-token' });
+      expect(await store.read()).toMatchObject({ generation: 2, pair });
+    });
+
+    test('does not put a late save of the set before in the place of a new import', async () => {
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'a'));
+      const second = await importInto(store, 'second');
+      const before = await store.read();
+      await store.save(saving(set, 'a'));
+      expect(await store.read()).toEqual(before);
+      expect(before).toMatchObject({ set: second, mark: null });
+      await store.withdraw(second);
+      expect(await store.read()).toMatchObject({ set, generation: 2, pair: pairOf('a') });
+    });
+
+    test('does not take a save of a set that it does not know for done', async () => {
+      const store = open();
+      await expect(store.save(saving('nowhere', 'a'))).rejects.toThrow(/not know the set nowhere/);
+      expect(await store.read()).toBeNull();
+    });
+
+    test('ends a loss with a save that comes after all', async () => {
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'a'));
+      await store.settle('a', ending('invalid-grant'));
+      await store.save(saving(set, 'b'));
+      expect(await store.read()).toMatchObject({ generation: 2, lost: false, pair: pairOf('b') });
+    });
+
+    test('tells what happened, newest first, without a token', async () => {
+      const { store, set } = await filled();
+      await store.mark({ ...mark(set, 'a'), replica: 'one' });
+      await store.settle('a', { outcome: 'uncertain', latencyMs: 7 });
+      await store.mark({ ...mark(set, 'b'), at: AT + 1, replica: 'two' });
+      await store.save(saving(set, 'b'));
+      await store.mark(mark(set, 'c', 2));
+      const history = await store.history(10);
+      expect(history).toMatchObject([
+        { generation: 2, attempt: 'c', outcome: 'begun', latencyMs: null },
+        {
+          at: AT + 1,
+          generation: 1,
+          attempt: 'b',
+          outcome: 'rotated',
+          latencyMs: 3,
+          replica: 'two',
+        },
+        { at: AT, generation: 1, attempt: 'a', outcome: 'uncertain', latencyMs: 7, replica: 'one' },
+        { at: AT, generation: 1, outcome: 'imported', latencyMs: null, replica: 'test' },
+      ]);
+      expect(await store.history(2)).toEqual(history.slice(0, 2));
+      expect(JSON.stringify(history)).not.toMatch(/access-|refresh-/);
+    });
+
+    test('gives a set away once, and never marks it again', async () => {
+      const { store, set } = await filled();
+      await store.save(saving(set, 'a'));
+      const moved = await store.moveOut({ to: 'x', at: AT, replica: 'r' });
+      expect(moved).toMatchObject({ baseUrl: BASE_URL, generation: 2, pair: pairOf('a') });
+      expect(moved).toMatchObject({ savedAt: AT + 5, imported: false });
+      const [{ key, known }] = moved.fingerprints as [MovedSet['fingerprints'][number]];
+      for (const [generation, pair] of [[1, 'link'] as const, [2, 'a'] as const]) {
+        const { refreshToken } = pairOf(pair);
+        const fingerprint = createHmac('sha256', key).update(refreshToken).digest('hex');
+        expect(known).toContainEqual({ fingerprint, generation });
+      }
+      expect(await store.read()).toMatchObject({ movedTo: 'x', pair: pairOf('a') });
+      expect(await store.mark(mark(set, 'b', 2))).toBeUndefined();
+      expect(await store.moveOut({ to: 'x', at: AT + 9, replica: 'r' })).toEqual(moved);
+      await expect(store.moveOut({ to: 'y', at: AT, replica: 'r' })).rejects.toThrow('x');
+      await store.moveBack('y');
+      expect(await store.mark(mark(set, 'b', 2))).toBeUndefined();
+      await store.moveBack('x');
+      expect(await store.mark(mark(set, 'b', 2))).toBeDefined();
+    });
+
+    test('gives away nothing that is not there, is lost, under way or in doubt', async () => {
+      const move = { to: 'x', at: AT, replica: 'r' };
+      await expect(open().moveOut(move)).rejects.toThrow(Error);
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'a'));
+      await expect(store.moveOut(move)).rejects.toThrow(/under way/);
+      await store.settle('a', ending('uncertain'));
+      await expect(store.moveOut(move)).rejects.toThrow(/in doubt/);
+      await store.mark(mark(set, 'b'));
+      await store.settle('b', ending('invalid-grant'));
+      await expect(store.moveOut(move)).rejects.toThrow(/lost/);
+      expect(await store.read()).toMatchObject({ movedTo: null });
+    });
+
+    test('takes over a set with all that was known of it', async () => {
+      const source = await filled();
+      await source.store.save(saving(source.set, 'a'));
+      const moved = await source.store.moveOut({ to: 'x', at: AT, replica: 'r' });
+      const store = open();
+      await store.moveIn({ ...moved, at: AT + 9, replica: 'r' });
+      const stored = (await store.read())!;
+      const { fingerprints: _, generation, ...same } = moved;
+      expect(stored).toMatchObject({ ...same, lost: false, movedTo: null, mark: null });
+      expect(stored.generation).toBeGreaterThanOrEqual(generation);
+      expect(stored.set).not.toBe(source.set);
+      expect(await store.mark(mark(stored.set, 'b', stored.generation))).toBeDefined();
+      expect(await store.import(importing(stored, 'link'))).toMatchObject({
+        kind: 'known',
+        current: false,
+      });
+    });
+
+    test('takes over the same set once, and changes nothing when it comes again', async () => {
+      const store = open();
+      await store.moveIn(moving('a'));
+      const before = await store.read();
+      await store.moveIn(moving('a'));
+      expect(await store.read()).toEqual(before);
+    });
+
+    test('replaces no set that is in use by one that is taken over', async () => {
+      const { store, set } = await filled();
+      const before = await store.read();
+      await expect(store.moveIn(moving('a'))).rejects.toThrow(/in use/);
+      expect(await store.read()).toEqual(before);
+      await store.mark(mark(set, 'a'));
+      await store.settle('a', ending('invalid-grant'));
+      await store.moveIn(moving('a'));
+      const stored = await store.read();
+      expect(stored).toMatchObject({ lost: false, pair: pairOf('a') });
+      expect(stored!.generation).toBeGreaterThan(before!.generation);
     });
   });
 }
 
-function importing(after = 0, pair = 'link') {
-  return { baseUrl: BASE_URL, pair: pairOf(pair), at: AT, after };
+export async function importInto(store: TokenStore, pair: string): Promise<string> {
+  const outcome = await store.import(importing(await store.read(), pair));
+  if (outcome.kind !== 'imported') throw new Error(outcome.kind);
+  return outcome.stored.set;
 }
 
-function mark(attempt: string, generation = 1, now = AT, until = now + 1000) {
-  return { attempt, generation, now, until };
+export function importing(after: NewSet['after'], pair: string): NewSet {
+  return { baseUrl: BASE_URL, pair: pairOf(pair), at: AT, replica: 'test', after };
 }
 
-function saving(attempt: string, generation = 1) {
-  return { attempt, generation, pair: pairOf(attempt), at: AT + 5 };
+export function mark(set: string, attempt: string, generation = 1) {
+  return { set, generation, attempt, at: AT, lifeMs: LIFE_MS, replica: 'test' };
+}
+
+export function ending(outcome: Ending['outcome']): Ending {
+  return { outcome, latencyMs: 3 };
+}
+
+export function saving(set: string, attempt: string, generation = 1): NewPair {
+  const pair = pairOf(attempt);
+  return { set, generation, attempt, pair, outcome: 'rotated', at: AT + 5, latencyMs: 3 };
+}
+
+function moving(pair: string) {
+  return {
+    baseUrl: BASE_URL,
+    generation: 4,
+    pair: pairOf(pair),
+    savedAt: AT,
+    imported: false,
+    fingerprints: [{ key: OTHER_KEY, known: [] }],
+    at: AT,
+    replica: 'test',
+  };
 }

@@ -1,0 +1,131 @@
+import { chmodSync, chownSync, closeSync, existsSync, fsyncSync } from 'node:fs';
+import { mkdirSync, openSync, readdirSync, statfsSync, statSync } from 'node:fs';
+import { makeEmptyFile } from './exchange-lock.ts';
+import { basename, dirname, resolve } from 'node:path';
+
+/** The type of the file system that a path is on, as `statfs` says. */
+export type FileSystemType = (path: string) => number;
+
+/** Where locks do not hold, or hold for one machine only. */
+const NETWORK = new Map([
+  [0x6969, 'NFS'],
+  [0xff534d42, 'CIFS'],
+  [0xfe534d42, 'SMB'],
+  [0x517b, 'SMB'],
+  [0x564c, 'NCP'],
+  [0x5346414f, 'AFS'],
+  [0x6b414653, 'AFS'],
+  [0x73757245, 'Coda'],
+  [0x00c36400, 'Ceph'],
+  [0x0bd00bd0, 'Lustre'],
+  [0x47504653, 'GPFS'],
+  [0xaad7aaea, 'PanFS'],
+  [0x19830326, 'BeeGFS'],
+  [0x20030528, 'OrangeFS'],
+]);
+
+/** proc, sysfs, debugfs, tracefs, cgroup (both), devpts, securityfs, bpf, efivarfs, configfs. */
+const PSEUDO = new Set([
+  0x9fa0, 0x62656572, 0x64626720, 0x74726163, 0x27e0eb, 0x63677270, 0x1cd1, 0x73636673, 0xcafe4a11,
+  0xde5e81e4, 0x62656570,
+]);
+
+/** tmpfs, ramfs. */
+const IN_MEMORY = new Set([0x01021994, 0x858458f6]);
+
+/** Who may write in such a folder may still not replace what belongs to others. */
+const STICKY = 0o1000;
+
+/**
+ * Whether a store can be kept there at all. Asks before anything is made: a folder in /proc may hang.
+ *
+ * @returns what the operator should know of the place
+ * @throws Error with a message for the operator
+ */
+export function checkFileSystem(path: string, typeOf: FileSystemType = statfsType): string[] {
+  let place = resolve(path);
+  while (!existsSync(place) && place !== dirname(place)) place = dirname(place);
+  const type = typeOf(place) >>> 0;
+  const network = NETWORK.get(type);
+  if (network !== undefined) {
+    throw new Error(
+      `it is on a network file system (${network}), where its locks do not hold: keep it on a local disk`,
+    );
+  }
+  if (PSEUDO.has(type)) {
+    throw new Error(
+      'that is a file system of the kernel, where no file can be kept: choose a local disk',
+    );
+  }
+  return IN_MEMORY.has(type)
+    ? [`${place} is in memory: the tokens are lost with the next boot. Keep the store on a disk.`]
+    : [];
+}
+
+/** SQLite itself would make it as the umask says. */
+export function makeStoreFile(path: string): void {
+  const folder = dirname(resolve(path));
+  const first = mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeEmptyFile(path);
+  // SQLite syncs the folder of the file; those that are new are in need of it too.
+  const last = first === undefined ? folder : dirname(first);
+  for (let made = folder; made !== last; made = dirname(made)) syncFolder(dirname(made));
+}
+
+/** Only what is certainly the store's own is changed. @returns what was, and what should be */
+export function repairRights(path: string): string[] {
+  const notices: string[] = [];
+  for (const file of [path, `${path}-journal`, `${path}-lock`]) {
+    if (existsSync(file)) repair(file, 0o600, notices);
+  }
+  giveToOwner(`${path}-lock`, path);
+  const folder = dirname(resolve(path));
+  const foreign = readdirSync(folder).filter((name) => !isOurs(name, basename(path)));
+  if (foreign.length === 0) repair(folder, 0o700, notices);
+  else if ((statSync(folder).mode & 0o022) !== 0 && (statSync(folder).mode & STICKY) === 0) {
+    notices.push(
+      `${folder} can be written by others, who could put another token store there. Give the store a folder of its own.`,
+    );
+  }
+  return notices;
+}
+
+function repair(place: string, mode: number, notices: string[]): void {
+  if ((statSync(place).mode & 0o077) === 0) return;
+  try {
+    chmodSync(place, mode);
+    notices.push(`${place} was open to others; it is for its owner alone now.`);
+  } catch {
+    notices.push(`${place} is open to others, and not ours to change: have its rights corrected.`);
+  }
+}
+
+/** A command that root ran must not leave a lock that the gateway cannot take. */
+function giveToOwner(lock: string, path: string): void {
+  const [owned, { uid, gid }] = [statSync(lock), statSync(path)];
+  if (owned.uid === uid) return;
+  try {
+    chownSync(lock, uid, gid);
+  } catch {
+    // Not root: then it is as it was.
+  }
+}
+
+function isOurs(name: string, store: string): boolean {
+  const own = ['', '-journal', '-lock'].map((end) => store + end);
+  return own.includes(name) || /^rescue-.+\.json$/.test(name);
+}
+
+/** On 32 bits the number is signed, and too large for a double once it is widened. */
+function statfsType(path: string): number {
+  return Number(BigInt.asUintN(32, statfsSync(path, { bigint: true }).type));
+}
+
+function syncFolder(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}

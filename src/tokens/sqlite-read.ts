@@ -1,0 +1,55 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { ExchangeLock } from './exchange-lock.ts';
+import type { SetRow, SqliteTables } from './sqlite-tables.ts';
+import type { StoredTokens } from './token-store.ts';
+
+/** So much of a fingerprint is shown to people. */
+const SHOWN = 8;
+
+/** What the store holds, in one view of it. */
+export function readStored(
+  database: DatabaseSync,
+  tables: SqliteTables,
+  lock: ExchangeLock,
+): StoredTokens | null {
+  for (;;) {
+    const marked = tables.current()?.mark_attempt ?? null;
+    const live = marked !== null && (lock.heldFor === marked || lock.isHeldByOthers());
+    const stored = inOneView(database, () => {
+      const set = tables.current();
+      return set ? storedTokens(tables, set, live) : null;
+    });
+    // Whether the lock is held says something of this mark alone: of one that is there before and after.
+    if ((stored?.mark?.attempt ?? null) === marked) return stored;
+  }
+}
+
+function storedTokens(tables: SqliteTables, set: SetRow, isLive: boolean): StoredTokens {
+  const { name, head: generation, mark_attempt: attempt } = set;
+  const { pair, savedAt, imported } = tables.headPair(set);
+  const ofGeneration = tables.pairs(set).filter((one) => one.generation === generation);
+  return {
+    set: name,
+    baseUrl: set.base_url,
+    generation,
+    pair,
+    fingerprint: tables.fingerprint(pair.refreshToken).slice(0, SHOWN),
+    savedAt,
+    lost: set.lost === 1,
+    movedTo: set.moved_to,
+    imported,
+    mark: attempt === null ? null : { attempt, at: set.mark_at!, live: isLive },
+    unanswered: tables.attempts.countOpen(name, generation, isLive ? attempt : null),
+    surplus: ofGeneration.length - 1,
+  };
+}
+
+function inOneView<T>(database: DatabaseSync, read: () => T): T {
+  if (database.isTransaction) return read();
+  database.exec('BEGIN');
+  try {
+    return read();
+  } finally {
+    database.exec('COMMIT');
+  }
+}

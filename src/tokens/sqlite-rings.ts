@@ -1,0 +1,67 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { fingerprintOf } from './fingerprint.ts';
+import type { Sealer } from './seal.ts';
+import { about } from './sqlite-layout.ts';
+import type { FingerprintRing } from './token-store.ts';
+
+/** The fingerprints of all refresh tokens that a store ever held. The first key is the store's own. */
+export type Rings = ReturnType<typeof prepareRings>;
+
+export function prepareRings(database: DatabaseSync, sealer: Sealer) {
+  const keys = database.prepare('SELECT id, key FROM ring ORDER BY id');
+  const insertKey = database.prepare('INSERT INTO ring (key) VALUES (?)');
+  const insert = database.prepare(
+    'INSERT INTO fingerprint VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+  );
+  const find = database.prepare(
+    'SELECT generation FROM fingerprint WHERE ring_id = ? AND fingerprint = ?',
+  );
+  const known = database.prepare(
+    'SELECT fingerprint, generation FROM fingerprint WHERE ring_id = ? ORDER BY rowid',
+  );
+
+  const rings = () =>
+    keys.all().map(({ id, key }) => ({
+      id: id as number,
+      key: Buffer.from(sealer.open(key as string, about.ring), 'base64'),
+    }));
+  const own = () => {
+    const [first] = rings();
+    if (!first) throw new Error('the file is damaged: it has lost the key of its fingerprints');
+    return first;
+  };
+
+  return {
+    ownKey: (): Uint8Array => own().key,
+    remember: (refreshToken: string, generation: number): void => {
+      const { id, key } = own();
+      insert.run(id, fingerprintOf(key, refreshToken), generation);
+    },
+    /** The generation that held this refresh token first. */
+    find: (refreshToken: string): number | undefined => {
+      for (const { id, key } of rings()) {
+        const row = find.get(id, fingerprintOf(key, refreshToken));
+        if (row) return row['generation'] as number;
+      }
+      return undefined;
+    },
+    all: (): FingerprintRing[] =>
+      rings().map(({ id, key }) => ({
+        key,
+        known: known.all(id).map((row) => ({ ...row }) as FingerprintRing['known'][number]),
+      })),
+    add: (added: readonly FingerprintRing[]): void => {
+      for (const ring of added) {
+        const same = rings().find(({ key }) => key.equals(ring.key));
+        const id = same?.id ?? insertKey.run(seal(ring.key)).lastInsertRowid;
+        for (const { fingerprint, generation } of ring.known) {
+          insert.run(id, fingerprint, generation);
+        }
+      }
+    },
+  };
+
+  function seal(key: Uint8Array): string {
+    return sealer.seal(Buffer.from(key).toString('base64'), about.ring);
+  }
+}

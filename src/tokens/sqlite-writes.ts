@@ -1,0 +1,107 @@
+import type { KeptPair, SetRow, SqliteTables } from './sqlite-tables.ts';
+import type {
+  Ending,
+  ImportOutcome,
+  NewMark,
+  NewPair,
+  NewSet,
+  StoredTokens,
+} from './token-store.ts';
+
+/** What the methods of the store do within their transaction. */
+
+export function importSet(
+  tables: SqliteTables,
+  { baseUrl, pair, at, replica, after }: NewSet,
+  read: () => StoredTokens | null,
+): ImportOutcome {
+  const head = read();
+  const known = tables.rings.find(pair.refreshToken);
+  if (known !== undefined) {
+    const current = head?.pair.refreshToken === pair.refreshToken;
+    return { kind: 'known', generation: known, current };
+  }
+  if (head?.set !== after?.set || head?.generation !== after?.generation) {
+    return { kind: 'overtaken' };
+  }
+  const generation = tables.newestGeneration() + 1;
+  const set = tables.addSet(baseUrl, generation);
+  const kept = { generation, attempt: 'import', pair, savedAt: at, imported: true, wasHead: true };
+  tables.addPair(set, kept);
+  const entry = { set: set.name, attempt: set.name, generation, at, replica };
+  tables.attempts.add({ ...entry, outcome: 'imported' });
+  return { kind: 'imported', stored: read()! };
+}
+
+export function withdrawSet(tables: SqliteTables, name: string): boolean {
+  const [current, before] = tables.sets().filter(({ withdrawn }) => withdrawn === 0);
+  if (current?.name !== name || current.mark_attempt !== null) return false;
+  if (!before || before.lost === 1 || before.moved_to !== null) return false;
+  if (!tables.findHead(before)) return false;
+  tables.writeSet({ ...current, withdrawn: 1 });
+  return true;
+}
+
+export function markSet(tables: SqliteTables, mark: NewMark): boolean {
+  const { set: name, generation, attempt, at, replica } = mark;
+  const set = tables.current();
+  if (set?.name !== name || set.head !== generation || set.moved_to !== null) return false;
+  tables.writeSet({ ...set, mark_attempt: attempt, mark_at: Math.round(at) });
+  tables.attempts.add({ set: name, attempt, generation, at, outcome: 'begun', replica });
+  return true;
+}
+
+export function settleAttempt(
+  tables: SqliteTables,
+  attempt: string,
+  { outcome, latencyMs }: Ending,
+): void {
+  const begun = tables.attempts.find(attempt);
+  const set = tables.sets().find(({ name }) => name === begun?.set);
+  if (!begun || !set) return;
+  const isLost = outcome === 'invalid-grant' && set.head === begun.generation;
+  const isOver = outcome !== 'uncertain' && set.mark_attempt === attempt;
+  tables.writeSet({
+    ...set,
+    ...(isLost && { lost: 1 }),
+    ...(isOver && { mark_attempt: null, mark_at: null }),
+  });
+  tables.attempts.end(attempt, outcome, latencyMs);
+}
+
+export function savePair(tables: SqliteTables, saved: NewPair): boolean {
+  const { set: name, generation, attempt, pair, outcome, at, latencyMs } = saved;
+  const set = tables.sets().find((one) => one.name === name);
+  if (!set) throw new Error(`the token store does not know the set ${name}`);
+  const next = generation + 1;
+  const isSame = (one: KeptPair) => one.generation === next && one.attempt === attempt;
+  const there = tables.pairs(set).find(isSame);
+  if (there) return there.wasHead;
+  const wasHead = set.head === generation;
+  tables.addPair(set, { generation: next, attempt, pair, savedAt: at, imported: false, wasHead });
+  tables.attempts.end(attempt, outcome, latencyMs);
+  const isMarked = wasHead || set.mark_attempt === attempt;
+  const moved: SetRow = {
+    ...set,
+    ...(wasHead && { head: next, lost: 0 }),
+    ...(isMarked && { mark_attempt: null, mark_at: null }),
+  };
+  tables.writeSet(moved);
+  forgetSpent(tables, moved, attempt);
+  return wasHead;
+}
+
+/**
+ * Spent tokens are worth nothing. Kept are the pair before the head, which may still be in somebody's hands,
+ * and the last set that was replaced: replacing it may have been a mistake.
+ */
+function forgetSpent(tables: SqliteTables, saved: SetRow, attempt: string): void {
+  const [current, before] = tables.sets().filter(({ withdrawn }) => withdrawn === 0);
+  for (const set of tables.sets()) {
+    const isKept = [saved.id, current?.id, before?.id].includes(set.id);
+    const from = isKept ? set.head - 1 : Number.POSITIVE_INFINITY;
+    for (const kept of tables.pairs(set)) {
+      if (kept.generation < from && kept.attempt !== attempt) tables.forgetPair(set, kept);
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import { startWithTokens, type Operator } from './tokens-operator.ts';
+
+test.each<[string, (operator: Operator) => unknown, number, RegExp, object]>([
+  ['works', () => {}, 0, /takes the access token\.$/m, { kind: 'works' }],
+  [
+    'has expired',
+    ({ service }) => service.expire(),
+    1,
+    /has expired\. Run `tokens refresh`; a running gateway does it by itself/,
+    { kind: 'refused', detail: 'token_expired' },
+  ],
+  [
+    'is refused',
+    ({ service }) => service.refuse({ status: 401, detail: 'token_revoked' }),
+    1,
+    /refuses the access token \(token_revoked\).*Have the account checked/,
+    { kind: 'refused', detail: 'token_revoked' },
+  ],
+  [
+    'is forbidden',
+    ({ service }) => service.refuse({ status: 403, detail: 'whatever' }),
+    1,
+    /refuses the access token \(forbidden\).*demoted or blocked/,
+    { kind: 'refused', detail: 'forbidden' },
+  ],
+  [
+    'cannot be asked about',
+    ({ service }) => service.down(),
+    1,
+    /no clear answer \(ECONNREFUSED\).*Check RECRUITING_URL and the way to it/,
+    { kind: 'unknown', why: 'ECONNREFUSED' },
+  ],
+  [
+    'meets an error',
+    ({ service }) => service.refuse({ status: 500, detail: 'whatever' }),
+    1,
+    /no clear answer \(status 500\)/,
+    { kind: 'unknown', why: 'status 500' },
+  ],
+])('says that the access token %s', async (_, bring, code, text, verdict) => {
+  const operator = await startWithTokens();
+  await bring(operator);
+  const said = await operator.tokens(['check']);
+  expect(said.stderr).toBe('');
+  expect(said.stdout).toMatch(text);
+  expect(said.code).toBe(code);
+  const { stdout, code: again } = await operator.tokens(['check', '--json']);
+  const service = new URL(operator.service.url).host;
+  expect(JSON.parse(stdout)).toEqual({ service, generation: 2, ...verdict });
+  expect(again).toBe(code);
+  expect(operator.service.exchanges).toHaveLength(1);
+});

@@ -1,0 +1,212 @@
+import { existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { relative } from 'node:path';
+import { expect, test } from 'vitest';
+import { askAt } from '../support/process.ts';
+import { drop, PERSON, reply } from '../support/tokens.ts';
+import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
+
+test('moves the set: the target rotates it from then on, and the source refuses, and says where it went', async () => {
+  const { done, tokens, service, env, file } = await startWithTokens();
+  const target = `sqlite:${file('other.db')}`;
+  const there = { env: { TOKEN_STORE: target } };
+  expect(await done('export', target)).toMatch(
+    new RegExp(
+      `is in ${target} now, and ${env['TOKEN_STORE']} refuses .*Set TOKEN_STORE=${target}`,
+    ),
+  );
+  const { code, stderr } = await tokens(['refresh']);
+  expect(code).toBe(1);
+  expect(stderr).toContain(`was moved to another store (${target})`);
+  expect(service.exchanges).toHaveLength(1);
+
+  expect((await tokens(['refresh'], there)).code).toBe(0);
+  expect(service.exchanges).toHaveLength(2);
+  expect((await tokens(['status'], there)).code).toBe(0);
+});
+
+test('a gateway on the source says where it went', async () => {
+  const operator = await startWithTokens();
+  const { service, done, file } = operator;
+  const gateway = await operator.startGateway();
+  expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
+  await done('export', `sqlite:${file('other.db')}`);
+  service.expire();
+  const { errors } = await askAt(gateway.url, PERSON);
+  expect(errors).toMatchObject([{ extensions: { code: 'TOKENS_MISSING' } }]);
+  expect(errors![0]!.message).toMatch(
+    /moved to another store \(sqlite:.*other\.db\).*Set TOKEN_STO/,
+  );
+  expect(service.exchanges).toHaveLength(1);
+});
+
+test('the whole path of the target is remembered, from whichever folder it was named', async () => {
+  const { done, status, file } = await startWithTokens();
+  await done('export', `sqlite:${relative('.', file('other.db'))}`);
+  expect(await status()).toMatchObject({ state: 'moved', movedTo: `sqlite:${file('other.db')}` });
+});
+
+test('a token that the source had spent is refused by the target too', async () => {
+  const { tokens, done, service, file } = await startOperator();
+  const spent = await (await fetch(service.tokenLink)).text();
+  await done('import', service.tokenLink);
+  await done('export', `sqlite:${file('other.db')}`);
+  const { code, stderr } = await tokens(['import', '-', '--replace'], {
+    env: { TOKEN_STORE: `sqlite:${file('other.db')}` },
+    stdin: [spent],
+  });
+  expect(code).toBe(1);
+  expect(stderr).toContain('This refresh token is spent');
+});
+
+test('onto itself nothing is moved, whatever it is called', async () => {
+  const { tokens, done, storePath, file } = await startWithTokens();
+  symlinkSync(storePath, file('link.db'));
+  for (const path of [
+    storePath,
+    relative('.', storePath),
+    file('./x/../tokens.db'),
+    file('link.db'),
+  ]) {
+    const { code, stderr } = await tokens(['export', `sqlite:${path}`]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('That is the store that the set is in. Nothing was changed.');
+  }
+  await done('refresh');
+});
+
+test('onto a set in use nothing is moved, and both go on', async () => {
+  const source = await startWithTokens();
+  const { service, file, tokens, done } = source;
+  const there = { env: { TOKEN_STORE: `sqlite:${file('other.db')}` } };
+  const own = { access_token: 'other-access', refresh_token: 'other-refresh' };
+  service.next(reply(200, { access_token: 'next-access', refresh_token: 'next-refresh' }));
+  expect((await tokens(['import', '-'], { ...there, stdin: [JSON.stringify(own)] })).code).toBe(0);
+  const { code, stderr } = await tokens(['export', `sqlite:${file('other.db')}`]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/holds a token set that is in use \(generation 2\)\. Nothing was moved/);
+  await done('refresh');
+  expect((await tokens(['status'], there)).code).toBe(0);
+});
+
+test('into the store of another service nothing is moved', async () => {
+  const source = await startWithTokens();
+  const other = await startWithTokens();
+  other.service.next(reply(400, { error: 'invalid_grant' }));
+  await other.tokens(['refresh']);
+  const { code, stderr } = await source.tokens(['export', `sqlite:${other.storePath}`]);
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    `belongs to ${other.service.url}, and this set to ${source.service.url}`,
+  );
+  await source.done('refresh');
+});
+
+test.each<[string, (operator: Operator) => Promise<unknown>, RegExp]>([
+  [
+    'lost',
+    async ({ service, tokens }) => {
+      service.next(reply(400, { error: 'invalid_grant' }));
+      await tokens(['refresh']);
+    },
+    /lost, so there is nothing to move/,
+  ],
+  [
+    'in doubt',
+    async ({ service, tokens }) => {
+      service.next(drop('unprocessed'));
+      await tokens(['refresh']);
+    },
+    /in doubt\. Run `tokens recover` first; nothing was moved/,
+  ],
+  [
+    'moved elsewhere before',
+    ({ done, file }) => done('export', `sqlite:${file('elsewhere.db')}`),
+    /was moved to sqlite:.*elsewhere\.db before\. Nothing was changed/,
+  ],
+])('a set that is %s is not moved', async (_, bring, said) => {
+  const operator = await startWithTokens();
+  await bring(operator);
+  const { troubles } = await operator.status();
+  const { code, stderr } = await operator.tokens(['export', `sqlite:${operator.file('other.db')}`]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(said);
+  expect((await operator.status())['troubles']).toEqual(troubles);
+});
+
+test('a set that is being exchanged is not moved', async () => {
+  const { withStore, tokens, file } = await startWithTokens();
+  await withStore(async (store) => {
+    const attempt = await beginExchange(store);
+    const { code, stderr } = await tokens(['export', `sqlite:${file('other.db')}`]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/under way\. Nothing was moved; try again/);
+    await store.settle(attempt, { outcome: 'unsent', latencyMs: 1 });
+  });
+});
+
+test('without a set there is nothing to move, and no store is made', async () => {
+  const { tokens, file } = await startOperator();
+  const { code, stderr } = await tokens(['export', `sqlite:${file('other.db')}`]);
+  expect(code).toBe(1);
+  expect(stderr).toContain('There is no token set in the store');
+  expect(existsSync(file('other.db'))).toBe(false);
+});
+
+test.each([
+  ['postgres://user:a-secret@db/tokens', /PostgreSQL is not supported by this version yet/],
+  ['postgresql://user:a-secret@db/tokens', /PostgreSQL is not supported by this version yet/],
+  ['a-secret/tokens.db', /no address of a store; give sqlite:<file>/],
+  ['sqlite:', /no address of a store; give sqlite:<file>/],
+])('%s is no store that can be written', async (address, said) => {
+  const { tokens, done } = await startWithTokens();
+  const { code, stderr } = await tokens(['export', address]);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(said);
+  expect(stderr).not.toContain('a-secret');
+  await done('refresh');
+});
+
+test('a move that was cut off in the middle is finished by the same command', async () => {
+  const { withStore, tokens, done, file } = await startWithTokens();
+  const target = `sqlite:${file('other.db')}`;
+  await withStore((store) => store.moveOut({ to: target, at: Date.now(), replica: 'other/1' }));
+  await done('export', target);
+  await done('export', target);
+  expect((await tokens(['refresh'], { env: { TOKEN_STORE: target } })).code).toBe(0);
+});
+
+test('the same command once more, when the target has rotated since, does not take the set back', async () => {
+  const { tokens, done, service, status, file } = await startWithTokens();
+  const target = `sqlite:${file('other.db')}`;
+  await done('export', target);
+  expect((await tokens(['refresh'], { env: { TOKEN_STORE: target } })).code).toBe(0);
+  // Whether that is refused or done before is the store's to say.
+  await tokens(['export', target]);
+  expect(await status()).toMatchObject({ state: 'moved' });
+  expect((await tokens(['refresh'])).code).toBe(1);
+  expect(service.exchanges).toHaveLength(2);
+});
+
+test('both stores are encrypted, and a key that does not open the target moves nothing', async () => {
+  const { tokens, service, file } = await startOperator();
+  const [key, other] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64')) as [
+    string,
+    string,
+  ];
+  const target = `sqlite:${file('other.db')}`;
+  const keyed = { env: { TOKEN_STORE_KEY: key } };
+  await tokens(['import', service.tokenLink], keyed);
+  await tokens(['status'], {
+    env: { TOKEN_STORE: `sqlite:${file('third.db')}`, TOKEN_STORE_KEY: other },
+  });
+  expect((await tokens(['export', target], keyed)).code).toBe(0);
+  const bytes = readFileSync(file('other.db'), 'latin1');
+  for (const secret of service.secrets) expect(bytes).not.toContain(secret);
+
+  const back = await tokens(['export', `sqlite:${file('tokens.db')}`], {
+    env: { TOKEN_STORE: target, TOKEN_STORE_KEY: other },
+  });
+  expect(back.code).toBe(1);
+  expect(back.stderr).toContain('which is none of those in TOKEN_STORE_KEY');
+  expect((await tokens(['refresh'], { env: { TOKEN_STORE: target, ...keyed.env } })).code).toBe(0);
+});

@@ -1,0 +1,285 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { askAt } from '../support/process.ts';
+import { drop, PERSON, reply, startServer } from '../support/tokens.ts';
+import { startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
+
+const SPENT = reply(400, { error: 'invalid_grant' });
+
+test.each<[string, (operator: Operator) => Promise<{ source: string; stdin?: string[] }>]>([
+  ['its link', async ({ service }) => ({ source: service.tokenLink })],
+  ['a file with the JSON', async (operator) => fileWith(operator, await jsonOf(operator))],
+  [
+    'a file with the link, and a line break',
+    async (operator) => fileWith(operator, `${operator.service.tokenLink}\r\n`),
+  ],
+  [
+    'standard input with the JSON, in pieces',
+    async (operator) => ({ source: '-', stdin: pieces(await jsonOf(operator)) }),
+  ],
+  [
+    'standard input with the link',
+    async ({ service }) => ({ source: '-', stdin: [`  ${service.tokenLink}\n`] }),
+  ],
+])('a set is imported from %s, rotated at once, and its link is dead', async (_, given) => {
+  const operator = await startOperator();
+  const { service } = operator;
+  const link = service.tokenLink;
+  const { source, stdin = [] } = await given(operator);
+  const { code, stdout, stderr } = await operator.tokens(['import', source], { stdin });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain(`Imported the token set "Scripted" of ${new URL(service.url).host}`);
+  expect(stdout).toContain('Rotated at once: generation 2 is in use, and the link is dead');
+  expect(stdout).toMatch(/lives for 1 day, the refresh token for 120 days/);
+  expect((await fetch(link)).status).toBe(404);
+  expect(service.exchanges).toMatchObject([{ outcome: 'answered' }]);
+  expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 2 });
+});
+
+test('a set in use is not replaced unasked: its link is not even read', async () => {
+  const operator = await startWithTokens();
+  const before = operator.service.linkReads;
+  const { code, stderr } = await operator.tokens(['import', operator.service.makeNewSet()]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/holds a token set "Scripted" of .*\(generation 2\) that is in use/);
+  expect(stderr).toContain('Nothing was changed. To replace it all the same, add --replace.');
+  expect(operator.service.linkReads).toBe(before);
+  expect(await operator.status()).toMatchObject({ generation: 2 });
+});
+
+test('over a set in doubt it names the better way', async () => {
+  const operator = await startWithTokens();
+  operator.service.next(drop('unprocessed'));
+  await operator.tokens(['refresh']);
+  const { stderr } = await operator.tokens(['import', operator.service.tokenLink]);
+  expect(stderr).toContain('is in doubt: run `tokens recover` first');
+});
+
+test('--replace replaces it', async () => {
+  const operator = await startWithTokens();
+  const said = await operator.done('import', operator.service.makeNewSet(), '--replace');
+  expect(said).toContain('Rotated at once: generation 4 is in use');
+  expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 4, failures: 0 });
+});
+
+test('a refresh token that the store has held before is refused, also with --replace', async () => {
+  const operator = await startOperator();
+  const json = await jsonOf(operator);
+  await operator.done('import', operator.service.tokenLink);
+  const { code, stderr } = await operator.tokens(['import', '-', '--replace'], { stdin: [json] });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/This refresh token is spent: the store held it as generation 1/);
+  expect(stderr).toContain('Nothing was changed. Have an administrator make a new token');
+  expect(operator.service.exchanges).toHaveLength(1);
+  expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 2 });
+});
+
+test('a link that was imported before is dead, and the set stays', async () => {
+  const operator = await startOperator();
+  const link = operator.service.tokenLink;
+  await operator.done('import', link);
+  const { code, stderr } = await operator.tokens(['import', link, '--replace']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/is dead \(status 404\).*Have an administrator make a new token/);
+  expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 2 });
+});
+
+test('a set that the service refuses takes nothing away from the good one', async () => {
+  const operator = await startWithTokens();
+  const { service } = operator;
+  const made = { access_token: 'made-up-access', refresh_token: 'made-up-refresh' };
+  const { code, stderr } = await operator.tokens(['import', '-', '--replace'], {
+    stdin: [JSON.stringify(made)],
+  });
+  expect(code).toBe(1);
+  expect(stderr).toContain('The service refuses its refresh token');
+  expect(stderr).toContain('Nothing was replaced: generation 2 is in use again.');
+  expect(stderr).not.toContain('made-up');
+  expect(await operator.status()).toMatchObject({
+    state: 'healthy',
+    generation: 2,
+    name: 'Scripted',
+    failures: 0,
+  });
+  await operator.done('refresh');
+  expect(service.exchanges.at(-1)).toMatchObject({ outcome: 'answered' });
+});
+
+test('a set in doubt is in doubt again when the one that was to replace it is refused', async () => {
+  const { tokens, done, service, status } = await startWithTokens();
+  service.next(drop('unprocessed'));
+  await tokens(['refresh']);
+  const made = JSON.stringify({ access_token: 'made-up-access', refresh_token: 'made-up-refresh' });
+  const { stderr } = await tokens(['import', '-', '--replace'], { stdin: [made] });
+  expect(stderr).toContain('generation 2 is in use again, and still in doubt (`tokens recover`).');
+  expect(await status()).toMatchObject({ generation: 2, troubles: ['uncertain'] });
+  await done('recover');
+});
+
+test('a first set that the service refuses is said to be of no use', async () => {
+  const operator = await startOperator();
+  operator.service.next(SPENT);
+  const { code, stderr } = await operator.tokens(['import', operator.service.tokenLink]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/refuses its refresh token.*No set is in use now\./);
+  expect((await operator.tokens(['status'])).code).toBe(2);
+});
+
+test('a set that was lost cannot be imported again, and that is said', async () => {
+  const operator = await startOperator();
+  const json = await jsonOf(operator);
+  operator.service.next(SPENT);
+  await operator.tokens(['import', '-'], { stdin: [json] });
+  const { code, stderr } = await operator.tokens(['import', '-'], { stdin: [json] });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/This is the token set that was lost .*Nothing was changed\. Have an/);
+});
+
+test('over a lost set no --replace is needed', async () => {
+  const operator = await startWithTokens();
+  operator.service.next(SPENT);
+  await operator.tokens(['refresh']);
+  expect(await operator.done('import', operator.service.makeNewSet())).toContain('generation 4');
+});
+
+test.each([
+  ['a redirect', 302, '', /answers with a redirect, which is not followed/],
+  ['a page for people', 200, '<html>Sign in</html>', /does not give a token set/],
+  ['more than 64 KiB', 200, `{"a":"${'x'.repeat(100_000)}"}`, /does not give a token set/],
+  ['an error', 500, '', /answered with status 500/],
+])('a link that gives %s is explained, and nothing is imported', async (_, status, body, said) => {
+  const operator = await startOperator();
+  const location = `${operator.service.url}/elsewhere`;
+  const url = await startServer((_request, response) => {
+    response.writeHead(status, { location }).end(body);
+  });
+  const { code, stderr } = await operator.tokens(['import', `${url}/a-secret-path`]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(said);
+  expect(stderr).not.toContain('a-secret-path');
+  expect(await operator.status()).toMatchObject({ state: 'missing' });
+});
+
+test('a link over plain http is only taken from this machine', async () => {
+  const { tokens } = await startOperator();
+  for (const [source, stdin] of [
+    ['http://recruiting.example.com/a-secret-path', []],
+    ['-', ['http://recruiting.example.com/a-secret-path']],
+  ] as const) {
+    const { code, stderr } = await tokens(['import', source], { stdin });
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^The link must begin with https:\/\//);
+    expect(stderr).not.toContain('a-secret-path');
+  }
+});
+
+test.each([
+  [['import', 'recruiting.example.com/a-secret-path']],
+  [['import', '{"access_token":"a-secret-path"}']],
+  [['import', '--link=https://recruiting.example.com/a-secret-path']],
+  [['import', 'https://x.example.com/a-secret-path', 'https://x.example.com/a-secret-path']],
+  [['https://recruiting.example.com/a-secret-path']],
+])('what was typed wrongly may be the link, and is not repeated: %j', async (args) => {
+  const { tokens } = await startOperator();
+  const { code, stdout, stderr } = await tokens(args);
+  expect(code).toBe(2);
+  expect(stderr).not.toBe('');
+  expect(stdout + stderr).not.toContain('a-secret-path');
+});
+
+test.each([
+  ['nothing', ''],
+  ['something else', 'a-secret-path'],
+  ['too much', 'a-secret-path'.repeat(10_000)],
+])('standard input with %s is explained, and not shown', async (_, text) => {
+  const { tokens } = await startOperator();
+  const { code, stderr } = await tokens(['import', '-'], { stdin: [text] });
+  expect(code).toBe(1);
+  expect(stderr).toContain('not a token set (JSON with access_token and refresh_token)');
+  expect(stderr).not.toContain('a-secret-path');
+});
+
+test('without RECRUITING_URL it says what to write, and makes no store', async () => {
+  const { tokens, service, storePath } = await startOperator();
+  const { code, stderr } = await tokens(['import', service.tokenLink], {
+    env: { RECRUITING_URL: '' },
+  });
+  expect(code).toBe(2);
+  expect(stderr).toContain('RECRUITING_URL=https://');
+  expect(existsSync(storePath)).toBe(false);
+  expect(service.linkReads).toBe(0);
+});
+
+test('into the store of another service nothing is imported: both are named', async () => {
+  const { tokens, service, storePath } = await startWithTokens();
+  const before = readFileSync(storePath);
+  const other = 'https://other.example.com';
+  const { code, stderr } = await tokens(['import', service.makeNewSet(), '--replace'], {
+    env: { RECRUITING_URL: other },
+  });
+  expect(code).toBe(2);
+  expect(stderr).toContain(`belongs to ${service.url}, but RECRUITING_URL is ${other}`);
+  expect(stderr).toContain('The store was not changed.');
+  expect(readFileSync(storePath).equals(before)).toBe(true);
+});
+
+test('a first rotation that cannot be sent is said, and `tokens refresh` finishes it', async () => {
+  const { tokens, done, status, service, file } = await startOperator();
+  writeFileSync(file('set.json'), JSON.stringify(await (await fetch(service.tokenLink)).json()));
+  await service.down();
+  const { code, stdout, stderr } = await tokens(['import', file('set.json')]);
+  expect(code).toBe(1);
+  expect(stdout).toContain('Imported the token set');
+  expect(stderr).toMatch(/in the store, but was not rotated yet.*run `tokens refresh`/);
+  expect(await status()).toMatchObject({ state: 'attention', troubles: ['not-rotated'] });
+
+  await service.up();
+  const again = await tokens(['import', service.tokenLink]);
+  expect(again.stderr).toContain('run `tokens refresh` to finish that');
+  expect(await done('refresh')).toContain('Rotated: generation 2 is in use');
+  expect(await status()).toMatchObject({ state: 'healthy', failures: 0 });
+});
+
+test('a first rotation without a clear answer is said, and `tokens recover` finishes it', async () => {
+  const { tokens, done, status, service } = await startOperator();
+  service.next(reply(500, 'broken'));
+  const { code, stderr } = await tokens(['import', service.tokenLink]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/got no clear answer.*Run `tokens recover` when the service answers/);
+  expect((await tokens(['refresh'])).stderr).toContain('Run `tokens recover`');
+  expect(await done('recover')).toContain('Generation 2 is in use');
+  expect(await status()).toMatchObject({ state: 'healthy' });
+});
+
+test('a name that would steer the terminal is shown harmlessly', async () => {
+  const { tokens } = await startOperator();
+  const set = { name: 'Te\u001B[2Jst', access_token: 'access', refresh_token: 'refresh' };
+  const { stdout } = await tokens(['import', '-'], { stdin: [JSON.stringify(set)] });
+  expect(stdout).toContain('"Te [2Jst"');
+});
+
+test('a running gateway goes on with what was imported', async () => {
+  const operator = await startWithTokens();
+  const { service } = operator;
+  const gateway = await operator.startGateway();
+  expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
+
+  service.expire();
+  await operator.done('import', service.makeNewSet(), '--replace');
+  const before = service.exchanges.length;
+  expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
+  expect(service.exchanges).toHaveLength(before);
+});
+
+async function jsonOf({ service }: Operator): Promise<string> {
+  return (await fetch(service.tokenLink)).text();
+}
+
+function fileWith({ file }: Operator, text: string): { source: string } {
+  writeFileSync(file('given'), text);
+  return { source: file('given') };
+}
+
+function pieces(text: string): string[] {
+  return [text.slice(0, 30), text.slice(30)];
+}

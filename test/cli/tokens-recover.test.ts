@@ -1,0 +1,193 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { openRescueFile } from '../../src/tokens/rescue-file.ts';
+import { createSealer } from '../../src/tokens/seal.ts';
+import type { TokenStore } from '../../src/tokens/token-store.ts';
+import { startProgram } from '../support/process.ts';
+import { drop, held, pairOf, reply, sentAgain } from '../support/tokens.ts';
+import { beginExchange, startWithTokens, type Operator } from './tokens-operator.ts';
+
+test('with nothing in doubt it says so, and sends nothing', async () => {
+  const { done, service } = await startWithTokens();
+  expect(await done('recover')).toMatch(/^There is nothing to recover: generation 2 is not in dou/);
+  expect(service.exchanges).toHaveLength(1);
+});
+
+test('an exchange that was never processed: it tells the story, sends once more, and all is well', async () => {
+  const { done, service, status } = await startInDoubt('unprocessed');
+  const said = await done('recover');
+  expect(said).toMatch(
+    /^The exchange of generation 2 that test\/\d+ began at \S+Z ended in doubt: no clear answer came\./,
+  );
+  expect(said).toMatch(
+    /The access token works\.\nThe refresh token is sent once more …\nIt worked/,
+  );
+  expect(said).toContain('Generation 3 is in use');
+  expect(service.exchanges).toHaveLength(3);
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
+});
+
+test('with an access token that does not work either, it is sent all the same', async () => {
+  const { done, service } = await startInDoubt('unprocessed');
+  service.expire();
+  expect(await done('recover')).toContain('The access token does not work (token_expired).');
+  expect(service.exchanges.at(-1)).toMatchObject({ outcome: 'answered' });
+});
+
+test('an answer that was lost: that is said honestly, with the steps, and nothing is sent again', async () => {
+  const { tokens, service, status } = await startInDoubt('processed');
+  const { code, stdout, stderr } = await tokens(['recover']);
+  expect(code).toBe(1);
+  expect(stdout).not.toContain('It worked');
+  expect(stderr).toMatch(
+    /^The refresh token is spent: an earlier exchange of it never got its ans/,
+  );
+  expect(stderr).toMatch(/make a new token.*run `tokens import <link>`/);
+  expect(stderr).toMatch(/Until then queries are answered .*23 h 59 min at most\.|1 day at most\./);
+  expect(await status()).toMatchObject({ state: 'lost' });
+  const again = await tokens(['recover']);
+  expect(again.code).toBe(1);
+  expect(again.stderr).toContain('The refresh token is spent');
+  expect(service.exchanges).toHaveLength(3);
+});
+
+test('a service that cannot be reached: nothing is sent', async () => {
+  const { tokens, done, service } = await startInDoubt('unprocessed');
+  await service.down();
+  const { code, stderr } = await tokens(['recover']);
+  expect(code).toBe(1);
+  expect(stderr).toContain('no clear answer (ECONNREFUSED), so nothing was sent. Try again');
+  await service.up();
+  expect(service.exchanges).toHaveLength(2);
+  await done('recover');
+});
+
+test.each([
+  ['no clear answer', reply(502, ''), /gave no clear answer/],
+  ['a rate limit', reply(429, ''), /asks to wait 60 s/],
+  ['a refusal to talk', reply(403, ''), /answered 403\. Check RECRUITING_URL/],
+])('%s to the replay: it is still in doubt, and the next step is said', async (_, answer, said) => {
+  const { tokens, done, service, status } = await startInDoubt('unprocessed');
+  service.next(answer);
+  const { code, stderr } = await tokens(['recover']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(said);
+  expect(stderr).toContain('Nothing is decided yet: run `tokens recover` again');
+  expect(await status()).toMatchObject({ troubles: ['uncertain'] });
+  expect((await tokens(['refresh'])).stderr).toMatch(/^Nothing was sent\./);
+  expect(await done('recover')).toContain('Generation 3 is in use');
+});
+
+test('a pair in a rescue file is saved first: then nothing is in doubt, and nothing is sent', async () => {
+  const operator = await startWithTokens();
+  const path = await leaveRescueFile(operator);
+  const { code, stdout, stderr } = await operator.tokens(['recover']);
+  expect(stderr).toContain(
+    'A token pair was saved from a rescue file into the store: generation 3.',
+  );
+  expect(stdout).toContain('There is nothing to recover: generation 3 is not in doubt.');
+  expect(code).toBe(0);
+  expect(existsSync(path())).toBe(false);
+  expect(operator.service.exchanges).toHaveLength(1);
+  expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 3 });
+});
+
+test('a rescue file that cannot be read may hold the pair: nothing is sent, and the file stays', async () => {
+  const operator = await startWithTokens();
+  const path = await leaveRescueFile(operator, [Buffer.alloc(32, 1)]);
+  const { code, stderr } = await operator.tokens(['recover']);
+  expect(code).toBe(1);
+  expect(stderr).toContain(`The rescue file ${path()} could not be saved into the store`);
+  expect(stderr).toContain('and TOKEN_STORE_KEY is not set');
+  expect(stderr).toContain('Nothing was sent.');
+  expect(existsSync(path())).toBe(true);
+  expect(operator.service.exchanges).toHaveLength(1);
+});
+
+test('with the store gone, a rescue file is named, and not to be removed', async () => {
+  const operator = await startWithTokens();
+  const path = await leaveRescueFile(operator);
+  for (const command of ['recover', 'refresh']) {
+    const { code, stderr } = await operator.tokens([command], {
+      env: { TOKEN_STORE: `sqlite:${operator.file('misspelt.db')}` },
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain('misspelt.db, which does not exist');
+    expect(stderr).toContain(`waits in a rescue file (${path()}): do not remove it`);
+  }
+  expect(existsSync(path())).toBe(true);
+  expect(existsSync(operator.file('misspelt.db'))).toBe(false);
+});
+
+test('while another process exchanges, it says so', async () => {
+  const { tokens, service } = await startWithTokens();
+  const answer = held();
+  service.next(answer.answer);
+  const refreshing = tokens(['refresh']);
+  await answer.arrived;
+  const { code, stderr } = await tokens(['recover']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /A process is exchanging the refresh token at this moment\. Nothing was s/,
+  );
+  answer.release();
+  expect((await refreshing).code).toBe(0);
+  expect(service.exchanges).toHaveLength(2);
+});
+
+test.each([
+  ['before it was processed', 'unprocessed', 0],
+  ['after it was processed', 'processed', 1],
+] as const)('a process that was killed %s: one replay, and the truth', async (_, when, code) => {
+  const { env, tokens, service, status } = await startWithTokens();
+  const arrived = Promise.withResolvers<void>();
+  service.next(({ process }) => {
+    if (when === 'processed') process();
+    arrived.resolve();
+  });
+  await using program = startProgram(['tokens', 'refresh'], { env });
+  await arrived.promise;
+  program.signal('SIGKILL');
+  await program.ended;
+  expect(await status()).toMatchObject({ state: 'attention', troubles: ['uncertain'] });
+
+  const said = await tokens(['recover']);
+  expect(said.stdout).toContain('its process ended before the answer was saved');
+  expect(said.code).toBe(code);
+  expect(service.exchanges).toHaveLength(3);
+  expect(sentAgain(service.exchanges)).toEqual([]);
+  expect(await status()).toMatchObject({ state: code === 0 ? 'healthy' : 'lost' });
+});
+
+test('after a move it says where the set is', async () => {
+  const { tokens, file } = await startWithTokens();
+  await tokens(['export', `sqlite:${file('other.db')}`]);
+  const { code, stderr } = await tokens(['recover']);
+  expect(code).toBe(1);
+  expect(stderr).toContain(`moved to another store (sqlite:${file('other.db')})`);
+});
+
+async function startInDoubt(when: 'processed' | 'unprocessed'): Promise<Operator> {
+  const operator = await startWithTokens();
+  operator.service.next(drop(when));
+  expect((await operator.tokens(['refresh'])).code).toBe(1);
+  return operator;
+}
+
+/** As a process leaves it that received a pair, could not save it, and ended. */
+async function leaveRescueFile(
+  { withStore, file }: Operator,
+  keys: readonly Uint8Array[] = [],
+): Promise<() => string> {
+  const { set, generation, attempt } = await withStore(async (store: TokenStore) => ({
+    ...(await store.read())!,
+    attempt: await beginExchange(store),
+  }));
+  const owner = { host: 'test', pid: 4_000_000, lives: () => false };
+  const rescue = openRescueFile({ directory: file('.'), sealer: createSealer(keys), owner });
+  const times = { at: Date.now(), latencyMs: 1 };
+  rescue.put({ set, generation, attempt, pair: pairOf('rescued'), outcome: 'rotated', ...times });
+  rescue.close();
+  const name = readdirSync(file('.')).find((one) => one.startsWith('rescue-test-4000000-'))!;
+  return () => file(name);
+}

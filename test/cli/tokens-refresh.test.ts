@@ -1,0 +1,165 @@
+import { DatabaseSync } from 'node:sqlite';
+import { readdirSync } from 'node:fs';
+import { expect, test, vi } from 'vitest';
+import { askAt, runProgram } from '../support/process.ts';
+import { drop, held, PERSON, reply, sentAgain } from '../support/tokens.ts';
+import { startOperator, startWithTokens } from './tokens-operator.ts';
+
+test('one exchange, and what is in use now', async () => {
+  const { done, service, status } = await startWithTokens();
+  expect(await done('refresh')).toMatch(
+    /^Rotated: generation 3 is in use\. Its access token lives for 1 day, its refresh token for 120 days\.\n$/,
+  );
+  expect(service.exchanges.map(({ outcome }) => outcome)).toEqual(['answered', 'answered']);
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
+});
+
+test('the same as a program of its own, without a RECRUITING_URL: the store knows the service', async () => {
+  const { env, service } = await startWithTokens();
+  const { code, stdout, stderr } = await runProgram(['tokens', 'refresh'], {
+    env: { TOKEN_STORE: env['TOKEN_STORE']! },
+  });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain('generation 3 is in use');
+  for (const secret of service.secrets) expect(stdout).not.toContain(secret);
+});
+
+test('in doubt it sends nothing, and names the command that does', async () => {
+  const { tokens, service } = await startWithTokens();
+  service.next(drop('unprocessed'));
+  const first = await tokens(['refresh']);
+  expect(first.code).toBe(1);
+  expect(first.stderr).toMatch(/^The refresh token was sent, and no clear answer came.*recover/);
+  const second = await tokens(['refresh']);
+  expect(second.code).toBe(1);
+  expect(second.stderr).toMatch(/^Nothing was sent\. .*Run `tokens recover` to know at once/);
+  expect(service.exchanges).toHaveLength(2);
+});
+
+test('lost: what it means, and the steps out of it; nothing more is sent then', async () => {
+  const { tokens, service } = await startWithTokens();
+  service.next(reply(400, { error: 'invalid_grant' }));
+  for (let tries = 0; tries < 2; tries += 1) {
+    const { code, stderr } = await tokens(['refresh']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/refuses the refresh token.*an older copy of the token store/);
+    expect(stderr).toMatch(/make a new token.*run `tokens import <link>`/);
+  }
+  expect(service.exchanges).toHaveLength(2);
+});
+
+test.each([
+  ['cannot be reached', undefined, /cannot be reached.*Nothing was lost; try again shortly/],
+  ['asks to wait', reply(429, '', { 'retry-after': '77' }), /asks to wait 77 s/],
+  ['refuses to talk', reply(403, ''), /answered 403\. Check RECRUITING_URL/],
+])('a service that %s costs nothing', async (_, answer, said) => {
+  const { tokens, done, service, status } = await startWithTokens();
+  if (answer) service.next(answer);
+  else await service.down();
+  const { code, stderr } = await tokens(['refresh']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(said);
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 2 });
+  if (!answer) await service.up();
+  await done('refresh');
+});
+
+test('with a rotation of the gateway under way it waits for that one', async () => {
+  const operator = await startWithTokens();
+  const { service, tokens, file } = operator;
+  const gateway = await operator.startGateway();
+  const answer = held();
+  service.next(answer.answer);
+  service.expire();
+  const asked = askAt(gateway.url, PERSON);
+  await answer.arrived;
+
+  const refreshing = tokens(['refresh']);
+  // It has looked at the store once its rescue file is there.
+  await vi.waitFor(() => expect(readdirSync(file('.')).join()).toContain('rescue-test-'));
+  answer.release();
+  expect((await refreshing).stdout).toContain('generation 3 is in use');
+  expect((await asked).errors).toBeUndefined();
+  expect(service.exchanges).toHaveLength(2);
+});
+
+test('a gateway that needs one meanwhile waits for this one, and serves with its pair', async () => {
+  const operator = await startWithTokens();
+  const { service, tokens } = operator;
+  const gateway = await operator.startGateway();
+  expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
+  for (const round of [1, 2, 3]) {
+    const answer = held();
+    service.next(answer.answer);
+    const refreshing = tokens(['refresh']);
+    await answer.arrived;
+    service.expire();
+    const asked = Promise.all([askAt(gateway.url, PERSON), askAt(gateway.url, PERSON)]);
+    answer.release();
+    expect((await refreshing).code).toBe(0);
+    for (const { errors } of await asked) expect(errors).toBeUndefined();
+    expect(service.exchanges).toHaveLength(1 + round);
+  }
+  expect(sentAgain(service.exchanges)).toEqual([]);
+});
+
+test('two commands at once make one exchange', async () => {
+  const { service, tokens, file } = await startWithTokens();
+  const answer = held();
+  service.next(answer.answer);
+  const first = tokens(['refresh']);
+  await answer.arrived;
+  const rescueFiles = () => readdirSync(file('.')).filter((name) => name.startsWith('rescue-'));
+  const second = tokens(['refresh']);
+  await vi.waitFor(() => expect(rescueFiles()).not.toHaveLength(0));
+  answer.release();
+  for (const { code, stdout } of [await first, await second]) {
+    expect(code).toBe(0);
+    expect(stdout).toContain('generation 3 is in use');
+  }
+  expect(service.exchanges).toHaveLength(2);
+});
+
+test('a pair that cannot be saved is in a rescue file at the end, and `tokens recover` saves it', async () => {
+  const { service, tokens, storePath, status } = await startWithTokens();
+  const database = new DatabaseSync(storePath);
+  service.next(({ honestly }) => {
+    database.exec(
+      `CREATE TRIGGER full BEFORE INSERT ON token_pair BEGIN SELECT RAISE(ABORT, 'disk full'); END`,
+    );
+    honestly();
+  });
+  const { code, stderr } = await tokens(['refresh']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/could not be saved to the store.*do not kill this command/);
+  expect(stderr).toMatch(/It is in a rescue file in .*do not remove that.*run `tokens recover`/s);
+  expect(await status()).toMatchObject({ generation: 2, troubles: ['uncertain', 'unsaved'] });
+
+  const still = await tokens(['recover']);
+  expect(still.code).toBe(1);
+  expect(still.stderr).toMatch(/rescue file .* could not be saved into the store: disk full/);
+  expect(still.stderr).toMatch(/the pair that it gave may be in the rescue file.*Nothing was sent/);
+
+  database.exec('DROP TRIGGER full');
+  database.close();
+  const recovered = await tokens(['recover']);
+  expect(recovered.code).toBe(0);
+  expect(recovered.stderr).toContain('saved from a rescue file into the store: generation 3');
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
+  expect(service.exchanges).toHaveLength(2);
+});
+
+test('over the store of another service nothing is sent', async () => {
+  const { tokens, service } = await startWithTokens();
+  const other = await startOperator();
+  for (const command of ['refresh', 'recover', 'check', 'status']) {
+    const { code, stderr } = await tokens([command], {
+      env: { RECRUITING_URL: other.service.url },
+    });
+    expect(code).toBe(2);
+    expect(stderr).toContain(
+      `belongs to ${service.url}, but RECRUITING_URL is ${other.service.url}`,
+    );
+  }
+  expect([...service.exchanges, ...other.service.exchanges]).toHaveLength(1);
+});

@@ -1,0 +1,308 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../support/process.ts';
+import { drop, held, pairOf, reply } from '../support/tokens.ts';
+import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
+
+const DAY_S = 86_400;
+
+test('healthy: exit code 0, what is in use, how long it lives, when it was rotated', async () => {
+  const { tokens, service, storePath } = await startWithTokens();
+  const { code, stdout, stderr } = await tokens(['status']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(/State +healthy\n/);
+  expect(stdout).toMatch(new RegExp(`Store +sqlite:${storePath}\n`));
+  expect(stdout).toMatch(new RegExp(`Service +${new URL(service.url).host}\n`));
+  expect(stdout).toMatch(/Token set +Scripted\n/);
+  expect(stdout).toMatch(/Generation +2 \(refresh token [0-9a-f]{8}\)\n/);
+  expect(stdout).toMatch(/Access token +(1 day|23 h 59 min) left\n/);
+  expect(stdout).toMatch(/Refresh token +(120 days|119 days 23 h) left\n/);
+  expect(stdout).toMatch(/Last rotation +\d{4}-\d\d-\d\dT[\d:.]+Z\n/);
+  expect(stdout).not.toMatch(/Failures|Now|Moved/);
+});
+
+test('--json: the same fields always, one line, no secret', async () => {
+  const operator = await startWithTokens();
+  const { code, stdout } = await operator.tokens(['status', '--json']);
+  expect(code).toBe(0);
+  expect(stdout.trimEnd()).not.toContain('\n');
+  const report = JSON.parse(stdout) as Record<string, unknown>;
+  expect(report).toEqual({
+    state: 'healthy',
+    store: `sqlite:${operator.storePath}`,
+    service: new URL(operator.service.url).host,
+    name: 'Scripted',
+    generation: 2,
+    fingerprint: expect.stringMatching(/^[0-9a-f]{8}$/),
+    accessTokenSecondsLeft: expect.any(Number),
+    refreshTokenSecondsLeft: expect.any(Number),
+    lastRotation: expect.stringMatching(/Z$/),
+    failures: 0,
+    lastFailure: null,
+    exchangeUnderWay: false,
+    movedTo: null,
+    troubles: [],
+  });
+  const missing = await startOperator();
+  const { code: two, stdout: nothing } = await missing.tokens(['status', '--json']);
+  expect(two).toBe(2);
+  expect(Object.keys(JSON.parse(nothing) as object)).toEqual(Object.keys(report));
+});
+
+test('without a store it says so, names the one it looked for, and makes no file', async () => {
+  const { tokens, file } = await startOperator();
+  const path = join(file('folder'), 'tokens.db');
+  for (const command of ['status', 'check', 'refresh', 'recover']) {
+    const { code, stdout, stderr } = await tokens([command], {
+      env: { TOKEN_STORE: `sqlite:${path}` },
+    });
+    expect(code).toBe(command === 'status' ? 2 : 1);
+    expect(stdout + stderr).toContain(`sqlite:${path}, which does not exist`);
+    expect(stdout + stderr).toMatch(/check TOKEN_STORE.*run `tokens import <link>`/);
+  }
+  expect(existsSync(file('folder'))).toBe(false);
+});
+
+test('asks no service, and needs no RECRUITING_URL', async () => {
+  const { tokens, service } = await startWithTokens();
+  await service.down();
+  expect((await tokens(['status'], { env: { RECRUITING_URL: '' } })).code).toBe(0);
+});
+
+test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], RegExp]>([
+  [
+    'uncertain',
+    async ({ service, tokens }) => {
+      service.next(drop('unprocessed'));
+      await tokens(['refresh']);
+    },
+    1,
+    ['uncertain'],
+    /Run `tokens recover` to know at once/,
+  ],
+  [
+    'left in the middle of an exchange by a process that was killed',
+    ({ withStore }) => withStore(beginExchange),
+    1,
+    ['uncertain'],
+    /Run `tokens recover`/,
+  ],
+  [
+    'a pair in a rescue file',
+    async ({ file }) => writeFileSync(file('rescue-test-4000000-00000000.json'), 'a pair'),
+    1,
+    ['unsaved'],
+    /Free the disk.*run `tokens recover`/,
+  ],
+  [
+    'ending in less than 30 days',
+    (operator) => insert(operator, { age: 91 }),
+    1,
+    ['ending', 'not-rotated'],
+    /Start a gateway, or run `tokens refresh`/,
+  ],
+  [
+    'not rotated since the access token ended',
+    (operator) => insert(operator, { age: 2 }),
+    1,
+    ['not-rotated'],
+    /Start a gateway, or run `tokens refresh`/,
+  ],
+  [
+    'never rotated since the import',
+    (operator) => insert(operator, { age: 0, imported: true }),
+    1,
+    ['not-rotated'],
+    /its link still works/,
+  ],
+  [
+    'past the end of the refresh token',
+    (operator) => insert(operator, { age: 121 }),
+    2,
+    ['lost'],
+    /make a new token in the personal account, and run `tokens import <link>`/,
+  ],
+  [
+    'refused by the service',
+    async ({ service, tokens }) => {
+      service.next(reply(400, { error: 'invalid_grant' }));
+      await tokens(['refresh']);
+    },
+    2,
+    ['lost'],
+    /Refresh token +spent or revoked\n[^]*Do not put a backup of the store in its place/,
+  ],
+  [
+    'moved to another store',
+    ({ tokens, file }) => tokens(['export', `sqlite:${file('other.db')}`]),
+    2,
+    ['moved'],
+    /Moved to +sqlite:.*other\.db\n[^]*Set TOKEN_STORE to that one/,
+  ],
+  [
+    'answered oddly',
+    async ({ service, tokens }) => {
+      service.next(reply(200, { access_token: 'only-this' }));
+      await tokens(['refresh']);
+    },
+    1,
+    ['not-renewed'],
+    /Ask the service if it happens again/,
+  ],
+])('%s: an exit code for scripts, and what to do next', async (_, bring, code, troubles, said) => {
+  const operator = await startWithTokens();
+  await bring(operator);
+  const text = await operator.tokens(['status']);
+  expect(text.stdout).toMatch(said);
+  expect(text.code).toBe(code);
+  expect(await operator.status()).toMatchObject({
+    state: code === 1 ? 'attention' : troubles[0],
+    troubles,
+  });
+});
+
+test('failures since the last rotation are counted, and end with the next one', async () => {
+  const { tokens, done, status, service } = await startWithTokens();
+  await service.down();
+  for (let tries = 0; tries < 2; tries += 1) await tokens(['refresh']);
+  expect(await status()).toMatchObject({ failures: 0 });
+  await service.up();
+  service.next(reply(429, '', { 'retry-after': '7' }), reply(401, ''), drop('unprocessed'));
+  for (let tries = 0; tries < 3; tries += 1) await tokens(['refresh']);
+  expect(await status()).toMatchObject({
+    state: 'attention',
+    failures: 3,
+    lastFailure: { outcome: 'uncertain', at: expect.stringMatching(/Z$/) },
+  });
+  expect((await tokens(['status'])).stdout).toMatch(
+    /Failures +3 since then, the last \S+Z \(uncertain\)/,
+  );
+  await done('recover');
+  expect(await status()).toMatchObject({ state: 'healthy', failures: 0, lastFailure: null });
+});
+
+test('an exchange that was killed is one of the failures', async () => {
+  const { withStore, status } = await startWithTokens();
+  await withStore(beginExchange);
+  expect(await status()).toMatchObject({ failures: 1, lastFailure: { outcome: 'begun' } });
+});
+
+test('a move to another store is no failure, and the last rotation is known there', async () => {
+  const { done, tokens, status, file } = await startWithTokens();
+  const { lastRotation } = await status();
+  const TOKEN_STORE = `sqlite:${file('other.db')}`;
+  await done('export', TOKEN_STORE);
+  expect(await status()).toMatchObject({ failures: 0, state: 'moved' });
+  const { code, stdout } = await tokens(['status', '--json'], { env: { TOKEN_STORE } });
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ state: 'healthy', lastRotation, failures: 0 });
+});
+
+test('an exchange under way is said, and is no trouble', async () => {
+  const { withStore, tokens, status } = await startWithTokens();
+  await withStore(async (store) => {
+    await beginExchange(store);
+    expect((await tokens(['status'])).stdout).toMatch(/Now +a process is rotating it/);
+    expect(await status()).toMatchObject({
+      state: 'healthy',
+      exchangeUnderWay: true,
+      failures: 0,
+    });
+  });
+});
+
+test('looking while a command rotates disturbs nothing', async () => {
+  const { tokens, done, status, service } = await startWithTokens();
+  const answer = held();
+  service.next(answer.answer);
+  const refreshing = tokens(['refresh']);
+  await answer.arrived;
+  expect(await status()).toMatchObject({ generation: 2, exchangeUnderWay: true });
+  answer.release();
+  expect((await refreshing).code).toBe(0);
+  expect(await done('status')).toMatch(/Generation +3/);
+});
+
+test('an encrypted store tells nothing without its key, and is left as it is', async () => {
+  const { tokens, service } = await startOperator();
+  const [key, other] = [keyOf(1), keyOf(2)];
+  const withKey = { env: { TOKEN_STORE_KEY: key } };
+  expect((await tokens(['import', service.tokenLink], withKey)).code).toBe(0);
+  expect((await tokens(['status'], withKey)).code).toBe(0);
+
+  for (const command of ['status', 'check', 'refresh', 'recover']) {
+    for (const [given, said] of [
+      [{}, /TOKEN_STORE_KEY is not set/],
+      [{ TOKEN_STORE_KEY: other }, /which is none of those in TOKEN_STORE_KEY/],
+    ] as const) {
+      const { code, stderr } = await tokens([command], { env: given });
+      expect(code).toBe(1);
+      expect(stderr).toMatch(said);
+      expect(stderr).toContain('It was left as it is. Set TOKEN_STORE_KEY as it is set for');
+      expect(stderr).not.toMatch(/damaged|import/);
+      for (const secret of [key, other]) expect(stderr).not.toContain(secret);
+    }
+  }
+  expect(service.exchanges).toHaveLength(1);
+  using folder = temporaryFolder();
+  writeFileSync(folder.file('key'), `${key}\n`);
+  const byFile = { env: { TOKEN_STORE_KEY_FILE: folder.file('key') } };
+  expect((await tokens(['refresh'], byFile)).code).toBe(0);
+  expect((await tokens(['status'], { env: { TOKEN_STORE_KEY: `${other},${key}` } })).code).toBe(0);
+});
+
+test('what is no store is left alone, and what to check is said', async () => {
+  const { tokens, storePath } = await startOperator();
+  writeFileSync(
+    storePath,
+    'something else, and long enough to be looked at by a database'.repeat(99),
+  );
+  const { code, stderr } = await tokens(['status']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/cannot be opened.*It was left as it is\. Check that TOKEN_STORE names/);
+});
+
+test('leaves no file beside the store that was not there', async () => {
+  const { done, file } = await startWithTokens();
+  const before = readdirSync(file('.'));
+  await done('status');
+  await done('check');
+  expect(readdirSync(file('.'))).toEqual(before);
+});
+
+/** A set of another day in place of the one that is in the store. */
+async function insert(
+  { withStore, service }: Operator,
+  { age, imported = false }: { age: number; imported?: boolean },
+): Promise<void> {
+  await withStore(async (store) => {
+    const at = Date.now() - age * DAY_S * 1000;
+    const after = await store.read();
+    const sign = { replica: 'other/1', at };
+    const pair = pairOf(randomUUID());
+    const baseUrl = service.url;
+    const first = await store.import({ baseUrl, pair, after, ...sign });
+    if (first.kind !== 'imported') throw new Error(first.kind);
+    if (imported) return;
+    const { set, generation } = first.stored;
+    const attempt = randomUUID();
+    await store.mark({ set, generation, attempt, lifeMs: 150_000, ...sign });
+    const next = pairOf(randomUUID());
+    const latencyMs = 1;
+    await store.save({
+      set,
+      generation,
+      attempt,
+      pair: next,
+      outcome: 'rotated',
+      latencyMs,
+      ...sign,
+    });
+  });
+}
+
+function keyOf(byte: number): string {
+  return Buffer.alloc(32, byte).toString('base64');
+}

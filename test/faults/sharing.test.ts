@@ -1,0 +1,241 @@
+/** Several processes on one store, and stores that are not what they were. */
+import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
+import { createSealer } from '../../src/tokens/seal.ts';
+import { titleOf } from '../support/fault-process.ts';
+import { eventually, startFaultWorld } from '../support/fault-world.ts';
+
+test.concurrent(
+  'two gateways on one store, 50 requests each meet the expiry: one exchange, no error',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const [one, other] = await Promise.all([world.serve(), world.serve()]);
+    await Promise.all([one.serves(), other.serves()]);
+    await eventually(async () => expect((await world.stored()).generation).toBe(2));
+    expect(world.outcomes()).toEqual(['answered']);
+    // Only of an access token that the service took before is it believed that it has expired so soon.
+    await Promise.all([one.serves(), other.serves()]);
+    world.expire();
+    await Promise.all(Array.from({ length: 50 }, () => [one.serves(), other.serves()]).flat());
+    expect(world.outcomes()).toEqual(['answered', 'answered']);
+    await Promise.all([one.stop(), other.stop()]);
+    expect(await world.stored()).toMatchObject({ generation: 3, surplus: 0, mark: null });
+    expect((await world.command('tokens', 'status')).code).toBe(0);
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'the answer is dropped on the way, not processed: the caller does not notice the replay',
+  async () => {
+    await using world = await startFaultWorld();
+    const gateway = await world.serve();
+    await gateway.printed(/access token rotated/);
+    await gateway.serves();
+    world.expire();
+    world.sandbox.tokenAnswers.next('drop-before');
+    await gateway.serves();
+    await gateway.stop();
+    expect(gateway.said).toContain('rotation uncertain: no clear answer');
+    expect(world.outcomes()).toEqual(['answered', 'not-processed', 'answered']);
+    expect((await world.command('tokens', 'status')).code).toBe(0);
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent.each(['drop-after', 'cut-body'] as const)(
+  'the answer is lost on the way (%s): the old access token serves; then one replay, and lost',
+  async (fault) => {
+    await using world = await startFaultWorld();
+    world.sandbox.tokenAnswers.next(fault);
+    const gateway = await world.serve();
+    await gateway.printed(/rotation uncertain: no clear answer/);
+    await gateway.serves();
+    expect(await world.command('tokens', 'status')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('uncertain: '),
+    });
+    expect(world.outcomes()).toEqual(['spent-in-silence']);
+    world.expire();
+    expect((await gateway.ask()).errors).toMatchObject([
+      {
+        message: expect.stringContaining('an earlier exchange of it never got its answer'),
+        extensions: { code: 'TOKENS_LOST' },
+      },
+    ]);
+    await gateway.ask();
+    await gateway.stop();
+    expect(world.outcomes()).toEqual(['spent-in-silence', 'invalid-grant']);
+    expect((await world.command('tokens', 'status')).code).toBe(2);
+  },
+);
+
+test.concurrent(
+  'the answer is lost on the way, with revoke on refresh: one replay at once, and lost; an import ends it',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    world.sandbox.tokenAnswers.next('drop-after');
+    const gateway = await world.serve();
+    await gateway.printed(/an earlier exchange of it never got its answer/);
+    expect((await gateway.ask()).errors).toMatchObject([{ extensions: { code: 'TOKENS_LOST' } }]);
+    expect(world.outcomes()).toEqual(['spent-in-silence', 'invalid-grant']);
+    const link = world.makeNewSet();
+    expect((await world.command('tokens', 'import', link)).code).toBe(0);
+    await eventually(() => gateway.serves());
+    expect(world.outcomes()).toEqual(['spent-in-silence', 'invalid-grant', 'answered']);
+    expect((await world.command('tokens', 'status')).code).toBe(0);
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'an old backup put back: one exchange, refused; lost, with an older copy as a likely cause',
+  async () => {
+    await using world = await startFaultWorld();
+    const backup = `${world.path}-backup`;
+    const gateway = await world.serve();
+    await gateway.printed(/access token rotated/);
+    copyFileSync(world.path, backup);
+    await gateway.serves();
+    world.expire();
+    await gateway.serves();
+    await gateway.stop();
+    copyFileSync(backup, world.path);
+    world.expire();
+
+    const restored = await world.serve();
+    const { errors } = await restored.ask();
+    expect(errors).toMatchObject([
+      { message: expect.stringContaining('older copy'), extensions: { code: 'TOKENS_LOST' } },
+    ]);
+    await restored.ask();
+    await restored.stop();
+    expect(restored.said).toContain('older copy');
+    expect(world.outcomes()).toEqual(['answered', 'answered', 'invalid-grant']);
+    expect(await world.command('tokens', 'status')).toMatchObject({
+      code: 2,
+      stdout: expect.stringMatching(/lost: .*backup/),
+    });
+  },
+);
+
+const KEY = Buffer.alloc(32, 7).toString('base64');
+
+interface Harm {
+  name: string;
+  harm(path: string): Promise<void> | void;
+  extra?: Record<string, string>;
+  text: string;
+}
+
+const harms: Harm[] = [
+  {
+    name: 'overwritten in the middle',
+    harm: (path) => {
+      const bytes = readFileSync(path);
+      bytes.fill(0x5a, 4096, 12_288);
+      writeFileSync(path, bytes);
+    },
+    text: 'The token store cannot be opened',
+  },
+  {
+    name: 'truncated',
+    harm: (path) => truncateSync(path, Math.floor(statSync(path).size / 2) + 100),
+    text: 'The token store cannot be opened',
+  },
+  {
+    name: 'no database',
+    harm: (path) => writeFileSync(path, 'a letter to somebody'.repeat(50)),
+    text: 'The token store cannot be opened',
+  },
+  {
+    name: 'without the key it was sealed with',
+    harm: async (path) => {
+      await openSqliteStore(path, { sealer: createSealer([Buffer.from(KEY, 'base64')]) }).close();
+    },
+    text: 'TOKEN_STORE_KEY',
+  },
+  {
+    name: 'given a key it was not sealed with',
+    harm: async (path) => {
+      await openSqliteStore(path, { sealer: createSealer([Buffer.from(KEY, 'base64')]) }).close();
+    },
+    extra: { TOKEN_STORE_KEY: Buffer.alloc(32, 8).toString('base64') },
+    text: 'TOKEN_STORE_KEY',
+  },
+  {
+    name: 'of another service',
+    harm: () => {},
+    extra: { RECRUITING_URL: 'https://other.example' },
+    text: 'but RECRUITING_URL is https://other.example',
+  },
+];
+
+test.concurrent.each(harms)(
+  'a store that is $name: refused with a text, and left as it is',
+  async ({ harm, text, extra }) => {
+    await using world = await startFaultWorld();
+    await harm(world.path);
+    const before = world.files();
+    const refused = world.start([], extra ?? {});
+    const exit = await refused.ended;
+    expect(exit).toMatchObject({ code: 1, stderr: expect.stringContaining(text) });
+    expect(world.files()).toEqual(before);
+    expect(world.outcomes()).toEqual([]);
+  },
+);
+
+test.concurrent(
+  'the refresh token has reached its end: no call, lost, said with what to do',
+  async () => {
+    await using world = await startFaultWorld({ importedDaysAgo: 121 });
+    const gateway = await world.serve();
+    await gateway.printed(/The refresh token has reached its end/);
+    // An access token that the service still takes is used.
+    await gateway.serves();
+    world.expire();
+    expect((await gateway.ask()).errors).toMatchObject([
+      {
+        message: expect.stringContaining('tokens import <link>'),
+        extensions: { code: 'TOKENS_LOST' },
+      },
+    ]);
+    await gateway.stop();
+    expect(world.outcomes()).toEqual([]);
+    expect((await world.command('tokens', 'status')).code).toBe(2);
+  },
+);
+
+test.concurrent(
+  'the refresh token ends soon: warned of in the log and by `tokens status`',
+  async () => {
+    await using world = await startFaultWorld({ importedDaysAgo: 117.5 });
+    expect(await world.command('tokens', 'status')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('ending: '),
+    });
+    const gateway = await world.serve();
+    await gateway.printed(/access token rotated/);
+    await gateway.stop();
+    expect(gateway.said).toMatch(/ends soon.*"daysLeft":2/);
+    expect(world.outcomes()).toEqual(['answered']);
+    expect((await world.command('tokens', 'status')).code).toBe(0);
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent('a link on the command line is not to be read in the process list', async () => {
+  await using world = await startFaultWorld({ revoke: true });
+  const link = world.makeNewSet();
+  const answer = world.sandbox.tokenAnswers.hold('after');
+  const importing = world.start(['tokens', 'import', link, '--replace']);
+  await answer.arrived;
+  expect(titleOf(importing)).toBe('recruiting-subgraph');
+  answer.release();
+  expect(await importing.ended).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('the link is dead'),
+  });
+  expect(await world.holdsTheLastPair()).toBe(true);
+});

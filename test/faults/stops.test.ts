@@ -1,0 +1,178 @@
+/**
+ * SIGTERM and SIGSTOP in the middle of an exchange. Where the pair is
+ * to survive, the service revokes the old access token: with that one nobody could be served.
+ */
+import { expect, test } from 'vitest';
+import { standsStill } from '../support/fault-process.ts';
+import { eventually, startFaultWorld } from '../support/fault-world.ts';
+
+test.concurrent(
+  'SIGTERM, and a second one, during an exchange: it ends when the pair is saved',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const answer = world.sandbox.tokenAnswers.hold('after');
+    const gateway = await world.serve();
+    await answer.arrived;
+    gateway.signal('SIGTERM');
+    await gateway.printed(/stopping: .* a token pair is saved first/);
+    gateway.signal('SIGTERM');
+    gateway.signal('SIGINT');
+    answer.release();
+    expect(await gateway.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(world.outcomes()).toEqual(['answered']);
+    expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect((await world.command('tokens', 'status')).code).toBe(0);
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent.each(['before the mark', 'after the mark'] as const)(
+  'SIGTERM %s: nothing is sent any more, and nothing is in doubt',
+  async (at) => {
+    await using world = await startFaultWorld();
+    const gateway = await world.hanging({ at });
+    await gateway.printed(/REACHED/);
+    world.expire();
+    const asked = gateway.ask();
+    await eventually(() => expect(world.sandbox.stats.requests.graphql).toBe(1));
+    gateway.signal('SIGTERM');
+    await gateway.printed(/STOPPING/);
+    gateway.tell('go');
+    expect((await asked).errors).toMatchObject([
+      {
+        message: expect.stringContaining('The gateway is stopping'),
+        extensions: { code: 'UPSTREAM_UNREACHABLE' },
+      },
+    ]);
+    expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
+    expect(world.outcomes()).toEqual([]);
+    expect(await world.stored()).toMatchObject({ generation: 1, mark: null, unanswered: 0 });
+    expect((await world.history())[0]).toMatchObject({ outcome: 'unsent' });
+    const status = await world.command('tokens', 'status');
+    expect(status.stdout).toContain('(unsent)');
+    expect(status.stdout).not.toMatch(/uncertain|LOST/);
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'SIGTERM while an exchange gets no answer: in doubt, said, and replayed by the next start',
+  async () => {
+    await using world = await startFaultWorld();
+    world.sandbox.tokenAnswers.next('drop-before');
+    const dropped = world.sandbox.tokenAnswers.hold('before');
+    const gateway = await world.serve();
+    await dropped.arrived;
+    gateway.signal('SIGTERM');
+    await gateway.printed(/stopping/);
+    dropped.release();
+    expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
+    expect(gateway.said).toContain('rotation uncertain: no clear answer');
+    expect(await world.command('tokens', 'status')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('uncertain: '),
+    });
+    world.expire();
+    const next = await world.serve();
+    await next.serves();
+    await next.stop();
+    expect(world.outcomes()).toEqual(['not-processed', 'answered']);
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'stopped between the mark and the send: others serve and exchange nothing; it sends nothing on waking',
+  async () => {
+    await using world = await startFaultWorld();
+    const holder = await world.hanging({ at: 'after the mark' });
+    await holder.printed(/REACHED after the mark/);
+    holder.signal('SIGSTOP');
+    await standsStill(holder);
+
+    const other = await world.hanging();
+    await other.serves();
+    expect(await world.command('tokens', 'status')).toMatchObject({
+      stdout: expect.stringContaining('a process is rotating it'),
+    });
+    // Longer than every time-out of ours: a lock that is held is not overridden.
+    other.tell(`later ${10 * 60_000}`);
+    await other.printed(/TOLD later/);
+    await other.serves();
+    world.expire();
+    const asked = other.ask();
+    const impatience = setInterval(() => other.tell('later 5000'), 100);
+    const { errors } = await asked.finally(() => clearInterval(impatience));
+    expect(errors).toMatchObject([
+      {
+        message: expect.stringContaining(
+          'a process on the same token store that was stopped or hangs',
+        ),
+        extensions: { code: 'UPSTREAM_UNREACHABLE' },
+      },
+    ]);
+    world.unexpire();
+    await other.serves();
+    expect(world.outcomes()).toEqual([]);
+
+    // All of this is there when it wakes, as the time that has passed is for a real clock.
+    holder.tell(`later ${10 * 60_000}`);
+    holder.tell('go');
+    holder.signal('SIGCONT');
+    await holder.printed(/TOLD go/);
+    // Whichever of the two: a new exchange, from its connection on.
+    await eventually(() => expect(world.outcomes()).toEqual(['answered']));
+    await eventually(async () => expect((await world.stored()).generation).toBe(2));
+    const endings = (await world.history()).map(({ outcome }) => outcome);
+    expect(endings).toEqual(['rotated', 'unsent', 'imported']);
+    await holder.serves();
+    await other.serves();
+    expect(world.outcomes()).toEqual(['answered']);
+    expect((await world.command('tokens', 'status')).code).toBe(0);
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'stopped between the mark and the send, and killed there: another takes over with one replay',
+  async () => {
+    await using world = await startFaultWorld();
+    const holder = await world.hanging({ at: 'after the mark' });
+    await holder.printed(/REACHED after the mark/);
+    holder.signal('SIGSTOP');
+    await standsStill(holder);
+    const other = await world.serve();
+    await other.serves();
+    world.expire();
+    const asked = other.serves();
+    await holder.kill();
+    await asked;
+    expect(world.outcomes()).toEqual(['answered']);
+    await other.stop();
+    expect((await world.command('tokens', 'status')).code).toBe(0);
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'stopped while the answer arrives: on waking the pair is saved, with one call',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const answer = world.sandbox.tokenAnswers.hold('after');
+    const gateway = await world.hanging();
+    await answer.arrived;
+    gateway.signal('SIGSTOP');
+    await standsStill(gateway);
+    answer.release();
+    await eventually(() => expect(world.outcomes()).toEqual(['answered']));
+    gateway.tell(`later ${10 * 60_000}`);
+    gateway.signal('SIGCONT');
+    await gateway.printed(/access token rotated/);
+    await gateway.serves();
+    expect(await gateway.stop()).toMatchObject({ code: 0 });
+    expect(world.outcomes()).toEqual(['answered']);
+    expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect((await world.command('tokens', 'status')).code).toBe(0);
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);

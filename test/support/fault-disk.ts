@@ -1,0 +1,14 @@
+import { execFileSync } from 'node:child_process';
+import type { FaultProcess } from './fault-process.ts';
+
+/**
+ * A disk that is full, for this process alone: no file of it can grow beyond so many bytes. (Node ignores the
+ * signal that comes with it, so that writing fails as it does on a full disk.) Pipes have no limit.
+ */
+export function fillDisk({ pid }: FaultProcess, bytes: number): void {
+  execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]);
+}
+
+export function freeDisk({ pid }: FaultProcess): void {
+  execFileSync('prlimit', ['--pid', String(pid), '--fsize=unlimited:unlimited']);
+}

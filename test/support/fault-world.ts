@@ -1,0 +1,220 @@
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import process from 'node:process';
+import { expect, vi } from 'vitest';
+import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
+import type { HistoryEntry, StoredTokens } from '../../src/tokens/token-store.ts';
+import { readTokenSet, type TokenPair } from '../../src/tokens/token-set.ts';
+import { startProcess, type FaultProcess } from './fault-process.ts';
+import type { HangingOptions } from './hanging-gateway.ts';
+import { askAt, runHere, temporaryFolder, type GraphqlAnswer } from './process.ts';
+
+const PERSON = '{ persons(first: 1) { items { id } } }';
+const SERVED = { persons: { items: [{ id: expect.any(String) }] } };
+const A_DAY = 86_400_000;
+
+/** A user whom rights bind: nobody, where the tests are run by root, whom they do not. */
+export const BOUND = process.getuid?.() === 0 ? 65_534 : process.getuid!();
+
+export interface FaultGateway extends FaultProcess {
+  readonly url: string;
+  ask(): Promise<GraphqlAnswer>;
+  /** Asks, and expects to be served. */
+  serves(): Promise<void>;
+}
+
+export interface FaultWorldOptions {
+  /** Whether the service ends an access token with the exchange of its refresh token. */
+  revoke?: boolean;
+  /** How long ago the set was imported, in days. */
+  importedDaysAgo?: number;
+}
+
+/**
+ * A service, a store with a set that was imported and never rotated (so that a gateway rotates it at once),
+ * and real processes. Leaving its scope ends them all; nothing secret may have been printed or answered by any.
+ */
+export async function startFaultWorld({
+  revoke = false,
+  importedDaysAgo = 0,
+}: FaultWorldOptions = {}) {
+  const service = { ahead: 0 };
+  const sandbox = await startSandbox({
+    now: () => Date.now() + service.ahead,
+    revokeOnRefresh: revoke,
+    persons: 3,
+  });
+  const folder = temporaryFolder();
+  chmodSync(folder.path, 0o755);
+  const own = folder.file('tokens');
+  const rescue = folder.file('rescue');
+  for (const path of [own, rescue]) mkdirSync(path, { mode: 0o700 });
+  const path = join(own, 'tokens.db');
+  const env = {
+    RECRUITING_URL: sandbox.url,
+    TOKEN_STORE: `sqlite:${path}`,
+    TOKEN_RESCUE_DIR: rescue,
+    ALLOW_ANONYMOUS: 'true',
+  };
+  const processes: FaultProcess[] = [];
+  const said: string[] = [];
+  /** Exchanges that the test itself made. */
+  const ours = new Set<Sandbox['exchanges'][number]>();
+  const secrets = new Set([new URL(sandbox.tokenLink).pathname]);
+  const learn = ({ accessToken, refreshToken }: TokenPair) =>
+    secrets.add(accessToken).add(refreshToken);
+
+  const withStore = async <T>(work: (store: ReturnType<typeof openSqliteStore>) => Promise<T>) => {
+    const store = openSqliteStore(path);
+    try {
+      return await work(store);
+    } finally {
+      await store.close();
+    }
+  };
+  const history = async (): Promise<HistoryEntry[]> => {
+    const entries = await withStore((store) => store.history(100));
+    said.push(JSON.stringify(entries));
+    return entries;
+  };
+  const stored = async (): Promise<StoredTokens> => {
+    const found = await withStore((store) => store.read());
+    learn(found!.pair);
+    await history();
+    return found!;
+  };
+  const first = readTokenSet(await (await fetch(sandbox.tokenLink)).json())!;
+  learn(first);
+  await withStore((store) =>
+    store.import({
+      baseUrl: sandbox.url,
+      pair: first,
+      at: Date.now() - importedDaysAgo * A_DAY,
+      replica: 'test',
+      after: null,
+    }),
+  );
+  const end = async () => {
+    await Promise.all(processes.map((one) => one.kill()));
+    await sandbox.close();
+    folder[Symbol.dispose]();
+    for (const { refreshToken } of sandbox.exchanges) secrets.add(refreshToken);
+    const everything = [...said, ...processes.map((one) => one.said)].join('\n');
+    for (const secret of secrets) expect(everything).not.toContain(secret);
+  };
+
+  const start = async (
+    args: readonly string[],
+    pattern: RegExp,
+    user?: number,
+  ): Promise<FaultGateway> => {
+    const started = startProcess(args, { env, user });
+    processes.push(started);
+    const [url] = await started.printed(pattern);
+    const ask = async () => {
+      const answer = await askAt(url, PERSON);
+      said.push(JSON.stringify(answer));
+      return answer;
+    };
+    const serves = async () => expect(await ask()).toEqual({ data: SERVED });
+    return Object.create(started, {
+      url: { value: url },
+      ask: { value: ask },
+      serves: { value: serves },
+    }) as FaultGateway;
+  };
+
+  return {
+    [Symbol.asyncDispose]: end,
+    sandbox,
+    path,
+    rescue,
+    env,
+    /** The access tokens so far do not work any more; the service's clock is a day ahead from now on. */
+    expire: () => void (service.ahead += A_DAY),
+    /** They work again, when their refresh token was not spent under `revoke`. */
+    unexpire: () => void (service.ahead = 0),
+    /** How the exchanges ended for the service. */
+    outcomes: () => sandbox.exchanges.filter((one) => !ours.has(one)).map(({ outcome }) => outcome),
+    /** An administrator makes a new token; gives its link. */
+    makeNewSet: (): string => {
+      const link = sandbox.makeNewSet();
+      secrets.add(new URL(link).pathname);
+      return link;
+    },
+    stored,
+    history,
+    /** The program as it is. */
+    start: (args: readonly string[] = [], extra: Record<string, string> = {}) => {
+      const started = startProcess([resolve('src/main.ts'), ...args], {
+        env: { ...env, ...extra },
+      });
+      processes.push(started);
+      return started;
+    },
+    /** The gateway as it is, once it serves. */
+    serve: ({ user }: { user?: number } = {}) =>
+      start([resolve('src/main.ts')], /http:\/\/[^\s"]+\/graphql(?=[\s"])/, user),
+    /** The gateway that hangs, once it serves. */
+    hanging: (options: Pick<HangingOptions, 'at' | 'fails'> = {}, user?: number) => {
+      const all: HangingOptions = { recruitingUrl: sandbox.url, store: path, rescue, ...options };
+      return start(
+        [resolve('test/support/hanging-gateway.ts'), JSON.stringify(all)],
+        /(?<=SERVING )\S+/,
+        user,
+      );
+    },
+    /** A command in this process. */
+    command: async (...args: string[]) => {
+      const exit = await runHere(args, env);
+      said.push(exit.stdout, exit.stderr);
+      return exit;
+    },
+    /** The pairs that rescue files hold; 0 when there are only empty ones. */
+    rescued: () =>
+      readdirSync(rescue).filter((name) => readFileSync(join(rescue, name), 'utf8').trim() !== '')
+        .length,
+    /** Whether the service takes the refresh token in the store: the last pair that it gave. Spends it. */
+    holdsTheLastPair: async (): Promise<boolean> => {
+      const { pair } = await stored();
+      const response = await fetch(`${sandbox.url}/oauth/token`, {
+        method: 'POST',
+        body: new URLSearchParams({
+          grant_type: 'refresh_token',
+          refresh_token: pair.refreshToken,
+        }),
+      });
+      ours.add(sandbox.exchanges.at(-1)!);
+      return response.status === 200;
+    },
+    /** Gives all files to a user. */
+    give: (user: number) => {
+      for (const place of filesOf(own, rescue)) chownSync(place, user, user);
+    },
+    /** Takes the right to write away from their owner, or gives it back. */
+    writable: (yes: boolean) => {
+      for (const place of filesOf(own, rescue)) {
+        const isFolder = statSync(place).isDirectory();
+        chmodSync(place, (isFolder ? 0o500 : 0o400) | (yes ? 0o200 : 0));
+      }
+    },
+    /** Every file beside the store, byte for byte. */
+    files: () =>
+      readdirSync(own).map((name) => [name, readFileSync(join(own, name), 'base64')] as const),
+  };
+}
+
+/** Waits until it does not throw any more. */
+export function eventually<T>(look: () => T): Promise<Awaited<T>> {
+  return vi.waitFor(look, { timeout: 20_000, interval: 50 }) as Promise<Awaited<T>>;
+}
+
+export type FaultWorld = Awaited<ReturnType<typeof startFaultWorld>>;
+
+function filesOf(...folders: string[]): string[] {
+  return folders.flatMap((folder) => [
+    folder,
+    ...readdirSync(folder).map((name) => join(folder, name)),
+  ]);
+}

@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import { renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
+import type { TokenStore } from '../../src/tokens/token-store.ts';
+import { pairOf } from '../support/tokens.ts';
+import { closing, folder, otherProcess, type Other } from './sqlite-support.ts';
+import { ending, importInto, mark, saving } from './token-store-contract.ts';
+
+/** Marks, says so, and does what it is told. */
+const HOLDER = `
+  const store = openSqliteStore(path);
+  const { set, generation } = await store.read();
+  const mark = { set, generation, attempt: 'theirs', at: 5, lifeMs: 1, replica: 'other' };
+  print((await store.mark(mark)) !== undefined);
+  await told();
+  const outcome = { outcome: 'rotated', at: 6, latencyMs: 1 };
+  print(await store.save({ set, generation, attempt: 'theirs', pair: pairOf('theirs'), ...outcome }));
+  await told();
+`;
+
+async function held(): Promise<{ store: TokenStore; set: string; holder: Other; path: string }> {
+  const path = join(folder(), 'tokens.db');
+  const store = closing(openSqliteStore(path));
+  const set = await importInto(store, 'link');
+  const holder = otherProcess(HOLDER, path);
+  expect(await holder.line()).toBe('true');
+  return { store, set, holder, path };
+}
+
+describe('a refresh token that another process is exchanging', () => {
+  test('is exchanged by nobody else, however long that takes, until its pair is saved', async () => {
+    const { store, set, holder } = await held();
+    // The life of the mark was 1 ms: a process that can be seen to live needs no deadline.
+    expect(await store.mark(mark(set, 'mine'))).toBeUndefined();
+    expect(await store.read()).toMatchObject({
+      mark: { attempt: 'theirs', live: true },
+      unanswered: 0,
+    });
+    holder.tell('save');
+    expect(await holder.line()).toBe('true');
+    expect(await store.read()).toMatchObject({
+      generation: 2,
+      pair: { accessToken: 'access-theirs' },
+      mark: null,
+    });
+    expect(await store.mark(mark(set, 'mine', 2))).toEqual({ overExpired: false });
+  });
+
+  test('can be exchanged at once when that process was killed, and is in doubt until then', async () => {
+    const { store, set, holder } = await held();
+    holder.signal('SIGKILL');
+    await holder.ended;
+    expect(await store.read()).toMatchObject({
+      mark: { attempt: 'theirs', at: 5, live: false },
+      unanswered: 1,
+    });
+    expect(await store.mark(mark(set, 'mine'))).toEqual({ overExpired: false });
+    expect(await store.read()).toMatchObject({
+      mark: { attempt: 'mine', live: true },
+      unanswered: 1,
+    });
+  });
+
+  test('is left alone when that process was stopped, and its pair is taken when it wakes', async () => {
+    const { store, set, holder } = await held();
+    holder.signal('SIGSTOP');
+    expect(await store.mark(mark(set, 'mine'))).toBeUndefined();
+    expect((await store.read())!.mark).toMatchObject({ attempt: 'theirs', live: true });
+    holder.signal('SIGCONT');
+    holder.tell('save');
+    expect(await holder.line()).toBe('true');
+    expect(await store.read()).toMatchObject({ generation: 2, mark: null });
+  });
+
+  test('cannot be moved away, but a new one can be imported and exchanged when that has ended', async () => {
+    const { store, holder } = await held();
+    await expect(store.moveOut({ to: 'x', at: 1, replica: 'r' })).rejects.toThrow(/under way/);
+    const set = await importInto(store, 'new');
+    expect(await store.read()).toMatchObject({ set, mark: null });
+    expect(await store.mark(mark(set, 'mine', 2))).toBeUndefined();
+    holder.tell('save');
+    await holder.line();
+    expect(await store.read()).toMatchObject({ set, generation: 2, imported: true });
+    expect(await store.mark(mark(set, 'mine', 2))).toBeDefined();
+  });
+});
+
+test('of several processes that want to exchange the same token at once, one may', async () => {
+  const path = join(folder(), 'tokens.db');
+  const store = closing(openSqliteStore(path));
+  await importInto(store, 'link');
+  const script = `
+    const store = openSqliteStore(path);
+    const { set, generation } = await store.read();
+    print('ready');
+    await told();
+    const attempt = String(process.pid);
+    print((await store.mark({ set, generation, attempt, at: 5, lifeMs: 1, replica: 'r' })) !== undefined);
+    await told();`;
+  const others = [1, 2, 3, 4].map(() => otherProcess(script, path));
+  for (const other of others) expect(await other.line()).toBe('"ready"');
+  for (const other of others) other.tell('go');
+  const marked = await Promise.all(others.map((other) => other.line()));
+  expect(marked.filter((line) => line === 'true')).toHaveLength(1);
+});
+
+test('handles of one process keep each other out too, and looking never takes the right away', async () => {
+  const path = join(folder(), 'tokens.db');
+  const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
+  const set = await importInto(one, 'link');
+  for (let round = 1; round <= 20; round += 1) {
+    const attempt = randomUUID();
+    const marks = await Promise.all([
+      one.mark(mark(set, attempt, round)),
+      other.read(),
+      other.mark(mark(set, `other ${attempt}`, round)),
+    ]);
+    expect([marks[0], marks[2]].filter(Boolean)).toHaveLength(1);
+    const winner = marks[0] ? attempt : `other ${attempt}`;
+    expect((await one.read())!.mark).toMatchObject({ attempt: winner, live: true });
+    expect((await other.read())!.mark).toMatchObject({ attempt: winner, live: true });
+    await (marks[0] ? one : other).save(saving(set, winner, round));
+  }
+});
+
+test('a pair that could not be saved keeps the right to exchange until it is', async () => {
+  const path = join(folder(), 'tokens.db');
+  const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
+  const set = await importInto(one, 'link');
+  await one.mark(mark(set, 'a'));
+  renameSync(path, `${path}.away`);
+  await expect(one.save(saving(set, 'a'))).rejects.toThrow(/cannot be written.*gone/);
+  await expect(one.save(saving(set, 'a'))).rejects.toThrow(/cannot be written.*gone/);
+  renameSync(`${path}.away`, path);
+  expect(await other.mark(mark(set, 'b'))).toBeUndefined();
+  expect(await one.save(saving(set, 'a'))).toBe(true);
+  expect(await other.read()).toMatchObject({ generation: 2, pair: pairOf('a') });
+  expect(await other.mark(mark(set, 'b', 2))).toBeDefined();
+});
+
+test('closing gives the right back, and leaves the doubt', async () => {
+  const path = join(folder(), 'tokens.db');
+  const [one, other] = [openSqliteStore(path), closing(openSqliteStore(path))];
+  const set = await importInto(one, 'link');
+  await one.mark(mark(set, 'a'));
+  await one.close();
+  expect((await other.read())!.mark).toMatchObject({ attempt: 'a', live: false });
+  expect(await other.mark(mark(set, 'b'))).toEqual({ overExpired: false });
+});
+
+test('a mark that cannot be settled gives the right back, and is in doubt', async () => {
+  const path = join(folder(), 'tokens.db');
+  const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
+  const set = await importInto(one, 'link');
+  await one.mark(mark(set, 'a'));
+  renameSync(path, `${path}.away`);
+  await expect(one.settle('a', ending('unsent'))).rejects.toThrow(/cannot be written.*gone/);
+  renameSync(`${path}.away`, path);
+  expect((await other.read())!.mark).toMatchObject({ attempt: 'a', live: false });
+  expect(await other.mark(mark(set, 'b'))).toBeDefined();
+});
+
+test('a lock file that was deleted is made again, and nobody locks one that others cannot find', async () => {
+  const path = join(folder(), 'tokens.db');
+  const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
+  const set = await importInto(one, 'link');
+  await one.mark(mark(set, 'a'));
+  await one.settle('a', ending('unsent'));
+  rmSync(`${path}-lock`);
+  expect(await other.mark(mark(set, 'b'))).toBeDefined();
+  expect(await one.mark(mark(set, 'c'))).toBeUndefined();
+  expect((await one.read())!.mark).toMatchObject({ attempt: 'b', live: true });
+});

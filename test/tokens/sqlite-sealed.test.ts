@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, test } from 'vitest';
+import { createSealer, SealError } from '../../src/tokens/seal.ts';
+import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
+import { pairOf } from '../support/tokens.ts';
+import { bytesIn, closing, folder } from './sqlite-support.ts';
+import { importInto, mark, saving } from './token-store-contract.ts';
+
+const [OLD, NEW] = [randomBytes(32), randomBytes(32)];
+const TOKEN = /access-|refresh-/;
+
+async function filled(place: string, ...keys: Uint8Array[]) {
+  const path = join(place, 'tokens.db');
+  const store = openSqliteStore(path, { sealer: createSealer(keys) });
+  const set = await importInto(store, 'link');
+  await store.mark(mark(set, 'a'));
+  await store.save(saving(set, 'a'));
+  await store.save(saving(set, 'beside'));
+  await store.close();
+  return { path, set };
+}
+
+describe('a store with a key', () => {
+  test('leaves no token on the disk that can be read', async () => {
+    const place = folder();
+    await filled(place, NEW);
+    expect(Object.values(bytesIn(place)).join()).not.toMatch(TOKEN);
+  });
+
+  test.each([
+    ['no key', [], /TOKEN_STORE_KEY is not set/],
+    ['another key', [OLD], /none of those in TOKEN_STORE_KEY/],
+  ])('is refused with %s, and left byte for byte as it was', async (_, keys, message) => {
+    const place = folder();
+    const { path } = await filled(place, NEW);
+    const before = bytesIn(place);
+    const open = () => openSqliteStore(path, { sealer: createSealer(keys) });
+    expect(open).toThrow(SealError);
+    expect(open).toThrow(message);
+    expect(bytesIn(place)).toEqual(before);
+  });
+
+  test('is refused when nothing was ever imported too, so that no other key gets into it', async () => {
+    const path = join(folder(), 'tokens.db');
+    await openSqliteStore(path, { sealer: createSealer([NEW]) }).close();
+    expect(() => openSqliteStore(path)).toThrow(SealError);
+  });
+
+  test('is sealed again with a newer key, and the older one is not needed any more', async () => {
+    const place = folder();
+    const { path, set } = await filled(place, OLD);
+    const before = bytesIn(place)['tokens.db']!;
+    const oldId = /aes-256-gcm:([0-9a-f]{8}):/.exec(before)![1]!;
+    await openSqliteStore(path, { sealer: createSealer([NEW, OLD]) }).close();
+    expect(Object.values(bytesIn(place)).join()).not.toContain(oldId);
+
+    const store = closing(openSqliteStore(path, { sealer: createSealer([NEW]) }));
+    expect(await store.read()).toMatchObject({ set, generation: 2, pair: pairOf('a'), surplus: 1 });
+  });
+
+  test('is made of one without, and no token is left that can be read', async () => {
+    const place = folder();
+    const { path, set } = await filled(place);
+    expect(Object.values(bytesIn(place)).join()).toMatch(TOKEN);
+    const store = openSqliteStore(path, { sealer: createSealer([NEW]) });
+    expect(await store.read()).toMatchObject({ set, generation: 2, pair: pairOf('a'), surplus: 1 });
+    await store.close();
+    expect(Object.values(bytesIn(place)).join()).not.toMatch(TOKEN);
+  });
+
+  test('is cleaned of readable tokens by the next start, when the first one was cut off', async () => {
+    const place = folder();
+    const { path } = await filled(place, NEW);
+    // As it is left between the transaction that seals and what comes after it.
+    const database = new DatabaseSync(path);
+    database.exec(`PRAGMA secure_delete = OFF; CREATE TABLE left_over (text TEXT);
+      INSERT INTO left_over VALUES ('refresh-left'); DROP TABLE left_over;
+      INSERT INTO due VALUES ('wipe');`);
+    database.close();
+    expect(Object.values(bytesIn(place)).join()).toMatch(TOKEN);
+    await openSqliteStore(path, { sealer: createSealer([NEW]) }).close();
+    expect(Object.values(bytesIn(place)).join()).not.toMatch(TOKEN);
+  });
+
+  test('is refused when a sealed token was put in the place of another', async () => {
+    const place = folder();
+    const { path } = await filled(place, NEW);
+    const database = new DatabaseSync(path);
+    database.exec(`UPDATE token_pair SET refresh_token =
+      (SELECT refresh_token FROM token_pair WHERE generation = 1) WHERE generation = 2`);
+    database.close();
+    const before = bytesIn(place);
+    expect(() => openSqliteStore(path, { sealer: createSealer([NEW]) })).toThrow(/altered/);
+    expect(bytesIn(place)).toEqual(before);
+  });
+});

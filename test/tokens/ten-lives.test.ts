@@ -1,0 +1,41 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { startGateway } from '../support/gateway.ts';
+import { codesOf, PERSON } from '../support/tokens.ts';
+
+const LIFE_S = 2;
+const LIVES = 10;
+
+test(
+  'ten lives of an access token under load, each ended by its rotation, every third exchange cut: no failed request',
+  { timeout: 90_000 },
+  async () => {
+    const sandbox = await startSandbox({ expiresIn: LIFE_S, revokeOnRefresh: true, persons: 3 });
+    onTestFinished(() => sandbox.close());
+    sandbox.tokenAnswers.every(3, 'drop-before');
+    await using gateway = await startGateway(sandbox);
+
+    const failures: unknown[] = [];
+    let asked = 0;
+    const done = new AbortController();
+    const load = Array.from({ length: 4 }, async () => {
+      while (!done.signal.aborted) {
+        failures.push(...codesOf(await gateway.ask(PERSON)));
+        asked += 1;
+      }
+    });
+    // As long as it takes: the rotations are what is counted.
+    while (sandbox.stats.refreshes < LIVES + 1) await wait(50);
+    done.abort();
+    await Promise.all(load);
+
+    expect(failures).toEqual([]);
+    expect(asked).toBeGreaterThan(LIVES);
+    const outcomes = sandbox.exchanges.map(({ outcome }) => outcome);
+    expect(outcomes.filter((outcome) => outcome === 'not-processed').length).toBeGreaterThan(2);
+    expect(outcomes).not.toContain('invalid-grant');
+    const answered = sandbox.exchanges.filter(({ outcome }) => outcome === 'answered');
+    expect(new Set(answered.map(({ refreshToken }) => refreshToken)).size).toBe(answered.length);
+  },
+);
