@@ -106,11 +106,11 @@ const variables = z.object({
     .optional(),
   TOKEN_STORE_KEY: z
     .string()
-    .transform((text) => text.split(/\s*,\s*/).map((key) => Buffer.from(key, 'base64')))
-    .refine(
-      (keys) => keys.every((key) => key.length === 32),
+    .regex(
+      /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/,
       'must be 32 bytes in base64 (several with commas between, newest first); `openssl rand -base64 32` makes one',
     )
+    .transform((text) => text.split(/\s*,\s*/).map((key) => Buffer.from(key, 'base64')))
     .optional(),
   TOKEN_RESCUE_DIR: z.string().optional(),
   ADMIN_HOST: z.string().default('127.0.0.1'),
@@ -191,11 +191,14 @@ function readSecretFile(
   }
   try {
     const secret = readFile(path).trim();
-    if (secret === '') mistakes.push(`${name}_FILE names an empty file (${path}).`);
+    if (secret === '') mistakes.push(`${name}_FILE names an empty file.`);
     else given[name] = secret;
   } catch (error) {
     const { code } = error as { code?: string };
-    mistakes.push(`${name}_FILE cannot be read (${path}: ${code ?? 'unknown error'}).`);
+    // Without the path: what stands there may be the secret itself.
+    mistakes.push(
+      `${name}_FILE names a file that cannot be read (${code ?? 'unknown error'}); it must be the path of a file that holds the secret.`,
+    );
   }
 }
 

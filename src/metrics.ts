@@ -22,6 +22,8 @@ export function createMetrics(version: string, tokens: () => TokenStanding | und
       collect() {
         const standing = tokens();
         if (standing) this.set(value(standing));
+        // A number that nobody knows is no 0.
+        else this.remove();
       },
     });
 

@@ -154,8 +154,11 @@ describe('TOKEN_LINK_FILE', () => {
   });
 
   test.each([
-    [{ TOKEN_LINK_FILE: '/run/nothing' }, 'TOKEN_LINK_FILE cannot be read (/run/nothing: ENOENT).'],
-    [{ TOKEN_LINK_FILE: '/run/empty' }, 'TOKEN_LINK_FILE names an empty file (/run/empty).'],
+    [
+      { TOKEN_LINK_FILE: '/run/nothing' },
+      'TOKEN_LINK_FILE names a file that cannot be read (ENOENT); it must be the path of a file that holds the secret.',
+    ],
+    [{ TOKEN_LINK_FILE: '/run/empty' }, 'TOKEN_LINK_FILE names an empty file.'],
     [
       { TOKEN_LINK_FILE: '/run/link', TOKEN_LINK: LINK },
       'TOKEN_LINK and TOKEN_LINK_FILE are both set; keep one of them.',
@@ -215,7 +218,10 @@ describe('TOKEN_STORE_KEY', () => {
   });
 
   test.each([
-    [{ TOKEN_STORE_KEY_FILE: '/run/nothing' }, 'TOKEN_STORE_KEY_FILE cannot be read'],
+    [
+      { TOKEN_STORE_KEY_FILE: '/run/nothing' },
+      'TOKEN_STORE_KEY_FILE names a file that cannot be read',
+    ],
     [{ TOKEN_STORE_KEY_FILE: '/run/empty' }, 'TOKEN_STORE_KEY_FILE names an empty file'],
     [
       { TOKEN_STORE_KEY_FILE: '/run/key', TOKEN_STORE_KEY: keyOf(1) },
@@ -365,7 +371,7 @@ describe('what is refused', () => {
 
   test('a missing file beside what is missing itself', () => {
     expect(mistakesOf({ TOKEN_LINK_FILE: '/run/nothing' })).toEqual([
-      expect.stringContaining('TOKEN_LINK_FILE cannot be read'),
+      expect.stringContaining('TOKEN_LINK_FILE names a file that cannot be read'),
       expect.stringContaining('but RECRUITING_URL is not'),
     ]);
   });

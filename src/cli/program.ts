@@ -32,6 +32,8 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     .configureOutput({
       writeOut: (text) => terminal.stdout.write(text),
       writeErr: (text) => terminal.stderr.write(text),
+      // What was typed may be the link, and is repeated in no error.
+      outputError: (text, write) => write(text.replace(/https?:\/\/[^\s',]+/gi, '<link>')),
     })
     .showHelpAfterError('(--help shows what there is)');
 

@@ -15,11 +15,7 @@ export function addTokenCommands(
 ): void {
   const tokens = root
     .command('tokens')
-    .description('the token set; safe to use while a gateway runs on the same store')
-    // What was typed may be the link, and is repeated in no error.
-    .configureOutput({
-      outputError: (text, write) => write(text.replace(/https?:\/\/[^\s',]+/gi, '<link>')),
-    });
+    .description('the token set; safe to use while a gateway runs on the same store');
 
   tokens
     .command('import <source>')

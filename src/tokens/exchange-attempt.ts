@@ -18,7 +18,7 @@ import type { Ending, Mark, PairOutcome, TokenStore } from './token-store.ts';
 /** What came of one try to exchange a refresh token, the store being up to date with it. */
 export type AttemptResult =
   /** Received, and saved or held until it is. */
-  | { kind: 'kept'; next: HeadSource; bornAt: number; surplus: boolean }
+  | { kind: 'kept'; next: HeadSource; outcome: PairOutcome; bornAt: number; surplus: boolean }
   /** Another process was first: nothing was sent, or its pair has come. */
   | { kind: 'overtaken' }
   | { kind: 'lost' }
@@ -130,7 +130,7 @@ export function createExchangeAttempt(
     if (kept === 'surplus') {
       log.error({ trouble: 'second-pair', generation: next.generation }, SECOND_PAIR);
     }
-    return { kind: 'kept', next, bornAt: begun, surplus: kept === 'surplus' };
+    return { kind: 'kept', next, outcome, bornAt: begun, surplus: kept === 'surplus' };
   }
 
   async function refuse(exchange: Begun, mark: Mark): Promise<AttemptResult> {
@@ -162,7 +162,14 @@ export function createExchangeAttempt(
 
 type Granted = Extract<ExchangeOutcome, { kind: 'granted' }>['grant'];
 
-const FRESH = { lost: false, movedTo: null, imported: false, mark: null, unanswered: 0 } as const;
+const FRESH = {
+  lost: false,
+  movedTo: null,
+  imported: false,
+  mark: null,
+  unanswered: 0,
+  surplus: 0,
+} as const;
 
 const NOT_RENEWED =
   'The recruiting service answered a renewal without a new refresh token or without an access token. What came is kept ' +

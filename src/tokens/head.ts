@@ -16,17 +16,32 @@ export interface Head {
   readonly movedTo: string | null;
   /** Another process is exchanging it right now. */
   readonly busy: boolean;
-  /** An exchange of it ended without a clear answer: its refresh token may be spent. */
+  /**
+   * An exchange of it ended without a clear answer: its refresh token may be spent. A later one that was
+   * turned away takes no doubt from it.
+   */
   readonly doubtful: boolean;
   /** How many such exchanges there were. */
   readonly unanswered: number;
+  /** Straight from an import. */
+  readonly imported: boolean;
+  /** There are further pairs of this generation. */
+  readonly surplus: boolean;
   /** The service has taken this access token at least once, or may have before we knew it. */
   readonly accepted: boolean;
 }
 
 export type HeadSource = Pick<
   StoredTokens,
-  'set' | 'generation' | 'pair' | 'lost' | 'movedTo' | 'imported' | 'mark' | 'unanswered'
+  | 'set'
+  | 'generation'
+  | 'pair'
+  | 'lost'
+  | 'movedTo'
+  | 'imported'
+  | 'mark'
+  | 'unanswered'
+  | 'surplus'
 >;
 
 /** @param bornAt when the pair was refreshed, by `clock.elapsed()` */
@@ -43,14 +58,16 @@ export function headOf(source: HeadSource, bornAt: number, first: boolean, rando
     rotateAt: imported ? bornAt : bornAt + life * early,
     // A set that an earlier process used, or that lay behind its link: its expiry is believed at once.
     accepted: imported || first,
+    imported,
     ...standing(source),
   };
 }
 
 /** The same pair, with what the store says of it now. */
-export function standing({ lost, movedTo, mark, unanswered }: HeadSource) {
+export function standing({ lost, movedTo, mark, unanswered, surplus }: HeadSource) {
   const busy = mark?.live === true;
-  return { lost, movedTo, busy, doubtful: mark !== null && !busy, unanswered };
+  const doubtful = !busy && (mark !== null || unanswered > 0);
+  return { lost, movedTo, busy, doubtful, unanswered, surplus: surplus > 0 };
 }
 
 export function isSamePair(

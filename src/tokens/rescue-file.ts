@@ -107,7 +107,7 @@ export async function saveRescued(
       // Its process may live, and have put another pair into it meanwhile.
       if (textOf(path) === text) removeFile(path);
     } catch (error) {
-      failed.push({ path, why: (error as Error).message });
+      failed.push({ path, why: (error as Error).message, set: setOf(path) });
     }
   }
   return { saved, failed };
@@ -116,14 +116,26 @@ export async function saveRescued(
 export interface RescueReport {
   readonly saved: readonly NewPair[];
   /** Files that are left as they are. */
-  readonly failed: readonly { readonly path: string; readonly why: string }[];
+  readonly failed: readonly {
+    readonly path: string;
+    readonly why: string;
+    /** Whose pair it holds, where that can be read. */
+    readonly set: string | undefined;
+  }[];
 }
 
 /** Rescue files that hold something, whoever's they are. */
 export function waitingRescueFiles(directory: string): string[] {
   return rescueFilesIn(directory)
     .map(({ path }) => path)
-    .filter((path) => textOf(path) !== '');
+    .filter((path) => {
+      try {
+        return textOf(path) !== '';
+      } catch (error) {
+        // What cannot be read may be the one that matters; what has gone was saved by somebody.
+        return (error as NodeJS.ErrnoException).code !== 'ENOENT';
+      }
+    });
 }
 
 function rescueFilesIn(directory: string): { path: string; name: string }[] {
@@ -133,6 +145,15 @@ function rescueFilesIn(directory: string): { path: string; name: string }[] {
       .map((name) => ({ name, path: join(directory, name) }));
   } catch {
     return [];
+  }
+}
+
+function setOf(path: string): string | undefined {
+  try {
+    const { set } = JSON.parse(textOf(path)) as { set?: unknown };
+    return typeof set === 'string' ? set : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -12,6 +12,7 @@ import {
   stoppingError,
   uncertainError,
   unreadableStoreError,
+  unreadRescueError,
   unsavedError,
 } from './token-errors.ts';
 import type { StoredTokens, TokenStore } from './token-store.ts';
@@ -21,6 +22,8 @@ export interface Rotation {
   readonly head: Head | undefined;
   /** A pair was received that the store does not have yet. */
   readonly unsaved: boolean;
+  /** The answer that gave the head held no new refresh token, or no access token. */
+  readonly notRenewed: boolean;
   /** Takes over what the store holds, when it is newer or of another set. */
   adopt(stored: StoredTokens): void;
   /** Another process may have rotated or imported. */
@@ -69,6 +72,7 @@ export function createRotation(parts: RotationParts): Rotation {
   });
   let head: Head | undefined;
   let inFlight: Promise<Head> | undefined;
+  let notRenewed = false;
   let stopped = false;
   let quiet: { until: number; error: Error } | undefined;
 
@@ -85,6 +89,9 @@ export function createRotation(parts: RotationParts): Rotation {
     },
     get unsaved() {
       return saver.pending !== undefined;
+    },
+    get notRenewed() {
+      return notRenewed;
     },
     adopt,
     lookAtStore,
@@ -152,7 +159,10 @@ export function createRotation(parts: RotationParts): Rotation {
       await lookAtStore();
       if (head!.doubtful) {
         // The pair may have arrived, and lie where its process left it.
-        await rescue?.saveInto(store);
+        const report = await rescue?.saveInto(store);
+        if (report?.failed.some(({ set }) => set === undefined || set === from.set)) {
+          throw unreadRescueError();
+        }
         await lookAtStore();
       }
       const newest = exchangeable();
@@ -184,6 +194,7 @@ export function createRotation(parts: RotationParts): Rotation {
         // An import that came meanwhile is the newer set; of two pairs the store has chosen one.
         if (head!.set === from.set && !result.surplus) publish(result.next, result.bornAt);
         else await lookAtStore();
+        notRenewed = result.outcome !== 'rotated';
         log.info({ generation: head!.generation }, 'access token rotated');
         return head!;
       case 'overtaken':

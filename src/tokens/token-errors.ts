@@ -71,6 +71,14 @@ export function unsavedError() {
   );
 }
 
+export function unreadRescueError() {
+  return codedError(
+    'UPSTREAM_UNREACHABLE',
+    'A rescue file may hold the pair that the last renewal of the access token gave, and cannot be read or saved. Nothing is ' +
+      'sent before that is settled. The operator has to run `tokens recover` and read what it says.',
+  );
+}
+
 export function busyElsewhereError() {
   return codedError(
     'UPSTREAM_UNREACHABLE',

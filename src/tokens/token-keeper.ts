@@ -103,7 +103,7 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
     get present() {
       return rotation.head !== undefined;
     },
-    standing: () => rotation.head && standingOf(rotation.head, rotation.unsaved, clock),
+    standing: () => rotation.head && standingOf(rotation.head, rotation, clock),
     stop: () => (stopped ??= stop()),
   };
 

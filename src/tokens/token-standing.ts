@@ -14,7 +14,11 @@ export interface TokenStanding {
   readonly troubles: readonly Trouble[];
 }
 
-export function standingOf(head: Head, unsaved: boolean, clock: Clock): TokenStanding {
+export function standingOf(
+  head: Head,
+  { unsaved, notRenewed }: { unsaved: boolean; notRenewed: boolean },
+  clock: Clock,
+): TokenStanding {
   const left = { access: accessLeft(head, clock), refresh: refreshLeft(head, clock) };
   return {
     generation: head.generation,
@@ -26,6 +30,9 @@ export function standingOf(head: Head, unsaved: boolean, clock: Clock): TokenSta
       moved: head.movedTo !== null,
       doubtful: head.doubtful,
       unsaved,
+      notRenewed,
+      neverRotated: head.imported && !head.busy,
+      surplus: head.surplus,
       accessLeft: left.access,
       refreshLeft: left.refresh,
       refreshLife: head.pair.refreshTokenExpiresIn * 1000,

@@ -97,7 +97,7 @@ export function createUpstream<Token extends { readonly value: string }>(
         answer.status === 401 && replays < MAX_REPLAYS
           ? await tokens.afterRefusal(token, answer.detail)
           : undefined;
-      if (!next) throw unauthorized(answer.status);
+      if (!next) throw unauthorized(answer);
       token = next;
     }
   }
@@ -130,7 +130,14 @@ function bodyOf({ document, variables, operationName }: ExecutionRequest): strin
   return JSON.stringify({ query: printDocument(document), variables, operationName });
 }
 
-function unauthorized(status: number) {
+function unauthorized({ status, detail }: { status: number; detail: string }) {
+  if (status === 401 && detail === 'token_expired') {
+    return codedError(
+      'UPSTREAM_UNAUTHORIZED',
+      'The recruiting service calls an access token expired that it has just given out, and renewing it again would not end: ' +
+        'its clock, or the life that it names for its tokens, is wrong. Tell its support; the next renewal comes by itself.',
+    );
+  }
   return codedError(
     'UPSTREAM_UNAUTHORIZED',
     `The recruiting service refuses the gateway's access token (${status}) although it has not expired: ` +

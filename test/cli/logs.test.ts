@@ -93,7 +93,7 @@ test('in production every line is JSON, the start-up too', async () => {
     'serving',
     'stopping: what is in flight has 10 s to finish, and a token pair is saved first',
   ]);
-  expect(lines[1]).toMatchObject({ url: gateway.url, upstream: service.url });
+  expect(lines[2]).toMatchObject({ url: gateway.url, upstream: service.url });
 });
 
 test('LOG_LEVEL=silent leaves only the address', async () => {

@@ -30,7 +30,7 @@ test('every mistake in the configuration is named at once, without its value', a
     'RECRUITING_AGENT must',
     'PORT must',
     'GRAPHIQL must',
-    'TOKEN_STORE_KEY is not supported',
+    'TOKEN_STORE_KEY must',
     'ALLOW_ANONYMOUS=true',
   ]) {
     expect(stderr).toContain(name);
@@ -110,7 +110,7 @@ describe('what cannot be used is said in a sentence', () => {
   test('a token store that is a folder', async () => {
     const TOKEN_STORE = `sqlite:${folder.path}`;
     const exit = await runHere([], { ...OVER_SERVICE, TOKEN_STORE });
-    expect(said(exit)).toEqual([1, expect.stringContaining('unable to open database file')]);
+    expect(said(exit)).toEqual([1, expect.stringContaining('it is a folder')]);
   });
 });
 

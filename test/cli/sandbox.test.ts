@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { runHere, runProgram, startSandboxProgram } from '../support/process.ts';
 
 test('plays the service with 137 people, says how to serve it, and ends at SIGTERM', async () => {
@@ -55,6 +55,18 @@ test('answers refreshes as late as it is told, with refresh tokens that live as 
   const answer = await refreshAt(sandbox.baseUrl, refresh_token);
   expect(performance.now() - begun).toBeGreaterThan(100);
   expect(await answer.json()).toMatchObject({ refresh_token_expires_in: 600 });
+});
+
+test('ends at SIGTERM without waiting for an answer that is to come late', async () => {
+  await using sandbox = await startSandboxProgram('--token-latency 600000'.split(' '));
+  const { refresh_token } = await openLink(sandbox.tokenLink);
+  const answer = refreshAt(sandbox.baseUrl, refresh_token);
+  const outcome = answer.catch((error: Error) => error.message);
+  // The link dies with the refresh, whose answer is still to come.
+  await vi.waitFor(async () => expect((await fetch(sandbox.tokenLink)).status).toBe(404));
+  sandbox.signal('SIGTERM');
+  expect(await sandbox.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+  expect(await outcome).toBe('fetch failed');
 });
 
 describe('a mistake in the command line', () => {

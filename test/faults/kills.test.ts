@@ -1,7 +1,4 @@
-/**
- * kill -9 at every point of an exchange, and what the next start makes of it. Where the pair is
- * to survive, the service revokes the old access token: with that one nobody could be served.
- */
+/** kill -9 at every point of an exchange, and what the next start makes of it. */
 import { describe, expect, test } from 'vitest';
 import { standsStill } from '../support/fault-process.ts';
 import {

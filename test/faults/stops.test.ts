@@ -1,6 +1,6 @@
 /**
- * SIGTERM and SIGSTOP in the middle of an exchange. Where the pair is
- * to survive, the service revokes the old access token: with that one nobody could be served.
+ * SIGTERM and SIGSTOP in the middle of an exchange. Where the pair is to survive, the service revokes the old
+ * access token: with that one nobody could be served.
  */
 import { expect, test } from 'vitest';
 import { standsStill } from '../support/fault-process.ts';

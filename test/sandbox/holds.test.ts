@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { exchange, openLink, start } from './client.ts';
@@ -85,6 +86,20 @@ describe('a hold', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(200);
   });
 
+  test('does not take the end of an answer for a client that left', async () => {
+    const sandbox = await start();
+    const held = sandbox.tokenAnswers.hold('after');
+    const { received } = rawExchange(sandbox, 'made up');
+    let hasLeft = false;
+    void held.left.then(() => (hasLeft = true));
+    await held.arrived;
+    held.release();
+    expect(await received).toMatch(/^HTTP\/1\.1 400 /);
+    await turn();
+
+    expect(hasLeft).toBe(false);
+  });
+
   test('takes one request, and the next hold the next', async () => {
     const sandbox = await start();
     const holds = [sandbox.tokenAnswers.hold('before'), sandbox.tokenAnswers.hold('after')];
@@ -137,7 +152,7 @@ describe('the latency of the token endpoint', () => {
     client.leave();
   });
 
-  test('makes each answer that late, and no other', async () => {
+  test('makes the answer to a refresh come that late', async () => {
     const sandbox = await start({ tokenLatency: 120 });
     const { refresh_token } = await openLink(sandbox);
     const begun = performance.now();

@@ -133,6 +133,13 @@ describe('faults', () => {
     expect(await statuses(sandbox, 7)).toEqual([400, 400, 503, 502, 400, 503, 502]);
   });
 
+  test('of a rhythm that had to wait once come no later after that', async () => {
+    const sandbox = await start();
+    sandbox.tokenAnswers.every(2, { status: 503 });
+    sandbox.tokenAnswers.every(3, { status: 502 });
+    expect(await statuses(sandbox, 9)).toEqual([400, 503, 502, 503, 400, 503, 502, 503, 502]);
+  });
+
   test('of a rhythm that is none are refused', async () => {
     const { tokenAnswers } = await start();
     for (const n of [0, -1, 1.5, Number.NaN]) {

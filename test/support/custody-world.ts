@@ -222,7 +222,9 @@ async function startProcess(parts: ProcessParts): Promise<ModelProcess> {
   }
 
   async function running(): Promise<void> {
-    while (frozen) await frozen.promise;
+    await frozen?.promise;
+    // Frozen again meanwhile, perhaps.
+    if (frozen) await running();
     if (isDead) await dead;
   }
 

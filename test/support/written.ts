@@ -1,4 +1,5 @@
-import { afterAll, expect } from 'vitest';
+import assert from 'node:assert/strict';
+import { afterAll } from 'vitest';
 
 /**
  * Everything that the tests of a file saw of the gateway: logs, answers, output of processes, metrics, the
@@ -23,5 +24,5 @@ export function secretsIn(texts: readonly string[]): string[] {
 }
 
 afterAll(() => {
-  expect(secretsIn(written)).toEqual([]);
+  assert.deepEqual(secretsIn(written), []);
 });

@@ -332,7 +332,9 @@ describe('an access token that expired', () => {
     await ask(PERSON);
     service.refuse({ status: 401, detail: 'token_expired' });
     for (let request = 0; request < 20; request += 1) {
-      expect(codesOf(await ask(PERSON))).toEqual(['UPSTREAM_UNAUTHORIZED']);
+      const answer = await ask(PERSON);
+      expect(codesOf(answer)).toEqual(['UPSTREAM_UNAUTHORIZED']);
+      expect(answer.errors![0]!.message).toMatch(/calls an access token expired that it has just/);
     }
     expect(service.exchanges).toHaveLength(2);
   });

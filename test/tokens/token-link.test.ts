@@ -116,8 +116,8 @@ describe('a token link', () => {
   test('that is tried again in vain gives way to a set that comes another way', async () => {
     const { kept, reads } = await startWithLink((response) => json(response, 500, {}));
     await kept.clock.asleep();
-    const set = { baseUrl: kept.url, pair: pairOf('by hand'), replica: 'test', after: null };
-    await kept.store.import({ ...set, at: kept.clock.now() });
+    const byHand = { baseUrl: kept.url, pair: pairOf('by hand'), replica: 'test', after: null };
+    await kept.store.import({ ...byHand, at: kept.clock.now() });
     await kept.clock.pass(10 * MINUTE);
     const before = reads();
     await kept.clock.pass(DAY);

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { timedDatabase } from '../support/timed-store.ts';
+import {
+  AT,
+  ending,
+  importInto,
+  mark,
+  saving,
+  tokenStoreContract,
+} from './token-store-contract.ts';
+
+tokenStoreContract('with marks that time out', () => timedDatabase(() => AT).open());
+
+const LIFE_MS = mark('', '').lifeMs;
+
+async function shared() {
+  let now = AT;
+  const database = timedDatabase(() => now);
+  const [one, other] = [database.open(), database.open()];
+  const set = await importInto(one, 'link');
+  return { one, other, set, pass: (ms: number) => void (now += ms) };
+}
+
+test('a mark keeps other replicas out until its time is over, whether its process lives or not', async () => {
+  const { one, other, set, pass } = await shared();
+  expect(await one.mark(mark(set, 'a'))).toEqual({ overExpired: false });
+  await one.close();
+  pass(LIFE_MS - 1);
+  expect((await other.read())!.mark).toMatchObject({ attempt: 'a', live: true });
+  expect(await other.mark(mark(set, 'b'))).toBeUndefined();
+  pass(1);
+  expect(await other.read()).toMatchObject({ mark: { attempt: 'a', live: false }, unanswered: 1 });
+});
+
+test('a mark that is taken over after its time says so, for its process may yet save', async () => {
+  const { one, other, set, pass } = await shared();
+  await one.mark(mark(set, 'a'));
+  pass(LIFE_MS);
+  expect(await other.mark(mark(set, 'b'))).toEqual({ overExpired: true });
+  expect(await one.save(saving(set, 'a'))).toBe(true);
+  expect(await other.save(saving(set, 'b'))).toBe(false);
+  expect(await other.read()).toMatchObject({ generation: 2, mark: null, surplus: 1 });
+});
+
+test('a mark that was settled in doubt is taken over at once, and its process is known to be done', async () => {
+  const { one, other, set } = await shared();
+  await one.mark(mark(set, 'a'));
+  await one.settle('a', ending('uncertain'));
+  expect(await other.mark(mark(set, 'b'))).toEqual({ overExpired: false });
+});
