@@ -28,7 +28,6 @@ export function send(response: ServerResponse, answer: Answer): void {
     response.write(half, () => response.destroy());
     return;
   }
-  // Not the event `finish`: that one comes after a write that failed, too.
   if (bytes.length > 0) response.write(bytes, (error) => !error && whenSent?.());
   response.end();
 }

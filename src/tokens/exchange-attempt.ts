@@ -22,7 +22,7 @@ export type AttemptResult =
   /** Another process was first: nothing was sent, or its pair has come. */
   | { kind: 'overtaken' }
   | { kind: 'lost' }
-  | { kind: 'doubtful'; why: string }
+  | { kind: 'doubtful'; attempt: string; why: string }
   /** Nothing was spent. For so many seconds there is no use in another try. */
   | { kind: 'postponed'; error: GraphQLError; seconds: number };
 
@@ -84,8 +84,9 @@ export function createExchangeAttempt(
   };
 
   async function writeMark({ from, attempt }: Begun) {
-    const { set, generation } = from;
-    const mark = { set, generation, attempt, at: clock.now(), lifeMs: MARK_LIFE_MS, replica };
+    const { set, generation, doubt: over } = from;
+    const at = clock.now();
+    const mark = { set, generation, attempt, at, over, lifeMs: MARK_LIFE_MS, replica };
     return store.mark(mark).catch((error: unknown) => postponed(1, unwritableStoreError(error)));
   }
 
@@ -111,7 +112,7 @@ export function createExchangeAttempt(
       case 'uncertain':
         // The mark stays: whether the refresh token is spent is unknown, and nothing is guessed.
         await close(exchange, outcome.kind);
-        return { kind: 'doubtful', why: outcome.why };
+        return { kind: 'doubtful', attempt: exchange.attempt, why: outcome.why };
     }
   }
 
@@ -137,17 +138,24 @@ export function createExchangeAttempt(
     const { from, begun } = exchange;
     // Another process may have won and not saved yet: its pair is waited for as long as it can come.
     const until = mark.overExpired ? begun + MARK_LIFE_MS : begun;
-    let overtaken = await isOvertaken(from);
-    while (!overtaken && clock.elapsed() < until) {
-      if (isStopping()) {
-        await close(exchange, 'uncertain');
-        return postponed(0, stoppingError());
+    try {
+      let overtaken = await isOvertaken(from);
+      while (!overtaken && clock.elapsed() < until) {
+        if (isStopping()) {
+          await close(exchange, 'uncertain');
+          return postponed(0, stoppingError());
+        }
+        await clock.sleep(LOOK_AT_STORE_MS);
+        overtaken = await isOvertaken(from);
       }
-      await clock.sleep(LOOK_AT_STORE_MS);
-      overtaken = await isOvertaken(from);
+      await close(exchange, 'invalid-grant');
+      return { kind: overtaken ? 'overtaken' : 'lost' };
+    } catch (error) {
+      // A store that cannot be read does not say whether somebody else has won. The right to exchange is given
+      // back all the same.
+      await close(exchange, 'uncertain');
+      throw error;
     }
-    await close(exchange, 'invalid-grant');
-    return { kind: overtaken ? 'overtaken' : 'lost' };
   }
 
   /** That this cannot be written changes nothing for the tokens: what is read of the mark is then doubt. */

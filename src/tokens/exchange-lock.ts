@@ -15,7 +15,7 @@ export interface ExchangeLock {
   /** Waits a moment for those who only look, never for one who holds it. */
   take(attempt: string): Promise<boolean>;
   release(attempt: string): void;
-  /** Whether anybody else holds it. */
+  /** Whether anybody else holds it, or may hold it, since that cannot be seen. */
   isHeldByOthers(): boolean;
   close(): void;
 }
@@ -57,8 +57,13 @@ export function openExchangeLock(path: string | undefined): ExchangeLock {
     },
     isHeldByOthers: () => {
       if (path === undefined || heldFor !== undefined || !existsSync(path)) return false;
-      // A shared lock, for the time of one statement.
-      return !succeeds(connect(path, false), LOOK);
+      try {
+        // A shared lock, for the time of one statement.
+        return !succeeds(connect(path, false), LOOK);
+      } catch {
+        disconnect();
+        return true;
+      }
     },
     close: () => {
       closed = true;

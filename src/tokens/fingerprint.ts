@@ -1,6 +1,6 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, type KeyObject } from 'node:crypto';
 
 /** Recognizes a refresh token without giving it away. */
-export function fingerprintOf(key: Uint8Array, refreshToken: string): string {
+export function fingerprintOf(key: KeyObject | Uint8Array, refreshToken: string): string {
   return createHmac('sha256', key).update(refreshToken).digest('hex');
 }

@@ -21,6 +21,8 @@ export interface Head {
    * turned away takes no doubt from it.
    */
   readonly doubtful: boolean;
+  /** The attempt of the mark that says so, if there is one. */
+  readonly doubt: string | null;
   /** How many such exchanges there were. */
   readonly unanswered: number;
   /** Straight from an import. */
@@ -67,7 +69,8 @@ export function headOf(source: HeadSource, bornAt: number, first: boolean, rando
 export function standing({ lost, movedTo, mark, unanswered, surplus }: HeadSource) {
   const busy = mark?.live === true;
   const doubtful = !busy && (mark !== null || unanswered > 0);
-  return { lost, movedTo, busy, doubtful, unanswered, surplus: surplus > 0 };
+  const doubt = busy ? null : (mark?.attempt ?? null);
+  return { lost, movedTo, busy, doubtful, doubt, unanswered, surplus: surplus > 0 };
 }
 
 export function isSamePair(

@@ -200,11 +200,16 @@ export function createRotation(parts: RotationParts): Rotation {
       case 'overtaken':
         return undefined;
       case 'lost':
-        head = { ...head!, lost: true, doubtful: false };
+        head = { ...head!, lost: true, doubtful: false, doubt: null };
         return sayLost(head);
       case 'doubtful':
         if (!isSamePair(head!, from)) return head!;
-        head = { ...head!, doubtful: true, unanswered: from.unanswered + 1 };
+        head = {
+          ...head!,
+          doubtful: true,
+          doubt: result.attempt,
+          unanswered: from.unanswered + 1,
+        };
         doubt.begun(head, result.why);
         return resolve(head);
       case 'postponed':

@@ -10,9 +10,10 @@ export function prepareAttempts(database: DatabaseSync) {
   const insert = database.prepare(`
     INSERT INTO attempt (attempt, set_name, generation, at, outcome, replica)
     VALUES (?, ?, ?, ?, ?, ?)`);
-  const forget = database.prepare(
-    'DELETE FROM attempt WHERE id <= (SELECT max(id) FROM attempt) - ?',
-  );
+  // Those that were never answered are counted, however long ago they were.
+  const forget = database.prepare(`
+    DELETE FROM attempt WHERE id <= (SELECT max(id) FROM attempt) - ?
+    AND outcome NOT IN ('begun', 'uncertain')`);
   const find = database.prepare(
     'SELECT set_name AS "set", generation FROM attempt WHERE attempt = ?',
   );

@@ -7,6 +7,7 @@ import { checkLayout, createLayout, LAYOUT, layoutOf } from './sqlite-layout.ts'
 import { migrateFirstLayout } from './sqlite-migration.ts';
 import {
   checkFileSystem,
+  checkMount,
   makeStoreFile,
   repairRights,
   type FileSystemType,
@@ -14,6 +15,7 @@ import {
 import { reserve } from './sqlite-reserve.ts';
 import { isSealedWell, reseal } from './sqlite-seal.ts';
 import { prepareTables } from './sqlite-tables.ts';
+import { inOneView, inTransaction } from './sqlite-transaction.ts';
 
 export interface OpenFile {
   readonly database: DatabaseSync;
@@ -27,6 +29,8 @@ export interface FileOptions {
   readonly fileSystemType?: FileSystemType | undefined;
   /** Whether a file that is missing is made. */
   readonly create: boolean;
+  /** Whether another process is exchanging. */
+  readonly isBusy: () => boolean;
 }
 
 const BUSY_TIMEOUT_MS = 5000;
@@ -43,6 +47,7 @@ export function openSqliteFile(path: string, options: FileOptions): OpenFile {
   const { sealer, fileSystemType, create } = options;
   if (path === ':memory:') return openMemory(sealer);
   const notices = checkFileSystem(path, fileSystemType);
+  checkMount(path);
   if (existsSync(path)) look(path, sealer);
   else if (create) makeStoreFile(path);
   else throw new Error('the file is gone');
@@ -51,25 +56,12 @@ export function openSqliteFile(path: string, options: FileOptions): OpenFile {
 
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
-    notices.push(...prepare(database, path, sealer));
+    notices.push(...prepare(database, path, options));
     makeEmptyFile(`${path}-lock`);
     notices.push(...repairRights(path));
     return { database, notices, unwritable };
   } catch (error) {
     database.close();
-    throw error;
-  }
-}
-
-export function inTransaction<T>(database: DatabaseSync, work: () => T): T {
-  database.exec('BEGIN IMMEDIATE');
-  try {
-    const result = work();
-    database.exec('COMMIT');
-    return result;
-  } catch (error) {
-    // A failed COMMIT may have rolled back already; then ROLLBACK itself would throw and hide the cause.
-    if (database.isTransaction) database.exec('ROLLBACK');
     throw error;
   }
 }
@@ -109,10 +101,13 @@ function look(path: string, sealer: Sealer): void {
 function lookInto(path: string, sealer: Sealer, readOnly: boolean): void {
   const database = new DatabaseSync(path, { readOnly, timeout: BUSY_TIMEOUT_MS });
   try {
-    const version = checkLayout(database);
-    const [check] = database.prepare('PRAGMA integrity_check(1)').all();
-    if (check?.['integrity_check'] !== 'ok') throw new Error('the file is damaged');
-    if (version === LAYOUT) prepareTables(database, sealer).verify();
+    // Another process may be making it, or bringing it up to this layout.
+    inOneView(database, () => {
+      const version = checkLayout(database);
+      const [check] = database.prepare('PRAGMA integrity_check(1)').all();
+      if (check?.['integrity_check'] !== 'ok') throw new Error('the file is damaged');
+      if (version === LAYOUT) prepareTables(database, sealer).verify();
+    });
   } finally {
     database.close();
   }
@@ -142,25 +137,32 @@ function openReadOnly(path: string, unwritable: string, notices: readonly string
 }
 
 /** @returns what the operator should know */
-function prepare(database: DatabaseSync, path: string, sealer: Sealer): string[] {
+function prepare(database: DatabaseSync, path: string, { sealer, isBusy }: FileOptions): string[] {
   database.exec(
     'PRAGMA journal_mode = PERSIST; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;',
   );
-  inTransaction(database, () => {
+  const isLeft = inTransaction(database, () => {
     const version = checkLayout(database);
-    if (version === 0) return createLayout(database, sealer);
-    if (version === 1) migrateFirstLayout(database, sealer);
-    else if (isSealedWell(database, sealer)) return;
-    else reseal(database, sealer);
+    if (version === 0) createLayout(database, sealer);
+    if (version === 0 || (version === LAYOUT && isSealedWell(database, sealer))) return false;
+    // It may not know the new key, and could not save its pair.
+    if (version === LAYOUT && isBusy()) return true;
+    if (version === LAYOUT) reseal(database, sealer);
+    else migrateFirstLayout(database, sealer);
     database.exec("INSERT INTO due VALUES ('wipe') ON CONFLICT DO NOTHING");
+    return false;
   });
   return [
+    ...(isLeft ? [LEFT] : []),
     ...tried('Tokens as they were kept before may be left in its file', () => {
       if (database.prepare('SELECT * FROM due').get()) wipe(database);
     }),
     ...tried('Saving may fail when its disk is full', () => reserve(database, path)),
   ];
 }
+
+const LEFT =
+  'The tokens are not encrypted with the newest key yet, since another process is exchanging. The next start does it.';
 
 /** What can be done the next time as well does not keep the store from its work. */
 function tried(otherwise: string, work: () => void): string[] {
@@ -174,6 +176,13 @@ function tried(otherwise: string, work: () => void): string[] {
 
 /** Tokens as they were kept before may be left in free pages, and in the journal. */
 function wipe(database: DatabaseSync): void {
-  database.exec('VACUUM; PRAGMA journal_mode = DELETE; PRAGMA journal_mode = PERSIST;');
-  database.exec('DELETE FROM due');
+  database.exec('PRAGMA temp_store = MEMORY; VACUUM;');
+  try {
+    inTransaction(database, () => {
+      // Outside of a transaction SQLite leaves the journal without a word while another process writes.
+      database.exec('PRAGMA journal_mode = DELETE; DELETE FROM due;');
+    });
+  } finally {
+    database.exec('PRAGMA journal_mode = PERSIST');
+  }
 }

@@ -1,7 +1,20 @@
-import { chmodSync, chownSync, closeSync, existsSync, fsyncSync } from 'node:fs';
-import { mkdirSync, openSync, readdirSync, statfsSync, statSync } from 'node:fs';
-import { makeEmptyFile } from './exchange-lock.ts';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
+import { makeEmptyFile } from './exchange-lock.ts';
 
 /** The type of the file system that a path is on, as `statfs` says. */
 export type FileSystemType = (path: string) => number;
@@ -62,6 +75,39 @@ export function checkFileSystem(path: string, typeOf: FileSystemType = statfsTyp
     : [];
 }
 
+/**
+ * As containers do it with a single file: its journal and its lock would then lie where nobody else looks,
+ * and be gone with the container.
+ */
+export function checkMount(path: string): void {
+  let mounts: string;
+  try {
+    mounts = readFileSync('/proc/self/mountinfo', 'utf8');
+  } catch {
+    // No Linux.
+    return;
+  }
+  const points = mounts.split('\n').map((line) => line.split(' ')[4] ?? '');
+  const isMounted = points.some((point) => unescaped(point) === resolve(path));
+  if (isMounted && !statSync(path).isDirectory()) {
+    throw new Error('it is mounted as a single file: mount the folder that it is in');
+  }
+}
+
+/**
+ * Where the file itself lies: by another name its lock would be another one.
+ *
+ * @throws Error for a link that leads nowhere
+ */
+export function placeOf(path: string): string {
+  if (existsSync(path)) return realpathSync(path);
+  // Another process may be making the file.
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true) {
+    throw new Error('it is a link that leads nowhere');
+  }
+  return path;
+}
+
 /** SQLite itself would make it as the umask says. */
 export function makeStoreFile(path: string): void {
   const folder = dirname(resolve(path));
@@ -114,6 +160,12 @@ function giveToOwner(lock: string, path: string): void {
 function isOurs(name: string, store: string): boolean {
   const own = ['', '-journal', '-lock'].map((end) => store + end);
   return own.includes(name) || /^rescue-.+\.json$/.test(name);
+}
+
+function unescaped(text: string): string {
+  return text.replaceAll(/\\(\d{3})/g, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 8)),
+  );
 }
 
 /** On 32 bits the number is signed, and too large for a double once it is widened. */

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ExchangeLock } from './exchange-lock.ts';
 import type { SetRow, SqliteTables } from './sqlite-tables.ts';
+import { inOneView } from './sqlite-transaction.ts';
 import type { StoredTokens } from './token-store.ts';
 
 /** So much of a fingerprint is shown to people. */
@@ -27,7 +28,7 @@ export function readStored(
 function storedTokens(tables: SqliteTables, set: SetRow, isLive: boolean): StoredTokens {
   const { name, head: generation, mark_attempt: attempt } = set;
   const { pair, savedAt, imported } = tables.headPair(set);
-  const ofGeneration = tables.pairs(set).filter((one) => one.generation === generation);
+  const ofGeneration = tables.pairs(set, generation).filter((one) => one.generation === generation);
   return {
     set: name,
     baseUrl: set.base_url,
@@ -42,14 +43,4 @@ function storedTokens(tables: SqliteTables, set: SetRow, isLive: boolean): Store
     unanswered: tables.attempts.countOpen(name, generation, isLive ? attempt : null),
     surplus: ofGeneration.length - 1,
   };
-}
-
-function inOneView<T>(database: DatabaseSync, read: () => T): T {
-  if (database.isTransaction) return read();
-  database.exec('BEGIN');
-  try {
-    return read();
-  } finally {
-    database.exec('COMMIT');
-  }
 }

@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import { inTransaction } from './sqlite-transaction.ts';
 
 const BYTES = 256 * 1024;
 const PAGES = 64;
@@ -12,14 +13,18 @@ const PAGES = 64;
  */
 export function reserve(database: DatabaseSync, path: string): void {
   if (isReserved(database, path)) return;
-  database.exec('CREATE TABLE IF NOT EXISTS reserve (room BLOB)');
-  try {
+  inTransaction(database, () => {
+    database.exec('CREATE TABLE IF NOT EXISTS reserve (room BLOB)');
+    if (database.prepare('SELECT 1 FROM reserve').get()) return;
     database.prepare('INSERT INTO reserve VALUES (zeroblob(?))').run(BYTES);
+  });
+  inTransaction(database, () => {
+    // Another process may have done the rest meanwhile.
+    if (!database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'reserve'").get()) return;
     // Only pages that held something are copied to the journal before they change.
     database.prepare('UPDATE reserve SET room = randomblob(?)').run(BYTES);
-  } finally {
     database.exec('DROP TABLE reserve');
-  }
+  });
 }
 
 function isReserved(database: DatabaseSync, path: string): boolean {

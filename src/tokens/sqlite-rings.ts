@@ -1,3 +1,4 @@
+import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { fingerprintOf } from './fingerprint.ts';
 import type { Sealer } from './seal.ts';
@@ -25,14 +26,18 @@ export function prepareRings(database: DatabaseSync, sealer: Sealer) {
       id: id as number,
       key: Buffer.from(sealer.open(key as string, about.ring), 'base64'),
     }));
+  let first: { id: number; key: KeyObject } | undefined;
+  // It never changes, and every row is checked with it.
   const own = () => {
-    const [first] = rings();
-    if (!first) throw new Error('the file is damaged: it has lost the key of its fingerprints');
+    if (first) return first;
+    const [ring] = rings();
+    if (!ring) throw new Error('the file is damaged: it has lost the key of its fingerprints');
+    first = { id: ring.id, key: createSecretKey(ring.key) };
     return first;
   };
 
   return {
-    ownKey: (): Uint8Array => own().key,
+    ownKey: (): KeyObject => own().key,
     remember: (refreshToken: string, generation: number): void => {
       const { id, key } = own();
       insert.run(id, fingerprintOf(key, refreshToken), generation);

@@ -1,11 +1,12 @@
 import { createSealer, type Sealer } from './seal.ts';
 import { fileAt, openExchangeLock } from './exchange-lock.ts';
-import { inTransaction, openSqliteFile } from './sqlite-file.ts';
+import { openSqliteFile, type OpenFile } from './sqlite-file.ts';
 import { moveBack, moveIn, moveOut, UNDER_WAY } from './sqlite-moves.ts';
-import type { FileSystemType } from './sqlite-place.ts';
+import { placeOf, type FileSystemType } from './sqlite-place.ts';
 import { readStored } from './sqlite-read.ts';
 import { reserve } from './sqlite-reserve.ts';
 import { prepareTables, type SqliteTables } from './sqlite-tables.ts';
+import { inTransaction } from './sqlite-transaction.ts';
 import { importSet, markSet, savePair, settleAttempt, withdrawSet } from './sqlite-writes.ts';
 import type { StoredTokens, TokenStore } from './token-store.ts';
 
@@ -27,10 +28,18 @@ const MEMORY = ':memory:';
  */
 export function openSqliteStore(path: string, options: SqliteOptions = {}): TokenStore {
   const { sealer = createSealer([]), fileSystemType } = options;
-  let file = openSqliteFile(path, { sealer, fileSystemType, create: true });
+  const place = path === MEMORY ? path : placeOf(path);
+  const lock = openExchangeLock(path === MEMORY ? undefined : `${place}-lock`);
+  const settings = { sealer, fileSystemType, isBusy: lock.isHeldByOthers };
+  let file: OpenFile;
+  try {
+    file = openSqliteFile(place, { ...settings, create: true });
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
   let tables = prepareTables(file.database, sealer);
-  let opened = fileAt(path);
-  const lock = openExchangeLock(path === MEMORY ? undefined : `${path}-lock`);
+  let opened = fileAt(place);
 
   return {
     description: path === MEMORY ? 'in memory' : `sqlite:${path}`,
@@ -99,10 +108,10 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
    * replaced is not to be written any more, since nobody would find it again.
    */
   function makeWritable(): void {
-    if (file.unwritable === undefined && fileAt(path) === opened) return;
-    let next: typeof file;
+    if (file.unwritable === undefined && fileAt(place) === opened) return;
+    let next: OpenFile;
     try {
-      next = openSqliteFile(path, { sealer, fileSystemType, create: false });
+      next = openSqliteFile(place, { ...settings, create: false });
     } catch (error) {
       throw new Error(`the token store cannot be written: ${(error as Error).message}`, {
         cause: error,
@@ -115,14 +124,14 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     file.database.close();
     file = next;
     tables = prepareTables(file.database, sealer);
-    opened = fileAt(path);
+    opened = fileAt(place);
   }
 
   /** What was written may have used the reserve. */
   function makeRoom(): void {
     if (path === MEMORY) return;
     try {
-      reserve(file.database, path);
+      reserve(file.database, place);
     } catch {
       // The disk is full, or another process writes: the next time, then.
     }

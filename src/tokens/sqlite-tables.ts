@@ -1,10 +1,11 @@
-import { createHmac, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { fingerprintOf } from './fingerprint.ts';
 import type { Sealer } from './seal.ts';
 import { about, type TokenField } from './sqlite-layout.ts';
 import { prepareAttempts } from './sqlite-attempts.ts';
 import { prepareRings } from './sqlite-rings.ts';
+import { pairSum, setSum } from './sqlite-sums.ts';
 import type { TokenPair } from './token-set.ts';
 
 /** The rows of the SQLite store. Those methods that write are called within a transaction. */
@@ -56,13 +57,18 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
   const updateSet = database.prepare(`
     UPDATE token_set SET head = ?, lost = ?, moved_to = ?, withdrawn = ?, mark_attempt = ?,
                          mark_at = ?, sum = ? WHERE id = ?`);
-  const pairsOfSet = database.prepare('SELECT * FROM token_pair WHERE set_id = ? ORDER BY rowid');
+  const pairsOfSet = database.prepare(
+    'SELECT * FROM token_pair WHERE set_id = ? AND generation >= ? ORDER BY rowid',
+  );
   const insertPair = database.prepare(
     'INSERT INTO token_pair VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   );
   const forgetPair = database.prepare(`
     UPDATE token_pair SET access_token = '', refresh_token = '', sum = ?
     WHERE set_id = ? AND generation = ? AND attempt = ?`);
+  const dropForgotten = database.prepare(
+    "DELETE FROM token_pair WHERE set_id = ? AND generation < ? AND refresh_token = ''",
+  );
   const newest = database.prepare('SELECT max(generation) AS generation FROM token_pair');
 
   const tables = {
@@ -97,9 +103,9 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
     },
 
     /** In the order in which they came. Those that were forgotten have empty tokens. @throws when one was altered */
-    pairs: (set: SetRow): KeptPair[] => {
+    pairs: (set: SetRow, from = 0): KeptPair[] => {
       const key = rings.ownKey();
-      return pairsOfSet.all(set.id).map((columns) => {
+      return pairsOfSet.all(set.id, from).map((columns) => {
         const row = columns as unknown as PairRow;
         const kept = openPair(row, set);
         if (row.sum !== pairSum(key, set, kept)) throw new Error(DAMAGED);
@@ -110,7 +116,7 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
     /** Undefined when it was forgotten. */
     findHead: (set: SetRow): KeptPair | undefined =>
       tables
-        .pairs(set)
+        .pairs(set, set.head)
         .find((kept) => kept.wasHead && kept.generation === set.head && !isForgotten(kept)),
 
     /** @throws when it is not there: that of the current set is never forgotten */
@@ -149,6 +155,11 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
       const pair = { ...kept.pair, accessToken: FORGOTTEN, refreshToken: FORGOTTEN };
       const sum = pairSum(rings.ownKey(), set, { ...kept, pair });
       forgetPair.run(sum, set.id, generation, attempt);
+    },
+
+    /** The rows of forgotten pairs before a generation: so late nobody saves one again. */
+    dropForgotten: (set: SetRow, before: number): void => {
+      dropForgotten.run(set.id, before);
     },
 
     newestGeneration: (): number => (newest.get()?.['generation'] as number | null) ?? 0,
@@ -210,22 +221,4 @@ function storable(kept: KeptPair): KeptPair {
       name: name?.toWellFormed() ?? null,
     },
   };
-}
-
-/** SQLite finds damage to its pages, not to what is written in them: a wrong token would be sent. */
-function setSum(key: Uint8Array, set: SetRow): string {
-  const { id, name, base_url, head, lost, moved_to, withdrawn, mark_attempt, mark_at } = set;
-  const state = [lost, moved_to, withdrawn, mark_attempt, mark_at];
-  return sumOf(key, ['set', id, name, base_url, head, ...state]);
-}
-
-function pairSum(key: Uint8Array, { name: set }: SetRow, kept: KeptPair): string {
-  const { generation, attempt, pair, savedAt, imported, wasHead } = kept;
-  const { accessToken, refreshToken, expiresIn, refreshTokenExpiresIn, name } = pair;
-  const tokens = [accessToken, refreshToken, expiresIn, refreshTokenExpiresIn, name];
-  return sumOf(key, ['pair', set, generation, attempt, savedAt, imported, wasHead, ...tokens]);
-}
-
-function sumOf(key: Uint8Array, values: readonly unknown[]): string {
-  return createHmac('sha256', key).update(JSON.stringify(values)).digest('hex');
 }

@@ -43,9 +43,10 @@ export function withdrawSet(tables: SqliteTables, name: string): boolean {
 }
 
 export function markSet(tables: SqliteTables, mark: NewMark): boolean {
-  const { set: name, generation, attempt, at, replica } = mark;
+  const { set: name, generation, attempt, at, over, replica } = mark;
   const set = tables.current();
   if (set?.name !== name || set.head !== generation || set.moved_to !== null) return false;
+  if (over !== undefined && over !== set.mark_attempt) return false;
   tables.writeSet({ ...set, mark_attempt: attempt, mark_at: Math.round(at) });
   tables.attempts.add({ set: name, attempt, generation, at, outcome: 'begun', replica });
   return true;
@@ -75,7 +76,7 @@ export function savePair(tables: SqliteTables, saved: NewPair): boolean {
   if (!set) throw new Error(`the token store does not know the set ${name}`);
   const next = generation + 1;
   const isSame = (one: KeptPair) => one.generation === next && one.attempt === attempt;
-  const there = tables.pairs(set).find(isSame);
+  const there = tables.pairs(set, next).find(isSame);
   if (there) return there.wasHead;
   const wasHead = set.head === generation;
   tables.addPair(set, { generation: next, attempt, pair, savedAt: at, imported: false, wasHead });
@@ -91,6 +92,8 @@ export function savePair(tables: SqliteTables, saved: NewPair): boolean {
   return wasHead;
 }
 
+const ROWS_KEPT = 100;
+
 /**
  * Spent tokens are worth nothing. Kept are the pair before the head, which may still be in somebody's hands,
  * and the last set that was replaced: replacing it may have been a mistake.
@@ -103,5 +106,6 @@ function forgetSpent(tables: SqliteTables, saved: SetRow, attempt: string): void
     for (const kept of tables.pairs(set)) {
       if (kept.generation < from && kept.attempt !== attempt) tables.forgetPair(set, kept);
     }
+    tables.dropForgotten(set, set.head - ROWS_KEPT);
   }
 }

@@ -105,6 +105,12 @@ export interface NewMark {
   readonly attempt: string;
   /** Wall time, ms. */
   readonly at: number;
+  /**
+   * The attempt of the earlier mark that the caller has seen, and made sure of; null when it saw none. With
+   * another mark in the store it is refused: its process may have died a moment ago, and have left the pair
+   * in its rescue file.
+   */
+  readonly over?: string | null;
   /** How long its exchange may take, ms: for stores that cannot see whether the marking process lives. */
   readonly lifeMs: number;
   readonly replica: string;

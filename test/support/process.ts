@@ -39,6 +39,7 @@ export function startProgram(
       PORT: '0',
       ADMIN_PORT: '0',
       RECRUITING_SCHEMA: resolve('schema/upstream.graphql'),
+      NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile'),
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,6 +1,7 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import type { TokenPair } from '../../src/tokens/token-set.ts';
 import type {
+  FingerprintRing,
   HistoryEntry,
   NewMark,
   StoredTokens,
@@ -27,6 +28,11 @@ interface PairRow {
 
 type AttemptRow = { -readonly [Key in keyof HistoryEntry]: HistoryEntry[Key] } & { set: string };
 
+interface Ring {
+  readonly key: Uint8Array;
+  readonly known: Map<string, number>;
+}
+
 /** What all handles share, as the tables of a database server. */
 export interface TimedDatabase {
   /** A connection of one process. */
@@ -43,13 +49,17 @@ export function timedDatabase(now: () => number): TimedDatabase {
   const sets: SetRow[] = [];
   const pairs: PairRow[] = [];
   const attempts: AttemptRow[] = [];
-  const ring = { key: randomBytes(32), known: new Map<string, number>() };
+  const own: Ring = { key: randomBytes(32), known: new Map() };
+  const rings = [own];
 
-  const printOf = (token: string) => createHmac('sha256', ring.key).update(token).digest('hex');
-  const remember = ({ refreshToken }: TokenPair, generation: number) => {
-    const print = printOf(refreshToken);
-    if (!ring.known.has(print)) ring.known.set(print, generation);
-  };
+  const printOf = (token: string, { key }: Ring = own) =>
+    createHmac('sha256', key).update(token).digest('hex');
+  const remember = ({ refreshToken }: TokenPair, generation: number) =>
+    note(own, printOf(refreshToken), generation);
+  const knownAs = ({ refreshToken }: TokenPair) =>
+    rings
+      .map((ring) => ring.known.get(printOf(refreshToken, ring)))
+      .find((generation) => generation !== undefined);
   const current = () => sets.findLast(({ withdrawn }) => !withdrawn);
   const newest = () => Math.max(0, ...pairs.map(({ generation }) => generation));
   const headPair = ({ set, head }: SetRow) =>
@@ -61,10 +71,10 @@ export function timedDatabase(now: () => number): TimedDatabase {
     const { set, baseUrl, head: generation, lost, movedTo, mark } = row;
     const { pair, savedAt, attempt } = headPair(row);
     const live = mark !== null && !mark.settled && mark.until > now();
-    const isOpen = (one: AttemptRow) =>
+    const isUnanswered = (one: AttemptRow) =>
       one.set === set &&
       one.generation === generation &&
-      (one.outcome === 'uncertain' || one.outcome === 'begun') &&
+      isOpen(one) &&
       !(live && one.attempt === mark.attempt);
     return {
       set,
@@ -77,20 +87,31 @@ export function timedDatabase(now: () => number): TimedDatabase {
       movedTo,
       imported: attempt === 'import',
       mark: mark && { attempt: mark.attempt, at: mark.at, live },
-      unanswered: attempts.filter(isOpen).length,
+      unanswered: attempts.filter(isUnanswered).length,
       surplus: pairs.filter((one) => one.set === set && one.generation === generation).length - 1,
     };
   }
 
-  function note(entry: Omit<AttemptRow, 'latencyMs'>): void {
+  function write(entry: Omit<AttemptRow, 'latencyMs'>): void {
     attempts.unshift({ ...entry, latencyMs: null });
+  }
+
+  function add({ key, known }: FingerprintRing): void {
+    let ring = rings.find((one) => Buffer.compare(one.key, key) === 0);
+    if (!ring) rings.push((ring = { key, known: new Map() }));
+    for (const { fingerprint, generation } of known) note(ring, fingerprint, generation);
   }
 
   function begin(set: Omit<PairRow, 'set' | 'attempt'> & { baseUrl: string; imported: boolean }) {
     const { baseUrl, generation, pair, savedAt, imported } = set;
     const row: SetRow = {
-      ...{ set: randomUUID(), baseUrl, head: generation },
-      ...{ lost: false, movedTo: null, withdrawn: false, mark: null },
+      set: randomUUID(),
+      baseUrl,
+      head: generation,
+      lost: false,
+      movedTo: null,
+      withdrawn: false,
+      mark: null,
     };
     sets.push(row);
     const attempt = imported ? 'import' : 'moved';
@@ -102,7 +123,7 @@ export function timedDatabase(now: () => number): TimedDatabase {
   function take(row: SetRow, { attempt, generation, at, lifeMs, replica }: NewMark) {
     const overExpired = row.mark !== null && !row.mark.settled;
     row.mark = { attempt, at, until: now() + lifeMs, settled: false };
-    note({ set: row.set, at, generation, attempt, outcome: 'begun', replica });
+    write({ set: row.set, at, generation, attempt, outcome: 'begun', replica });
     return { overExpired };
   }
 
@@ -112,7 +133,7 @@ export function timedDatabase(now: () => number): TimedDatabase {
     read: async () => read(),
     import: async ({ baseUrl, pair, at, replica, after }) => {
       const head = read();
-      const known = ring.known.get(printOf(pair.refreshToken));
+      const known = knownAs(pair);
       if (known !== undefined) {
         const isCurrent = head?.pair.refreshToken === pair.refreshToken;
         return { kind: 'known', generation: known, current: isCurrent };
@@ -122,13 +143,14 @@ export function timedDatabase(now: () => number): TimedDatabase {
       }
       const generation = newest() + 1;
       const { set } = begin({ baseUrl, generation, pair, savedAt: at, imported: true });
-      note({ set, at, generation, attempt: set, outcome: 'imported', replica });
+      write({ set, at, generation, attempt: set, outcome: 'imported', replica });
       return { kind: 'imported', stored: read()! };
     },
     withdraw: async (set) => {
       const before = sets.findLast((row) => row.set !== set && !row.withdrawn);
       const row = current();
-      if (row?.set !== set || !before || before.lost || before.movedTo !== null) return false;
+      if (row?.set !== set || row.mark !== null) return false;
+      if (!before || before.lost || before.movedTo !== null) return false;
       row.withdrawn = true;
       return true;
     },
@@ -137,12 +159,13 @@ export function timedDatabase(now: () => number): TimedDatabase {
       if (!row || row.set !== mark.set || row.head !== mark.generation) return undefined;
       if (row.movedTo !== null) return undefined;
       if (row.mark && !row.mark.settled && row.mark.until > now()) return undefined;
+      if (mark.over !== undefined && mark.over !== (row.mark?.attempt ?? null)) return undefined;
       return take(row, mark);
     },
     settle: async (attempt, { outcome, latencyMs }) => {
       const entry = attempts.find((one) => one.attempt === attempt);
       if (!entry) return;
-      Object.assign(entry, { outcome, latencyMs });
+      if (isOpen(entry)) Object.assign(entry, { outcome, latencyMs });
       const row = sets.find(({ set }) => set === entry.set)!;
       if (outcome === 'invalid-grant' && row.head === entry.generation) row.lost = true;
       if (row.mark?.attempt !== attempt) return;
@@ -159,6 +182,7 @@ export function timedDatabase(now: () => number): TimedDatabase {
         pairs.push({ set, generation: next, attempt, pair, savedAt: at });
         remember(pair, next);
       }
+      if (row.mark?.attempt === attempt) row.mark = null;
       if (row.head === generation) Object.assign(row, { head: next, lost: false, mark: null });
       return (ofNext[0]?.attempt ?? attempt) === attempt;
     },
@@ -166,42 +190,57 @@ export function timedDatabase(now: () => number): TimedDatabase {
     moveOut: async ({ to, at, replica }) => {
       const row = current();
       if (!row) throw new Error('There is no token set to move.');
-      if (row.lost) throw new Error('The token set is lost: there is nothing to move.');
-      if (row.mark) throw new Error('An exchange is under way or in doubt.');
+      const isNew = row.movedTo === null;
+      if (isNew && row.lost) throw new Error('The token set is lost: there is nothing to move.');
+      if (isNew && row.mark) throw new Error('An exchange is under way or in doubt.');
       if (row.movedTo !== null && row.movedTo !== to) {
         throw new Error(`The token set was moved to ${row.movedTo} already.`);
       }
-      if (row.movedTo === null) {
+      if (isNew) {
         const { set, head: generation } = row;
-        note({ set, at, generation, attempt: randomUUID(), outcome: 'moved-out', replica });
+        write({ set, at, generation, attempt: randomUUID(), outcome: 'moved-out', replica });
       }
       row.movedTo = to;
       const { pair, savedAt, attempt } = headPair(row);
-      const known = [...ring.known].map(([fingerprint, generation]) => ({
-        fingerprint,
-        generation,
-      }));
       return {
-        ...{ baseUrl: row.baseUrl, generation: row.head, pair, savedAt },
-        ...{ imported: attempt === 'import', fingerprints: [{ key: ring.key, known }] },
+        baseUrl: row.baseUrl,
+        generation: row.head,
+        pair,
+        savedAt,
+        imported: attempt === 'import',
+        fingerprints: rings.map(givenRing),
       };
     },
     moveBack: async (to) => {
       const row = current();
       if (row?.movedTo === to) row.movedTo = null;
     },
-    moveIn: async ({ baseUrl, generation, pair, savedAt, imported, at, replica }) => {
+    moveIn: async ({ generation, pair, fingerprints, at, replica, ...moved }) => {
       const head = read();
-      if (head?.pair.refreshToken === pair.refreshToken && head.movedTo === null) return;
+      if (generation <= newest() && knownAs(pair) !== undefined) return;
       if (head && !head.lost && head.movedTo === null) {
         throw new Error('This store holds a token set that is in use.');
       }
-      const next = Math.max(generation, newest() + 1);
-      const { set } = begin({ baseUrl, generation: next, pair, savedAt, imported });
+      const next = Math.max(generation, newest()) + 1;
+      for (const ring of fingerprints) add(ring);
+      const { set } = begin({ ...moved, generation: next, pair });
       const attempt = randomUUID();
-      note({ set, at, generation: next, attempt, outcome: 'moved-in', replica });
+      write({ set, at, generation: next, attempt, outcome: 'moved-in', replica });
     },
     close: async () => {},
   });
   return { open };
+}
+
+function isOpen({ outcome }: AttemptRow): boolean {
+  return outcome === 'uncertain' || outcome === 'begun';
+}
+
+function note({ known }: Ring, fingerprint: string, generation: number): void {
+  if (!known.has(fingerprint)) known.set(fingerprint, generation);
+}
+
+function givenRing({ key, known }: Ring): FingerprintRing {
+  const prints = [...known].map(([fingerprint, generation]) => ({ fingerprint, generation }));
+  return { key, known: prints };
 }

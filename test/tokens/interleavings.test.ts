@@ -101,7 +101,7 @@ test('whatever comes together: no refresh token is sent again after its answer, 
       expect(lost ? [[], ['TOKENS_LOST']] : [[]]).toContainEqual(after);
       await world.end();
     }),
-    { numRuns: 100 },
+    { numRuns: 40 },
   );
 });
 

@@ -1,37 +1,30 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
-import { readdirSync, truncateSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, symlinkSync, truncateSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
 import { pairOf } from '../support/tokens.ts';
-import { bytesIn, closing, folder, mode, otherProcess } from './sqlite-support.ts';
-import { AT, BASE_URL, importing, importInto, mark, saving } from './token-store-contract.ts';
-
-/** A store that has seen some life, closed. */
-async function used(path = join(folder(), 'tokens.db')) {
-  const store = openSqliteStore(path);
-  const set = await importInto(store, 'link');
-  await store.save(saving(set, 'a', 1));
-  await store.save(saving(set, 'b', 2));
-  await store.mark(mark(set, 'c', 3));
-  const stored = (await store.read())!;
-  await store.close();
-  return {
-    path,
-    set,
-    stored: { ...stored, mark: { ...stored.mark!, live: false }, unanswered: 1 },
-  };
-}
-
-function databaseOf(sql: string): string {
-  const path = join(folder(), 'tokens.db');
-  const made = new DatabaseSync(path);
-  made.exec(sql);
-  made.close();
-  return path;
-}
+import {
+  bytesIn,
+  can,
+  closing,
+  databaseOf,
+  FIRST_LAYOUT,
+  folder,
+  mode,
+  used,
+} from './sqlite-support.ts';
+import {
+  AT,
+  BASE_URL,
+  ending,
+  importing,
+  importInto,
+  mark,
+  saving,
+} from './token-store-contract.ts';
 
 test('after it was closed and opened again it has all that was saved', async () => {
   const { path, stored } = await used();
@@ -57,6 +50,32 @@ test('of spent refresh tokens only the last one stays, and of replaced sets the 
   const inFile = [...new Set(bytesIn(place)['tokens.db']!.match(/refresh-\w+-\d/g))].toSorted();
   expect(inFile).toEqual(['refresh-three-1', 'refresh-three-2', 'refresh-two-1', 'refresh-two-2']);
   expect(kept).not.toContain('refresh-one-0');
+});
+
+test('what is deleted or written over leaves nothing behind in its file', async () => {
+  const { path } = await used();
+  const { link, a, b } = { link: 'refresh-link', a: 'refresh-a', b: 'refresh-b' };
+  const bytes = readFileSync(path, 'latin1');
+  expect([bytes.includes(link), bytes.includes(a), bytes.includes(b)]).toEqual([false, true, true]);
+});
+
+test('of what happened it tells the last thousand, and forgets no exchange that is in doubt', async () => {
+  const path = join(folder(), 'tokens.db');
+  const store = closing(openSqliteStore(path));
+  const set = await importInto(store, 'link');
+  await store.mark(mark(set, 'doubtful'));
+  await store.settle('doubtful', ending('uncertain'));
+  const database = new DatabaseSync(path);
+  database.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
+    INSERT INTO attempt (attempt, set_name, generation, at, outcome, replica)
+    SELECT 'limited-' || i, '${set}', 1, 0, 'rate-limited', 'r' FROM n`);
+  database.close();
+  await store.mark(mark(set, 'last'));
+  const history = await store.history(5000);
+  expect(history).toHaveLength(1001);
+  expect(history[0]).toMatchObject({ attempt: 'last' });
+  expect(history.at(-1)).toMatchObject({ attempt: 'doubtful' });
+  expect(await store.read()).toMatchObject({ unanswered: 1 });
 });
 
 describe('the rights of its files', () => {
@@ -115,6 +134,28 @@ describe('a place', () => {
     const path = join(folder(), 'tokens.db');
     const store = closing(openSqliteStore(path, { fileSystemType: () => 0x01021994 }));
     expect(store.notices.join()).toMatch(/lost with the next boot/);
+  });
+
+  test.runIf(can('unshare', '-m', 'true'))(
+    'that is mounted as a single file is refused, since its lock would be somewhere else',
+    async () => {
+      const { path } = await used();
+      const mounted = join(folder(), 'the tokens.db');
+      writeFileSync(mounted, '');
+      const script = `import { openSqliteStore } from '${resolve('src/tokens/sqlite-store.ts')}';
+        try { openSqliteStore(process.argv[1]) } catch (error) { console.log(error.message) }`;
+      const words = ['--no-warnings', '--input-type=module-typescript', '-e', script, mounted];
+      const shell = ['sh', '-c', 'mount --bind "$0" "$1" && shift && exec "$@"'];
+      const args = ['-m', ...shell, path, mounted, process.execPath, ...words];
+      expect(execFileSync('unshare', args, { encoding: 'utf8' })).toMatch(/mount the folder/);
+      expect(readdirSync(join(mounted, '..'))).toEqual(['the tokens.db']);
+    },
+  );
+
+  test('that is a link to nothing is refused', () => {
+    const path = join(folder(), 'tokens.db');
+    symlinkSync(join(folder(), 'nothing'), path);
+    expect(() => openSqliteStore(path)).toThrow('a link that leads nowhere');
   });
 
   test('that is a folder is refused', () => {
@@ -190,7 +231,7 @@ describe('a file', () => {
     // What is beyond lies in reserve, and what is zero is mostly room.
     const places = [...whole.subarray(0, 17 * 4096).entries()].filter(([, byte]) => byte !== 0);
     let refused = 0;
-    for (let tries = 0; tries < 250; tries += 1) {
+    for (let tries = 0; tries < 150; tries += 1) {
       const [at] = places[Math.floor(Math.random() * places.length)]!;
       const bit = Math.floor(Math.random() * 8);
       const bytes = Buffer.from(whole);
@@ -246,24 +287,8 @@ describe('a file', () => {
 });
 
 describe('a store of the first version', () => {
-  const LAYOUT_1 = `
-    CREATE TABLE token_set (
-      id INTEGER PRIMARY KEY AUTOINCREMENT, base_url TEXT NOT NULL, head INTEGER NOT NULL,
-      lost INTEGER NOT NULL DEFAULT 0, mark_attempt TEXT, mark_until INTEGER) STRICT;
-    CREATE TABLE token_pair (
-      set_id INTEGER NOT NULL REFERENCES token_set (id), generation INTEGER NOT NULL,
-      attempt TEXT NOT NULL, access_token TEXT NOT NULL, refresh_token TEXT NOT NULL,
-      expires_in REAL NOT NULL, refresh_expires_in REAL NOT NULL, name TEXT,
-      saved_at INTEGER NOT NULL, PRIMARY KEY (set_id, generation, attempt)) STRICT;
-    PRAGMA user_version = 1;
-    INSERT INTO token_set (base_url, head, lost) VALUES ('${BASE_URL}', 1, 1);
-    INSERT INTO token_pair VALUES (1, 1, 'import', 'access-x', 'refresh-x', 1, 2, 'X', 5);
-    INSERT INTO token_set (base_url, head, mark_attempt, mark_until) VALUES ('${BASE_URL}', 3, 'b', ${AT});
-    INSERT INTO token_pair VALUES (2, 2, 'import', 'access-link', 'refresh-link', 1, 2, 'Test', 5);
-    INSERT INTO token_pair VALUES (2, 3, 'a', 'access-a', 'refresh-a', 86400, 10368000, 'Test', 6);`;
-
   test('is taken over with its tokens, its mark and its history', async () => {
-    const path = databaseOf(LAYOUT_1);
+    const path = databaseOf(FIRST_LAYOUT);
     const store = closing(openSqliteStore(path));
     const stored = (await store.read())!;
     expect(stored).toMatchObject({
@@ -300,6 +325,22 @@ describe('a store of the first version', () => {
     expect(await store.read()).toMatchObject({ generation: 4, pair: pairOf('c') });
   });
 
+  test('without a mark is taken over without a doubt', async () => {
+    const unmarked = 'UPDATE token_set SET mark_attempt = NULL, mark_until = NULL;';
+    const store = closing(openSqliteStore(databaseOf(FIRST_LAYOUT + unmarked)));
+    expect(await store.read()).toMatchObject({
+      generation: 3,
+      pair: pairOf('a'),
+      mark: null,
+      unanswered: 0,
+    });
+  });
+
+  test('that holds nothing is taken over too', async () => {
+    const path = databaseOf(`${FIRST_LAYOUT} DELETE FROM token_pair; DELETE FROM token_set;`);
+    expect(await closing(openSqliteStore(path)).read()).toBeNull();
+  });
+
   test('is refused and left as it was when its tables are not those of that version', () => {
     const path = databaseOf(
       'CREATE TABLE token_set (id); CREATE TABLE token_pair (id); PRAGMA user_version = 1;',
@@ -309,174 +350,3 @@ describe('a store of the first version', () => {
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 });
-
-test('a move that was cut off between the stores is finished by the same command, and undone by none', async () => {
-  const place = folder();
-  const [source, target] = ['a', 'b'].map((name) => closing(openSqliteStore(join(place, name))));
-  await importInto(source!, 'link');
-  const move = { to: 'b', at: AT, replica: 'r' };
-  await source!.moveOut(move);
-  const again = { ...(await source!.moveOut(move)), at: AT, replica: 'r' };
-  await target!.moveIn(again);
-  const { set, generation } = (await target!.read())!;
-  await target!.save(saving(set, 'next', generation));
-  const rotated = await target!.read();
-
-  // Were this refused, the source would take the set back: a spent token.
-  await target!.moveIn({ ...(await source!.moveOut(move)), at: AT, replica: 'r' });
-  expect(await target!.read()).toEqual(rotated);
-  await target!.moveOut({ ...move, to: 'c' });
-  await target!.moveIn({ ...(await source!.moveOut(move)), at: AT, replica: 'r' });
-  expect(await target!.read()).toEqual({ ...rotated, movedTo: 'c' });
-});
-
-test('a set can be moved there and back without an exchange between', async () => {
-  const place = folder();
-  const [one, other] = ['a', 'b'].map((name) => closing(openSqliteStore(join(place, name))));
-  await importInto(one!, 'link');
-  for (let round = 0; round < 3; round += 1) {
-    await other!.moveIn({
-      ...(await one!.moveOut({ to: 'b', at: 1, replica: 'r' })),
-      at: 1,
-      replica: 'r',
-    });
-    expect([(await one!.read())!.movedTo, (await other!.read())!.movedTo]).toEqual(['b', null]);
-    await one!.moveIn({
-      ...(await other!.moveOut({ to: 'a', at: 1, replica: 'r' })),
-      at: 1,
-      replica: 'r',
-    });
-    expect([(await one!.read())!.movedTo, (await other!.read())!.movedTo]).toEqual([null, 'a']);
-  }
-  expect(await one!.read()).toMatchObject({ pair: pairOf('link'), imported: true });
-});
-
-describe('on a full disk', () => {
-  const FULL = `
-    import { execFileSync } from 'node:child_process';
-    import { statSync } from 'node:fs';
-    import { DatabaseSync } from 'node:sqlite';
-    const store = openSqliteStore(path);
-    const { set, generation } = await store.read();
-    if ((await told()) === 'without reserve') {
-      const database = new DatabaseSync(path);
-      database.exec('VACUUM; PRAGMA journal_mode = DELETE');
-      database.close();
-    }
-    const sizes = () => [path, path + '-journal'].map((file) => statSync(file, { throwIfNoEntry: false })?.size ?? 0);
-    const before = sizes();
-    execFileSync('prlimit', ['--pid', String(process.pid), '--fsize=' + Math.max(...before)]);
-    const said = [];
-    const tried = (work) => work.then((result) => said.push(result), (error) => said.push(error.message));
-    const mark = (attempt, generation) => ({ set, generation, attempt, at: 1, lifeMs: 1, replica: 'r' });
-    const long = { ...pairOf('x'), accessToken: 'a'.repeat(20_000), refreshToken: 'r'.repeat(20_000) };
-    await tried(store.mark(mark('one', generation)));
-    await tried(store.settle('one', { outcome: 'uncertain', latencyMs: 1 }));
-    await tried(store.mark(mark('two', generation)));
-    await tried(store.save({ set, generation, attempt: 'two', pair: long, outcome: 'rotated', at: 2, latencyMs: 1 }));
-    print([said, sizes().every((size, index) => size <= before[index])]);`;
-
-  const limited = canLimit();
-
-  test.runIf(limited)('marks, endings and saves have their room in reserve', async () => {
-    const { path } = await used();
-    const child = otherProcess(FULL, path);
-    child.tell('with reserve');
-    const [said, within] = JSON.parse(await child.line()) as [unknown[], boolean];
-    expect(said).toEqual([{ overExpired: false }, null, { overExpired: false }, true]);
-    expect(within).toBe(true);
-    child.signal('SIGKILL');
-    await child.ended;
-    expect(await closing(openSqliteStore(path)).read()).toMatchObject({
-      generation: 4,
-      mark: null,
-    });
-  });
-
-  test.runIf(limited)(
-    'without that reserve they fail (so the test before says something)',
-    async () => {
-      const { path } = await used();
-      const child = otherProcess(FULL, path);
-      child.tell('without reserve');
-      const [said, within] = JSON.parse(await child.line()) as [unknown[], boolean];
-      expect(said[3] !== true || !within).toBe(true);
-    },
-  );
-});
-
-describe('a store that cannot be written', () => {
-  const NOBODY = 65534;
-  const SCRIPT = `
-    const store = openSqliteStore(path);
-    const { set, generation } = await store.read();
-    const mark = { set, generation, attempt: 'm', at: 5, lifeMs: 1, replica: 'r' };
-    print(store.notices);
-    print((await store.read()));
-    print(await store.mark(mark).catch((error) => error.message));
-    await told();
-    print(await store.mark(mark).catch((error) => error.message));
-    print(await store.save({ set, generation, attempt: 'm', pair: pairOf('m'), outcome: 'rotated', at: 6, latencyMs: 1 }));`;
-
-  test('serves what it holds, refuses the rest, and is used again once it can be written', async () => {
-    const { path, stored } = await used();
-    const place = join(path, '..');
-    const isRoot = process.getuid?.() === 0;
-    const files = readdirSync(place).map((name) => join(place, name));
-    if (isRoot) execFileSync('chown', ['-R', `${NOBODY}:${NOBODY}`, place]);
-    for (const file of files) chmodSync(file, 0o400);
-    chmodSync(place, 0o500);
-    const child = otherProcess(SCRIPT, path, { user: isRoot ? NOBODY : undefined });
-    expect(await child.line()).toMatch(/cannot be written.*EACCES.*nothing is rotated/);
-    expect(JSON.parse(await child.line())).toEqual(stored);
-    expect(await child.line()).toMatch(/cannot be written.*EACCES/);
-    chmodSync(place, 0o700);
-    for (const file of files) chmodSync(file, 0o600);
-    child.tell('writable');
-    expect(JSON.parse(await child.line())).toEqual({ overExpired: false });
-    expect(await child.line()).toBe('true');
-    if (isRoot) execFileSync('chown', ['-R', '0:0', place]);
-    expect(await closing(openSqliteStore(path)).read()).toMatchObject({ generation: 4 });
-  });
-
-  test('sees that another process exchanges its token all the same', async () => {
-    const { path } = await used();
-    const place = join(path, '..');
-    const holder = closing(openSqliteStore(path));
-    const { set } = (await holder.read())!;
-    await holder.mark(mark(set, 'holder', 3));
-    const script = `const store = openSqliteStore(path); print([store.notices.length, (await store.read()).mark.live]);`;
-    chmodSync(place, 0o755);
-    for (const name of readdirSync(place)) chmodSync(join(place, name), 0o644);
-    const isRoot = process.getuid?.() === 0;
-    const child = otherProcess(script, path, { user: isRoot ? NOBODY : undefined });
-    expect(await child.line()).toBe(isRoot ? '[1,true]' : '[4,true]');
-  });
-});
-
-test('a store that was killed within a transaction is the one before it', async () => {
-  const { path, stored } = await used();
-  const place = folder();
-  // What a kill -9 leaves behind: the file half written, and the journal that undoes it.
-  const database = new DatabaseSync(path);
-  database.exec(`PRAGMA journal_mode = PERSIST; PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE;
-    UPDATE token_set SET head = 9; CREATE TABLE filler (x BLOB);
-    INSERT INTO filler VALUES (randomblob(200000)); INSERT INTO filler VALUES (randomblob(200000));`);
-  const copy = join(place, 'tokens.db');
-  execFileSync('cp', [path, copy]);
-  execFileSync('cp', [`${path}-journal`, `${copy}-journal`]);
-  database.exec('ROLLBACK');
-  database.close();
-  expect(existsSync(`${copy}-journal`)).toBe(true);
-  expect(readFileSync(copy).equals(readFileSync(path))).toBe(false);
-  expect(await closing(openSqliteStore(copy)).read()).toEqual(stored);
-});
-
-function canLimit(): boolean {
-  try {
-    execFileSync('prlimit', ['--version']);
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -5,20 +5,8 @@ import { describe, expect, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
 import type { TokenStore } from '../../src/tokens/token-store.ts';
 import { pairOf } from '../support/tokens.ts';
-import { closing, folder, otherProcess, type Other } from './sqlite-support.ts';
+import { closing, folder, HOLDER, otherProcess, type Other } from './sqlite-support.ts';
 import { ending, importInto, mark, saving } from './token-store-contract.ts';
-
-/** Marks, says so, and does what it is told. */
-const HOLDER = `
-  const store = openSqliteStore(path);
-  const { set, generation } = await store.read();
-  const mark = { set, generation, attempt: 'theirs', at: 5, lifeMs: 1, replica: 'other' };
-  print((await store.mark(mark)) !== undefined);
-  await told();
-  const outcome = { outcome: 'rotated', at: 6, latencyMs: 1 };
-  print(await store.save({ set, generation, attempt: 'theirs', pair: pairOf('theirs'), ...outcome }));
-  await told();
-`;
 
 async function held(): Promise<{ store: TokenStore; set: string; holder: Other; path: string }> {
   const path = join(folder(), 'tokens.db');
@@ -110,7 +98,7 @@ test('handles of one process keep each other out too, and looking never takes th
   const path = join(folder(), 'tokens.db');
   const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
   const set = await importInto(one, 'link');
-  for (let round = 1; round <= 20; round += 1) {
+  for (let round = 1; round <= 10; round += 1) {
     const attempt = randomUUID();
     const marks = await Promise.all([
       one.mark(mark(set, attempt, round)),

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { createSealer, SealError } from '../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
 import { pairOf } from '../support/tokens.ts';
-import { bytesIn, closing, folder } from './sqlite-support.ts';
+import { bytesIn, closing, folder, HOLDER, otherProcess } from './sqlite-support.ts';
 import { importInto, mark, saving } from './token-store-contract.ts';
 
 const [OLD, NEW] = [randomBytes(32), randomBytes(32)];
@@ -94,5 +94,40 @@ describe('a store with a key', () => {
     const before = bytesIn(place);
     expect(() => openSqliteStore(path, { sealer: createSealer([NEW]) })).toThrow(/altered/);
     expect(bytesIn(place)).toEqual(before);
+  });
+
+  test('is refused when its two tokens have changed places', async () => {
+    const place = folder();
+    const { path } = await filled(place, NEW);
+    const database = new DatabaseSync(path);
+    database.exec(
+      'UPDATE token_pair SET refresh_token = access_token, access_token = refresh_token',
+    );
+    database.close();
+    expect(() => openSqliteStore(path, { sealer: createSealer([NEW]) })).toThrow(/altered/);
+  });
+
+  test('is not sealed again under a process that is exchanging and does not know the key', async () => {
+    const place = folder();
+    const { path } = await filled(place);
+    const holder = otherProcess(HOLDER, path);
+    expect(await holder.line()).toBe('true');
+    const sealer = createSealer([NEW]);
+    const store = closing(openSqliteStore(path, { sealer }));
+    expect(store.notices.join()).toMatch(/another process is exchanging.*next start/);
+    holder.tell('save');
+    expect(await holder.line()).toBe('true');
+    expect(await store.read()).toMatchObject({
+      generation: 3,
+      pair: { accessToken: 'access-theirs' },
+    });
+    await store.close();
+    holder.signal('SIGKILL');
+    await holder.ended;
+
+    const next = openSqliteStore(path, { sealer });
+    expect(next.notices).toEqual([]);
+    await next.close();
+    expect(Object.values(bytesIn(place)).join()).not.toMatch(TOKEN);
   });
 });

@@ -1,9 +1,12 @@
-import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { onTestFinished } from 'vitest';
+import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
 import type { TokenStore } from '../../src/tokens/token-store.ts';
+import { AT, BASE_URL, importInto, mark, saving } from './token-store-contract.ts';
 
 /** Away after the test. */
 export function folder(): string {
@@ -30,6 +33,47 @@ export function bytesIn(path: string): Record<string, string> {
   return Object.fromEntries(files) as Record<string, string>;
 }
 
+/** A store that has seen some life, closed. */
+export async function used(path = join(folder(), 'tokens.db')) {
+  const store = openSqliteStore(path);
+  const set = await importInto(store, 'link');
+  await store.save(saving(set, 'a', 1));
+  await store.save(saving(set, 'b', 2));
+  await store.mark(mark(set, 'c', 3));
+  const stored = (await store.read())!;
+  await store.close();
+  return {
+    path,
+    set,
+    stored: { ...stored, mark: { ...stored.mark!, live: false }, unanswered: 1 },
+  };
+}
+
+export function databaseOf(sql: string, path = join(folder(), 'tokens.db')): string {
+  const made = new DatabaseSync(path);
+  made.exec(sql);
+  made.close();
+  chmodSync(path, 0o600);
+  return path;
+}
+
+/** As the first version made it: lost, then imported again, rotated and marked. */
+export const FIRST_LAYOUT = `
+  CREATE TABLE token_set (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, base_url TEXT NOT NULL, head INTEGER NOT NULL,
+    lost INTEGER NOT NULL DEFAULT 0, mark_attempt TEXT, mark_until INTEGER) STRICT;
+  CREATE TABLE token_pair (
+    set_id INTEGER NOT NULL REFERENCES token_set (id), generation INTEGER NOT NULL,
+    attempt TEXT NOT NULL, access_token TEXT NOT NULL, refresh_token TEXT NOT NULL,
+    expires_in REAL NOT NULL, refresh_expires_in REAL NOT NULL, name TEXT,
+    saved_at INTEGER NOT NULL, PRIMARY KEY (set_id, generation, attempt)) STRICT;
+  PRAGMA user_version = 1;
+  INSERT INTO token_set (base_url, head, lost) VALUES ('${BASE_URL}', 1, 1);
+  INSERT INTO token_pair VALUES (1, 1, 'import', 'access-x', 'refresh-x', 1, 2, 'X', 5);
+  INSERT INTO token_set (base_url, head, mark_attempt, mark_until) VALUES ('${BASE_URL}', 3, 'b', ${AT});
+  INSERT INTO token_pair VALUES (2, 2, 'import', 'access-link', 'refresh-link', 1, 2, 'Test', 5);
+  INSERT INTO token_pair VALUES (2, 3, 'a', 'access-a', 'refresh-a', 86400, 10368000, 'Test', 6);`;
+
 export interface Other {
   /** The next line that it prints. */
   line(): Promise<string>;
@@ -48,14 +92,33 @@ const HEAD = `
   const [path] = process.argv.slice(1);
 `;
 
+/** For `otherProcess`: marks, says so, and saves when it is told to. */
+export const HOLDER = `
+  const store = openSqliteStore(path);
+  const { set, generation } = await store.read();
+  const mark = { set, generation, attempt: 'theirs', at: 5, lifeMs: 1, replica: 'other' };
+  print((await store.mark(mark)) !== undefined);
+  await told();
+  const outcome = { outcome: 'rotated', at: 6, latencyMs: 1 };
+  print(await store.save({ set, generation, attempt: 'theirs', pair: pairOf('theirs'), ...outcome }));
+  await told();
+`;
+
 /** Another process, with the store's opener, `path`, `print` and `told` at hand. Killed after the test. */
 export function otherProcess(
   script: string,
   path: string,
-  { user }: { user?: number | undefined } = {},
+  { user, args = [] }: { user?: number | undefined; args?: readonly string[] } = {},
 ): Other {
-  const args = ['--input-type=module-typescript', '--no-warnings', '-e', HEAD + script, path];
-  const child = spawn(process.execPath, args, {
+  const all = [
+    '--input-type=module-typescript',
+    '--no-warnings',
+    '-e',
+    HEAD + script,
+    path,
+    ...args,
+  ];
+  const child = spawn(process.execPath, all, {
     stdio: ['pipe', 'pipe', 'inherit'],
     ...(user !== undefined && { uid: user, gid: user }),
   });
@@ -84,4 +147,14 @@ export function otherProcess(
     ended,
     tell: (line) => void child.stdin.write(`${line}\n`),
   };
+}
+
+/** Whether this machine has, and allows, such a command. */
+export function can(command: string, ...args: string[]): boolean {
+  try {
+    execFileSync(command, args);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -13,6 +13,7 @@ import { pairOf } from '../support/tokens.ts';
 export const BASE_URL = 'https://recruiting.test';
 export const AT = 1_700_000_000_000;
 const LIFE_MS = 150_000;
+const SIGN = { at: AT + 9, replica: 'r' };
 const OTHER_KEY = new Uint8Array(32).fill(7);
 
 /** What the rest of the gateway relies on, whichever store it is. `open` gives an empty one each time. */
@@ -126,6 +127,27 @@ export function tokenStoreContract(name: string, open: () => TokenStore): void {
       expect(await store.read()).toMatchObject({ set: third });
     });
 
+    test('takes an import back when it was found lost, and not while its exchange is open', async () => {
+      const { store, set } = await filled();
+      const refused = await importInto(store, 'refused');
+      await store.mark(mark(refused, 'a', 2));
+      expect(await store.withdraw(refused)).toBe(false);
+      await store.settle('a', ending('uncertain'));
+      expect(await store.withdraw(refused)).toBe(false);
+      await store.mark(mark(refused, 'b', 2));
+      await store.settle('b', ending('invalid-grant'));
+      expect(await store.withdraw(refused)).toBe(true);
+      expect(await store.read()).toMatchObject({ set, lost: false });
+      expect(await store.import(importing(await store.read(), 'refused'))).toMatchObject({
+        kind: 'known',
+        generation: 2,
+        current: false,
+      });
+      expect((await store.read())!.generation).toBe(1);
+      await importInto(store, 'third');
+      expect((await store.read())!.generation).toBe(3);
+    });
+
     test('gives the right to exchange to one, of two at the same time too', async () => {
       const { store, set } = await filled();
       const marks = await Promise.all([store.mark(mark(set, 'a')), store.mark(mark(set, 'b'))]);
@@ -158,6 +180,17 @@ export function tokenStoreContract(name: string, open: () => TokenStore): void {
         expect(await store.mark(mark(set, 'b'))).toBeDefined();
       },
     );
+
+    test('lets nobody take over a doubt that he has not seen', async () => {
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'a'));
+      await store.settle('a', ending('uncertain'));
+      for (const over of [null, 'other']) {
+        expect(await store.mark({ ...mark(set, 'b'), over })).toBeUndefined();
+      }
+      expect((await store.read())!.mark?.attempt).toBe('a');
+      expect(await store.mark({ ...mark(set, 'b'), over: 'a' })).toBeDefined();
+    });
 
     test('gives the right back after uncertain, and keeps the doubt until it is resolved', async () => {
       const { store, set } = await filled();
@@ -276,6 +309,26 @@ export function tokenStoreContract(name: string, open: () => TokenStore): void {
       expect(await store.read()).toMatchObject({ set, generation: 2, pair: pairOf('a') });
     });
 
+    test('is not talked out of a pair that it was given', async () => {
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'a'));
+      await store.save(saving(set, 'a'));
+      const before = [await store.read(), await store.history(9)];
+      for (const outcome of ['uncertain', 'unsent', 'invalid-grant'] as const) {
+        await store.settle('a', ending(outcome));
+      }
+      expect([await store.read(), await store.history(9)]).toEqual(before);
+    });
+
+    test('gives the right back with a save that came beside another', async () => {
+      const { store, set } = await filled();
+      await store.save(saving(set, 'a'));
+      await store.mark(mark(set, 'b', 2));
+      expect(await store.save(saving(set, 'b', 1))).toBe(false);
+      expect(await store.read()).toMatchObject({ generation: 2, mark: null });
+      expect(await store.mark(mark(set, 'c', 2))).toBeDefined();
+    });
+
     test('does not take a save of a set that it does not know for done', async () => {
       const store = open();
       await expect(store.save(saving('nowhere', 'a'))).rejects.toThrow(/not know the set nowhere/);
@@ -375,6 +428,65 @@ export function tokenStoreContract(name: string, open: () => TokenStore): void {
       const before = await store.read();
       await store.moveIn(moving('a'));
       expect(await store.read()).toEqual(before);
+    });
+
+    test('finishes a move that was cut off, and takes nothing over twice', async () => {
+      const { store: source } = await filled();
+      const target = open();
+      const moveOut = async (to: string) => ({
+        ...(await source.moveOut({ ...SIGN, to })),
+        ...SIGN,
+      });
+      await source.moveOut({ ...SIGN, to: 'b' });
+      await target.moveIn(await moveOut('b'));
+      const { set, generation } = (await target.read())!;
+      await target.save(saving(set, 'next', generation));
+      const rotated = await target.read();
+
+      // Were this refused, the source would take the set back: a spent token.
+      await target.moveIn(await moveOut('b'));
+      expect(await target.read()).toEqual(rotated);
+      await target.moveOut({ ...SIGN, to: 'c' });
+      await target.moveIn(await moveOut('b'));
+      expect(await target.read()).toEqual({ ...rotated, movedTo: 'c' });
+    });
+
+    test('takes a set back from where it was moved, without an exchange between', async () => {
+      const { store: one } = await filled();
+      const other = open();
+      for (let round = 0; round < 3; round += 1) {
+        await other.moveIn({ ...(await one.moveOut({ ...SIGN, to: 'b' })), ...SIGN });
+        expect([(await one.read())!.movedTo, (await other.read())!.movedTo]).toEqual(['b', null]);
+        await one.moveIn({ ...(await other.moveOut({ ...SIGN, to: 'a' })), ...SIGN });
+        expect([(await one.read())!.movedTo, (await other.read())!.movedTo]).toEqual([null, 'a']);
+      }
+      expect(await one.read()).toMatchObject({ pair: pairOf('link'), imported: true });
+    });
+
+    test('carries what it knows of spent tokens over any number of moves', async () => {
+      const stores = [open(), open(), open()] as const;
+      await importInto(stores[0], 'link');
+      for (const [index, from] of stores.slice(0, 2).entries()) {
+        const { set, generation } = (await from.read())!;
+        await from.save(saving(set, `s${index}`, generation));
+        await stores[index + 1]!.moveIn({ ...(await from.moveOut({ ...SIGN, to: 'x' })), ...SIGN });
+      }
+      for (const spent of ['link', 's0']) {
+        const outcome = await stores[2].import(importing(await stores[2].read(), spent));
+        expect(outcome).toMatchObject({ kind: 'known', current: false });
+      }
+      expect(await stores[2].read()).toMatchObject({ pair: pairOf('s1') });
+    });
+
+    test('tells of moves in its history', async () => {
+      const { store: source } = await filled();
+      const target = open();
+      await target.moveIn({ ...(await source.moveOut({ ...SIGN, to: 'x' })), ...SIGN });
+      const [out] = await source.history(1);
+      expect(out).toMatchObject({ at: SIGN.at, outcome: 'moved-out', generation: 1, replica: 'r' });
+      expect(await target.history(9)).toMatchObject([
+        { at: SIGN.at, outcome: 'moved-in', replica: 'r' },
+      ]);
     });
 
     test('replaces no set that is in use by one that is taken over', async () => {

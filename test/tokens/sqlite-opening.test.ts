@@ -1,0 +1,148 @@
+import { statSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { createSealer } from '../../src/tokens/seal.ts';
+import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
+import { pairOf } from '../support/tokens.ts';
+import {
+  bytesIn,
+  closing,
+  databaseOf,
+  FIRST_LAYOUT,
+  folder,
+  otherProcess,
+  used,
+} from './sqlite-support.ts';
+import { mark } from './token-store-contract.ts';
+
+const STORES = 7;
+const BETWEEN_MS = 40;
+
+/** Opens one store after another, and says what it heard and read there. */
+const OPENER = `
+  import { createSealer } from ${JSON.stringify(join(process.cwd(), 'src/tokens/seal.ts'))};
+  const sealer = createSealer([Buffer.alloc(32, 7)]);
+  print('ready');
+  const [count, start] = (await told()).split(' ').map(Number);
+  const said = [];
+  for (let index = 0; index < count; index += 1) {
+    // At the very same moment as the others, or else they would rarely meet.
+    while (Date.now() < start + index * ${BETWEEN_MS});
+    try {
+      const store = openSqliteStore(path + '-' + index, process.argv[2] === 'sealed' ? { sealer } : {});
+      said.push([...store.notices, (await store.read())?.pair.refreshToken ?? null]);
+      await store.close();
+    } catch (error) {
+      said.push(error.message);
+    }
+  }
+  print(said);`;
+
+async function openedAtOnce(path: string, args: string[] = []): Promise<unknown[]> {
+  const others = [1, 2, 3].map(() => otherProcess(OPENER, path, { args }));
+  for (const other of others) expect(await other.line()).toBe('"ready"');
+  for (const other of others) other.tell(`${STORES} ${Date.now() + BETWEEN_MS}`);
+  const lines = await Promise.all(others.map((other) => other.line()));
+  return lines.flatMap((line) => JSON.parse(line) as unknown[]);
+}
+
+/** Each of them, of each store: no notice, and this token. */
+function allSaid(token: string | null): (typeof token)[][] {
+  return Array.from({ length: 3 * STORES }, () => [token]);
+}
+
+describe('several processes that open a store at the same time', () => {
+  test('make it once, and hear of nothing', async () => {
+    const said = await openedAtOnce(join(folder(), 'tokens'));
+    expect(said).toEqual(allSaid(null));
+  });
+
+  test('bring it up from the first layout once', async () => {
+    const path = join(folder(), 'tokens');
+    for (let index = 0; index < STORES; index += 1) databaseOf(FIRST_LAYOUT, `${path}-${index}`);
+    expect(await openedAtOnce(path)).toEqual(allSaid('refresh-a'));
+    const store = closing(openSqliteStore(`${path}-0`));
+    expect((await store.history(9)).map(({ outcome }) => outcome)).toEqual([
+      'begun',
+      'rotated',
+      'imported',
+      'imported',
+    ]);
+  });
+
+  test('seal it, and leave no token that can be read', async () => {
+    const path = join(folder(), 'tokens');
+    for (let index = 0; index < STORES; index += 1) await used(`${path}-${index}`);
+    const said = await openedAtOnce(path, ['sealed']);
+    expect(said).toEqual(allSaid('refresh-b'));
+    expect(Object.values(bytesIn(dirname(path))).join()).not.toMatch(/access-|refresh-/);
+    const sealer = createSealer([Buffer.alloc(32, 7)]);
+    const store = closing(openSqliteStore(`${path}-0`, { sealer }));
+    expect(await store.read()).toMatchObject({ pair: pairOf('b') });
+  });
+});
+
+test('a store is opened as soon as another process has ended its transaction', async () => {
+  const { path, stored } = await used();
+  const script = `
+    import { DatabaseSync } from 'node:sqlite';
+    const database = new DatabaseSync(path);
+    database.exec('BEGIN EXCLUSIVE');
+    print('begun');
+    await told();
+    database.exec('ROLLBACK');`;
+  const other = otherProcess(script, path);
+  await other.line();
+  const opener = otherProcess(
+    `print('opening'); print((await openSqliteStore(path).read()).generation)`,
+    path,
+  );
+  expect(await opener.line()).toBe('"opening"');
+  other.tell('end');
+  expect(await opener.line()).toBe(String(stored.generation));
+});
+
+test('a store that is reached by another name is exchanged by one process all the same', async () => {
+  const { path, set } = await used();
+  const link = join(folder(), 'link');
+  symlinkSync(path, link);
+  const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(link))];
+  expect(await one.mark(mark(set, 'one', 3))).toBeDefined();
+  expect((await other.read())!.mark).toMatchObject({ attempt: 'one', live: true });
+  expect(await other.mark(mark(set, 'other', 3))).toBeUndefined();
+});
+
+describe('a process that is killed within a transaction', () => {
+  /** Writes so much that a part of it is in the file before it is committed. */
+  const CUT = `
+    import { DatabaseSync } from 'node:sqlite';
+    const database = new DatabaseSync(path);
+    database.exec(\`PRAGMA journal_mode = PERSIST; PRAGMA cache_size = 1; BEGIN IMMEDIATE;
+      UPDATE token_set SET head = 9; CREATE TABLE filler (x BLOB);
+      INSERT INTO filler VALUES (randomblob(400000)); INSERT INTO filler VALUES (randomblob(400000));\`);
+    print('cut');
+    await told();`;
+
+  async function cut(path: string) {
+    const other = otherProcess(CUT, path);
+    await other.line();
+    other.signal('SIGKILL');
+    await other.ended;
+  }
+
+  test('leaves the store as it was before, to those who open it', async () => {
+    const { path, stored } = await used();
+    const { size } = statSync(path);
+    await cut(path);
+    expect(statSync(path).size).toBeGreaterThan(size);
+    expect(await closing(openSqliteStore(path)).read()).toEqual(stored);
+  });
+
+  test('leaves it as it was to those who had it open', async () => {
+    const { path, stored, set } = await used();
+    const store = closing(openSqliteStore(path));
+    await cut(path);
+    expect(await store.read()).toEqual(stored);
+    expect(await store.mark(mark(set, 'next', 3))).toBeDefined();
+  });
+});
