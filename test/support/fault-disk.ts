@@ -1,5 +1,8 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import type { FaultProcess } from './fault-process.ts';
+
+/** `prlimit` is part of util-linux, which every Linux has. */
+export const canFillDisk = spawnSync('prlimit', ['--version']).status === 0;
 
 /**
  * A disk that is full, for this process alone: no file of it can grow beyond so many bytes. (Node ignores the
