@@ -297,14 +297,14 @@ describe('a connection', () => {
   ])('%s gets no byte of the request', async (_, isTls, failure) => {
     let requests = 0;
     const count = () => void (requests += 1);
-    const server = isTls ? createTlsServer(makeCertificate(), count) : createServer(count);
+    const server = isTls ? createTlsServer(await makeCertificate(), count) : createServer(count);
     const baseUrl = `https://127.0.0.1:${await listen(server)}`;
     expect(await failureOf(connect(baseUrl))).toMatch(failure);
     expect(requests).toBe(0);
   });
 
   test('with a private certificate works when NODE_EXTRA_CA_CERTS names it', async () => {
-    const certificate = makeCertificate();
+    const certificate = await makeCertificate();
     const port = await listen(createTlsServer(certificate, give));
     const trusting = { NODE_EXTRA_CA_CERTS: certificate.path };
     for (const host of ['localhost', '127.0.0.1']) {
@@ -314,7 +314,7 @@ describe('a connection', () => {
   });
 
   test('to a host that the certificate does not name gets no byte of the request', async () => {
-    const certificate = makeCertificate('DNS:other.test');
+    const certificate = await makeCertificate('other.test');
     let requests = 0;
     const port = await listen(createTlsServer(certificate, () => (requests += 1)));
     const trusting = { NODE_EXTRA_CA_CERTS: certificate.path };

@@ -33,7 +33,7 @@ describe('through a proxy', () => {
     ['https', 'localhost'],
     ['https', '127.0.0.1'],
   ])('(%s, to %s) an exchange over TLS shows the proxy nothing', async (scheme, name) => {
-    const certificate = makeCertificate();
+    const certificate = await makeCertificate();
     const proxy = await startProxy(scheme === 'https' ? { certificate } : {});
     const { port } = await startService({ certificate });
     const { outcome } = startExchange(
@@ -124,7 +124,7 @@ describe('through a proxy', () => {
 
   test('to a service with a bad certificate, no byte of the request is sent', async () => {
     const proxy = await startProxy();
-    const { port, requests } = await startService({ certificate: makeCertificate() });
+    const { port, requests } = await startService({ certificate: await makeCertificate() });
     const { outcome } = startExchange({
       baseUrl: `https://localhost:${port}`,
       proxy: `http://${proxy.host}`,
