@@ -7,6 +7,8 @@ import type { Terminal } from './terminal.ts';
 import { printable, withTokenStore } from './token-session.ts';
 
 const HISTORY = 1_000;
+/** Lines of the audit trail for people. */
+const TRAIL = 5;
 
 /** Says how the tokens stand; gives the exit code: 0 healthy, 1 needs attention, 2 lost or missing. */
 export async function tokensStatus({ json }: { json: boolean }, terminal: Terminal) {
@@ -58,7 +60,25 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
     .filter(([, value]) => value !== null)
     .map(([name, value]) => `  ${name.padEnd(15)} ${value}`);
   const advice = report.troubles.map((trouble) => `\n  ${trouble}: ${ADVICE[trouble]}`);
-  return [...lines, ...advice, ...notices.map((notice) => `\n  ${notice}`), ''].join('\n');
+  const trail = report.history.slice(0, TRAIL).map(trailLine);
+  return [
+    ...lines,
+    ...advice,
+    ...notices.map((notice) => `\n  ${notice}`),
+    ...(trail.length > 0 ? ['\n  What happened last', ...trail] : []),
+    '',
+  ].join('\n');
+}
+
+function trailLine({
+  at,
+  generation,
+  outcome,
+  latencyMs,
+  replica,
+}: TokenReport['history'][number]) {
+  const took = latencyMs === null ? '' : `, ${latencyMs} ms`;
+  return `  ${at}  generation ${generation}: ${outcome}${took}, by ${replica}`;
 }
 
 const STATES: Record<TokenReport['state'], string> = {

@@ -21,7 +21,19 @@ export interface TokenReport {
   /** The store that the set was moved to. */
   readonly movedTo: string | null;
   readonly troubles: readonly Trouble[];
+  /** The audit trail, newest first: what was imported, exchanged and moved, by whom, and how it ended. */
+  readonly history: readonly {
+    /** ISO 8601. */
+    readonly at: string;
+    readonly generation: number;
+    readonly attempt: string;
+    readonly outcome: string;
+    readonly latencyMs: number | null;
+    readonly replica: string;
+  }[];
 }
+
+const SHOWN = 20;
 
 interface ReportFacts {
   store: string;
@@ -98,10 +110,11 @@ export function tokenReport(facts: ReportFacts): TokenReport {
     exchangeUnderWay: mark?.live === true,
     movedTo: stored.movedTo,
     troubles,
+    history: shown(history),
   };
 }
 
-function missingReport({ store, rescued }: ReportFacts): TokenReport {
+function missingReport({ store, rescued, history }: ReportFacts): TokenReport {
   return {
     state: 'missing',
     store,
@@ -117,7 +130,12 @@ function missingReport({ store, rescued }: ReportFacts): TokenReport {
     exchangeUnderWay: false,
     movedTo: null,
     troubles: rescued > 0 ? ['missing', 'unsaved'] : ['missing'],
+    history: shown(history),
   };
+}
+
+function shown(history: readonly HistoryEntry[]): TokenReport['history'] {
+  return history.slice(0, SHOWN).map((entry) => ({ ...entry, at: iso(entry.at) }));
 }
 
 function stateOf(troubles: readonly Trouble[]): TokenReport['state'] {

@@ -21,6 +21,9 @@ test('healthy: exit code 0, what is in use, how long it lives, when it was rotat
   expect(stdout).toMatch(/Refresh token +(120 days|119 days 23 h) left\n/);
   expect(stdout).toMatch(/Last rotation +\d{4}-\d\d-\d\dT[\d:.]+Z\n/);
   expect(stdout).not.toMatch(/Failures|Now|Moved/);
+  expect(stdout).toMatch(
+    /What happened last\n +\S+Z {2}generation 1: rotated, \d+ ms, by \S+\n +\S+Z {2}generation 1: imported, by \S+\n/,
+  );
 });
 
 test('--json: the same fields always, one line, no secret', async () => {
@@ -44,6 +47,17 @@ test('--json: the same fields always, one line, no secret', async () => {
     exchangeUnderWay: false,
     movedTo: null,
     troubles: [],
+    history: [
+      {
+        at: expect.stringMatching(/Z$/),
+        generation: 1,
+        attempt: expect.any(String),
+        outcome: 'rotated',
+        latencyMs: expect.any(Number),
+        replica: expect.stringContaining('/'),
+      },
+      expect.objectContaining({ generation: 1, outcome: 'imported', latencyMs: null }),
+    ],
   });
   const missing = await startOperator();
   const { code: two, stdout: nothing } = await missing.tokens(['status', '--json']);

@@ -410,6 +410,29 @@ describe('the wall clock', () => {
   });
 });
 
+describe('a refresh token that is not renewed', () => {
+  test.each([
+    [30.5, undefined],
+    [29.5, 29],
+    [13.5, 13],
+    [6.5, 6],
+    [2.5, 2],
+    [0.5, 0],
+  ])('and has %d days left is warned of in the log: %s', async (left, daysLeft) => {
+    const { logged } = await startWithDaysLeft(left);
+    expect(warningsOfEnd(logged)).toEqual(daysLeft === undefined ? [] : [daysLeft]);
+  });
+
+  test('is warned of once more at each threshold, and no more than that', async () => {
+    const { clock, logged } = await startWithDaysLeft(3.2);
+    for (let hours = 0; hours < 72; hours += 1) {
+      clock.jump(HOUR);
+      await clock.asleep();
+    }
+    expect(warningsOfEnd(logged)).toEqual([3, 2, 0]);
+  });
+});
+
 describe('a store', () => {
   test.each(['mark', 'read'] as const)('whose %s fails gives no exchange', async (method) => {
     const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
@@ -640,6 +663,24 @@ async function startLost() {
   service.expire();
   expect(codesOf(await kept.ask(PERSON))).toEqual(['TOKENS_LOST']);
   return { ...kept, service };
+}
+
+/** Over a service that cannot be reached. */
+async function startWithDaysLeft(days: number): Promise<Kept> {
+  const service = await startScripted();
+  await service.down();
+  const clock = new ManualClock();
+  const store = watchStore();
+  const at = clock.now() - (120 - days) * DAY;
+  const pair = pairOf('old');
+  await store.import({ baseUrl: service.url, pair, at, replica: 'test', after: null });
+  const kept = await startKept({ url: service.url }, { clock, store });
+  await clock.asleep();
+  return kept;
+}
+
+function warningsOfEnd(logged: Kept['logged']): unknown[] {
+  return logged.filter(({ trouble }) => trouble === 'ending').map(({ daysLeft }) => daysLeft);
 }
 
 function warnings({ logged }: Kept): unknown[] {

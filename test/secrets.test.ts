@@ -1,0 +1,19 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { startSandbox } from '../src/sandbox/sandbox.ts';
+import { startScripted } from './support/tokens.ts';
+import { secretsIn } from './support/written.ts';
+
+test('every token and every link of the services of the tests is found, wherever it is written', async () => {
+  const sandbox = await startSandbox();
+  onTestFinished(() => sandbox.close());
+  const scripted = await startScripted();
+  for (const link of [sandbox.tokenLink, scripted.tokenLink]) {
+    const set = (await (await fetch(link)).json()) as Record<string, unknown>;
+    for (const secret of [link, set['access_token'], set['refresh_token']]) {
+      expect(
+        secretsIn([`{"level":50,"msg":"it was ${String(secret)}, and no more"}`]),
+      ).toHaveLength(1);
+    }
+  }
+  expect(secretsIn(['nothing of the kind', 'sandbox-access-tokens'])).toEqual([]);
+});
