@@ -18,12 +18,12 @@ import { describeLists } from './schema/describe-lists.ts';
 import type { ServingContext } from './schema/serving-context.ts';
 import { createServedSchema } from './schema/served-schema.ts';
 import { readSnapshot } from './schema/snapshot.ts';
-import { authCheck } from './tokens/auth-check.ts';
-import { tokenEndpoint } from './tokens/exchange.ts';
-import type { Rescue } from './tokens/rescue.ts';
+import { authCheck } from './tokens/service/auth-check.ts';
+import { tokenEndpoint } from './tokens/service/exchange.ts';
+import type { Rescue } from './tokens/store/rescue.ts';
 import { createTokenKeeper, type TokenLink } from './tokens/token-keeper.ts';
-import { readTokenLink } from './tokens/token-link.ts';
-import type { TokenStore } from './tokens/token-store.ts';
+import { readTokenLink } from './tokens/service/token-link.ts';
+import type { TokenStore } from './tokens/store/token-store.ts';
 import { createUpstream } from './upstream/upstream.ts';
 
 export interface GatewayParts {

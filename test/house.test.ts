@@ -46,9 +46,30 @@ test('folders import only what the house allows', () => {
   expect(forbidden).toEqual([]);
 });
 
+/** The rooms of a folder that has several, and whom of the folder's other files they may import. */
+const rooms: Record<string, readonly string[]> = {
+  'tokens/store': ['tokens/token-set.ts'],
+  'tokens/service': ['tokens/token-set.ts'],
+};
+
+test('rooms within a folder import only what is named here', () => {
+  const forbidden = Object.entries(rooms).flatMap(([room, allowed]) =>
+    files
+      .filter((file) => file.startsWith(join('src', room, sep)))
+      .flatMap((file) =>
+        importsOf(file)
+          .filter((imported) => imported.startsWith(join('src', dirname(room))))
+          .filter((imported) => !imported.startsWith(join('src', room, sep)))
+          .filter((imported) => !allowed.includes(relative('src', imported).split(sep).join('/')))
+          .map((imported) => `${file} -> ${imported}`),
+      ),
+  );
+  expect(forbidden).toEqual([]);
+});
+
 test('every file and folder of src has its place in the house', () => {
-  const rooms = new Set(files.map(roomOf));
-  expect([...rooms].toSorted()).toEqual(Object.keys(arrows).toSorted());
+  const found = new Set(files.map(roomOf));
+  expect([...found].toSorted()).toEqual(Object.keys(arrows).toSorted());
 });
 
 test('only main.ts touches the process, and nothing else reads its environment', () => {

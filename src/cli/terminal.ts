@@ -1,5 +1,5 @@
 import type { DestinationStream } from 'pino';
-import type { Owner } from '../tokens/rescue-file.ts';
+import type { Owner } from '../tokens/store/rescue-file.ts';
 
 /** What a command has of the process around it; handed in, so that tests can be that process. */
 export interface Terminal {

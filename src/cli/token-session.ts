@@ -2,14 +2,18 @@ import { existsSync } from 'node:fs';
 import { systemClock } from '../clock.ts';
 import { readConfig, type Config } from '../config.ts';
 import { createLog } from '../log.ts';
-import { authCheck, type CheckAccess } from '../tokens/auth-check.ts';
-import { tokenEndpoint } from '../tokens/exchange.ts';
+import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
+import { tokenEndpoint } from '../tokens/service/exchange.ts';
 import type { Head } from '../tokens/head.ts';
-import { openRescue } from '../tokens/rescue.ts';
-import { waitingRescueFiles, type RescueFolder, type RescueReport } from '../tokens/rescue-file.ts';
-import { openSqliteStore } from '../tokens/sqlite-store.ts';
+import { openRescue } from '../tokens/store/rescue.ts';
+import {
+  waitingRescueFiles,
+  type RescueFolder,
+  type RescueReport,
+} from '../tokens/store/rescue-file.ts';
+import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
 import { createRotation, type Rotation } from '../tokens/rotation.ts';
-import type { StoredTokens, TokenStore } from '../tokens/token-store.ts';
+import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { openStore, replicaOf, rescueFolder } from './token-store.ts';
 

@@ -1,9 +1,9 @@
 import { dirname } from 'node:path';
 import type { Config, StoreAddress } from '../config.ts';
-import type { Owner, RescueFolder } from '../tokens/rescue-file.ts';
-import { createSealer, SealError } from '../tokens/seal.ts';
-import { openSqliteStore } from '../tokens/sqlite-store.ts';
-import type { TokenStore } from '../tokens/token-store.ts';
+import type { Owner, RescueFolder } from '../tokens/store/rescue-file.ts';
+import { createSealer, SealError } from '../tokens/store/seal.ts';
+import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
+import type { TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError } from './terminal.ts';
 
 type StoreSettings = Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescueDir'>;

@@ -1,4 +1,4 @@
-import { authCheck, type AccessVerdict } from '../tokens/auth-check.ts';
+import { authCheck, type AccessVerdict } from '../tokens/service/auth-check.ts';
 import type { Terminal } from './terminal.ts';
 import { noTokens, withTokenStore } from './token-session.ts';
 

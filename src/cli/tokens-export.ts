@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readStoreAddress, type StoreAddress } from '../config.ts';
 import { systemClock } from '../clock.ts';
-import type { TokenStore } from '../tokens/token-store.ts';
+import type { TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore, type TokenSession } from './token-session.ts';
 import { openStore, replicaOf } from './token-store.ts';

@@ -2,9 +2,9 @@ import { systemClock } from '../clock.ts';
 import { isSecureUrl } from '../config-values.ts';
 import { codeOf } from '../errors.ts';
 import { importSet, isInUse, knownTokenText } from '../tokens/import-set.ts';
-import { readTokenFile, readTokenLink } from '../tokens/token-link.ts';
+import { readTokenFile, readTokenLink } from '../tokens/service/token-link.ts';
 import type { TokenPair } from '../tokens/token-set.ts';
-import type { StoredTokens } from '../tokens/token-store.ts';
+import type { StoredTokens } from '../tokens/store/token-store.ts';
 import { duration } from './duration.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import {

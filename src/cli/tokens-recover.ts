@@ -1,7 +1,7 @@
 import { lostError, movedError } from '../tokens/token-errors.ts';
 import { lossOf } from '../tokens/head.ts';
 import { systemClock } from '../clock.ts';
-import type { TokenStore } from '../tokens/token-store.ts';
+import type { TokenStore } from '../tokens/store/token-store.ts';
 import { codeOf } from '../errors.ts';
 import { duration } from './duration.ts';
 import { CommandError, type Terminal } from './terminal.ts';

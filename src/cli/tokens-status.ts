@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.ts';
-import { waitingRescueFiles } from '../tokens/rescue-file.ts';
+import { waitingRescueFiles } from '../tokens/store/rescue-file.ts';
 import { tokenReport, type TokenReport } from '../tokens/token-report.ts';
 import { ADVICE, FATAL } from '../tokens/token-trouble.ts';
 import { duration } from './duration.ts';

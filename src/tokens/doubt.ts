@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
-import type { CheckAccess } from './auth-check.ts';
+import type { CheckAccess } from './service/auth-check.ts';
 import { isSamePair, replayAt, type Head } from './head.ts';
 
 /**

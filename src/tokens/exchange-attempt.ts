@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
-import type { ConnectToTokenEndpoint, ExchangeOutcome } from './exchange.ts';
+import type { ConnectToTokenEndpoint, ExchangeOutcome } from './service/exchange.ts';
 import type { Head, HeadSource } from './head.ts';
 import { nextPair } from './next-pair.ts';
 import type { PairSaver } from './pair-saver.ts';
@@ -13,7 +13,7 @@ import {
   unreachableError,
   unwritableStoreError,
 } from './token-errors.ts';
-import type { Ending, Mark, PairOutcome, TokenStore } from './token-store.ts';
+import type { Ending, Mark, PairOutcome, TokenStore } from './store/token-store.ts';
 
 /** What came of one try to exchange a refresh token, the store being up to date with it. */
 export type AttemptResult =

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { LossCause } from './token-errors.ts';
 import type { TokenPair } from './token-set.ts';
-import type { StoredTokens } from './token-store.ts';
+import type { StoredTokens } from './store/token-store.ts';
 
 /** The newest pair that this process knows, and its times. All times are `clock.elapsed()`, ms. */
 export interface Head {

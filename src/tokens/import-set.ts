@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { TokenPair } from './token-set.ts';
-import type { ImportOutcome, StoredTokens, TokenStore } from './token-store.ts';
+import type { ImportOutcome, StoredTokens, TokenStore } from './store/token-store.ts';
 
 export interface ImportParts {
   store: TokenStore;

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { accessLeft, refreshLeft, type Head } from './head.ts';
 import { A_DAY, A_HUNDRED_AND_TWENTY_DAYS, type Grant, type TokenPair } from './token-set.ts';
-import type { PairOutcome } from './token-store.ts';
+import type { PairOutcome } from './store/token-store.ts';
 
 /** Of a token that does not come with an answer, the one before is all there is: it is tried again soon. */
 const SOON_S = 60;

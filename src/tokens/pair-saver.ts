@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
-import type { Rescue } from './rescue.ts';
-import type { NewPair, TokenStore } from './token-store.ts';
+import type { Rescue } from './store/rescue.ts';
+import type { NewPair, TokenStore } from './store/token-store.ts';
 
 /** Gets a pair that was received into the store, or failing that into the rescue file. */
 export interface PairSaver {

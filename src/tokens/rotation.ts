@@ -1,9 +1,9 @@
-import type { CheckAccess } from './auth-check.ts';
+import type { CheckAccess } from './service/auth-check.ts';
 import { createDoubt } from './doubt.ts';
 import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
 import { headOf, isSamePair, lossOf, standing, type Head, type HeadSource } from './head.ts';
 import { createPairSaver } from './pair-saver.ts';
-import type { Rescue } from './rescue.ts';
+import type { Rescue } from './store/rescue.ts';
 import {
   busyElsewhereError,
   lostError,
@@ -15,7 +15,7 @@ import {
   unreadRescueError,
   unsavedError,
 } from './token-errors.ts';
-import type { StoredTokens, TokenStore } from './token-store.ts';
+import type { StoredTokens, TokenStore } from './store/token-store.ts';
 
 /** The newest pair that this process knows, and the exchange that gives the next one. */
 export interface Rotation {

@@ -3,7 +3,7 @@ import { isSamePair, lossOf, type Head } from './head.ts';
 import { importSet, isInUse, knownTokenText } from './import-set.ts';
 import { createRotation, type RotationParts } from './rotation.ts';
 import { lostError, missingError, movedError } from './token-errors.ts';
-import { TokenLinkError } from './token-link.ts';
+import { TokenLinkError } from './service/token-link.ts';
 import type { TokenPair } from './token-set.ts';
 import { standingOf, type TokenStanding } from './token-standing.ts';
 

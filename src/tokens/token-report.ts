@@ -1,5 +1,5 @@
 import { FATAL, troublesOf, type Trouble } from './token-trouble.ts';
-import type { HistoryEntry, StoredTokens } from './token-store.ts';
+import type { HistoryEntry, StoredTokens } from './store/token-store.ts';
 
 /** What `tokens status` says. Nothing in it is secret. */
 export interface TokenReport {

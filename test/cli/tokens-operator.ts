@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
-import type { TokenStore } from '../../src/tokens/token-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { runHere, startServe, temporaryFolder } from '../support/process.ts';
 import { startScripted, type ScriptedService } from '../support/tokens.ts';
 

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { openRescueFile } from '../../src/tokens/rescue-file.ts';
-import { createSealer } from '../../src/tokens/seal.ts';
-import type { TokenStore } from '../../src/tokens/token-store.ts';
+import { openRescueFile } from '../../src/tokens/store/rescue-file.ts';
+import { createSealer } from '../../src/tokens/store/seal.ts';
+import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { startProgram } from '../support/process.ts';
 import { drop, held, pairOf, reply, sentAgain } from '../support/tokens.ts';
 import { beginExchange, startWithTokens, type Operator } from './tokens-operator.ts';

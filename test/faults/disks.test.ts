@@ -14,41 +14,44 @@ import {
 
 const ROTATIONS = 60;
 
-/** Only Linux can limit the files of a process that runs. */
-const onFullDisk = canFillDisk ? test.concurrent : test.skip;
-
 describe('disk full', () => {
-  onFullDisk('before the mark: exchanges succeed from the reserve', async () => {
-    await using world = await startFaultWorld({ revoke: true });
-    const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
-    await gateway.serves();
-    fillDisk(gateway, statSync(world.path).size);
-    // So many that their traces do not fit into pages that are in use.
-    for (let rotation = 0; rotation < ROTATIONS; rotation += 1) {
-      world.expire();
+  test.concurrent.skipIf(!canFillDisk)(
+    'before the mark: exchanges succeed from the reserve',
+    async () => {
+      await using world = await startFaultWorld({ revoke: true });
+      const gateway = await world.serve();
+      await gateway.printed(/access token rotated/);
       await gateway.serves();
-    }
-    await gateway.stop();
-    expect(gateway.said).not.toMatch(/could not be (saved|written)/);
-    await isSavedAs(world, 2 + ROTATIONS, Array(1 + ROTATIONS).fill('answered'));
-  });
+      fillDisk(gateway, statSync(world.path).size);
+      // So many that their traces do not fit into pages that are in use.
+      for (let rotation = 0; rotation < ROTATIONS; rotation += 1) {
+        world.expire();
+        await gateway.serves();
+      }
+      await gateway.stop();
+      expect(gateway.said).not.toMatch(/could not be (saved|written)/);
+      await isSavedAs(world, 2 + ROTATIONS, Array(1 + ROTATIONS).fill('answered'));
+    },
+  );
 
-  onFullDisk('between the mark and the save: saved from the reserve', async () => {
-    await using world = await startFaultWorld();
-    const answer = world.sandbox.tokenAnswers.hold('after');
-    const gateway = await world.serve();
-    await answer.arrived;
-    fillDisk(gateway, statSync(world.path).size);
-    answer.release();
-    await gateway.printed(/access token rotated/);
-    await gateway.serves();
-    await gateway.stop();
-    expect(gateway.said).not.toContain('could not be saved');
-    await isSavedAs(world, 2, ['answered']);
-  });
+  test.concurrent.skipIf(!canFillDisk)(
+    'between the mark and the save: saved from the reserve',
+    async () => {
+      await using world = await startFaultWorld();
+      const answer = world.sandbox.tokenAnswers.hold('after');
+      const gateway = await world.serve();
+      await answer.arrived;
+      fillDisk(gateway, statSync(world.path).size);
+      answer.release();
+      await gateway.printed(/access token rotated/);
+      await gateway.serves();
+      await gateway.stop();
+      expect(gateway.said).not.toContain('could not be saved');
+      await isSavedAs(world, 2, ['answered']);
+    },
+  );
 
-  onFullDisk(
+  test.concurrent.skipIf(!canFillDisk)(
     'not a byte can be written, before the mark: no exchange; it serves, and says what to look at',
     async () => {
       await using world = await startFaultWorld();
@@ -66,7 +69,7 @@ describe('disk full', () => {
     },
   );
 
-  onFullDisk(
+  test.concurrent.skipIf(!canFillDisk)(
     'not a byte can be written, between the mark and the save: held in memory and served, saved later',
     async () => {
       await using world = await startFaultWorld({ revoke: true });
@@ -85,23 +88,26 @@ describe('disk full', () => {
     },
   );
 
-  onFullDisk('saved nowhere: SIGTERM waits until there is room', async () => {
-    await using world = await startFaultWorld();
-    const answer = world.sandbox.tokenAnswers.hold('after');
-    const gateway = await world.hanging();
-    await answer.arrived;
-    fillDisk(gateway, 0);
-    answer.release();
-    await gateway.printed(/could not be saved, and is held in memory/);
-    gateway.signal('SIGTERM');
-    await gateway.printed(/STOPPING/);
-    gateway.tell('later 6000');
-    await gateway.printed(/The new token pair is saved nowhere\. The process stays until it is/);
-    gateway.signal('SIGTERM');
-    freeDisk(gateway);
-    expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
-    await isSavedAs(world, 2, ['answered']);
-  });
+  test.concurrent.skipIf(!canFillDisk)(
+    'saved nowhere: SIGTERM waits until there is room',
+    async () => {
+      await using world = await startFaultWorld();
+      const answer = world.sandbox.tokenAnswers.hold('after');
+      const gateway = await world.hanging();
+      await answer.arrived;
+      fillDisk(gateway, 0);
+      answer.release();
+      await gateway.printed(/could not be saved, and is held in memory/);
+      gateway.signal('SIGTERM');
+      await gateway.printed(/STOPPING/);
+      gateway.tell('later 6000');
+      await gateway.printed(/The new token pair is saved nowhere\. The process stays until it is/);
+      gateway.signal('SIGTERM');
+      freeDisk(gateway);
+      expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
+      await isSavedAs(world, 2, ['answered']);
+    },
+  );
 });
 
 describe('read-only during an exchange', () => {

@@ -1,8 +1,8 @@
 /** Several processes on one store, and stores that are not what they were. */
 import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
-import { createSealer } from '../../src/tokens/seal.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { createSealer } from '../../src/tokens/store/seal.ts';
 import { titleOf } from '../support/fault-process.ts';
 import { eventually, startFaultWorld } from '../support/fault-world.ts';
 

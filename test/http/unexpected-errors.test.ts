@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { startGateway } from '../support/gateway.ts';
 

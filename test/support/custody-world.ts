@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import pino from 'pino';
 import { codeOf } from '../../src/errors.ts';
-import type { AccessVerdict } from '../../src/tokens/auth-check.ts';
-import type { ExchangeOutcome, TokenEndpoint } from '../../src/tokens/exchange.ts';
-import { openRescue } from '../../src/tokens/rescue.ts';
-import { createSealer } from '../../src/tokens/seal.ts';
+import type { AccessVerdict } from '../../src/tokens/service/auth-check.ts';
+import type { ExchangeOutcome, TokenEndpoint } from '../../src/tokens/service/exchange.ts';
+import { openRescue } from '../../src/tokens/store/rescue.ts';
+import { createSealer } from '../../src/tokens/store/seal.ts';
 import { createTokenKeeper, type TokenKeeper } from '../../src/tokens/token-keeper.ts';
-import type { TokenStore } from '../../src/tokens/token-store.ts';
+import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { ManualClock } from './manual-clock.ts';
 
 const BASE_URL = 'https://recruiting.test';

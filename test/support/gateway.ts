@@ -4,8 +4,8 @@ import { systemClock, type Clock } from '../../src/clock.ts';
 import { readConfig, type Config } from '../../src/config.ts';
 import { createGateway } from '../../src/gateway.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
-import type { TokenStore } from '../../src/tokens/token-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { readFileSync } from 'node:fs';
 import { wrote } from './written.ts';
 

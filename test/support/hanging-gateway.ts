@@ -12,10 +12,10 @@ import { systemClock, type Clock } from '../../src/clock.ts';
 import { readConfig } from '../../src/config.ts';
 import { createGateway } from '../../src/gateway.ts';
 import { listen } from '../../src/http/listen.ts';
-import { openRescue } from '../../src/tokens/rescue.ts';
-import { createSealer } from '../../src/tokens/seal.ts';
-import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
-import type { TokenStore } from '../../src/tokens/token-store.ts';
+import { openRescue } from '../../src/tokens/store/rescue.ts';
+import { createSealer } from '../../src/tokens/store/seal.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 
 export type HangingPoint =
   'before the mark' | 'after the mark' | 'before the save' | 'after the save' | 'before it settles';

@@ -6,7 +6,7 @@ import type {
   NewMark,
   StoredTokens,
   TokenStore,
-} from '../../src/tokens/token-store.ts';
+} from '../../src/tokens/store/token-store.ts';
 
 interface SetRow {
   readonly set: string;

@@ -7,9 +7,9 @@ import type { Config } from '../../src/config.ts';
 import { PersonList } from '../../src/sandbox/person-list.ts';
 import { personsSchema } from '../../src/sandbox/persons-schema.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import type { TokenPair } from '../../src/tokens/token-set.ts';
-import type { TokenStore } from '../../src/tokens/token-store.ts';
+import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { startGateway, type TestGateway } from './gateway.ts';
 import { ManualClock } from './manual-clock.ts';
 

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
-import type { TokenStore } from '../../src/tokens/token-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import {
   custodyWorld,
   rescuedIn,

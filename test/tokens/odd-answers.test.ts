@@ -4,7 +4,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import type { GraphQLError } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { tokenEndpoint } from '../../src/tokens/exchange.ts';
+import { tokenEndpoint } from '../../src/tokens/service/exchange.ts';
 import { systemClock } from '../../src/clock.ts';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
 import {

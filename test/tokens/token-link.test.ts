@@ -1,6 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { readTokenFile, readTokenLink, TokenLinkError } from '../../src/tokens/token-link.ts';
+import {
+  readTokenFile,
+  readTokenLink,
+  TokenLinkError,
+} from '../../src/tokens/service/token-link.ts';
 import { DAY, HOUR, MINUTE } from '../support/manual-clock.ts';
 import {
   codesOf,

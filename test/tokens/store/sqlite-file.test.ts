@@ -4,8 +4,8 @@ import { readdirSync, symlinkSync, truncateSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
-import { pairOf } from '../support/tokens.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { pairOf } from '../../support/tokens.ts';
 import {
   bytesIn,
   can,
@@ -142,7 +142,7 @@ describe('a place', () => {
       const { path } = await used();
       const mounted = join(folder(), 'the tokens.db');
       writeFileSync(mounted, '');
-      const script = `import { openSqliteStore } from '${resolve('src/tokens/sqlite-store.ts')}';
+      const script = `import { openSqliteStore } from '${resolve('src/tokens/store/sqlite-store.ts')}';
         try { openSqliteStore(process.argv[1]) } catch (error) { console.log(error.message) }`;
       const words = ['--no-warnings', '--input-type=module-typescript', '-e', script, mounted];
       const shell = ['sh', '-c', 'mount --bind "$0" "$1" && shift && exec "$@"'];

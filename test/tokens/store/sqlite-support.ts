@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { onTestFinished } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
-import type { TokenStore } from '../../src/tokens/token-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { AT, BASE_URL, importInto, mark, saving } from './token-store-contract.ts';
 
 /** Away after the test. */
@@ -83,7 +83,7 @@ export interface Other {
 }
 
 const HEAD = `
-  import { openSqliteStore } from ${JSON.stringify(resolve('src/tokens/sqlite-store.ts'))};
+  import { openSqliteStore } from ${JSON.stringify(resolve('src/tokens/store/sqlite-store.ts'))};
   import { createInterface } from 'node:readline';
   const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
   const told = async () => (await lines.next()).value;

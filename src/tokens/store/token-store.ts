@@ -1,4 +1,4 @@
-import type { TokenPair } from './token-set.ts';
+import type { TokenPair } from '../token-set.ts';
 
 /**
  * Where the token set lives. Every method that writes is one durable transaction: when its promise

@@ -1,9 +1,9 @@
 import { statSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createSealer } from '../../src/tokens/seal.ts';
-import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
-import { pairOf } from '../support/tokens.ts';
+import { createSealer } from '../../../src/tokens/store/seal.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { pairOf } from '../../support/tokens.ts';
 import {
   bytesIn,
   closing,
@@ -20,7 +20,7 @@ const BETWEEN_MS = 40;
 
 /** Opens one store after another, and says what it heard and read there. */
 const OPENER = `
-  import { createSealer } from ${JSON.stringify(join(process.cwd(), 'src/tokens/seal.ts'))};
+  import { createSealer } from ${JSON.stringify(join(process.cwd(), 'src/tokens/store/seal.ts'))};
   const sealer = createSealer([Buffer.alloc(32, 7)]);
   print('ready');
   const [count, start] = (await told()).split(' ').map(Number);

@@ -1,4 +1,4 @@
-import { BodyTooLarge, readBody } from '../read-body.ts';
+import { BodyTooLarge, readBody } from '../../read-body.ts';
 import { clientOver } from './client-over.ts';
 import { openConnection } from './open-connection.ts';
 import { PlainError } from './reason-of.ts';

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/sqlite-store.ts';
-import type { TokenStore } from '../../src/tokens/token-store.ts';
-import { pairOf } from '../support/tokens.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
+import { pairOf } from '../../support/tokens.ts';
 import { closing, folder, HOLDER, otherProcess, type Other } from './sqlite-support.ts';
 import { ending, importInto, mark, saving } from './token-store-contract.ts';
 

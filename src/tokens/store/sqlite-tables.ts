@@ -6,7 +6,7 @@ import { about, type TokenField } from './sqlite-layout.ts';
 import { prepareAttempts } from './sqlite-attempts.ts';
 import { prepareRings } from './sqlite-rings.ts';
 import { pairSum, setSum } from './sqlite-sums.ts';
-import type { TokenPair } from './token-set.ts';
+import type { TokenPair } from '../token-set.ts';
 
 /** The rows of the SQLite store. Those methods that write are called within a transaction. */
 export type SqliteTables = ReturnType<typeof prepareTables>;

@@ -1,6 +1,6 @@
 import { get } from './get.ts';
 import { reasonOf } from './reason-of.ts';
-import { readTokenSet, type TokenPair } from './token-set.ts';
+import { readTokenSet, type TokenPair } from '../token-set.ts';
 
 /** Why there was no token set. The message says what to do, and never holds a link or a token. */
 export class TokenLinkError extends Error {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { createSealer, SealError } from '../../src/tokens/seal.ts';
+import { createSealer, SealError } from '../../../src/tokens/store/seal.ts';
 
 const [OLD, NEW] = [randomBytes(32), randomBytes(32)];
 const TEXT = 'a secret: ü 😀';

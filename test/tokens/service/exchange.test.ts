@@ -11,10 +11,10 @@ import { createServer as createTlsServer } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { tokenEndpoint } from '../../src/tokens/exchange.ts';
-import { reasonOf } from '../../src/tokens/reason-of.ts';
-import { ManualClock } from '../support/manual-clock.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
+import { reasonOf } from '../../../src/tokens/service/reason-of.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { makeCertificate } from './certificate.ts';
 import { startExchange } from './start-exchange.ts';
 

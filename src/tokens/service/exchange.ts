@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
-import type { Clock } from '../clock.ts';
-import { BodyTooLarge, readBody } from '../read-body.ts';
+import type { Clock } from '../../clock.ts';
+import { BodyTooLarge, readBody } from '../../read-body.ts';
 import { clientOver } from './client-over.ts';
 import { openConnection } from './open-connection.ts';
 import { PlainError, reasonOf } from './reason-of.ts';
 import { retryAfter } from './retry-after.ts';
-import { readGrant, type Grant } from './token-set.ts';
+import { readGrant, type Grant } from '../token-set.ts';
 
 /** How one exchange of a refresh token ended. Only `uncertain` leaves doubt whether the token is spent. */
 export type ExchangeOutcome =

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { authCheck } from '../../src/tokens/auth-check.ts';
+import { authCheck } from '../../../src/tokens/service/auth-check.ts';
 
 const TOKEN = 'a-secret-access-token';
 
