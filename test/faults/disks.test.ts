@@ -14,44 +14,38 @@ import {
 
 const ROTATIONS = 60;
 
-describe('disk full', () => {
-  test.concurrent.skipIf(!canFillDisk)(
-    'before the mark: exchanges succeed from the reserve',
-    async () => {
-      await using world = await startFaultWorld({ revoke: true });
-      const gateway = await world.serve();
-      await gateway.printed(/access token rotated/);
+describe.skipIf(!canFillDisk)('disk full', () => {
+  test.concurrent('before the mark: exchanges succeed from the reserve', async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const gateway = await world.serve();
+    await gateway.printed(/access token rotated/);
+    await gateway.serves();
+    fillDisk(gateway, statSync(world.path).size);
+    // So many that their traces do not fit into pages that are in use.
+    for (let rotation = 0; rotation < ROTATIONS; rotation += 1) {
+      world.expire();
       await gateway.serves();
-      fillDisk(gateway, statSync(world.path).size);
-      // So many that their traces do not fit into pages that are in use.
-      for (let rotation = 0; rotation < ROTATIONS; rotation += 1) {
-        world.expire();
-        await gateway.serves();
-      }
-      await gateway.stop();
-      expect(gateway.said).not.toMatch(/could not be (saved|written)/);
-      await isSavedAs(world, 2 + ROTATIONS, Array(1 + ROTATIONS).fill('answered'));
-    },
-  );
+    }
+    await gateway.stop();
+    expect(gateway.said).not.toMatch(/could not be (saved|written)/);
+    await isSavedAs(world, 2 + ROTATIONS, Array(1 + ROTATIONS).fill('answered'));
+  });
 
-  test.concurrent.skipIf(!canFillDisk)(
-    'between the mark and the save: saved from the reserve',
-    async () => {
-      await using world = await startFaultWorld();
-      const answer = world.sandbox.tokenAnswers.hold('after');
-      const gateway = await world.serve();
-      await answer.arrived;
-      fillDisk(gateway, statSync(world.path).size);
-      answer.release();
-      await gateway.printed(/access token rotated/);
-      await gateway.serves();
-      await gateway.stop();
-      expect(gateway.said).not.toContain('could not be saved');
-      await isSavedAs(world, 2, ['answered']);
-    },
-  );
+  test.concurrent('between the mark and the save: saved from the reserve', async () => {
+    await using world = await startFaultWorld();
+    const answer = world.sandbox.tokenAnswers.hold('after');
+    const gateway = await world.serve();
+    await answer.arrived;
+    fillDisk(gateway, statSync(world.path).size);
+    answer.release();
+    await gateway.printed(/access token rotated/);
+    await gateway.serves();
+    await gateway.stop();
+    expect(gateway.said).not.toContain('could not be saved');
+    await isSavedAs(world, 2, ['answered']);
+  });
 
-  test.concurrent.skipIf(!canFillDisk)(
+  test.concurrent(
     'not a byte can be written, before the mark: no exchange; it serves, and says what to look at',
     async () => {
       await using world = await startFaultWorld();
@@ -69,7 +63,7 @@ describe('disk full', () => {
     },
   );
 
-  test.concurrent.skipIf(!canFillDisk)(
+  test.concurrent(
     'not a byte can be written, between the mark and the save: held in memory and served, saved later',
     async () => {
       await using world = await startFaultWorld({ revoke: true });
@@ -88,26 +82,23 @@ describe('disk full', () => {
     },
   );
 
-  test.concurrent.skipIf(!canFillDisk)(
-    'saved nowhere: SIGTERM waits until there is room',
-    async () => {
-      await using world = await startFaultWorld();
-      const answer = world.sandbox.tokenAnswers.hold('after');
-      const gateway = await world.hanging();
-      await answer.arrived;
-      fillDisk(gateway, 0);
-      answer.release();
-      await gateway.printed(/could not be saved, and is held in memory/);
-      gateway.signal('SIGTERM');
-      await gateway.printed(/STOPPING/);
-      gateway.tell('later 6000');
-      await gateway.printed(/The new token pair is saved nowhere\. The process stays until it is/);
-      gateway.signal('SIGTERM');
-      freeDisk(gateway);
-      expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
-      await isSavedAs(world, 2, ['answered']);
-    },
-  );
+  test.concurrent('saved nowhere: SIGTERM waits until there is room', async () => {
+    await using world = await startFaultWorld();
+    const answer = world.sandbox.tokenAnswers.hold('after');
+    const gateway = await world.hanging();
+    await answer.arrived;
+    fillDisk(gateway, 0);
+    answer.release();
+    await gateway.printed(/could not be saved, and is held in memory/);
+    gateway.signal('SIGTERM');
+    await gateway.printed(/STOPPING/);
+    gateway.tell('later 6000');
+    await gateway.printed(/The new token pair is saved nowhere\. The process stays until it is/);
+    gateway.signal('SIGTERM');
+    freeDisk(gateway);
+    expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
+    await isSavedAs(world, 2, ['answered']);
+  });
 });
 
 describe('read-only during an exchange', () => {
