@@ -27,6 +27,8 @@ process.exitCode = await run(args, {
   stop: stop.signal,
 });
 clearInterval(alive);
+// Something may still be waited for there that nobody needs any more.
+process.stdin.destroy();
 
 function lives(pid: number): boolean {
   try {

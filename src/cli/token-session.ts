@@ -86,6 +86,9 @@ export async function withTokenService<T>(
     replica: replicaOf(terminal.owner),
   });
   const say = (text: string) => void terminal.stderr.write(`${text}\n`);
+  // A signal ends no exchange that is under way; it only keeps the next one from beginning.
+  const stop = () => void rotation.stop();
+  terminal.stop.addEventListener('abort', stop, { once: true });
   let wasUnsaved = false;
   let result: T;
   try {
@@ -97,6 +100,7 @@ export async function withTokenService<T>(
     wasUnsaved = rotation.unsaved;
     if (wasUnsaved) say(TRYING_TO_SAVE);
     await rotation.stop();
+    terminal.stop.removeEventListener('abort', stop);
     await rescue.close();
   }
   if (rotation.unsaved) throw new CommandError(inRescueFile(store, folder));

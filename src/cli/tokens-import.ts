@@ -6,7 +6,7 @@ import { readTokenFile, readTokenLink } from '../tokens/service/token-link.ts';
 import type { TokenPair } from '../tokens/token-set.ts';
 import type { StoredTokens } from '../tokens/store/token-store.ts';
 import { duration } from './duration.ts';
-import { CommandError, type Terminal } from './terminal.ts';
+import { CommandError, stopped, type Terminal } from './terminal.ts';
 import {
   printable,
   readTokenConfig,
@@ -95,7 +95,7 @@ function isLink(text: string): boolean {
   return /^https?:\/\/\S+$/i.test(text);
 }
 
-async function contentOf(source: string, { stdin, readFile }: Terminal): Promise<string> {
+async function contentOf(source: string, { stdin, readFile, stop }: Terminal): Promise<string> {
   if (source !== '-') {
     try {
       return readFile(source);
@@ -109,6 +109,13 @@ async function contentOf(source: string, { stdin, readFile }: Terminal): Promise
       );
     }
   }
+  const interrupted = stopped(stop).then(() => {
+    throw new CommandError('Stopped before anything was read. Nothing was changed.');
+  });
+  return Promise.race([readAll(stdin), interrupted]);
+}
+
+async function readAll(stdin: Terminal['stdin']): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of stdin) {

@@ -1,5 +1,8 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { text as textOf } from 'node:stream/consumers';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { askAt } from '../support/process.ts';
 import { drop, PERSON, reply, startServer } from '../support/tokens.ts';
 import { startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
@@ -283,3 +286,22 @@ function fileWith({ file }: Operator, text: string): { source: string } {
 function pieces(text: string): string[] {
   return [text.slice(0, 30), text.slice(30)];
 }
+
+test.each(['SIGINT', 'SIGTERM'] as const)(
+  '%s while it waits for standard input ends it, with nothing changed',
+  async (signal) => {
+    const operator = await startOperator();
+    const { env, storePath } = operator;
+    const args = ['src/main.ts', 'tokens', 'import', '-'];
+    const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'pipe'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const ended = once(child, 'close');
+    const stderr = textOf(child.stderr);
+    // The store is opened before the set is read.
+    await vi.waitFor(() => expect(existsSync(storePath)).toBe(true), { timeout: 20_000 });
+    child.kill(signal);
+    expect(await ended).toEqual([1, null]);
+    expect(await stderr).toMatch(/Nothing was changed/);
+    expect(await operator.status()).toMatchObject({ state: 'missing' });
+  },
+);
