@@ -11,9 +11,11 @@ process.title = 'recruiting-subgraph';
 
 const stop = new AbortController();
 // Not once: a second signal would end the process before a token pair under way is safe.
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   process.on(signal, () => stop.abort());
 }
+// Whoever reads what is written may leave, also in the middle of an exchange: that ends no process.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 // Waiting keeps no process alive by itself, and a token pair that is not saved yet may have to be waited for.
 const alive = setInterval(() => {}, 2 ** 30);
 process.exitCode = await run(args, {

@@ -95,7 +95,7 @@ export function refreshLeft({ pair, bornAt }: Head, clock: Clock): number {
  * services revoke everything when a refresh token comes twice.
  */
 export function replayAt({ pair, bornAt }: Head): number {
-  const life = pair.expiresIn * 1000;
+  const life = Math.min(pair.expiresIn, pair.refreshTokenExpiresIn) * 1000;
   return bornAt + life - Math.min(LAST_MINUTES_MS, life / 10);
 }
 

@@ -3,8 +3,8 @@ import { accessLeft, refreshLeft, type Head } from './head.ts';
 import { A_DAY, A_HUNDRED_AND_TWENTY_DAYS, type Grant, type TokenPair } from './token-set.ts';
 import type { PairOutcome } from './store/token-store.ts';
 
-/** Of a token that does not come with an answer, the one before is all there is: it is tried again soon. */
-const SOON_S = 60;
+/** An access token that did not come stays the one before; another is asked for when that ends, and not at once. */
+const SOON_S = 600;
 
 /**
  * The pair that follows the head, from what the service answered. Nothing that came is thrown away: a
@@ -25,7 +25,7 @@ export function nextPair(
       refreshToken,
       expiresIn:
         outcome === 'without-access-token'
-          ? Math.min(SOON_S, secondsOf(accessLeft(head, clock)))
+          ? Math.max(SOON_S, secondsOf(accessLeft(head, clock)))
           : (grant.expiresIn ?? A_DAY),
       refreshTokenExpiresIn:
         grant.refreshTokenExpiresIn ??

@@ -65,7 +65,8 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
         break;
       } catch (error) {
         if (clock.elapsed() < finishBy) continue;
-        if (rescued || putInRescueFile()) return;
+        // Once more: somebody may have taken the rescue file away.
+        if (putInRescueFile()) return;
         log.fatal(
           { err: error },
           'The new token pair is saved nowhere. The process stays until it is.',
@@ -85,6 +86,7 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
       rescued = true;
       log.warn('The new token pair is in the rescue file; the next start saves it.');
     } catch (error) {
+      rescued = false;
       log.fatal({ err: error }, 'The new token pair could not be put into the rescue file either.');
     }
     return rescued;

@@ -167,6 +167,10 @@ export function createRotation(parts: RotationParts): Rotation {
       }
       const newest = exchangeable();
       if (!isSamePair(newest, from)) return newest;
+      // The doubt came while others were waited for: as long as the access token works, it can wait too.
+      if (newest.doubtful && !from.doubtful && !(await doubt.mustReplay(newest))) {
+        throw uncertainError();
+      }
       if (quiet && clock.elapsed() < quiet.until) throw quiet.error;
       const done = newest.busy ? undefined : await exchange(newest);
       if (done) return done;

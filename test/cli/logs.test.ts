@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { resolve } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { askAt, startServe, temporaryFolder } from '../support/process.ts';
@@ -114,3 +117,41 @@ async function tokensOf(link: string): Promise<[string, string]> {
   const set = (await (await fetch(link)).json()) as Record<string, string>;
   return [set['access_token']!, set['refresh_token']!];
 }
+
+test.each(['the reader of its log leaves', 'its terminal is closed'])(
+  'when %s, the gateway goes on, or ends in order',
+  async (what) => {
+    await using service = await startService();
+    const folder = temporaryFolder();
+    onTestFinished(() => folder[Symbol.dispose]());
+    const child = spawn(process.execPath, [resolve('src/main.ts')], {
+      cwd: folder.path,
+      env: {
+        PORT: '0',
+        ADMIN_PORT: '0',
+        NODE_ENV: 'production',
+        ALLOW_ANONYMOUS: 'true',
+        RECRUITING_URL: service.url,
+        TOKEN_LINK: service.tokenLink,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const ended = once(child, 'close');
+    let url: string | undefined;
+    for await (const chunk of child.stdout) {
+      url ??= /http:[^"]+\/graphql/.exec(String(chunk))?.[0];
+      if (url) break;
+    }
+    // Leaving the loop has closed the pipe: from now on nobody reads.
+    if (what.startsWith('its terminal')) {
+      child.kill('SIGHUP');
+    } else {
+      for (let request = 0; request < 3; request += 1) {
+        expect(await askAt(url!, '{ __typename }')).toEqual({ data: { __typename: 'Query' } });
+      }
+      child.kill('SIGTERM');
+    }
+    expect(await ended).toEqual([0, null]);
+  },
+);

@@ -192,7 +192,8 @@ export function timedDatabase(now: () => number): TimedDatabase {
       if (!row) throw new Error('There is no token set to move.');
       const isNew = row.movedTo === null;
       if (isNew && row.lost) throw new Error('The token set is lost: there is nothing to move.');
-      if (isNew && row.mark) throw new Error('An exchange is under way or in doubt.');
+      if (isNew && (row.mark || read()!.unanswered > 0))
+        throw new Error('An exchange is under way or in doubt.');
       if (row.movedTo !== null && row.movedTo !== to) {
         throw new Error(`The token set was moved to ${row.movedTo} already.`);
       }

@@ -52,7 +52,7 @@ export function watchStore(inner: TokenStore = openSqliteStore(':memory:')): Wat
   async function through<T>(method: Method, work: () => Promise<T>, pair?: TokenPair): Promise<T> {
     if (pair) secrets.add(pair.accessToken).add(pair.refreshToken);
     await gates.get(method)?.();
-    if (failing.has(method)) throw new Error(`${method}: the disk is full`);
+    if (failing.has(method) && method !== 'settle') throw new Error(`${method}: the disk is full`);
     const result = await work();
     if (pair) kept.add(pair.accessToken);
     return result;
@@ -79,7 +79,13 @@ export function watchStore(inner: TokenStore = openSqliteStore(':memory:')): Wat
     read: () => through('read', () => inner.read()),
     import: (set) => through('import', () => inner.import(set), set.pair),
     mark: (mark) => through('mark', () => inner.mark(mark)),
-    settle: (attempt, ending) => through('settle', () => inner.settle(attempt, ending)),
+    settle: (attempt, ending) =>
+      through('settle', async () => {
+        if (!failing.has('settle')) return inner.settle(attempt, ending);
+        // The mark stays, and the right to exchange is given back all the same.
+        await inner.settle(attempt, { ...ending, outcome: 'uncertain' });
+        throw new Error('settle: the disk is full');
+      }),
     save: (saved) => through('save', () => inner.save(saved), saved.pair),
     close: async () => {},
   };

@@ -63,7 +63,11 @@ export function openRescueFile({ directory, sealer, owner }: RescueFolder): Resc
       file = create();
       write(text);
     },
-    clear: () => write(''),
+    clear: () => {
+      if (fstatSync(file.descriptor).nlink > 0) return write('');
+      closeSync(file.descriptor);
+      file = create();
+    },
     close: () => {
       const empty = file.empty;
       closeSync(file.descriptor);
@@ -107,6 +111,7 @@ export async function saveRescued(
       // Its process may live, and have put another pair into it meanwhile.
       if (textOf(path) === text) removeFile(path);
     } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
       failed.push({ path, why: (error as Error).message, set: setOf(path) });
     }
   }

@@ -25,7 +25,8 @@ export function moveOut(
         'The token set is lost, so there is nothing to move. Import a new one there.',
       );
     }
-    if (set.mark_attempt !== null) {
+    const isDoubtful = tables.attempts.countOpen(set.name, set.head, null) > 0;
+    if (set.mark_attempt !== null || isDoubtful) {
       throw new Error(
         'An exchange of the refresh token is in doubt. Run `tokens recover` first; nothing was moved.',
       );

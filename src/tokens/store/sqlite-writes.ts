@@ -47,6 +47,8 @@ export function markSet(tables: SqliteTables, mark: NewMark): boolean {
   const set = tables.current();
   if (set?.name !== name || set.head !== generation || set.moved_to !== null) return false;
   if (over !== undefined && over !== set.mark_attempt) return false;
+  // What cannot be read now would keep the pair from being saved, and then it is too late.
+  tables.verify();
   tables.writeSet({ ...set, mark_attempt: attempt, mark_at: Math.round(at) });
   tables.attempts.add({ set: name, attempt, generation, at, outcome: 'begun', replica });
   return true;
@@ -88,7 +90,11 @@ export function savePair(tables: SqliteTables, saved: NewPair): boolean {
     ...(isMarked && { mark_attempt: null, mark_at: null }),
   };
   tables.writeSet(moved);
-  forgetSpent(tables, moved, attempt);
+  try {
+    forgetSpent(tables, moved, attempt);
+  } catch {
+    // Something else in the file is damaged, and the next start will say so: this pair is saved all the same.
+  }
   return wasHead;
 }
 

@@ -181,6 +181,18 @@ export function tokenStoreContract(name: string, open: () => TokenStore): void {
       },
     );
 
+    test('gives no set away whose doubt a turned away replay has left behind', async () => {
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'a'));
+      await store.settle('a', ending('uncertain'));
+      await store.mark(mark(set, 'b'));
+      await store.settle('b', ending('rate-limited'));
+      expect(await store.read()).toMatchObject({ mark: null, unanswered: 1 });
+      await expect(store.moveOut({ to: 'other', at: AT, replica: 'test' })).rejects.toThrow(
+        /doubt/,
+      );
+    });
+
     test('lets nobody take over a doubt that he has not seen', async () => {
       const { store, set } = await filled();
       await store.mark(mark(set, 'a'));
