@@ -55,33 +55,42 @@ const SEND_WITHIN_MS = 25_000;
 const MARK_LIFE_MS = 150_000;
 const LOOK_AT_STORE_MS = 1_000;
 
-/** Connect, mark, send once, save: in this order, and nothing is sent where a step before it failed. */
+export interface ExchangeAttempt {
+  /** Connect, mark, send once, save: in this order, and nothing is sent where a step before it failed. */
+  exchange(from: Head): Promise<AttemptResult>;
+  /** That the set is lost, where the store could not be told when it was found out. Never rejects. */
+  tellStore(): Promise<void>;
+}
+
 export function createExchangeAttempt(
   { store, connect, clock, log, replica, onExchange }: AttemptParts,
   saver: PairSaver,
   { isStopping, isOvertaken }: Surroundings,
-): (from: Head) => Promise<AttemptResult> {
-  return async (from) => {
+): ExchangeAttempt {
+  let untold: (() => Promise<void>) | undefined;
+  return { exchange, tellStore: async () => untold?.() };
+
+  async function exchange(from: Head): Promise<AttemptResult> {
     const endpoint = await connect().catch((cause: unknown) => {
       onExchange?.('unsent', 0);
       return postponed(1, unreachableError(cause));
     });
     if ('kind' in endpoint) return endpoint;
     try {
-      const exchange = { from, attempt: randomUUID(), begun: clock.elapsed() };
-      const mark = await writeMark(exchange);
+      const begun = { from, attempt: randomUUID(), begun: clock.elapsed() };
+      const mark = await writeMark(begun);
       if (!mark) return { kind: 'overtaken' };
       if ('kind' in mark) return mark;
       // A process that was stopped between the mark and here must not wake up and send.
-      const maySend = () => !isStopping() && clock.elapsed() - exchange.begun < SEND_WITHIN_MS;
+      const maySend = () => !isStopping() && clock.elapsed() - begun.begun < SEND_WITHIN_MS;
       const outcome: ExchangeOutcome = maySend()
         ? await endpoint.exchange(from.pair.refreshToken, maySend)
         : { kind: 'unsent' };
-      return await settle(exchange, mark, outcome);
+      return await settle(begun, mark, outcome);
     } finally {
       await endpoint.close();
     }
-  };
+  }
 
   async function writeMark({ from, attempt }: Begun) {
     const { set, generation, doubt: over } = from;
@@ -162,9 +171,18 @@ export function createExchangeAttempt(
   async function close({ attempt, begun }: Begun, outcome: Ending['outcome']): Promise<void> {
     const latencyMs = Math.round(clock.elapsed() - begun);
     onExchange?.(outcome, latencyMs / 1000);
-    await store.settle(attempt, { outcome, latencyMs }).catch((error: unknown) => {
+    const tell = () => store.settle(attempt, { outcome, latencyMs });
+    await tell().catch((error: unknown) => {
       log.error({ err: error, outcome }, 'how an exchange ended could not be written to the store');
+      if (outcome === 'invalid-grant') untold = tellLate;
     });
+
+    async function tellLate(): Promise<void> {
+      await tell().then(
+        () => (untold = undefined),
+        () => {},
+      );
+    }
   }
 }
 

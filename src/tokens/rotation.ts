@@ -134,7 +134,9 @@ export function createRotation(parts: RotationParts): Rotation {
     if (head && isSamePair(head, stored)) {
       // A wall clock that was wrong at the start made it look older than it is.
       const isYounger = lossOf(head, clock) === 'ended' && bornAt > head.bornAt;
-      head = { ...head, ...(isYounger && { bornAt }), ...standing(stored) };
+      // Refused for good, and the store could not be told: it goes on saying that there is hope.
+      const refused = head.lost && { lost: true, doubtful: false, doubt: null };
+      head = { ...head, ...(isYounger && { bornAt }), ...standing(stored), ...refused };
       return;
     }
     publish(stored, bornAt);
@@ -146,6 +148,7 @@ export function createRotation(parts: RotationParts): Rotation {
   }
 
   async function lookAtStore(): Promise<void> {
+    await attempt.tellStore();
     const stored = await store.read().catch((cause: unknown) => {
       throw unreadableStoreError(cause);
     });
@@ -192,7 +195,7 @@ export function createRotation(parts: RotationParts): Rotation {
 
   /** Undefined when another process was first. */
   async function exchange(from: Head): Promise<Head | undefined> {
-    const result = await attempt(from);
+    const result = await attempt.exchange(from);
     switch (result.kind) {
       case 'kept':
         // An import that came meanwhile is the newer set; of two pairs the store has chosen one.

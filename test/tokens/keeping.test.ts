@@ -651,6 +651,30 @@ describe('without a working set', () => {
   });
 });
 
+describe('a loss that the store could not be told', () => {
+  test('is known all the same: nothing more is sent, and the store is told as soon as it can be', async () => {
+    const service = await startScripted();
+    const { ask, clock, store } = await startKept(service);
+    await clock.asleep();
+    await ask(PERSON);
+    store.failing.add('settle');
+    service.next(drop('processed'));
+    service.expire();
+    expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
+    await clock.pass(DAY);
+    expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
+    expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
+      'answered',
+      'spent in silence',
+      'refused',
+    ]);
+
+    store.failing.clear();
+    await clock.pass(MINUTE);
+    expect(await store.read()).toMatchObject({ lost: true });
+  });
+});
+
 /** Lost at generation 3, by somebody who spent the refresh token behind the gateway's back. */
 async function startLost() {
   const service = await startScripted();
