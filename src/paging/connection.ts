@@ -2,13 +2,15 @@ import { codedError } from '../errors.ts';
 import type { Position } from './cursor.ts';
 import type { FetchPage, Identified } from './page.ts';
 import { walkBehind } from './resume.ts';
-import type { WalkedPage } from './walk.ts';
+import { positionsOf } from './walk.ts';
 
 /** A stretch of a list, each record with the position that its cursor is made from. */
 export interface ConnectionSlice<R> {
   readonly edges: readonly { readonly record: R; readonly position: Position }[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
+  /** What came with its pages and belongs to no record. */
+  readonly beside: readonly unknown[];
 }
 
 export interface ForwardOptions {
@@ -30,6 +32,7 @@ export async function readForward<R extends Identified>(
   { first, position, signal }: ForwardOptions,
 ): Promise<ConnectionSlice<R>> {
   const edges: { record: R; position: Position }[] = [];
+  const beside: unknown[] = [];
   let hasNextPage = false;
   // `first: 0` still has to tell whether there is something: it looks at one record and gives none.
   const pages = walkBehind(fetchPage, position, {
@@ -37,7 +40,8 @@ export async function readForward<R extends Identified>(
     ...(first === undefined ? { maxPages: 1 } : { limit: Math.max(first, 1) }),
   });
   for await (const page of pages) {
-    edges.push(...edgesOf(page));
+    edges.push(...positionsOf(page));
+    beside.push(...(page.beside ?? []));
     hasNextPage = page.hasNextPage;
   }
   const wanted = first === undefined ? edges : edges.slice(0, first);
@@ -45,6 +49,7 @@ export async function readForward<R extends Identified>(
     edges: wanted,
     hasNextPage: hasNextPage || wanted.length < edges.length,
     hasPreviousPage: position !== null,
+    beside,
   };
 }
 
@@ -71,12 +76,4 @@ export function checkedCount(name: string, count: number, max = Number.POSITIVE_
     );
   }
   return count;
-}
-
-function edgesOf<R extends Identified>(page: WalkedPage<R>) {
-  const { after, endCursor: end, size } = page;
-  return page.records.map(({ record, place }) => ({
-    record,
-    position: { after, end, size, place, identity: record.identity },
-  }));
 }

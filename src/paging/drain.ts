@@ -1,8 +1,8 @@
 import { GraphQLError } from 'graphql';
 import { codedError, codeOf } from '../errors.ts';
 import type { Position } from './cursor.ts';
-import type { FetchPage, Identified } from './page.ts';
-import { walkBehind } from './resume.ts';
+import type { Identified } from './page.ts';
+import { positionsOf, type WalkedPage } from './walk.ts';
 
 /** How many records one operation may still drain, all its drains together. */
 export interface DrainBudget {
@@ -13,7 +13,7 @@ export interface DrainBudget {
 export interface DrainOptions {
   /** Records wanted; undefined: all. */
   readonly limit: number | undefined;
-  /** Begin behind this record; null: at the start. */
+  /** The walk begins behind this record; null: at the start. */
   readonly position: Position | null;
   readonly budget: DrainBudget;
   readonly signal: AbortSignal;
@@ -21,39 +21,43 @@ export interface DrainOptions {
   readonly toCursor: (position: Position) => string;
 }
 
+/** The records of one page that a drain gives, each with the position that its cursor is made from. */
+export interface DrainedPage<R> {
+  readonly records: readonly { readonly record: R; readonly position: Position }[];
+  readonly hasNextPage: boolean;
+  /** What came with the page and belongs to no record. */
+  readonly beside: readonly unknown[];
+}
+
 /**
- * Reads a list to its end, each record once and in order.
+ * Gives a walk's records page by page, as many as are wanted and allowed.
  *
+ * @param pages a walk that begins behind `position`
  * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, each with `drained` and `resumeAfter`;
  *   the failure itself when it came before the first record, since then nothing is left to resume
  */
-export async function drain<R extends Identified>(
-  fetchPage: FetchPage<R>,
+export async function* drainPages<R extends Identified>(
+  pages: AsyncIterable<WalkedPage<R>>,
   { limit, position, budget, signal, toCursor }: DrainOptions,
-): Promise<R[]> {
-  if (limit === 0) return [];
-  const drained: R[] = [];
+): AsyncGenerator<DrainedPage<R>, void, undefined> {
+  if (limit === 0) return;
+  let drained = 0;
   let last: Position | null = position;
-  const facts = () => ({ drained: drained.length, resumeAfter: last && toCursor(last) });
+  const facts = () => ({ drained, resumeAfter: last && toCursor(last) });
   try {
-    const pages = walkBehind(fetchPage, position, {
-      signal,
-      ...(limit !== undefined && { limit }),
-    });
-    for await (const { records, after, endCursor, size } of pages) {
-      for (const { record, place } of records) {
-        if (limit !== undefined && drained.length >= limit) return drained;
-        if (budget.left <= 0) throw limitExceeded(budget, facts());
-        budget.left -= 1;
-        drained.push(record);
-        last = { after, end: endCursor, size, place, identity: record.identity };
-      }
+    for await (const page of pages) {
+      const { hasNextPage, beside = [] } = page;
+      const wanted = positionsOf(page).slice(0, limit === undefined ? undefined : limit - drained);
+      const records = wanted.slice(0, Math.max(0, budget.left));
+      budget.left -= records.length;
+      drained += records.length;
+      last = records.at(-1)?.position ?? last;
+      yield { records, hasNextPage, beside };
+      if (records.length < wanted.length) throw limitExceeded(budget, facts());
+      if (drained === limit) return;
     }
-    return drained;
   } catch (error) {
-    if (signal.aborted || drained.length === 0 || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') {
-      throw error;
-    }
+    if (signal.aborted || drained === 0 || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
     throw interrupted(error, facts());
   }
 }

@@ -4,6 +4,10 @@ export interface Page<R> {
   readonly hasNextPage: boolean;
   /** Points at the last element of the page. */
   readonly endCursor: string | null;
+  /** The page size that was really used, where the upstream tells it. */
+  readonly limit?: number | undefined;
+  /** What came with the page and belongs to none of its records, for whoever reads it. */
+  readonly beside?: readonly unknown[];
 }
 
 export interface PageRequest {

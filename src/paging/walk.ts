@@ -1,4 +1,5 @@
 import { codedError } from '../errors.ts';
+import type { Position } from './cursor.ts';
 import { IdentitySet } from './identity-set.ts';
 import type { FetchPage, Identified, Page } from './page.ts';
 
@@ -11,6 +12,7 @@ export interface WalkedPage<R> {
   /** Elements of the page as delivered. */
   readonly size: number;
   readonly hasNextPage: boolean;
+  readonly beside?: readonly unknown[];
 }
 
 export interface WalkOptions {
@@ -73,6 +75,15 @@ export async function* walk<R extends Identified>(
   } finally {
     leaving.abort(LEFT);
   }
+}
+
+/** The records of a page, each with the position that its cursor is made from. */
+export function positionsOf<R extends Identified>(page: WalkedPage<R>) {
+  const { records, after, endCursor: end, size } = page;
+  return records.map(({ record, place }) => ({
+    record,
+    position: { after, end, size, place, identity: record.identity } satisfies Position,
+  }));
 }
 
 /** Tells new records from those that an earlier page delivered, and a walk that gets on from one that does not. */

@@ -1,53 +1,81 @@
-import type { GraphQLFieldResolver } from 'graphql';
+import type { GraphQLFieldResolver, GraphQLResolveInfo } from 'graphql';
 import { checkedCount } from '../paging/connection.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { drain } from '../paging/drain.ts';
+import { drainPages, type DrainedPage } from '../paging/drain.ts';
+import { walkBehind } from '../paging/resume.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
 import { identitySelection } from './identity-selection.ts';
 import { listKey } from './list-key.ts';
-import { nullForNullList, pageFetcher } from './page-fetcher.ts';
+import { nullForNullList, pageFetcher, surplusOf } from './page-fetcher.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { checked } from './read-field.ts';
+import type { UpstreamRecord } from './read-page.ts';
 import { responsePath, selectionsOf } from './response-places.ts';
 import type { ServingContext } from './serving-context.ts';
-import { valueAt } from './upstream-value.ts';
+import { errorsAt, valueAt } from './upstream-value.ts';
 
 /** Resolves `all…`: the pages of the list, drained into one. */
 export function resolveAll(
   adapter: Adapter,
   link: UpstreamLink,
 ): GraphQLFieldResolver<unknown, ServingContext> {
+  const pagesOf = drainedPages(adapter, link);
+  return async (_source, args: Record<string, unknown>, context, info) => {
+    const values: unknown[] = [];
+    try {
+      for await (const page of pagesOf(args, context, info)) {
+        values.push(...valuesOf(page, values.length, adapter, context, info));
+      }
+    } catch (error) {
+      context.surplusErrors.push(...errorsAt(responsePath(info.path), surplusOf(error)));
+      return nullForNullList(error);
+    }
+    return values;
+  };
+}
+
+type PagesOfField = (
+  args: Readonly<Record<string, unknown>>,
+  context: ServingContext,
+  info: GraphQLResolveInfo,
+) => AsyncGenerator<DrainedPage<UpstreamRecord>, void, undefined>;
+
+/** The pages that a drain gives, for the arguments of an `all…` field. */
+export function drainedPages(adapter: Adapter, link: UpstreamLink): PagesOfField {
   const names = adapter.all!;
   const identity = identitySelection(link.schema, adapter.nodeType);
-  return async (_source, args: Record<string, unknown>, context, info) => {
-    const { [names.limit]: limit, [names.after]: after, ...filters } = args;
+  return async function* (args, context, info) {
+    const { [names.limit]: given, [names.after]: after, ...filters } = args;
     const key = listKey(adapter.name, filters);
-    const records = await drain(
-      pageFetcher({
-        adapter,
-        identity,
-        link,
-        context,
-        info,
-        filters,
-        selections: [selectionsOf(info.fieldNodes)],
-      }),
-      {
-        limit: typeof limit === 'number' ? checkedCount(names.limit, limit) : undefined,
-        position: typeof after === 'string' ? decodeCursor(key, after) : null,
-        budget: context.drainBudget,
-        signal: context.signal,
-        toCursor: (position) => encodeCursor(key, position),
-      },
-    ).catch(nullForNullList);
-    if (!records) return null;
-    const path = responsePath(info.path);
-    return records.map(({ shapes: [shape] }, index) =>
-      checked(
-        valueAt(shape!, [...path, index], context.surplusErrors),
-        adapter.recordType,
-        info.schema,
-      ),
-    );
+    const limit = typeof given === 'number' ? checkedCount(names.limit, given) : undefined;
+    const position = typeof after === 'string' ? decodeCursor(key, after) : null;
+    const { signal, drainBudget: budget } = context;
+    const selections = [selectionsOf(info.fieldNodes)];
+    const fetchPage = pageFetcher({ adapter, identity, link, context, info, filters, selections });
+    const pages = walkBehind(fetchPage, position, {
+      signal,
+      ...(limit !== undefined && { limit }),
+    });
+    const toCursor = (at: Parameters<typeof encodeCursor>[1]) => encodeCursor(key, at);
+    yield* drainPages(pages, { limit, position, budget, signal, toCursor });
   };
+}
+
+/**
+ * The values that callers see of one page. What belongs to none of them goes to the surplus errors.
+ *
+ * @param offset how many of the list came before
+ */
+export function valuesOf(
+  { records, beside }: DrainedPage<UpstreamRecord>,
+  offset: number,
+  { recordType }: Adapter,
+  { surplusErrors }: ServingContext,
+  { path, schema }: GraphQLResolveInfo,
+): unknown[] {
+  const at = responsePath(path);
+  surplusErrors.push(...errorsAt(at, beside));
+  return records.map(({ record: { shapes } }, index) =>
+    checked(valueAt(shapes[0]!, [...at, offset + index], surplusErrors), recordType, schema),
+  );
 }

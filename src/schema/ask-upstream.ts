@@ -14,7 +14,7 @@ import {
   type VariableDefinitionNode,
 } from 'graphql';
 import type { RequestTransform } from './served-names.ts';
-import type { ServingContext } from './serving-context.ts';
+import type { AskingContext } from './serving-context.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 
 /** The upstream, seen through the schema that is served of it. */
@@ -38,7 +38,7 @@ export interface UpstreamQuestion {
 
 export type AskUpstream = (
   variables: Readonly<Record<string, unknown>>,
-  context: ServingContext,
+  context: AskingContext,
 ) => Promise<UpstreamValue>;
 
 /**

@@ -10,13 +10,13 @@ import type { UpstreamLink } from './ask-upstream.ts';
 import type { PageInfo, QueryPersonsConnectionArgs } from './generated/served.ts';
 import { identitySelection } from './identity-selection.ts';
 import { listKey } from './list-key.ts';
-import { nullForNullList, pageFetcher } from './page-fetcher.ts';
+import { nullForNullList, pageFetcher, surplusOf } from './page-fetcher.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { checked } from './read-field.ts';
 import type { UpstreamRecord } from './read-page.ts';
 import { recordPlaces, responsePath, type RecordPlace } from './response-places.ts';
 import type { ServingContext } from './serving-context.ts';
-import { valueAt, type ResponsePath } from './upstream-value.ts';
+import { errorsAt, valueAt, type ResponsePath } from './upstream-value.ts';
 
 /** What a connection field resolves to; the resolvers below read it. */
 export interface ConnectionSource {
@@ -66,8 +66,12 @@ export function resolveConnection(
         position: typeof after === 'string' ? decodeCursor(key, after) : null,
         signal: context.signal,
       },
-    ).catch(nullForNullList);
+    ).catch((error: unknown) => {
+      context.surplusErrors.push(...errorsAt(responsePath(info.path), surplusOf(error)));
+      return nullForNullList(error);
+    });
     if (!slice) return null;
+    context.surplusErrors.push(...errorsAt(responsePath(info.path), slice.beside));
     const edges = slice.edges.map(({ record, position }) => ({
       record,
       places,

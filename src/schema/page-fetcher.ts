@@ -19,15 +19,15 @@ import { questionFor, type UpstreamLink } from './ask-upstream.ts';
 import type { IdentitySelection } from './identity-selection.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { readPage, type UpstreamRecord } from './read-page.ts';
-import { responsePath } from './response-places.ts';
-import type { ServingContext } from './serving-context.ts';
-import type { ResponsePath, UpstreamError } from './upstream-value.ts';
+import type { AskingContext } from './serving-context.ts';
+import type { UpstreamError } from './upstream-value.ts';
 
 export interface PageSource {
   readonly link: UpstreamLink;
   readonly adapter: Adapter;
   readonly identity: IdentitySelection;
-  readonly context: ServingContext;
+  /** Who sends it. */
+  readonly context: AskingContext;
   readonly info: GraphQLResolveInfo;
   /** Values of the carried-over arguments. */
   readonly filters: Readonly<Record<string, unknown>>;
@@ -38,9 +38,26 @@ export interface PageSource {
   readonly selections: readonly (readonly SelectionNode[])[];
 }
 
+/** What the upstream said in place of a page. */
+export class PageFailure extends GraphQLError {
+  override name = 'PageFailure';
+  /** What else it said. */
+  readonly others: readonly UpstreamError[];
+  constructor([first, ...others]: readonly UpstreamError[]) {
+    super(first!.message, { extensions: first!.extensions });
+    this.others = others;
+  }
+}
+
 /** The upstream gave null for the whole list, as its type may allow: then what is derived is null too. */
 export class NullList extends Error {
   override name = 'NullList';
+}
+
+/** What the upstream said beyond the error that is thrown. */
+export function surplusOf(error: unknown): readonly UpstreamError[] {
+  if (error instanceof PageFailure) return error.others;
+  return error instanceof Error && error.cause instanceof PageFailure ? error.cause.others : [];
 }
 
 export function nullForNullList(error: unknown): null {
@@ -106,11 +123,8 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
     // A list that its type allows to be null, and that is so for no stated reason, holds nothing.
     const ifNull = isNullable.items && answer.errors.length === 0 ? [] : undefined;
     const { page, beside } = readPage(answer, aliases, identity, ifNull);
-    const surplus = page ? beside : beside.slice(1);
-    const path = responsePath(info.path);
-    context.surplusErrors.push(...surplus.map((error) => errorFrom(error, path)));
-    if (page) return page;
-    if (beside[0]) throw errorFrom(beside[0]);
+    if (page) return { ...page, beside };
+    if (beside.length > 0) throw new PageFailure(beside);
     throw isNullable.page && answer.value === null && after === null ? new NullList() : noPage();
   };
 }
@@ -125,11 +139,6 @@ async function unlessLeft<T>(asked: Promise<T>, signal: AbortSignal): Promise<T>
   } finally {
     signal.removeEventListener('abort', leave);
   }
-}
-
-/** Without a path, it gets that of the field that throws it. */
-function errorFrom({ message, extensions }: UpstreamError, path?: ResponsePath): GraphQLError {
-  return new GraphQLError(message, { extensions, ...(path && { path }) });
 }
 
 function noPage(): GraphQLError {

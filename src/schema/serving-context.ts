@@ -2,8 +2,13 @@ import type { GraphQLError } from 'graphql';
 import type { DrainBudget } from '../paging/drain.ts';
 import type { RequestLoader } from './request-loader.ts';
 
+/** What asking the upstream needs of whoever asks. */
+export interface AskingContext {
+  readonly requests: Pick<RequestLoader, 'load'>;
+}
+
 /** What the resolvers need of the request that they work for. */
-export interface ServingContext {
+export interface ServingContext extends AskingContext {
   /** Aborted when the caller leaves. */
   readonly signal: AbortSignal;
   /** The queries that the operation sends. */

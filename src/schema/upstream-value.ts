@@ -41,6 +41,13 @@ export function valueAt(
   return root.value;
 }
 
+/** For the list of surplus errors, what stands at no place inside the value at `path`. */
+export function errorsAt(path: ResponsePath, errors: readonly unknown[]): GraphQLError[] {
+  return (errors as readonly UpstreamError[]).map(
+    ({ message, extensions }) => new GraphQLError(message, { extensions, path }),
+  );
+}
+
 type Holder = Record<string | number, unknown>;
 
 /** Follows the path as far as there is something to follow. */

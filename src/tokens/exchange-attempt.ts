@@ -68,9 +68,9 @@ export function createExchangeAttempt(
   { isStopping, isOvertaken }: Surroundings,
 ): ExchangeAttempt {
   let untold: (() => Promise<void>) | undefined;
-  return { exchange, tellStore: async () => untold?.() };
+  return { exchange: attemptOnce, tellStore: async () => untold?.() };
 
-  async function exchange(from: Head): Promise<AttemptResult> {
+  async function attemptOnce(from: Head): Promise<AttemptResult> {
     const endpoint = await connect().catch((cause: unknown) => {
       onExchange?.('unsent', 0);
       return postponed(1, unreachableError(cause));
