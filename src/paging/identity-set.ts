@@ -54,6 +54,12 @@ export class IdentitySet {
 
 const INITIAL_SLOTS = 256;
 
+/** 53 bits of the hash, as a number: small enough to keep many, and wrong about one time in 10^16. */
+export function identityHash(identity: string): number {
+  const [low, high] = hash(identity);
+  return (high & 0x1fffff) * 2 ** 32 + low;
+}
+
 /** Two independent multiplicative hashes of the UTF-16 units, each avalanched at the end. */
 function hash(text: string): readonly [low: number, high: number] {
   let a = 0x811c9dc5;

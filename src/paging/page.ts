@@ -19,6 +19,11 @@ export interface PageRequest {
 
 export type FetchPage<R> = (request: PageRequest, signal: AbortSignal) => Promise<Page<R>>;
 
+/** A page size that leaves room for an overlap; undefined when no size is known, or none is small enough. */
+export function smallerBy(overlap: number, limit: number | undefined): number | undefined {
+  return limit !== undefined && limit > overlap ? limit - overlap : undefined;
+}
+
 /** A record that can be told from others. Null: it cannot, since it has no id. */
 export interface Identified {
   readonly identity: string | null;

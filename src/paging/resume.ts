@@ -22,7 +22,7 @@ const MAX_PAGES_READ = 20;
  * The upstream knows a cursor only for the last record of a page. Behind such a record there is nothing
  * to do; for one in the middle, its page is read again just so far that it is the last.
  */
-async function upstreamCursorOf<R extends Identified>(
+export async function upstreamCursorOf<R extends Identified>(
   fetchPage: FetchPage<R>,
   position: Position,
   signal: AbortSignal,

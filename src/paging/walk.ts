@@ -1,7 +1,6 @@
-import { codedError } from '../errors.ts';
 import type { Position } from './cursor.ts';
-import { IdentitySet } from './identity-set.ts';
 import type { FetchPage, Identified, Page } from './page.ts';
+import { createProgress, createStallWatch, stalledError, type Progress } from './progress.ts';
 
 /** A page of a walk: its records that no earlier page had, each with its place in the page as delivered. */
 export interface WalkedPage<R> {
@@ -26,8 +25,14 @@ export interface WalkOptions {
   readonly signal: AbortSignal;
 }
 
-/** So many pages in a row without a new record are no list, whatever their cursors say. */
-const MAX_BARREN_PAGES = 1_000;
+/** What a longer walk, of which this is a part, has to say. */
+export interface PartOfWalk<R> {
+  /** How many records to ask for, when any number is wanted. Undefined: as many as the node gives. */
+  readonly pageSize?: () => number | undefined;
+  readonly progress?: Progress<R>;
+  /** Told of each page before its records are given. */
+  readonly onPage?: (after: string | null, page: Page<R>) => void;
+}
 
 /** Made once: a new one, with its stack, costs more than the page it ends. */
 const LEFT = new DOMException('The walk was left.', 'AbortError');
@@ -41,16 +46,17 @@ const LEFT = new DOMException('The walk was left.', 'AbortError');
 export async function* walk<R extends Identified>(
   fetchPage: FetchPage<R>,
   options: WalkOptions,
+  { pageSize = () => undefined, progress = createProgress<R>(), onPage }: PartOfWalk<R> = {},
 ): AsyncGenerator<WalkedPage<R>, void, undefined> {
   const leaving = new AbortController();
   const signal = AbortSignal.any([options.signal, leaving.signal]);
-  const progress = createProgress<R>();
+  const stalls = createStallWatch<R>();
   let left = options.limit ?? Number.POSITIVE_INFINITY;
   let pagesLeft = options.maxPages ?? Number.POSITIVE_INFINITY;
   let after = options.after;
 
   const ask = () => {
-    const page = fetchPage({ after, first: Number.isFinite(left) ? left : undefined }, signal);
+    const page = fetchPage({ after, first: Number.isFinite(left) ? left : pageSize() }, signal);
     // It may fail while the consumer is still busy with the page before, when nobody awaits it yet.
     page.catch(() => {});
     return page;
@@ -59,8 +65,11 @@ export async function* walk<R extends Identified>(
   try {
     for (;;) {
       const page = await asked;
-      const { records, stalled } = progress.of(page);
-      const walked = { ...page, records, after, size: page.items.length };
+      onPage?.(after, page);
+      const found = progress.of(page);
+      const stalled = stalls.hasStalled(page, found);
+      const { records } = found;
+      const walked = walkedPage(page, records, after);
       left -= records.length;
       if (records.length > 0) pagesLeft -= 1;
       const goesOn = page.hasNextPage && left > 0 && pagesLeft > 0;
@@ -77,6 +86,14 @@ export async function* walk<R extends Identified>(
   }
 }
 
+export function walkedPage<R>(
+  { hasNextPage, endCursor, items, beside }: Page<R>,
+  records: WalkedPage<R>['records'],
+  after: string | null,
+): WalkedPage<R> {
+  return { records, after, endCursor, size: items.length, hasNextPage, ...(beside && { beside }) };
+}
+
 /** The records of a page, each with the position that its cursor is made from. */
 export function positionsOf<R extends Identified>(page: WalkedPage<R>) {
   const { records, after, endCursor: end, size } = page;
@@ -84,44 +101,4 @@ export function positionsOf<R extends Identified>(page: WalkedPage<R>) {
     record,
     position: { after, end, size, place, identity: record.identity } satisfies Position,
   }));
-}
-
-/** Tells new records from those that an earlier page delivered, and a walk that gets on from one that does not. */
-function createProgress<R extends Identified>() {
-  const seen = new IdentitySet();
-  const cursors = new IdentitySet();
-  let idsAreUnique = true;
-  let barrenPages = 0;
-
-  return {
-    of(page: Page<R>) {
-      if (idsAreUnique && hasRepeatedIdentity(page.items)) idsAreUnique = false;
-      const records = page.items
-        .map((record, place) => ({ record, place }))
-        .filter(({ record }) => {
-          const isNew = record.identity === null || seen.add(record.identity);
-          return isNew || !idsAreUnique;
-        });
-      // Without identities "new" is unknown; then a cursor that comes again is enough to stop.
-      const provedNew = idsAreUnique && records.some(({ record }) => record.identity !== null);
-      barrenPages = records.length === 0 ? barrenPages + 1 : 0;
-      const cursorStands = page.endCursor === null || !cursors.add(page.endCursor);
-      const stalled =
-        page.endCursor === null || (cursorStands && !provedNew) || barrenPages >= MAX_BARREN_PAGES;
-      return { records, stalled };
-    },
-  };
-}
-
-function hasRepeatedIdentity(items: readonly Identified[]): boolean {
-  const identities = items.flatMap(({ identity }) => identity ?? []);
-  return new Set(identities).size < identities.length;
-}
-
-function stalledError() {
-  return codedError(
-    'DRAIN_STALLED',
-    'The recruiting service says that there is a next page, but its cursor leads nowhere new. ' +
-      'The list cannot be read to its end now; try again later, and report it to the service if it stays.',
-  );
 }

@@ -1,0 +1,98 @@
+import type { Position } from './cursor.ts';
+import { smallerBy, type FetchPage, type Identified, type Page } from './page.ts';
+import { createIndexBuilder, pageOf, type PageIndex } from './page-index.ts';
+import type { PageIndexes } from './page-indexes.ts';
+import type { Pace } from './pace.ts';
+import { parallelWalk, type ParallelWalkOptions } from './parallel-walk.ts';
+import { createProgress } from './progress.ts';
+import { upstreamCursorOf } from './resume.ts';
+import { walk, type WalkedPage } from './walk.ts';
+
+/** A list as walks see it, with what is remembered of it. */
+export interface WalkableList<R> {
+  readonly fetchPage: FetchPage<R>;
+  /** Names the list with its filters, the token set included. */
+  readonly key: string;
+  /** Names the upstream's field; all its lists have one page limit. */
+  readonly field: string;
+  readonly indexes: PageIndexes;
+  readonly pace: Pace;
+}
+
+export interface ListWalkOptions {
+  /** Begin behind this record; null: at the start. */
+  readonly position: Position | null;
+  /** Records wanted; undefined: all. The last page can bring more. */
+  readonly limit?: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Walks a list: page by page when it was never walked, several pages at a time when it was. A walk from the
+ * start to the end leaves the index for the next one.
+ */
+export async function* walkList<R extends Identified>(
+  list: WalkableList<R>,
+  { position, limit: wanted, signal }: ListWalkOptions,
+): AsyncGenerator<WalkedPage<R>, void, undefined> {
+  const { key, field, indexes, pace } = list;
+  const fetchPage = learningLimit(list);
+  const begin = position ? await upstreamCursorOf(fetchPage, position, signal) : { after: null };
+  if (begin === 'end of list') return;
+  const { after } = begin;
+
+  const index = indexes.get(key);
+  const limit = indexes.limitOf(field);
+  const progress = createProgress<R>();
+  const builder = createIndexBuilder(indexes.maxRecords);
+  const isSmall = wanted !== undefined && wanted < (limit ?? Number.POSITIVE_INFINITY);
+  const start = index && !isSmall ? startOf(index, after, position) : undefined;
+  // Of a few records, or from the middle on, there is nothing to be learned for a whole walk.
+  const leavesIndex = after === null && wanted === undefined;
+  let ended = false;
+  try {
+    if (index && start) {
+      const options = { index, start, limit, wanted, pace, signal, progress, builder };
+      yield* parallelWalk(fetchPage, options satisfies ParallelWalkOptions<R>);
+    } else {
+      const part = {
+        progress,
+        pageSize: () => (leavesIndex ? smallerBy(1, indexes.limitOf(field)) : undefined),
+        onPage: (at: string | null, page: Page<R>) => builder.add(at, page),
+      };
+      const options = { after, signal, ...(wanted !== undefined && { limit: wanted }) };
+      yield* walk(fetchPage, options, part);
+    }
+    ended = true;
+  } finally {
+    // What a walk saw that was left half-way is worth something only where nothing was known.
+    if (leavesIndex && (ended || !index)) {
+      const left = builder.finish({ complete: ended, limit: indexes.limitOf(field) });
+      if (left) indexes.set(key, left);
+    }
+  }
+}
+
+/** Learns the node's page limit from every page that was asked for without a size. */
+function learningLimit<R>({ fetchPage, field, indexes }: WalkableList<R>): FetchPage<R> {
+  return async (request, signal) => {
+    const page = await fetchPage(request, signal);
+    const limit = page.limit ?? (page.hasNextPage ? page.items.length : undefined);
+    const isCut = request.first !== undefined && limit !== undefined && limit < request.first;
+    if (limit !== undefined && limit > 0 && (request.first === undefined || isCut)) {
+      indexes.learnLimit(field, limit);
+    }
+    return page;
+  };
+}
+
+/** Undefined when the index does not know the place. */
+function startOf(index: PageIndex, after: string | null, position: Position | null) {
+  const { pages } = index;
+  const page = pages.findIndex((each) => each.after === after);
+  if (page >= 0) return pages.length - page > 1 ? { page } : undefined;
+  if (after === null || !position?.identity) return undefined;
+  const holder = pageOf(index, position.identity);
+  if (holder === undefined || pages.length - holder < 2) return undefined;
+  return { after, before: holder + 1 };
+}

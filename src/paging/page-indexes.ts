@@ -1,0 +1,74 @@
+import type { PageIndex } from './page-index.ts';
+
+/** The page indexes of all lists, bounded together. */
+export interface PageIndexes {
+  /** The most records that all of them together remember. */
+  readonly maxRecords: number;
+  get(list: string): PageIndex | undefined;
+  set(list: string, index: PageIndex): void;
+  /** The largest page that a field gives, once that is known. */
+  limitOf(field: string): number | undefined;
+  learnLimit(field: string, limit: number): void;
+  clear(): void;
+}
+
+/** A page without its records still takes about as much room as this many of them. */
+const PAGE_COST = 4;
+
+/** Least recently used first out; before a list goes, it loses its records and keeps its cursors. */
+export function createPageIndexes(maxRecords: number): PageIndexes {
+  // A map keeps the order in which keys were set: the first one was used least recently.
+  const indexes = new Map<string, PageIndex>();
+  const limits = new Map<string, number>();
+  let cost = 0;
+
+  const drop = (list: string) => {
+    const index = indexes.get(list);
+    if (!index) return;
+    cost -= costOf(index);
+    indexes.delete(list);
+  };
+  const put = (list: string, index: PageIndex) => {
+    drop(list);
+    indexes.set(list, index);
+    cost += costOf(index);
+  };
+
+  return {
+    maxRecords,
+    get: (list) => {
+      const index = indexes.get(list);
+      if (index) put(list, index);
+      return index;
+    },
+    set: (list, index) => {
+      put(list, index);
+      for (const [other, its] of [...indexes]) {
+        if (cost <= maxRecords) return;
+        if (!its.pages.some(({ records }) => records)) continue;
+        cost -= costOf(its);
+        indexes.set(other, withoutRecords(its));
+        cost += costOf(indexes.get(other)!);
+      }
+      for (const other of [...indexes.keys()]) {
+        if (cost <= maxRecords) return;
+        drop(other);
+      }
+    },
+    limitOf: (field) => limits.get(field),
+    learnLimit: (field, limit) => limits.set(field, limit),
+    clear: () => {
+      indexes.clear();
+      limits.clear();
+      cost = 0;
+    },
+  };
+}
+
+function costOf({ pages }: PageIndex): number {
+  return pages.reduce((sum, { records }) => sum + PAGE_COST + (records?.length ?? 0), 0);
+}
+
+function withoutRecords({ pages, complete }: PageIndex): PageIndex {
+  return { pages: pages.map((page) => ({ ...page, records: undefined })), complete };
+}

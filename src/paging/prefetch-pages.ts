@@ -1,0 +1,127 @@
+import PQueue from 'p-queue';
+import { joinPages } from './join-pages.ts';
+import type { Pace } from './pace.ts';
+import { smallerBy, type FetchPage, type Identified, type Page } from './page.ts';
+import type { PageIndex } from './page-index.ts';
+
+/** A page as it was read in this walk. */
+export interface PageRead<R> {
+  readonly after: string | null;
+  readonly page: Page<R>;
+}
+
+/** The pages of an index, read ahead; each is asked for once. */
+export interface Prefetch<R> {
+  /** Undefined when it could not be read from where it began: its cursor may be refused by now. */
+  page(number: number): Promise<PageRead<R> | undefined>;
+  /** Asks for the pages behind this one as well, as far as a walk may be ahead. @returns those under way */
+  lookAhead(page: number, wanted: number): readonly number[];
+  /** The first page of the index, from `next` on, that goes on where `page` ends; undefined when none is met. */
+  joining(page: Page<R>, next: number): Promise<number | undefined>;
+  /** A page that no index knows. Undefined when it could not be read. */
+  readFrom(after: string | null): Promise<PageRead<R> | undefined>;
+  /** @throws why it could not be read */
+  mustRead(number: number): Promise<PageRead<R>>;
+  mustReadFrom(after: string | null): Promise<PageRead<R>>;
+}
+
+interface PrefetchOptions {
+  index: PageIndex;
+  limit: number | undefined;
+  pace: Pace;
+  signal: AbortSignal;
+}
+
+/** Pages asked for ahead of the consumer, for each that may be in flight. */
+const AHEAD = 2;
+
+export function prefetchPages<R extends Identified>(
+  fetchPage: FetchPage<R>,
+  { index: { pages }, limit, pace, signal }: PrefetchOptions,
+): Prefetch<R> {
+  const queue = new PQueue({ concurrency: pace.limit });
+  const asked = new Map<number, Promise<PageRead<R> | undefined>>();
+  const arrived = new Map<number, PageRead<R>>();
+
+  return {
+    page,
+    lookAhead: (from, wanted) => {
+      for (const number of asked.keys()) if (number < from) forget(number);
+      const ahead: number[] = [];
+      let expected = 0;
+      for (let number = from; number < pages.length && expected < wanted; number += 1) {
+        if (ahead.length >= AHEAD * pace.limit) break;
+        void page(number);
+        ahead.push(number);
+        expected += pages[number]!.count;
+      }
+      return ahead;
+    },
+    joining: async (last, next) => {
+      for (let number = next; number < pages.length; number += 1) {
+        const read = await page(number);
+        if (!read) continue;
+        const join = joinPages(last, read.page, pages[number]!.behind);
+        if (join.kind === 'joined') return number;
+        if (join.kind === 'apart') return laterJoining(last, number);
+      }
+      return undefined;
+    },
+    readFrom: (after) => readFrom(after).catch(() => undefined),
+    mustRead: async (number) => (await page(number)) ?? readFrom(pages[number]!.after),
+    mustReadFrom: readFrom,
+  };
+
+  function page(number: number): Promise<PageRead<R> | undefined> {
+    const known = asked.get(number);
+    if (known) return known;
+    const { after, count } = pages[number]!;
+    // More records than fit into a page before the next one begins: with one less there is a cursor to go on
+    // from that leaves an overlap.
+    const first = limit !== undefined && count >= limit ? smallerBy(1, limit) : undefined;
+    const read = send(after, first, 0).then(
+      (one) => {
+        if (asked.has(number)) arrived.set(number, one);
+        return one;
+      },
+      () => undefined,
+    );
+    asked.set(number, read);
+    return read;
+  }
+
+  function forget(number: number): void {
+    asked.delete(number);
+    arrived.delete(number);
+  }
+
+  /** A page between may lead nowhere any more, when records were moved: a later one that has come may do. */
+  function laterJoining(last: Page<R>, from: number): number | undefined {
+    for (const [number, read] of arrived) {
+      if (number <= from) continue;
+      if (joinPages(last, read.page, pages[number]!.behind).kind === 'joined') return number;
+    }
+    return undefined;
+  }
+
+  function readFrom(after: string | null): Promise<PageRead<R>> {
+    // Before the pages ahead: somebody waits for this one.
+    return send(after, undefined, 1);
+  }
+
+  async function send(
+    after: string | null,
+    first: number | undefined,
+    priority: number,
+  ): Promise<PageRead<R>> {
+    const read = await queue.add(
+      async () => {
+        const fetched = await fetchPage({ after, first }, signal);
+        return { after, page: fetched };
+      },
+      { priority, signal },
+    );
+    queue.concurrency = pace.limit;
+    return read;
+  }
+}

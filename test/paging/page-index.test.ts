@@ -1,0 +1,210 @@
+import fc from 'fast-check';
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { walkList, type WalkableList } from '../../src/paging/list-walk.ts';
+import { createPace } from '../../src/paging/pace.ts';
+import { createPageIndexes } from '../../src/paging/page-indexes.ts';
+import {
+  HeldRequests,
+  ModelList,
+  type Change,
+  type CursorKind,
+  type Letter,
+} from '../support/model-list.ts';
+
+const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];
+const RUNS = Number(process.env['RANDOM_RUNS'] ?? 150);
+
+const place = fc.nat(60);
+const change: fc.Arbitrary<Change> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('insert' as const),
+      at: fc.oneof(fc.constant(0), place),
+      count: fc.constantFrom(1, 1, 2, 9),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('remove' as const),
+      at: place,
+      count: fc.constantFrom(1, 1, 2, 9),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('move' as const), from: place, to: place }),
+  },
+);
+const newLimit: fc.Arbitrary<Change> = fc.record({
+  do: fc.constant('limit' as const),
+  to: fc.integer({ min: 1, max: 9 }),
+});
+const anyChange = fc.oneof({ weight: 8, arbitrary: change }, { weight: 1, arbitrary: newLimit });
+
+const history = fc.record({
+  length: fc.nat(60),
+  limit: fc.integer({ min: 1, max: 9 }),
+  concurrency: fc.integer({ min: 1, max: 5 }),
+  /** What happens before the second walk, before the third, … */
+  between: fc.array(fc.array(anyChange, { maxLength: 5 }), { minLength: 1, maxLength: 4 }),
+  choices: fc.array(fc.nat(30), { minLength: 1, maxLength: 40 }),
+});
+
+describe.each(KINDS)('over %s cursors', (kind) => {
+  test('a list that stands still is given exactly, whatever happened to it since the walk before', async () => {
+    await fc.assert(
+      fc.asyncProperty(history, async ({ length, limit, concurrency, between, choices }) => {
+        const world = startWorld(new ModelList(kind, length, limit), concurrency);
+        for (const changes of [[], ...between]) {
+          changes.forEach((one) => world.list.apply(one));
+          expect(await world.walk(choices)).toEqual(world.list.ids());
+          expect(world.held.maxInFlight).toBeLessThanOrEqual(concurrency + 1);
+        }
+      }),
+      { numRuns: 2 * RUNS },
+    );
+  });
+
+  test('in a list that changes meanwhile, no more is lost than by any walk page by page', async () => {
+    const during = fc.array(fc.record({ change, after: fc.nat(25) }), {
+      minLength: 1,
+      maxLength: 2,
+    });
+    await fc.assert(
+      fc.asyncProperty(history, during, async (past, meanwhile) => {
+        const { length, limit, concurrency, between, choices } = past;
+        const world = startWorld(new ModelList(kind, length, limit), concurrency);
+        await world.walk(choices);
+        for (const changes of between) changes.forEach((one) => world.list.apply(one));
+        const before = world.list.copy();
+        const changes = meanwhile.toSorted((one, other) => one.after - other.after);
+
+        const walked = await world.walk(choices, changes).catch((error: Error) => error);
+        const worst = worstOfSequential(
+          before,
+          changes.map((one) => one.change),
+        );
+        if (walked instanceof Error) {
+          expect(worst).toBe('fails');
+          return;
+        }
+        expect(new Set(walked).size).toBe(walked.length);
+        const lost = world.list
+          .stillSince(before.changes)
+          .filter((identity) => !walked.includes(identity));
+        if (worst !== 'fails') expect(lost.length).toBeLessThanOrEqual(worst);
+        if (kind === 'keyset') expect(lost).toEqual([]);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+interface Meanwhile {
+  change: Change;
+  /** So many answers later. */
+  after: number;
+}
+
+function startWorld(list: ModelList, concurrency: number) {
+  const held = new HeldRequests(list);
+  const walkable: WalkableList<Letter> = {
+    fetchPage: held.fetchPage,
+    key: 'letters',
+    field: 'letters',
+    indexes: createPageIndexes(1_000),
+    pace: createPace(concurrency),
+  };
+  return {
+    list,
+    held,
+    /** Answers the requests in the order of the choices. */
+    walk: async (choices: readonly number[], meanwhile: readonly Meanwhile[] = []) => {
+      let isOver = false;
+      const walking = collect(walkable).finally(() => {
+        isOver = true;
+      });
+      walking.catch(() => {});
+      const due = [...meanwhile];
+      for (let turn = 0; !isOver; turn += 1) {
+        await setImmediate();
+        while (due[0] && due[0].after <= turn) list.apply(due.shift()!.change);
+        if (held.waiting > 0) held.answerOne(choices[turn % choices.length]!);
+      }
+      // What was due later happens too, so that both walks have the same history.
+      for (const { change: late } of due) list.apply(late);
+      return walking;
+    },
+  };
+}
+
+async function collect(list: WalkableList<Letter>): Promise<string[]> {
+  const walked: string[] = [];
+  const { signal } = new AbortController();
+  for await (const { records } of walkList(list, { position: null, signal })) {
+    walked.push(...records.map(({ record }) => record.identity));
+  }
+  return walked;
+}
+
+/**
+ * The most that a walk page by page can lose, over all moments at which the changes can happen to it, with
+ * pages of the node's limit, of one record less, or of one record.
+ */
+function worstOfSequential(start: ModelList, changes: readonly Change[]): number | 'fails' {
+  let worst = 0;
+  let canFail = false;
+  const visit = (list: ModelList, left: readonly Change[], before: Visited) => {
+    if (left.length > 0) {
+      const changed = list.copy();
+      changed.apply(left[0]!);
+      visit(changed, left.slice(1), before);
+    }
+    const page = pageOf(list, before);
+    const seen = new Set([...before.seen, ...(page?.items ?? []).map(({ identity }) => identity)]);
+    const cursor = page?.endCursor ?? null;
+    const isStuck =
+      page?.hasNextPage && before.cursors.has(cursor) && seen.size === before.seen.size;
+    if (!page || isStuck) {
+      canFail = true;
+      return;
+    }
+    if (page.hasNextPage) {
+      visit(list, left, {
+        ...before,
+        after: cursor,
+        seen,
+        cursors: new Set([...before.cursors, cursor]),
+      });
+      return;
+    }
+    const end = list.copy();
+    for (const each of left) end.apply(each);
+    const lost = end.stillSince(start.changes).filter((identity) => !seen.has(identity));
+    worst = Math.max(worst, lost.length);
+  };
+  // A cursor that names a record goes along when that is moved, and pages of one make a cursor of each.
+  const sizes = changes.some((one) => one.do === 'move') ? [0, 1, start.limit - 1] : [0, 1];
+  for (const less of new Set(sizes)) {
+    visit(start, changes, { after: null, seen: new Set(), cursors: new Set(), less });
+  }
+  return canFail ? 'fails' : worst;
+}
+
+interface Visited {
+  after: string | null;
+  seen: ReadonlySet<string>;
+  cursors: ReadonlySet<string | null>;
+  less: number;
+}
+
+function pageOf(list: ModelList, { after, less }: Visited) {
+  try {
+    return list.answer({ after, first: Math.max(1, list.limit - less) });
+  } catch {
+    return undefined;
+  }
+}
