@@ -30,6 +30,8 @@ export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
   /** SDL of the upstream's schema. */
   readonly snapshot: string;
+  /** What adapters.json says, as it was read; undefined without one. */
+  readonly overrides?: unknown;
   /** Owned by the caller: closed after the gateway. */
   readonly store: TokenStore;
   /** Owned by the caller as well; undefined for tokens that need not outlive the process. */
@@ -59,6 +61,7 @@ export async function createGateway(parts: GatewayParts) {
     mutations: config.mutations,
     connectionMax: config.connectionMax,
     drainMaxItems: config.drainMaxItems,
+    overrides: parts.overrides,
   });
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
   const metrics = createMetrics(VERSION, () => tokens?.standing());

@@ -6,6 +6,7 @@ import { walkBehind } from '../paging/resume.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
 import { identitySelection } from './identity-selection.ts';
 import { listKey } from './list-key.ts';
+import type { FindNestedList, NestedList } from './nested-list.ts';
 import { nullForNullList, pageFetcher, surplusOf } from './page-fetcher.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { checked } from './read-field.ts';
@@ -18,12 +19,13 @@ import { errorsAt, valueAt } from './upstream-value.ts';
 export function resolveAll(
   adapter: Adapter,
   link: UpstreamLink,
+  findList?: FindNestedList,
 ): GraphQLFieldResolver<unknown, ServingContext> {
   const pagesOf = drainedPages(adapter, link);
-  return async (_source, args: Record<string, unknown>, context, info) => {
+  return async (source, args: Record<string, unknown>, context, info) => {
     const values: unknown[] = [];
     try {
-      for await (const page of pagesOf(args, context, info)) {
+      for await (const page of pagesOf(args, context, info, findList?.(source, info))) {
         values.push(...valuesOf(page, values.length, adapter, context, info));
       }
     } catch (error) {
@@ -38,20 +40,32 @@ type PagesOfField = (
   args: Readonly<Record<string, unknown>>,
   context: ServingContext,
   info: GraphQLResolveInfo,
+  /** Below another object than the root. */
+  nested?: NestedList,
 ) => AsyncGenerator<DrainedPage<UpstreamRecord>, void, undefined>;
 
 /** The pages that a drain gives, for the arguments of an `all…` field. */
 export function drainedPages(adapter: Adapter, link: UpstreamLink): PagesOfField {
   const names = adapter.all!;
   const identity = identitySelection(link.schema, adapter.nodeType);
-  return async function* (args, context, info) {
+  return async function* (args, context, info, nested) {
     const { [names.limit]: given, [names.after]: after, ...filters } = args;
-    const key = listKey(adapter.name, filters);
+    const { name = adapter.name, ...list } = nested ?? {};
+    const key = listKey(name, filters);
     const limit = typeof given === 'number' ? checkedCount(names.limit, given) : undefined;
     const position = typeof after === 'string' ? decodeCursor(key, after) : null;
     const { signal, drainBudget: budget } = context;
     const selections = [selectionsOf(info.fieldNodes)];
-    const fetchPage = pageFetcher({ adapter, identity, link, context, info, filters, selections });
+    const fetchPage = pageFetcher({
+      adapter,
+      identity,
+      link,
+      context,
+      info,
+      filters,
+      selections,
+      ...list,
+    });
     const pages = walkBehind(fetchPage, position, {
       signal,
       ...(limit !== undefined && { limit }),

@@ -6,6 +6,7 @@ import {
   TypeInfo,
   visit,
   visitWithTypeInfo,
+  type ASTNode,
   type DefinitionNode,
   type DocumentNode,
   type FieldNode,
@@ -13,6 +14,8 @@ import {
   type GraphQLSchema,
   type VariableDefinitionNode,
 } from 'graphql';
+import type { WriteRides } from './ride-first-page.ts';
+import { tookParentAlong } from './ride-names.ts';
 import type { RequestTransform } from './served-names.ts';
 import type { AskingContext } from './serving-context.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
@@ -22,6 +25,8 @@ export interface UpstreamLink {
   /** The upstream's schema under served names. */
   readonly schema: GraphQLSchema;
   readonly toUpstream: RequestTransform;
+  /** Lets the first pages of nested lists ride in what is asked. */
+  readonly writeRides: WriteRides;
   /** Gives the answer in served names. */
   readonly execute: (request: ExecutionRequest) => Promise<ExecutionResult>;
 }
@@ -34,6 +39,8 @@ export interface UpstreamQuestion {
   /** More than are used may be given; what is not used is not sent. */
   readonly variableDefinitions: readonly VariableDefinitionNode[];
   readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
+  /** The caller's own, which decide what is selected. */
+  readonly variables: Readonly<Record<string, unknown>>;
 }
 
 export type AskUpstream = (
@@ -43,22 +50,30 @@ export type AskUpstream = (
 
 /**
  * Makes the request for one root field. The caller's selections, fragments and variables are sent as they
- * stand, with only type names put back and `__typename` added where a type is abstract.
+ * stand, with only type names put back, `__typename` added where a type is abstract, and what is derived
+ * of nested lists written as the lists themselves.
  *
  * The library's own delegation is not used for this: it drops selections that hold nothing but
  * `__typename`, renames what it takes for overlapping aliases, and loses errors that have no null to stand at.
  */
 export function questionFor(link: UpstreamLink, question: UpstreamQuestion): AskUpstream {
   const { operation, field } = question;
-  const written = withTypenames(documentOf(question), link.schema);
-  const used = variablesOf(written);
-  const document = link.toUpstream(onlyDefined(written, used));
+  const isQuery = operation === OperationTypeNode.QUERY;
+  // A mutation cannot be asked again without what failed of it.
+  const request = requestOf(link, question, isQuery ? 'all' : 'safe');
   return async (given, context) => {
-    const variables = Object.fromEntries(Object.entries(given).filter(([name]) => used.has(name)));
-    const result =
-      operation === OperationTypeNode.QUERY
+    const send = async ({ document, used }: WrittenRequest) => {
+      const variables = Object.fromEntries(
+        Object.entries(given).filter(([name]) => used.has(name)),
+      );
+      return isQuery
         ? await context.requests.load({ document, variables })
         : await link.execute({ document, variables, operationType: operation, context });
+    };
+    let result = await send(request);
+    if (isQuery && tookParentAlong(result)) {
+      result = await send(requestOf(link, question, 'safe'));
+    }
     const { data, errors = [] } = result;
     return {
       value: (data as Record<string, unknown> | null | undefined)?.[field.name.value] ?? null,
@@ -72,31 +87,70 @@ export function questionFor(link: UpstreamLink, question: UpstreamQuestion): Ask
   };
 }
 
+interface WrittenRequest {
+  readonly document: DocumentNode;
+  /** The variables in it. */
+  readonly used: ReadonlySet<string>;
+}
+
+function requestOf(
+  link: UpstreamLink,
+  question: UpstreamQuestion,
+  rides: 'all' | 'safe',
+): WrittenRequest {
+  const asked = documentOf(question);
+  const ridden = link.writeRides(asked, question.variables, rides);
+  const written = withTypenames(ridden === asked ? asked : onlyReached(ridden), link.schema);
+  const used = variablesOf(written);
+  return { document: link.toUpstream(onlyDefined(written, used)), used };
+}
+
+/** Fragments on derived types are written out where they stood, and the upstream does not know them. */
+function onlyReached({ definitions }: DocumentNode): DocumentNode {
+  const fragments = new Map(
+    definitions.flatMap((definition) =>
+      definition.kind === Kind.FRAGMENT_DEFINITION ? [[definition.name.value, definition]] : [],
+    ),
+  );
+  const [operation] = definitions;
+  return operation
+    ? { kind: Kind.DOCUMENT, definitions: [operation, ...reachedFrom(operation, fragments)] }
+    : { kind: Kind.DOCUMENT, definitions };
+}
+
 function documentOf({
   operation,
   field,
   variableDefinitions,
   fragments,
 }: UpstreamQuestion): DocumentNode {
-  const reached = new Map<string, FragmentDefinitionNode>();
-  const reach = (node: FieldNode | FragmentDefinitionNode) => {
-    visit(node, {
-      FragmentSpread: ({ name: { value } }) => {
-        const fragment = fragments[value];
-        if (!fragment || reached.has(value)) return;
-        reached.set(value, fragment);
-        reach(fragment);
-      },
-    });
-  };
-  reach(field);
   const definition: DefinitionNode = {
     kind: Kind.OPERATION_DEFINITION,
     operation,
     variableDefinitions,
     selectionSet: { kind: Kind.SELECTION_SET, selections: [field] },
   };
-  return { kind: Kind.DOCUMENT, definitions: [definition, ...reached.values()] };
+  const reached = reachedFrom(field, new Map(Object.entries(fragments)));
+  return { kind: Kind.DOCUMENT, definitions: [definition, ...reached] };
+}
+
+function reachedFrom(
+  start: ASTNode,
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+): readonly FragmentDefinitionNode[] {
+  const reached = new Map<string, FragmentDefinitionNode>();
+  const reach = (node: ASTNode) => {
+    visit(node, {
+      FragmentSpread: ({ name: { value } }) => {
+        const fragment = fragments.get(value);
+        if (!fragment || reached.has(value)) return;
+        reached.set(value, fragment);
+        reach(fragment);
+      },
+    });
+  };
+  reach(start);
+  return [...reached.values()];
 }
 
 /** The gateway has to know which type a record of an abstract type has, whether the caller asks or not. */

@@ -1,20 +1,21 @@
-import type {
-  GraphQLError,
-  GraphQLFieldResolver,
-  GraphQLObjectType,
-  GraphQLResolveInfo,
-} from 'graphql';
+import type { GraphQLError, GraphQLFieldResolver } from 'graphql';
 import { checkedFirst, readForward } from '../paging/connection.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
 import type { PageInfo, QueryPersonsConnectionArgs } from './generated/served.ts';
 import { identitySelection } from './identity-selection.ts';
 import { listKey } from './list-key.ts';
+import type { FindNestedList } from './nested-list.ts';
 import { nullForNullList, pageFetcher, surplusOf } from './page-fetcher.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { checked } from './read-field.ts';
 import type { UpstreamRecord } from './read-page.ts';
-import { recordPlaces, responsePath, type RecordPlace } from './response-places.ts';
+import {
+  recordPlaces,
+  responsePath,
+  selectionContext,
+  type RecordPlace,
+} from './response-places.ts';
 import type { ServingContext } from './serving-context.ts';
 import { errorsAt, valueAt, type ResponsePath } from './upstream-value.ts';
 
@@ -44,13 +45,14 @@ export function resolveConnection(
   adapter: Adapter,
   link: UpstreamLink,
   max: number,
+  findList?: FindNestedList,
 ): Resolver<unknown, ConnectionArguments> {
-  const { type, edge } = adapter.connection!;
   const identity = identitySelection(link.schema, adapter.nodeType);
-  return async (_source, args, context, info): Promise<ConnectionSource | null> => {
+  return async (source, args, context, info): Promise<ConnectionSource | null> => {
     const { first, after, ...filters } = args;
-    const key = listKey(adapter.name, filters);
-    const places = recordPlaces(objectType(info, type), objectType(info, edge), info);
+    const places = recordPlaces(adapter.connection!, selectionContext(info), info.fieldNodes);
+    const { name = adapter.name, ...list } = findList?.(source, info, places) ?? {};
+    const key = listKey(name, filters);
     const slice = await readForward(
       pageFetcher({
         adapter,
@@ -60,6 +62,7 @@ export function resolveConnection(
         info,
         filters,
         selections: places.length > 0 ? places.map(({ selections }) => selections) : [[]],
+        ...list,
       }),
       {
         first: checkedFirst(first, max),
@@ -118,8 +121,4 @@ function recordAt(
   const shape = record.shapes[places.findIndex(({ key }) => key === place)];
   if (!shape) throw new TypeError(`Nothing was selected for ${place}.`);
   return valueAt(shape, path, surplus);
-}
-
-function objectType(info: GraphQLResolveInfo, name: string): GraphQLObjectType {
-  return info.schema.getType(name) as GraphQLObjectType;
 }

@@ -21,15 +21,17 @@ export function derivedTypes(
       adapter.connection ? [[adapter.connection.type, connectionTypes(adapter)]] : [],
     ),
   );
-  const rootFields = adapters.flatMap((adapter) => [
-    ...(adapter.all ? [allField(adapter, schema, limits.drainMaxItems)] : []),
-    ...(adapter.connection ? [connectionField(adapter, schema, limits.connectionMax)] : []),
-  ]);
-  const query = schema.getQueryType()?.name ?? 'Query';
+  const fields = Map.groupBy(adapters, ({ parent }) => parent);
   const definitions = [
     ...(connections.size > 0 ? [PAGE_INFO] : []),
     ...connections.values(),
-    ...(rootFields.length > 0 ? [`extend type ${query} {\n${rootFields.join('\n')}\n}`] : []),
+    ...[...fields].flatMap(([parent, lists]) => {
+      const derived = lists.flatMap((adapter) => [
+        ...(adapter.all ? [allField(adapter, schema, limits.drainMaxItems)] : []),
+        ...(adapter.connection ? [connectionField(adapter, schema, limits.connectionMax)] : []),
+      ]);
+      return derived.length > 0 ? [`extend type ${parent} {\n${derived.join('\n')}\n}`] : [];
+    }),
   ];
   return { kind: Kind.DOCUMENT, definitions: definitions.flatMap((sdl) => parse(sdl).definitions) };
 }
@@ -47,7 +49,11 @@ type ${RELAY_PAGE_INFO} {
   endCursor: String
 }`;
 
-function allField({ name, all, filters, recordType }: Adapter, schema: GraphQLSchema, max: number) {
+function allField(
+  { name, all, connection, filters, recordType }: Adapter,
+  schema: GraphQLSchema,
+  max: number,
+) {
   const { field, limit, after } = all!;
   const list = print(astFromType(new GraphQLList(recordType)));
   return `
@@ -58,7 +64,7 @@ function allField({ name, all, filters, recordType }: Adapter, schema: GraphQLSc
   ${field}(
     """At most this many records. Left out: all."""
     ${limit}: Int
-    """Begin behind this record: a cursor of \`${name}Connection\`, or the \`resumeAfter\` of an error."""
+    """Begin behind this record: a cursor of \`${connection?.field ?? `${name}Connection`}\`, or the \`resumeAfter\` of an error."""
     ${after}: String
     ${carriedOver(filters, schema)}
   ): ${list}`;
@@ -84,8 +90,8 @@ function connectionField(
   ): ${type}`;
 }
 
-function connectionTypes({ name, connection, nodeType, recordType }: Adapter): string {
-  const { type, edge } = connection!;
+function connectionTypes({ connection, nodeType, recordType }: Adapter): string {
+  const { field, type, edge } = connection!;
   const node = print(astFromType(recordType));
   const orNull = isNonNullType(recordType) ? '' : ' Null where the service gives null in the list.';
   return `
@@ -99,7 +105,7 @@ type ${type} {
   pageInfo: ${RELAY_PAGE_INFO}!
 }
 
-"""One record of a list of ${nodeType.name}, and where it stands, for example in \`${name}Connection\`."""
+"""One record of a list of ${nodeType.name}, and where it stands, for example in \`${field}\`."""
 type ${edge} {
   """Opaque. As \`after\`, it resumes exactly behind this record. It stays good over restarts."""
   cursor: String!

@@ -16,10 +16,9 @@ import {
   type GraphQLInputType,
   type GraphQLObjectType,
   type GraphQLOutputType,
-  type GraphQLSchema,
 } from 'graphql';
 
-/** A root field whose shape says that it is a list in pages. */
+/** A field whose shape says that it is a list in pages. */
 export interface PagedField {
   readonly name: string;
   readonly field: GraphQLField<unknown, unknown>;
@@ -31,26 +30,13 @@ export interface PagedField {
   readonly nodeType: GraphQLCompositeType;
 }
 
-/** Why a root field is paged, or is not. */
-export type Verdict =
-  | { readonly field: string; readonly paged: PagedField }
-  | { readonly field: string; readonly why: string };
-
 /**
- * Finds the lists by shape alone: `field(first: Int, after: String, …): { items: […] pageInfo: { hasNextPage endCursor } }`.
+ * Tells a list by its shape alone: `field(first: Int, after: String, …): { items: […] pageInfo: { hasNextPage endCursor } }`.
  * Names other than these are the upstream's own business.
+ *
+ * @returns why it is no list in pages, where it is none
  */
-export function findPagedFields(schema: GraphQLSchema): Verdict[] {
-  const fields = Object.values(schema.getQueryType()?.getFields() ?? {});
-  return fields.map((field) => {
-    const found = judge(field);
-    return typeof found === 'string'
-      ? { field: field.name, why: found }
-      : { field: field.name, paged: found };
-  });
-}
-
-function judge(field: GraphQLField<unknown, unknown>): PagedField | string {
+export function judgeField(field: GraphQLField<unknown, unknown>): PagedField | string {
   const page = getNullableType(field.type);
   if (!isObjectType(page)) return 'it does not return a page (an object with items and pageInfo)';
   const items = page.getFields()['items'];

@@ -17,13 +17,15 @@ export function forwardField(
 ): GraphQLFieldResolver<unknown, ServingContext> {
   return async (_source, _args, context, info) => {
     const { fieldNodes, operation: callers, fragments, variableValues, returnType, schema } = info;
+    const variables = getCoercedVariableValues(variableValues) ?? {};
     const ask = questionFor(link(), {
       operation,
       field: rootField(fieldNodes),
       variableDefinitions: callers.variableDefinitions ?? [],
       fragments,
+      variables,
     });
-    const answer = await ask(getCoercedVariableValues(variableValues) ?? {}, context);
+    const answer = await ask(variables, context);
     return checked(
       valueAt(answer, responsePath(info.path), context.surplusErrors),
       returnType,

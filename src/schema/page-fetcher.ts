@@ -20,7 +20,7 @@ import type { IdentitySelection } from './identity-selection.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { readPage, type UpstreamRecord } from './read-page.ts';
 import type { AskingContext } from './serving-context.ts';
-import type { UpstreamError } from './upstream-value.ts';
+import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 
 export interface PageSource {
   readonly link: UpstreamLink;
@@ -36,6 +36,17 @@ export interface PageSource {
    * are asked for under aliases, in one request: two of them may use one name for different fields.
    */
   readonly selections: readonly (readonly SelectionNode[])[];
+  /** Asks another way than at the root. */
+  readonly askFor?: typeof questionFor;
+  /** The first page, where it is here already. */
+  readonly ridden?: RiddenPage | undefined;
+}
+
+/** A page that came along with another answer. */
+export interface RiddenPage {
+  readonly answer: UpstreamValue;
+  /** The names of its lists of records, in the order of the selections. */
+  readonly aliases: readonly string[];
 }
 
 /** What the upstream said in place of a page. */
@@ -68,9 +79,16 @@ export function nullForNullList(error: unknown): null {
 /** For a list that does not let `first` be left out (interface, section 8). */
 const LARGEST_DOCUMENTED_PAGE = 50;
 
+/** What to ask for where no size is wanted; undefined: nothing, so that the upstream gives its largest page. */
+export function pageSizeOf({ field: list }: Adapter): number | undefined {
+  return list.args.some((arg) => arg.name === 'first' && isRequiredArgument(arg))
+    ? LARGEST_DOCUMENTED_PAGE
+    : undefined;
+}
+
 /** The pages of a list, with the caller's own selection on each record. The request is made once. */
 export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
-  const { link, adapter, identity, context, info, filters } = source;
+  const { link, adapter, identity, context, info, filters, askFor = questionFor } = source;
   const aliases = source.selections.map((_, index) => (index === 0 ? 'items' : `_rsItems${index}`));
   const lists = source.selections.map((selections, index) =>
     field('items', {
@@ -87,14 +105,13 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
     // Where there is a default, leaving the variable out has to be allowed.
     type: astFromType(isRequiredArgument(arg) ? arg.type : getNullableType(arg.type)),
   }));
-  const pageSize = adapter.field.args.some((arg) => arg.name === 'first' && isRequiredArgument(arg))
-    ? LARGEST_DOCUMENTED_PAGE
-    : undefined;
+  const pageSize = pageSizeOf(adapter);
+  const callers = getCoercedVariableValues(info.variableValues) ?? {};
   const isNullable = {
     page: isNullableType(adapter.field.type),
     items: isNullableType(adapter.itemsType),
   };
-  const ask = questionFor(link, {
+  const ask = askFor(link, {
     operation: OperationTypeNode.QUERY,
     field: {
       ...field(adapter.name, { selections: [...lists, pageInfo] }),
@@ -106,7 +123,9 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
     },
     variableDefinitions: [...(info.operation.variableDefinitions ?? []), ...args.map(definition)],
     fragments: info.fragments,
+    variables: callers,
   });
+  let { ridden } = source;
 
   return async ({ first, after }, signal) => {
     // A variable that is left out leaves its argument out, so the upstream's own default applies.
@@ -114,15 +133,17 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
     const paging = { ...(size !== undefined && { first: size }), ...(after !== null && { after }) };
     const ours = Object.entries({ ...filters, ...paging });
     const variables = {
-      ...getCoercedVariableValues(info.variableValues),
+      ...callers,
       ...Object.fromEntries(ours.map(([name, value]) => [`_rs_${name}`, value])),
     };
     // Before asking: a request that nobody waits for any more would fail with nobody to hear of it.
     signal.throwIfAborted();
-    const answer = await unlessLeft(ask(variables, context), signal);
+    const came = after === null ? ridden : undefined;
+    if (came) ridden = undefined;
+    const answer = came?.answer ?? (await unlessLeft(ask(variables, context), signal));
     // A list that its type allows to be null, and that is so for no stated reason, holds nothing.
     const ifNull = isNullable.items && answer.errors.length === 0 ? [] : undefined;
-    const { page, beside } = readPage(answer, aliases, identity, ifNull);
+    const { page, beside } = readPage(answer, came?.aliases ?? aliases, identity, ifNull);
     if (page) return { ...page, beside };
     if (beside.length > 0) throw new PageFailure(beside);
     throw isNullable.page && answer.value === null && after === null ? new NullList() : noPage();
@@ -162,7 +183,7 @@ function definition({
   };
 }
 
-function field(
+export function field(
   name: string,
   { selections, alias }: { selections?: readonly SelectionNode[]; alias?: string | undefined } = {},
 ): FieldNode {
@@ -175,6 +196,6 @@ function field(
 }
 
 /** A caller may want nothing of the records, and a selection may not be empty. */
-function notEmpty(selections: readonly SelectionNode[]): readonly SelectionNode[] {
+export function notEmpty(selections: readonly SelectionNode[]): readonly SelectionNode[] {
   return selections.length > 0 ? selections : [field('__typename', { alias: '_rsType' })];
 }

@@ -1,19 +1,59 @@
-import { isNonNullType, type GraphQLSchema } from 'graphql';
-import { findPagedFields, type PagedField } from './find-paged-fields.ts';
+import { isInterfaceType, isNonNullType, type GraphQLSchema } from 'graphql';
+import {
+  checkOverrides,
+  OverridesError,
+  type AdapterOverrides,
+  type FieldOverride,
+} from './adapter-overrides.ts';
+import { findLists, type FoundList } from './find-lists.ts';
+import type { PagedField } from './find-paged-fields.ts';
+import { derivedNames } from './name-adapters.ts';
+import { describeReach, reachParent, type Reach } from './reach-parent.ts';
 
 /** What a paged list gets, with the names that it gets it under. */
 export interface Adapter extends PagedField {
+  /** The type that has the list. */
+  readonly parent: string;
   /** Undefined where the upstream has that name already. */
   readonly all:
     { readonly field: string; readonly limit: string; readonly after: string } | undefined;
   readonly connection:
-    { readonly field: string; readonly type: string; readonly edge: string } | undefined;
+    | {
+        readonly field: string;
+        readonly type: string;
+        readonly edge: string;
+        /** The names of our own arguments; a filter of the upstream may have the plain ones. */
+        readonly last: string;
+        readonly before: string;
+      }
+    | undefined;
+}
+
+/** A list that is a field of an object, not of the root. */
+export interface NestedAdapter extends Adapter {
+  readonly reach: Reach;
+}
+
+/** What became of one list, for `schema explain`. */
+export interface ListReport {
+  /** For example `Vacancy.candidates`. */
+  readonly list: string;
+  readonly all: string | null;
+  readonly connection: string | null;
+  /** How the parent is reached again; null at the root, or where it is not. */
+  readonly parent: string | null;
+  /** Arguments of ours that stepped aside for a filter, by the field that has them. */
+  readonly renamed: Readonly<Record<string, string>>;
+  readonly why: readonly string[];
 }
 
 export interface AdapterPlan {
+  /** Of the root. */
   readonly adapters: readonly Adapter[];
+  readonly nested: readonly NestedAdapter[];
   /** Why something was not derived, for a start-up warning. */
   readonly warnings: readonly string[];
+  readonly reports: readonly ListReport[];
 }
 
 export const RELAY_PAGE_INFO = 'PageInfo';
@@ -22,71 +62,97 @@ export const RELAY_PAGE_INFO = 'PageInfo';
  * Names everything that is derived. A name that the upstream uses itself is left to it, and said.
  *
  * @param schema the upstream as it is served, so with `PageInfo` already renamed
+ * @param json what adapters.json says, as it was read
+ * @throws OverridesError
  */
-export function planAdapters(schema: GraphQLSchema): AdapterPlan {
-  const warnings: string[] = [];
-  const lists = findPagedFields(schema).flatMap((verdict) =>
-    'paged' in verdict ? [verdict.paged] : [],
-  );
-  const rootFields = new Set(Object.keys(schema.getQueryType()?.getFields() ?? {}));
-  // Of every derived type the kind of record it holds: lists of one kind share it, others may not.
-  const derived = new Map<string, string>();
-  const freeField = (name: string) => {
-    if (!rootFields.has(name)) return true;
-    warnings.push(`Query.${name} is not derived: there is a field of that name.`);
-    return false;
-  };
-  const freeType = (name: string, { recordType }: PagedField) => {
-    const holds = derived.get(name);
-    if (!schema.getType(name) && (!holds || holds === String(recordType))) return true;
-    warnings.push(`The type ${name} is not derived: there is a type of that name.`);
-    return false;
-  };
-
-  const adapters = lists.map((list) => {
-    const all = { field: `all${capitalised(list.name)}`, ...drainArguments(list) };
-    const connection = { field: `${list.name}Connection`, ...connectionTypes(list, lists) };
-    const hasAll = freeField(all.field);
-    const hasConnection =
-      freeField(connection.field) &&
-      freeType(connection.type, list) &&
-      freeType(connection.edge, list);
-    if (hasAll) rootFields.add(all.field);
-    if (hasConnection) {
-      rootFields.add(connection.field);
-      derived.set(connection.type, String(list.recordType));
-      derived.set(connection.edge, String(list.recordType));
-    }
-    return {
-      ...list,
-      all: hasAll ? all : undefined,
-      connection: hasConnection ? connection : undefined,
-    };
+export function planAdapters(schema: GraphQLSchema, json?: unknown): AdapterPlan {
+  const lists = findLists(schema);
+  const { overrides, mistakes } = checkOverrides(json, schema, lists);
+  const chosen = lists.map((list) => {
+    const verdict = choose(list, overrides, schema);
+    return { list, verdict, override: overrides.fields.get(keyOf(list)) ?? {} };
   });
-  return { adapters, warnings };
+  const paged = chosen.flatMap(({ verdict }) => ('paged' in verdict ? verdict.paged : []));
+  const names = derivedNames(schema, paged);
+
+  const adapters: Adapter[] = [];
+  const nested: NestedAdapter[] = [];
+  const reports = chosen.map(({ list, verdict, override }) => {
+    if ('why' in verdict) return notDerived(list, verdict.why);
+    const { paged: field, reach } = verdict;
+    const { adapter, taken } = names.of(list.parent.name, field, override);
+    if (reach) nested.push({ ...adapter, reach });
+    else adapters.push(adapter);
+    return derived(adapter, reach, [...reasons(adapter, override), ...taken]);
+  });
+  const all = [...mistakes, ...names.mistakes];
+  if (all.length > 0) throw new OverridesError(all);
+  return { adapters, nested, warnings: names.warnings, reports };
 }
 
-/** Our own argument steps aside for a filter of the same name: `limit` becomes `drainLimit`, and then `drainLimit_`. */
-function drainArguments({ filters }: PagedField) {
-  const taken = new Set(filters.map(({ name }) => name));
-  let limit = taken.has('limit') ? 'drainLimit' : 'limit';
-  while (taken.has(limit)) limit += '_';
-  return { limit, after: 'after' };
+type Choice =
+  { readonly paged: PagedField; readonly reach: Reach | undefined } | { readonly why: string };
+
+function choose(list: FoundList, overrides: AdapterOverrides, schema: GraphQLSchema): Choice {
+  const { parent, verdict } = list;
+  if ('why' in verdict) return { why: `${verdict.why}.` };
+  if (overrides.fields.get(keyOf(list))?.skip) return { why: 'adapters.json skips it.' };
+  const { paged } = verdict;
+  if (parent === schema.getQueryType()) return { paged, reach: undefined };
+  if (isInterfaceType(parent)) {
+    return {
+      why: `${parent.name} is an interface: what is derived stands on its object types, so ask inside "... on" one of them.`,
+    };
+  }
+  const reach = reachParent(schema, parent, overrides.byId);
+  return typeof reach === 'string' ? { why: reach } : { paged, reach };
 }
 
-/**
- * Connection types are named after the node. Where one node is listed both as `[Node!]` and as `[Node]`,
- * the second kind is called `Nullable…`, since its edges promise less.
- */
-function connectionTypes(list: PagedField, lists: readonly PagedField[]) {
-  const node = list.nodeType.name;
-  const hasTwoKinds =
-    !isNonNullType(list.recordType) &&
-    lists.some((other) => other.nodeType === list.nodeType && isNonNullType(other.recordType));
-  const name = hasTwoKinds ? `Nullable${node}` : node;
-  return { type: `${name}Connection`, edge: `${name}Edge` };
+function keyOf({ parent, name }: FoundList): string {
+  return `${parent.name}.${name}`;
 }
 
-function capitalised(name: string): string {
-  return name.charAt(0).toUpperCase() + name.slice(1);
+function notDerived(list: FoundList, why: string): ListReport {
+  return {
+    list: keyOf(list),
+    all: null,
+    connection: null,
+    parent: null,
+    renamed: {},
+    why: [why],
+  };
+}
+
+function derived(
+  { parent, name, all, connection }: Adapter,
+  reach: Reach | undefined,
+  why: readonly string[],
+): ListReport {
+  const ours = [
+    ...(all ? [[`${all.field}(limit)`, 'limit', all.limit] as const] : []),
+    ...(connection
+      ? [
+          [`${connection.field}(last)`, 'last', connection.last] as const,
+          [`${connection.field}(before)`, 'before', connection.before] as const,
+        ]
+      : []),
+  ];
+  return {
+    list: `${parent}.${name}`,
+    all: all?.field ?? null,
+    connection: connection?.field ?? null,
+    parent: reach ? describeReach(reach) : null,
+    renamed: Object.fromEntries(
+      ours.flatMap(([place, usual, actual]) => (usual === actual ? [] : [[place, actual]])),
+    ),
+    why,
+  };
+}
+
+function reasons({ recordType, nodeType }: Adapter, override: FieldOverride): string[] {
+  const kind = isNonNullType(recordType) ? nodeType.name : `${nodeType.name} or null`;
+  return [
+    `it takes first and after, and gives pages of ${kind}.`,
+    ...(override.all || override.connection ? ['adapters.json names it.'] : []),
+  ];
 }

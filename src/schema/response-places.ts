@@ -1,13 +1,30 @@
-import { getVariableValues } from '@graphql-tools/delegate';
+import { getCoercedVariableValues, getVariableValues } from '@graphql-tools/delegate';
 import { collectSubFields } from '@graphql-tools/utils';
-import type { FieldNode, GraphQLObjectType, GraphQLResolveInfo, SelectionNode } from 'graphql';
+import type {
+  FieldNode,
+  FragmentDefinitionNode,
+  GraphQLObjectType,
+  GraphQLResolveInfo,
+  GraphQLSchema,
+  SelectionNode,
+} from 'graphql';
 import type { ResponsePath } from './upstream-value.ts';
 
 /** One place of an operation that shows records, and what it selects of them. */
 export interface RecordPlace {
   /** The response keys that lead there, for example `edges.node` or `e.n`. */
   readonly key: string;
+  /** The same, one by one. */
+  readonly keys: readonly [string, string?];
   readonly selections: readonly SelectionNode[];
+}
+
+/** What tells which selections of an operation count. */
+export interface SelectionContext {
+  /** As callers see it. */
+  readonly schema: GraphQLSchema;
+  readonly fragments: Record<string, FragmentDefinitionNode>;
+  readonly variables: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -15,24 +32,39 @@ export interface RecordPlace {
  * through fragments, `@skip` and `@include`.
  */
 export function recordPlaces(
-  connection: GraphQLObjectType,
-  edge: GraphQLObjectType,
-  info: GraphQLResolveInfo,
+  connection: { readonly type: string; readonly edge: string },
+  { schema, fragments, variables }: SelectionContext,
+  fieldNodes: readonly FieldNode[],
 ): readonly RecordPlace[] {
-  const variables = getVariableValues(info.variableValues);
-  const below = (type: GraphQLObjectType, nodes: readonly FieldNode[]) =>
-    collectSubFields(info.schema, info.fragments, variables, type, nodes as FieldNode[]).fields;
+  const below = (type: string, nodes: readonly FieldNode[]) =>
+    collectSubFields(
+      schema,
+      fragments,
+      getVariableValues(variables),
+      schema.getType(type) as GraphQLObjectType,
+      nodes as FieldNode[],
+    ).fields;
   const places: RecordPlace[] = [];
-  for (const [key, nodes] of below(connection, info.fieldNodes)) {
+  for (const [key, nodes] of below(connection.type, fieldNodes)) {
     const name = nodes[0]?.name.value;
-    if (name === 'nodes') places.push({ key, selections: selectionsOf(nodes) });
+    if (name === 'nodes') places.push({ key, keys: [key], selections: selectionsOf(nodes) });
     if (name !== 'edges') continue;
-    for (const [edgeKey, edgeNodes] of below(edge, nodes)) {
+    for (const [edgeKey, edgeNodes] of below(connection.edge, nodes)) {
       if (edgeNodes[0]?.name.value !== 'node') continue;
-      places.push({ key: `${key}.${edgeKey}`, selections: selectionsOf(edgeNodes) });
+      places.push({
+        key: `${key}.${edgeKey}`,
+        keys: [key, edgeKey],
+        selections: selectionsOf(edgeNodes),
+      });
     }
   }
   return places;
+}
+
+/** The operation that is being resolved. */
+export function selectionContext(info: GraphQLResolveInfo): SelectionContext {
+  const { schema, fragments, variableValues } = info;
+  return { schema, fragments, variables: getCoercedVariableValues(variableValues) ?? {} };
 }
 
 export function selectionsOf(nodes: readonly FieldNode[]): readonly SelectionNode[] {

@@ -10,6 +10,7 @@ import {
   isObjectType,
   OperationTypeNode,
   type ExecutionResult,
+  type GraphQLFieldResolver,
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
@@ -18,14 +19,26 @@ import type { UpstreamLink } from './ask-upstream.ts';
 import { resolveConnection, resolveNode, resolveNodes } from './connection-field.ts';
 import { derivedTypes } from './derived-types.ts';
 import { forwardField, refuseMutation, type AllowedMutations } from './forward-field.ts';
-import { planAdapters, type Adapter } from './plan-adapters.ts';
+import { findNestedList } from './nested-list.ts';
+import {
+  planAdapters,
+  type Adapter,
+  type ListReport,
+  type NestedAdapter,
+} from './plan-adapters.ts';
 import { readField } from './read-field.ts';
 import { createRequestLoader, type RequestLoader } from './request-loader.ts';
+import { createRides } from './ride-first-page.ts';
 import { servedNames } from './served-names.ts';
+import type { ServingContext } from './serving-context.ts';
 
 export interface ServedSchema {
   readonly schema: GraphQLSchema;
+  /** Of the lists of the root. */
   readonly adapters: readonly Adapter[];
+  readonly nested: readonly NestedAdapter[];
+  /** What became of every list, and why. */
+  readonly reports: readonly ListReport[];
   /** For the log at start-up: what was not derived, and why. */
   readonly warnings: readonly string[];
   /** The requests of one operation, for its context. */
@@ -42,6 +55,8 @@ export interface ServedSchemaParts {
   connectionMax: number;
   /** Records that one operation may drain; only told in descriptions here. */
   drainMaxItems: number;
+  /** What adapters.json says, as it was read; undefined without one. */
+  overrides?: unknown;
 }
 
 /**
@@ -65,22 +80,33 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
         : forwardField(() => link, operation)) as CreateProxyingResolverFn,
   };
   const wrapped = wrapSchema(subschema);
+  const { adapters, nested, warnings, reports } = planAdapters(wrapped, parts.overrides);
   const link: UpstreamLink = {
     schema: wrapped,
     toUpstream,
     execute: async (request) => fromUpstream(await execute(request)),
+    writeRides: createRides({
+      upstream: wrapped,
+      served: () => schema,
+      adapters: nested,
+      connectionMax,
+    }),
   };
-  const { adapters, warnings } = planAdapters(wrapped);
-  const schema = stitchSchemas({
+  const schema: GraphQLSchema = stitchSchemas({
     subschemas: [subschema],
-    typeDefs: derivedTypes(adapters, wrapped, parts),
-    resolvers: [upstreamResolvers(wrapped), derivedResolvers(adapters, link, connectionMax)],
+    typeDefs: derivedTypes([...adapters, ...nested], wrapped, parts),
+    resolvers: [
+      upstreamResolvers(wrapped),
+      derivedResolvers([...adapters, ...nested], link, connectionMax),
+    ],
     assumeValidSDL: true,
   });
   assertValidSchema(schema);
   return {
     schema,
     adapters,
+    nested,
+    reports,
     warnings: [
       ...warnings,
       ...unknownMutations(snapshot, mutations),
@@ -129,19 +155,20 @@ function upstreamResolvers(wrapped: GraphQLSchema): IResolvers {
 }
 
 function derivedResolvers(
-  adapters: readonly Adapter[],
+  adapters: readonly (Adapter | NestedAdapter)[],
   link: UpstreamLink,
   connectionMax: number,
 ): IResolvers {
-  const query: IResolvers = {};
-  const types: IResolvers = {};
+  const types: Record<string, Record<string, GraphQLFieldResolver<never, ServingContext>>> = {};
   for (const adapter of adapters) {
-    const { all, connection } = adapter;
-    if (all) query[all.field] = resolveAll(adapter, link);
+    const { parent, all, connection } = adapter;
+    const findList = 'reach' in adapter ? findNestedList(adapter) : undefined;
+    const fields = (types[parent] ??= {});
+    if (all) fields[all.field] = resolveAll(adapter, link, findList);
     if (!connection) continue;
-    query[connection.field] = resolveConnection(adapter, link, connectionMax);
+    fields[connection.field] = resolveConnection(adapter, link, connectionMax, findList);
     types[connection.type] = { nodes: resolveNodes(adapter) };
     types[connection.edge] = { node: resolveNode(adapter) };
   }
-  return { [link.schema.getQueryType()?.name ?? 'Query']: query, ...types };
+  return types as IResolvers;
 }

@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql';
+import { callerPath, errorsBeside, stepsToRide } from './ride-names.ts';
 
 /** What the upstream answered for one value, its errors set apart. */
 export interface UpstreamValue {
@@ -30,9 +31,10 @@ export function valueAt(
   // A copy: the answer may be shared with another place of the operation, where other paths hold.
   const root = { value: errors.length > 0 ? structuredClone(value) : value };
   for (const error of errors) {
+    if (goesBesideRide(root.value, error)) continue;
     const [holder, key] = standingPlace(root, error.path);
     const located = new GraphQLError(error.message, {
-      path: [...path, ...error.path],
+      path: [...path, ...callerPath(error.path)],
       extensions: error.extensions,
     });
     if (holder[key] === null || holder[key] === undefined) holder[key] = located;
@@ -46,6 +48,21 @@ export function errorsAt(path: ResponsePath, errors: readonly unknown[]): GraphQ
   return (errors as readonly UpstreamError[]).map(
     ({ message, extensions }) => new GraphQLError(message, { extensions, path }),
   );
+}
+
+/** What is wrong with a ridden page is put down beside it, for the field that it belongs to. */
+function goesBesideRide(value: unknown, error: UpstreamError): boolean {
+  const steps = stepsToRide(error.path);
+  if (steps === 0) return false;
+  let holder = value;
+  for (const step of error.path.slice(0, steps - 1)) {
+    holder = (holder as Record<string, unknown> | null | undefined)?.[step];
+  }
+  if (typeof holder !== 'object' || holder === null || holder instanceof Error) return false;
+  const beside = errorsBeside(String(error.path[steps - 1]));
+  const there = holder as Record<string, UpstreamError[] | undefined>;
+  there[beside] = [...(there[beside] ?? []), { ...error, path: error.path.slice(steps) }];
+  return true;
 }
 
 type Holder = Record<string | number, unknown>;

@@ -33,6 +33,8 @@ export interface Answer<Data> extends Omit<ExecutionResult, 'data'> {
 export interface TestGatewayOptions {
   config?: Partial<Config>;
   snapshot?: string;
+  /** What adapters.json says. */
+  overrides?: unknown;
   clock?: Clock;
   store?: TokenStore;
 }
@@ -43,6 +45,7 @@ export async function startGateway(
   {
     config,
     snapshot = documentedSdl,
+    overrides,
     clock = systemClock,
     store = openSqliteStore(':memory:'),
   }: TestGatewayOptions = {},
@@ -56,6 +59,7 @@ export async function startGateway(
       ...config,
     } as Config & { recruitingUrl: string },
     snapshot,
+    overrides,
     store,
     clock,
     log,

@@ -1,0 +1,279 @@
+import type { GeneratorValue } from 'fast-check';
+import fc from 'fast-check';
+import { makeExecutableSchema } from './executable-schema.ts';
+
+/**
+ * An upstream whose lists hang below other objects: parents with a by-id field, at a path, and without a
+ * way to them; lists of objects, unions and interfaces; filters whose names are ours elsewhere.
+ */
+export const nestedSdl = /* GraphQL */ `
+  interface Named {
+    id: Int!
+    name: String
+  }
+  type Vacancy implements Named {
+    id: Int!
+    name: String
+    title(upper: Boolean = false): String!
+    candidates(first: Int, after: String, minScore: Int = 0): CandidatePage!
+    applicants(first: Int!, after: String): ApplicantPage
+    related(first: Int, after: String, last: Boolean, before: Int, limit: Int): NamedPage!
+    "Fails for every third vacancy."
+    fragile(first: Int, after: String): StrictEventPage!
+    lead: Candidate
+  }
+  type Candidate implements Named {
+    id: Int!
+    name: String
+    "Fails for every fifth candidate."
+    score: Int
+    "Never null, and fails for every seventh candidate."
+    rank: Int!
+    vacancy: Vacancy
+    history(first: Int, after: String): EventPage!
+  }
+  type Robot {
+    id: ID!
+    model: String!
+    parts(first: Int, after: String): PartPage!
+  }
+  union Applicant = Candidate | Robot
+  type Event {
+    text: String
+    by: Named
+  }
+  type Part {
+    id: ID!
+  }
+  type Company {
+    id: ID!
+    people(first: Int, after: String): CandidatePage!
+    parent: Company
+  }
+  type Viewer {
+    company: Company
+    settings: Settings!
+  }
+  type Settings {
+    events(first: Int, after: String): EventPage!
+  }
+  type CandidatePage {
+    items: [Candidate]!
+    pageInfo: PageInfo!
+  }
+  type ApplicantPage {
+    items: [Applicant]
+    pageInfo: PageInfo!
+  }
+  type NamedPage {
+    items: [Named]!
+    pageInfo: PageInfo!
+  }
+  type EventPage {
+    items: [Event]!
+    pageInfo: PageInfo!
+  }
+  type StrictEventPage {
+    items: [Event!]!
+    pageInfo: PageInfo!
+  }
+  type PartPage {
+    items: [Part!]!
+    pageInfo: PageInfo!
+  }
+  type VacancyPage {
+    items: [Vacancy]!
+    pageInfo: PageInfo!
+  }
+  type PageInfo {
+    hasNextPage: Boolean!
+    endCursor: String
+  }
+  type Query {
+    vacancies(first: Int, after: String): VacancyPage!
+    named(first: Int, after: String): NamedPage!
+    vacancy(id: Int!): Vacancy
+    theVacancy(id: Int!): Vacancy
+    candidate(id: Int!): Candidate
+    robotCalled(model: String!): Robot
+    viewer: Viewer
+  }
+  type Mutation {
+    open(id: Int!): Vacancy
+  }
+`;
+
+const VACANCIES = 8;
+const CANDIDATES = 37;
+export const LIMITS = { vacancies: 5, candidates: 3, applicants: 4, related: 6, events: 2 };
+
+export interface NestedRecord {
+  readonly __typename: string;
+  readonly id: number | string;
+}
+
+const vacancies = range(VACANCIES).map((id) => ({
+  __typename: 'Vacancy',
+  id,
+  name: `Vacancy ${id}`,
+}));
+const candidates = range(CANDIDATES).map((id) => ({
+  __typename: 'Candidate',
+  id: 100 + id,
+  name: id % 4 === 0 ? null : `Candidate ${id}`,
+}));
+const robots = range(5).map((id) => ({ __typename: 'Robot', id: `r${id}`, model: `Model ${id}` }));
+
+/** The whole lists, as nobody can ask for them in one page. */
+export const whole = {
+  vacancies: () => vacancies,
+  named: () => [...vacancies, ...candidates],
+  candidates: ({ id }: NestedRecord, { minScore }: { minScore?: number | null } = {}) =>
+    candidates
+      .filter((one) => one.id % VACANCIES < Number(id) % VACANCIES)
+      .filter((one) => one.id >= (minScore ?? 0))
+      .map((one) => (one.id % 9 === 0 ? null : one)),
+  applicants: ({ id }: NestedRecord) =>
+    Number(id) % 4 === 0 ? [] : [...robots, ...candidates.slice(0, Number(id))],
+  related: ({ id }: NestedRecord, { limit }: { limit?: number | null } = {}) =>
+    [...candidates.slice(0, 7), ...vacancies].slice(0, limit ?? Number(id) * 2),
+  fragile: ({ id }: NestedRecord) => {
+    if (Number(id) % 3 === 0) throw failure(`No events for ${id}.`, { code: 'FRAGILE' });
+    return events(Number(id));
+  },
+  history: ({ id }: NestedRecord) => events(Number(id) % 6),
+  people: ({ id }: NestedRecord) =>
+    id === 'c1' ? candidates.slice(0, 8) : candidates.slice(8, 20),
+  settings: () => events(7),
+};
+
+function events(count: number) {
+  return range(count).map((number) => ({
+    __typename: 'Event',
+    text: `Event ${number}`,
+    by: number % 2 === 0 ? candidates[number] : vacancies[number],
+  }));
+}
+
+export const fieldsOfRecords = {
+  Vacancy: {
+    title: ({ id }: NestedRecord, { upper }: { upper?: boolean | null }) =>
+      upper ? `TITLE ${id}` : `Title ${id}`,
+    lead: ({ id }: NestedRecord) => candidates[Number(id) * 2] ?? null,
+  },
+  Candidate: {
+    score: ({ id }: NestedRecord) => {
+      if (Number(id) % 5 === 0) throw failure(`No score for ${id}.`, { code: 'NO_SCORE' });
+      return Number(id) * 2;
+    },
+    rank: ({ id }: NestedRecord) => {
+      if (Number(id) % 7 === 0) throw failure(`No rank for ${id}.`);
+      return Number(id) * 3;
+    },
+    vacancy: ({ id }: NestedRecord) => vacancies[Number(id) % (VACANCIES + 2)] ?? null,
+  },
+  Company: { parent: ({ id }: NestedRecord) => (id === 'c1' ? company('c2') : null) },
+  Viewer: { company: () => company('c1'), settings: () => ({}) },
+};
+
+function company(id: string) {
+  return { __typename: 'Company', id };
+}
+
+export const rootFields = {
+  vacancy: byId(vacancies),
+  theVacancy: byId(vacancies),
+  candidate: byId(candidates),
+  robotCalled: (_: unknown, { model }: { model: string }) =>
+    robots.find((one) => one.model === model) ?? null,
+  viewer: () => ({}),
+};
+
+function byId(records: readonly NestedRecord[]) {
+  return (_: unknown, { id }: { id: number }) => records.find((one) => one.id === id) ?? null;
+}
+
+/** The lists in pages, as the upstream gives them. */
+export const pagedFields = {
+  Query: {
+    vacancies: pages(whole.vacancies, LIMITS.vacancies),
+    named: pages(whole.named, 10),
+  },
+  Vacancy: {
+    candidates: pages(whole.candidates, LIMITS.candidates),
+    applicants: pages(whole.applicants, LIMITS.applicants),
+    related: pages(whole.related, LIMITS.related),
+    fragile: pages(whole.fragile, LIMITS.events),
+  },
+  Candidate: { history: pages(whole.history, LIMITS.events) },
+  Robot: { parts: pages(() => [{ id: 'p1' }], 2) },
+  Company: { people: pages(whole.people, LIMITS.candidates) },
+  Settings: { events: pages(whole.settings, LIMITS.events) },
+};
+
+export function nestedUpstream() {
+  return makeExecutableSchema(nestedSdl, {
+    ...fieldsOfRecords,
+    ...pagedFields,
+    Query: { ...rootFields, ...pagedFields.Query },
+    Mutation: { open: rootFields.vacancy },
+    Vacancy: { ...fieldsOfRecords.Vacancy, ...pagedFields.Vacancy },
+    Candidate: { ...fieldsOfRecords.Candidate, ...pagedFields.Candidate },
+    Company: { ...fieldsOfRecords.Company, ...pagedFields.Company },
+  });
+}
+
+interface PageArgs {
+  first?: number | null;
+  after?: string | null;
+}
+
+function pages<Parent, Args>(
+  list: (parent: Parent, args: Args) => readonly unknown[],
+  limit: number,
+) {
+  return (parent: Parent, args: Args & PageArgs) => {
+    const records = list(parent, args);
+    const start = args.after ? Number(Buffer.from(args.after, 'base64').toString()) : 0;
+    if (!Number.isInteger(start)) throw failure('Bad cursor.', { code: 'BAD_CURSOR' });
+    const size = Math.min(args.first ?? limit, limit);
+    if (size < 1) throw failure('first must be positive.');
+    const items = records.slice(start, start + size);
+    const end = start + items.length;
+    return {
+      items,
+      pageInfo: {
+        hasNextPage: end < records.length,
+        endCursor: items.length > 0 ? Buffer.from(String(end)).toString('base64') : null,
+      },
+    };
+  };
+}
+
+function range(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index + 1);
+}
+
+class Failure extends Error {
+  extensions: Record<string, unknown>;
+  constructor(message: string, extensions: Record<string, unknown>) {
+    super(message);
+    this.extensions = extensions;
+  }
+}
+
+function failure(message: string, extensions: Record<string, unknown> = {}) {
+  return new Failure(message, extensions);
+}
+
+/** A random value of one of the scalars above. */
+export function nestedScalar(name: string, g: GeneratorValue): unknown {
+  switch (name) {
+    case 'Int':
+      return g(fc.constantFrom, -1, 0, 1, 2, 3, 4, 5, 7, 104, 110, 600);
+    case 'Boolean':
+      return g(fc.boolean);
+    default:
+      return g(fc.constantFrom, 'MQ==', 'Model 2', '', 'é"\\');
+  }
+}
