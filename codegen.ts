@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { CodegenConfig } from '@graphql-codegen/cli';
+import { readAdaptersFile } from './src/cli/adapters-file.ts';
 import { servedSdl } from './src/cli/schema-print.ts';
 import { readConfig } from './src/config.ts';
 
@@ -9,7 +10,12 @@ import { readConfig } from './src/config.ts';
  */
 const readFile = (path: string) => readFileSync(path, 'utf8');
 const { schemaPath, connectionMax, drainMaxItems } = readConfig({}, readFile);
-const served = servedSdl(readFile(schemaPath), schemaPath, { connectionMax, drainMaxItems });
+const served = servedSdl(
+  readFile(schemaPath),
+  schemaPath,
+  { connectionMax, drainMaxItems },
+  readAdaptersFile(schemaPath, { readFile }),
+);
 
 const config: CodegenConfig = {
   schema: served,

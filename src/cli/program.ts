@@ -1,9 +1,9 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { ConfigError, readConfig, VERSION } from '../config.ts';
+import { ConfigError, VERSION } from '../config.ts';
+import { OverridesError } from '../schema/adapter-overrides.ts';
 import { sandbox } from './sandbox.ts';
-import { servedSdl } from './schema-print.ts';
+import { addSchemaCommands } from './schema-commands.ts';
 import { serve } from './serve.ts';
-import { readSnapshotFile } from './snapshot-file.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { addTokenCommands } from './token-commands.ts';
 
@@ -19,7 +19,7 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
     const { message } = error as Error;
     terminal.stderr.write(`${message}\n`);
-    if (error instanceof ConfigError) return USAGE_ERROR;
+    if (error instanceof ConfigError || error instanceof OverridesError) return USAGE_ERROR;
     return error instanceof CommandError ? error.exitCode : 1;
   }
 }
@@ -81,18 +81,7 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
 
   addTokenCommands(root, terminal, end);
 
-  const schema = root.command('schema').description('the schema that is served');
-  schema
-    .command('print')
-    .description('print what callers see, as SDL')
-    .action(() => {
-      // Only what the schema depends on: printing it needs no service.
-      const { RECRUITING_SCHEMA, CONNECTION_MAX, DRAIN_MAX_ITEMS } = terminal.env;
-      const settings = { RECRUITING_SCHEMA, CONNECTION_MAX, DRAIN_MAX_ITEMS };
-      const config = readConfig(settings, terminal.readFile);
-      const snapshot = readSnapshotFile(config.schemaPath, terminal);
-      terminal.stdout.write(servedSdl(snapshot, config.schemaPath, config));
-    });
+  addSchemaCommands(root, terminal);
   return root;
 }
 

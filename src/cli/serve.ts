@@ -10,6 +10,7 @@ import type { Metrics } from '../metrics.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
 import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
+import { readAdaptersFile } from './adapters-file.ts';
 import { readSnapshotFile } from './snapshot-file.ts';
 import { stopped, type Terminal } from './terminal.ts';
 import { openStore, replicaOf, rescueFolder } from './token-store.ts';
@@ -25,6 +26,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   });
   for (const name of config.ignored) log.warn(`${name} means nothing to this version yet.`);
   const snapshot = readSnapshotFile(config.schemaPath, terminal);
+  const overrides = readAdaptersFile(config.schemaPath, terminal);
   await using parts = new AsyncDisposableStack();
   const own: Own = (part) => parts.adopt(part, (it) => it.close());
 
@@ -35,6 +37,7 @@ export async function serve(terminal: Terminal): Promise<void> {
       ...upstream,
       config: { ...config, ...upstream.settings },
       snapshot,
+      overrides,
       proxyFor: terminal.proxyFor,
       replica: replicaOf(terminal.owner),
       clock: systemClock,

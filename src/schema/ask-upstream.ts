@@ -14,8 +14,8 @@ import {
   type GraphQLSchema,
   type VariableDefinitionNode,
 } from 'graphql';
-import type { WriteRides } from './ride-first-page.ts';
-import { tookParentAlong } from './ride-names.ts';
+import type { WantedRides, WriteRides } from './ride-first-page.ts';
+import { parentsTakenAlong } from './ride-names.ts';
 import type { RequestTransform } from './served-names.ts';
 import type { AskingContext } from './serving-context.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
@@ -71,9 +71,13 @@ export function questionFor(link: UpstreamLink, question: UpstreamQuestion): Ask
         : await link.execute({ document, variables, operationType: operation, context });
     };
     let result = await send(request);
-    if (isQuery && tookParentAlong(result)) {
-      result = await send(requestOf(link, question, 'safe'));
+    let taken = parentsTakenAlong(result);
+    if (isQuery && taken.size > 0) {
+      result = await send(requestOf(link, question, taken));
+      taken = parentsTakenAlong(result);
     }
+    // The first failures may have hidden others.
+    if (isQuery && taken.size > 0) result = await send(requestOf(link, question, 'safe'));
     const { data, errors = [] } = result;
     return {
       value: (data as Record<string, unknown> | null | undefined)?.[field.name.value] ?? null,
@@ -96,7 +100,7 @@ interface WrittenRequest {
 function requestOf(
   link: UpstreamLink,
   question: UpstreamQuestion,
-  rides: 'all' | 'safe',
+  rides: WantedRides,
 ): WrittenRequest {
   const asked = documentOf(question);
   const ridden = link.writeRides(asked, question.variables, rides);

@@ -114,10 +114,9 @@ function byPath(schema: GraphQLSchema, parent: GraphQLObjectType): Reach | undef
 
 /** Breadth first, each level in the order of the alphabet. */
 function shortestWay(schema: GraphQLSchema, target: GraphQLObjectType): AnyField[] | undefined {
-  const seen = new Set<unknown>([schema.getQueryType()]);
-  let level: { type: GraphQLObjectType; way: AnyField[] }[] = [
-    ...(schema.getQueryType() ? [{ type: schema.getQueryType()!, way: [] }] : []),
-  ];
+  const root = schema.getQueryType();
+  const seen = new Set<unknown>([root]);
+  let level: { type: GraphQLObjectType; way: AnyField[] }[] = root ? [{ type: root, way: [] }] : [];
   while (level.length > 0) {
     const next: typeof level = [];
     for (const { type, way } of level) {

@@ -27,14 +27,18 @@ import { idAlias, placeAlias, rideAlias } from './ride-names.ts';
  * Writes an operation so that the upstream can be asked it: in place of a derived field of a nested list
  * stands the list itself, with its first page, and the id of the parent. Gives the document itself where
  * nothing of it is derived.
- *
- * @param rides `safe`: only pages that may be null, so that one that fails takes nothing else with it
  */
 export type WriteRides = (
   document: DocumentNode,
   variables: Readonly<Record<string, unknown>>,
-  rides: 'all' | 'safe',
+  rides: WantedRides,
 ) => DocumentNode;
+
+/**
+ * Which pages ride: all, all but those under these aliases, or `safe`: only those that may be null, so that
+ * one that fails takes nothing else with it.
+ */
+export type WantedRides = 'all' | 'safe' | ReadonlySet<string>;
 
 export interface RideParts {
   /** The upstream's schema under served names. */
@@ -88,7 +92,7 @@ export function createRides(parts: RideParts): WriteRides {
 }
 
 interface RideContext extends SelectionContext {
-  readonly rides: 'all' | 'safe';
+  readonly rides: WantedRides;
 }
 
 interface DerivedField {
@@ -107,7 +111,7 @@ function derivedFields({ upstream, adapters, connectionMax }: RideParts) {
       field('items', { alias, selections: notEmpty([...identity, ...selections]) });
     const derived = (firstPage: FirstPage, lists: Lists): DerivedField => ({
       ride(node, context) {
-        if (context.rides === 'safe' && !isNullableType(adapter.field.type)) return [];
+        if (!mayRide(adapter, node, context.rides)) return [];
         const args = argumentsOf(node, parent, context);
         const page = args && firstPage(args);
         return page ? [rideOf(adapter, node, page, lists(node, context))] : [];
@@ -143,6 +147,16 @@ function derivedFields({ upstream, adapters, connectionMax }: RideParts) {
   return byParent;
 }
 
+function mayRide(adapter: NestedAdapter, node: FieldNode, rides: WantedRides): boolean {
+  if (rides === 'all') return true;
+  if (rides === 'safe') return isNullableType(adapter.field.type);
+  return !rides.has(aliasOf(adapter, node));
+}
+
+function aliasOf({ parent }: NestedAdapter, { alias, name }: FieldNode): string {
+  return rideAlias(parent, alias?.value ?? name.value);
+}
+
 /** The size of the page that rides; undefined: none rides. */
 type FirstPage = (
   args: Readonly<Record<string, unknown>>,
@@ -171,7 +185,7 @@ function rideOf(
 ): FieldNode {
   const size = first ?? pageSizeOf(adapter);
   const filters = new Set(adapter.filters.map(({ name }) => name));
-  const alias = rideAlias(adapter.parent, node.alias?.value ?? node.name.value);
+  const alias = aliasOf(adapter, node);
   const pageInfo = field('pageInfo', { selections: [field('hasNextPage'), field('endCursor')] });
   return {
     ...field(adapter.name, { alias, selections: [...lists, pageInfo] }),

@@ -44,18 +44,19 @@ export function callerPath(path: ResponsePath): ResponsePath {
 }
 
 /**
- * Whether an error of a ridden page made more than the page null, as it does where the list's own type may
- * not be null. What is derived of it may be, so its parent must not go with it.
+ * The aliases of ridden pages whose errors made more than the page null, as they do where the list's own
+ * type may not be null. What is derived of it may be, so its parent must not go with it.
  */
-export function tookParentAlong({ data, errors = [] }: ExecutionResult): boolean {
-  return errors.some(({ path = [] }) => {
+export function parentsTakenAlong({ data, errors = [] }: ExecutionResult): ReadonlySet<string> {
+  const taken = errors.flatMap(({ path = [] }) => {
     const last = path.findLastIndex((step) => RIDE.test(String(step)));
     let holder: unknown = data;
     for (const step of path.slice(0, Math.max(last, 0))) {
       holder = (holder as Record<string, unknown> | null | undefined)?.[step];
     }
-    return last >= 0 && (holder === null || holder === undefined);
+    return last >= 0 && (holder === null || holder === undefined) ? [String(path[last])] : [];
   });
+  return new Set(taken);
 }
 
 const RIDE = /^_rsPage(\d+)_/;

@@ -128,7 +128,7 @@ function unknownMutations(snapshot: GraphQLSchema, allowed: AllowedMutations): s
     .map((name) => `MUTATIONS names ${name}, but the schema has no such mutation.`);
 }
 
-/** What is derived stands at the root alone, and the upstream does not know it. */
+/** What is derived at the root stands there alone, and the upstream does not know it. */
 function waysBackToTheRoot(wrapped: GraphQLSchema): string[] {
   const root = wrapped.getQueryType();
   return Object.values(wrapped.getTypeMap())

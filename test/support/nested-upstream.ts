@@ -142,8 +142,8 @@ export const whole = {
     return events(Number(id));
   },
   history: ({ id }: NestedRecord) => events(Number(id) % 6),
-  people: ({ id }: NestedRecord) =>
-    id === 'c1' ? candidates.slice(0, 8) : candidates.slice(8, 20),
+  // The other company is not the one at the path, so of its list only one page can be had.
+  people: ({ id }: NestedRecord) => candidates.slice(0, id === 'c1' ? 8 : 2),
   settings: () => events(7),
 };
 
