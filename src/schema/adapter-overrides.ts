@@ -45,14 +45,12 @@ export function checkOverrides(
   for (const key of fields.keys()) {
     if (!paged.includes(key)) mistakes.push(unknownList(key, lists, paged));
   }
-  for (const [name, { byId }] of types) {
-    const type = schema.getType(name);
-    if (!isObjectType(type)) mistakes.push(`types.${name}: there is no object type of that name.`);
-    else if (byId) mistakes.push(...mistakenById(schema, name, byId));
+  const byId = new Map<string, string | null>();
+  for (const [name, type] of types) {
+    const found = mistakesOfType(schema, name, type.byId);
+    mistakes.push(...found);
+    if (found.length === 0 && type.byId !== undefined) byId.set(name, type.byId);
   }
-  const byId = new Map(
-    [...types].flatMap(([name, type]) => (type.byId === undefined ? [] : [[name, type.byId]])),
-  );
   return { overrides: { fields, byId }, mistakes };
 }
 
@@ -60,18 +58,15 @@ const NAME = z
   .string()
   .regex(/^(?!__|_rs)[_A-Za-z]\w*$/, 'must be a GraphQL name that begins neither with __ nor _rs');
 
+const FIELD = z.strictObject({
+  skip: z.boolean().optional(),
+  all: NAME.optional(),
+  connection: NAME.optional(),
+});
+const TYPE = z.strictObject({ byId: NAME.nullable().optional() });
 const FILE = z.strictObject({
-  fields: z
-    .record(
-      z.string(),
-      z.strictObject({
-        skip: z.boolean().optional(),
-        all: NAME.optional(),
-        connection: NAME.optional(),
-      }),
-    )
-    .optional(),
-  types: z.record(z.string(), z.strictObject({ byId: NAME.nullable().optional() })).optional(),
+  fields: z.record(z.string(), FIELD).optional(),
+  types: z.record(z.string(), TYPE).optional(),
 });
 
 /** What may be written at each depth, to say so in place of what may not. */
@@ -83,18 +78,22 @@ const KEYS: Readonly<Record<string, string>> = {
 
 function readShape(json: unknown) {
   const read = FILE.safeParse(json ?? {});
-  const { fields = {}, types = {} } = read.data ?? {};
+  const { fields, types } = (json ?? {}) as Record<string, unknown>;
   const mistakes = (read.error?.issues ?? []).map((issue) => {
     const place = issue.path.join('.');
     if (issue.code !== 'unrecognized_keys') return `${place || 'The file'}: ${issue.message}.`;
     const unknown = issue.keys.map((key) => `"${key}"`).join(', ');
     return `${place || 'The file'}: ${unknown} is unknown; write ${KEYS[String(issue.path[0] ?? '')]}.`;
   });
-  return {
-    fields: new Map(Object.entries(fields)),
-    types: new Map(Object.entries(types)),
-    mistakes,
-  };
+  return { fields: entriesOf(fields, FIELD), types: entriesOf(types, TYPE), mistakes };
+}
+
+/** What can be read, also where something else cannot: all mistakes are to be told together. */
+function entriesOf<Entry extends object>(record: unknown, shape: z.ZodType<Entry>) {
+  const entries = typeof record === 'object' && record !== null ? Object.entries(record) : [];
+  return new Map(
+    entries.map(([key, entry]) => [key, shape.safeParse(entry).data ?? ({} as Entry)]),
+  );
 }
 
 function unknownList(key: string, lists: readonly FoundList[], paged: readonly string[]): string {
@@ -106,10 +105,15 @@ function unknownList(key: string, lists: readonly FoundList[], paged: readonly s
   return `fields.${key}: there is no such list; ${there}.`;
 }
 
-function mistakenById(schema: GraphQLSchema, name: string, byId: string): string[] {
+function mistakesOfType(
+  schema: GraphQLSchema,
+  name: string,
+  byId: string | null | undefined,
+): string[] {
   const place = `types.${name}.byId`;
   const type = schema.getType(name);
-  if (!isObjectType(type)) return [];
+  if (!isObjectType(type)) return [`types.${name}: there is no object type of that name.`];
+  if (!byId) return [];
   if (!idOf(type)) return [`${place}: ${name} has no plain field id. Leave it out.`];
   const field = schema.getQueryType()?.getFields()[byId];
   if (!field) return [`${place}: there is no Query.${byId}. Write a root field, or null for none.`];

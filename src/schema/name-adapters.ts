@@ -13,6 +13,8 @@ export function derivedNames(schema: GraphQLSchema, lists: readonly PagedField[]
   const warnings: string[] = [];
   const mistakes: string[] = [];
   const fields = new Map<string, Set<string>>();
+  // Of every name that the operator wrote, where.
+  const written = new Map<string, string>();
   // Of every derived type the kind of record it holds: lists of one kind share it, others may not.
   const types = new Map<string, string>();
   const fieldsOf = (parent: string) => {
@@ -24,11 +26,15 @@ export function derivedNames(schema: GraphQLSchema, lists: readonly PagedField[]
   const of = (parent: string, list: PagedField, override: FieldOverride) => {
     const taken: string[] = [];
     const freeField = (key: 'all' | 'connection', name: string) => {
-      if (!fieldsOf(parent).has(name)) return true;
       const said = override[key] !== undefined;
       const place = `fields.${parent}.${list.name}.${key}`;
-      if (said)
-        mistakes.push(`${place}: ${parent} has a field ${name} already. Write another name.`);
+      if (!fieldsOf(parent).has(name)) {
+        fieldsOf(parent).add(name);
+        if (said) written.set(`${parent}.${name}`, place);
+        return true;
+      }
+      const writer = said ? place : written.get(`${parent}.${name}`);
+      if (writer) mistakes.push(`${writer}: ${parent} has ${name} already. Write another name.`);
       else taken.push(`${parent}.${name} is not derived: there is a field of that name.`);
       return false;
     };
@@ -49,13 +55,11 @@ export function derivedNames(schema: GraphQLSchema, lists: readonly PagedField[]
       ...stepAside(list, { last: 'connectionLast', before: 'connectionBefore' }),
     };
     const hasAll = freeField('all', all.field);
-    if (hasAll) fieldsOf(parent).add(all.field);
     const hasConnection =
-      freeField('connection', connection.field) &&
       freeType(connection.type) &&
-      freeType(connection.edge);
+      freeType(connection.edge) &&
+      freeField('connection', connection.field);
     if (hasConnection) {
-      fieldsOf(parent).add(connection.field);
       types.set(connection.type, String(list.recordType));
       types.set(connection.edge, String(list.recordType));
     }

@@ -46,9 +46,9 @@ export function reachParent(
 
 /** For people. */
 export function describeReach(reach: Reach): string {
-  return reach.kind === 'id'
-    ? `${reach.field}(${reach.argument.name}: …)`
-    : reach.fields.join(' { ') + ' }'.repeat(reach.fields.length - 1);
+  if (reach.kind === 'id') return `${reach.field}(${reach.argument.name}: …)`;
+  const path = reach.fields.join(' { ') + ' }'.repeat(reach.fields.length - 1);
+  return reach.hasId ? `${path}, where that one has the same id` : path;
 }
 
 /** The `id` of a type, if it can be asked for without arguments. */

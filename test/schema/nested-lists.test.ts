@@ -1,36 +1,273 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeExecutableSchema } from '../support/executable-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import { nestedSdl, nestedUpstream } from '../support/nested-upstream.ts';
 
-let nested: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+type Nested = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+
+let nested: Nested;
 beforeAll(async () => {
-  nested = await startGatewayOverSandbox({ schema: nestedUpstream() }, { snapshot: nestedSdl });
-  await nested.ask('{ viewer { __typename } }');
+  nested = await over({ mutations: 'all' });
 });
 afterAll(() => nested[Symbol.asyncDispose]());
 
 test('a list of parents costs one request for the first pages of all their lists', async () => {
-  const { data, errors, requests } = await asked<{ vacancies: { items: Listed[] } }>(`{
+  const { data, errors, requests } = await asked(`{
     vacancies(first: 5) {
       items { id candidatesConnection(first: 2) { nodes { id } pageInfo { hasNextPage } } }
     }
   }`);
   expect(errors).toBeUndefined();
   expect(requests).toBe(1);
-  expect(data.vacancies.items).toHaveLength(5);
-  expect(data.vacancies.items[1]).toEqual({
+  expect(data).toMatchObject({ vacancies: { items: { length: 5 } } });
+  expect(at(data, 'vacancies', 'items', 1)).toEqual({
     id: 2,
     candidatesConnection: { nodes: [{ id: 104 }, { id: 105 }], pageInfo: { hasNextPage: true } },
   });
 });
 
-interface Listed {
-  id: number;
-  candidatesConnection: object;
+test('at every depth first pages ride: three levels of lists cost what the outermost costs', async () => {
+  const { errors, requests } = await asked(`{
+    allVacancies { allCandidates(limit: 3) { ...Told } allApplicants(limit: 2) { ...Told } }
+  }
+  fragment Told on Candidate { historyConnection(first: 1) { edges { node { text } } } }`);
+  expect(errors).toBeUndefined();
+  expect(requests).toBe(2);
+});
+
+test('further pages are asked through the parent, one request for each', async () => {
+  const byId = await asked('{ vacancy(id: 7) { allCandidates { id } } }');
+  expect(byId.errors).toBeUndefined();
+  expect(at(byId.data, 'vacancy', 'allCandidates')).toHaveLength(32);
+  expect(byId.requests).toBe(11);
+  const byPath = await asked(
+    '{ viewer { company { allPeople { id } } settings { allEvents { text } } } }',
+  );
+  expect(byPath.errors).toBeUndefined();
+  expect(at(byPath.data, 'viewer', 'company', 'allPeople')).toHaveLength(8);
+  expect(at(byPath.data, 'viewer', 'settings', 'allEvents')).toHaveLength(7);
+  expect(byPath.requests).toBe(1 + 2 + 3);
+});
+
+test('two aliases of one field have their own arguments, and nodes that merge share one page', async () => {
+  const { data, errors, requests } = await asked(
+    `query ($few: Int = 1, $none: String, $no: Boolean = false) {
+      vacancies(first: 1) {
+        items {
+          one: allCandidates(limit: $few, after: $none) { id }
+          best: allCandidates(minScore: 120, limit: 1) { id }
+          skipped: allCandidates @include(if: $no) { id }
+          zero: allCandidates(limit: 0) { id }
+          c: candidatesConnection(first: 2) { edges { ...Node } }
+          ...Rest
+        }
+      }
+    }
+    fragment Node on CandidateEdge { node { id: name } n: node { id } }
+    fragment Rest on Vacancy {
+      c: candidatesConnection(first: 2) { nodes { id } edges { node { key: id } } all: nodes { name } }
+    }`,
+  );
+  expect(errors).toBeUndefined();
+  expect(requests).toBe(1);
+  expect(at(data, 'vacancies', 'items', 0)).toEqual({
+    one: [{ id: 104 }],
+    best: [{ id: 120 }],
+    zero: [],
+    c: {
+      edges: [
+        { node: { id: null, key: 104 }, n: { id: 104 } },
+        { node: { id: null, key: 112 }, n: { id: 112 } },
+      ],
+      nodes: [{ id: 104 }, { id: 112 }],
+      all: [{ name: null }, { name: null }],
+    },
+  });
+});
+
+test('errors stand at the places that callers see, also those beyond the first page', async () => {
+  const { data, errors } = await asked(`{
+    allVacancies { id allCandidates { id score r: rank again: rank } }
+  }`);
+  const failing = [
+    ...new Set((errors ?? []).map(({ path = [] }) => JSON.stringify(path.slice(0, 4)))),
+  ].map((path) => JSON.parse(path) as (string | number)[]);
+  expect(failing).toContainEqual(['allVacancies', 1, 'allCandidates', 1]);
+  const places = failing.map(([, , , place]) => Number(place));
+  expect(Math.max(...places)).toBeGreaterThan(3);
+  for (const { path = [], message } of errors ?? []) {
+    expect(path.slice(0, 3)).toEqual(['allVacancies', expect.any(Number), 'allCandidates']);
+    expect(['score', 'r', 'again']).toContain(path.at(-1));
+    if (path.at(-1) === 'score') {
+      const record = at(data, ...path.slice(0, -1)) as { id: number } | null;
+      if (record) expect(message).toBe(`No score for ${record.id}.`);
+    }
+  }
+});
+
+test('a list that fails is null by itself, though the upstream would take its parent along', async () => {
+  const { data, errors, requests } = await asked(`{
+    vacancies(first: 4) { items { id allFragile(limit: 1) { text } allCandidates(limit: 1) { id } } }
+  }`);
+  expect(errors).toEqual([
+    expect.objectContaining({
+      message: 'No events for 3.',
+      path: ['vacancies', 'items', 2, 'allFragile'],
+      extensions: { code: 'FRAGILE' },
+    }),
+  ]);
+  expect(at(data, 'vacancies', 'items', 2)).toMatchObject({
+    id: 3,
+    allFragile: null,
+    allCandidates: [{ id: 104 }],
+  });
+  expect(at(data, 'vacancies', 'items', 1)).toMatchObject({ allFragile: [{ text: 'Event 1' }] });
+  // Once in vain, once without the failing lists, and those singly; the other lists ride on.
+  expect(requests).toBe(2 + 4);
+});
+
+test('a cursor belongs to that list of that parent, however the parent is found', async () => {
+  const { data } = await asked(`{
+    vacancy(id: 7) { candidatesConnection(first: 2) { edges { cursor } pageInfo { hasNextPage } } }
+  }`);
+  const after = at(data, 'vacancy', 'candidatesConnection', 'edges', 0, 'cursor');
+  const here = await asked(
+    `query ($after: String) {
+      theVacancy(id: 7) { candidatesConnection(first: 2, after: $after) { nodes { id } pageInfo { hasPreviousPage } } }
+      vacancies(after: "NQ==") { items { id allCandidates(after: $after, limit: 1) { id } } }
+    }`,
+    { after },
+  );
+  expect(at(here.data, 'theVacancy', 'candidatesConnection')).toEqual({
+    nodes: [{ id: 102 }, { id: 104 }],
+    pageInfo: { hasPreviousPage: true },
+  });
+  const items = at(here.data, 'vacancies', 'items') as { id: number; allCandidates: unknown }[];
+  expect(items.find(({ id }) => id === 7)?.allCandidates).toEqual([{ id: 102 }]);
+  expect(here.errors?.map(({ extensions }) => extensions?.['code'])).toEqual([
+    'CURSOR_INVALID',
+    'CURSOR_INVALID',
+  ]);
+});
+
+test('of a parent that is not the one at the path, the first page is all that can be had, and that is said', async () => {
+  const { data, errors } = await asked(`{
+    viewer { company { parent { peopleConnection(first: 1) { edges { cursor node { id } } } } } }
+  }`);
+  expect(errors).toBeUndefined();
+  const edge = at(data, 'viewer', 'company', 'parent', 'peopleConnection', 'edges', 0);
+  const more = await asked(
+    'query ($after: String) { viewer { company { parent { peopleConnection(after: $after) { nodes { id } } } } } }',
+    { after: at(edge, 'cursor') },
+  );
+  expect(more.errors).toEqual([
+    expect.objectContaining({
+      message: expect.stringContaining('Only the Company at viewer.company can be reached again'),
+      path: ['viewer', 'company', 'parent', 'peopleConnection'],
+      extensions: { code: 'BAD_USER_INPUT' },
+    }),
+  ]);
+});
+
+test('below a mutation the lists are read as well, and the mutation is sent once', async () => {
+  const { data, errors, requests } = await asked(
+    'mutation { open(id: 3) { id allCandidates(limit: 4) { id } allFragile { text } } }',
+  );
+  expect(at(data, 'open')).toMatchObject({ id: 3, allCandidates: { length: 4 }, allFragile: null });
+  expect(errors).toEqual([expect.objectContaining({ path: ['open', 'allFragile'] })]);
+  expect(requests).toBe(1 + 2 + 1);
+});
+
+test('DRAIN_MAX_ITEMS counts all drains of an operation, nested ones too', async () => {
+  await using small = await over({ drainMaxItems: 20 });
+  const { errors } = await small.ask('{ allVacancies { allCandidates { id } } }');
+  expect(errors?.[0]).toMatchObject({
+    path: ['allVacancies', expect.any(Number), 'allCandidates'],
+    extensions: { code: 'DRAIN_LIMIT_EXCEEDED', max: 20 },
+  });
+  const enough = await small.ask('{ allVacancies { allCandidates(limit: 1) { id } } }');
+  expect(enough.errors).toBeUndefined();
+});
+
+test('what is wrong with the arguments is said at the field, and nothing else is lost', async () => {
+  const { data, errors } = await asked(`{
+    vacancy(id: 2) { id a: allCandidates(limit: -1) { id } c: candidatesConnection(first: 501) { nodes { id } } }
+  }`);
+  expect(data).toEqual({ vacancy: { id: 2, a: null, c: null } });
+  expect(errors?.map(({ path, extensions }) => [path, extensions?.['code']])).toEqual([
+    [['vacancy', 'a'], 'BAD_USER_INPUT'],
+    [['vacancy', 'c'], 'BAD_USER_INPUT'],
+  ]);
+});
+
+test('a parent that is gone when its further pages are asked for is said to be', async () => {
+  const sdl = `
+    type Query { persons(first: Int, after: String): PersonPage! person(id: ID!): Person }
+    type Person { id: ID! notes(first: Int, after: String): NotePage! }
+    type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+    type Note { text: String }
+    type NotePage { items: [Note!]! pageInfo: PageInfo! }
+    type PageInfo { hasNextPage: Boolean! endCursor: String }
+  `;
+  const schema = makeExecutableSchema(sdl, {
+    Query: {
+      persons: () => ({ items: [{ id: 'p' }], pageInfo: { hasNextPage: false } }),
+      person: () => null,
+    },
+    Person: {
+      notes: () => ({ items: [{ text: 'n' }], pageInfo: { hasNextPage: true, endCursor: 'x' } }),
+    },
+  });
+  await using gateway = await startGatewayOverSandbox({ schema }, { snapshot: sdl });
+  const { data, errors } = await gateway.ask('{ allPersons { id allNotes { text } } }');
+  expect(data).toEqual({ allPersons: [{ id: 'p', allNotes: null }] });
+  expect(errors).toEqual([
+    expect.objectContaining({
+      message: expect.stringContaining('does not give this Person any more'),
+      path: ['allPersons', 0, 'allNotes'],
+      extensions: expect.objectContaining({ code: 'DRAIN_INTERRUPTED', drained: 1 }),
+    }),
+  ]);
+});
+
+test('fragments that grow without end when they are written out are refused before anything is sent', async () => {
+  const fragments = Array.from({ length: 14 }, (_, level) =>
+    level < 13
+      ? `fragment F${level} on Candidate { a: vacancy { ...V${level} } }
+         fragment V${level} on Vacancy {
+           x: candidatesConnection { nodes { ...F${level + 1} } y: nodes { ...F${level + 1} } }
+           z: candidatesConnection { ...C${level} }
+         }
+         fragment C${level} on CandidateConnection { nodes { vacancy { w: candidatesConnection { ...D${level} } v: candidatesConnection { ...D${level} } } } }
+         fragment D${level} on CandidateConnection { nodes { ...F${level + 1} } nn: nodes { vacancy { o: candidatesConnection { ...N${level} } p: candidatesConnection { ...N${level} } } } }
+         fragment N${level} on CandidateConnection { ${level < 12 ? `nodes { vacancy { r: candidatesConnection { ...C${level + 1} } s: candidatesConnection { ...C${level + 1} } } }` : 'nodes { id }'} }`
+      : `fragment F${level} on Candidate { id }`,
+  );
+  const { errors, requests } = await asked(
+    `{ candidate(id: 101) { ...F0 } } ${fragments.join('\n')}`,
+  );
+  expect(errors?.[0]?.extensions?.['code']).toBe('OPERATION_TOO_COMPLEX');
+  expect(requests).toBe(0);
+});
+
+function at(value: unknown, ...path: (string | number)[]): unknown {
+  return path.reduce<unknown>(
+    (holder, step) => (holder as Record<string, unknown> | null | undefined)?.[step],
+    value,
+  );
 }
 
-async function asked<Data = Record<string, never>>(query: string, variables = {}) {
+async function asked(query: string, variables: Record<string, unknown> = {}) {
   const before = nested.sandbox.stats.requests.graphql;
-  const answer = await nested.ask<Data>(query, variables);
+  const answer = await nested.ask(query, variables);
   return { ...answer, requests: nested.sandbox.stats.requests.graphql - before };
+}
+
+async function over(config: { mutations?: 'all'; drainMaxItems?: number }): Promise<Nested> {
+  const gateway = await startGatewayOverSandbox(
+    { schema: nestedUpstream() },
+    { snapshot: nestedSdl, config },
+  );
+  await gateway.ask('{ viewer { __typename } }');
+  return gateway;
 }

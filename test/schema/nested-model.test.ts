@@ -88,31 +88,28 @@ function modelResolvers(): Resolvers {
   };
 }
 
-function derivedOf<Parent, Args>(
+function derivedOf(
   list: string,
-  records: (parent: Parent, args: Args) => readonly unknown[],
+  records: (parent: never, args: never) => readonly unknown[],
   pageSize: number,
   limitName = 'limit',
 ): Resolvers[string] {
-  const checkCursor = (after: unknown) => {
-    if (typeof after === 'string') decodeCursor('', after);
-  };
   return {
     [`all${list.charAt(0).toUpperCase()}${list.slice(1)}`]: (
-      parent: Parent,
-      args: Args & Record<string, unknown>,
+      parent: never,
+      args: Record<string, unknown>,
     ) => {
       const limit = args[limitName];
       if (typeof limit === 'number') checkedCount(limitName, limit);
       checkCursor(args['after']);
       return limit === 0
         ? []
-        : records(parent, args).slice(0, typeof limit === 'number' ? limit : undefined);
+        : records(parent, args as never).slice(0, typeof limit === 'number' ? limit : undefined);
     },
-    [`${list}Connection`]: (parent: Parent, args: Args & Record<string, unknown>) => {
+    [`${list}Connection`]: (parent: never, args: Record<string, unknown>) => {
       const first = checkedFirst(args['first'] as number | null, 500);
       checkCursor(args['after']);
-      const all = records(parent, args);
+      const all = records(parent, args as never);
       const nodes = all.slice(0, first ?? pageSize);
       return {
         edges: nodes.map((node) => ({ node, cursor: CURSOR })),
@@ -126,6 +123,10 @@ function derivedOf<Parent, Args>(
       };
     },
   };
+}
+
+function checkCursor(after: unknown): void {
+  if (typeof after === 'string') decodeCursor('', after);
 }
 
 const CURSOR = 'a cursor of ours';

@@ -1,0 +1,183 @@
+import { buildSchema } from 'graphql';
+import { expect, test } from 'vitest';
+import { planAdapters, type ListReport } from '../../src/schema/plan-adapters.ts';
+import { nestedSdl } from '../support/nested-upstream.ts';
+
+const PAGES = `
+  type Note { text: String }
+  type NotePage { items: [Note!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+`;
+
+test.each([
+  ['the field named like the type', 'aaa(id: ID!): Job job(id: ID!): Job', 'job(id: …)'],
+  ['then the shortest name', 'jobById(id: ID!): Job getJob(id: ID!): Job!', 'getJob(id: …)'],
+  ['then the alphabet', 'bJob(id: ID!): Job aJob(id: ID!): Job', 'aJob(id: …)'],
+  ['one with options as well', 'job(id: ID!, draft: Boolean): Job', 'job(id: …)'],
+  ['by id before a path', 'my: Job job(id: ID!): Job', 'job(id: …)'],
+  ['not by an id of another type', 'job(id: Int!): Job my: Job', 'my, where'],
+  ['not where more is required', 'job(id: ID!, year: Int!): Job my: Job', 'my, where'],
+  ['not where the id may be left out', 'job(id: ID): Job my(year: Int): Job', 'job, where'],
+  ['the shortest path', 'a: Holder my: Job', 'my, where'],
+  ['then the alphabet of paths', 'z: Job b: Job', 'b, where'],
+  ['a path through objects', 'a: Holder', 'a { job }, where'],
+  ['no path through lists', 'many: [Holder] a(x: Int!): Holder', null],
+])('a parent is reached again by %s', (_, fields, parent) => {
+  const sdl = `type Query { ${fields} } type Holder { job: Job }
+    type Job { id: ID! notes(first: Int, after: String): NotePage! }`;
+  const report = reportOf(sdl + PAGES, 'Job.notes');
+  if (parent === null) expect(report).toMatchObject({ parent, all: null, connection: null });
+  else {
+    expect(report.parent).toContain(parent);
+    expect(report).toMatchObject({ all: 'allNotes', connection: 'notesConnection' });
+  }
+});
+
+test('without ids a path leads to a parent only where no other of its type can be met', () => {
+  const settings = 'type Settings { notes(first: Int, after: String): NotePage! }';
+  const viewer = `type Viewer { settings: Settings } ${settings}`;
+  expect(settingsNotes(`type Query { viewer: Viewer } ${viewer}`).parent).toBe(
+    'viewer { settings }',
+  );
+  for (const elsewhere of [
+    `type Query { viewer: Viewer old: [Settings] } ${viewer}`,
+    `type Query { viewer: Viewer viewers: [Viewer] } ${viewer}`,
+    `type Query { viewer(as: ID): Viewer } ${viewer}`,
+    `type Query { viewer: Viewer any: [Any] } union Any = Settings | Note ${viewer}`,
+  ]) {
+    expect(settingsNotes(elsewhere), elsewhere).toMatchObject({ all: null, parent: null });
+    expect(settingsNotes(elsewhere).why[0]).toContain('cannot be told apart');
+  }
+});
+
+test('our own arguments step aside for filters of their names', () => {
+  const sdl = `type Query {
+    notes(first: Int, after: String, limit: Int, last: Int, connectionLast: Int, before: Int): NotePage!
+    others(first: Int, after: String): NotePage!
+  }`;
+  const { adapters } = planAdapters(buildSchema(sdl + PAGES));
+  expect(adapters[0]).toMatchObject({
+    all: { limit: 'drainLimit', after: 'after' },
+    connection: { last: 'connectionLast_', before: 'connectionBefore' },
+  });
+  expect(adapters[1]).toMatchObject({
+    all: { limit: 'limit' },
+    connection: { last: 'last', before: 'before' },
+  });
+});
+
+test('interfaces, plain lists and lists of values that look paged are explained as well', () => {
+  const sdl = `
+    type Query { tags(first: Int): TagPage plain: [Note] any: HasNotes one: Int }
+    type TagPage { items: [String] pageInfo: PageInfo }
+    interface HasNotes { notes(first: Int, after: String): NotePage! }
+  `;
+  const { reports, adapters, nested } = planAdapters(buildSchema(sdl + PAGES));
+  expect({ adapters, nested }).toEqual({ adapters: [], nested: [] });
+  expect(reports.map(({ list, why }) => [list, why[0]])).toEqual([
+    ['Query.tags', expect.stringContaining('not a list of objects')],
+    ['Query.plain', expect.stringContaining('does not return a page')],
+    ['HasNotes.notes', expect.stringContaining('is an interface')],
+  ]);
+});
+
+test('adapters.json skips, renames and names the by-id field', () => {
+  const { adapters, nested, reports } = plan({
+    fields: {
+      'Query.named': { skip: true },
+      'Query.vacancies': { connection: 'jobs' },
+      'Vacancy.candidates': { all: 'everybody' },
+    },
+    types: {
+      Vacancy: { byId: 'theVacancy' },
+      Candidate: { byId: null },
+      Robot: { byId: 'robotCalled' },
+    },
+  });
+  expect(adapters.map(({ all, connection }) => [all?.field, connection?.field])).toEqual([
+    ['allVacancies', 'jobs'],
+  ]);
+  const told = (list: string) => reports.find((report) => report.list === list);
+  expect(told('Query.named')).toMatchObject({ all: null, why: ['adapters.json skips it.'] });
+  expect(told('Vacancy.candidates')).toMatchObject({
+    all: 'everybody',
+    parent: 'theVacancy(id: …)',
+    why: expect.arrayContaining(['adapters.json names it.']),
+  });
+  expect(told('Robot.parts')).toMatchObject({ parent: 'robotCalled(model: …)' });
+  expect(told('Candidate.history')).toMatchObject({ all: null });
+  expect(nested.map(({ parent }) => parent)).not.toContain('Candidate');
+});
+
+test('every mistake in adapters.json is named at once, with what to write instead', () => {
+  const mistakes = mistakesOf({
+    feilds: {},
+    fields: {
+      'Query.persons': {},
+      'Vacancy.lead': {},
+      'Query.vacancies': { all: 'named', connection: 'named' },
+      'Vacancy.candidates': { all: 'allRelated' },
+      'Vacancy.fragile': { connection: 'candidates' },
+    },
+    types: {
+      Nobody: { byId: 'x' },
+      Event: { byId: 'vacancy' },
+      Vacancy: { byId: 'missing' },
+      Candidate: { byId: 'vacancy' },
+      Company: { byId: null },
+    },
+  });
+  for (const mistake of [
+    /The file: "feilds" is unknown; write "fields" and "types"/,
+    /fields\.Query\.persons: there is no such list; write one of Query\.vacancies, Query\.named, /,
+    /fields\.Vacancy\.lead: there is no such list/,
+    /fields\.Query\.vacancies\.all: Query has named already\. Write another name/,
+    /fields\.Query\.vacancies\.connection: Query has named already/,
+    /fields\.Vacancy\.candidates\.all: Vacancy has allRelated already/,
+    /fields\.Vacancy\.fragile\.connection: Vacancy has candidates already/,
+    /types\.Nobody: there is no object type of that name/,
+    /types\.Event\.byId: Event has no plain field id/,
+    /types\.Vacancy\.byId: there is no Query\.missing/,
+    /types\.Candidate\.byId: Query\.vacancy gives Vacancy\. Write one that gives Candidate/,
+  ]) {
+    expect(mistakes).toMatch(mistake);
+  }
+  expect(mistakes).toMatch(/^adapters\.json, beside the schema snapshot, has 11 mistakes:/);
+});
+
+test.each([
+  [[], /has a mistake:\n- The file: .*object/],
+  [
+    { fields: { 'Query.named': { all: '1x' } } },
+    /fields\.Query\.named\.all: must be a GraphQL name/,
+  ],
+  [{ fields: { 'Query.named': { all: '_rsX' } } }, /begins neither with __ nor _rs/],
+  [
+    { fields: { 'Query.named': { skipp: true } } },
+    /"skipp" is unknown; write "skip", "all" and "connection"/,
+  ],
+  [{ types: { Vacancy: { by: 1 } } }, /types\.Vacancy: "by" is unknown; write "byId"/],
+])('a file of another shape is refused: %j', (json, message) => {
+  expect(mistakesOf(json)).toMatch(message);
+});
+
+function settingsNotes(sdl: string): ListReport {
+  return reportOf(sdl + PAGES, 'Settings.notes');
+}
+
+function plan(json?: unknown) {
+  return planAdapters(buildSchema(nestedSdl), json);
+}
+
+function mistakesOf(json: unknown): string {
+  try {
+    plan(json);
+    return '';
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+function reportOf(sdl: string, list: string): ListReport {
+  return planAdapters(buildSchema(sdl)).reports.find((report) => report.list === list)!;
+}
