@@ -49,17 +49,14 @@ type ${RELAY_PAGE_INFO} {
   endCursor: String
 }`;
 
-function allField(
-  { name, all, connection, filters, recordType }: Adapter,
-  schema: GraphQLSchema,
-  max: number,
-) {
+function allField(adapter: Adapter, schema: GraphQLSchema, max: number) {
+  const { name, all, connection, filters, recordType } = adapter;
   const { field, limit, after } = all!;
   const list = print(astFromType(new GraphQLList(recordType)));
   return `
   """
   All records of \`${name}\`, read page by page on the server and given as one list, each once and in order.
-  Null with an error when the list cannot be read to its end. One operation drains at most ${max} records in all.
+  Null with an error when the list cannot be read to its end. One operation drains at most ${max} records in all.${costOf(adapter)}
   """
   ${field}(
     """At most this many records. Left out: all."""
@@ -70,16 +67,13 @@ function allField(
   ): ${list}`;
 }
 
-function connectionField(
-  { name, connection, filters }: Adapter,
-  schema: GraphQLSchema,
-  max: number,
-) {
+function connectionField(adapter: Adapter, schema: GraphQLSchema, max: number) {
+  const { name, connection, filters } = adapter;
   const { field, type } = connection!;
   return `
   """
   The records of \`${name}\` as a Relay connection: any number at a time, and a cursor on every edge that
-  resumes exactly behind it.
+  resumes exactly behind it.${costOf(adapter)}
   """
   ${field}(
     """How many edges, 0 to ${max}; above the page limit of the service, several pages are read. Left out: one page."""
@@ -88,6 +82,12 @@ function connectionField(
     after: String
     ${carriedOver(filters, schema)}
   ): ${type}`;
+}
+
+function costOf(adapter: Adapter): string {
+  return 'reach' in adapter
+    ? `\n  The first page comes along with its ${adapter.parent}; each further one costs a request.`
+    : '';
 }
 
 function connectionTypes({ connection, nodeType, recordType }: Adapter): string {

@@ -1,6 +1,5 @@
 import type { GraphQLResolveInfo } from 'graphql';
-import type { RiddenPage } from './page-fetcher.ts';
-import type { PageSource } from './page-fetcher.ts';
+import type { PageSource, RiddenPage } from './page-fetcher.ts';
 import type { NestedAdapter } from './plan-adapters.ts';
 import type { RecordPlace } from './response-places.ts';
 import { errorsBeside, idAlias, placeAlias, rideAlias } from './ride-names.ts';

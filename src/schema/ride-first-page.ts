@@ -54,6 +54,7 @@ const MAX_RIDES = 1_000;
 
 export function createRides(parts: RideParts): WriteRides {
   const { upstream, served, adapters } = parts;
+  if (adapters.length === 0) return (document) => document;
   const fields = derivedFields(parts);
   const names = new Set(adapters.flatMap(({ all, connection }) => [all?.field, connection?.field]));
 

@@ -1,7 +1,7 @@
 import { astFromType } from '@graphql-tools/utils';
 import { Kind, type FieldNode, type VariableDefinitionNode } from 'graphql';
 import type { ErrorCode } from '../errors.ts';
-import { questionFor } from './ask-upstream.ts';
+import { questionFor, type AskUpstream } from './ask-upstream.ts';
 import { field } from './page-fetcher.ts';
 import type { Reach } from './reach-parent.ts';
 import { idAlias } from './ride-names.ts';
@@ -23,18 +23,22 @@ export function throughParent(parent: string, reach: Reach, id: Id): typeof ques
       (wanted, name) => [field(name, { selections: wanted })],
       selections,
     );
-    const ask = questionFor(link, {
-      ...question,
-      field: {
-        ...field(root!, { selections: below }),
-        ...(reach.kind === 'id' && { arguments: [idArgument(reach.argument.name)] }),
-      },
-      variableDefinitions: [
-        ...question.variableDefinitions,
-        ...(reach.kind === 'id' ? [idDefinition(reach)] : []),
-      ],
-    });
+    const write = () =>
+      questionFor(link, {
+        ...question,
+        field: {
+          ...field(root!, { selections: below }),
+          ...(reach.kind === 'id' && { arguments: [idArgument(reach.argument.name)] }),
+        },
+        variableDefinitions: [
+          ...question.variableDefinitions,
+          ...(reach.kind === 'id' ? [idDefinition(reach)] : []),
+        ],
+      });
+    // Written when it is needed: of most parents the page that rode along is all.
+    let ask: AskUpstream | undefined;
     return async (variables, context) => {
+      ask ??= write();
       const answer = await ask({ ...variables, [ID]: id }, context);
       const found = descend(answer, inner);
       if (found.value === null && found.errors.length === 0) return gone(parent);
