@@ -30,6 +30,9 @@ export interface Config {
   readonly upstreamConcurrency: number;
   readonly upstreamTimeoutMs: number;
   readonly drainMaxItems: number;
+  readonly drainConcurrency: number;
+  readonly maxDrains: number;
+  readonly indexMaxIds: number;
   readonly connectionMax: number;
   readonly graphiql: boolean;
   readonly introspection: boolean;
@@ -77,9 +80,6 @@ const PROTECTIONS_TO_COME = [
 /** Not in this version, and safe to go without: said in the log. */
 const COMFORTS_TO_COME = [
   'SCHEMA_POLL',
-  'DRAIN_CONCURRENCY',
-  'MAX_DRAINS',
-  'INDEX_MAX_IDS',
   'TRUSTED_DOCUMENTS',
   'CORS_ORIGINS',
   'TRUST_PROXY',
@@ -128,6 +128,9 @@ const variables = z.object({
   UPSTREAM_CONCURRENCY: count(1, 1_000, 16),
   UPSTREAM_TIMEOUT_MS: count(1, 600_000, 30_000),
   DRAIN_MAX_ITEMS: count(1, 100_000_000, 100_000),
+  DRAIN_CONCURRENCY: count(1, 100, 8),
+  MAX_DRAINS: count(1, 1_000, 4),
+  INDEX_MAX_IDS: count(0, 100_000_000, 200_000),
   CONNECTION_MAX: count(1, 100_000, 500),
   GRAPHIQL: z.enum(['on', 'off'], choice('on or off', 'off')).optional(),
   INTROSPECTION: z.enum(['on', 'off'], choice('on or off', 'off')).optional(),
@@ -253,6 +256,9 @@ function toConfig(
     upstreamConcurrency: given.UPSTREAM_CONCURRENCY,
     upstreamTimeoutMs: given.UPSTREAM_TIMEOUT_MS,
     drainMaxItems: given.DRAIN_MAX_ITEMS,
+    drainConcurrency: given.DRAIN_CONCURRENCY,
+    maxDrains: given.MAX_DRAINS,
+    indexMaxIds: given.INDEX_MAX_IDS,
     connectionMax: given.CONNECTION_MAX,
     graphiql: onOutsideProduction(given.GRAPHIQL),
     introspection: onOutsideProduction(given.INTROSPECTION),

@@ -17,6 +17,11 @@ export interface WalkableList<R> {
   readonly field: string;
   readonly indexes: PageIndexes;
   readonly pace: Pace;
+  /**
+   * Walked once, probably, and short: read in full pages. Its index has no overlaps at first, and is worth
+   * keeping only when it turns out to be long.
+   */
+  readonly isNested?: boolean;
 }
 
 export interface ListWalkOptions {
@@ -35,7 +40,7 @@ export async function* walkList<R extends Identified>(
   list: WalkableList<R>,
   { position, limit: wanted, signal }: ListWalkOptions,
 ): AsyncGenerator<WalkedPage<R>, void, undefined> {
-  const { key, field, indexes, pace } = list;
+  const { key, field, indexes, pace, isNested = false } = list;
   const fetchPage = learningLimit(list);
   const begin = position ? await upstreamCursorOf(fetchPage, position, signal) : { after: null };
   if (begin === 'end of list') return;
@@ -57,7 +62,8 @@ export async function* walkList<R extends Identified>(
     } else {
       const part = {
         progress,
-        pageSize: () => (leavesIndex ? smallerBy(1, indexes.limitOf(field)) : undefined),
+        pageSize: () =>
+          leavesIndex && !isNested ? smallerBy(1, indexes.limitOf(field)) : undefined,
         onPage: (at: string | null, page: Page<R>) => builder.add(at, page),
       };
       const options = { after, signal, ...(wanted !== undefined && { limit: wanted }) };
@@ -68,10 +74,15 @@ export async function* walkList<R extends Identified>(
     // What a walk saw that was left half-way is worth something only where nothing was known.
     if (leavesIndex && (ended || !index)) {
       const left = builder.finish({ complete: ended, limit: indexes.limitOf(field) });
-      if (left) indexes.set(key, left);
+      const isWorthIt = left && left.pages.length >= (isNested ? LONG_NESTED : 2);
+      if (isWorthIt) indexes.set(key, left);
+      else indexes.drop(key);
     }
   }
 }
+
+/** Pages of a nested list from which on its index is kept. */
+const LONG_NESTED = 4;
 
 /** Learns the node's page limit from every page that was asked for without a size. */
 function learningLimit<R>({ fetchPage, field, indexes }: WalkableList<R>): FetchPage<R> {

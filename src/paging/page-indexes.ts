@@ -6,6 +6,7 @@ export interface PageIndexes {
   readonly maxRecords: number;
   get(list: string): PageIndex | undefined;
   set(list: string, index: PageIndex): void;
+  drop(list: string): void;
   /** The largest page that a field gives, once that is known. */
   limitOf(field: string): number | undefined;
   learnLimit(field: string, limit: number): void;
@@ -36,6 +37,7 @@ export function createPageIndexes(maxRecords: number): PageIndexes {
 
   return {
     maxRecords,
+    drop,
     get: (list) => {
       const index = indexes.get(list);
       if (index) put(list, index);

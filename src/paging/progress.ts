@@ -44,9 +44,7 @@ export function createStallWatch<R>() {
       barrenPages = records.length === 0 ? barrenPages + 1 : 0;
       const cursorStands = endCursor === null || !cursors.add(endCursor);
       // A cursor that comes again is enough to stop, where it is not sure that anything else was new.
-      return (
-        endCursor === null || (cursorStands && !isProved) || barrenPages >= MAX_BARREN_PAGES
-      );
+      return endCursor === null || (cursorStands && !isProved) || barrenPages >= MAX_BARREN_PAGES;
     },
   };
 }

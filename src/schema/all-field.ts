@@ -2,8 +2,8 @@ import type { GraphQLFieldResolver, GraphQLResolveInfo } from 'graphql';
 import { checkedCount } from '../paging/connection.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
 import { drainPages, type DrainedPage } from '../paging/drain.ts';
-import { walkBehind } from '../paging/resume.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
+import { selectionOf, type Drains } from './drains.ts';
 import { identitySelection } from './identity-selection.ts';
 import { listKey } from './list-key.ts';
 import type { FindNestedList, NestedList } from './nested-list.ts';
@@ -19,13 +19,15 @@ import { errorsAt, valueAt } from './upstream-value.ts';
 export function resolveAll(
   adapter: Adapter,
   link: UpstreamLink,
+  drains: Drains,
   findList?: FindNestedList,
 ): GraphQLFieldResolver<unknown, ServingContext> {
-  const pagesOf = drainedPages(adapter, link);
+  const pagesOf = drainedPages(adapter, link, drains);
   return async (source, args: Record<string, unknown>, context, info) => {
     const values: unknown[] = [];
     try {
-      for await (const page of pagesOf(args, context, info, findList?.(source, info))) {
+      const list = findList?.(source, info);
+      for await (const page of pagesOf(args, context, info, { list, keepsAll: true })) {
         values.push(...valuesOf(page, values.length, adapter, context, info));
       }
     } catch (error) {
@@ -40,15 +42,19 @@ type PagesOfField = (
   args: Readonly<Record<string, unknown>>,
   context: ServingContext,
   info: GraphQLResolveInfo,
-  /** Below another object than the root. */
-  nested?: NestedList,
+  options: {
+    /** Below another object than the root. */
+    readonly list?: NestedList | undefined;
+    /** All the values are kept until the end. */
+    readonly keepsAll: boolean;
+  },
 ) => AsyncGenerator<DrainedPage<UpstreamRecord>, void, undefined>;
 
 /** The pages that a drain gives, for the arguments of an `all…` field. */
-export function drainedPages(adapter: Adapter, link: UpstreamLink): PagesOfField {
+export function drainedPages(adapter: Adapter, link: UpstreamLink, drains: Drains): PagesOfField {
   const names = adapter.all!;
   const identity = identitySelection(link.schema, adapter.nodeType);
-  return async function* (args, context, info, nested) {
+  return async function* (args, context, info, { list: nested, keepsAll }) {
     const { [names.limit]: given, [names.after]: after, ...filters } = args;
     const { name = adapter.name, ...list } = nested ?? {};
     const key = listKey(name, filters);
@@ -56,20 +62,25 @@ export function drainedPages(adapter: Adapter, link: UpstreamLink): PagesOfField
     const position = typeof after === 'string' ? decodeCursor(key, after) : null;
     const { signal, drainBudget: budget } = context;
     const selections = [selectionsOf(info.fieldNodes)];
-    const fetchPage = pageFetcher({
-      adapter,
-      identity,
-      link,
-      context,
-      info,
-      filters,
-      selections,
-      ...list,
-    });
-    const pages = walkBehind(fetchPage, position, {
-      signal,
-      ...(limit !== undefined && { limit }),
-    });
+    const pages = drains.walk(
+      {
+        key,
+        field: `${adapter.parent}.${adapter.name}`,
+        fetcher: (asking) =>
+          pageFetcher({
+            adapter,
+            identity,
+            link,
+            context: asking,
+            info,
+            filters,
+            selections,
+            ...list,
+          }),
+        selection: nested ? undefined : selectionOf(info),
+      },
+      { position, limit, context, keepsAll },
+    );
     const toCursor = (at: Parameters<typeof encodeCursor>[1]) => encodeCursor(key, at);
     yield* drainPages(pages, { limit, position, budget, signal, toCursor });
   };

@@ -2,12 +2,15 @@ import { getCoercedVariableValues } from '@graphql-tools/delegate';
 import { astFromType } from '@graphql-tools/utils';
 import {
   GraphQLError,
+  GraphQLInt,
+  getNamedType,
   getNullableType,
   isNullableType,
   isRequiredArgument,
   Kind,
   OperationTypeNode,
   type FieldNode,
+  type GraphQLObjectType,
   type GraphQLResolveInfo,
   type SelectionNode,
   type TypeNode,
@@ -86,6 +89,14 @@ export function pageSizeOf({ field: list }: Adapter): number | undefined {
     : undefined;
 }
 
+/** The field of its pageInfo that tells the size which was really used, where there is one. */
+function sizeOf({ field: list }: Adapter): readonly string[] {
+  const page = getNamedType(list.type) as GraphQLObjectType;
+  const pageInfo = getNamedType(page.getFields()['pageInfo']!.type) as GraphQLObjectType;
+  const first = pageInfo.getFields()['first'];
+  return first && getNullableType(first.type) === GraphQLInt ? ['first'] : [];
+}
+
 /** The pages of a list, with the caller's own selection on each record. The request is made once. */
 export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
   const { link, adapter, identity, context, info, filters, askFor = questionFor } = source;
@@ -97,7 +108,7 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
     }),
   );
   const pageInfo = field('pageInfo', {
-    selections: [field('hasNextPage'), field('endCursor')],
+    selections: ['hasNextPage', 'endCursor', ...sizeOf(adapter)].map((name) => field(name)),
   });
   const args = adapter.field.args.map((arg) => ({
     name: arg.name,

@@ -28,7 +28,8 @@ export function readPage(
 ): ReadPage {
   const container = answer.value as Record<string, unknown> | null;
   const lists = aliases.map((alias) => container?.[alias] ?? (container ? ifNull : undefined));
-  const { hasNextPage, endCursor } = (container?.['pageInfo'] ?? {}) as Record<string, unknown>;
+  const pageInfo = (container?.['pageInfo'] ?? {}) as Record<string, unknown>;
+  const { hasNextPage, endCursor, first } = pageInfo;
   if (!lists.every(Array.isArray) || typeof hasNextPage !== 'boolean') {
     return { page: undefined, beside: answer.errors };
   }
@@ -40,7 +41,8 @@ export function readPage(
       errors: byRecord.get(`${shape}.${place}`) ?? [],
     })),
   }));
-  return { page: { items, hasNextPage, endCursor: cursorFrom(endCursor) }, beside };
+  const limit = typeof first === 'number' && first > 0 ? first : undefined;
+  return { page: { items, hasNextPage, endCursor: cursorFrom(endCursor), limit }, beside };
 }
 
 function cursorFrom(value: unknown): string | null {

@@ -17,6 +17,7 @@ import {
 import { resolveAll } from './all-field.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
 import { resolveConnection, resolveNode, resolveNodes } from './connection-field.ts';
+import { createDrains, type DrainParts, type Drains } from './drains.ts';
 import { derivedTypes } from './derived-types.ts';
 import { forwardField, refuseMutation, type AllowedMutations } from './forward-field.ts';
 import { findNestedList } from './nested-list.ts';
@@ -53,6 +54,8 @@ export interface ServedSchemaParts {
   mutations: AllowedMutations;
   /** The largest `first` of a connection. */
   connectionMax: number;
+  /** Undefined where nothing is asked. */
+  drains?: DrainParts;
   /** Records that one operation may drain; only told in descriptions here. */
   drainMaxItems: number;
   /** What adapters.json says, as it was read; undefined without one. */
@@ -84,7 +87,15 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const link: UpstreamLink = {
     schema: wrapped,
     toUpstream,
-    execute: async (request) => fromUpstream(await execute(request)),
+    execute: async (request) => {
+      const isMutation = request.operationType === OperationTypeNode.MUTATION;
+      if (isMutation) drains.separate();
+      try {
+        return fromUpstream(await execute(request));
+      } finally {
+        if (isMutation) drains.separate();
+      }
+    },
     writeRides: createRides({
       upstream: wrapped,
       served: () => schema,
@@ -92,12 +103,13 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
       connectionMax,
     }),
   };
+  const drains = createDrains(link, parts.drains ?? NO_DRAINS);
   const schema: GraphQLSchema = stitchSchemas({
     subschemas: [subschema],
     typeDefs: derivedTypes([...adapters, ...nested], wrapped, parts),
     resolvers: [
       upstreamResolvers(wrapped),
-      derivedResolvers([...adapters, ...nested], link, connectionMax),
+      derivedResolvers([...adapters, ...nested], link, drains, connectionMax),
     ],
     assumeValidSDL: true,
   });
@@ -115,6 +127,13 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     createRequests: (context) => createRequestLoader(link.execute, context),
   };
 }
+
+const NO_DRAINS: DrainParts = {
+  drainConcurrency: 1,
+  maxDrains: 1,
+  indexMaxIds: 0,
+  tokenSet: () => undefined,
+};
 
 function isAllowed(field: string, allowed: AllowedMutations): boolean {
   return allowed === 'all' || (allowed !== 'off' && allowed.includes(field));
@@ -157,6 +176,7 @@ function upstreamResolvers(wrapped: GraphQLSchema): IResolvers {
 function derivedResolvers(
   adapters: readonly (Adapter | NestedAdapter)[],
   link: UpstreamLink,
+  drains: Drains,
   connectionMax: number,
 ): IResolvers {
   const types: Record<string, Record<string, GraphQLFieldResolver<never, ServingContext>>> = {};
@@ -164,7 +184,7 @@ function derivedResolvers(
     const { parent, all, connection } = adapter;
     const findList = 'reach' in adapter ? findNestedList(adapter) : undefined;
     const fields = (types[parent] ??= {});
-    if (all) fields[all.field] = resolveAll(adapter, link, findList);
+    if (all) fields[all.field] = resolveAll(adapter, link, drains, findList);
     if (!connection) continue;
     fields[connection.field] = resolveConnection(adapter, link, connectionMax, findList);
     types[connection.type] = { nodes: resolveNodes(adapter) };

@@ -28,6 +28,8 @@ export interface TokenKeeper {
   accepted(token: AccessToken): void;
   /** Whether a set was ever present. */
   readonly present: boolean;
+  /** Names the set in use. */
+  readonly set: string | undefined;
   /** How the tokens stand, for metrics. Asks nobody. */
   standing(): TokenStanding | undefined;
   /** Begins no further rotation, and waits until the pair of one under way is safe. */
@@ -102,6 +104,9 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
     },
     get present() {
       return rotation.head !== undefined;
+    },
+    get set() {
+      return rotation.head?.set;
     },
     standing: () => rotation.head && standingOf(rotation.head, rotation, clock),
     stop: () => (stopped ??= stop()),

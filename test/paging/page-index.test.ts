@@ -186,8 +186,8 @@ function worstOfSequential(start: ModelList, changes: readonly Change[]): number
     const lost = end.stillSince(start.changes).filter((identity) => !seen.has(identity));
     worst = Math.max(worst, lost.length);
   };
-  // A cursor that names a record goes along when that is moved, and pages of one make a cursor of each.
-  const sizes = changes.some((one) => one.do === 'move') ? [0, 1, start.limit - 1] : [0, 1];
+  // Where pages end decides what a change can hurt, and pages of one record end everywhere.
+  const sizes = [0, 1, start.limit - 1];
   for (const less of new Set(sizes)) {
     visit(start, changes, { after: null, seen: new Set(), cursors: new Set(), less });
   }

@@ -1,0 +1,150 @@
+import type { Position } from './cursor.ts';
+import type { Identified } from './page.ts';
+import { positionsOf, type WalkedPage } from './walk.ts';
+
+/** Walks under way, shared by all who ask for the same at the same time. */
+export interface SharedWalks {
+  /** Joins the walk of this name, or begins it. Leaving hurts nobody else; the last one ends the walk. */
+  join<R extends Identified>(name: string, options: JoinOptions<R>): Pages<R>;
+  /** Walks that begin from now on share nothing with those under way. */
+  separate(): void;
+}
+
+export interface JoinOptions<R> {
+  /** @param position behind it; null: where the walk of this name begins */
+  readonly begin: (position: Position | null, signal: AbortSignal) => Pages<R>;
+  readonly signal: AbortSignal;
+  /** Keeps all the records anyway, so that the pages may be kept for others who come later. */
+  readonly keepsAll: boolean;
+}
+
+type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
+
+/** Pages kept for those who read slower, or come later. Who is further behind walks on alone. */
+const PAGES_KEPT = 16;
+
+export function createSharedWalks(): SharedWalks {
+  let walks = new Map<string, SharedWalk<Identified>>();
+  return {
+    join: <R extends Identified>(name: string, options: JoinOptions<R>) => {
+      const there = walks.get(name);
+      if (there?.canBeJoined) return (there as unknown as SharedWalk<R>).read(options);
+      const at = walks;
+      const begun = new SharedWalk<R>(options.begin, () => {
+        if (at.get(name) === (begun as unknown)) at.delete(name);
+      });
+      walks.set(name, begun as unknown as SharedWalk<Identified>);
+      return begun.read(options);
+    },
+    separate: () => {
+      walks = new Map();
+    },
+  };
+}
+
+class SharedWalk<R extends Identified> {
+  readonly #ending = new AbortController();
+  readonly #pages: Pages<R>;
+  readonly #onEnd: () => void;
+  readonly #readers = new Set<{ at: number; keepsAll: boolean }>();
+  #kept: WalkedPage<R>[] = [];
+  /** Pages that are no longer kept. */
+  #dropped = 0;
+  #pulling: Promise<void> | undefined;
+  #isOver = false;
+  #failure: { error: unknown } | undefined;
+
+  constructor(begin: JoinOptions<R>['begin'], onEnd: () => void) {
+    this.#pages = begin(null, this.#ending.signal);
+    this.#onEnd = onEnd;
+  }
+
+  get canBeJoined(): boolean {
+    return this.#dropped === 0 && !this.#isOver && !this.#ending.signal.aborted;
+  }
+
+  read({ begin, signal, keepsAll }: JoinOptions<R>): Pages<R> {
+    const reader = { at: 0, keepsAll };
+    // From now on, and not when the first page is asked for: nobody may end it in between.
+    this.#readers.add(reader);
+    signal.addEventListener('abort', () => this.#leave(reader), { once: true });
+    if (signal.aborted) this.#leave(reader);
+    return this.#follow(reader, begin, signal);
+  }
+
+  async *#follow(
+    reader: { at: number },
+    begin: JoinOptions<R>['begin'],
+    signal: AbortSignal,
+  ): Pages<R> {
+    let last: Position | null = null;
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        if (reader.at < this.#dropped) break;
+        const page = this.#kept[reader.at - this.#dropped];
+        if (page) {
+          reader.at += 1;
+          last = positionsOf(page).at(-1)?.position ?? last;
+          yield page;
+          continue;
+        }
+        if (this.#failure) throw this.#failure.error;
+        if (this.#isOver) return;
+        await unlessAborted((this.#pulling ??= this.#pull()), signal);
+      }
+    } finally {
+      this.#leave(reader as never);
+    }
+    // So slow that its next page is not kept any more.
+    yield* begin(last, signal);
+  }
+
+  async #pull(): Promise<void> {
+    try {
+      const { done, value } = await this.#pages.next();
+      if (done) this.#end();
+      else this.#keep(value);
+    } catch (error) {
+      this.#failure = { error };
+      this.#end();
+    } finally {
+      this.#pulling = undefined;
+    }
+  }
+
+  #keep(page: WalkedPage<R>): void {
+    this.#kept.push(page);
+    const keepsAll = [...this.#readers].some((reader) => reader.keepsAll);
+    const surplus = keepsAll ? 0 : this.#kept.length - PAGES_KEPT;
+    if (surplus <= 0) return;
+    this.#kept.splice(0, surplus);
+    this.#dropped += surplus;
+  }
+
+  #leave(reader: { at: number; keepsAll: boolean }): void {
+    if (!this.#readers.delete(reader) || this.#readers.size > 0 || this.#isOver) return;
+    this.#end();
+    void this.#pages.return().catch(() => {});
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#ending.abort(LEFT);
+    this.#onEnd();
+  }
+}
+
+/** Made once: a new one, with its stack, costs more than the page it ends. */
+const LEFT = new DOMException('The walk was left.', 'AbortError');
+
+async function unlessAborted(awaited: Promise<void>, signal: AbortSignal): Promise<void> {
+  const { promise: left, reject } = Promise.withResolvers<never>();
+  const leave = () => reject(signal.reason as Error);
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    await Promise.race([awaited, left]);
+  } finally {
+    signal.removeEventListener('abort', leave);
+  }
+}

@@ -1,0 +1,133 @@
+import type { ExecutionRequest } from '@graphql-tools/utils';
+import { print, type GraphQLResolveInfo } from 'graphql';
+import type { Position } from '../paging/cursor.ts';
+import { walkList } from '../paging/list-walk.ts';
+import { createPace } from '../paging/pace.ts';
+import type { FetchPage } from '../paging/page.ts';
+import { createPageIndexes } from '../paging/page-indexes.ts';
+import { createSharedWalks } from '../paging/shared-walks.ts';
+import type { WalkedPage } from '../paging/walk.ts';
+import { walkInTurn } from '../paging/walk-in-turn.ts';
+import { createWalkSlots } from '../paging/walk-slots.ts';
+import type { UpstreamLink } from './ask-upstream.ts';
+import type { UpstreamRecord } from './read-page.ts';
+import type { AskingContext, ServingContext } from './serving-context.ts';
+
+/** The walks of all callers, and what they leave behind. */
+export interface Drains {
+  walk(
+    list: DrainedList,
+    options: WalkOptions,
+  ): AsyncGenerator<WalkedPage<UpstreamRecord>, void, undefined>;
+  /** A mutation is sent, or was answered: no walk from now on shares one from before. */
+  separate(): void;
+}
+
+export interface DrainedList {
+  /** Names the list with its filters. */
+  readonly key: string;
+  /** Names the upstream's field. */
+  readonly field: string;
+  /** Makes the requests for its pages, sent by whom it is told. */
+  readonly fetcher: (context: AskingContext) => FetchPage<UpstreamRecord>;
+  /** What is selected of the records, where others may ask for the same; undefined: shared with nobody. */
+  readonly selection: string | undefined;
+}
+
+export interface WalkOptions {
+  readonly position: Position | null;
+  readonly limit: number | undefined;
+  readonly context: ServingContext;
+  /** All the records are kept until the end. */
+  readonly keepsAll: boolean;
+}
+
+export interface DrainLimits {
+  /** Pages in flight per walk. */
+  readonly drainConcurrency: number;
+  /** Walks at a time. */
+  readonly maxDrains: number;
+  /** Records that all page indexes together remember. */
+  readonly indexMaxIds: number;
+}
+
+export interface DrainParts extends DrainLimits {
+  /** Names the token set in use: another one may see other lists. */
+  readonly tokenSet: () => string | undefined;
+}
+
+/** Of fewer records no drain is made: the caller asks for them as for any page (interface, section 8). */
+const SMALL = 50;
+
+export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
+  const { drainConcurrency, maxDrains, indexMaxIds, tokenSet } = parts;
+  const indexes = createPageIndexes(indexMaxIds);
+  const pace = createPace(drainConcurrency);
+  const shared = createSharedWalks();
+  const slots = createWalkSlots(maxDrains);
+  let set: string | undefined;
+
+  return {
+    separate: shared.separate,
+    walk: (list, { position, limit, context, keepsAll }) => {
+      if (set !== tokenSet()) {
+        set = tokenSet();
+        indexes.clear();
+        shared.separate();
+      }
+      const walkable = { ...list, indexes, pace, isNested: list.selection === undefined };
+      if (limit !== undefined && limit <= SMALL) {
+        const { signal } = context;
+        return walkList(
+          { ...walkable, fetchPage: list.fetcher(context) },
+          { position, limit, signal },
+        );
+      }
+      const begin = (from: Position | null, signal: AbortSignal) => {
+        const fetchPage = list.fetcher(drainRequests(link, pace, signal));
+        const pages = walkList(
+          { ...walkable, fetchPage },
+          { position: from ?? position, limit, signal },
+        );
+        return walkInTurn(pages, { slots, owner: context, signal });
+      };
+      const name = JSON.stringify([list.key, list.selection, position, limit]);
+      const { signal } = context;
+      return list.selection === undefined
+        ? begin(null, signal)
+        : shared.join(name, { begin, signal, keepsAll });
+    },
+  };
+}
+
+/** What two drains must have in common to share their records. */
+export function selectionOf({ fieldNodes, fragments, variableValues }: GraphQLResolveInfo): string {
+  const selections = fieldNodes.map(({ selectionSet }) => selectionSet && print(selectionSet));
+  const used = Object.values(fragments).map((fragment) => print(fragment));
+  return JSON.stringify([selections, used, variableValues]);
+}
+
+/** Requests of a walk, which belongs to nobody alone. */
+function drainRequests(
+  link: UpstreamLink,
+  pace: ReturnType<typeof createPace>,
+  signal: AbortSignal,
+): AskingContext {
+  return {
+    requests: {
+      load: async (query) => {
+        const { document, variables } = query;
+        const request = pace.begin();
+        const context = { signal, priority: 'drain', onPressure: request.pressed };
+        const result = await link.execute({
+          document,
+          variables,
+          operationType: 'query',
+          context,
+        } as ExecutionRequest);
+        request.arrived();
+        return result;
+      },
+    },
+  };
+}
