@@ -34,15 +34,32 @@ export function servedNames(snapshot: GraphQLSchema) {
       (request, transform) => transform.transformRequest(request, NO_CONTEXT, {}),
       { document },
     ).document;
-  const fromUpstream: ResultTransform = (result) =>
-    transforms.reduce(
-      (renamed, transform) => transform.transformResult(renamed, NO_CONTEXT, {}),
-      result,
-    );
+  const servedName = (name: string) => {
+    const free = givingWay.get(name) ?? name;
+    return roots.get(free) ?? free;
+  };
+  const fromUpstream: ResultTransform = ({ data, ...rest }) => ({
+    ...rest,
+    data: withTypenames(data, servedName) as ExecutionResult['data'],
+  });
   return { transforms, toUpstream, fromUpstream };
 }
 
-/** Renaming looks at nothing but the document and the answer. */
+/** A copy: the answer is shared with others, and the library's own transforms would change it in place. */
+function withTypenames(value: unknown, servedName: (name: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((item) => withTypenames(item, servedName));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key,
+      key === '__typename' && typeof inner === 'string'
+        ? servedName(inner)
+        : withTypenames(inner, servedName),
+    ]),
+  );
+}
+
+/** Renaming looks at nothing but the document. */
 const NO_CONTEXT = {} as DelegationContext;
 
 function freeName(name: string, snapshot: GraphQLSchema): string {
