@@ -12,7 +12,9 @@ export type UpstreamAnswer =
   /** `result`: what it said all the same, where that was GraphQL. */
   | { kind: 'bad'; error: GraphQLError; mayPass: boolean; result?: ExecutionResult };
 
-const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+const MEGABYTE = 1024 * 1024;
+/** Of one answer, counted while it is read: it is all in memory before any of it is of use. */
+const MAX_RESPONSE_BYTES = 64 * MEGABYTE;
 
 /**
  * Reads an answer of the GraphQL endpoint. The service documents only the 401 body (interface, 2.2), so
@@ -30,12 +32,19 @@ export async function readResponse(
   } catch (cause) {
     if (cause instanceof BodyTooLarge) {
       return bad(
-        `its answer is larger than ${MAX_RESPONSE_BYTES} bytes; ask for less`,
+        `its answer is larger than ${MAX_RESPONSE_BYTES / MEGABYTE} MB; ask for less at a time: fewer records or fields`,
         false,
         cause,
       );
     }
     throw cause;
+  }
+  // Never unpacked, so that a small answer cannot become a large one. Other statuses speak for themselves.
+  if (isCompressed(headers) && status < 500 && status !== 429) {
+    return bad(
+      'its answer is compressed, which the gateway did not allow; the operator has to turn compression off in the proxy between them',
+      false,
+    );
   }
   const document = parse(text);
   if (status === 401 || status === 403) {
@@ -52,6 +61,11 @@ export async function readResponse(
     return bad(`it answered with a redirect (${status}); check RECRUITING_URL`, false);
   }
   return bad(`its answer (status ${status}) is not GraphQL JSON`, false);
+}
+
+function isCompressed(headers: Dispatcher.ResponseData['headers']): boolean {
+  const encoding = headers['content-encoding'] ?? '';
+  return encoding !== '' && String(encoding).toLowerCase() !== 'identity';
 }
 
 function bad(what: string, mayPass: boolean, cause?: unknown) {

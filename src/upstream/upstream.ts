@@ -112,6 +112,8 @@ export function createUpstream<Token extends { readonly value: string }>(
         headers: {
           'content-type': 'application/json',
           accept: 'application/json',
+          // Without it any coding would be allowed (RFC 9110, 12.5.3).
+          'accept-encoding': 'identity',
           authorization: `Bearer ${token}`,
           'api-user-agent': agent,
         },

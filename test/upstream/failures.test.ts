@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import {
   cut,
@@ -111,15 +112,56 @@ test('an answer larger than the gateway takes is UPSTREAM_BAD_RESPONSE, and is n
   gateway.upstream.answer(flood);
   const answer = await gateway.ask(PERSONS);
   expect(answer).toMatchObject(failed('UPSTREAM_BAD_RESPONSE'));
-  expect(answer.errors![0]!.message).toContain('ask for less');
-  expect(await gateway.upstream.received[0]!.over).toBe('cut');
+  expect(answer.errors![0]!.message).toContain('larger than 64 MB; ask for less at a time');
+  const { over, connection } = gateway.upstream.received[0]!;
+  expect(await over).toBe('cut');
+  // What the service could get rid of: the bound, and what is on the way in buffers.
+  expect(connection.bytesWritten).toBeLessThan(96 * 1024 * 1024);
+  expect(gateway.upstream.received).toHaveLength(1);
   await expectWorking(gateway);
+});
+
+test.each(['gzip', 'br', 'GZIP', 'deflate, gzip', 'x-unknown'])(
+  'an answer that is compressed (%s), which was not allowed, is UPSTREAM_BAD_RESPONSE, and not unpacked',
+  async (coding) => {
+    await using gateway = await startGatewayOverFake();
+    const bomb = gzipSync(Buffer.alloc(80 * 1024 * 1024, ' '));
+    gateway.upstream.answer((response) => {
+      response.writeHead(200, { ...jsonType(), 'content-encoding': coding }).end(bomb);
+    });
+    const answer = await gateway.ask(PERSONS);
+    expect(answer).toMatchObject(failed('UPSTREAM_BAD_RESPONSE'));
+    expect(answer.errors![0]!.message).toMatch(/compressed.*turn compression off in the proxy/);
+    expect(gateway.upstream.received[0]!.headers['accept-encoding']).toBe('identity');
+    expect(gateway.upstream.received).toHaveLength(1);
+    await expectWorking(gateway);
+  },
+);
+
+test('a coding that changes nothing is no obstacle', async () => {
+  await using gateway = await startGatewayOverFake();
+  const persons = { items: [{ id: '1' }] };
+  gateway.upstream.answer(json({ data: { persons } }, 200, { 'content-encoding': 'identity' }));
+  expect(await gateway.ask(PERSONS)).toEqual({ data: { persons } });
+});
+
+test.each([
+  [429, 'UPSTREAM_RATE_LIMITED'],
+  [503, 'UPSTREAM_BAD_RESPONSE'],
+])('%i is what it is, compressed or not', async (status, code) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(text('', status, { 'content-encoding': 'gzip' }), honest);
+  expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
+  gateway.upstream.answer(text('', status, { 'content-encoding': 'gzip' }));
+  expect(await gateway.ask(PERSONS)).toMatchObject(failed(code));
 });
 
 test('a gateway that closes ends the queries under way at once, and sends none of them again', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 2 } });
   gateway.upstream.answer(silence, unfinished, honest);
-  const asked = [1, 2, 3].map(() => gateway.ask(PERSONS));
+  const asked = [1, 2, 3].map((first) =>
+    gateway.ask(`{ persons(first: ${first}) { items { id } } }`),
+  );
   await gateway.upstream.arrived(2);
   await gateway.gateway.close();
   for (const answer of await Promise.all(asked)) {

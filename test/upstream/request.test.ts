@@ -46,6 +46,7 @@ test('nothing of the headers that a caller sends goes upstream', async () => {
   expect(JSON.stringify([headers, body])).not.toMatch(/of-the-caller|203\.0\.113\.7/);
   expect(Object.keys(headers).toSorted()).toEqual([
     'accept',
+    'accept-encoding',
     'api-user-agent',
     'authorization',
     'connection',
