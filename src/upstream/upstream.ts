@@ -1,6 +1,5 @@
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import { OperationTypeNode, type ExecutionResult } from 'graphql';
-import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { Pool, ProxyAgent } from 'undici';
 import type { Clock } from '../clock.ts';
@@ -8,11 +7,17 @@ import { codedError } from '../errors.ts';
 import { printDocument } from '../print-document.ts';
 import { readResponse, type UpstreamAnswer } from './read-response.ts';
 import { retrying, type AuthorizedAnswer } from './retrying.ts';
+import { shareQueries, type OutgoingRequest } from './share-queries.ts';
 import { transportError } from './transport-error.ts';
+import { createTurns, type Priority } from './turns.ts';
 
 /** The recruiting service's GraphQL endpoint, as an executor for graphql-tools. */
 export interface Upstream {
-  /** @throws coded errors, and the abort reason of the caller's signal */
+  /**
+   * Queries that are alike share one request, and its result: nobody may change that.
+   *
+   * @throws coded errors, and the abort reason of the caller's signal
+   */
   execute(request: ExecutionRequest): Promise<ExecutionResult>;
   close(): Promise<void>;
 }
@@ -30,6 +35,10 @@ export interface BearerTokens<
 export interface UpstreamContext {
   /** The caller left: what only that caller waited for is aborted. */
   readonly signal?: AbortSignal;
+  /** Interactive unless told. */
+  readonly priority?: Priority;
+  /** Called for each 429 and 5xx, also when the request is then sent again: a drain had better ask for less at a time. */
+  readonly onPressure?: () => void;
 }
 
 export interface UpstreamParts<Token extends { readonly value: string }> {
@@ -56,7 +65,7 @@ export function createUpstream<Token extends { readonly value: string }>(
 ): Upstream {
   const { baseUrl, agent, proxy, concurrency, timeoutMs, tokens, clock, log } = parts;
   const url = new URL(`${baseUrl}/graphql`);
-  const queue = new PQueue({ concurrency });
+  const turns = createTurns(concurrency);
   const options = {
     connections: concurrency,
     pipelining: 1,
@@ -70,25 +79,45 @@ export function createUpstream<Token extends { readonly value: string }>(
       ? new Pool(url.origin, options)
       : new ProxyAgent({ ...options, uri: proxy, proxyTunnel: true });
 
+  const queries = shareQueries((query) => {
+    const send = () => turns.take(() => sendAuthorized(query), query);
+    return retrying(send, { clock, log, signal: query.signal });
+  });
+
   return {
     execute: (request) => {
-      const signal = (request.context as UpstreamContext | undefined)?.signal;
-      const body = bodyOf(request);
-      // The time-out and the token of a request are taken with its turn: what waits was not even sent.
-      const send = () => queue.add(() => sendAuthorized(body, signal), signal ? { signal } : {});
-      // Only what is surely a query may be sent twice.
+      // Only what is surely a query may be shared, or sent twice.
       return request.operationType === OperationTypeNode.QUERY
-        ? retrying(send, { clock, log, signal })
-        : retrying(send, { clock, log, signal, attempts: 1 });
+        ? queries.ask(outgoing(request))
+        : mutate(outgoing(request));
     },
     close: () => pool.destroy(),
   };
 
-  /** A 401 is refused before execution, so mutations are replayed as well. */
-  async function sendAuthorized(body: string, signal?: AbortSignal): Promise<AuthorizedAnswer> {
+  /** What is asked after a mutation never joins what may have been answered before it. */
+  async function mutate(mutation: OutgoingRequest): Promise<ExecutionResult> {
+    const { signal } = mutation;
+    const send = () => turns.take(() => sendAuthorized(mutation, queries.forget), mutation);
+    queries.forget();
+    try {
+      return await retrying(send, { clock, log, signal, attempts: 1 });
+    } finally {
+      queries.forget();
+    }
+  }
+
+  /**
+   * The time-out and the token of a request are taken with its turn: what waits was not even sent. A 401 is
+   * refused before execution, so mutations are replayed as well.
+   */
+  async function sendAuthorized(
+    request: OutgoingRequest,
+    beforeSending = () => {},
+  ): Promise<AuthorizedAnswer> {
     let token = await tokens.accessToken();
     for (let replays = 0; ; replays += 1) {
-      const answer = await post(body, token.value, signal);
+      beforeSending();
+      const answer = await post(request, token.value);
       if (answer.kind !== 'unauthorized') {
         if (answer.kind === 'result') tokens.accepted(token);
         return answer;
@@ -102,7 +131,8 @@ export function createUpstream<Token extends { readonly value: string }>(
     }
   }
 
-  async function post(body: string, token: string, signal?: AbortSignal): Promise<UpstreamAnswer> {
+  async function post(request: OutgoingRequest, token: string): Promise<UpstreamAnswer> {
+    const { body, signal, onPressure } = request;
     const deadline = AbortSignal.timeout(timeoutMs);
     try {
       const response = await pool.request({
@@ -120,6 +150,7 @@ export function createUpstream<Token extends { readonly value: string }>(
         body,
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
       });
+      if (response.statusCode === 429 || response.statusCode >= 500) onPressure?.();
       return await readResponse(response, clock.now);
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
@@ -128,8 +159,15 @@ export function createUpstream<Token extends { readonly value: string }>(
   }
 }
 
-function bodyOf({ document, variables, operationName }: ExecutionRequest): string {
-  return JSON.stringify({ query: printDocument(document), variables, operationName });
+function outgoing(request: ExecutionRequest): OutgoingRequest {
+  const { document, variables, operationName } = request;
+  const context = request.context as UpstreamContext | undefined;
+  return {
+    body: JSON.stringify({ query: printDocument(document), variables, operationName }),
+    priority: context?.priority ?? 'interactive',
+    signal: context?.signal,
+    onPressure: context?.onPressure,
+  };
 }
 
 function unauthorized({ status, detail }: { status: number; detail: string }) {

@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { askAt, runProgram } from '../support/process.ts';
 import { drop, held, PERSON, reply, sentAgain } from '../support/tokens.ts';
 import { startOperator, startWithTokens } from './tokens-operator.ts';
+import { personUnlikeOthers } from '../support/unlike.ts';
 
 test('one exchange, and what is in use now', async () => {
   const { done, service, status } = await startWithTokens();
@@ -94,7 +95,10 @@ test('a gateway that needs one meanwhile waits for this one, and serves with its
     const refreshing = tokens(['refresh']);
     await answer.arrived;
     service.expire();
-    const asked = Promise.all([askAt(gateway.url, PERSON), askAt(gateway.url, PERSON)]);
+    const asked = Promise.all([
+      askAt(gateway.url, personUnlikeOthers()),
+      askAt(gateway.url, personUnlikeOthers()),
+    ]);
     answer.release();
     expect((await refreshing).code).toBe(0);
     for (const { errors } of await asked) expect(errors).toBeUndefined();

@@ -9,8 +9,8 @@ import { readTokenSet, type TokenPair } from '../../src/tokens/token-set.ts';
 import { startProcess, type FaultProcess } from './fault-process.ts';
 import type { HangingOptions } from './hanging-gateway.ts';
 import { askAt, runHere, temporaryFolder, type GraphqlAnswer } from './process.ts';
+import { personUnlikeOthers } from './unlike.ts';
 
-const PERSON = '{ persons(first: 1) { items { id } } }';
 const SERVED = { persons: { items: [{ id: expect.any(String) }] } };
 const A_DAY = 86_400_000;
 
@@ -113,7 +113,7 @@ export async function startFaultWorld({
     processes.push(started);
     const [url] = await started.printed(pattern);
     const ask = async () => {
-      const answer = await askAt(url, PERSON);
+      const answer = await askAt(url, personUnlikeOthers());
       said.push(JSON.stringify(answer));
       return answer;
     };

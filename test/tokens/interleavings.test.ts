@@ -14,6 +14,7 @@ import {
   type Kept,
   type TokenAnswer,
 } from '../support/tokens.ts';
+import { personUnlikeOthers } from '../support/unlike.ts';
 
 type Step =
   | { do: 'ask'; times: number }
@@ -152,7 +153,9 @@ async function startWorld() {
     switch (one.do) {
       case 'ask':
         for (let time = 0; time < one.times; time += 1) {
-          asking.push(kept.ask(PERSON).then((answer) => codes.push(...codesOf(answer))));
+          asking.push(
+            kept.ask(personUnlikeOthers()).then((answer) => codes.push(...codesOf(answer))),
+          );
         }
         break;
       case 'expire':

@@ -2,7 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { startGateway } from '../support/gateway.ts';
-import { codesOf, PERSON } from '../support/tokens.ts';
+import { codesOf } from '../support/tokens.ts';
+import { personUnlikeOthers } from '../support/unlike.ts';
 
 const LIFE_S = 2;
 const LIVES = 10;
@@ -21,7 +22,7 @@ test(
     const done = new AbortController();
     const load = Array.from({ length: 4 }, async () => {
       while (!done.signal.aborted) {
-        failures.push(...codesOf(await gateway.ask(PERSON)));
+        failures.push(...codesOf(await gateway.ask(personUnlikeOthers())));
         asked += 1;
       }
     });

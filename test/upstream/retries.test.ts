@@ -200,7 +200,9 @@ test('a query that waits to be sent again takes no place from others', async () 
   gateway.upstream.answer(text('', 503), honest);
   const waiting = gateway.ask(PERSONS);
   await asleep.promise;
-  expect(await gateway.ask(PERSONS)).toEqual(DATA);
+  expect(await gateway.ask('{ persons(first: 1) { items { firstName } } }')).toMatchObject({
+    data: { persons: { items: [{}] } },
+  });
   woken.resolve();
   expect(await waiting).toEqual(DATA);
 });

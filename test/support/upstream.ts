@@ -1,0 +1,72 @@
+import { parse, type ExecutionResult } from 'graphql';
+import pino from 'pino';
+import { systemClock, type Clock } from '../../src/clock.ts';
+import { createUpstream, type UpstreamContext } from '../../src/upstream/upstream.ts';
+import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
+
+/** The executor alone, in front of a service that holds every request until it is let go. */
+export interface HeldUpstream extends AsyncDisposable {
+  readonly service: FakeUpstream;
+  /** Asks a query that differs from others by its label. */
+  ask(label: string, context?: UpstreamContext): Promise<ExecutionResult>;
+  /** Labels of the requests, in the order of their arrival. */
+  sent(): string[];
+  /** Answers the requests with this label, also those to come. */
+  release(label: string, reply?: Reply): void;
+}
+
+export async function startHeldUpstream({
+  concurrency = 16,
+  clock = systemClock,
+}: { concurrency?: number; clock?: Clock } = {}): Promise<HeldUpstream> {
+  const service = await startFakeUpstream();
+  const upstream = createUpstream({
+    baseUrl: service.url,
+    agent: 'test',
+    concurrency,
+    timeoutMs: 30_000,
+    tokens: {
+      accessToken: () => Promise.resolve({ value: 'token' }),
+      afterRefusal: () => Promise.resolve(undefined),
+      accepted: () => {},
+    },
+    clock,
+    log: pino({ level: 'silent' }),
+  });
+  const gates = new Map<string, PromiseWithResolvers<Reply>>();
+  const gateOf = (label: string) => {
+    const gate = gates.get(label) ?? Promise.withResolvers<Reply>();
+    gates.set(label, gate);
+    return gate;
+  };
+  service.answer(async (response, received, sandbox) => {
+    const reply = await gateOf(labelOf(received.body)).promise;
+    return reply(response, received, sandbox);
+  });
+  const document = parse('query ($label: String) { echo(label: $label) }');
+  return {
+    service,
+    ask: (label, context = {}) =>
+      upstream.execute({
+        document,
+        variables: { label },
+        operationType: 'query' as never,
+        context,
+      }),
+    sent: () => service.received.map(({ body }) => labelOf(body)),
+    release: (label, reply = echo) => gateOf(label).resolve(reply),
+    [Symbol.asyncDispose]: async () => {
+      await upstream.close();
+      await service[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const echo: Reply = (response, { body }) => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ data: { echo: labelOf(body) } }));
+};
+
+function labelOf(body: string): string {
+  return (JSON.parse(body) as { variables: { label: string } }).variables.label;
+}

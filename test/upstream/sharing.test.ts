@@ -1,0 +1,372 @@
+import { setImmediate } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import {
+  after,
+  altered,
+  cut,
+  honest,
+  json,
+  refusal,
+  startGatewayOverFake,
+  text,
+  type GatewayOverFake,
+} from '../support/fake-upstream.ts';
+import { makeExecutableSchema } from '../support/executable-schema.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import { startHeldUpstream } from '../support/upstream.ts';
+
+const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
+const ALL = '{ allPersons { id } }';
+
+interface Persons {
+  persons: { items: unknown[] };
+}
+
+test.each([2, 100])('%i identical queries at once are one upstream request', async (count) => {
+  await using gateway = await startGatewayOverFake();
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, honest));
+  const asked = Array.from({ length: count }, () => gateway.ask<Persons>(PERSONS, { first: 2 }));
+  await allAsked(gateway);
+  gate.resolve();
+  for (const { data, errors } of await Promise.all(asked)) {
+    expect(errors).toBeUndefined();
+    expect(data.persons.items).toHaveLength(2);
+  }
+  expect(sent(gateway)).toEqual([{ first: 2 }, OTHER]);
+});
+
+test('an alias at the root makes no other query, and each answer has its own', async () => {
+  await using gateway = await startGatewayOverFake();
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, honest));
+  const asked = ['a', 'b'].map((alias) =>
+    gateway.ask(`query ($first: Int) { ${alias}: persons(first: $first) { items { id } } }`),
+  );
+  await allAsked(gateway);
+  gate.resolve();
+  expect((await Promise.all(asked)).map(({ data }) => Object.keys(data))).toEqual([['a'], ['b']]);
+  expect(sent(gateway)).toEqual([{}, OTHER]);
+});
+
+test('queries that differ, be it in a variable, share nothing; nor does one that was answered', async () => {
+  await using gateway = await startGatewayOverFake();
+  const queries = [{ first: 1 }, { first: 2 }, {}, { first: null }];
+  await Promise.all(queries.map((variables) => gateway.ask(PERSONS, variables)));
+  expect(gateway.upstream.received).toHaveLength(4);
+  await gateway.ask(PERSONS, { first: 1 });
+  expect(gateway.upstream.received).toHaveLength(5);
+});
+
+test('the first caller leaves and the others still get their answer', async () => {
+  await using gateway = await startGatewayOverFake();
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, honest));
+  const caller = new AbortController();
+  const left = Promise.allSettled([gateway.ask(PERSONS, { first: 2 }, { signal: caller.signal })]);
+  await upstream.arrived(1);
+  const staying = [1, 2].map(() => gateway.ask<Persons>(PERSONS, { first: 2 }));
+  await allAsked(gateway);
+  caller.abort();
+  await left;
+  const late = gateway.ask<Persons>(PERSONS, { first: 2 });
+  await allAsked(gateway);
+  gate.resolve();
+  for (const { data, errors } of await Promise.all([...staying, late])) {
+    expect(errors).toBeUndefined();
+    expect(data.persons.items).toHaveLength(2);
+  }
+  expect(await upstream.received[0]!.over).toBe('answered');
+  expect(sent(gateway)).toEqual([{ first: 2 }, OTHER, OTHER]);
+});
+
+test('the last one leaves and the upstream request is ended; who asks then is not hurt', async () => {
+  await using gateway = await startGatewayOverFake();
+  const { upstream } = gateway;
+  upstream.answer(after(new Promise(() => {}), honest));
+  const callers = [new AbortController(), new AbortController()];
+  const left = Promise.allSettled(
+    callers.map(({ signal }) => gateway.ask(PERSONS, { first: 2 }, { signal })),
+  );
+  await allAsked(gateway);
+  callers[0]!.abort();
+  upstream.answer(honest);
+  callers[1]!.abort();
+  expect(await upstream.received[0]!.over).toBe('cut');
+  await left;
+  const { data } = await gateway.ask<Persons>(PERSONS, { first: 2 });
+  expect(data.persons.items).toHaveLength(2);
+});
+
+test('who asks at the very moment when the last one leaves gets a request of the own', async () => {
+  await using upstream = await startHeldUpstream();
+  const caller = new AbortController();
+  const left = upstream.ask('x', { signal: caller.signal });
+  await upstream.service.arrived(1);
+  caller.abort(new Error('left'));
+  const next = upstream.ask('x');
+  await expect(left).rejects.toThrow('left');
+  upstream.release('x');
+  expect(await next).toEqual({ data: { echo: 'x' } });
+  expect(upstream.sent()).toEqual(['x', 'x']);
+});
+
+test('two drains share the pages that they ask for at once, and one may leave', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 200 });
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, honest));
+  const caller = new AbortController();
+  const left = Promise.allSettled([gateway.ask(ALL, {}, { signal: caller.signal })]);
+  const staying = gateway.ask<{ allPersons: unknown[] }>(ALL);
+  await allAsked(gateway);
+  caller.abort();
+  await left;
+  gate.resolve();
+  const { data, errors } = await staying;
+  expect(errors).toBeUndefined();
+  expect(data.allPersons).toHaveLength(200);
+  expect(upstream.received).toHaveLength(1 + 4);
+});
+
+const NAME = '{ candidate(id: 1) { name } }';
+const RENAME = 'mutation { rename(id: 1, name: "Ada") { name } }';
+const OLD = { data: { candidate: { name: 'Candidate 1' } } };
+const NEW = { data: { candidate: { name: 'Ada' } } };
+
+test('a query that starts after a mutation never joins one from before it', async () => {
+  await using gateway = await startRich();
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, json(OLD)), honest);
+  const before = gateway.ask(NAME);
+  await upstream.arrived(1);
+  expect((await gateway.ask(RENAME)).errors).toBeUndefined();
+  expect(await gateway.ask(NAME)).toEqual(NEW);
+  gate.resolve();
+  expect(await before).toEqual(OLD);
+});
+
+test('a query that starts while a mutation is under way joins none from before, and after it none from meanwhile', async () => {
+  await using gateway = await startRich();
+  const { upstream } = gateway;
+  const old = Promise.withResolvers<void>();
+  const done = Promise.withResolvers<void>();
+  upstream.answer(
+    after(old.promise, json(OLD)),
+    after(done.promise, honest),
+    after(old.promise, json(OLD)),
+    honest,
+  );
+  const asked = [gateway.ask(NAME)];
+  await upstream.arrived(1);
+  const renaming = gateway.ask(RENAME);
+  await upstream.arrived(2);
+  asked.push(gateway.ask(NAME));
+  await upstream.arrived(3);
+  done.resolve();
+  await renaming;
+  expect(await gateway.ask(NAME)).toEqual(NEW);
+  old.resolve();
+  expect(await Promise.all(asked)).toEqual([OLD, OLD]);
+  expect(upstream.received).toHaveLength(4);
+});
+
+test('a query that starts while a mutation waits for its turn joins none from before', async () => {
+  await using gateway = await startRich({ upstreamConcurrency: 1 });
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, json(OLD)), honest);
+  const before = gateway.ask(NAME);
+  await upstream.arrived(1);
+  const renaming = gateway.ask(RENAME);
+  await setImmediate();
+  const meanwhile = gateway.ask(NAME);
+  await setImmediate();
+  gate.resolve();
+  expect(await before).toEqual(OLD);
+  expect((await renaming).errors).toBeUndefined();
+  expect(await meanwhile).toEqual(NEW);
+});
+
+test('a mutation that is sent again with a new token ends the sharing again', async () => {
+  await using gateway = await startRich();
+  const { upstream } = gateway;
+  expect(await gateway.ask(NAME)).toEqual(OLD);
+  const expired = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  const held = after(end.promise, honest);
+  upstream.answer(after(expired.promise, refusal('token_expired')), held);
+  const asked = [gateway.ask(RENAME)];
+  await upstream.arrived(2);
+  asked.push(gateway.ask(NAME));
+  await upstream.arrived(3);
+  expired.resolve();
+  await upstream.arrived(4);
+  asked.push(gateway.ask(NAME));
+  await upstream.arrived(5);
+  end.resolve();
+  expect((await Promise.all(asked)).flatMap(({ errors = [] }) => errors)).toEqual([]);
+});
+
+test('a mutation that failed may have been done: nothing from before it is joined either', async () => {
+  await using gateway = await startRich();
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, json(OLD)), cut, json(NEW));
+  const before = gateway.ask(NAME);
+  await upstream.arrived(1);
+  expect((await gateway.ask(RENAME)).errors).toHaveLength(1);
+  expect(await gateway.ask(NAME)).toEqual(NEW);
+  gate.resolve();
+  expect(await before).toEqual(OLD);
+});
+
+test('mutations that are alike are never shared', async () => {
+  const { schema, sent: done } = richUpstream();
+  await using gateway = await startRich({}, schema);
+  await Promise.all([1, 2, 3].map(() => gateway.ask(RENAME)));
+  expect(done.renames).toBe(3);
+});
+
+test.each([
+  ['a failure', text('', 404), { code: 'UPSTREAM_BAD_RESPONSE' }],
+  [
+    'an error of the service',
+    json({ errors: [{ message: 'No.', extensions: { code: 'NO' } }] }),
+    { code: 'NO' },
+  ],
+  [
+    'an error beside data',
+    altered((body) => {
+      body.errors = [{ message: 'No.', path: ['persons', 'items'], extensions: { code: 'NO' } }];
+    }),
+    { code: 'NO' },
+  ],
+])('%s is told to all who wait, to each at the own path', async (_what, reply, extensions) => {
+  await using gateway = await startGatewayOverFake();
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, reply));
+  const asked = ['a', 'b', 'c'].map((alias) =>
+    gateway.ask(`query ($first: Int) { ${alias}: persons(first: $first) { items { id } } }`),
+  );
+  await allAsked(gateway);
+  gate.resolve();
+  const answers = await Promise.all(asked);
+  expect(answers.map(({ errors }) => errors?.map(({ path }) => path?.[0]))).toEqual([
+    ['a'],
+    ['b'],
+    ['c'],
+  ]);
+  for (const { errors } of answers) expect(errors).toMatchObject([{ extensions }]);
+  expect(sent(gateway)).toEqual([{}, OTHER]);
+});
+
+test('no two callers are given the same error to write on', async () => {
+  await using upstream = await startHeldUpstream();
+  const asked = [1, 2].map(() => upstream.ask('x'));
+  upstream.release('x', json({ errors: [{ message: 'No.', extensions: { code: 'NO' } }] }));
+  const [one, other] = (await Promise.all(asked)).map(({ errors }) => errors![0]!);
+  expect(one).not.toBe(other);
+  expect(one!.extensions).not.toBe(other!.extensions);
+  expect(one).toEqual(other);
+
+  const failed = [1, 2].map(() => upstream.ask('y').catch((error: unknown) => error));
+  upstream.release('y', text('', 404));
+  const [first, second] = await Promise.all(failed);
+  expect(first).not.toBe(second);
+  expect(first).toEqual(second);
+});
+
+test('an interactive query does not wait for the like of it of a drain, and pressure is told to all who wait', async () => {
+  await using upstream = await startHeldUpstream({
+    clock: { ...systemClock, sleep: () => Promise.resolve() },
+  });
+  const { ask, service } = upstream;
+  const told: string[] = [];
+  const gate = Promise.withResolvers<void>();
+  service.answer(
+    after(gate.promise, json({}, 429)),
+    after(gate.promise, json({ data: { echo: '' } })),
+  );
+  const drain = (name: string, signal?: AbortSignal) =>
+    ask('x', { priority: 'drain', onPressure: () => told.push(name), ...(signal && { signal }) });
+  const leaving = new AbortController();
+  const left = Promise.allSettled([drain('left', leaving.signal)]);
+  const asked = [drain('one'), drain('other')];
+  await service.arrived(1);
+  asked.push(ask('x', { onPressure: () => told.push('interactive') }));
+  await service.arrived(2);
+  leaving.abort();
+  await left;
+  gate.resolve();
+  await Promise.all(asked);
+  expect(told).toEqual(['one', 'other']);
+  expect(upstream.sent()).toEqual(['x', 'x', 'x']);
+});
+
+test('type names are put right for each caller, also where two types change places', async () => {
+  const sdl = `
+    schema { query: Root }
+    interface Named { name: String }
+    type Root implements Named { name: String one: Named }
+    type Query implements Named { name: String mine: Int }
+  `;
+  const schema = makeExecutableSchema(sdl, {
+    Root: { one: () => ({ __typename: 'Root', name: 'A' }), name: () => 'A' },
+  });
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: sdl });
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, honest));
+  const query = '{ one { __typename name } }';
+  const asked = [1, 2, 3].map(() => gateway.ask(query));
+  await upstream.arrived(1);
+  const other = gateway.ask('{ name }');
+  await upstream.arrived(2);
+  gate.resolve();
+  for (const answer of await Promise.all(asked)) {
+    expect(answer).toEqual({ data: { one: { __typename: 'Query', name: 'A' } } });
+  }
+  expect((await other).errors).toBeUndefined();
+  expect(upstream.received).toHaveLength(2);
+});
+
+const OTHER = { first: 42 };
+
+/** Everything that was asked so far is under way: what is asked after it has arrived at the service. */
+async function allAsked(gateway: GatewayOverFake): Promise<void> {
+  const caller = new AbortController();
+  const { received } = gateway.upstream;
+  const before = received.filter(isOther).length;
+  void Promise.allSettled([gateway.ask(PERSONS, OTHER, { signal: caller.signal })]);
+  for (let count = 1; received.filter(isOther).length === before; count += 1) {
+    await gateway.upstream.arrived(count);
+  }
+  caller.abort();
+  await received.findLast(isOther)!.over;
+}
+
+function isOther({ body }: { body: string }): boolean {
+  return variablesOf(body)['first'] === OTHER.first;
+}
+
+function sent({ upstream }: GatewayOverFake): unknown[] {
+  return upstream.received.map(({ body }) => variablesOf(body));
+}
+
+function variablesOf(body: string): Record<string, unknown> {
+  return (JSON.parse(body) as { variables: Record<string, unknown> }).variables;
+}
+
+function startRich(config = {}, schema = richUpstream().schema) {
+  return startGatewayOverFake(
+    { schema },
+    { snapshot: richSdl, config: { mutations: 'all', ...config } },
+  );
+}

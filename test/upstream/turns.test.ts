@@ -1,0 +1,157 @@
+import { setImmediate } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { cut, honest, json, text } from '../support/fake-upstream.ts';
+import { startHeldUpstream, type HeldUpstream } from '../support/upstream.ts';
+
+const DRAIN = { priority: 'drain' } as const;
+
+test('an interactive request overtakes waiting drain requests and has slots of its own', async () => {
+  await using upstream = await startHeldUpstream({ concurrency: 4 });
+  const { ask, release, sent, service } = upstream;
+  const asked = ['d1', 'd2', 'd3', 'd4', 'd5'].map((label) => ask(label, DRAIN));
+  await service.arrived(3);
+  asked.push(ask('i1'));
+  await service.arrived(4);
+  asked.push(ask('i2'), ask('i3'));
+  release('d1');
+  await service.arrived(5);
+  release('d2');
+  await service.arrived(6);
+  release('i1');
+  await service.arrived(7);
+  release('i2');
+  await service.arrived(8);
+  expect(sent()).toEqual(['d1', 'd2', 'd3', 'i1', 'i2', 'i3', 'd4', 'd5']);
+  await everybodyIsAnswered(upstream, asked);
+});
+
+test.each([
+  [1, 1],
+  [2, 1],
+  [3, 2],
+  [8, 6],
+  [16, 12],
+])('of %i slots, drains have %i at most', async (concurrency, most) => {
+  await using upstream = await startHeldUpstream({ concurrency });
+  const { ask, release, sent, service } = upstream;
+  const drains = Array.from({ length: concurrency + 1 }, (_, index) => `d${index}`);
+  const asked = drains.map((label) => ask(label, DRAIN));
+  await service.arrived(most);
+  const others = Array.from({ length: concurrency - most }, (_, index) => `i${index}`);
+  asked.push(...others.map((label) => ask(label)));
+  await service.arrived(concurrency);
+  expect(sent().toSorted()).toEqual([...drains.slice(0, most), ...others].toSorted());
+  for (const label of [...drains, ...others]) release(label);
+  await Promise.all(asked);
+});
+
+test('interactive requests may have all slots', async () => {
+  await using upstream = await startHeldUpstream({ concurrency: 4 });
+  const asked = ['1', '2', '3', '4'].map((label) => upstream.ask(label));
+  await upstream.service.arrived(4);
+  expect(upstream.sent().toSorted()).toEqual(['1', '2', '3', '4']);
+  await everybodyIsAnswered(upstream, asked);
+});
+
+test('a drain request that is sent again is still one of a drain', async () => {
+  const asleep = Promise.withResolvers<void>();
+  const woken = Promise.withResolvers<void>();
+  const sleep = () => {
+    asleep.resolve();
+    return woken.promise;
+  };
+  await using upstream = await startHeldUpstream({
+    concurrency: 1,
+    clock: { ...systemClock, sleep },
+  });
+  const { ask, sent, service } = upstream;
+  const hold = Promise.withResolvers<void>();
+  service.answer(text('', 503), async (...exchange) => {
+    await hold.promise;
+    return json({ data: {} })(...exchange);
+  });
+  const asked = [ask('drain', DRAIN)];
+  await asleep.promise;
+  asked.push(ask('first'));
+  await service.arrived(2);
+  woken.resolve();
+  await setImmediate();
+  asked.push(ask('second'));
+  hold.resolve();
+  await Promise.all(asked);
+  expect(sent()).toEqual(['drain', 'first', 'second', 'drain']);
+});
+
+test('who leaves while waiting leaves at once, unsent, and frees no slot', async () => {
+  await using upstream = await startHeldUpstream({ concurrency: 4 });
+  const { ask, release, sent, service } = upstream;
+  const asked = ['d1', 'd2', 'd3'].map((label) => ask(label, DRAIN));
+  await service.arrived(3);
+  const caller = new AbortController();
+  const left = ask('d4', { ...DRAIN, signal: caller.signal });
+  asked.push(ask('d5', DRAIN));
+  caller.abort(new Error('left'));
+  await expect(left).rejects.toThrow('left');
+  asked.push(ask('i1'));
+  await service.arrived(4);
+
+  const other = new AbortController();
+  const alsoLeft = ask('i2', { signal: other.signal });
+  asked.push(ask('i3'));
+  other.abort(new Error('left too'));
+  await expect(alsoLeft).rejects.toThrow('left too');
+  expect(sent()).toEqual(['d1', 'd2', 'd3', 'i1']);
+  release('d1');
+  await service.arrived(5);
+  release('d2');
+  await service.arrived(6);
+  expect(sent()).toEqual(['d1', 'd2', 'd3', 'i1', 'i3', 'd5']);
+  await everybodyIsAnswered(upstream, asked);
+});
+
+test('a drain request that got its turn among the drains can still leave while interactive ones are served', async () => {
+  await using upstream = await startHeldUpstream({ concurrency: 2 });
+  const { ask, release, sent, service } = upstream;
+  const asked = [ask('i1'), ask('i2')];
+  await service.arrived(2);
+  const caller = new AbortController();
+  const left = ask('d1', { ...DRAIN, signal: caller.signal });
+  asked.push(ask('d2', DRAIN));
+  await setImmediate();
+  caller.abort(new Error('left'));
+  await expect(left).rejects.toThrow('left');
+  expect(sent()).toEqual(['i1', 'i2']);
+  release('i1');
+  await service.arrived(3);
+  expect(sent()).toEqual(['i1', 'i2', 'd2']);
+  await everybodyIsAnswered(upstream, asked);
+});
+
+test('each 429 and 5xx is told to who asked, also when the request is sent again; nothing else is', async () => {
+  await using upstream = await startHeldUpstream({
+    clock: { ...systemClock, sleep: () => Promise.resolve() },
+  });
+  const { ask, service } = upstream;
+  let told = 0;
+  const context = { ...DRAIN, onPressure: () => (told += 1) };
+  const fine = json({ data: { echo: '' } });
+  service.answer(json({}, 429), text('', 503), fine);
+  await ask('1', context);
+  expect(told).toBe(2);
+  service.answer(json({}, 500));
+  await expect(ask('2', context)).rejects.toThrow('500');
+  expect(told).toBe(6);
+  service.answer(cut, honest, fine);
+  await ask('3', context).catch(() => undefined);
+  await ask('4', context);
+  expect(told).toBe(6);
+});
+
+async function everybodyIsAnswered(
+  { release, sent }: HeldUpstream,
+  asked: readonly Promise<unknown>[],
+): Promise<void> {
+  for (const label of sent()) release(label);
+  await Promise.all(asked);
+}
