@@ -106,9 +106,14 @@ export async function* parallelWalk<R extends Identified>(
     end: PageRead<R>,
     from: number,
   ): AsyncGenerator<WalkedPage<R>, { page: number; joinedTo: Page<R> } | undefined, undefined> {
-    let last = await prefetch.mustReadFrom(end.after);
-    const again = give(last, 0);
-    if (again.records.length > 0) yield again;
+    let last = end;
+    const again = isJoinable(end.page) ? await prefetch.mustReadFrom(end.after) : end;
+    // Records without an identity would be given twice.
+    if (again !== end && isJoinable(again.page)) {
+      last = again;
+      const walked = give(again, 0);
+      if (walked.records.length > 0) yield walked;
+    }
     if (left <= 0 || !last.page.hasNextPage) return undefined;
     const { endCursor: after } = last.page;
     if (after === null) throw stalledError();

@@ -227,3 +227,39 @@ async function overPages(bent: {
   const gateway = await startGatewayOverSandbox({ schema });
   return { gateway, ids: all.map(({ id }) => id) };
 }
+
+test('records that an error made null are given once, also of a list that was drained before', async () => {
+  const all = Array.from({ length: 230 }, (_, index) => ({ id: `p${index}` }));
+  let failing = false;
+  const schema = makeExecutableSchema(
+    documentedSdl
+      .replace('items: [Person!]!', 'items: [Person]!')
+      .replace('firstName: String', 'firstName: String!'),
+    {
+      Person: {
+        firstName: () => {
+          if (failing) throw new Error('Not now.');
+          return 'Ada';
+        },
+      },
+      Query: {
+        persons: (_: unknown, { first, after }: PageArgs) => {
+          const start = Number(after ?? 0);
+          const end = start + Math.min(first ?? 50, 50);
+          const pageInfo = { first: first ?? 50, hasNextPage: end < 230, endCursor: String(end) };
+          return { items: all.slice(start, end), pageInfo };
+        },
+      },
+    },
+  );
+  const snapshot = documentedSdl
+    .replace('items: [Person!]!', 'items: [Person]!')
+    .replace('firstName: String', 'firstName: String!');
+  await using gateway = await startGatewayOverSandbox({ schema }, { snapshot });
+  const ask = () => gateway.ask<{ allPersons: unknown[] }>('{ allPersons { firstName } }');
+  expect((await ask()).data.allPersons).toHaveLength(230);
+  failing = true;
+  const { data, errors } = await ask();
+  expect(data.allPersons).toEqual(Array.from({ length: 230 }, () => null));
+  expect(errors).toHaveLength(230);
+});
