@@ -61,7 +61,7 @@ export async function createGateway(parts: GatewayParts) {
     mutations: config.mutations,
     connectionMax: config.connectionMax,
     drainMaxItems: config.drainMaxItems,
-    drains: { ...config, tokenSet: () => tokens?.set },
+    drains: { ...config, clock, tokenSet: () => tokens?.set },
     overrides: parts.overrides,
   });
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };

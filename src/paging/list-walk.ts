@@ -29,7 +29,16 @@ export interface ListWalkOptions {
   readonly position: Position | null;
   /** Records wanted; undefined: all. The last page can bring more. */
   readonly limit?: number | undefined;
+  /** Only the end of the walk is wanted: begin as late as the index of the list allows. */
+  readonly tail?: Tail | undefined;
   readonly signal: AbortSignal;
+}
+
+export interface Tail {
+  /** So many records are wanted, at least. */
+  readonly records: number;
+  /** In front of this record; null: at the end of the list. */
+  readonly before: string | null;
 }
 
 /**
@@ -38,7 +47,7 @@ export interface ListWalkOptions {
  */
 export async function* walkList<R extends Identified>(
   list: WalkableList<R>,
-  { position, limit: wanted, signal }: ListWalkOptions,
+  { position, limit: wanted, tail, signal }: ListWalkOptions,
 ): AsyncGenerator<WalkedPage<R>, void, undefined> {
   const { key, field, indexes, pace, isNested = false } = list;
   const fetchPage = learningLimit(list);
@@ -51,9 +60,10 @@ export async function* walkList<R extends Identified>(
   const progress = createProgress<R>();
   const builder = createIndexBuilder(indexes.maxRecords);
   const isSmall = wanted !== undefined && wanted < (limit ?? Number.POSITIVE_INFINITY);
-  const start = index && !isSmall ? startOf(index, after, position) : undefined;
+  const late = index && tail && after === null ? lateStart(index, tail) : undefined;
+  const start = late ?? (index && !isSmall ? startOf(index, after, position) : undefined);
   // Of a few records, or from the middle on, there is nothing to be learned for a whole walk.
-  const leavesIndex = after === null && wanted === undefined;
+  const leavesIndex = after === null && wanted === undefined && !late;
   let ended = false;
   try {
     if (index && start) {
@@ -95,6 +105,19 @@ function learningLimit<R>({ fetchPage, field, indexes }: WalkableList<R>): Fetch
     }
     return page;
   };
+}
+
+/** Undefined when the walk has to begin at the start of the list. */
+function lateStart({ pages, complete }: PageIndex, { records, before }: Tail) {
+  let page = before === null ? pages.length : (pageOf({ pages, complete }, before) ?? 0);
+  if (before === null && !complete) return undefined;
+  // The record itself is in its page, and the last page may have lost some since.
+  let sure = 0;
+  while (page > 0 && sure < records) {
+    page -= 1;
+    sure += pages[page]!.count;
+  }
+  return page > 0 ? { page } : undefined;
 }
 
 /** Undefined when the index does not know the place. */

@@ -15,8 +15,49 @@ export async function* walkBehind<R extends Identified>(
   if (start !== 'end of list') yield* walk(fetchPage, { ...options, ...start });
 }
 
+/** A record of a page that was read anew. */
+export interface Located<R> {
+  readonly page: Page<R>;
+  /** The cursor that the page was asked with. */
+  readonly after: string | null;
+  /** Its place in the page. */
+  readonly place: number;
+}
+
+/** The record is not there any more. */
+export interface Gone {
+  /** Of the first record behind the page that it stood in; null when there is none. */
+  readonly behind: string | null;
+}
+
 /** Reading on for a record that others were inserted before; further than that, its place is lost. */
 const MAX_PAGES_READ = 20;
+
+/** Finds a record where it stood, or further on if others were inserted before it. */
+export async function locate<R extends Identified>(
+  fetchPage: FetchPage<R>,
+  { after: start, end, size, place, identity }: Position,
+  signal: AbortSignal,
+): Promise<Located<R> | Gone> {
+  let after = start;
+  let first = place + 1;
+  let behind: string | null | undefined;
+  for (let read = 0; read < MAX_PAGES_READ; read += 1) {
+    const page = await fetchPage({ after, first }, signal);
+    const found = placeOf(page, identity, place);
+    if (found >= 0) return { page, after, place: found };
+    // Inserted records may have pushed it back, but not behind the first record that followed its page.
+    behind ??= await firstIdentityBehind(fetchPage, end, signal);
+    const passed = page.items.some((record) => behind && record.identity === behind);
+    if (passed || !page.hasNextPage || page.endCursor === null) break;
+    after = page.endCursor;
+    first = size;
+  }
+  return { behind: behind ?? null };
+}
+
+/** Removed or inserted meanwhile, a record may have to be looked for again. */
+const MAX_LOOKS = 5;
 
 /**
  * The upstream knows a cursor only for the last record of a page. Behind such a record there is nothing
@@ -27,27 +68,15 @@ export async function upstreamCursorOf<R extends Identified>(
   position: Position,
   signal: AbortSignal,
 ): Promise<{ after: string | null } | 'end of list'> {
-  const { end, size, place, identity } = position;
+  const { end, size, place } = position;
   if (place === size - 1 && end !== null) return { after: end };
-
-  let after = position.after;
-  let first = place + 1;
-  let beyond: string | null | undefined;
-  for (let read = 0; read < MAX_PAGES_READ; read += 1) {
-    const page = await fetchPage({ after, first }, signal);
-    const found = placeOf(page, identity, place);
-    if (found === page.items.length - 1 && (found >= 0 || identity === null)) return behind(page);
-    if (found >= 0) {
-      // Records before it were removed, or it stood further on: read again, just up to it.
-      first = found + 1;
-      continue;
-    }
-    // Inserted records may have pushed it back, but not behind the first record that followed its page.
-    beyond ??= await firstIdentityBehind(fetchPage, end, signal);
-    const passed = page.items.some((record) => beyond && record.identity === beyond);
-    if (passed || !page.hasNextPage || page.endCursor === null) break;
-    after = page.endCursor;
-    first = size;
+  let sought = position;
+  for (let look = 0; look < MAX_LOOKS; look += 1) {
+    const found = await locate(fetchPage, sought, signal);
+    if ('behind' in found) break;
+    if (found.place === found.page.items.length - 1) return behindPage(found.page);
+    // It is not the last of its page any more: the page again, just up to it.
+    sought = { ...position, after: found.after, place: found.place };
   }
   // The record is gone. Its page again from the start: a record may come twice, but none is skipped.
   return { after: position.after };
@@ -74,7 +103,7 @@ function placeOf<R extends Identified>(
   return page.items.findIndex((record) => record.identity === identity);
 }
 
-function behind<R>(page: Page<R>): { after: string } | 'end of list' {
+function behindPage<R>(page: Page<R>): { after: string } | 'end of list' {
   if (page.endCursor !== null) return { after: page.endCursor };
   if (!page.hasNextPage) return 'end of list';
   throw codedError(

@@ -1,5 +1,5 @@
 import type { GraphQLFieldResolver, GraphQLResolveInfo } from 'graphql';
-import { checkedCount } from '../paging/connection.ts';
+import { checkedCount } from '../paging/connection-arguments.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
 import { drainPages, type DrainedPage } from '../paging/drain.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
@@ -78,6 +78,7 @@ export function drainedPages(adapter: Adapter, link: UpstreamLink, drains: Drain
             ...list,
           }),
         selection: nested ? undefined : selectionOf(info),
+        isNested: nested !== undefined,
       },
       { position, limit, context, keepsAll },
     );

@@ -1,16 +1,21 @@
 import type { GraphQLError, GraphQLFieldResolver } from 'graphql';
-import { checkedFirst, readForward } from '../paging/connection.ts';
+import { readBackward } from '../paging/backward.ts';
+import { checkedCounts } from '../paging/connection-arguments.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
+import { drainPages } from '../paging/drain.ts';
+import { readForward } from '../paging/forward.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
-import type { PageInfo, QueryPersonsConnectionArgs } from './generated/served.ts';
+import type { DrainedList, Drains } from './drains.ts';
+import type { PageInfo } from './generated/served.ts';
 import { identitySelection } from './identity-selection.ts';
 import { listKey } from './list-key.ts';
 import type { FindNestedList } from './nested-list.ts';
-import { nullForNullList, pageFetcher, surplusOf } from './page-fetcher.ts';
+import { nullForNullList, pageFetcher, surplusOf, type PageSource } from './page-fetcher.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { checked } from './read-field.ts';
 import type { UpstreamRecord } from './read-page.ts';
 import {
+  namesBelow,
   recordPlaces,
   responsePath,
   selectionContext,
@@ -23,6 +28,8 @@ import { errorsAt, valueAt, type ResponsePath } from './upstream-value.ts';
 export interface ConnectionSource {
   readonly edges: readonly EdgeSource[];
   readonly pageInfo: PageInfo;
+  /** Counts the records of the whole list. */
+  readonly total: () => Promise<number>;
 }
 
 export interface EdgeSource {
@@ -31,50 +38,96 @@ export interface EdgeSource {
   readonly places: readonly RecordPlace[];
 }
 
-/** Every connection field takes what that of the snapshot's own list takes, and its filters. */
-type ConnectionArguments = QueryPersonsConnectionArgs & Record<string, unknown>;
-
 type Resolver<Source, Arguments = unknown> = GraphQLFieldResolver<
   Source,
   ServingContext,
   Arguments
 >;
 
+export interface ConnectionParts {
+  readonly adapter: Adapter;
+  readonly link: UpstreamLink;
+  readonly drains: Drains;
+  /** The largest `first` and `last`. */
+  readonly max: number;
+  readonly findList?: FindNestedList | undefined;
+}
+
 /** Resolves `…Connection`. */
 export function resolveConnection(
-  adapter: Adapter,
-  link: UpstreamLink,
-  max: number,
-  findList?: FindNestedList,
-): Resolver<unknown, ConnectionArguments> {
+  parts: ConnectionParts,
+): Resolver<unknown, Readonly<Record<string, unknown>>> {
+  const { adapter, link, drains, max, findList } = parts;
+  const names = adapter.connection!;
   const identity = identitySelection(link.schema, adapter.nodeType);
   return async (source, args, context, info): Promise<ConnectionSource | null> => {
-    const { first, after, ...filters } = args;
-    const places = recordPlaces(adapter.connection!, selectionContext(info), info.fieldNodes);
-    const { name = adapter.name, ...list } = findList?.(source, info, places) ?? {};
+    const { first, after, [names.last]: last, [names.before]: before, ...filters } = args;
+    const selected = selectionContext(info);
+    const places = recordPlaces(names, selected, info.fieldNodes);
+    const { name = adapter.name, ridden, ...reach } = findList?.(source, info, places) ?? {};
     const key = listKey(name, filters);
-    const slice = await readForward(
-      pageFetcher({
-        adapter,
-        identity,
-        link,
-        context,
-        info,
-        filters,
-        selections: places.length > 0 ? places.map(({ selections }) => selections) : [[]],
-        ...list,
-      }),
-      {
-        first: checkedFirst(first, max),
-        position: typeof after === 'string' ? decodeCursor(key, after) : null,
-        signal: context.signal,
-      },
-    ).catch((error: unknown) => {
-      context.surplusErrors.push(...errorsAt(responsePath(info.path), surplusOf(error)));
+    const positionOf = (cursor: unknown) =>
+      typeof cursor === 'string' ? decodeCursor(key, cursor) : null;
+    const counts = checkedCounts(first, last, { max, lastName: names.last });
+    const [from, to] = [positionOf(after), positionOf(before)];
+    const { signal, drainBudget: budget, surplusErrors } = context;
+    const at = responsePath(info.path);
+
+    const asked = { adapter, identity, link, info, filters, ...reach };
+    const shown = {
+      ...asked,
+      ridden,
+      selections: places.length > 0 ? places.map(({ selections }) => selections) : [[]],
+    };
+    const walked = (pages: Omit<PageSource, 'context'>): DrainedList => ({
+      key,
+      field: `${adapter.parent}.${adapter.name}`,
+      fetcher: (asking) => pageFetcher({ ...pages, context: asking }),
+      selection: undefined,
+      isNested: findList !== undefined,
+    });
+    const drained = (pages: ReturnType<Drains['walk']>) =>
+      drainPages(pages, {
+        limit: undefined,
+        position: null,
+        budget,
+        signal,
+        toCursor: (position) => encodeCursor(key, position),
+      });
+
+    const total = async () => {
+      const known = drains.totals.of(key);
+      if (known !== undefined) return known;
+      const counted = { ...walked({ ...asked, selections: [[]] }), selection: 'total' };
+      let count = 0;
+      const all = { position: null, limit: undefined, context, keepsAll: false };
+      for await (const { records } of drained(drains.walk(counted, all))) count += records.length;
+      drains.totals.counted(key, count);
+      return count;
+    };
+    const read = () => {
+      const fetchPage = pageFetcher({ ...shown, context });
+      if (counts.last === undefined) {
+        return readForward(fetchPage, { first: counts.first, after: from, before: to, signal });
+      }
+      const walk = { position: from, limit: undefined, context, keepsAll: false };
+      return readBackward(
+        { fetchPage, walk: (tail) => drained(drains.walk(walked(shown), { ...walk, tail })) },
+        { last: counts.last, before: to, after: from, signal },
+      );
+    };
+    // Who wants nothing but the total, and it stands beside nothing, needs no page.
+    const wanted = namesBelow(names.type, selected, info.fieldNodes);
+    const needsPage = wanted.some((field) => field !== 'totalCount' && field !== '__typename');
+    if (!needsPage && wanted.includes('totalCount')) {
+      return { edges: [], pageInfo: NOWHERE, total };
+    }
+    const slice = await read().catch((error: unknown) => {
+      surplusErrors.push(...errorsAt(at, surplusOf(error)));
       return nullForNullList(error);
     });
     if (!slice) return null;
-    context.surplusErrors.push(...errorsAt(responsePath(info.path), slice.beside));
+    surplusErrors.push(...errorsAt(at, slice.beside));
     const edges = slice.edges.map(({ record, position }) => ({
       record,
       places,
@@ -88,9 +141,24 @@ export function resolveConnection(
         startCursor: edges[0]?.cursor ?? null,
         endCursor: edges.at(-1)?.cursor ?? null,
       },
+      total,
     };
   };
 }
+
+const NOWHERE: PageInfo = {
+  hasNextPage: false,
+  hasPreviousPage: false,
+  startCursor: null,
+  endCursor: null,
+};
+
+/** Resolves `totalCount` of a connection. */
+export const resolveTotal: Resolver<ConnectionSource> = ({ total }, _args, context, { path }) =>
+  total().catch((error: unknown) => {
+    context.surplusErrors.push(...errorsAt(responsePath(path), surplusOf(error)));
+    return nullForNullList(error);
+  });
 
 /** Resolves `nodes` of a connection. */
 export function resolveNodes(adapter: Adapter): Resolver<ConnectionSource> {

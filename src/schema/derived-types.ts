@@ -69,7 +69,7 @@ function allField(adapter: Adapter, schema: GraphQLSchema, max: number) {
 
 function connectionField(adapter: Adapter, schema: GraphQLSchema, max: number) {
   const { name, connection, filters } = adapter;
-  const { field, type } = connection!;
+  const { field, type, last, before } = connection!;
   return `
   """
   The records of \`${name}\` as a Relay connection: any number at a time, and a cursor on every edge that
@@ -80,6 +80,10 @@ function connectionField(adapter: Adapter, schema: GraphQLSchema, max: number) {
     first: Int
     """Begin behind the edge with this cursor. Left out: at the start."""
     after: String
+    """How many edges from the end of the list, or from \`${before}\`; not together with \`first\`."""
+    ${last}: Int
+    """End in front of the edge with this cursor. Far from the start of the list this costs what \`totalCount\` costs."""
+    ${before}: String
     ${carriedOver(filters, schema)}
   ): ${type}`;
 }
@@ -103,6 +107,11 @@ type ${type} {
   nodes: [${node}]!
   """Where this stretch begins and ends, and whether there is more."""
   pageInfo: ${RELAY_PAGE_INFO}!
+  """
+  How many records the whole list has, whatever the stretch. The service does not tell, so that all its pages
+  are read for it; what was counted less than 5 seconds ago is given again.
+  """
+  totalCount: Int
 }
 
 """One record of a list of ${nodeType.name}, and where it stands, for example in \`${field}\`."""

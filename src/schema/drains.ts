@@ -1,13 +1,15 @@
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import { print, type GraphQLResolveInfo } from 'graphql';
+import type { Clock } from '../clock.ts';
 import type { Position } from '../paging/cursor.ts';
-import { walkList } from '../paging/list-walk.ts';
+import { walkList, type Tail } from '../paging/list-walk.ts';
 import { createPace } from '../paging/pace.ts';
 import type { FetchPage } from '../paging/page.ts';
 import { createPageIndexes } from '../paging/page-indexes.ts';
 import { createSharedWalks } from '../paging/shared-walks.ts';
 import type { WalkedPage } from '../paging/walk.ts';
 import { walkInTurn } from '../paging/walk-in-turn.ts';
+import { createTotals, type Totals } from '../paging/totals.ts';
 import { createWalkSlots } from '../paging/walk-slots.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
 import type { UpstreamRecord } from './read-page.ts';
@@ -19,6 +21,7 @@ export interface Drains {
     list: DrainedList,
     options: WalkOptions,
   ): AsyncGenerator<WalkedPage<UpstreamRecord>, void, undefined>;
+  readonly totals: Totals;
   /** A mutation is sent, or was answered: no walk from now on shares one from before. */
   separate(): void;
 }
@@ -32,6 +35,8 @@ export interface DrainedList {
   readonly fetcher: (context: AskingContext) => FetchPage<UpstreamRecord>;
   /** What is selected of the records, where others may ask for the same; undefined: shared with nobody. */
   readonly selection: string | undefined;
+  /** Below another object than the root. */
+  readonly isNested: boolean;
 }
 
 export interface WalkOptions {
@@ -40,6 +45,7 @@ export interface WalkOptions {
   readonly context: ServingContext;
   /** All the records are kept until the end. */
   readonly keepsAll: boolean;
+  readonly tail?: Tail | undefined;
 }
 
 export interface DrainLimits {
@@ -52,6 +58,7 @@ export interface DrainLimits {
 }
 
 export interface DrainParts extends DrainLimits {
+  readonly clock: Clock;
   /** Names the token set in use: another one may see other lists. */
   readonly tokenSet: () => string | undefined;
 }
@@ -60,22 +67,28 @@ export interface DrainParts extends DrainLimits {
 const SMALL = 50;
 
 export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
-  const { drainConcurrency, maxDrains, indexMaxIds, tokenSet } = parts;
+  const { drainConcurrency, maxDrains, indexMaxIds, clock, tokenSet } = parts;
   const indexes = createPageIndexes(indexMaxIds);
   const pace = createPace(drainConcurrency);
   const shared = createSharedWalks();
   const slots = createWalkSlots(maxDrains);
+  const totals = createTotals(clock);
   let set: string | undefined;
 
   return {
-    separate: shared.separate,
-    walk: (list, { position, limit, context, keepsAll }) => {
+    separate: () => {
+      shared.separate();
+      totals.forget();
+    },
+    totals,
+    walk: (list, { position, limit, context, keepsAll, tail }) => {
       if (set !== tokenSet()) {
         set = tokenSet();
         indexes.clear();
+        totals.forget();
         shared.separate();
       }
-      const walkable = { ...list, indexes, pace, isNested: list.selection === undefined };
+      const walkable = { ...list, indexes, pace };
       if (limit !== undefined && limit <= SMALL) {
         const { signal } = context;
         return walkList(
@@ -87,7 +100,7 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
         const fetchPage = list.fetcher(drainRequests(link, pace, signal));
         const pages = walkList(
           { ...walkable, fetchPage },
-          { position: from ?? position, limit, signal },
+          { position: from ?? position, limit, tail, signal },
         );
         return walkInTurn(pages, { slots, owner: context, signal });
       };

@@ -61,6 +61,22 @@ export function recordPlaces(
   return places;
 }
 
+/** The fields of an object type that a selection asks for. */
+export function namesBelow(
+  type: string,
+  { schema, fragments, variables }: SelectionContext,
+  fieldNodes: readonly FieldNode[],
+): readonly string[] {
+  const { fields } = collectSubFields(
+    schema,
+    fragments,
+    getVariableValues(variables),
+    schema.getType(type) as GraphQLObjectType,
+    fieldNodes as FieldNode[],
+  );
+  return [...fields.values()].flatMap((nodes) => nodes[0]?.name.value ?? []);
+}
+
 /** The operation that is being resolved. */
 export function selectionContext(info: GraphQLResolveInfo): SelectionContext {
   const { schema, fragments, variableValues } = info;

@@ -14,9 +14,10 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
+import { systemClock } from '../clock.ts';
 import { resolveAll } from './all-field.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
-import { resolveConnection, resolveNode, resolveNodes } from './connection-field.ts';
+import { resolveConnection, resolveNode, resolveNodes, resolveTotal } from './connection-field.ts';
 import { createDrains, type DrainParts, type Drains } from './drains.ts';
 import { derivedTypes } from './derived-types.ts';
 import { forwardField, refuseMutation, type AllowedMutations } from './forward-field.ts';
@@ -132,6 +133,7 @@ const NO_DRAINS: DrainParts = {
   drainConcurrency: 1,
   maxDrains: 1,
   indexMaxIds: 0,
+  clock: systemClock,
   tokenSet: () => undefined,
 };
 
@@ -186,8 +188,14 @@ function derivedResolvers(
     const fields = (types[parent] ??= {});
     if (all) fields[all.field] = resolveAll(adapter, link, drains, findList);
     if (!connection) continue;
-    fields[connection.field] = resolveConnection(adapter, link, connectionMax, findList);
-    types[connection.type] = { nodes: resolveNodes(adapter) };
+    fields[connection.field] = resolveConnection({
+      adapter,
+      link,
+      drains,
+      max: connectionMax,
+      findList,
+    });
+    types[connection.type] = { nodes: resolveNodes(adapter), totalCount: resolveTotal };
     types[connection.edge] = { node: resolveNode(adapter) };
   }
   return types as IResolvers;

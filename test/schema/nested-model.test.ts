@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { execute, parse, printSchema, validate } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { checkedCount, checkedFirst } from '../../src/paging/connection.ts';
+import { checkedCount, checkedCounts } from '../../src/paging/connection-arguments.ts';
 import { decodeCursor } from '../../src/paging/cursor.ts';
 import { makeExecutableSchema } from '../support/executable-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
@@ -107,19 +107,28 @@ function derivedOf(
         : records(parent, args as never).slice(0, typeof limit === 'number' ? limit : undefined);
     },
     [`${list}Connection`]: (parent: never, args: Record<string, unknown>) => {
-      const first = checkedFirst(args['first'] as number | null, 500);
+      const { first, last } = checkedCounts(args['first'], args['last'], {
+        max: 500,
+        lastName: 'last',
+      });
       checkCursor(args['after']);
+      checkCursor(args['before']);
       const all = records(parent, args as never);
-      const nodes = all.slice(0, first ?? pageSize);
+      const nodes =
+        last === undefined
+          ? all.slice(0, first ?? pageSize)
+          : all.slice(Math.max(0, all.length - last));
+      const isCut = nodes.length < all.length;
       return {
         edges: nodes.map((node) => ({ node, cursor: CURSOR })),
         nodes,
         pageInfo: {
-          hasNextPage: nodes.length < all.length,
-          hasPreviousPage: false,
+          hasNextPage: last === undefined && isCut,
+          hasPreviousPage: last !== undefined && isCut,
           startCursor: nodes.length > 0 ? CURSOR : null,
           endCursor: nodes.length > 0 ? CURSOR : null,
         },
+        totalCount: all.length,
       };
     },
   };

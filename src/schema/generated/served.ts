@@ -35,6 +35,11 @@ export type PersonConnection = {
   readonly nodes: ReadonlyArray<Person>;
   /** Where this stretch begins and ends, and whether there is more. */
   readonly pageInfo: PageInfo;
+  /**
+   * How many records the whole list has, whatever the stretch. The service does not tell, so that all its pages
+   * are read for it; what was counted less than 5 seconds ago is given again.
+   */
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 /** One record of a list of Person, and where it stands, for example in `personsConnection`. */
@@ -83,7 +88,9 @@ export type QueryPersonsArgs = {
 
 export type QueryPersonsConnectionArgs = {
   after?: InputMaybe<Scalars['String']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   first?: InputMaybe<Scalars['Int']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
 };
 
 /** Information about one page. */

@@ -1,0 +1,61 @@
+import { borderAt, noIdentities } from './border.ts';
+import type { ConnectionSlice } from './connection-slice.ts';
+import type { Position } from './cursor.ts';
+import type { FetchPage, Identified } from './page.ts';
+import { walkBehind } from './resume.ts';
+import { positionsOf } from './walk.ts';
+
+export interface ForwardOptions {
+  /** Undefined: one page, as large as the node gives. */
+  readonly first: number | undefined;
+  /** Behind this record; null: from the start. */
+  readonly after: Position | null;
+  /** As far as this record; null: as far as there are any. */
+  readonly before: Position | null;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Reads forward: exactly `first` records, over as many pages as that takes.
+ *
+ * `hasPreviousPage` is true whenever a cursor was given, without asking: the record of the cursor itself
+ * came before (Relay's cursor connections specification leaves it to the server).
+ */
+export async function readForward<R extends Identified>(
+  fetchPage: FetchPage<R>,
+  { first, after, before, signal }: ForwardOptions,
+): Promise<ConnectionSlice<R>> {
+  if (before && before.identity === null) throw noIdentities();
+  const border = before && (await borderAt(fetchPage, before, signal));
+  const edges: ConnectionSlice<R>['edges'][number][] = [];
+  const beside: unknown[] = [];
+  let hasNextPage = false;
+  // `first: 0` still has to tell whether there is something: it looks at one record and gives none. And
+  // whether one more comes before the border, only that record can tell.
+  const limit = first === undefined ? undefined : border ? first + 1 : Math.max(first, 1);
+  const pages = walkBehind(fetchPage, after, {
+    signal,
+    ...(limit === undefined ? { maxPages: 1 } : { limit }),
+  });
+  for await (const page of pages) {
+    const given = positionsOf(page);
+    const met = border
+      ? given.findIndex(
+          ({ record }) => record.identity !== null && record.identity === border.record,
+        )
+      : -1;
+    edges.push(...given.slice(0, met < 0 ? undefined : met));
+    beside.push(...(page.beside ?? []));
+    hasNextPage = met < 0 && page.hasNextPage;
+    if (met >= 0) break;
+  }
+  const wanted = first === undefined ? edges : edges.slice(0, first);
+  const isCut = wanted.length < edges.length;
+  return {
+    edges: wanted,
+    // Without `first` nothing limits the stretch but its page and the border, which has something behind it.
+    hasNextPage: hasNextPage || isCut || (first === undefined && border?.hasNextPage === true),
+    hasPreviousPage: after !== null,
+    beside,
+  };
+}
