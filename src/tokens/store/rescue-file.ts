@@ -47,7 +47,6 @@ const NAME = /^rescue-(?<host>.+)-(?<pid>\d+)-[0-9a-f]{8}\.json$/;
 
 /** @throws when the folder or the file cannot be made */
 export function openRescueFile({ directory, sealer, owner }: RescueFolder): RescueFile {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
   for (const { name, path } of rescueFilesIn(directory)) {
     if (isOf(owner.host, owner.pid, name) && textOf(path) === '') removeFile(path);
   }
@@ -59,14 +58,12 @@ export function openRescueFile({ directory, sealer, owner }: RescueFolder): Resc
       write(text);
       // Somebody removed it from the folder; what is written into it is read by nobody.
       if (fstatSync(file.descriptor).nlink > 0) return;
-      closeSync(file.descriptor);
-      file = create();
+      replace();
       write(text);
     },
     clear: () => {
       if (fstatSync(file.descriptor).nlink > 0) return write('');
-      closeSync(file.descriptor);
-      file = create();
+      replace();
     },
     close: () => {
       const empty = file.empty;
@@ -75,7 +72,15 @@ export function openRescueFile({ directory, sealer, owner }: RescueFolder): Resc
     },
   };
 
+  /** A descriptor that is closed may be somebody else's the next moment: not before there is another one. */
+  function replace(): void {
+    const made = create();
+    closeSync(file.descriptor);
+    file = made;
+  }
+
   function create() {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
     const name = `rescue-${owner.host}-${owner.pid}-${randomBytes(4).toString('hex')}.json`;
     const path = join(directory, name);
     const made = { path, descriptor: openSync(path, 'wx+', 0o600), empty: true };

@@ -1,0 +1,58 @@
+import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { openRescueFile } from '../../../src/tokens/store/rescue-file.ts';
+import { createSealer } from '../../../src/tokens/store/seal.ts';
+import { folder } from './sqlite-support.ts';
+import { saving } from './token-store-contract.ts';
+
+function opened(directory: string) {
+  const owner = { host: 'host', pid: 1, lives: () => true };
+  const file = openRescueFile({ directory, sealer: createSealer([]), owner });
+  onTestFinished(() => file.close());
+  return file;
+}
+
+test('a pair is put into the rescue file also when its folder was removed', () => {
+  const directory = join(folder(), 'rescue');
+  const file = opened(directory);
+  rmSync(directory, { recursive: true });
+  file.put(saving('the set', 'a'));
+  expect(textIn(directory)).toMatch(/the set/);
+});
+
+test('a rescue file that cannot be made again writes into no file of somebody else, and works when it can be', () => {
+  const directory = join(folder(), 'rescue');
+  const file = opened(directory);
+  rmSync(directory, { recursive: true });
+  const { free, taken } = blocked(directory);
+  expect(() => file.put(saving('the set', 'a'))).toThrow(/EEXIST|ENOTDIR/);
+  const others = taken();
+  expect(() => file.put(saving('the set', 'a'))).toThrow(/EEXIST|ENOTDIR/);
+  expect(() => file.clear()).toThrow(/EEXIST|ENOTDIR/);
+  expect(others()).toBe('');
+  free();
+  file.put(saving('the set', 'b'));
+  expect(textIn(directory)).toMatch(/the set/);
+});
+
+/** A file lies where the folder is to be. */
+function blocked(directory: string) {
+  writeFileSync(directory, '');
+  return {
+    free: () => rmSync(directory),
+    /** Descriptors that were closed are in use by others soon. */
+    taken: () => {
+      const places = [1, 2, 3].map((index) => `${directory}-${index}`);
+      const descriptors = places.map((place) => openSync(place, 'w+'));
+      onTestFinished(() => descriptors.forEach((one) => closeSync(one)));
+      return () => places.map((place) => readFileSync(place, 'utf8')).join('');
+    },
+  };
+}
+
+function textIn(directory: string): string {
+  return readdirSync(directory)
+    .map((name) => readFileSync(join(directory, name), 'utf8'))
+    .join('');
+}
