@@ -24,6 +24,7 @@ interface PairRow {
   readonly attempt: string;
   readonly pair: TokenPair;
   readonly savedAt: number;
+  readonly wasHead: boolean;
 }
 
 type AttemptRow = { -readonly [Key in keyof HistoryEntry]: HistoryEntry[Key] } & { set: string };
@@ -32,6 +33,8 @@ interface Ring {
   readonly key: Uint8Array;
   readonly known: Map<string, number>;
 }
+
+const DESCRIPTION = 'timed';
 
 /** What all handles share, as the tables of a database server. */
 export interface TimedDatabase {
@@ -81,6 +84,7 @@ export function timedDatabase(now: () => number): TimedDatabase {
       baseUrl,
       generation,
       pair,
+      attempt,
       fingerprint: printOf(pair.refreshToken).slice(0, 8),
       savedAt,
       lost,
@@ -102,20 +106,14 @@ export function timedDatabase(now: () => number): TimedDatabase {
     for (const { fingerprint, generation } of known) note(ring, fingerprint, generation);
   }
 
-  function begin(set: Omit<PairRow, 'set' | 'attempt'> & { baseUrl: string; imported: boolean }) {
+  function begin(
+    set: Omit<PairRow, 'set' | 'attempt' | 'wasHead'> & { baseUrl: string; imported: boolean },
+  ) {
     const { baseUrl, generation, pair, savedAt, imported } = set;
-    const row: SetRow = {
-      set: randomUUID(),
-      baseUrl,
-      head: generation,
-      lost: false,
-      movedTo: null,
-      withdrawn: false,
-      mark: null,
-    };
+    const row = newRow(randomUUID(), baseUrl, generation);
     sets.push(row);
     const attempt = imported ? 'import' : 'moved';
-    pairs.push({ set: row.set, generation, attempt, pair, savedAt });
+    pairs.push({ set: row.set, generation, attempt, pair, savedAt, wasHead: true });
     remember(pair, generation);
     return row;
   }
@@ -128,7 +126,7 @@ export function timedDatabase(now: () => number): TimedDatabase {
   }
 
   const open = (): TokenStore => ({
-    description: 'timed',
+    description: DESCRIPTION,
     notices: [],
     read: async () => read(),
     import: async ({ baseUrl, pair, at, replica, after }) => {
@@ -171,20 +169,25 @@ export function timedDatabase(now: () => number): TimedDatabase {
       if (row.mark?.attempt !== attempt) return;
       row.mark = outcome === 'uncertain' ? { ...row.mark, settled: true } : null;
     },
-    save: async ({ set, generation, attempt, pair, outcome, at, latencyMs }) => {
-      const row = sets.find((one) => one.set === set);
-      if (!row) throw new Error(`This store does not know the set ${set}.`);
+    save: async ({ set, generation, attempt, pair, outcome, at, latencyMs, home }) => {
+      let row = sets.find((one) => one.set === set);
+      if (!row) {
+        if (home?.store !== DESCRIPTION)
+          throw new Error(`This store does not know the set ${set}.`);
+        sets.unshift((row = newRow(set, home.baseUrl, generation)));
+      }
       const next = generation + 1;
       const ofNext = pairs.filter((one) => one.set === set && one.generation === next);
       const entry = attempts.find((one) => one.attempt === attempt);
       if (entry) Object.assign(entry, { outcome, latencyMs });
-      if (!ofNext.some((one) => one.attempt === attempt)) {
-        pairs.push({ set, generation: next, attempt, pair, savedAt: at });
-        remember(pair, next);
-      }
+      const there = ofNext.find((one) => one.attempt === attempt);
+      if (there) return there.wasHead;
+      const wasHead = row.head <= generation;
+      pairs.push({ set, generation: next, attempt, pair, savedAt: at, wasHead });
+      remember(pair, next);
       if (row.mark?.attempt === attempt) row.mark = null;
-      if (row.head === generation) Object.assign(row, { head: next, lost: false, mark: null });
-      return (ofNext[0]?.attempt ?? attempt) === attempt;
+      if (wasHead) Object.assign(row, { head: next, lost: false, mark: null });
+      return wasHead;
     },
     history: async (limit) => attempts.slice(0, limit).map(({ set: _set, ...entry }) => entry),
     moveOut: async ({ to, at, replica }) => {
@@ -231,6 +234,10 @@ export function timedDatabase(now: () => number): TimedDatabase {
     close: async () => {},
   });
   return { open };
+}
+
+function newRow(set: string, baseUrl: string, head: number): SetRow {
+  return { set, baseUrl, head, lost: false, movedTo: null, withdrawn: false, mark: null };
 }
 
 function isOpen({ outcome }: AttemptRow): boolean {

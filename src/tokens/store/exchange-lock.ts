@@ -131,13 +131,18 @@ export function fileAt(path: string): string | undefined {
   return found && `${found.dev}/${found.ino}`;
 }
 
+/** Another process is at the file, for longer than was waited. */
+export function isBusy(error: unknown): boolean {
+  return (error as { errcode?: number }).errcode === SQLITE_BUSY;
+}
+
 function succeeds(database: DatabaseSync, statements: string): boolean {
   try {
     database.exec(statements);
     return true;
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK');
-    if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return false;
+    if (isBusy(error)) return false;
     throw error;
   }
 }

@@ -27,13 +27,14 @@ export function readStored(
 
 function storedTokens(tables: SqliteTables, set: SetRow, isLive: boolean): StoredTokens {
   const { name, head: generation, mark_attempt: attempt } = set;
-  const { pair, savedAt, imported } = tables.headPair(set);
+  const { pair, attempt: gaveIt, savedAt, imported } = tables.headPair(set);
   const ofGeneration = tables.pairs(set, generation).filter((one) => one.generation === generation);
   return {
     set: name,
     baseUrl: set.base_url,
     generation,
     pair,
+    attempt: gaveIt,
     fingerprint: tables.fingerprint(pair.refreshToken).slice(0, SHOWN),
     savedAt,
     lost: set.lost === 1,

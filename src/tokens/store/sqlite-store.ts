@@ -1,5 +1,5 @@
 import { createSealer, type Sealer } from './seal.ts';
-import { fileAt, openExchangeLock } from './exchange-lock.ts';
+import { fileAt, isBusy, openExchangeLock } from './exchange-lock.ts';
 import { openSqliteFile, type OpenFile } from './sqlite-file.ts';
 import { moveBack, moveIn, moveOut, UNDER_WAY } from './sqlite-moves.ts';
 import { placeOf, type FileSystemType } from './sqlite-place.ts';
@@ -8,7 +8,7 @@ import { reserve } from './sqlite-reserve.ts';
 import { prepareTables, type SqliteTables } from './sqlite-tables.ts';
 import { inTransaction } from './sqlite-transaction.ts';
 import { importSet, markSet, savePair, settleAttempt, withdrawSet } from './sqlite-writes.ts';
-import type { StoredTokens, TokenStore } from './token-store.ts';
+import { StoreGoneError, type StoredTokens, type TokenStore } from './token-store.ts';
 
 export interface SqliteOptions {
   readonly sealer?: Sealer;
@@ -40,11 +40,21 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
   }
   let tables = prepareTables(file.database, sealer);
   let opened = fileAt(place);
+  const description = path === MEMORY ? 'in memory' : `sqlite:${path}`;
 
   return {
-    description: path === MEMORY ? 'in memory' : `sqlite:${path}`,
+    description,
     notices: file.notices,
-    read: async () => read(),
+    read: async () => {
+      try {
+        if (fileAt(place) === opened) return read();
+      } catch (error) {
+        if (path === MEMORY || isBusy(error)) throw error;
+        // Perhaps another one was written over it.
+      }
+      follow();
+      return read();
+    },
     import: (imported) => write((into) => importSet(into, imported, read)),
     withdraw: (set) => write((into) => withdrawSet(into, set)),
     mark: async (mark) => {
@@ -69,7 +79,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     },
     // While it fails the lock is kept: the pair is in this process, and nobody else may exchange.
     save: async (saved) => {
-      const isHead = await write((into) => savePair(into, saved));
+      const isHead = await write((into) => savePair(into, saved, description));
       lock.release(saved.attempt);
       makeRoom();
       return isHead;
@@ -109,22 +119,40 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
    */
   function makeWritable(): void {
     if (file.unwritable === undefined && fileAt(place) === opened) return;
-    let next: OpenFile;
     try {
-      next = openSqliteFile(place, { ...settings, create: false });
+      reopen();
     } catch (error) {
       throw new Error(`the token store cannot be written: ${(error as Error).message}`, {
         cause: error,
       });
     }
-    if (next.unwritable !== undefined) {
+    if (file.unwritable !== undefined) {
+      throw new Error(`the token store cannot be written (${file.unwritable})`);
+    }
+  }
+
+  /** What is read of a file that nobody else finds any more is of no use to anybody. */
+  function follow(): void {
+    try {
+      reopen();
+    } catch (error) {
+      throw new StoreGoneError((error as Error).message, { cause: error });
+    }
+  }
+
+  function reopen(): void {
+    // Before it is opened: when it is replaced meanwhile, that is seen the next time.
+    const found = fileAt(place);
+    const next = openSqliteFile(place, { ...settings, create: false });
+    try {
+      tables = prepareTables(next.database, sealer);
+    } catch (error) {
       next.database.close();
-      throw new Error(`the token store cannot be written (${next.unwritable})`);
+      throw error;
     }
     file.database.close();
     file = next;
-    tables = prepareTables(file.database, sealer);
-    opened = fileAt(place);
+    opened = found;
   }
 
   /** What was written may have used the reserve. */

@@ -52,7 +52,7 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
   const rings = prepareRings(database, sealer);
   const allSets = database.prepare('SELECT * FROM token_set ORDER BY id DESC');
   const insertSet = database.prepare(
-    "INSERT INTO token_set (name, base_url, head, sum) VALUES (?, ?, ?, '')",
+    "INSERT INTO token_set (id, name, base_url, head, sum) VALUES (?, ?, ?, ?, '')",
   );
   const updateSet = database.prepare(`
     UPDATE token_set SET head = ?, lost = ?, moved_to = ?, withdrawn = ?, mark_attempt = ?,
@@ -88,12 +88,13 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
     current: (): SetRow | undefined => tables.sets().find(({ withdrawn }) => withdrawn === 0),
 
     addSet: (baseUrl: string, head: number): SetRow => {
-      const name = randomUUID();
-      const { lastInsertRowid } = insertSet.run(name, baseUrl, head);
-      const nothing = { lost: 0, moved_to: null, withdrawn: 0, mark_attempt: null, mark_at: null };
-      const set = { id: Number(lastInsertRowid), name, base_url: baseUrl, head, ...nothing };
-      tables.writeSet(set);
-      return set;
+      return writeNewSet(null, randomUUID(), baseUrl, head);
+    },
+
+    /** A set of another file, behind all others. */
+    addSetBehind: (name: string, baseUrl: string, head: number): SetRow => {
+      const last = tables.sets().at(-1);
+      return writeNewSet(last ? last.id - 1 : null, name, baseUrl, head);
     },
 
     writeSet: (set: SetRow): void => {
@@ -177,6 +178,14 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
     },
   };
   return tables;
+
+  function writeNewSet(id: number | null, name: string, baseUrl: string, head: number): SetRow {
+    const { lastInsertRowid } = insertSet.run(id, name, baseUrl, head);
+    const nothing = { lost: 0, moved_to: null, withdrawn: 0, mark_attempt: null, mark_at: null };
+    const set = { id: Number(lastInsertRowid), name, base_url: baseUrl, head, ...nothing };
+    tables.writeSet(set);
+    return set;
+  }
 
   function openPair(row: PairRow, { name, base_url: baseUrl }: SetRow): KeptPair {
     const { generation } = row;

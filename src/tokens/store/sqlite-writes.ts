@@ -72,15 +72,15 @@ export function settleAttempt(
   tables.attempts.end(attempt, outcome, latencyMs);
 }
 
-export function savePair(tables: SqliteTables, saved: NewPair): boolean {
-  const { set: name, generation, attempt, pair, outcome, at, latencyMs } = saved;
-  const set = tables.sets().find((one) => one.name === name);
-  if (!set) throw new Error(`the token store does not know the set ${name}`);
+/** @param description of the store */
+export function savePair(tables: SqliteTables, saved: NewPair, description: string): boolean {
+  const { generation, attempt, pair, outcome, at, latencyMs } = saved;
+  const set = setOf(tables, saved, description);
   const next = generation + 1;
   const isSame = (one: KeptPair) => one.generation === next && one.attempt === attempt;
   const there = tables.pairs(set, next).find(isSame);
   if (there) return there.wasHead;
-  const wasHead = set.head === generation;
+  const wasHead = set.head <= generation;
   tables.addPair(set, { generation: next, attempt, pair, savedAt: at, imported: false, wasHead });
   tables.attempts.end(attempt, outcome, latencyMs);
   const isMarked = wasHead || set.mark_attempt === attempt;
@@ -96,6 +96,17 @@ export function savePair(tables: SqliteTables, saved: NewPair): boolean {
     // Something else in the file is damaged, and the next start will say so: this pair is saved all the same.
   }
   return wasHead;
+}
+
+function setOf(
+  tables: SqliteTables,
+  { set: name, generation, home }: NewPair,
+  description: string,
+) {
+  const known = tables.sets().find((one) => one.name === name);
+  if (known) return known;
+  if (home?.store !== description) throw new Error(`the token store does not know the set ${name}`);
+  return tables.addSetBehind(name, home.baseUrl, generation);
 }
 
 const ROWS_KEPT = 100;

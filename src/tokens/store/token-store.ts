@@ -13,7 +13,11 @@ export interface TokenStore {
   readonly description: string;
   /** What the operator should hear once, after opening: rights that were repaired, a store that cannot be written. */
   readonly notices: readonly string[];
-  /** The newest pair of the current set, or null when nothing was ever imported. */
+  /**
+   * The newest pair of the current set, or null when nothing was ever imported.
+   *
+   * @throws StoreGoneError when what was opened is not there any more, and nothing that could be read instead
+   */
   read(): Promise<StoredTokens | null>;
   /** Begins a new set, one generation after the last one. The sets before it stay in the store. */
   import(imported: NewSet): Promise<ImportOutcome>;
@@ -38,12 +42,16 @@ export interface TokenStore {
   /**
    * Keeps the pair that an exchange of `generation` gave, and gives the right to exchange back. Always
    * inserted, also when the mark is no longer ours: the service gives one answer for one refresh token, so
-   * that is fence enough. The head of the set moves only where it is `generation`, and is found again then,
-   * if it was lost. Saving the same once more changes nothing.
+   * that is fence enough. The head of the set moves only forward, and is found again then, if it was lost. It
+   * moves by more than one generation where this is an older copy of the store, put in its place: what it has
+   * missed is spent. Saving the same once more changes nothing.
+   *
+   * A set that the store does not know is taken with its pair where its `home` is this store, whose file was
+   * then taken away and made anew; behind all sets that the store holds.
    *
    * @returns whether the pair is, or was, a head of its set; if not, it is a second pair of one
-   * generation, kept beside the first
-   * @throws when the store does not know the set
+   * generation, or of one before the head, kept beside the first
+   * @throws when the store does not know the set, and is not its home
    */
   save(saved: NewPair): Promise<boolean>;
   /** Newest first. */
@@ -67,6 +75,11 @@ export interface TokenStore {
   close(): Promise<void>;
 }
 
+/** The store was taken away, or what lies in its place now is none. */
+export class StoreGoneError extends Error {
+  override readonly name = 'StoreGoneError';
+}
+
 export interface StoredTokens {
   /** Names this import and what was rotated from it; never used again. */
   readonly set: string;
@@ -75,6 +88,8 @@ export interface StoredTokens {
   /** Counts imports and rotations, from 1, over all sets. */
   readonly generation: number;
   readonly pair: TokenPair;
+  /** Of the exchange that gave the pair, or `import`, or `moved`. */
+  readonly attempt: string;
   /** First characters of the refresh token's fingerprint, to recognize it by. */
   readonly fingerprint: string;
   /** Wall time of the save, ms. */
@@ -151,6 +166,8 @@ export interface NewPair {
   /** Wall time, ms. */
   readonly at: number;
   readonly latencyMs: number;
+  /** The store that it belongs into, by its description, and the service of its set. */
+  readonly home?: { readonly store: string; readonly baseUrl: string };
 }
 
 /** What an answer with status 200 held. */

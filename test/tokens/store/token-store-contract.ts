@@ -39,6 +39,7 @@ export function tokenStoreContract(name: string, open: () => TokenStore): void {
         baseUrl: BASE_URL,
         generation: 1,
         pair: odd,
+        attempt: 'import',
         fingerprint: expect.stringMatching(/^[0-9a-f]{8}$/) as string,
         savedAt: AT,
         lost: false,
@@ -256,6 +257,7 @@ export function tokenStoreContract(name: string, open: () => TokenStore): void {
       expect(await store.save(saving(set, 'a'))).toBe(true);
       const stored = (await store.read())!;
       expect(stored).toMatchObject({ set, generation: 2, pair: pairOf('a'), savedAt: AT + 5 });
+      expect(stored.attempt).toBe('a');
       expect(stored).toMatchObject({ lost: false, imported: false, mark: null, unanswered: 0 });
       expect(stored.fingerprint).not.toBe(imported.fingerprint);
       expect(await store.mark(mark(set, 'b', 2))).toBeDefined();
@@ -344,6 +346,53 @@ export function tokenStoreContract(name: string, open: () => TokenStore): void {
     test('does not take a save of a set that it does not know for done', async () => {
       const store = open();
       await expect(store.save(saving('nowhere', 'a'))).rejects.toThrow(/not know the set nowhere/);
+      expect(await store.read()).toBeNull();
+    });
+
+    test('takes a pair that is further ahead than one step: this may be an older copy', async () => {
+      const { store, set } = await filled();
+      await store.mark(mark(set, 'before the copy'));
+      expect(await store.save(saving(set, 'd', 4))).toBe(true);
+      const restored = await store.read();
+      expect(restored).toMatchObject({ set, generation: 5, pair: pairOf('d'), attempt: 'd' });
+      expect(restored).toMatchObject({ mark: null, lost: false, unanswered: 0, surplus: 0 });
+      expect(await store.save(saving(set, 'd', 4))).toBe(true);
+      expect(await store.save(saving(set, 'c', 3))).toBe(false);
+      expect(await store.save(saving(set, 'a', 1))).toBe(false);
+      expect(await store.read()).toEqual(restored);
+      expect(await store.import(importing(restored, 'd'))).toMatchObject({ current: true });
+    });
+
+    test('takes the pair of a set that it does not know, when it is empty and that set was at home in it', async () => {
+      const store = open();
+      const pair = { ...saving('taken away', 'd', 4), home: homeOf(store) };
+      expect(await store.save(pair)).toBe(true);
+      const stored = (await store.read())!;
+      expect(stored).toMatchObject({ set: 'taken away', generation: 5, pair: pairOf('d') });
+      expect(stored).toMatchObject({ baseUrl: BASE_URL, savedAt: AT + 5, imported: false });
+      expect(await store.save(pair)).toBe(true);
+      expect(await store.read()).toEqual(stored);
+      expect(await store.mark(mark('taken away', 'e', 5))).toBeDefined();
+    });
+
+    test('keeps the pair of such a set behind one that was imported meanwhile', async () => {
+      const store = open();
+      const set = await importInto(store, 'meanwhile');
+      const before = await store.read();
+      expect(await store.save({ ...saving('taken away', 'd', 4), home: homeOf(store) })).toBe(true);
+      expect(await store.read()).toEqual(before);
+      expect(await store.import(importing(before, 'd'))).toMatchObject({
+        kind: 'known',
+        current: false,
+      });
+      expect(await store.withdraw(set)).toBe(true);
+      expect(await store.read()).toMatchObject({ set: 'taken away', generation: 5 });
+    });
+
+    test('takes no pair that was at home in another store', async () => {
+      const store = open();
+      const home = { ...homeOf(store), store: 'another' };
+      await expect(store.save({ ...saving('nowhere', 'a'), home })).rejects.toThrow(/not know/);
       expect(await store.read()).toBeNull();
     });
 
@@ -537,6 +586,10 @@ export function ending(outcome: Ending['outcome']): Ending {
 export function saving(set: string, attempt: string, generation = 1): NewPair {
   const pair = pairOf(attempt);
   return { set, generation, attempt, pair, outcome: 'rotated', at: AT + 5, latencyMs: 3 };
+}
+
+function homeOf(store: TokenStore) {
+  return { store: store.description, baseUrl: BASE_URL };
 }
 
 function moving(pair: string) {

@@ -1,0 +1,70 @@
+/** Files that are put under a store, or taken away, while it is open. */
+import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { StoreGoneError } from '../../../src/tokens/store/token-store.ts';
+import { pairOf } from '../../support/tokens.ts';
+import { closing, used } from './sqlite-support.ts';
+import { importInto, saving } from './token-store-contract.ts';
+
+/** At generation 4, with a copy of generation 3 beside it. */
+async function copied() {
+  const { path, set } = await used();
+  const backup = `${path}-backup`;
+  copyFileSync(path, backup);
+  const store = closing(openSqliteStore(path));
+  await store.save(saving(set, 'c', 3));
+  expect(await store.read()).toMatchObject({ generation: 4 });
+  return { path, set, backup, store };
+}
+
+test.each([
+  ['written over it', copyFileSync],
+  ['moved to its place', renameSync],
+])('an older copy that was %s is what is read, and the pair is saved into it', async (_, put) => {
+  const { path, set, backup, store } = await copied();
+  put(backup, path);
+  expect(await store.read()).toMatchObject({ set, generation: 3, pair: pairOf('b') });
+  expect(await store.save(saving(set, 'c', 3))).toBe(true);
+  const other = closing(openSqliteStore(path));
+  expect(await other.read()).toMatchObject({ set, generation: 4, pair: pairOf('c') });
+});
+
+test.each([
+  ['written over it', copyFileSync],
+  ['moved to its place', renameSync],
+])('a store of another set that was %s is what is read', async (_, put) => {
+  const { path, store } = await copied();
+  const elsewhere = `${path}-elsewhere`;
+  const made = openSqliteStore(elsewhere);
+  const set = await importInto(made, 'other');
+  await made.close();
+  put(elsewhere, path);
+  expect(await store.read()).toMatchObject({ set, generation: 1, pair: pairOf('other') });
+});
+
+test('a file that was taken away is said to be gone, and read again once it is back', async () => {
+  const { path, store } = await copied();
+  const before = await store.read();
+  renameSync(path, `${path}-away`);
+  await expect(store.read()).rejects.toThrow(StoreGoneError);
+  await expect(store.read()).rejects.toThrow('the file is gone');
+  renameSync(`${path}-away`, path);
+  expect(await store.read()).toEqual(before);
+});
+
+test('something else in its place is refused, said to be no store, and left as it is', async () => {
+  const { path, set, store } = await copied();
+  rmSync(path);
+  writeFileSync(path, 'These are my notes.\n'.repeat(400));
+  await expect(store.read()).rejects.toThrow(StoreGoneError);
+  await expect(store.read()).rejects.toThrow('not a database');
+  await expect(store.save(saving(set, 'd', 4))).rejects.toThrow('not a database');
+});
+
+test('what was written over it and is no store is refused, and said to be none', async () => {
+  const { path, store } = await copied();
+  writeFileSync(path, 'These are my notes.\n'.repeat(400));
+  await expect(store.read()).rejects.toThrow(StoreGoneError);
+  await expect(store.read()).rejects.toThrow('not a database');
+});
