@@ -18,7 +18,7 @@ import type { Ending, Mark, PairOutcome, TokenStore } from './store/token-store.
 /** What came of one try to exchange a refresh token, the store being up to date with it. */
 export type AttemptResult =
   /** Received, and saved or held until it is. */
-  | { kind: 'kept'; next: HeadSource; outcome: PairOutcome; bornAt: number; surplus: boolean }
+  | { kind: 'kept'; next: HeadSource; bornAt: number; surplus: boolean }
   /** Another process was first: nothing was sent, or its pair has come. */
   | { kind: 'overtaken' }
   | { kind: 'lost' }
@@ -29,6 +29,8 @@ export type AttemptResult =
 export interface AttemptParts {
   store: TokenStore;
   connect: ConnectToTokenEndpoint;
+  /** Which service the set must belong to. */
+  baseUrl: string;
   clock: Clock;
   log: Logger;
   /** Names this process in the history. */
@@ -63,7 +65,7 @@ export interface ExchangeAttempt {
 }
 
 export function createExchangeAttempt(
-  { store, connect, clock, log, replica, onExchange }: AttemptParts,
+  { store, connect, baseUrl, clock, log, replica, onExchange }: AttemptParts,
   saver: PairSaver,
   { isStopping, isOvertaken }: Surroundings,
 ): ExchangeAttempt {
@@ -131,16 +133,18 @@ export function createExchangeAttempt(
     const { set, generation } = from;
     const latencyMs = Math.round(clock.elapsed() - begun);
     const at = clock.now() - latencyMs;
-    const kept = await saver.save({ set, generation, attempt, pair, outcome, at, latencyMs });
+    const home = { store: store.description, baseUrl };
+    const saved = { set, generation, attempt, pair, outcome, at, latencyMs, home };
+    const kept = await saver.save(saved);
     onExchange?.(outcome, latencyMs / 1000);
-    const next = { set, generation: generation + 1, pair, ...FRESH };
+    const next = { set, generation: generation + 1, pair, saved, ...FRESH };
     if (outcome !== 'rotated') {
       log.error({ trouble: 'not-renewed', generation: next.generation, outcome }, NOT_RENEWED);
     }
     if (kept === 'surplus') {
       log.error({ trouble: 'second-pair', generation: next.generation }, SECOND_PAIR);
     }
-    return { kind: 'kept', next, outcome, bornAt: begun, surplus: kept === 'surplus' };
+    return { kind: 'kept', next, bornAt: begun, surplus: kept === 'surplus' };
   }
 
   async function refuse(exchange: Begun, mark: Mark): Promise<AttemptResult> {

@@ -1,13 +1,15 @@
 import type { Clock } from '../clock.ts';
 import type { LossCause } from './token-errors.ts';
 import type { TokenPair } from './token-set.ts';
-import type { StoredTokens } from './store/token-store.ts';
+import type { NewPair, StoredTokens } from './store/token-store.ts';
 
 /** The newest pair that this process knows, and its times. All times are `clock.elapsed()`, ms. */
 export interface Head {
   readonly set: string;
   readonly generation: number;
   readonly pair: TokenPair;
+  /** As it was saved: to be saved again, should the store lose it. */
+  readonly saved: NewPair;
   /** When it was refreshed. */
   readonly bornAt: number;
   /** When it is to be rotated ahead of its expiry. */
@@ -33,7 +35,7 @@ export interface Head {
   readonly accepted: boolean;
 }
 
-export type HeadSource = Pick<
+export type HeadSource = { readonly saved: NewPair } & Pick<
   StoredTokens,
   | 'set'
   | 'generation'
@@ -48,13 +50,14 @@ export type HeadSource = Pick<
 
 /** @param bornAt when the pair was refreshed, by `clock.elapsed()` */
 export function headOf(source: HeadSource, bornAt: number, first: boolean, random: number): Head {
-  const { set, generation, pair, imported } = source;
+  const { set, generation, pair, saved, imported } = source;
   const life = Math.min(pair.expiresIn, pair.refreshTokenExpiresIn) * 1000;
   const early = (2 / 3) * (1 - random / 20);
   return {
     set,
     generation,
     pair,
+    saved,
     bornAt,
     // At once after an import: that kills the link, which is a secret, and starts both lifetimes now.
     rotateAt: imported ? bornAt : bornAt + life * early,
@@ -65,8 +68,21 @@ export function headOf(source: HeadSource, bornAt: number, first: boolean, rando
   };
 }
 
+/** What is stored, as it was saved once. How long its exchange took, it does not say. */
+export function savedAs(stored: StoredTokens, store: string): NewPair {
+  const { set, baseUrl, generation, attempt, pair, savedAt: at } = stored;
+  const exchange = {
+    generation: generation - 1,
+    attempt,
+    outcome: 'rotated',
+    latencyMs: 0,
+  } as const;
+  return { set, ...exchange, pair, at, home: { store, baseUrl } };
+}
+
 /** The same pair, with what the store says of it now. */
-export function standing({ lost, movedTo, mark, unanswered, surplus }: HeadSource) {
+export function standing(source: Omit<HeadSource, 'saved'>) {
+  const { lost, movedTo, mark, unanswered, surplus } = source;
   const busy = mark?.live === true;
   const doubtful = !busy && (mark !== null || unanswered > 0);
   const doubt = busy ? null : (mark?.attempt ?? null);

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
+import type { UnsavedCause } from './token-errors.ts';
 import type { Rescue } from './store/rescue.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 
@@ -7,8 +8,12 @@ import type { NewPair, TokenStore } from './store/token-store.ts';
 export interface PairSaver {
   /** A pair that could not be saved yet; it is tried again and again. */
   readonly pending: NewPair | undefined;
+  /** Why there is one. */
+  readonly why: UnsavedCause;
   /** Never rejects: what cannot be saved is pending. */
   save(pair: NewPair): Promise<'head' | 'surplus' | 'pending'>;
+  /** A pair that was saved, and that the store has lost. Resolves after one try; never rejects. */
+  saveAgain(pair: NewPair, why: 'older' | 'gone'): Promise<void>;
   /**
    * Waits until nothing is pending. When its patience ends before that, it makes sure that the pair is in
    * the rescue file, and only then gives up.
@@ -28,6 +33,7 @@ const PATIENCE_MS = 5_000;
 
 export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): PairSaver {
   let pending: NewPair | undefined;
+  let why: UnsavedCause = 'unwritable';
   let saving: Promise<void> | undefined;
   let rescued = false;
   let finishBy = Number.POSITIVE_INFINITY;
@@ -36,20 +42,28 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     get pending() {
       return pending;
     },
+    get why() {
+      return why;
+    },
     save: async (pair) => {
       try {
-        return (await store.save(pair)) ? 'head' : 'surplus';
+        const isHead = await store.save(pair);
+        isSaved(pair);
+        return isHead ? 'head' : 'surplus';
       } catch (error) {
-        pending = pair;
-        log.fatal(
-          { err: error, trouble: 'unsaved', generation: pair.generation + 1 },
-          'The new token pair could not be saved, and is held in memory. Saving it is tried until it works: ' +
-            'free the disk, or give the rights back, and do not kill this process before.',
-        );
-        putInRescueFile();
+        hold(pair, 'unwritable', error);
         saving = saveUntilDone(pair);
         return 'pending';
       }
+    },
+    saveAgain: async (pair, cause) => {
+      hold(pair, cause);
+      const firstTry = store.save(pair).then(
+        () => isSaved(pair),
+        (error: unknown) => log.error({ err: error }, 'the token pair could not be saved again'),
+      );
+      saving = firstTry.then(() => (pending === pair ? saveUntilDone(pair) : undefined));
+      await firstTry;
     },
     finish: async () => {
       finishBy = clock.elapsed() + PATIENCE_MS;
@@ -57,12 +71,22 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     },
   };
 
+  function hold(pair: NewPair, cause: UnsavedCause, error?: unknown): void {
+    pending = pair;
+    why = cause;
+    const facts = { trouble: 'unsaved', store: store.description, generation: pair.generation + 1 };
+    log.fatal({ ...facts, ...(error !== undefined && { err: error }) }, HELD[cause]);
+    putInRescueFile();
+  }
+
   async function saveUntilDone(pair: NewPair): Promise<void> {
     for (;;) {
       await clock.sleep(RETRY_MS);
+      // The pair after it may have come meanwhile.
+      if (pending !== pair) return;
       try {
         await store.save(pair);
-        break;
+        return isSaved(pair);
       } catch (error) {
         if (clock.elapsed() < finishBy) continue;
         // Once more: somebody may have taken the rescue file away.
@@ -74,8 +98,13 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
         finishBy = clock.elapsed() + PATIENCE_MS;
       }
     }
+  }
+
+  /** With it every pair before it, which it has replaced. */
+  function isSaved({ set, generation }: NewPair): void {
+    if (pending?.set !== set || pending.generation > generation) return;
     pending = undefined;
-    log.info({ generation: pair.generation + 1 }, 'the new token pair is saved now');
+    log.info({ generation: generation + 1 }, 'the new token pair is saved now');
     takeOutOfRescueFile();
   }
 
@@ -103,3 +132,17 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     }
   }
 }
+
+const HELD: Record<UnsavedCause, string> = {
+  unwritable:
+    'The new token pair could not be saved, and is held in memory. Saving it is tried until it works: ' +
+    'free the disk, or give the rights back, and do not kill this process before.',
+  older:
+    'An older copy of the token store, or an empty one, was put in its place while this process ran. The refresh token in ' +
+    'an older copy is spent. The newest token pair is held in memory, and is saved into what lies there now; that is tried ' +
+    'until it works. Put no backup there again, and do not kill this process before it says that the pair is saved.',
+  gone:
+    'The file of the token store is gone, or what lies in its place is no token store. The newest token pair is held in ' +
+    'memory, and saving it is tried until it works: put the file back (an older copy will do, the pair is saved into it). ' +
+    'Without one, restart this process: it makes a new store, and saves the pair that is in the rescue file into it.',
+};

@@ -1,8 +1,17 @@
 import type { CheckAccess } from './service/auth-check.ts';
 import { createDoubt } from './doubt.ts';
 import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
-import { headOf, isSamePair, lossOf, standing, type Head, type HeadSource } from './head.ts';
+import {
+  headOf,
+  isSamePair,
+  lossOf,
+  savedAs,
+  standing,
+  type Head,
+  type HeadSource,
+} from './head.ts';
 import { createPairSaver } from './pair-saver.ts';
+import { createStoreWatch } from './store-watch.ts';
 import type { Rescue } from './store/rescue.ts';
 import {
   busyElsewhereError,
@@ -11,7 +20,6 @@ import {
   movedError,
   stoppingError,
   uncertainError,
-  unreadableStoreError,
   unreadRescueError,
   unsavedError,
 } from './token-errors.ts';
@@ -48,8 +56,6 @@ export interface Rotation {
 export interface RotationParts extends AttemptParts {
   checkAccess: CheckAccess;
   rescue: Rescue | undefined;
-  /** Which service the set must belong to. */
-  baseUrl: string;
   random?: () => number;
 }
 
@@ -62,6 +68,7 @@ const BUSY_MS = 1_000;
 export function createRotation(parts: RotationParts): Rotation {
   const { store, rescue, clock, log, baseUrl, random = Math.random } = parts;
   const saver = createPairSaver(parts);
+  const watch = createStoreWatch(store, saver);
   const doubt = createDoubt(parts);
   const attempt = createExchangeAttempt(parts, saver, {
     isStopping: () => stopped,
@@ -73,6 +80,8 @@ export function createRotation(parts: RotationParts): Rotation {
   let head: Head | undefined;
   let inFlight: Promise<Head> | undefined;
   let notRenewed = false;
+  /** Unanswered exchanges of the head that the store has forgotten. */
+  let forgotten = 0;
   let stopped = false;
   let quiet: { until: number; error: Error } | undefined;
 
@@ -136,22 +145,24 @@ export function createRotation(parts: RotationParts): Rotation {
       const isYounger = lossOf(head, clock) === 'ended' && bornAt > head.bornAt;
       // Refused for good, and the store could not be told: it goes on saying that there is hope.
       const refused = head.lost && { lost: true, doubtful: false, doubt: null };
-      head = { ...head, ...(isYounger && { bornAt }), ...standing(stored), ...refused };
+      const told = standing(stored);
+      const unanswered = Math.max(told.unanswered, forgotten);
+      const stillOpen = forgotten > 0 && { unanswered, doubtful: !told.busy };
+      head = { ...head, ...(isYounger && { bornAt }), ...told, ...stillOpen, ...refused };
       return;
     }
-    publish(stored, bornAt);
+    publish({ ...stored, saved: savedAs(stored, store.description) }, bornAt);
   }
 
   function publish(next: HeadSource, bornAt: number): void {
     head = headOf(next, bornAt, head === undefined, random());
     quiet = undefined;
+    forgotten = 0;
   }
 
   async function lookAtStore(): Promise<void> {
     await attempt.tellStore();
-    const stored = await store.read().catch((cause: unknown) => {
-      throw unreadableStoreError(cause);
-    });
+    const stored = await watch.read(head, (lost) => (forgotten = lost.unanswered));
     if (stored) adopt(stored);
   }
 
@@ -189,7 +200,7 @@ export function createRotation(parts: RotationParts): Rotation {
     if (head.movedTo !== null) throw movedError(head.movedTo);
     const loss = lossOf(head, clock);
     if (loss) throw lostError(loss);
-    if (saver.pending) throw unsavedError();
+    if (saver.pending) throw unsavedError(saver.why);
     return head;
   }
 
@@ -201,7 +212,7 @@ export function createRotation(parts: RotationParts): Rotation {
         // An import that came meanwhile is the newer set; of two pairs the store has chosen one.
         if (head!.set === from.set && !result.surplus) publish(result.next, result.bornAt);
         else await lookAtStore();
-        notRenewed = result.outcome !== 'rotated';
+        notRenewed = result.next.saved.outcome !== 'rotated';
         log.info({ generation: head!.generation }, 'access token rotated');
         return head!;
       case 'overtaken':

@@ -63,13 +63,26 @@ export function unwritableStoreError(cause: unknown) {
   );
 }
 
-export function unsavedError() {
+/** Why the store does not have the newest pair. */
+export type UnsavedCause = 'unwritable' | 'older' | 'gone';
+
+export function unsavedError(cause: UnsavedCause) {
   return codedError(
     'UPSTREAM_UNREACHABLE',
-    'The access token is not renewed before the pair of the last renewal is saved: the token store cannot be written. ' +
-      'Nothing was lost. The operator has to look at the disk that holds the store.',
+    `The access token is not renewed before the pair of the last renewal is saved: ${UNSAVED[cause]}`,
   );
 }
+
+const UNSAVED: Record<UnsavedCause, string> = {
+  unwritable:
+    'the token store cannot be written. Nothing was lost. The operator has to look at the disk that holds the store.',
+  older:
+    'an older copy of the token store was put in its place, and cannot be written. Nothing was lost. ' +
+    'The operator has to look at the disk that holds the store, and must not end the gateway before.',
+  gone:
+    'the file of the token store is gone, or is no token store. Nothing was lost. ' +
+    'The operator has to put it back; an older copy will do, as long as the gateway runs.',
+};
 
 export function unreadRescueError() {
   return codedError(

@@ -1,0 +1,269 @@
+import { copyFileSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { DAY, MINUTE, SECOND } from '../support/manual-clock.ts';
+import {
+  codesOf,
+  drop,
+  pairOf,
+  PERSON,
+  startKept,
+  startKeptOverSandbox,
+  startScripted,
+  watchStore,
+  type Kept,
+} from '../support/tokens.ts';
+
+const PUT = [
+  ['written over it', copyFileSync],
+  ['moved to its place', renameSync],
+] as const;
+
+describe.each(PUT)('an older copy of the store that is %s while the gateway runs', (_, put) => {
+  test('gets the newest pair back, without an exchange, and the operator is told', async () => {
+    const { path, backup, clock, store, sandbox, ask, logged } = await startAhead();
+    const newest = (await store.read())!;
+    put(backup, path);
+    expect(await store.read()).toMatchObject({ generation: 2 });
+    await clock.pass(MINUTE);
+    const { set, generation, pair } = newest;
+    expect(generation).toBe(5);
+    expect(await store.read()).toMatchObject({ set, generation, pair, lost: false, mark: null });
+    expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(Array(4).fill('answered'));
+    expect(logged).toContainEqual(
+      expect.objectContaining({
+        level: 60,
+        trouble: 'unsaved',
+        msg: expect.stringMatching(/older copy of the token store/),
+      }),
+    );
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+  });
+
+  test('costs nobody an error when the access token expires before that', async () => {
+    const { path, backup, expire, store, sandbox, ask } = await startAhead();
+    put(backup, path);
+    expire();
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(await store.read()).toMatchObject({ generation: 6, mark: null });
+    expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(Array(5).fill('answered'));
+  });
+
+  test('and cannot be written gives no exchange and says why, until it has the newest pair', async () => {
+    const { path, backup, expire, clock, store, sandbox, ask, gateway } = await startAhead();
+    store.failing.add('save');
+    put(backup, path);
+    expire();
+    const started = clock.elapsed();
+    for (let request = 0; request < 3; request += 1) {
+      const answer = await ask(PERSON);
+      expect(codesOf(answer)).toEqual(['UPSTREAM_UNREACHABLE']);
+      expect(answer.errors![0]!.message).toMatch(/older copy of the token store.*operator/);
+    }
+    expect(clock.elapsed()).toBe(started);
+    expect(await gateway.metrics.text()).toMatch(/trouble="unsaved"[^\n]*\} 1\n/);
+    await clock.pass(MINUTE);
+    expect(sandbox.exchanges).toHaveLength(4);
+
+    store.failing.clear();
+    await clock.pass(SECOND);
+    expect(await store.read()).toMatchObject({ generation: 5 });
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(await store.read()).toMatchObject({ generation: 6 });
+    expect(await gateway.metrics.text()).not.toMatch(/trouble="unsaved"[^\n]*\} 1\n/);
+  });
+
+  test('gets the pair back that this gateway only read, and never got itself', async () => {
+    const first = await startAhead();
+    await first.stop();
+    const { clock, sandbox, path, backup } = first;
+    const store = watchStore(openSqliteStore(path));
+    const newest = await store.read();
+    const second = await startKept({ url: sandbox.url }, { clock, store });
+    await clock.asleep();
+    put(backup, path);
+    await clock.pass(MINUTE);
+    expect(await store.read()).toMatchObject({ generation: 5, pair: newest!.pair });
+    expect(codesOf(await second.ask(PERSON))).toEqual([]);
+  });
+});
+
+describe('an older copy', () => {
+  test('that comes during an exchange gets the pair that it gives', async () => {
+    const { path, backup, expire, store, sandbox, ask } = await startAhead();
+    expire();
+    const exchange = sandbox.tokenAnswers.hold('after');
+    const asked = ask(PERSON);
+    await exchange.arrived;
+    copyFileSync(backup, path);
+    exchange.release();
+    expect(codesOf(await asked)).toEqual([]);
+    expect(await store.read()).toMatchObject({ generation: 6, surplus: 0, mark: null });
+  });
+
+  test('gets nothing back when the newest pair is lost', async () => {
+    const { path, backup, expire, clock, store, sandbox, ask } = await startAhead();
+    sandbox.makeNewSet();
+    expire();
+    expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
+    copyFileSync(backup, path);
+    await clock.pass(MINUTE);
+    expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
+    expect(await store.read()).toMatchObject({ generation: 2 });
+    expect(sandbox.exchanges).toHaveLength(5);
+  });
+
+  test('takes no doubt from the pair that it gets back', async () => {
+    const { path, backup } = places();
+    const service = await startScripted();
+    const store = watchStore(openSqliteStore(path));
+    const { clock, ask } = await startKept(service, { store });
+    await clock.asleep();
+    await ask(PERSON);
+    copyFileSync(path, backup);
+    service.expire();
+    await ask(PERSON);
+    service.next(drop('unprocessed'));
+    await clock.pass(0.7 * DAY);
+    expect(await store.read()).toMatchObject({ generation: 3, unanswered: 1 });
+    const before = service.exchanges.length;
+
+    copyFileSync(backup, path);
+    await clock.pass(MINUTE);
+    expect(await store.read()).toMatchObject({ generation: 3 });
+    await clock.pass(0.1 * DAY);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(service.exchanges).toHaveLength(before);
+    await clock.pass(0.2 * DAY);
+    expect(service.exchanges).toHaveLength(before + 1);
+    expect(await store.read()).toMatchObject({ generation: 4, unanswered: 0 });
+  });
+});
+
+describe("the store's file, removed while the gateway runs", () => {
+  test('leaves it serving, and gives no exchange, until there is a store for the newest pair', async () => {
+    const { path, backup, expire, clock, store, sandbox, ask, gateway, logged } =
+      await startAhead();
+    const newest = (await store.read())!;
+    rmSync(path);
+    await clock.pass(MINUTE);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(await gateway.metrics.text()).toMatch(/trouble="unsaved"[^\n]*\} 1\n/);
+    expect(logged).toContainEqual(
+      expect.objectContaining({
+        level: 60,
+        trouble: 'unsaved',
+        msg: expect.stringMatching(/file of the token store.*is gone/),
+      }),
+    );
+    expire();
+    const started = clock.elapsed();
+    const answer = await ask(PERSON);
+    expect(codesOf(answer)).toEqual(['UPSTREAM_UNREACHABLE']);
+    expect(answer.errors![0]!.message).toMatch(/file of the token store.*gone.*operator/);
+    expect(clock.elapsed()).toBe(started);
+    expect(sandbox.exchanges).toHaveLength(4);
+
+    renameSync(backup, path);
+    await clock.pass(SECOND);
+    expect(await store.read()).toMatchObject({ generation: 5, pair: newest.pair });
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(await store.read()).toMatchObject({ generation: 6 });
+  });
+
+  test('and made anew and empty, gets the newest pair back', async () => {
+    const { path, clock, store, ask } = await startAhead();
+    const newest = (await store.read())!;
+    for (const end of ['', '-journal', '-lock']) rmSync(path + end);
+    await openSqliteStore(path).close();
+    await clock.pass(MINUTE);
+    const { set, pair } = newest;
+    expect(await store.read()).toMatchObject({ set, generation: 5, pair });
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+  });
+
+  test('for the import of another set: that one is taken over, and nothing stays unsaved', async () => {
+    const { path, clock, store, sandbox, gateway, logged } = await startAhead();
+    for (const end of ['', '-journal', '-lock']) rmSync(path + end);
+    await clock.pass(MINUTE);
+    const elsewhere = openSqliteStore(`${path}-new`);
+    const imported = { pair: pairOf('imported'), at: clock.now(), replica: 'hand', after: null };
+    await elsewhere.import({ ...imported, baseUrl: sandbox.url });
+    await elsewhere.close();
+    // Rotated at once, as after every import; the sandbox never made such a token.
+    renameSync(`${path}-new`, path);
+    await clock.pass(MINUTE);
+    expect(await store.read()).toMatchObject({ pair: pairOf('imported'), lost: true });
+    expect(await gateway.metrics.text()).not.toMatch(/trouble="unsaved"[^\n]*\} 1\n/);
+    expect(saved(logged)).toHaveLength(1);
+  });
+});
+
+describe('a store of another set', () => {
+  test.each(PUT)('that is %s is an import by somebody, and is taken over', async (_, put) => {
+    const { path, clock, sandbox, logged } = await startAhead();
+    const elsewhere = openSqliteStore(`${path}-other`);
+    const pair = pairOf('other');
+    const at = clock.now();
+    const baseUrl = sandbox.url;
+    await elsewhere.import({ baseUrl, pair, at, replica: 'hand', after: null });
+    await elsewhere.close();
+    put(`${path}-other`, path);
+    await clock.pass(MINUTE);
+    expect(sandbox.exchanges.at(-1)).toMatchObject({ refreshToken: pair.refreshToken });
+    expect(logged.filter(({ trouble }) => trouble === 'unsaved')).toEqual([]);
+  });
+});
+
+test('a look at the store that began before a rotation is not taken for an older copy', async () => {
+  const { clock, service, store, ask, logged } = await startAhead();
+  const { refreshToken } = (await store.read())!.pair;
+  service.ahead += 2 * DAY;
+  // What the first of these reads is held back, until the other one has rotated.
+  const { read } = store;
+  const late = Promise.withResolvers<void>();
+  let reads = 0;
+  store.read = async () => {
+    reads += 1;
+    const isFirst = reads === 1;
+    const stored = await read();
+    if (isFirst) await late.promise;
+    return stored;
+  };
+  const first = ask(PERSON);
+  const second = ask(PERSON);
+  expect(codesOf(await second)).toEqual([]);
+  late.resolve();
+  expect(codesOf(await first)).toEqual([]);
+  await clock.asleep();
+  expect((await read())!.pair.refreshToken).not.toBe(refreshToken);
+  expect(logged.filter(({ trouble }) => trouble === 'unsaved')).toEqual([]);
+});
+
+/** At generation 5, with a copy of generation 2 beside it. */
+async function startAhead() {
+  const { path, backup } = places();
+  const kept = await startKeptOverSandbox({ store: watchStore(openSqliteStore(path)) });
+  const expire = () => void (kept.service.ahead += 2 * DAY);
+  await kept.clock.asleep();
+  await kept.ask(PERSON);
+  copyFileSync(path, backup);
+  for (let generation = 3; generation <= 5; generation += 1) {
+    expire();
+    expect(codesOf(await kept.ask(PERSON))).toEqual([]);
+    expect(await kept.store.read()).toMatchObject({ generation });
+  }
+  return { ...kept, path, backup, expire };
+}
+
+function places() {
+  const folder = mkdtempSync(join(tmpdir(), 'replaced-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return { path: join(folder, 'tokens.db'), backup: join(folder, 'backup') };
+}
+
+function saved(logged: Kept['logged']) {
+  return logged.filter(({ msg }) => msg === 'the new token pair is saved now');
+}
