@@ -98,7 +98,9 @@ export function resolveConnection(
     const total = async () => {
       const known = drains.totals.of(key);
       if (known !== undefined) return known;
-      const counted = { ...walked({ ...asked, selections: [[]] }), selection: 'total' };
+      const counted = ridden
+        ? walked(shown)
+        : { ...walked({ ...asked, selections: [[]] }), selection: 'total' };
       let count = 0;
       const all = { position: null, limit: undefined, context, keepsAll: false };
       for await (const { records } of drained(drains.walk(counted, all))) count += records.length;
@@ -116,16 +118,19 @@ export function resolveConnection(
         { last: counts.last, before: to, after: from, signal },
       );
     };
-    // Who wants nothing but the total, and it stands beside nothing, needs no page.
-    const wanted = namesBelow(names.type, selected, info.fieldNodes);
-    const needsPage = wanted.some((field) => field !== 'totalCount' && field !== '__typename');
-    if (!needsPage && wanted.includes('totalCount')) {
-      return { edges: [], pageInfo: NOWHERE, total };
-    }
-    const slice = await read().catch((error: unknown) => {
+    const orNull = (error: unknown) => {
       surplusErrors.push(...errorsAt(at, surplusOf(error)));
       return nullForNullList(error);
-    });
+    };
+    // Who wants nothing but the total needs no page.
+    const wanted = namesBelow(names.type, selected, info.fieldNodes);
+    if (wanted.every((field) => field === 'totalCount') && wanted.length > 0) {
+      const counted = await total().catch(orNull);
+      return counted === null
+        ? null
+        : { edges: [], pageInfo: NOWHERE, total: () => Promise.resolve(counted) };
+    }
+    const slice = await read().catch(orNull);
     if (!slice) return null;
     surplusErrors.push(...errorsAt(at, slice.beside));
     const edges = slice.edges.map(({ record, position }) => ({

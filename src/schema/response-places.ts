@@ -61,7 +61,7 @@ export function recordPlaces(
   return places;
 }
 
-/** The fields of an object type that a selection asks for. */
+/** The fields of an object type that a selection asks for, `__typename` aside. */
 export function namesBelow(
   type: string,
   { schema, fragments, variables }: SelectionContext,
@@ -74,7 +74,9 @@ export function namesBelow(
     schema.getType(type) as GraphQLObjectType,
     fieldNodes as FieldNode[],
   );
-  return [...fields.values()].flatMap((nodes) => nodes[0]?.name.value ?? []);
+  return [...fields.values()]
+    .flatMap((nodes) => nodes[0]?.name.value ?? [])
+    .filter((name) => name !== '__typename');
 }
 
 /** The operation that is being resolved. */

@@ -132,9 +132,9 @@ function derivedFields({ upstream, adapters, connectionMax }: RideParts) {
         connection.field,
         derived(
           (args) =>
-            isGiven(args[connection.last]) || isGiven(args[connection.before])
+            isGiven(args['after']) || isGiven(args[connection.before])
               ? undefined
-              : firstOfConnection(args['first'], args['after'], connectionMax),
+              : firstOfConnection(args['first'], args[connection.last], connectionMax),
           (node, context) => {
             const places = recordPlaces(connection, context, [node]);
             return places.length > 0
@@ -171,8 +171,10 @@ function firstOfAll(limit: unknown, after: unknown) {
   return limit > 0 ? { first: limit } : undefined;
 }
 
-function firstOfConnection(first: unknown, after: unknown, max: number) {
-  if (isGiven(after)) return undefined;
+function firstOfConnection(first: unknown, last: unknown, max: number) {
+  if (typeof last === 'number') {
+    return isGiven(first) || last < 0 || last > max ? undefined : { first: undefined };
+  }
   if (typeof first !== 'number') return { first: undefined };
   // `first: 0` looks at one record, like the connection itself.
   return first >= 0 && first <= max ? { first: Math.max(first, 1) } : undefined;

@@ -68,7 +68,7 @@ function modelResolvers(): Resolvers {
       ...pagedFields.Vacancy,
       ...derivedOf('candidates', whole.candidates, LIMITS.candidates),
       ...derivedOf('applicants', whole.applicants, LIMITS.applicants),
-      ...derivedOf('related', whole.related, LIMITS.related, 'drainLimit'),
+      ...derivedOf('related', whole.related, LIMITS.related, RENAMED),
       ...derivedOf('fragile', whole.fragile, LIMITS.events),
     },
     Candidate: {
@@ -88,11 +88,14 @@ function modelResolvers(): Resolvers {
   };
 }
 
+/** The list has filters of our names. */
+const RENAMED = { limit: 'drainLimit', last: 'connectionLast', before: 'connectionBefore' };
+
 function derivedOf(
   list: string,
   records: (parent: never, args: never) => readonly unknown[],
   pageSize: number,
-  limitName = 'limit',
+  { limit: limitName, last: lastName, before } = { limit: 'limit', last: 'last', before: 'before' },
 ): Resolvers[string] {
   return {
     [`all${list.charAt(0).toUpperCase()}${list.slice(1)}`]: (
@@ -107,12 +110,12 @@ function derivedOf(
         : records(parent, args as never).slice(0, typeof limit === 'number' ? limit : undefined);
     },
     [`${list}Connection`]: (parent: never, args: Record<string, unknown>) => {
-      const { first, last } = checkedCounts(args['first'], args['last'], {
+      const { first, last } = checkedCounts(args['first'], args[lastName], {
         max: 500,
-        lastName: 'last',
+        lastName,
       });
       checkCursor(args['after']);
-      checkCursor(args['before']);
+      checkCursor(args[before]);
       const all = records(parent, args as never);
       const nodes =
         last === undefined

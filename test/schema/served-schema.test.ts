@@ -64,18 +64,18 @@ test('lists are found by shape: filters, enums, scalars, interfaces and unions a
       return `${name}(${list.join(', ')}): ${String(type)}`;
     });
   expect(signatures.toSorted()).toEqual([
-    'activeCandidatesConnection(first: Int, after: String): CandidateConnection',
+    'activeCandidatesConnection(first: Int, after: String, last: Int, before: String): CandidateConnection',
     'allActiveCandidates(limit: Int, after: String): [Candidate!]',
     'allApplicants(limit: Int, after: String): [Applicant!]',
     'allCandidates(drainLimit: Int, after: String, filter: CandidateFilter, stage: Stage = "NEW", limit: Int): [Candidate]',
     'allEvents(limit: Int, after: String, candidate: Int!): [Event!]',
     'allNamed(limit: Int, after: String): [Named!]',
     'allVacancies(): [String!]',
-    'applicantsConnection(first: Int, after: String): ApplicantConnection',
-    'candidatesConnection(first: Int, after: String, filter: CandidateFilter, stage: Stage = "NEW", limit: Int): NullableCandidateConnection',
-    'eventsConnection(first: Int, after: String, candidate: Int!): EventConnection',
-    'namedConnection(first: Int, after: String): NamedConnection',
-    'vacanciesConnection(first: Int, after: String, open: Boolean): VacancyConnection',
+    'applicantsConnection(first: Int, after: String, last: Int, before: String): ApplicantConnection',
+    'candidatesConnection(first: Int, after: String, last: Int, before: String, filter: CandidateFilter, stage: Stage = "NEW", limit: Int): NullableCandidateConnection',
+    'eventsConnection(first: Int, after: String, last: Int, before: String, candidate: Int!): EventConnection',
+    'namedConnection(first: Int, after: String, last: Int, before: String): NamedConnection',
+    'vacanciesConnection(first: Int, after: String, last: Int, before: String, open: Boolean): VacancyConnection',
   ]);
   expect(printType(served.getType('NullableCandidateEdge')!)).toContain('node: Candidate\n');
   expect(printType(served.getType('CandidateEdge')!)).toContain('node: Candidate!\n');
