@@ -3,11 +3,11 @@ import { checkedCount } from '../paging/connection-arguments.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
 import { drainPages, type DrainedPage } from '../paging/drain.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
-import { selectionOf, type Drains } from './drains.ts';
+import type { Drains } from './drains.ts';
 import { identitySelection } from './identity-selection.ts';
 import { listKey } from './list-key.ts';
 import type { FindNestedList, NestedList } from './nested-list.ts';
-import { nullForNullList, pageFetcher, surplusOf } from './page-fetcher.ts';
+import { nullForNullList, pageFetcher, selectionName, surplusOf } from './page-fetcher.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { checked } from './read-field.ts';
 import type { UpstreamRecord } from './read-page.ts';
@@ -62,22 +62,13 @@ export function drainedPages(adapter: Adapter, link: UpstreamLink, drains: Drain
     const position = typeof after === 'string' ? decodeCursor(key, after) : null;
     const { signal, drainBudget: budget } = context;
     const selections = [selectionsOf(info.fieldNodes)];
+    const source = { adapter, identity, link, info, filters, selections, ...list };
     const pages = drains.walk(
       {
         key,
         field: `${adapter.parent}.${adapter.name}`,
-        fetcher: (asking) =>
-          pageFetcher({
-            adapter,
-            identity,
-            link,
-            context: asking,
-            info,
-            filters,
-            selections,
-            ...list,
-          }),
-        selection: nested ? undefined : selectionOf(info),
+        fetcher: (asking) => pageFetcher({ ...source, context: asking }),
+        selection: nested ? undefined : selectionName(source),
         isNested: nested !== undefined,
       },
       { position, limit, context, keepsAll },

@@ -17,6 +17,7 @@ import {
 import type { WantedRides, WriteRides } from './ride-first-page.ts';
 import { parentsTakenAlong } from './ride-names.ts';
 import type { RequestTransform } from './served-names.ts';
+import { printDocument } from '../print-document.ts';
 import type { AskingContext } from './serving-context.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 
@@ -89,6 +90,13 @@ export function questionFor(link: UpstreamLink, question: UpstreamQuestion): Ask
       })),
     };
   };
+}
+
+/** The same for two questions that ask the upstream for the same, however their operations differ. */
+export function nameOf(link: UpstreamLink, question: UpstreamQuestion): string {
+  const { document, used } = requestOf(link, question, 'all');
+  const variables = Object.entries(question.variables).filter(([name]) => used.has(name));
+  return JSON.stringify([printDocument(document), variables]);
 }
 
 interface WrittenRequest {

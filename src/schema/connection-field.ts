@@ -79,7 +79,7 @@ export function resolveConnection(
       ridden,
       selections: places.length > 0 ? places.map(({ selections }) => selections) : [[]],
     };
-    const walked = (pages: Omit<PageSource, 'context'>): DrainedList => ({
+    const walked = (pages: PageSource): DrainedList => ({
       key,
       field: `${adapter.parent}.${adapter.name}`,
       fetcher: (asking) => pageFetcher({ ...pages, context: asking }),

@@ -1,5 +1,4 @@
 import type { ExecutionRequest } from '@graphql-tools/utils';
-import { print, type GraphQLResolveInfo } from 'graphql';
 import type { Clock } from '../clock.ts';
 import type { Position } from '../paging/cursor.ts';
 import { walkList, type Tail } from '../paging/list-walk.ts';
@@ -111,13 +110,6 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
         : shared.join(name, { begin, signal, keepsAll });
     },
   };
-}
-
-/** What two drains must have in common to share their records. */
-export function selectionOf({ fieldNodes, fragments, variableValues }: GraphQLResolveInfo): string {
-  const selections = fieldNodes.map(({ selectionSet }) => selectionSet && print(selectionSet));
-  const used = Object.values(fragments).map((fragment) => print(fragment));
-  return JSON.stringify([selections, used, variableValues]);
 }
 
 /** Requests of a walk, which belongs to nobody alone. */

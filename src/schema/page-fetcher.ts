@@ -18,7 +18,7 @@ import {
 } from 'graphql';
 import { codedError } from '../errors.ts';
 import type { FetchPage } from '../paging/page.ts';
-import { questionFor, type UpstreamLink } from './ask-upstream.ts';
+import { nameOf, questionFor, type UpstreamLink, type UpstreamQuestion } from './ask-upstream.ts';
 import type { IdentitySelection } from './identity-selection.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { readPage, type UpstreamRecord } from './read-page.ts';
@@ -29,8 +29,6 @@ export interface PageSource {
   readonly link: UpstreamLink;
   readonly adapter: Adapter;
   readonly identity: IdentitySelection;
-  /** Who sends it. */
-  readonly context: AskingContext;
   readonly info: GraphQLResolveInfo;
   /** Values of the carried-over arguments. */
   readonly filters: Readonly<Record<string, unknown>>;
@@ -98,13 +96,53 @@ function sizeOf({ field: list }: Adapter): readonly string[] {
 }
 
 /** The pages of a list, with the caller's own selection on each record. The request is made once. */
-export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
-  const { link, adapter, identity, context, info, filters, askFor = questionFor } = source;
-  const aliases = source.selections.map((_, index) => (index === 0 ? 'items' : `_rsItems${index}`));
-  const lists = source.selections.map((selections, index) =>
+export function pageFetcher(
+  source: PageSource & { context: AskingContext },
+): FetchPage<UpstreamRecord> {
+  const { link, adapter, identity, context, filters, askFor = questionFor } = source;
+  const question = questionOf(source);
+  const pageSize = pageSizeOf(adapter);
+  const isNullable = {
+    page: isNullableType(adapter.field.type),
+    items: isNullableType(adapter.itemsType),
+  };
+  const ask = askFor(link, question);
+  let { ridden } = source;
+
+  return async ({ first, after }, signal) => {
+    // A variable that is left out leaves its argument out, so the upstream's own default applies.
+    const size = first ?? pageSize;
+    const paging = { ...(size !== undefined && { first: size }), ...(after !== null && { after }) };
+    const ours = Object.entries({ ...filters, ...paging });
+    const variables = {
+      ...question.variables,
+      ...Object.fromEntries(ours.map(([name, value]) => [`_rs_${name}`, value])),
+    };
+    // Before asking: a request that nobody waits for any more would fail with nobody to hear of it.
+    signal.throwIfAborted();
+    const came = after === null ? ridden : undefined;
+    if (came) ridden = undefined;
+    const answer = came?.answer ?? (await unlessLeft(ask(variables, context), signal));
+    // A list that its type allows to be null, and that is so for no stated reason, holds nothing.
+    const ifNull = isNullable.items && answer.errors.length === 0 ? [] : undefined;
+    const { page, beside } = readPage(answer, came?.aliases ?? aliasesOf(source), identity, ifNull);
+    if (page) return { ...page, beside };
+    if (beside.length > 0) throw new PageFailure(beside);
+    throw isNullable.page && answer.value === null && after === null ? new NullList() : noPage();
+  };
+}
+
+/** The same for all who ask for the same fields of the same records. */
+export function selectionName(source: PageSource): string {
+  return nameOf(source.link, questionOf(source));
+}
+
+function questionOf({ adapter, identity, info, selections }: PageSource): UpstreamQuestion {
+  const aliases = aliasesOf({ selections });
+  const lists = selections.map((selected, index) =>
     field('items', {
       alias: aliases[index],
-      selections: notEmpty([...(index === 0 ? identity.selections : []), ...selections]),
+      selections: notEmpty([...(index === 0 ? identity.selections : []), ...selected]),
     }),
   );
   const pageInfo = field('pageInfo', {
@@ -116,13 +154,7 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
     // Where there is a default, leaving the variable out has to be allowed.
     type: astFromType(isRequiredArgument(arg) ? arg.type : getNullableType(arg.type)),
   }));
-  const pageSize = pageSizeOf(adapter);
-  const callers = getCoercedVariableValues(info.variableValues) ?? {};
-  const isNullable = {
-    page: isNullableType(adapter.field.type),
-    items: isNullableType(adapter.itemsType),
-  };
-  const ask = askFor(link, {
+  return {
     operation: OperationTypeNode.QUERY,
     field: {
       ...field(adapter.name, { selections: [...lists, pageInfo] }),
@@ -134,31 +166,12 @@ export function pageFetcher(source: PageSource): FetchPage<UpstreamRecord> {
     },
     variableDefinitions: [...(info.operation.variableDefinitions ?? []), ...args.map(definition)],
     fragments: info.fragments,
-    variables: callers,
-  });
-  let { ridden } = source;
-
-  return async ({ first, after }, signal) => {
-    // A variable that is left out leaves its argument out, so the upstream's own default applies.
-    const size = first ?? pageSize;
-    const paging = { ...(size !== undefined && { first: size }), ...(after !== null && { after }) };
-    const ours = Object.entries({ ...filters, ...paging });
-    const variables = {
-      ...callers,
-      ...Object.fromEntries(ours.map(([name, value]) => [`_rs_${name}`, value])),
-    };
-    // Before asking: a request that nobody waits for any more would fail with nobody to hear of it.
-    signal.throwIfAborted();
-    const came = after === null ? ridden : undefined;
-    if (came) ridden = undefined;
-    const answer = came?.answer ?? (await unlessLeft(ask(variables, context), signal));
-    // A list that its type allows to be null, and that is so for no stated reason, holds nothing.
-    const ifNull = isNullable.items && answer.errors.length === 0 ? [] : undefined;
-    const { page, beside } = readPage(answer, came?.aliases ?? aliases, identity, ifNull);
-    if (page) return { ...page, beside };
-    if (beside.length > 0) throw new PageFailure(beside);
-    throw isNullable.page && answer.value === null && after === null ? new NullList() : noPage();
+    variables: getCoercedVariableValues(info.variableValues) ?? {},
   };
+}
+
+function aliasesOf({ selections }: Pick<PageSource, 'selections'>): readonly string[] {
+  return selections.map((_, index) => (index === 0 ? 'items' : `_rsItems${index}`));
 }
 
 /** A walk that leaves waits no longer; the request itself belongs to the whole operation. */

@@ -1,0 +1,211 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import type { Received, Reply } from '../support/fake-upstream.ts';
+import { honest, startGatewayOverFake, type GatewayOverFake } from '../support/fake-upstream.ts';
+import { createSharedWalks } from '../../src/paging/shared-walks.ts';
+import type { WalkedPage } from '../../src/paging/walk.ts';
+import { createWalkSlots } from '../../src/paging/walk-slots.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+interface People {
+  allPersons: { id: string }[];
+}
+
+describe('identical drains at the same time', () => {
+  test('50 of them cost one walk', async () => {
+    await using gateway = await startGatewayOverFake({ persons: 137 });
+    const drains = holdDrains(gateway);
+    const answers = startMany(gateway, 50);
+    await gateway.upstream.arrived(50 + 1);
+    drains.open();
+    const ids = gateway.upstream.sandbox.persons.all().map(({ id }) => id);
+    for (const { data } of await Promise.all(answers)) {
+      expect(data.allPersons.map(({ id }) => id)).toEqual(ids);
+    }
+    expect(drains.seen()).toHaveLength(3);
+  });
+
+  test('the first caller leaves, and the others get everything', async () => {
+    await using gateway = await startGatewayOverFake({ persons: 137 });
+    const drains = holdDrains(gateway);
+    const leaving = new AbortController();
+    const [first] = startMany(gateway, 1, { signal: leaving.signal });
+    await gateway.upstream.arrived(2);
+    const others = startMany(gateway, 5, {}, 2);
+    await gateway.upstream.arrived(7);
+    leaving.abort();
+    await expect(first).rejects.toThrow();
+    drains.open();
+    for (const { data } of await Promise.all(others)) expect(data.allPersons).toHaveLength(137);
+    expect(drains.seen()).toHaveLength(3);
+  });
+
+  test('the last caller leaves, and the walk ends with the request that is under way', async () => {
+    await using gateway = await startGatewayOverFake({ persons: 500 });
+    const drains = holdDrains(gateway);
+    const leaving = new AbortController();
+    const callers = startMany(gateway, 3, { signal: leaving.signal });
+    await gateway.upstream.arrived(4);
+    leaving.abort();
+    await Promise.allSettled(callers);
+    expect(await drains.seen()[0]!.over).toBe('cut');
+    const { data } = await gateway.ask<People>('{ allPersons(limit: 1) { id } }');
+    expect(data.allPersons).toHaveLength(1);
+    expect(drains.seen()).toHaveLength(1);
+  });
+
+  test('one that starts after a mutation does not join one from before it', async () => {
+    const { schema } = richUpstream();
+    await using gateway = await startGatewayOverFake(
+      { schema },
+      { snapshot: richSdl, config: { mutations: 'all' } },
+    );
+    const drains = holdDrains(gateway, 'activeCandidates');
+    const drain = () =>
+      gateway.ask<{ allActiveCandidates: unknown[] }>('{ allActiveCandidates { name } }');
+    const before = drain();
+    await gateway.upstream.arrived(1);
+    await gateway.ask('mutation { rename(id: 1, name: "Anna") { id } }');
+    const after = drain();
+    await gateway.upstream.arrived(3);
+    drains.open();
+    expect((await before).data.allActiveCandidates).toHaveLength(97);
+    expect((await after).data.allActiveCandidates[0]).toEqual({ name: 'Anna' });
+    expect(drains.seen()).toHaveLength(2);
+  });
+});
+
+test('one who reads slowly hurts nobody, misses nothing, and has nothing kept for him without end', async () => {
+  const walks = createSharedWalks();
+  let pulled = 0;
+  let walksBegun = 0;
+  const begin = async function* (position: { identity: string | null } | null) {
+    walksBegun += 1;
+    const first = position ? Number(position.identity) + 1 : 0;
+    for (let number = first; number < 100; number += 1) {
+      pulled += 1;
+      yield page(number);
+    }
+  };
+  const join = () => {
+    const { signal } = new AbortController();
+    return walks.join('letters', { begin, signal, keepsAll: false });
+  };
+  const [slow, fast] = [join(), join()];
+  expect((await slow.next()).value?.after).toBe('0');
+  const read: unknown[] = [];
+  for await (const { records } of fast) read.push(...records);
+  expect(read).toHaveLength(100);
+  expect(pulled).toBe(100);
+  const rest: string[] = [];
+  for await (const { records } of slow) rest.push(...records.map(({ record }) => record.identity));
+  expect(rest).toEqual(Array.from({ length: 99 }, (_, index) => String(index + 1)));
+  expect(walksBegun).toBe(2);
+});
+
+describe('MAX_DRAINS', () => {
+  test('lets no more walks go than that; the others wait, and all get everything', async () => {
+    await using gateway = await startGatewayOverFake(
+      { persons: 300 },
+      { config: { maxDrains: 2 } },
+    );
+    const drains = holdDrains(gateway);
+    const selections = ['id', 'firstName', 'id firstName', 'a: id'];
+    const answers = selections.map((fields) => gateway.ask<People>(`{ allPersons { ${fields} } }`));
+    await gateway.upstream.arrived(2);
+    for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+    expect(drains.seen()).toHaveLength(2);
+    drains.open();
+    for (const { data } of await Promise.all(answers)) expect(data.allPersons).toHaveLength(300);
+  });
+
+  test('serves callers in turn: one with many drains does not make the others wait for all of his', async () => {
+    const slots = createWalkSlots(1);
+    const { signal } = new AbortController();
+    const served: string[] = [];
+    const [greedy, modest] = [{}, {}];
+    const first = await slots.take(greedy, signal);
+    const waiting = [
+      ...Array.from({ length: 10 }, () => [greedy, 'greedy'] as const),
+      [modest, 'modest'] as const,
+    ].map(async ([owner, name]) => {
+      const slot = await slots.take(owner, signal);
+      served.push(name);
+      slot.giveBack();
+    });
+    first.giveBack();
+    await Promise.all(waiting);
+    expect(served.indexOf('modest')).toBeLessThanOrEqual(1);
+    expect(slots).toMatchObject({ taken: 0, waiting: 0 });
+  });
+
+  test('a walk whose caller does not read on lets others go first, and goes on later', async () => {
+    const slots = createWalkSlots(1);
+    const { signal } = new AbortController();
+    const slow = await slots.take({}, signal);
+    const other = slots.take({}, signal);
+    slow.rest();
+    const slot = await other;
+    let resumed = false;
+    const resuming = slow.resume().then(() => {
+      resumed = true;
+    });
+    await setImmediate();
+    expect(resumed).toBe(false);
+    slot.giveBack();
+    await resuming;
+    slow.giveBack();
+    expect(slots).toMatchObject({ taken: 0, waiting: 0 });
+  });
+
+  test('who leaves while waiting takes no place', async () => {
+    const slots = createWalkSlots(1);
+    const leaving = new AbortController();
+    const { signal } = new AbortController();
+    const first = await slots.take({}, signal);
+    const left = slots.take({}, leaving.signal);
+    const next = slots.take({}, signal);
+    leaving.abort();
+    await expect(left).rejects.toThrow();
+    first.giveBack();
+    (await next).giveBack();
+    expect(slots).toMatchObject({ taken: 0, waiting: 0 });
+  });
+});
+
+/** Each also asks something of its own, whose arrival says that its drain has begun too. */
+function startMany(gateway: GatewayOverFake, count: number, init: RequestInit = {}, from = 1) {
+  return Array.from({ length: count }, (_, index) =>
+    gateway.ask<People>(
+      'query ($mine: Int) { allPersons { id } persons(first: $mine) { items { id } } }',
+      { mine: from + index },
+      init,
+    ),
+  );
+}
+
+/** Holds the pages of drains back, until they are let go; answers everything else. */
+function holdDrains({ upstream }: GatewayOverFake, field = 'persons') {
+  const gate = Promise.withResolvers<void>();
+  const isDrain = ({ body }: Received) => body.includes(`${field}(`) && body.includes('_rsId');
+  const reply: Reply = async (response, received, sandbox) => {
+    if (isDrain(received) && !received.body.includes('"_rs_first":1}')) await gate.promise;
+    if (!response.destroyed) await honest(response, received, sandbox);
+  };
+  upstream.answer(reply);
+  return {
+    open: () => gate.resolve(),
+    seen: () =>
+      upstream.received.filter((one) => isDrain(one) && !one.body.includes('"_rs_first":1}')),
+  };
+}
+
+function page(number: number): WalkedPage<{ identity: string }> {
+  return {
+    records: [{ record: { identity: String(number) }, place: 0 }],
+    after: String(number),
+    endCursor: String(number + 1),
+    size: 1,
+    hasNextPage: number < 99,
+  };
+}
