@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto';
+import type { BenchSandbox } from './processes.ts';
+
+export interface Asking {
+  readonly endpoint: string;
+  /** For the sandbox; the gateway has its own. */
+  readonly token?: string;
+}
+
+export interface PersonPage {
+  readonly items: readonly { id: string }[];
+  readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null };
+}
+
+export const PERSONS = /* GraphQL */ `
+  query ($first: Int, $after: String) {
+    persons(first: $first, after: $after) {
+      items {
+        id
+        firstName
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
+    }
+  }
+`;
+
+/** Data of a query. Throws when it has errors: then nothing is worth measuring. */
+export async function ask<T>(
+  { endpoint, token }: Asking,
+  query: string,
+  variables: Record<string, unknown> = {},
+): Promise<T> {
+  const response = await post({ endpoint, ...(token && { token }) }, { query, variables });
+  const { data, errors } = (await response.json()) as { data: T; errors?: { message: string }[] };
+  if (errors) throw new Error(`${endpoint} answered: ${errors[0]!.message}`);
+  return data;
+}
+
+export async function post(
+  { endpoint, token }: Asking,
+  body: { query: string; variables?: Record<string, unknown> },
+  { accept = 'application/json', signal }: { accept?: string; signal?: AbortSignal } = {},
+): Promise<Response> {
+  return await fetch(endpoint, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept,
+      ...(token && { authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify(body),
+    ...(signal && { signal }),
+  });
+}
+
+export async function askPage(
+  asking: Asking,
+  first: number,
+  after: string | null = null,
+): Promise<PersonPage> {
+  return (await ask<{ persons: PersonPage }>(asking, PERSONS, { first, after })).persons;
+}
+
+/** Milliseconds. */
+export async function timed(action: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await action();
+  return performance.now() - start;
+}
+
+/** Throws unless these are the persons of the sandbox, in its order: a wrong answer is not worth its speed. */
+export async function mustBeTheList(sandbox: BenchSandbox, ids: readonly string[]): Promise<void> {
+  const { persons, digest } = await sandbox.tell({ do: 'look' });
+  const got = createHash('sha256');
+  for (const id of ids) got.update(`${id}\n`);
+  if (got.digest('hex') === digest) return;
+  throw new Error(`The ${ids.length} persons that came are not the ${persons} of the sandbox.`);
+}

@@ -1,0 +1,42 @@
+import { createHash } from 'node:crypto';
+import process from 'node:process';
+import { startSandbox, type SandboxOptions } from '../src/sandbox/sandbox.ts';
+
+/** What the benchmark asks of its sandbox, beside HTTP. */
+export type SandboxCommand =
+  /** New persons, in front of those at these positions, one after the other. */
+  | { readonly do: 'insert'; readonly at: readonly number[] }
+  | { readonly do: 'remove'; readonly at: readonly number[] }
+  | { readonly do: 'look' };
+
+/** After a command. */
+export interface SandboxState {
+  readonly persons: number;
+  /** Of the ids, in the order of the list. */
+  readonly digest: string;
+  /** Requests to /graphql so far. */
+  readonly requests: number;
+}
+
+export interface SandboxAddress {
+  readonly url: string;
+  readonly tokenLink: string;
+}
+
+const sandbox = await startSandbox(JSON.parse(process.argv[2]!) as SandboxOptions);
+const { persons, stats, url, tokenLink } = sandbox;
+
+process.on('message', (command: SandboxCommand) => {
+  if (command.do === 'insert') for (const at of command.at) persons.insert(at);
+  if (command.do === 'remove') for (const at of command.at) persons.remove(at);
+  const digest = createHash('sha256');
+  for (const { id } of persons.all()) digest.update(`${id}\n`);
+  process.send!({
+    persons: persons.length,
+    digest: digest.digest('hex'),
+    requests: stats.requests.graphql,
+  } satisfies SandboxState);
+});
+// The benchmark has ended, in whichever way.
+process.on('disconnect', () => process.exit());
+process.send!({ url, tokenLink } satisfies SandboxAddress);

@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { askPage, post, timed, type Asking } from './ask.ts';
+import { jsonParts } from './multipart.ts';
+import { startBenchSandbox, startGateway, type BenchGateway } from './processes.ts';
+import { median, type Benchmark, type Row } from './report.ts';
+
+const PERSONS = 1_000_000;
+const LATENCY = 50;
+const ROUNDS = 5;
+const MB = 1024 * 1024;
+
+export const streaming: Benchmark = {
+  title: `allPersons @stream of ${PERSONS} persons, no upstream latency; the first records with ${LATENCY} ms`,
+  measure: async () => [...(await measureWhole()), ...(await measureFirstRecords())],
+};
+
+async function measureWhole(): Promise<Row[]> {
+  await using sandbox = await startBenchSandbox({ persons: PERSONS });
+  await using gateway = await startGateway(sandbox, {
+    env: { DRAIN_MAX_ITEMS: String(2 * PERSONS) },
+    reportsHeap: true,
+  });
+  for (let time = 0; time < 20; time += 1) await askPage(gateway, 50);
+  const { requests: before } = await sandbox.tell({ do: 'look' });
+  const memory = watchMemory(gateway);
+  const ids = createHash('sha256');
+  let count = 0;
+  const time = await timed(async () => {
+    for await (const records of stream(gateway)) {
+      count += records.length;
+      for (const { id } of records) ids.update(`${id}\n`);
+    }
+  });
+  const growth = memory.stop();
+  const { requests, digest } = await sandbox.tell({ do: 'look' });
+  if (ids.digest('hex') !== digest) {
+    throw new Error(`The ${count} persons that came are not the ${PERSONS} of the sandbox.`);
+  }
+  return [
+    { what: 'records a second', figures: [(count / time) * 1_000], unit: '' },
+    { what: 'upstream requests', figures: [requests - before], unit: '' },
+    {
+      what: 'upstream requests / full pages',
+      figures: [(requests - before) / (PERSONS / 50)],
+      unit: 'x',
+    },
+    { what: 'growth of the heap', figures: [growth.heap / MB], unit: 'MB' },
+    {
+      what: 'growth of the resident memory',
+      figures: [growth.resident / MB],
+      unit: 'MB',
+      promise: { atMost: 100 },
+    },
+  ];
+}
+
+/** With a latency to compare it with; the caller leaves then. */
+async function measureFirstRecords(): Promise<Row[]> {
+  await using sandbox = await startBenchSandbox({ persons: PERSONS, latency: LATENCY });
+  await using gateway = await startGateway(sandbox, {
+    env: { DRAIN_MAX_ITEMS: String(2 * PERSONS) },
+  });
+  const ratios: number[] = [];
+  for (let round = -1; round < ROUNDS; round += 1) {
+    const latencies: number[] = [];
+    for (let time = 0; time < 5; time += 1) latencies.push(await timed(() => askPage(sandbox, 50)));
+    const first = await timed(async () => {
+      for await (const records of stream(gateway)) if (records.length > 0) break;
+    });
+    // The first time there is much that is done only once.
+    if (round >= 0) ratios.push(first / median(latencies));
+  }
+  return [{ what: 'the first records come after', figures: ratios, unit: 'upstream latencies' }];
+}
+
+interface Part {
+  readonly data?: { readonly allPersons: readonly Person[] } | null;
+  readonly incremental?: readonly { items: readonly Person[] | null; path: [string, number] }[];
+  readonly errors?: readonly { message: string }[];
+  readonly hasNext: boolean;
+}
+
+interface Person {
+  readonly id: string;
+}
+
+/** Records as they come. Leaving it leaves the gateway. */
+async function* stream(gateway: Asking): AsyncGenerator<readonly Person[], void, undefined> {
+  const leaving = new AbortController();
+  try {
+    const query = '{ allPersons @stream(initialCount: 0) { id firstName } }';
+    const options = { accept: 'multipart/mixed', signal: leaving.signal };
+    const response = await post(gateway, { query }, options);
+    let got = 0;
+    let hasNext = true;
+    for await (const part of jsonParts(response) as AsyncGenerator<Part>) {
+      const pieces = [
+        ...(part.data ? [{ items: part.data.allPersons, path: ['allPersons', 0] }] : []),
+        ...(part.incremental ?? []),
+      ];
+      for (const { items, path } of pieces) {
+        if (!items || path[1] !== got) throw new Error(`It went wrong: ${JSON.stringify(part)}`);
+        got += items.length;
+        yield items;
+      }
+      if (part.errors) throw new Error(part.errors[0]!.message);
+      ({ hasNext } = part);
+      if (!hasNext) return;
+    }
+    throw new Error(`The stream was cut off after ${got} persons.`);
+  } finally {
+    leaving.abort();
+  }
+}
+
+/** How far memory rises above where it was. */
+function watchMemory(gateway: BenchGateway) {
+  const begin = { resident: residentOf(gateway.pid), heap: gateway.heap };
+  const highest = { ...begin };
+  const timer = setInterval(() => {
+    highest.resident = Math.max(highest.resident, residentOf(gateway.pid));
+    highest.heap = Math.max(highest.heap, gateway.heap);
+  }, 100);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      return {
+        resident: highest.resident - begin.resident,
+        heap: highest.heap - begin.heap,
+      };
+    },
+  };
+}
+
+/** Bytes. Only Linux says so. */
+function residentOf(pid: number): number {
+  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  return Number(kilobytes) * 1_024;
+}
