@@ -45,14 +45,14 @@ export function createPageIndexes(maxRecords: number): PageIndexes {
     },
     set: (list, index) => {
       put(list, index);
-      for (const [other, its] of [...indexes]) {
+      for (const [other, its] of Array.from(indexes)) {
         if (cost <= maxRecords) return;
         if (!its.pages.some(({ records }) => records)) continue;
         cost -= costOf(its);
         indexes.set(other, withoutRecords(its));
         cost += costOf(indexes.get(other)!);
       }
-      for (const other of [...indexes.keys()]) {
+      for (const other of Array.from(indexes.keys())) {
         if (cost <= maxRecords) return;
         drop(other);
       }

@@ -126,7 +126,7 @@ export async function* parallelWalk<R extends Identified>(
         last = { after: at, page };
       },
     };
-    for await (const walked of walk(fetchPage, onwards, part)) {
+    for await (const walked of walk(prefetch.fetchPage, onwards, part)) {
       left -= walked.records.length;
       yield walked;
       const met = await prefetch.joining(last.page, from);

@@ -20,6 +20,8 @@ export interface Prefetch<R> {
   joining(page: Page<R>, next: number): Promise<number | undefined>;
   /** A page that no index knows. Undefined when it could not be read. */
   readFrom(after: string | null): Promise<PageRead<R> | undefined>;
+  /** For a walk page by page that is part of this one. */
+  readonly fetchPage: FetchPage<R>;
   /** @throws why it could not be read */
   mustRead(number: number): Promise<PageRead<R>>;
   mustReadFrom(after: string | null): Promise<PageRead<R>>;
@@ -70,6 +72,7 @@ export function prefetchPages<R extends Identified>(
     readFrom: (after) => readFrom(after).catch(() => undefined),
     mustRead: async (number) => (await page(number)) ?? readFrom(pages[number]!.after),
     mustReadFrom: readFrom,
+    fetchPage: async ({ after, first }) => (await send(after, first, 1)).page,
   };
 
   function page(number: number): Promise<PageRead<R> | undefined> {

@@ -31,9 +31,9 @@ export function createSharedWalks(): SharedWalks {
       if (there?.canBeJoined) return (there as unknown as SharedWalk<R>).read(options);
       const at = walks;
       const begun = new SharedWalk<R>(options.begin, () => {
-        if (at.get(name) === (begun as unknown)) at.delete(name);
+        if (at.get(name) === begun) at.delete(name);
       });
-      walks.set(name, begun as unknown as SharedWalk<Identified>);
+      walks.set(name, begun);
       return begun.read(options);
     },
     separate: () => {

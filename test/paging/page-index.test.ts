@@ -123,13 +123,13 @@ function startWorld(list: ModelList, concurrency: number) {
     held,
     /** Answers the requests in the order of the choices. */
     walk: async (choices: readonly number[], meanwhile: readonly Meanwhile[] = []) => {
-      let isOver = false;
+      const state = { isOver: false };
       const walking = collect(walkable).finally(() => {
-        isOver = true;
+        state.isOver = true;
       });
       walking.catch(() => {});
       const due = [...meanwhile];
-      for (let turn = 0; !isOver; turn += 1) {
+      for (let turn = 0; !state.isOver; turn += 1) {
         await setImmediate();
         while (due[0] && due[0].after <= turn) list.apply(due.shift()!.change);
         if (held.waiting > 0) held.answerOne(choices[turn % choices.length]!);

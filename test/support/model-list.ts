@@ -157,7 +157,7 @@ export class HeldRequests {
         try {
           resolve(this.#list.answer(request));
         } catch (error) {
-          reject(error as Error);
+          reject(error);
         }
       });
     }).finally(() => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { DAY, MINUTE, SECOND } from '../support/manual-clock.ts';
+import { personUnlikeOthers } from '../support/unlike.ts';
 import {
   codesOf,
   drop,
@@ -232,8 +233,9 @@ test('a look at the store that began before a rotation is not taken for an older
     if (isFirst) await late.promise;
     return stored;
   };
-  const first = ask(PERSON);
-  const second = ask(PERSON);
+  // Alike, they would be one.
+  const first = ask(personUnlikeOthers());
+  const second = ask(personUnlikeOthers());
   expect(codesOf(await second)).toEqual([]);
   late.resolve();
   expect(codesOf(await first)).toEqual([]);

@@ -212,7 +212,7 @@ test.each([
     await left;
     // The only place at the service is free again, and what was left is not sent a second time.
     expect((await post()).status).toBe(200);
-    expect(upstream.received.length).toBe(query === ALL ? 21 : 2);
+    expect(upstream.received.length).toBe(query === ALL ? 22 : 2);
     expect(gateway.logged.filter(({ level }) => Number(level) >= 50)).toEqual([]);
     await server.close();
   },

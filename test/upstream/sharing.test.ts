@@ -130,7 +130,7 @@ test('two drains share the pages that they ask for at once, and one may leave', 
   const { data, errors } = await staying;
   expect(errors).toBeUndefined();
   expect(data.allPersons).toHaveLength(200);
-  expect(upstream.received).toHaveLength(1 + 4);
+  expect(upstream.received).toHaveLength(1 + 5);
 });
 
 const NAME = '{ candidate(id: 1) { name } }';

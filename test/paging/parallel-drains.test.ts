@@ -1,0 +1,202 @@
+import fc from 'fast-check';
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { createPace } from '../../src/paging/pace.ts';
+import { createPageIndexes } from '../../src/paging/page-indexes.ts';
+import {
+  honest,
+  startGatewayOverFake,
+  text,
+  type FakeUpstreamOptions,
+  type GatewayOverFake,
+  type Reply,
+} from '../support/fake-upstream.ts';
+import type { TestGatewayOptions } from '../support/gateway.ts';
+import { readGrant, type TokenPair } from '../../src/tokens/token-set.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+interface People {
+  allPersons: { id: string }[];
+}
+
+describe('a list that was drained before', () => {
+  test('is read with DRAIN_CONCURRENCY pages in flight, and is what it is now', async () => {
+    await using world = await startWorld({ persons: 2_000 });
+    const { gateway, load } = world;
+    expect(await world.drain()).toEqual(world.ids());
+    expect(load.most).toBe(1);
+    load.most = 0;
+    const { persons } = gateway.upstream.sandbox;
+    persons.insert(0, 60);
+    persons.insert(700, 3);
+    persons.remove(1_200, 55);
+    persons.move(1_900, 10);
+    expect(await world.drain()).toEqual(world.ids());
+    expect(load.most).toBe(8);
+  });
+
+  test.each(['keyset', 'record', 'position'] as const)(
+    'is exact after any changes, over %s cursors, and costs little more than its pages',
+    async (cursors) => {
+      await using world = await startWorld({ persons: 1_000, cursors });
+      const { persons } = world.gateway.upstream.sandbox;
+      await world.drain();
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.nat(1_000), { minLength: 1, maxLength: 10 }),
+          async (places) => {
+            places.forEach((place, index) => {
+              const at = place % persons.length;
+              if (index % 2 === 0) persons.insert(at, 1 + (place % 3));
+              else persons.remove(at, Math.min(2, persons.length - at));
+            });
+            const before = world.load.requests;
+            expect(await world.drain()).toEqual(world.ids());
+            const pages = Math.ceil(persons.length / 49);
+            expect(world.load.requests - before).toBeLessThanOrEqual(2.5 * pages);
+          },
+        ),
+        { numRuns: Number(process.env['RANDOM_RUNS'] ?? 12) },
+      );
+    },
+  );
+
+  test('is walked page by page again when another token set was imported', async () => {
+    await using world = await startWorld({ persons: 500 });
+    const { gateway, load } = world;
+    await world.drain();
+    const link = gateway.upstream.sandbox.makeNewSet();
+    const pair = readGrant(await (await fetch(link)).json()) as TokenPair;
+    const after = await gateway.store.read();
+    const imported = {
+      baseUrl: gateway.upstream.url,
+      pair,
+      at: Date.now(),
+      replica: 'test',
+      after,
+    };
+    expect(await gateway.store.import(imported)).toMatchObject({ kind: 'imported' });
+    await gateway.ask('{ persons(first: 1) { items { id } } }');
+    load.most = 0;
+    expect(await world.drain()).toEqual(world.ids());
+    expect(load.most).toBe(1);
+  });
+
+  test('each filter combination has an index of its own', async () => {
+    const { schema } = richUpstream();
+    await using world = await startWorld({ schema }, { snapshot: richSdl });
+    const { load } = world;
+    const drain = async (open: boolean | null) => {
+      load.most = 0;
+      const query = 'query ($open: Boolean) { vacanciesConnection(open: $open) { totalCount } }';
+      const { data } = await world.gateway.ask<{ vacanciesConnection: { totalCount: number } }>(
+        query,
+        { open },
+      );
+      return data.vacanciesConnection.totalCount;
+    };
+    expect(await drain(true)).toBe(11);
+    expect(await drain(false)).toBe(12);
+    expect(await drain(null)).toBe(23);
+  });
+
+  test('with INDEX_MAX_IDS=0 nothing is remembered, and every drain goes page by page', async () => {
+    await using world = await startWorld({ persons: 500 }, { config: { indexMaxIds: 0 } });
+    for (const _ of [1, 2]) {
+      expect(await world.drain()).toEqual(world.ids());
+      expect(world.load.most).toBe(1);
+    }
+  });
+});
+
+describe('a service that has too much to do', () => {
+  test.each([429, 503])(
+    '(%i) gets half as many pages at a time, and later all again',
+    async (status) => {
+      await using world = await startWorld({ persons: 2_000 });
+      const { gateway, load } = world;
+      await world.drain();
+      const [retried, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const before = gateway.upstream.received.length;
+      gateway.upstream.answer(async (...given) => {
+        const number = gateway.upstream.received.length - before;
+        if (number <= 8) return text('', status)(...given);
+        await (number <= 16 ? retried : later).promise;
+        return world.counted(...given);
+      });
+      const draining = world.drain();
+      await gateway.upstream.arrived(before + 16);
+      retried.resolve();
+      await gateway.upstream.arrived(before + 20);
+      for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+      expect(gateway.upstream.received).toHaveLength(before + 20);
+      later.resolve();
+      expect(await draining).toEqual(world.ids());
+
+      await world.drain();
+      load.most = 0;
+      await world.drain();
+      expect(load.most).toBe(8);
+    },
+  );
+
+  test('one burst of refusals halves the pace once, and every limit of good answers adds one', () => {
+    const pace = createPace(8);
+    const burst = Array.from({ length: 8 }, () => pace.begin());
+    burst.forEach((request) => request.pressed());
+    burst.forEach((request) => request.arrived());
+    expect(pace.limit).toBe(4);
+    for (let good = 0; good < 4; good += 1) pace.begin().arrived();
+    expect(pace.limit).toBe(5);
+    for (let good = 0; good < 100; good += 1) pace.begin().arrived();
+    expect(pace.limit).toBe(8);
+    for (let bad = 0; bad < 10; bad += 1) pace.begin().pressed();
+    expect(pace.limit).toBe(1);
+  });
+});
+
+test('all indexes together keep within their bound: the oldest lose their records first, then go', () => {
+  const indexes = createPageIndexes(100);
+  indexes.set('a', indexOf(40));
+  indexes.set('b', indexOf(40));
+  indexes.get('a');
+  indexes.set('c', indexOf(40));
+  expect(indexes.get('b')?.pages[0]?.records).toBeUndefined();
+  expect(indexes.get('a')?.pages[0]?.records).toHaveLength(40);
+  indexes.set('d', indexOf(1_000));
+  expect(indexes.get('d')?.pages[0]).toMatchObject({ count: 1_000, records: undefined });
+  for (let list = 0; list < 100; list += 1) indexes.set(`e${list}`, indexOf(0));
+  expect(indexes.get('d')).toBeUndefined();
+});
+
+function indexOf(records: number) {
+  const page = { after: null, behind: null, count: records, records: new Float64Array(records) };
+  return { complete: true, pages: [page] };
+}
+
+async function startWorld(upstream: FakeUpstreamOptions, options: TestGatewayOptions = {}) {
+  const gateway = await startGatewayOverFake(upstream, options);
+  const load = { now: 0, most: 0, requests: 0 };
+  const counted: Reply = async (...given) => {
+    load.now += 1;
+    load.requests += 1;
+    load.most = Math.max(load.most, load.now);
+    // Whatever else was sent by now arrives before this is answered.
+    for (let turn = 0; turn < 10; turn += 1) await setImmediate();
+    await honest(...given);
+    load.now -= 1;
+  };
+  gateway.upstream.answer(counted);
+  return {
+    gateway,
+    load,
+    counted,
+    ids: () => gateway.upstream.sandbox.persons.all().map(({ id }) => id),
+    drain: async () => {
+      const { data, errors } = await gateway.ask<People>('{ allPersons { id } }');
+      expect(errors).toBeUndefined();
+      return data.allPersons.map(({ id }) => id);
+    },
+    [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
+  } satisfies AsyncDisposable & { gateway: GatewayOverFake; [more: string]: unknown };
+}
