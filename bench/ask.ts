@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { BenchSandbox } from './processes.ts';
+import type { SandboxState } from './sandbox-process.ts';
 
 export interface Asking {
   readonly endpoint: string;
@@ -72,10 +73,14 @@ export async function timed(action: () => Promise<unknown>): Promise<number> {
 }
 
 /** Throws unless these are the persons of the sandbox, in its order: a wrong answer is not worth its speed. */
-export async function mustBeTheList(sandbox: BenchSandbox, ids: readonly string[]): Promise<void> {
-  const { persons, digest } = await sandbox.tell({ do: 'look' });
+export async function mustBeTheList(
+  sandbox: BenchSandbox,
+  ids: readonly string[],
+): Promise<SandboxState> {
+  const state = await sandbox.tell({ do: 'look' });
+  const { persons, digest } = state;
   const got = createHash('sha256');
   for (const id of ids) got.update(`${id}\n`);
-  if (got.digest('hex') === digest) return;
+  if (got.digest('hex') === digest) return state;
   throw new Error(`The ${ids.length} persons that came are not the ${persons} of the sandbox.`);
 }

@@ -15,7 +15,7 @@ export async function* jsonParts(response: Response): AsyncGenerator<unknown, vo
       const end = text.indexOf(delimiter, start);
       if (end < 0) break;
       const body = text.indexOf('\r\n\r\n', start);
-      if (body >= 0 && body < end) yield JSON.parse(text.slice(body + 4, end));
+      if (body >= 0 && body + 4 <= end) yield JSON.parse(text.slice(body + 4, end));
       start = end + delimiter.length;
     }
     text = text.slice(start);

@@ -12,6 +12,8 @@ export interface BenchSandbox extends AsyncDisposable, SandboxAddress {
   readonly endpoint: string;
   /** A good access token, for asking it without a gateway. */
   readonly token: string;
+  /** The token store of all gateways in front of it: its link opens only for the first one. */
+  readonly tokenStore: string;
   tell(command: SandboxCommand): Promise<SandboxState>;
 }
 
@@ -23,7 +25,11 @@ export interface BenchGateway extends AsyncDisposable {
 }
 
 const running = new Set<ChildProcess>();
-process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
+const folders = new Set<string>();
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => process.exit(1));
 }
@@ -33,10 +39,13 @@ export async function startBenchSandbox(options: SandboxOptions): Promise<BenchS
   const child = start('sandbox-process.ts', { args: [JSON.stringify(options)] });
   const [address] = (await once(child, 'message')) as [SandboxAddress];
   const set = (await (await fetch(address.tokenLink)).json()) as { access_token: string };
+  const folder = mkdtempSync(join(tmpdir(), 'recruiting-bench-'));
+  folders.add(folder);
   return {
     ...address,
     endpoint: `${address.url}/graphql`,
     token: set.access_token,
+    tokenStore: `sqlite:${join(folder, 'tokens.db')}`,
     tell: async (command) => {
       const answer = once(child, 'message');
       child.send(command);
@@ -49,10 +58,9 @@ export async function startBenchSandbox(options: SandboxOptions): Promise<BenchS
 
 /** The gateway as it runs in production, in front of this sandbox. */
 export async function startGateway(
-  sandbox: SandboxAddress,
+  sandbox: BenchSandbox,
   { env = {}, reportsHeap = false }: { env?: Record<string, string>; reportsHeap?: boolean } = {},
 ): Promise<BenchGateway> {
-  const folder = mkdtempSync(join(tmpdir(), 'recruiting-bench-'));
   const child = start('../src/main.ts', {
     execArgv: reportsHeap ? ['--import', pathOf('heap-reports.ts')] : [],
     env: {
@@ -61,7 +69,7 @@ export async function startGateway(
       ADMIN_PORT: '0',
       RECRUITING_URL: sandbox.url,
       TOKEN_LINK: sandbox.tokenLink,
-      TOKEN_STORE: `sqlite:${join(folder, 'tokens.db')}`,
+      TOKEN_STORE: sandbox.tokenStore,
       ALLOW_ANONYMOUS: 'true',
       ...env,
     },
@@ -74,10 +82,7 @@ export async function startGateway(
     get heap() {
       return heap;
     },
-    [Symbol.asyncDispose]: async () => {
-      await end(child);
-      rmSync(folder, { recursive: true, force: true });
-    },
+    [Symbol.asyncDispose]: () => end(child),
   };
 }
 

@@ -7,6 +7,8 @@ export type SandboxCommand =
   /** New persons, in front of those at these positions, one after the other. */
   | { readonly do: 'insert'; readonly at: readonly number[] }
   | { readonly do: 'remove'; readonly at: readonly number[] }
+  /** So many persons, all of them new. */
+  | { readonly do: 'replace'; readonly persons: number }
   | { readonly do: 'look' };
 
 /** After a command. */
@@ -29,6 +31,10 @@ const { persons, stats, url, tokenLink } = sandbox;
 process.on('message', (command: SandboxCommand) => {
   if (command.do === 'insert') for (const at of command.at) persons.insert(at);
   if (command.do === 'remove') for (const at of command.at) persons.remove(at);
+  if (command.do === 'replace') {
+    persons.remove(0, persons.length);
+    persons.insert(0, command.persons);
+  }
   const digest = createHash('sha256');
   for (const { id } of persons.all()) digest.update(`${id}\n`);
   process.send!({

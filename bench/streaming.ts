@@ -23,7 +23,7 @@ async function measureWhole(): Promise<Row[]> {
   });
   for (let time = 0; time < 20; time += 1) await askPage(gateway, 50);
   const { requests: before } = await sandbox.tell({ do: 'look' });
-  const memory = watchMemory(gateway);
+  using memory = watchMemory(gateway);
   const ids = createHash('sha256');
   let count = 0;
   const time = await timed(async () => {
@@ -32,7 +32,7 @@ async function measureWhole(): Promise<Row[]> {
       for (const { id } of records) ids.update(`${id}\n`);
     }
   });
-  const growth = memory.stop();
+  const growth = memory.growth();
   const { requests, digest } = await sandbox.tell({ do: 'look' });
   if (ids.digest('hex') !== digest) {
     throw new Error(`The ${count} persons that came are not the ${PERSONS} of the sandbox.`);
@@ -123,13 +123,11 @@ function watchMemory(gateway: BenchGateway) {
     highest.heap = Math.max(highest.heap, gateway.heap);
   }, 100);
   return {
-    stop: () => {
-      clearInterval(timer);
-      return {
-        resident: highest.resident - begin.resident,
-        heap: highest.heap - begin.heap,
-      };
-    },
+    growth: () => ({
+      resident: highest.resident - begin.resident,
+      heap: highest.heap - begin.heap,
+    }),
+    [Symbol.dispose]: () => clearInterval(timer),
   };
 }
 
