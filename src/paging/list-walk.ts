@@ -1,5 +1,5 @@
 import type { Position } from './cursor.ts';
-import { smallerBy, type FetchPage, type Identified, type Page } from './page.ts';
+import { overlappingSize, type FetchPage, type Identified, type Page } from './page.ts';
 import { createIndexBuilder, pageOf, type PageIndex } from './page-index.ts';
 import type { PageIndexes } from './page-indexes.ts';
 import type { Pace } from './pace.ts';
@@ -73,7 +73,7 @@ export async function* walkList<R extends Identified>(
       const part = {
         progress,
         pageSize: () =>
-          leavesIndex && !isNested ? smallerBy(1, indexes.limitOf(field)) : undefined,
+          leavesIndex && !isNested ? overlappingSize(indexes.limitOf(field)) : undefined,
         onPage: (at: string | null, page: Page<R>) => builder.add(at, page),
       };
       const options = { after, signal, ...(wanted !== undefined && { limit: wanted }) };

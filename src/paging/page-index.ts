@@ -1,5 +1,5 @@
 import { identityHash } from './identity-set.ts';
-import type { Identified, Page } from './page.ts';
+import { overlappingSize, type Identified, type Page } from './page.ts';
 
 /** Where one page of a list began when it was walked last. */
 export interface IndexedPage {
@@ -67,7 +67,7 @@ export function createIndexBuilder(maxRecords: number): IndexBuilder {
   }
 }
 
-/** Pages that fit into one, with a record to spare for the overlap, become one. */
+/** Pages that fit into one, with room for the overlap, become one. */
 function withoutSmallPages(
   pages: readonly IndexedPage[],
   limit: number | undefined,
@@ -75,7 +75,7 @@ function withoutSmallPages(
   const merged: IndexedPage[] = [];
   for (const page of pages) {
     const before = merged.at(-1);
-    if (!before || !limit || before.count + page.count > limit - 1) {
+    if (!before || !limit || before.count + page.count > (overlappingSize(limit) ?? 0)) {
       merged.push(page);
       continue;
     }

@@ -19,9 +19,18 @@ export interface PageRequest {
 
 export type FetchPage<R> = (request: PageRequest, signal: AbortSignal) => Promise<Page<R>>;
 
-/** A page size that leaves room for an overlap; undefined when no size is known, or none is small enough. */
-export function smallerBy(overlap: number, limit: number | undefined): number | undefined {
-  return limit !== undefined && limit > overlap ? limit - overlap : undefined;
+/** Records of a page that the next one repeats, where pages are large enough for that. */
+const OVERLAP = 2;
+const LARGE = 10;
+
+/**
+ * The size of a page that, read again at the limit, overlaps with the next one. With two records in common a
+ * record that moves meanwhile proves nothing false, and one that was inserted still leaves an overlap.
+ * Undefined when no limit is known, or it leaves no room.
+ */
+export function overlappingSize(limit: number | undefined): number | undefined {
+  if (limit === undefined || limit < 2) return undefined;
+  return limit - (limit >= LARGE ? OVERLAP : 1);
 }
 
 /** A record that can be told from others. Null: it cannot, since it has no id. */

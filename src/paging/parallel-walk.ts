@@ -1,4 +1,4 @@
-import { smallerBy, type FetchPage, type Identified, type Page } from './page.ts';
+import { overlappingSize, type FetchPage, type Identified, type Page } from './page.ts';
 import { isNextRecord, type IndexBuilder, type PageIndex } from './page-index.ts';
 import { isJoinable, joinPages } from './join-pages.ts';
 import { prefetchPages, type PageRead, type Prefetch } from './prefetch-pages.ts';
@@ -120,7 +120,7 @@ export async function* parallelWalk<R extends Identified>(
     const onwards = { after, signal, ...(Number.isFinite(left) && { limit: left }) };
     const part = {
       progress,
-      pageSize: () => smallerBy(1, limit),
+      pageSize: () => overlappingSize(limit),
       onPage: (at: string | null, page: Page<R>) => {
         builder.add(at, page);
         last = { after: at, page };

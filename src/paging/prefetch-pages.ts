@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import { joinPages } from './join-pages.ts';
 import type { Pace } from './pace.ts';
-import { smallerBy, type FetchPage, type Identified, type Page } from './page.ts';
+import { overlappingSize, type FetchPage, type Identified, type Page } from './page.ts';
 import type { PageIndex } from './page-index.ts';
 
 /** A page as it was read in this walk. */
@@ -79,9 +79,9 @@ export function prefetchPages<R extends Identified>(
     const known = asked.get(number);
     if (known) return known;
     const { after, count } = pages[number]!;
-    // More records than fit into a page before the next one begins: with one less there is a cursor to go on
-    // from that leaves an overlap.
-    const first = limit !== undefined && count >= limit ? smallerBy(1, limit) : undefined;
+    // More records than fit into a page before the next one begins: a smaller one has a cursor to go on from
+    // that leaves an overlap.
+    const first = limit !== undefined && count >= limit ? overlappingSize(limit) : undefined;
     const read = send(after, first, 0).then(
       (one) => {
         if (asked.has(number)) arrived.set(number, one);

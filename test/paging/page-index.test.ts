@@ -40,13 +40,13 @@ const change: fc.Arbitrary<Change> = fc.oneof(
 );
 const newLimit: fc.Arbitrary<Change> = fc.record({
   do: fc.constant('limit' as const),
-  to: fc.integer({ min: 1, max: 9 }),
+  to: fc.integer({ min: 1, max: 12 }),
 });
 const anyChange = fc.oneof({ weight: 8, arbitrary: change }, { weight: 1, arbitrary: newLimit });
 
 const history = fc.record({
   length: fc.nat(60),
-  limit: fc.integer({ min: 1, max: 9 }),
+  limit: fc.integer({ min: 1, max: 12 }),
   concurrency: fc.integer({ min: 1, max: 5 }),
   /** What happens before the second walk, before the third, … */
   between: fc.array(fc.array(anyChange, { maxLength: 5 }), { minLength: 1, maxLength: 4 }),
@@ -187,7 +187,7 @@ function worstOfSequential(start: ModelList, changes: readonly Change[]): number
     worst = Math.max(worst, lost.length);
   };
   // Where pages end decides what a change can hurt, and pages of one record end everywhere.
-  const sizes = [0, 1, start.limit - 1];
+  const sizes = [0, 1, 2, start.limit - 1];
   for (const less of new Set(sizes)) {
     visit(start, changes, { after: null, seen: new Set(), cursors: new Set(), less });
   }
