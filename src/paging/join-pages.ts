@@ -37,10 +37,18 @@ export function joinPages<R extends Identified>(
 }
 
 /** Whether every record can be told from the others, so that something can be proved by them. */
-export function isJoinable({ items }: Page<Identified>): boolean {
+export function isJoinable(page: Page<Identified>): boolean {
+  const known = joinable.get(page);
+  if (known !== undefined) return known;
+  const { items } = page;
   const identities = new Set(items.map(({ identity }) => identity));
-  return identities.size === items.length && !identities.has(null);
+  const verdict = identities.size === items.length && !identities.has(null);
+  joinable.set(page, verdict);
+  return verdict;
 }
+
+/** Each page is looked at from both sides. */
+const joinable = new WeakMap<Page<Identified>, boolean>();
 
 const INSIDE: Join = { kind: 'inside' };
 const APART: Join = { kind: 'apart' };

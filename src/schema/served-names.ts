@@ -45,18 +45,23 @@ export function servedNames(snapshot: GraphQLSchema) {
   return { transforms, toUpstream, fromUpstream };
 }
 
-/** A copy: the answer is shared with others, and the library's own transforms would change it in place. */
+/**
+ * A copy of what has to be renamed: the answer is shared with others, and the library's own transforms would
+ * change it in place. The rest, which is nearly always all of it, stays as it is.
+ */
 function withTypenames(value: unknown, servedName: (name: string) => string): unknown {
-  if (Array.isArray(value)) return value.map((item) => withTypenames(item, servedName));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [
-      key,
-      key === '__typename' && typeof inner === 'string'
-        ? servedName(inner)
-        : withTypenames(inner, servedName),
-    ]),
-  );
+  if (Array.isArray(value)) {
+    const items = value.map((item) => withTypenames(item, servedName));
+    return items.some((item, place) => item !== value[place]) ? items : value;
+  }
+  let copy: Record<string, unknown> | undefined;
+  for (const [key, inner] of Object.entries(value)) {
+    const isTypename = key === '__typename' && typeof inner === 'string';
+    const renamed = isTypename ? servedName(inner) : withTypenames(inner, servedName);
+    if (renamed !== inner) (copy ??= { ...value })[key] = renamed;
+  }
+  return copy ?? value;
 }
 
 /** Renaming looks at nothing but the document. */
