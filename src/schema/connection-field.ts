@@ -1,16 +1,9 @@
 import type { GraphQLError, GraphQLFieldResolver } from 'graphql';
-import { readBackward } from '../paging/backward.ts';
-import { checkedCounts } from '../paging/connection-arguments.ts';
-import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { drainPages } from '../paging/drain.ts';
-import { readForward } from '../paging/forward.ts';
-import type { UpstreamLink } from './ask-upstream.ts';
-import type { DrainedList, Drains } from './drains.ts';
+import { connectionReader, type ConnectionParts } from './connection-reader.ts';
 import type { PageInfo } from './generated/served.ts';
 import { identitySelection } from './identity-selection.ts';
-import { listKey } from './list-key.ts';
 import type { FindNestedList } from './nested-list.ts';
-import { nullForNullList, pageFetcher, surplusOf, type PageSource } from './page-fetcher.ts';
+import { nullForNullList, surplusOf } from './page-fetcher.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { checked } from './read-field.ts';
 import type { UpstreamRecord } from './read-page.ts';
@@ -44,99 +37,40 @@ type Resolver<Source, Arguments = unknown> = GraphQLFieldResolver<
   Arguments
 >;
 
-export interface ConnectionParts {
-  readonly adapter: Adapter;
-  readonly link: UpstreamLink;
-  readonly drains: Drains;
-  /** The largest `first` and `last`. */
-  readonly max: number;
-  readonly findList?: FindNestedList | undefined;
-}
-
 /** Resolves `…Connection`. */
 export function resolveConnection(
-  parts: ConnectionParts,
+  parts: Omit<ConnectionParts, 'identity'>,
+  findList: FindNestedList | undefined,
 ): Resolver<unknown, Readonly<Record<string, unknown>>> {
-  const { adapter, link, drains, max, findList } = parts;
-  const names = adapter.connection!;
+  const { adapter, link } = parts;
+  const { type } = adapter.connection!;
   const identity = identitySelection(link.schema, adapter.nodeType);
   return async (source, args, context, info): Promise<ConnectionSource | null> => {
-    const { first, after, [names.last]: last, [names.before]: before, ...filters } = args;
     const selected = selectionContext(info);
-    const places = recordPlaces(names, selected, info.fieldNodes);
-    const { name = adapter.name, ridden, ...reach } = findList?.(source, info, places) ?? {};
-    const key = listKey(name, filters);
-    const positionOf = (cursor: unknown) =>
-      typeof cursor === 'string' ? decodeCursor(key, cursor) : null;
-    const counts = checkedCounts(first, last, { max, lastName: names.last });
-    const [from, to] = [positionOf(after), positionOf(before)];
-    const { signal, drainBudget: budget, surplusErrors } = context;
+    const places = recordPlaces(adapter.connection!, selected, info.fieldNodes);
+    const nested = findList?.(source, info, places);
+    const reader = connectionReader(
+      { ...parts, identity },
+      { args, context, info, places, nested },
+    );
     const at = responsePath(info.path);
-
-    const asked = { adapter, identity, link, info, filters, ...reach };
-    const shown = {
-      ...asked,
-      ridden,
-      selections: places.length > 0 ? places.map(({ selections }) => selections) : [[]],
-    };
-    const walked = (pages: PageSource): DrainedList => ({
-      key,
-      field: `${adapter.parent}.${adapter.name}`,
-      fetcher: (asking) => pageFetcher({ ...pages, context: asking }),
-      selection: undefined,
-      isNested: findList !== undefined,
-    });
-    const drained = (pages: ReturnType<Drains['walk']>) =>
-      drainPages(pages, {
-        limit: undefined,
-        position: null,
-        budget,
-        signal,
-        toCursor: (position) => encodeCursor(key, position),
-      });
-
-    const total = async () => {
-      const known = drains.totals.of(key);
-      if (known !== undefined) return known;
-      const counted = ridden
-        ? walked(shown)
-        : { ...walked({ ...asked, selections: [[]] }), selection: 'total' };
-      let count = 0;
-      const all = { position: null, limit: undefined, context, keepsAll: false };
-      for await (const { records } of drained(drains.walk(counted, all))) count += records.length;
-      drains.totals.counted(key, count);
-      return count;
-    };
-    const read = () => {
-      const fetchPage = pageFetcher({ ...shown, context });
-      if (counts.last === undefined) {
-        return readForward(fetchPage, { first: counts.first, after: from, before: to, signal });
-      }
-      const walk = { position: from, limit: undefined, context, keepsAll: false };
-      return readBackward(
-        { fetchPage, walk: (tail) => drained(drains.walk(walked(shown), { ...walk, tail })) },
-        { last: counts.last, before: to, after: from, signal },
-      );
-    };
     const orNull = (error: unknown) => {
-      surplusErrors.push(...errorsAt(at, surplusOf(error)));
+      context.surplusErrors.push(...errorsAt(at, surplusOf(error)));
       return nullForNullList(error);
     };
     // Who wants nothing but the total needs no page.
-    const wanted = namesBelow(names.type, selected, info.fieldNodes);
-    if (wanted.every((field) => field === 'totalCount') && wanted.length > 0) {
-      const counted = await total().catch(orNull);
-      return counted === null
-        ? null
-        : { edges: [], pageInfo: NOWHERE, total: () => Promise.resolve(counted) };
+    const wanted = namesBelow(type, selected, info.fieldNodes);
+    if (wanted.length > 0 && wanted.every((field) => field === 'totalCount')) {
+      const total = await reader.total().catch(orNull);
+      return total === null ? null : { edges: [], pageInfo: NOWHERE, total: async () => total };
     }
-    const slice = await read().catch(orNull);
+    const slice = await reader.read().catch(orNull);
     if (!slice) return null;
-    surplusErrors.push(...errorsAt(at, slice.beside));
+    context.surplusErrors.push(...errorsAt(at, slice.beside));
     const edges = slice.edges.map(({ record, position }) => ({
       record,
       places,
-      cursor: encodeCursor(key, position),
+      cursor: reader.cursorOf(position),
     }));
     return {
       edges,
@@ -146,7 +80,7 @@ export function resolveConnection(
         startCursor: edges[0]?.cursor ?? null,
         endCursor: edges.at(-1)?.cursor ?? null,
       },
-      total,
+      total: reader.total,
     };
   };
 }

@@ -188,13 +188,10 @@ function derivedResolvers(
     const fields = (types[parent] ??= {});
     if (all) fields[all.field] = resolveAll(adapter, link, drains, findList);
     if (!connection) continue;
-    fields[connection.field] = resolveConnection({
-      adapter,
-      link,
-      drains,
-      max: connectionMax,
+    fields[connection.field] = resolveConnection(
+      { adapter, link, drains, max: connectionMax },
       findList,
-    });
+    );
     types[connection.type] = { nodes: resolveNodes(adapter), totalCount: resolveTotal };
     types[connection.edge] = { node: resolveNode(adapter) };
   }

@@ -1,0 +1,113 @@
+import type { GraphQLResolveInfo } from 'graphql';
+import { readBackward } from '../paging/backward.ts';
+import { checkedCounts } from '../paging/connection-arguments.ts';
+import type { ConnectionSlice } from '../paging/connection-slice.ts';
+import { decodeCursor, encodeCursor, type Position } from '../paging/cursor.ts';
+import { drainPages } from '../paging/drain.ts';
+import { readForward } from '../paging/forward.ts';
+import type { UpstreamLink } from './ask-upstream.ts';
+import type { DrainedList, Drains, WalkOptions } from './drains.ts';
+import type { IdentitySelection } from './identity-selection.ts';
+import { listKey } from './list-key.ts';
+import type { NestedList } from './nested-list.ts';
+import { pageFetcher, type PageSource } from './page-fetcher.ts';
+import type { Adapter } from './plan-adapters.ts';
+import type { UpstreamRecord } from './read-page.ts';
+import type { RecordPlace } from './response-places.ts';
+import type { ServingContext } from './serving-context.ts';
+
+/** What the arguments of one connection field come to. */
+export interface ConnectionReader {
+  /** The stretch that is asked for. */
+  read(): Promise<ConnectionSlice<UpstreamRecord>>;
+  /** Counts the records of the whole list. */
+  total(): Promise<number>;
+  cursorOf(position: Position): string;
+}
+
+export interface ConnectionParts {
+  readonly adapter: Adapter;
+  readonly identity: IdentitySelection;
+  readonly link: UpstreamLink;
+  readonly drains: Drains;
+  /** The largest `first` and `last`. */
+  readonly max: number;
+}
+
+export interface ConnectionCall {
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly context: ServingContext;
+  readonly info: GraphQLResolveInfo;
+  /** Where the operation shows records. */
+  readonly places: readonly RecordPlace[];
+  /** Below another object than the root. */
+  readonly nested: NestedList | undefined;
+}
+
+/** @throws BAD_USER_INPUT, CURSOR_INVALID */
+export function connectionReader(
+  { adapter, identity, link, drains, max }: ConnectionParts,
+  { args, context, info, places, nested }: ConnectionCall,
+): ConnectionReader {
+  const { last: lastName, before: beforeName } = adapter.connection!;
+  const { first, after, [lastName]: last, [beforeName]: before, ...filters } = args;
+  const { name = adapter.name, ridden, ...reach } = nested ?? {};
+  const key = listKey(name, filters);
+  const cursorOf = (position: Position) => encodeCursor(key, position);
+  const positionOf = (cursor: unknown) =>
+    typeof cursor === 'string' ? decodeCursor(key, cursor) : null;
+  const counts = checkedCounts(first, last, { max, lastName });
+  const [from, to] = [positionOf(after), positionOf(before)];
+  const { signal, drainBudget: budget } = context;
+
+  const counted: PageSource = {
+    adapter,
+    identity,
+    link,
+    info,
+    filters,
+    selections: [[]],
+    ...reach,
+  };
+  const shown: PageSource = {
+    ...counted,
+    ridden,
+    selections: places.length > 0 ? places.map(({ selections }) => selections) : [[]],
+  };
+  const list = (source: PageSource, selection?: string): DrainedList => ({
+    key,
+    field: `${adapter.parent}.${adapter.name}`,
+    fetcher: (asking) => pageFetcher({ ...source, context: asking }),
+    selection,
+    isNested: nested !== undefined,
+  });
+  const drain = (walked: DrainedList, options: Pick<WalkOptions, 'position' | 'tail'>) => {
+    const pages = drains.walk(walked, { ...options, limit: undefined, context, keepsAll: false });
+    const { position } = options;
+    return drainPages(pages, { limit: undefined, position, budget, signal, toCursor: cursorOf });
+  };
+
+  return { read, total, cursorOf };
+
+  async function read(): Promise<ConnectionSlice<UpstreamRecord>> {
+    const fetchPage = pageFetcher({ ...shown, context });
+    if (counts.last === undefined) {
+      return readForward(fetchPage, { first: counts.first, after: from, before: to, signal });
+    }
+    return readBackward(
+      { fetchPage, walk: (tail) => drain(list(shown), { position: from, tail }) },
+      { last: counts.last, before: to, after: from, signal },
+    );
+  }
+
+  async function total(): Promise<number> {
+    const known = drains.totals.of(key);
+    if (known !== undefined) return known;
+    let count = 0;
+    // The page that rode along may be all there is.
+    const walked = ridden ? list(shown) : list(counted, 'total');
+    for await (const { records } of drain(walked, { position: null })) count += records.length;
+    drains.totals.counted(key, count);
+    return count;
+  }
+}
