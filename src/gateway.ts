@@ -10,11 +10,13 @@ import { examples } from './http/graphiql-examples.ts';
 import { graphiql } from './http/graphiql.ts';
 import { introspection } from './http/introspection.ts';
 import { knownPaths } from './http/known-paths.ts';
+import { incrementalDelivery } from './http/incremental-delivery.ts';
 import { requestFormat } from './http/request-format.ts';
 import { reservedNames } from './http/reserved-names.ts';
 import { logRequests } from './http/request-log.ts';
 import { createMetrics } from './metrics.ts';
 import { describeLists } from './schema/describe-lists.ts';
+import { createIncrementalExecution } from './schema/incremental-execution.ts';
 import type { ServingContext } from './schema/serving-context.ts';
 import { createServedSchema } from './schema/served-schema.ts';
 import { readSnapshot } from './schema/snapshot.ts';
@@ -95,6 +97,7 @@ export async function createGateway(parts: GatewayParts) {
     enabled: config.graphiql,
     examples: examples(describeLists(served)),
   });
+  const maskError = maskUnexpected(log);
   const yoga = createYoga({
     schema: served.schema,
     context: ({ request }): ServingContext => {
@@ -112,7 +115,7 @@ export async function createGateway(parts: GatewayParts) {
     cors: false,
     multipart: false,
     logging: false,
-    maskedErrors: { maskError: maskUnexpected(log) },
+    maskedErrors: { maskError },
     graphiql: explorer.graphiql,
     renderGraphiQL: explorer.renderGraphiQL,
     plugins: [
@@ -125,6 +128,7 @@ export async function createGateway(parts: GatewayParts) {
       reservedNames,
       introspection(config.introspection),
       useExecutionCancellation(),
+      incrementalDelivery(createIncrementalExecution(served), maskError),
       appendSurplusErrors,
       codeRefusedRequests,
     ],

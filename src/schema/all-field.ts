@@ -25,7 +25,12 @@ export function resolveAll(
   const pagesOf = drainedPages(adapter, link, drains);
   return async (source, args: Record<string, unknown>, context, info) => {
     const values: unknown[] = [];
+    const stream = info.path.prev ? undefined : context.streams?.get(String(info.path.key));
     try {
+      if (stream) {
+        const part = await stream.part(() => pagesOf(args, context, info, { keepsAll: false }));
+        return valuesOf(part, 0, adapter, context, info);
+      }
       const list = findList?.(source, info);
       for await (const page of pagesOf(args, context, info, { list, keepsAll: true })) {
         values.push(...valuesOf(page, values.length, adapter, context, info));

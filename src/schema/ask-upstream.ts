@@ -14,6 +14,7 @@ import {
   type GraphQLSchema,
   type VariableDefinitionNode,
 } from 'graphql';
+import { isIncremental } from './incremental-directives.ts';
 import type { WantedRides, WriteRides } from './ride-first-page.ts';
 import { parentsTakenAlong } from './ride-names.ts';
 import type { RequestTransform } from './served-names.ts';
@@ -165,7 +166,10 @@ function reachedFrom(
   return [...reached.values()];
 }
 
-/** The gateway has to know which type a record of an abstract type has, whether the caller asks or not. */
+/**
+ * The gateway has to know which type a record of an abstract type has, whether the caller asks or not. What
+ * comes later is between the caller and us.
+ */
 function withTypenames(document: DocumentNode, schema: GraphQLSchema): DocumentNode {
   const types = new TypeInfo(schema);
   return visit(
@@ -175,6 +179,7 @@ function withTypenames(document: DocumentNode, schema: GraphQLSchema): DocumentN
         isAbstractType(types.getParentType())
           ? { ...node, selections: [...node.selections, TYPENAME] }
           : undefined,
+      Directive: (node) => (isIncremental(node) ? null : undefined),
     }),
   );
 }

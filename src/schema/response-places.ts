@@ -1,5 +1,5 @@
 import { getCoercedVariableValues, getVariableValues } from '@graphql-tools/delegate';
-import { collectSubFields } from '@graphql-tools/utils';
+import { collectSubFields, type FieldsAndPatches } from '@graphql-tools/utils';
 import type {
   FieldNode,
   FragmentDefinitionNode,
@@ -33,23 +33,15 @@ export interface SelectionContext {
  */
 export function recordPlaces(
   connection: { readonly type: string; readonly edge: string },
-  { schema, fragments, variables }: SelectionContext,
+  context: SelectionContext,
   fieldNodes: readonly FieldNode[],
 ): readonly RecordPlace[] {
-  const below = (type: string, nodes: readonly FieldNode[]) =>
-    collectSubFields(
-      schema,
-      fragments,
-      getVariableValues(variables),
-      schema.getType(type) as GraphQLObjectType,
-      nodes as FieldNode[],
-    ).fields;
   const places: RecordPlace[] = [];
-  for (const [key, nodes] of below(connection.type, fieldNodes)) {
+  for (const [key, nodes] of fieldsBelow(connection.type, context, fieldNodes)) {
     const name = nodes[0]?.name.value;
     if (name === 'nodes') places.push({ key, keys: [key], selections: selectionsOf(nodes) });
     if (name !== 'edges') continue;
-    for (const [edgeKey, edgeNodes] of below(connection.edge, nodes)) {
+    for (const [edgeKey, edgeNodes] of fieldsBelow(connection.edge, context, nodes)) {
       if (edgeNodes[0]?.name.value !== 'node') continue;
       places.push({
         key: `${key}.${edgeKey}`,
@@ -64,19 +56,36 @@ export function recordPlaces(
 /** The fields of an object type that a selection asks for, `__typename` aside. */
 export function namesBelow(
   type: string,
-  { schema, fragments, variables }: SelectionContext,
+  context: SelectionContext,
   fieldNodes: readonly FieldNode[],
 ): readonly string[] {
-  const { fields } = collectSubFields(
-    schema,
-    fragments,
-    getVariableValues(variables),
-    schema.getType(type) as GraphQLObjectType,
-    fieldNodes as FieldNode[],
-  );
-  return [...fields.values()]
+  return [...fieldsBelow(type, context, fieldNodes).values()]
     .flatMap((nodes) => nodes[0]?.name.value ?? [])
     .filter((name) => name !== '__typename');
+}
+
+function fieldsBelow(
+  type: string,
+  { schema, fragments, variables }: SelectionContext,
+  fieldNodes: readonly FieldNode[],
+) {
+  const parent = schema.getType(type) as GraphQLObjectType;
+  const nodes = fieldNodes as FieldNode[];
+  return withDeferred(
+    collectSubFields(schema, fragments, getVariableValues(variables), parent, nodes),
+  );
+}
+
+/** The fields by their response keys; those that `@defer` puts off are asked for with the others. */
+export function withDeferred({
+  fields,
+  patches,
+}: FieldsAndPatches): ReadonlyMap<string, readonly FieldNode[]> {
+  const all = new Map<string, readonly FieldNode[]>(fields);
+  for (const [key, nodes] of patches.flatMap((patch) => [...patch.fields])) {
+    all.set(key, [...(all.get(key) ?? []), ...nodes]);
+  }
+  return all;
 }
 
 /** The operation that is being resolved. */

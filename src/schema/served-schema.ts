@@ -22,6 +22,7 @@ import { createDrains, type DrainParts, type Drains } from './drains.ts';
 import { derivedTypes } from './derived-types.ts';
 import { forwardField, refuseMutation, type AllowedMutations } from './forward-field.ts';
 import { findNestedList } from './nested-list.ts';
+import { INCREMENTAL } from './incremental-directives.ts';
 import {
   planAdapters,
   type Adapter,
@@ -107,7 +108,10 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const drains = createDrains(link, parts.drains ?? NO_DRAINS);
   const schema: GraphQLSchema = stitchSchemas({
     subschemas: [subschema],
-    typeDefs: derivedTypes([...adapters, ...nested], wrapped, parts),
+    typeDefs: [
+      derivedTypes([...adapters, ...nested], wrapped, parts),
+      ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
+    ],
     resolvers: [
       upstreamResolvers(wrapped),
       derivedResolvers([...adapters, ...nested], link, drains, connectionMax),
