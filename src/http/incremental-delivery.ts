@@ -52,6 +52,12 @@ export function incrementalDelivery(
             : undefined,
       };
     },
+    onResponse: ({ response: { headers } }) => {
+      if (!headers.get('content-type')?.startsWith('multipart/mixed')) return;
+      // Yoga's own, which would hold a connection open that the client or a stopping server wants closed.
+      headers.delete('connection');
+      headers.delete('transfer-encoding');
+    },
     onResultProcess: ({ request, setResultProcessor }) => {
       if (!refused.has(request)) return;
       const headers = { 'content-type': 'application/json; charset=utf-8' };

@@ -1,0 +1,315 @@
+import { isObjectType } from 'graphql';
+import { expect, test } from 'vitest';
+import { after, altered, honest, json, startGatewayOverFake } from '../support/fake-upstream.ts';
+import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { all, ask, list, next, partsOf, whole, type Payload } from '../support/multipart.ts';
+
+interface Person {
+  id: string;
+  firstName: string | null;
+}
+
+test('the first records arrive after one page, while the second is not there yet', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 200 });
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(honest, after(gate.promise, honest));
+  const parts = partsOf(await ask(gateway, '{ allPersons @stream { id } }'));
+  expect(await next(parts)).toEqual({ data: { allPersons: [] }, hasNext: true });
+  expect((await next(parts)).incremental).toMatchObject([{ path: ['allPersons', 0] }]);
+  gate.resolve();
+  expect((await next(parts)).incremental?.[0]?.path[1]).toBeGreaterThan(40);
+  await parts.return();
+});
+
+test.each([
+  [0, [0, 50, 49, 38]],
+  [3, [3, 47, 49, 38]],
+  [50, [50, 49, 38]],
+  [60, [60, 39, 38]],
+  [137, [137]],
+  [1000, [137]],
+])('initialCount %i gives so many at first, and then a payload a page', async (count, sizes) => {
+  await using gateway = await startGatewayOverSandbox();
+  const parts = await all(
+    gateway,
+    'query ($count: Int!) { allPersons @stream(initialCount: $count) { id firstName } }',
+    { count },
+  );
+  const [first, ...later] = parts;
+  const streamed = later.flatMap(({ incremental = [] }) => incremental);
+  expect([list(first).length, ...streamed.map(({ items }) => items!.length)]).toEqual(sizes);
+  let sent = list(first).length;
+  for (const { items, path } of streamed) {
+    expect(path).toEqual(['allPersons', sent]);
+    sent += items!.length;
+  }
+  expect(whole(parts)).toEqual(
+    gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),
+  );
+  expect(parts.map(({ hasNext }) => hasNext)).toEqual([...sizes.map(() => true), false]);
+});
+
+test('a stream inside fragments is found, with its alias, its label and its filters', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 120 });
+  const parts = await all(
+    gateway,
+    `query ($yes: Boolean!, $limit: Int) { ...Root @include(if: $yes) }
+     fragment Root on Query {
+       ... { people: allPersons(limit: $limit) @stream(if: $yes, label: "people", initialCount: 1) { ...Name } }
+       none: allPersons @skip(if: $yes) @stream { id }
+     }
+     fragment Name on Person { id: firstName hidden: id @skip(if: $yes) }`,
+    { yes: true, limit: 70 },
+  );
+  expect(parts.slice(1, -1).map(({ incremental }) => incremental?.[0]?.label)).toEqual([
+    'people',
+    'people',
+  ]);
+  expect(Object.keys(parts[0]?.data ?? {})).toEqual(['people']);
+  expect(whole(parts, 'people')).toEqual(
+    gateway.sandbox.persons.slice(0, 70).map(({ firstName }) => ({ id: firstName })),
+  );
+});
+
+test('other fields of the root are in the first payload; several streams come one after the other', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const parts = await all(
+    gateway,
+    `{ a: allPersons @stream(initialCount: 1) { id }
+       persons(first: 2) { items { id } }
+       b: allPersons(limit: 60) @stream { firstName }
+       c: allPersons(limit: 3) { id } }`,
+  );
+  const { persons, c } = parts[0]?.data as Record<string, unknown>;
+  const ids = gateway.sandbox.persons.all().map(({ id }) => ({ id }));
+  expect({ persons, c }).toEqual({ persons: { items: ids.slice(0, 2) }, c: ids.slice(0, 3) });
+  expect(whole(parts, 'a')).toEqual(ids);
+  expect(whole(parts, 'b')).toHaveLength(60);
+  const keys = parts.flatMap(({ incremental = [] }) => incremental.map(({ path }) => path[0]));
+  expect(keys).toEqual([...keys].toSorted());
+});
+
+test('@stream(if: false) is one plain answer, also to a client that would take parts', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const query = 'query ($if: Boolean!) { allPersons @stream(if: $if) { id } }';
+  const response = await ask(gateway, query, { if: false }, 'multipart/mixed, application/json');
+  const { data } = (await response.json()) as Payload;
+  expect(data?.['allPersons']).toHaveLength(137);
+});
+
+test('neither @stream nor @defer is ever sent to the service', async () => {
+  await using gateway = await startGatewayOverFake();
+  await all(gateway, 'query ($n: Int) { allPersons @stream(initialCount: $n) { id } }', { n: 1 });
+  await all(
+    gateway,
+    `query ($n: Int) {
+       persons { items @stream(initialCount: $n) { id ... @defer { firstName } } }
+       personsConnection { edges @stream { node { id ...Name @defer } } }
+     }
+     fragment Name on Person { firstName }`,
+    { n: 1 },
+  );
+  for (const { body } of gateway.upstream.received) {
+    expect(body).not.toMatch(/@stream|@defer|initialCount|\$n\b/);
+  }
+});
+
+test('when a page fails for good, what came before stays, the error says how far, and resumeAfter goes on', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 300 });
+  const { upstream } = gateway;
+  const failing = json({ errors: [{ message: 'The index is rebuilding.' }] });
+  upstream.answer(honest, honest, failing);
+  const parts = await all(gateway, '{ allPersons @stream(initialCount: 10) { id } }');
+  const [failed, end] = parts.slice(-2);
+  expect(failed?.incremental).toMatchObject([
+    {
+      items: null,
+      path: ['allPersons', 99],
+      errors: [
+        {
+          message: expect.stringContaining('The index is rebuilding.'),
+          path: ['allPersons'],
+          extensions: { code: 'DRAIN_INTERRUPTED', drained: 99 },
+        },
+      ],
+    },
+  ]);
+  expect(end).toEqual({ hasNext: false });
+  upstream.answer(honest);
+  const rest = await all(
+    gateway,
+    'query ($after: String) { allPersons(after: $after) @stream { id } }',
+    {
+      after: failed?.incremental?.[0]?.errors?.[0]?.extensions['resumeAfter'],
+    },
+  );
+  expect([...whole(parts), ...whole(rest)]).toEqual(
+    upstream.sandbox.persons.all().map(({ id }) => ({ id })),
+  );
+});
+
+test('a failure among the records of the first payload does not take those before it along', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 300 });
+  gateway.upstream.answer(honest, json({ errors: [{ message: 'No.' }] }));
+  const [first, second] = await all(gateway, '{ allPersons @stream(initialCount: 90) { id } }');
+  expect(list(first)).toHaveLength(50);
+  expect(second?.incremental).toMatchObject([
+    { items: null, errors: [{ extensions: { code: 'DRAIN_INTERRUPTED', drained: 50 } }] },
+  ]);
+});
+
+test('when the very first page fails, that is the whole answer', async () => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(
+    json({ errors: [{ message: 'No rights.', extensions: { code: 'NO' } }] }),
+  );
+  expect(await all(gateway, '{ allPersons @stream(initialCount: 1) { id } }')).toMatchObject([
+    { data: { allPersons: null }, errors: [{ message: 'No rights.', extensions: { code: 'NO' } }] },
+  ]);
+});
+
+test('more records than one operation may drain: those that it may come, then the error', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 60 } });
+  const parts = await all(gateway, '{ allPersons @stream { id } }');
+  expect(whole(parts)).toHaveLength(60);
+  expect(parts.at(-2)?.incremental?.[0]?.errors).toMatchObject([
+    { path: ['allPersons'], extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 60, max: 60 } },
+  ]);
+});
+
+test('an error inside a record stands at its place in the whole list, in the payload of its page', async () => {
+  await using gateway = await startGatewayOverFake();
+  const bad = altered((answer) => {
+    answer.data['persons']!.items[2]!['firstName'] = null;
+    const path = ['persons', 'items', 2, 'firstName'];
+    answer.errors = [
+      { message: 'Locked.', path, extensions: { code: 'LOCKED' } },
+      { message: 'Also late.', path: ['persons'] },
+      { message: 'Locked twice.', path },
+    ];
+  });
+  gateway.upstream.answer(honest, bad, honest);
+  const parts = await all(gateway, '{ allPersons @stream { id firstName } }');
+  const [second] = parts[2]?.incremental ?? [];
+  expect(second?.path).toEqual(['allPersons', 50]);
+  expect((second?.items?.[2] as Person).firstName).toBeNull();
+  const path = ['allPersons', 52, 'firstName'];
+  expect(second?.errors).toHaveLength(3);
+  expect(second?.errors).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ message: 'Locked.', path, extensions: { code: 'LOCKED' } }),
+      expect.objectContaining({ message: 'Locked twice.', path }),
+      expect.objectContaining({ message: 'Also late.', path: ['allPersons'] }),
+    ]),
+  );
+  const others = parts.filter((_, index) => index !== 2);
+  expect(JSON.stringify(others)).not.toContain('errors');
+  expect(whole(parts)).toHaveLength(137);
+});
+
+test('a record that is null against its type ends the list there: items is null, with the error', async () => {
+  await using gateway = await startGatewayOverFake();
+  const bad = altered((answer) => {
+    answer.data['persons']!.items[2] = null as never;
+  });
+  gateway.upstream.answer(honest, bad, honest);
+  const parts = await all(gateway, '{ allPersons @stream { id } }');
+  expect(parts.slice(2)).toMatchObject([
+    {
+      incremental: [
+        {
+          items: null,
+          path: ['allPersons', 50],
+          errors: [{ path: ['allPersons', 52], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }],
+        },
+      ],
+      hasNext: true,
+    },
+    { hasNext: false },
+  ]);
+});
+
+test.each([
+  '{ allPersons @stream { id firstName } }',
+  '{ personsConnection(first: 80) { nodes @stream { id firstName } } }',
+])('an unexpected error in a later payload tells callers nothing but its id: %s', async (query) => {
+  await using gateway = await startGatewayOverSandbox();
+  const person = gateway.gateway.served.schema.getType('Person');
+  let calls = 0;
+  if (isObjectType(person)) {
+    person.getFields()['firstName']!.resolve = () => {
+      calls += 1;
+      if (calls === 60) throw new TypeError('no route to db.internal');
+      return 'Ada';
+    };
+  }
+  const text = JSON.stringify(await all(gateway, query));
+  expect(text).not.toContain('db.internal');
+  expect(text).toContain('"code":"INTERNAL_SERVER_ERROR"');
+  expect(gateway.logged).toContainEqual(
+    expect.objectContaining({ msg: 'unexpected error', errorId: expect.any(String) }),
+  );
+});
+
+test('edges @stream of a connection with a deferred pageInfo, as Relay writes it', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const [first, ...later] = await all(
+    gateway,
+    `query ($n: Int!) { personsConnection(first: 60) {
+       edges @stream(label: "q$stream$c", initialCount: $n) { cursor node { __typename id } }
+       ... @defer(label: "q$defer$c") { pageInfo { endCursor hasNextPage } }
+     } }`,
+    { n: 5 },
+  );
+  const connection = first?.data?.['personsConnection'] as { edges: { node: Person }[] };
+  expect(connection.edges).toHaveLength(5);
+  expect(connection).not.toHaveProperty('pageInfo');
+  const parts = later.flatMap(({ incremental = [] }) => incremental);
+  const edges = parts.flatMap(({ items }) => items ?? []) as { node: Person }[];
+  expect([...connection.edges, ...edges].map(({ node }) => node.id)).toEqual(
+    gateway.sandbox.persons.slice(0, 60).map(({ id }) => id),
+  );
+  expect(parts.filter(({ data }) => data)).toMatchObject([
+    { data: { pageInfo: { hasNextPage: true } }, path: ['personsConnection'] },
+  ]);
+});
+
+test('edges that are deferred themselves are there later', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const parts = await all(
+    gateway,
+    '{ personsConnection(first: 1) { ... @defer { edges { node { id } } } } }',
+  );
+  const id = gateway.sandbox.persons.slice(0, 1)[0]?.id;
+  expect(parts.at(-1)?.incremental?.[0]?.data).toEqual({ edges: [{ node: { id } }] });
+});
+
+test('where a list is drained, @defer and nested streams come along with their records', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const parts = await all(
+    gateway,
+    `{ ... @defer { allPersons @stream(initialCount: 1) { id ... @defer { firstName } } }
+       personsConnection(first: 2) { edges @stream { node { id } } } }`,
+  );
+  expect(whole(parts)).toEqual(
+    gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),
+  );
+  expect(parts[0]?.data?.['personsConnection']).toMatchObject({ edges: [{}, {}] });
+});
+
+test.each([
+  ['{ allPersons @stream(initialCount: -1) { id } }', {}],
+  ['query ($n: Int) { allPersons @stream(initialCount: $n) { id } }', { n: -5 }],
+  ['query ($n: Int) { allPersons @stream(initialCount: $n) { id } }', { n: null }],
+  ['{ personsConnection { edges @stream(initialCount: -1) { cursor } } }', {}],
+  ['{ allPersons @stream(initialCount: 1) { id } ... { allPersons @stream { id } } }', {}],
+  ['{ persons @stream { items { id } } }', {}],
+  ['{ allPersons @stream(label: "a") { id } b: allPersons @stream(label: "a") { id } }', {}],
+  ['query ($l: String) { allPersons @stream(label: $l) { id } }', { l: 'a' }],
+])('a mistake is refused before anything is asked: %s %o', async (query, variables) => {
+  await using gateway = await startGatewayOverSandbox();
+  const parts = await all(gateway, query, variables);
+  expect(parts).toMatchObject([{ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] }]);
+  expect(gateway.sandbox.stats.requests.graphql).toBe(0);
+});

@@ -1,0 +1,108 @@
+import type { GraphQLFormattedError } from 'graphql';
+import type { TestGateway } from './gateway.ts';
+import { wrote } from './written.ts';
+
+/** One part of an answer that comes in parts (proposal of 2022-08-24). */
+export interface Payload {
+  data?: Record<string, unknown> | null;
+  errors?: ReceivedError[];
+  incremental?: {
+    items?: unknown[] | null;
+    data?: unknown;
+    path: (string | number)[];
+    label?: string;
+    errors?: ReceivedError[];
+  }[];
+  hasNext?: boolean;
+}
+
+export type ReceivedError = GraphQLFormattedError & { extensions: Record<string, unknown> };
+
+/**
+ * The parts as they arrive, read to the letter of multipart/mixed: whatever is not well formed throws.
+ * Who stops reading leaves.
+ */
+export async function* partsOf(response: Response): AsyncGenerator<Payload, void, undefined> {
+  const type = response.headers.get('content-type');
+  if (type !== 'multipart/mixed; boundary="-"') throw new Error(`Not in parts: ${type}`);
+  const body = response.body![Symbol.asyncIterator]();
+  let text = Buffer.alloc(0);
+  const take = async (until: string | number): Promise<string> => {
+    for (;;) {
+      const end = typeof until === 'number' ? until : text.indexOf(until) + until.length;
+      const isThere = typeof until === 'number' ? text.length >= until : text.includes(until);
+      if (isThere) {
+        const taken = text.subarray(0, end).toString('utf8');
+        text = text.subarray(end);
+        return taken;
+      }
+      const { done, value } = await body.next();
+      if (done) throw new Error(`The answer ended in the middle: ${text.toString('utf8')}`);
+      text = Buffer.concat([text, value as Uint8Array]);
+    }
+  };
+  const expect = async (wanted: string) => {
+    const got = await take(wanted.length);
+    if (got !== wanted) throw new Error(`${JSON.stringify(got)}, not ${JSON.stringify(wanted)}`);
+  };
+  try {
+    await expect('\r\n---');
+    for (;;) {
+      if ((await take(2)) === '--') break;
+      const headers = await take('\r\n\r\n');
+      const length = /^content-length: (\d+)\r$/im.exec(headers)?.[1];
+      yield JSON.parse(wrote(await take(Number(length)))) as Payload;
+      await expect('\r\n---');
+    }
+    await expect('\r\n');
+    if (!(await body.next()).done || text.length > 0) throw new Error('Something follows the end.');
+  } finally {
+    await body.return?.();
+  }
+}
+
+/** Posts an operation; without an `accept` header where that is null. */
+export function ask(
+  gateway: TestGateway,
+  query: string,
+  variables: Record<string, unknown> = {},
+  accept: string | null = 'multipart/mixed',
+): Promise<Response> {
+  return gateway.fetch('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...(accept && { accept }) },
+    body: JSON.stringify({ query, variables }),
+  });
+}
+
+/** Everything that a client that takes parts is sent. */
+export async function all(
+  gateway: TestGateway,
+  query: string,
+  variables?: Record<string, unknown>,
+): Promise<Payload[]> {
+  return await gathered(partsOf(await ask(gateway, query, variables)));
+}
+
+export async function next(parts: AsyncGenerator<Payload, void>): Promise<Payload> {
+  const { value } = await parts.next();
+  if (!value) throw new Error('There are no further parts.');
+  return value;
+}
+
+export function list(payload: Payload | undefined, key = 'allPersons'): unknown[] {
+  return payload?.data?.[key] as unknown[];
+}
+
+/** The list, put together again. */
+export function whole([first, ...later]: Payload[], key = 'allPersons'): unknown[] {
+  const streamed = later.flatMap(({ incremental = [] }) => incremental);
+  const items = streamed.filter(({ path }) => path[0] === key).flatMap((one) => one.items ?? []);
+  return [...list(first, key), ...items];
+}
+
+export async function gathered(parts: AsyncIterable<Payload>): Promise<Payload[]> {
+  const payloads: Payload[] = [];
+  for await (const part of parts) payloads.push(part);
+  return payloads;
+}
