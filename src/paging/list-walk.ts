@@ -60,8 +60,9 @@ export async function* walkList<R extends Identified>(
   const progress = createProgress<R>();
   const builder = createIndexBuilder(indexes.maxRecords);
   const isSmall = wanted !== undefined && wanted < (limit ?? Number.POSITIVE_INFINITY);
-  const late = index && tail && after === null ? lateStart(index, tail) : undefined;
-  const start = late ?? (index && !isSmall ? startOf(index, after, position) : undefined);
+  const isKnown = index !== undefined && overlappingSize(limit) !== undefined;
+  const late = isKnown && tail && after === null ? lateStart(index, tail) : undefined;
+  const start = late ?? (isKnown && !isSmall ? startOf(index, after, position) : undefined);
   // Of a few records, or from the middle on, there is nothing to be learned for a whole walk.
   const leavesIndex = after === null && wanted === undefined && !late;
   let ended = false;
@@ -83,7 +84,11 @@ export async function* walkList<R extends Identified>(
   } finally {
     // What a walk saw that was left half-way is worth something only where nothing was known.
     if (leavesIndex && (ended || !index)) {
-      const left = builder.finish({ complete: ended, limit: indexes.limitOf(field) });
+      const limitNow = indexes.limitOf(field);
+      const left =
+        overlappingSize(limitNow) === undefined
+          ? undefined
+          : builder.finish({ complete: ended, limit: limitNow });
       const isWorthIt = left && left.pages.length >= (isNested ? LONG_NESTED : 2);
       if (isWorthIt) indexes.set(key, left);
       else indexes.drop(key);

@@ -19,18 +19,19 @@ export interface PageRequest {
 
 export type FetchPage<R> = (request: PageRequest, signal: AbortSignal) => Promise<Page<R>>;
 
-/** Records of a page that the next one repeats, where pages are large enough for that. */
+/** Records of a page that the next one repeats. */
 const OVERLAP = 2;
-const LARGE = 10;
+/** Smaller pages are not worth it: too much of them would be overlap. */
+const SMALLEST_LIMIT = 10;
 
 /**
  * The size of a page that, read again at the limit, overlaps with the next one. With two records in common a
  * record that moves meanwhile proves nothing false, and one that was inserted still leaves an overlap.
- * Undefined when no limit is known, or it leaves no room.
+ *
+ * @returns undefined when no limit is known, or it leaves no room
  */
 export function overlappingSize(limit: number | undefined): number | undefined {
-  if (limit === undefined || limit < 2) return undefined;
-  return limit - (limit >= LARGE ? OVERLAP : 1);
+  return limit !== undefined && limit >= SMALLEST_LIMIT ? limit - OVERLAP : undefined;
 }
 
 /** A record that can be told from others. Null: it cannot, since it has no id. */

@@ -15,7 +15,7 @@ import {
 const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];
 const RUNS = Number(process.env['RANDOM_RUNS'] ?? 150);
 
-const place = fc.nat(60);
+const place = fc.nat(120);
 const change: fc.Arbitrary<Change> = fc.oneof(
   {
     weight: 3,
@@ -40,13 +40,14 @@ const change: fc.Arbitrary<Change> = fc.oneof(
 );
 const newLimit: fc.Arbitrary<Change> = fc.record({
   do: fc.constant('limit' as const),
-  to: fc.integer({ min: 1, max: 12 }),
+  to: fc.integer({ min: 1, max: 16 }),
 });
 const anyChange = fc.oneof({ weight: 8, arbitrary: change }, { weight: 1, arbitrary: newLimit });
 
 const history = fc.record({
-  length: fc.nat(60),
-  limit: fc.integer({ min: 1, max: 12 }),
+  length: fc.nat(120),
+  // Below 10 nothing is read in parallel.
+  limit: fc.oneof(fc.integer({ min: 10, max: 16 }), fc.integer({ min: 1, max: 9 })),
   concurrency: fc.integer({ min: 1, max: 5 }),
   /** What happens before the second walk, before the third, … */
   between: fc.array(fc.array(anyChange, { maxLength: 5 }), { minLength: 1, maxLength: 4 }),
