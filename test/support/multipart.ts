@@ -38,7 +38,7 @@ export async function* partsOf(response: Response): AsyncGenerator<Payload, void
       }
       const { done, value } = await body.next();
       if (done) throw new Error(`The answer ended in the middle: ${text.toString('utf8')}`);
-      text = Buffer.concat([text, value as Uint8Array]);
+      text = Buffer.concat([text, value]);
     }
   };
   const expect = async (wanted: string) => {

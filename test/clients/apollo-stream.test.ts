@@ -1,0 +1,115 @@
+import {
+  ApolloClient,
+  CombinedGraphQLErrors,
+  gql,
+  HttpLink,
+  InMemoryCache,
+  NetworkStatus,
+} from '@apollo/client';
+import { Defer20220824Handler } from '@apollo/client/incremental';
+import { filter, firstValueFrom, tap } from 'rxjs';
+import { expect, test } from 'vitest';
+import { listen } from '../../src/http/listen.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+
+interface Person {
+  id: string;
+  firstName: string | null;
+}
+
+const STREAM = gql`
+  query Everybody($first: Int!) {
+    allPersons @stream(initialCount: $first) {
+      id
+      firstName
+    }
+  }
+`;
+
+test('Apollo Client shows a streamed list as it grows, and keeps the whole of it in its cache', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  await using apollo = await connectApollo(gateway);
+  const { client } = apollo;
+  const lengths: number[] = [];
+  const watched = client.watchQuery<{ allPersons: Person[] }>({
+    query: STREAM,
+    variables: { first: 3 },
+  });
+  const { data } = await firstValueFrom(
+    watched.pipe(
+      tap(({ data: so }) => lengths.push(so?.allPersons?.length ?? 0)),
+      filter(({ networkStatus }) => networkStatus === NetworkStatus.ready),
+    ),
+  );
+  const everybody = gateway.sandbox.persons
+    .all()
+    .map(({ id, firstName }) => ({ __typename: 'Person', id, firstName }));
+  expect(data?.allPersons).toEqual(everybody);
+  expect(lengths).toEqual(lengths.toSorted((one, other) => one - other));
+  expect(lengths).toContain(3);
+  expect(client.readQuery({ query: STREAM, variables: { first: 3 } })).toEqual({
+    allPersons: everybody,
+  });
+});
+
+test('Apollo Client is told by its code what broke a stream off, and where to go on', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 60 } });
+  await using apollo = await connectApollo(gateway);
+  const failing = apollo.client.query({ query: STREAM, variables: { first: 3 } });
+  const error = await failing.catch((reason: unknown) => reason);
+  expect(CombinedGraphQLErrors.is(error)).toBe(true);
+  expect((error as CombinedGraphQLErrors).errors).toMatchObject([
+    {
+      path: ['allPersons'],
+      extensions: {
+        code: 'DRAIN_LIMIT_EXCEEDED',
+        drained: 60,
+        resumeAfter: expect.any(String) as string,
+      },
+    },
+  ]);
+});
+
+test('Apollo Client puts the edges of a streamed connection and its deferred pageInfo together', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  await using apollo = await connectApollo(gateway);
+  const query = gql`
+    query {
+      personsConnection(first: 70) {
+        edges @stream(initialCount: 2) {
+          node {
+            id
+          }
+        }
+        ... @defer {
+          pageInfo {
+            hasNextPage
+          }
+        }
+      }
+    }
+  `;
+  const { data } = await apollo.client.query<{
+    personsConnection: { edges: { node: Person }[]; pageInfo: { hasNextPage: boolean } };
+  }>({ query });
+  expect(data?.personsConnection.pageInfo.hasNextPage).toBe(true);
+  expect(data?.personsConnection.edges.map(({ node }) => node.id)).toEqual(
+    gateway.sandbox.persons.slice(0, 70).map(({ id }) => id),
+  );
+});
+
+async function connectApollo(gateway: TestGateway) {
+  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const client = new ApolloClient({
+    link: new HttpLink({ uri: `${server.url}/graphql` }),
+    cache: new InMemoryCache(),
+    incrementalHandler: new Defer20220824Handler(),
+  });
+  return {
+    client,
+    [Symbol.asyncDispose]: async () => {
+      client.stop();
+      await server.close();
+    },
+  };
+}

@@ -1,0 +1,124 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+import { ask, partsOf, type Payload } from '../support/multipart.ts';
+
+// Relay's runtime is CommonJS, and its types are kept elsewhere: only what is used here.
+const require = createRequire(import.meta.url);
+const relay = require('relay-runtime') as RelayRuntime;
+
+const COMPONENT = `
+import { graphql } from 'relay-runtime';
+export const query = graphql\`
+  query streamedQuery($count: Int!) {
+    personsConnection(first: 60) @stream_connection(key: "streamed_personsConnection", initial_count: $count) {
+      edges {
+        node {
+          id
+          firstName
+        }
+      }
+    }
+  }
+\`;
+`;
+
+let app: string;
+
+beforeAll(() => {
+  app = mkdtempSync(join(tmpdir(), 'relay-app-'));
+  writeFileSync(join(app, 'streamed.js'), COMPONENT);
+  copyFileSync('schema/served.graphql', join(app, 'schema.graphql'));
+  const config = {
+    src: '.',
+    schema: 'schema.graphql',
+    language: 'javascript',
+    eagerEsModules: false,
+  };
+  writeFileSync(join(app, 'relay.config.json'), JSON.stringify(config));
+  execFileSync(resolve('node_modules/.bin/relay-compiler'), { cwd: app, stdio: 'pipe' });
+});
+afterAll(() => rmSync(app, { recursive: true }));
+
+test("Relay's @stream_connection fills its connection edge by edge, and its pageInfo after them", async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 137 });
+  const environment = relayEnvironment(gateway);
+  const query = require(join(app, '__generated__', 'streamedQuery.graphql.js')) as object;
+  const operation = relay.createOperationDescriptor(query, { count: 5 });
+  const shown = () => environment.lookup(operation.fragment).data?.personsConnection;
+  const lengths: number[] = [];
+  await new Promise<void>((done, fail) => {
+    environment.execute({ operation }).subscribe({
+      next: () => lengths.push(shown()?.edges.length ?? 0),
+      complete: done,
+      error: fail,
+    });
+  });
+  expect(lengths[0]).toBe(5);
+  expect(shown()?.pageInfo.hasNextPage).toBe(true);
+  expect(shown()?.edges.map(({ node }) => node.id)).toEqual(
+    gateway.sandbox.persons.slice(0, 60).map(({ id }) => id),
+  );
+});
+
+function relayEnvironment(gateway: TestGateway): Environment {
+  const { Environment, Network, Observable, RecordSource, Store } = relay;
+  const fetch = ({ text }: { text: string }, variables: Record<string, unknown>) =>
+    Observable.create((sink) => {
+      const send = async () => {
+        for await (const part of partsOf(await ask(gateway, text, variables))) {
+          for (const payload of relayPayloads(part)) sink.next(payload);
+        }
+        sink.complete();
+      };
+      send().catch(sink.error);
+    });
+  return new Environment({ network: Network.create(fetch), store: new Store(new RecordSource()) });
+}
+
+/** What an application's network layer does: Relay takes one item at a time, and calls its parts data. */
+function* relayPayloads({ incremental, hasNext, ...whole }: Payload): Generator<object> {
+  const extensions = { is_final: hasNext === false };
+  if ('data' in whole) yield { ...whole, extensions };
+  for (const { items, path, data, ...part } of incremental ?? []) {
+    if (data) yield { ...part, data, path, extensions };
+    const first = Number(path.at(-1));
+    for (const [index, item] of (items ?? []).entries()) {
+      yield { ...part, data: item, path: [...path.slice(0, -1), first + index], extensions };
+    }
+  }
+}
+
+interface Sink {
+  next(payload: object): void;
+  complete(): void;
+  error(this: void, reason: Error): void;
+}
+interface Operation {
+  readonly fragment: object;
+}
+interface Environment {
+  execute(what: { operation: Operation }): {
+    subscribe(observer: { next(): void; complete(): void; error(reason: Error): void }): void;
+  };
+  lookup(selector: object): {
+    data?: {
+      personsConnection?: {
+        edges: { node: { id: string } }[];
+        pageInfo: { hasNextPage: boolean };
+      };
+    };
+  };
+}
+interface RelayRuntime {
+  Environment: new (config: object) => Environment;
+  Network: { create(fetch: unknown): object };
+  Observable: { create(source: (sink: Sink) => void): object };
+  RecordSource: new () => object;
+  Store: new (source: object) => object;
+  createOperationDescriptor(query: object, variables: object): Operation;
+}
