@@ -1,0 +1,389 @@
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { CursorBehaviour } from '../../src/sandbox/cursors.ts';
+import type { PersonList } from '../../src/sandbox/person-list.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+
+const RUNS = Number(process.env['RANDOM_RUNS'] ?? 15);
+const QUERY = `query ($first: Int, $after: String, $last: Int, $before: String) {
+  personsConnection(first: $first, after: $after, last: $last, before: $before) {
+    edges { cursor node { id } }
+    pageInfo { hasNextPage hasPreviousPage }
+  }
+}`;
+
+interface Arguments {
+  first?: number;
+  after?: string;
+  last?: number;
+  before?: string;
+}
+
+interface Connection {
+  edges: { cursor: string; node: { id: string } }[];
+  pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean };
+}
+
+/** One edge, and the list as it was when its cursor was given out. */
+interface Held {
+  readonly cursor: string;
+  readonly id: string;
+  readonly at: number;
+  readonly all: ReadonlySet<string>;
+  readonly front: readonly string[];
+  readonly behind: readonly string[];
+  /** The records of the page that the cursor came with, from its start. */
+  readonly page: readonly string[];
+  readonly place: number;
+  readonly size: number;
+}
+
+/** Of the size of its own page: so far a record is looked for that others were inserted before. */
+const PAGES_READ_ON = 19;
+
+const SIDES = ['start', 'before', 'at', 'after', 'end'] as const;
+
+/** Places are taken from the record that the cursor belongs to. */
+interface Change {
+  does: 'insert' | 'remove';
+  where: (typeof SIDES)[number];
+  away: number;
+  count: number;
+}
+
+const changesAt = (sides: readonly Change['where'][]): fc.Arbitrary<Change[]> =>
+  fc.array(
+    fc.record({
+      does: fc.constantFrom('insert', 'remove'),
+      where: fc.constantFrom(...sides),
+      away: fc.nat(12),
+      count: fc.oneof(
+        { weight: 4, arbitrary: fc.integer({ min: 1, max: 8 }) },
+        fc.constantFrom(49, 50, 60),
+      ),
+    }),
+    { minLength: 1, maxLength: 4 },
+  );
+
+const casesOf = (sides: readonly Change['where'][]) =>
+  fc.record({
+    length: fc.oneof(fc.constantFrom(1, 50, 51, 100, 137), fc.integer({ min: 1, max: 137 })),
+    at: fc.nat(136),
+    /** By which reading the cursor came into the client's hands. */
+    by: fc.constantFrom('end of a page', 'within a page', 'far read', 'last', 'last before'),
+    count: fc.oneof(fc.constantFrom(1, 5, 50), fc.integer({ min: 1, max: 200 })),
+    isDrained: fc.boolean(),
+    changes: changesAt(sides),
+    /** Where among the changes its record goes, if it has to. */
+    goesAt: fc.nat(4),
+  });
+
+type Case = ReturnType<typeof casesOf> extends fc.Arbitrary<infer Value> ? Value : never;
+
+describe('over keyset cursors', () => {
+  test('while its record is there, not too far back, `after` and `before` resume exactly behind and in front of it', async () => {
+    await forCases({ cursors: 'keyset', loses: 'others' }, async (world) => {
+      expect(await fourWays(world)).toEqual(exact(world));
+    });
+  });
+
+  test('when its record is gone, no record is skipped, and those that come again are of its own page', async () => {
+    await forCases({ cursors: 'keyset', loses: 'its record' }, async (world) => {
+      expect(faultsIn(world, await fourWays(world))).toEqual([]);
+    });
+  });
+});
+
+// A cursor of ours holds two of the service, from the start and the end of its page. Over these, the service
+// refuses them when their records are gone.
+describe('over record cursors', () => {
+  test("while its record is there, it resumes exactly there, or the service's refusal is passed on", async () => {
+    await forCases({ cursors: 'record', loses: 'others' }, async (world) => {
+      const [expected, answers] = [exact(world), await fourWays(world)];
+      for (const way of WAYS) expect([expected[way], REFUSED]).toContainEqual(answers[way]);
+    });
+  });
+
+  test('while both ends of its page are there as well, it resumes exactly, and nothing is refused', async () => {
+    await forCases({ cursors: 'record', loses: 'others' }, async (world) => {
+      const { page, front, place } = world.held;
+      const ends = [front.at(-1 - place), page.at(-1)];
+      if (!ends.every((id) => id === undefined || world.ids.includes(id))) return;
+      expect(await fourWays(world)).toEqual(exact(world));
+    });
+  });
+
+  test("when its record is gone, nothing is skipped, or the service's refusal is passed on", async () => {
+    await forCases({ cursors: 'record', loses: 'its record' }, async (world) => {
+      expect(faultsIn(world, await fourWays(world))).toEqual([]);
+    });
+  });
+});
+
+// Over these, the service itself skips as many records as went in front of a cursor, and repeats as many as came.
+describe('over position cursors', () => {
+  test('what changes behind its record moves nothing: `after` and `before` resume exactly', async () => {
+    const settings = { cursors: 'position', loses: 'others', sides: ['after', 'end'] } as const;
+    await forCases(settings, async (world) => {
+      expect(await fourWays(world)).toEqual(exact(world));
+    });
+  });
+
+  test("it resumes at its record, or where its page stood; `after` never further on than the service's cursor of the record", async () => {
+    await forCases({ cursors: 'position', loses: 'any' }, async (world) => {
+      const { ids, count, held } = world;
+      const { after, before } = await fourWays(world);
+      if (after === REFUSED || before === REFUSED) throw new Error('A position is never refused.');
+      const { at, place, size } = held;
+      const now = ids.indexOf(held.id);
+
+      const isLast = place === size - 1;
+      const starts = [isLast ? at + 1 : at - place, ...(now < 0 ? [] : [now + 1])];
+      expect(starts.map((start) => behind(ids, start, count))).toContainEqual(after);
+
+      const ends = [at - place + size, ...(now < 0 ? [] : [now])];
+      expect(ends.map((end) => inFront(ids, end, count)).map((one) => one.ids)).toContainEqual(
+        before.ids,
+      );
+    });
+  });
+
+  test('when records only came, `after` skips none', async () => {
+    const settings = { cursors: 'position', loses: 'nothing' } as const;
+    await forCases(settings, async (world) => {
+      const { after } = await fourWays(world);
+      const { ids, count, held } = world;
+      if (after === REFUSED) throw new Error('A position is never refused.');
+      const start = after.ids.length > 0 ? ids.indexOf(after.ids[0]!) : ids.length;
+      expect(after).toEqual(behind(ids, start, count));
+      expect(start).toBeLessThanOrEqual(ids.indexOf(held.id) + 1);
+    });
+  });
+});
+
+interface World {
+  readonly gateway: TestGateway;
+  readonly held: Held;
+  /** The list as it is now. */
+  readonly ids: readonly string[];
+  readonly count: number;
+}
+
+interface Settings {
+  readonly cursors: CursorBehaviour;
+  /** What may be removed; `its record` certainly is. */
+  readonly loses: 'nothing' | 'others' | 'its record' | 'any';
+  readonly sides?: readonly Change['where'][];
+}
+
+async function forCases(settings: Settings, property: (world: World) => Promise<void>) {
+  const { cursors, loses, sides = SIDES } = settings;
+  await fc.assert(
+    fc.asyncProperty(casesOf(sides), async (one) => {
+      await using gateway = await startGatewayOverSandbox({ persons: one.length, cursors });
+      const { persons } = gateway.sandbox;
+      const ids = () => persons.all().map(({ id }) => id);
+      if (one.isDrained) await gateway.ask('{ allPersons { id } }');
+      const held = await take(gateway, ids(), one);
+      const changes: Change[] = [...one.changes];
+      if (loses === 'its record') {
+        changes.splice(one.goesAt, 0, { does: 'remove', where: 'at', away: 0, count: 1 });
+      }
+      for (const change of changes) {
+        if (change.does === 'insert') insert(change, persons, held.id);
+        else if (loses !== 'nothing') {
+          const spares = { itself: loses === 'others', front: !sides.includes('before') };
+          remove(change, persons, held.id, spares);
+        }
+      }
+      const came = ids().filter((id) => !held.all.has(id)).length;
+      // Pushed further back than that, its place is lost: it is taken for one that is gone.
+      if (loses !== 'its record' && came > PAGES_READ_ON * held.size) return;
+      await property({ gateway, held, ids: ids(), count: one.count });
+    }),
+    { numRuns: RUNS },
+  );
+}
+
+const WAYS = ['after', 'before', 'lastAfter', 'firstBefore'] as const;
+const REFUSED = "the service's refusal";
+
+interface Stretch {
+  readonly ids: readonly string[];
+  readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+}
+
+type FourWays = Record<(typeof WAYS)[number], Stretch | typeof REFUSED>;
+
+async function fourWays({ gateway, held: { cursor }, count }: World): Promise<FourWays> {
+  return {
+    after: await read(gateway, { first: count, after: cursor }),
+    before: await read(gateway, { last: count, before: cursor }),
+    lastAfter: await read(gateway, { last: count, after: cursor }),
+    firstBefore: await read(gateway, { first: count, before: cursor }),
+  };
+}
+
+/** The record of the cursor parts the list. */
+function exact({ held: { id }, ids, count }: World): FourWays {
+  const place = ids.indexOf(id);
+  const [front, rest] = [ids.slice(0, place), ids.slice(place + 1)];
+  return {
+    after: behind(ids, place + 1, count),
+    before: inFront(ids, place, count),
+    lastAfter: {
+      ids: rest.slice(-count),
+      hasNextPage: false,
+      hasPreviousPage: rest.length > count,
+    },
+    firstBefore: {
+      ids: front.slice(0, count),
+      hasNextPage: front.length > count,
+      hasPreviousPage: false,
+    },
+  };
+}
+
+function behind(ids: readonly string[], start: number, count: number): Stretch {
+  const rest = ids.slice(start);
+  return {
+    ids: rest.slice(0, count),
+    hasNextPage: rest.length > count,
+    hasPreviousPage: true,
+  };
+}
+
+function inFront(ids: readonly string[], end: number, count: number): Stretch {
+  const rest = ids.slice(0, end);
+  return { ids: rest.slice(-count), hasNextPage: true, hasPreviousPage: rest.length > count };
+}
+
+/** What is wrong with the answers to a cursor whose record is gone. */
+function faultsIn({ held, ids, count }: World, { after, before }: FourWays): string[] {
+  const faults: string[] = [];
+  const isOfItsPage = (id: string) => held.page.includes(id);
+  if (after !== REFUSED) {
+    const start = after.ids.length > 0 ? ids.indexOf(after.ids[0]!) : ids.length;
+    const next = held.behind.find((id) => ids.includes(id));
+    const again = after.ids.filter((id) => held.front.includes(id));
+    if (!isDeepStrictEqual(after, behind(ids, start, count))) faults.push('after: no stretch');
+    if (next !== undefined && start > ids.indexOf(next)) faults.push('after: skips records');
+    if (!again.every(isOfItsPage)) faults.push('after: repeats records of other pages');
+  }
+  if (before !== REFUSED) {
+    const end = before.ids.length > 0 ? ids.indexOf(before.ids.at(-1)!) + 1 : 0;
+    const previous = held.front.findLast((id) => ids.includes(id));
+    const again = before.ids.filter((id) => held.behind.includes(id));
+    // The last page is given to its end, and nothing follows.
+    const { hasNextPage } = before;
+    const stretch = { ...inFront(ids, end, count), hasNextPage };
+    if (!isDeepStrictEqual(before, stretch)) faults.push('before: no stretch');
+    if (!hasNextPage && end < ids.length) faults.push('before: more would follow');
+    if (previous !== undefined && end <= ids.indexOf(previous))
+      faults.push('before: skips records');
+    if (!again.every(isOfItsPage)) faults.push('before: repeats records of other pages');
+  }
+  return faults;
+}
+
+async function take(
+  gateway: TestGateway,
+  before: readonly string[],
+  { at: asked, by }: Case,
+): Promise<Held> {
+  const at = asked % before.length;
+  const edges = async (args: Arguments) => (await ask(gateway, args)).edges;
+  const edge = await (async () => {
+    switch (by) {
+      case 'end of a page':
+        return (await edges({ first: at + 1 })).at(-1)!;
+      case 'within a page':
+        return (await edges({ first: at + 4 }))[at]!;
+      case 'far read':
+        return (await edges({ first: 500 }))[at]!;
+      case 'last':
+        return (await edges({ last: before.length - at }))[0]!;
+      case 'last before': {
+        const next = (await edges({ first: 500 }))[at + 1];
+        return (await edges({ last: 3, ...(next && { before: next.cursor }) })).at(-1)!;
+      }
+    }
+  })();
+  const { size, place } = pageOf(edge.cursor);
+  expect(edge.node.id).toBe(before[at]);
+  return {
+    cursor: edge.cursor,
+    id: edge.node.id,
+    at,
+    all: new Set(before),
+    front: before.slice(0, at),
+    behind: before.slice(at + 1),
+    page: before.slice(at - place, at - place + size),
+    place,
+    size,
+  };
+}
+
+/** Where in its page an edge stood: what the cursor carries for itself. */
+function pageOf(cursor: string): { size: number; place: number } {
+  const payload = Buffer.from(cursor, 'base64url').subarray(5).toString();
+  const [, , , size, place] = JSON.parse(payload) as [string, string, string, number, number];
+  return { size, place };
+}
+
+function insert(change: Change, list: PersonList, id: string): void {
+  list.insert(placeOf(change, list, id), change.count);
+}
+
+function remove(
+  change: Change,
+  list: PersonList,
+  id: string,
+  spares: { itself: boolean; front: boolean },
+): void {
+  const place = placeOf(change, list, id);
+  // At the end, those that are the last.
+  const from = change.where === 'end' ? Math.max(0, place - change.count) : place;
+  const to = Math.min(from + change.count, list.length);
+  const record = list.all().findIndex((person) => person.id === id);
+  for (let at = to - 1; at >= from; at -= 1) {
+    const isSpared = (spares.itself && at === record) || (spares.front && at < record);
+    if (!isSpared) list.remove(at);
+  }
+}
+
+function placeOf({ where, away }: Change, list: PersonList, id: string): number {
+  const found = list.all().findIndex((person) => person.id === id);
+  const record = found < 0 ? Math.floor(list.length / 2) : found;
+  const place = {
+    start: 0,
+    before: record - away,
+    at: record,
+    after: record + 1 + away,
+    end: list.length,
+  }[where];
+  return Math.min(Math.max(place, 0), list.length);
+}
+
+async function ask(gateway: TestGateway, args: Arguments): Promise<Connection> {
+  const { data, errors } = await gateway.ask<{ personsConnection: Connection }>(QUERY, { ...args });
+  expect(errors).toBeUndefined();
+  return data.personsConnection;
+}
+
+async function read(gateway: TestGateway, args: Arguments): Promise<Stretch | typeof REFUSED> {
+  const { data, errors } = await gateway.ask<{ personsConnection: Connection | null }>(QUERY, {
+    ...args,
+  });
+  if (data.personsConnection === null) {
+    expect(errors).toMatchObject([
+      { message: expect.stringMatching(/no longer exists/), path: ['personsConnection'] },
+    ]);
+    return REFUSED;
+  }
+  expect(errors).toBeUndefined();
+  const { edges, pageInfo } = data.personsConnection;
+  return { ids: edges.map(({ node }) => node.id), ...pageInfo };
+}

@@ -1,0 +1,309 @@
+import { describe, expect, test } from 'vitest';
+import { altered, honest, startGatewayOverFake, type Reply } from '../support/fake-upstream.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+import { ManualClock, SECOND } from '../support/manual-clock.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+const TOTAL = '{ personsConnection { totalCount } }';
+
+test.each([0, 1, 49, 50, 51, 137, 700])('of %i persons, it is their number', async (persons) => {
+  await using gateway = await startGatewayOverSandbox({ persons });
+  expect(await totalOf(gateway)).toBe(persons);
+});
+
+describe.each(['keyset', 'record', 'position'] as const)('over %s cursors', (cursors) => {
+  test('it is the whole list that counts, whatever the stretch', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: 137, cursors });
+    const { cursor } = (await edges(gateway))[60]!;
+    for (const stretch of [
+      'first: 0',
+      'first: 7',
+      'first: 500',
+      'last: 3',
+      `first: 2, after: "${cursor}"`,
+      `last: 2, before: "${cursor}"`,
+    ]) {
+      const { data, errors } = await gateway.ask(
+        `{ personsConnection(${stretch}) { nodes { id } totalCount } }`,
+      );
+      expect(errors).toBeUndefined();
+      expect(data).toMatchObject({ personsConnection: { totalCount: 137 } });
+    }
+  });
+
+  test('of a list that changed between two counts, it is the new number', async () => {
+    const { clock, later } = movableClock();
+    await using gateway = await startGatewayOverSandbox({ persons: 137, cursors }, { clock });
+    const { persons } = gateway.sandbox;
+    for (const change of [
+      () => persons.insert(20, 70),
+      () => persons.remove(0, 55),
+      () => persons.insert(persons.length, 1),
+      () => persons.remove(10, persons.length - 10),
+      () => persons.remove(0, 10),
+      () => persons.insert(0, 51),
+    ]) {
+      await totalOf(gateway);
+      change();
+      later(5 * SECOND);
+      expect(await totalOf(gateway)).toBe(persons.length);
+    }
+  });
+});
+
+describe('what it costs', () => {
+  test('nothing when it is not selected, or skipped', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: 137 });
+    for (const selection of ['', 'totalCount @include(if: false)', 'totalCount @skip(if: true)']) {
+      const requests = await requestsOf(gateway, () =>
+        gateway.ask(`{ personsConnection(first: 5) { nodes { id } ${selection} } }`),
+      );
+      expect(requests).toBe(1);
+    }
+  });
+
+  test('alone, a walk over the list and no page besides', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: 137 });
+    expect(await requestsOf(gateway, () => totalOf(gateway))).toBe(3);
+  });
+
+  test('with edges, a walk besides their page', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: 137 });
+    const requests = await requestsOf(gateway, () =>
+      gateway.ask('{ personsConnection(first: 5) { nodes { id } totalCount } }'),
+    );
+    expect(requests).toBe(1 + 3);
+  });
+
+  test('in fragments and under aliases it is one count', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: 137 });
+    let answer: unknown;
+    const requests = await requestsOf(gateway, async () => {
+      answer = await gateway.ask(`{
+        a: personsConnection { ...Total }
+        b: personsConnection { how: totalCount many: totalCount }
+        c: personsConnection(last: 4) { ... on PersonConnection { totalCount } }
+      }
+      fragment Total on PersonConnection { totalCount __typename }`);
+    });
+    expect(answer).toEqual({
+      data: {
+        a: { totalCount: 137, __typename: 'PersonConnection' },
+        b: { how: 137, many: 137 },
+        c: { totalCount: 137 },
+      },
+    });
+    expect(requests).toBe(3);
+  });
+});
+
+describe('for a few seconds', () => {
+  test('it is given again without asking, then counted anew', async () => {
+    const { clock, later } = movableClock();
+    await using gateway = await startGatewayOverSandbox({ persons: 137 }, { clock });
+    const { persons } = gateway.sandbox;
+    expect(await totalOf(gateway)).toBe(137);
+    persons.insert(3, 5);
+
+    later(5 * SECOND - 1);
+    expect(await requestsOf(gateway, () => totalOf(gateway))).toBe(0);
+    expect(await totalOf(gateway)).toBe(137);
+
+    later(1);
+    expect(await totalOf(gateway)).toBe(142);
+  });
+
+  test('being asked for does not make it last longer', async () => {
+    const { clock, later } = movableClock();
+    await using gateway = await startGatewayOverSandbox({ persons: 10 }, { clock });
+    expect(await totalOf(gateway)).toBe(10);
+    gateway.sandbox.persons.insert(0, 1);
+    later(3 * SECOND);
+    expect(await totalOf(gateway)).toBe(10);
+    later(2 * SECOND);
+    expect(await totalOf(gateway)).toBe(11);
+  });
+
+  test('the edges beside it are fresh all the same', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: 10 });
+    const query = '{ personsConnection { totalCount nodes { id } } }';
+    await gateway.ask(query);
+    gateway.sandbox.persons.insert(0, 2);
+    const { data } = await gateway.ask<{
+      personsConnection: { totalCount: number; nodes: unknown[] };
+    }>(query);
+    expect(data.personsConnection.totalCount).toBe(10);
+    expect(data.personsConnection.nodes).toHaveLength(12);
+  });
+});
+
+test('after a mutation it is counted anew', async () => {
+  await using gateway = await startRich();
+  const total = () => richTotal(gateway);
+  expect(await total()).toBe(97);
+  const counted = gateway.upstream.received.length;
+  expect(await total()).toBe(97);
+  expect(gateway.upstream.received).toHaveLength(counted);
+
+  const { errors } = await gateway.ask('mutation { rename(id: 1, name: "Anna") { id } }');
+  expect(errors).toBeUndefined();
+  expect(await total()).toBe(97);
+  expect(gateway.upstream.received.length).toBeGreaterThan(counted + 1);
+});
+
+test('what is being counted when a mutation is sent is not given to those who come after it', async () => {
+  await using gateway = await startRich();
+  const { promise: opened, resolve: open } = Promise.withResolvers<void>();
+  const held: Reply = async (...exchange) => {
+    if (exchange[1].body.includes('activeCandidates')) await opened;
+    await honest(...exchange);
+  };
+  gateway.upstream.answer(held);
+  const before = richTotal(gateway);
+  await gateway.upstream.arrived(1);
+  const mutated = gateway.ask('mutation { rename(id: 1, name: "Anna") { id } }');
+  const { errors } = await mutated;
+  expect(errors).toBeUndefined();
+  const after = richTotal(gateway);
+  await gateway.upstream.arrived(3);
+  open();
+  expect([await before, await after]).toEqual([97, 97]);
+  const asked = gateway.upstream.received.filter(({ body }) => body.includes('activeCandidates'));
+  expect(asked.filter(({ body }) => !/"after":"/.test(body))).toHaveLength(2);
+});
+
+test('many callers at once are counted for by one walk', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 137, latency: 20 });
+  const requests = await requestsOf(gateway, async () => {
+    const totals = await Promise.all(Array.from({ length: 30 }, () => totalOf(gateway)));
+    expect(totals).toEqual(Array(30).fill(137));
+  });
+  expect(requests).toBe(3);
+});
+
+test('one who leaves takes the count from nobody', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 137 });
+  const { promise: opened, resolve: open } = Promise.withResolvers<void>();
+  gateway.upstream.answer(async (...exchange) => {
+    await opened;
+    await honest(...exchange);
+  });
+  const leaving = new AbortController();
+  const left = gateway.ask(TOTAL, {}, { signal: leaving.signal });
+  await gateway.upstream.arrived(1);
+  const stays = totalOf(gateway);
+  leaving.abort();
+  await expect(left).rejects.toThrow(/abort/);
+  open();
+  expect(await stays).toBe(137);
+});
+
+describe('DRAIN_MAX_ITEMS', () => {
+  test('is for counting as for any drain: null and an error, and the edges stay', async () => {
+    await using gateway = await startGatewayOverSandbox(
+      { persons: 137 },
+      { config: { drainMaxItems: 100 } },
+    );
+    const { data, errors } = await gateway.ask(
+      '{ personsConnection(first: 2) { nodes { id } totalCount } }',
+    );
+    const nodes = gateway.sandbox.persons.slice(0, 2).map(({ id }) => ({ id }));
+    expect(data).toEqual({ personsConnection: { nodes, totalCount: null } });
+    expect(errors).toMatchObject([
+      {
+        path: ['personsConnection', 'totalCount'],
+        extensions: { code: 'DRAIN_LIMIT_EXCEEDED', max: 100, drained: 100 },
+      },
+    ]);
+  });
+
+  test('lets a list of just that many be counted', async () => {
+    await using gateway = await startGatewayOverSandbox(
+      { persons: 100 },
+      { config: { drainMaxItems: 100 } },
+    );
+    expect(await totalOf(gateway)).toBe(100);
+  });
+
+  test('counts what else the operation drains', async () => {
+    await using gateway = await startGatewayOverSandbox(
+      { persons: 60 },
+      { config: { drainMaxItems: 100 } },
+    );
+    const { errors } = await gateway.ask(
+      '{ allPersons { id } personsConnection { nodes { id } totalCount } }',
+    );
+    // Which of the two comes too late is left open.
+    const codes = new Set(errors?.map(({ extensions }) => extensions?.['code']));
+    expect([...codes]).toEqual(['DRAIN_LIMIT_EXCEEDED']);
+  });
+
+  test('leaves no total behind: the next one is refused as well', async () => {
+    await using gateway = await startGatewayOverSandbox(
+      { persons: 137 },
+      { config: { drainMaxItems: 100 } },
+    );
+    for (let round = 0; round < 2; round += 1) {
+      const { data, errors } = await gateway.ask(TOTAL);
+      expect(data).not.toMatchObject({ personsConnection: { totalCount: expect.any(Number) } });
+      expect(errors).toMatchObject([{ extensions: { code: 'DRAIN_LIMIT_EXCEEDED' } }]);
+    }
+  });
+});
+
+test('a count that fails half-way is no count, and the next one is right', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 137 });
+  const stalled = altered(({ data }) => {
+    for (const page of Object.values(data)) page.pageInfo['endCursor'] = null;
+  });
+  gateway.upstream.answer(honest, stalled, honest);
+  const { data, errors } = await gateway.ask(
+    '{ personsConnection(first: 0) { totalCount pageInfo { hasNextPage } } }',
+  );
+  expect(data).toMatchObject({ personsConnection: { totalCount: null } });
+  expect(errors).toMatchObject([
+    { path: ['personsConnection', 'totalCount'], extensions: { code: 'DRAIN_STALLED' } },
+  ]);
+  expect(await totalOf(gateway)).toBe(137);
+});
+
+async function totalOf(gateway: TestGateway): Promise<number> {
+  const { data, errors } = await gateway.ask<{ personsConnection: { totalCount: number } }>(TOTAL);
+  expect(errors).toBeUndefined();
+  return data.personsConnection.totalCount;
+}
+
+async function edges(gateway: TestGateway): Promise<{ cursor: string }[]> {
+  const { data } = await gateway.ask<{ personsConnection: { edges: { cursor: string }[] } }>(
+    '{ personsConnection(first: 500) { edges { cursor } } }',
+  );
+  return data.personsConnection.edges;
+}
+
+async function requestsOf(
+  gateway: Awaited<ReturnType<typeof startGatewayOverSandbox>>,
+  action: () => Promise<unknown>,
+): Promise<number> {
+  const before = gateway.sandbox.stats.requests.graphql;
+  await action();
+  return gateway.sandbox.stats.requests.graphql - before;
+}
+
+function startRich() {
+  const { schema } = richUpstream();
+  return startGatewayOverFake({ schema }, { snapshot: richSdl, config: { mutations: 'all' } });
+}
+
+async function richTotal(gateway: TestGateway): Promise<number> {
+  const { data, errors } = await gateway.ask<{
+    activeCandidatesConnection: { totalCount: number };
+  }>('{ activeCandidatesConnection { totalCount } }');
+  expect(errors).toBeUndefined();
+  return data.activeCandidatesConnection.totalCount;
+}
+
+/** Goes by itself only for those who sleep. */
+function movableClock() {
+  const clock = new ManualClock();
+  return { clock, later: (ms: number) => clock.jump(ms) };
+}
