@@ -445,10 +445,12 @@ describe.each(['keyset', 'record', 'position'] as const)(
     });
 
     test('by a gateway that drained the list before', async () => {
-      const several = fc.array(calls, { minLength: 1, maxLength: 5 });
+      const several = fc.array(calls, { minLength: 1, maxLength: 3 });
       await fc.assert(
         fc.asyncProperty(lengths, several, async (length, each) => {
           await using gateway = await startGatewayOverSandbox(over(behaviour, length));
+          // Once its tokens are read, it keeps what the drain taught it.
+          await read(gateway, { first: 1 });
           await gateway.ask('{ allPersons { id } }');
           for (const call of each) {
             const places = placesOf(call, length);
