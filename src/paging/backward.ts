@@ -41,7 +41,14 @@ export async function readBackward<R extends Identified>(
   if (before && before.identity === null) throw noIdentities();
   const tails = after ? [undefined] : [{ records: last + 1, before: border.record }, undefined];
   for (const tail of tails) {
-    const run = await readUpTo(source.walk(tail), border.record, last + 1);
+    const run = await readUpTo(source.walk(tail), border.record, last + 1).catch(
+      (error: unknown) => {
+        if (tail === undefined || signal.aborted) throw error;
+        // The cursor that it began with may be refused by now.
+        return undefined;
+      },
+    );
+    if (!run) continue;
     const isEnough = run.isStart || run.edges.length > last || tail === undefined;
     const isRight = run.isMet || border.record === null || tail === undefined;
     if (isEnough && isRight) return slice(run.edges, last, border.hasNextPage, run.beside);
@@ -68,7 +75,7 @@ async function readUpTo<R extends Identified>(
     edges = edges.slice(-wanted);
     if (met >= 0) return { edges, beside, isStart, isMet: true };
   }
-  return { edges, beside, isStart: isStart ?? true, isMet: false };
+  return { edges, beside, isStart: isStart ?? false, isMet: false };
 }
 
 function slice<R>(

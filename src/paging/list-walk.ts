@@ -5,7 +5,7 @@ import type { PageIndexes } from './page-indexes.ts';
 import type { Pace } from './pace.ts';
 import { parallelWalk, type ParallelWalkOptions } from './parallel-walk.ts';
 import { createProgress } from './progress.ts';
-import { upstreamCursorOf } from './resume.ts';
+import { orFromItsPage, upstreamCursorOf } from './resume.ts';
 import { walk, type WalkedPage } from './walk.ts';
 
 /** A list as walks see it, with what is remembered of it. */
@@ -47,14 +47,22 @@ export interface Tail {
  */
 export async function* walkList<R extends Identified>(
   list: WalkableList<R>,
+  options: ListWalkOptions,
+): AsyncGenerator<WalkedPage<R>, void, undefined> {
+  const { position, signal } = options;
+  const fetchPage = learningLimit(list);
+  const start = position ? await upstreamCursorOf(fetchPage, position, signal) : { after: null };
+  if (start === 'end of list') return;
+  const begin = (after: string | null) => walkFrom(after, { ...list, fetchPage }, options);
+  yield* orFromItsPage(begin, start.after, position, signal);
+}
+
+async function* walkFrom<R extends Identified>(
+  after: string | null,
+  list: WalkableList<R>,
   { position, limit: wanted, tail, signal }: ListWalkOptions,
 ): AsyncGenerator<WalkedPage<R>, void, undefined> {
-  const { key, field, indexes, pace, isNested = false } = list;
-  const fetchPage = learningLimit(list);
-  const begin = position ? await upstreamCursorOf(fetchPage, position, signal) : { after: null };
-  if (begin === 'end of list') return;
-  const { after } = begin;
-
+  const { fetchPage, key, field, indexes, pace, isNested = false } = list;
   const index = indexes.get(key);
   const limit = indexes.limitOf(field);
   const progress = createProgress<R>();

@@ -9,10 +9,38 @@ export async function* walkBehind<R extends Identified>(
   position: Position | null,
   options: Omit<WalkOptions, 'after'>,
 ): AsyncGenerator<WalkedPage<R>, void, undefined> {
-  const start = position
-    ? await upstreamCursorOf(fetchPage, position, options.signal)
-    : { after: null };
-  if (start !== 'end of list') yield* walk(fetchPage, { ...options, ...start });
+  const { signal } = options;
+  const start = position ? await upstreamCursorOf(fetchPage, position, signal) : { after: null };
+  if (start === 'end of list') return;
+  const begin = (after: string | null) => walk(fetchPage, { ...options, after });
+  yield* orFromItsPage(begin, start.after, position, signal);
+}
+
+/**
+ * The cursor of a record that is gone may be refused. Then its page again from the start: a record may come
+ * twice, but none is skipped.
+ */
+export async function* orFromItsPage<R>(
+  begin: (after: string | null) => AsyncGenerator<WalkedPage<R>, void, undefined>,
+  after: string | null,
+  position: Position | null,
+  signal: AbortSignal,
+): AsyncGenerator<WalkedPage<R>, void, undefined> {
+  let hasBegun = false;
+  try {
+    for await (const page of begin(after)) {
+      hasBegun = true;
+      yield page;
+    }
+  } catch (error) {
+    if (hasBegun || signal.aborted || !position || after === position.after) throw error;
+    const page = begin(position.after);
+    const first = await page.next().catch(() => {
+      throw error;
+    });
+    if (!first.done) yield first.value;
+    yield* page;
+  }
 }
 
 /** A record of a page that was read anew. */
@@ -36,11 +64,11 @@ const MAX_PAGES_READ = 20;
 /** Finds a record where it stood, or further on if others were inserted before it. */
 export async function locate<R extends Identified>(
   fetchPage: FetchPage<R>,
-  { after: start, end, size, place, identity }: Position,
+  { after: start, end, place, identity }: Position,
   signal: AbortSignal,
 ): Promise<Located<R> | Gone> {
   let after = start;
-  let first = place + 1;
+  let first: number | undefined = place + 1;
   let behind: string | null | undefined;
   for (let read = 0; read < MAX_PAGES_READ; read += 1) {
     const page = await fetchPage({ after, first }, signal);
@@ -51,7 +79,7 @@ export async function locate<R extends Identified>(
     const passed = page.items.some((record) => behind && record.identity === behind);
     if (passed || !page.hasNextPage || page.endCursor === null) break;
     after = page.endCursor;
-    first = size;
+    first = undefined;
   }
   return { behind: behind ?? null };
 }

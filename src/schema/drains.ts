@@ -81,8 +81,10 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
     },
     totals,
     walk: (list, { position, limit, context, keepsAll, tail }) => {
-      if (set !== tokenSet()) {
-        set = tokenSet();
+      const setNow = tokenSet();
+      const isAnother = set !== undefined && set !== setNow;
+      set = setNow;
+      if (isAnother) {
         indexes.clear();
         totals.forget();
         shared.separate();

@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+
+const KINDS = ['keyset', 'record', 'position'] as const;
+
+interface Connection {
+  edges: { cursor: string; node: { id: string } }[];
+  pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean; endCursor: string | null };
+}
+
+describe.each(KINDS)('over %s cursors', (cursors) => {
+  test('the end of a list that lost its end since it was walked is the end that it has now', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: 300, cursors });
+    const { persons } = gateway.sandbox;
+    await gateway.ask('{ allPersons { id } }');
+    for (const removed of [20, 180, 95]) {
+      persons.remove(persons.length - removed, removed);
+      const { edges, pageInfo } = await connection(gateway, 'last: 3');
+      expect(edges.map(({ node }) => node.id)).toEqual(
+        persons
+          .all()
+          .slice(-3)
+          .map(({ id }) => id),
+      );
+      expect(pageInfo).toMatchObject({ hasNextPage: false, hasPreviousPage: persons.length > 3 });
+    }
+  });
+
+  test('behind the last edge of a page whose record was removed, nothing is skipped', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: 60, cursors });
+    const { persons } = gateway.sandbox;
+    const ids = persons.all().map(({ id }) => id);
+    const { pageInfo } = await connection(gateway, 'first: 10');
+    persons.remove(9);
+    const { edges } = await connection(gateway, `first: 30, after: "${pageInfo.endCursor}"`);
+    const given = edges.map(({ node }) => node.id);
+    // Cursors that name a position cannot know that everything moved up by one.
+    expect(given).toEqual(expect.arrayContaining(ids.slice(cursors === 'position' ? 11 : 10, 20)));
+    const drained = await gateway.ask<{ allPersons: { id: string }[] }>(
+      `{ allPersons(after: "${pageInfo.endCursor}") { id } }`,
+    );
+    expect(drained.errors).toBeUndefined();
+    expect(drained.data.allPersons.map(({ id }) => id)).toEqual(
+      expect.arrayContaining(ids.slice(cursors === 'position' ? 11 : 10)),
+    );
+  });
+});
+
+// A cursor that names a position does not tell where its record went.
+test.each(['keyset', 'record'] as const)(
+  'over %s cursors, however many records are inserted in front of it, a cursor finds its record',
+  async (cursors) => {
+    await using gateway = await startGatewayOverSandbox({ persons: 4, cursors });
+    const { persons } = gateway.sandbox;
+    const ids = persons.all().map(({ id }) => id);
+    const { edges } = await connection(gateway, 'first: 2');
+    persons.insert(0, 300);
+    const before = await connection(gateway, `last: 1, before: "${edges[1]!.cursor}"`);
+    expect(before.edges.map(({ node }) => node.id)).toEqual([ids[0]]);
+    const after = await connection(gateway, `first: 1, after: "${edges[0]!.cursor}"`);
+    expect(after.edges.map(({ node }) => node.id)).toEqual([ids[1]]);
+  },
+);
+
+test('the first drain of a new gateway is what makes the second one fast', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 900, latency: 20 });
+  await gateway.ask('{ allPersons { id } }');
+  expect(gateway.sandbox.stats.maxInFlight).toBeLessThanOrEqual(2);
+  await gateway.ask('{ allPersons { id } }');
+  expect(gateway.sandbox.stats.maxInFlight).toBeGreaterThan(2);
+});
+
+async function connection(gateway: TestGateway, args: string): Promise<Connection> {
+  const { data, errors } = await gateway.ask<{ personsConnection: Connection }>(
+    `{ personsConnection(${args}) { edges { cursor node { id } } pageInfo { hasNextPage hasPreviousPage endCursor } } }`,
+  );
+  expect(errors).toBeUndefined();
+  return data.personsConnection;
+}
