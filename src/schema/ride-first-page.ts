@@ -17,7 +17,7 @@ import {
 } from 'graphql';
 import { codedError } from '../errors.ts';
 import { identitySelection } from './identity-selection.ts';
-import { field, notEmpty, pageSizeOf } from './page-fetcher.ts';
+import { field, notEmpty, pageSizeOf } from './page-question.ts';
 import type { NestedAdapter } from './plan-adapters.ts';
 import { idOf } from './reach-parent.ts';
 import { recordPlaces, type SelectionContext } from './response-places.ts';

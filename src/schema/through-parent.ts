@@ -2,7 +2,7 @@ import { astFromType } from '@graphql-tools/utils';
 import { Kind, type FieldNode, type VariableDefinitionNode } from 'graphql';
 import type { ErrorCode } from '../errors.ts';
 import { questionFor, type AskUpstream } from './ask-upstream.ts';
-import { field } from './page-fetcher.ts';
+import { field } from './page-question.ts';
 import type { Reach } from './reach-parent.ts';
 import { idAlias } from './ride-names.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
