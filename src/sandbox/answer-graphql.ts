@@ -1,11 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { graphql } from 'graphql';
-import type { GraphQLSchema } from 'graphql';
+import { execute } from 'graphql';
+import type { ExecutionResult, GraphQLSchema } from 'graphql';
 import { problem } from './answer.ts';
 import type { Answer } from './answer.ts';
 import type { Stats } from './count-requests.ts';
 import { contentType, readBody } from './read-body.ts';
+import { createDocumentReader } from './read-document.ts';
+import type { ReadDocument } from './read-document.ts';
 import type { Route } from './route-requests.ts';
 import type { TokenOffice } from './token-office.ts';
 
@@ -19,7 +21,8 @@ export interface GraphqlParts {
 
 /** POST /graphql */
 export function graphqlEndpoint(parts: GraphqlParts): Route['answer'] {
-  const { latency, tokens, stats } = parts;
+  const { latency, tokens, stats, schema } = parts;
+  const readDocument = createDocumentReader(schema);
   return async (request, gone) => {
     stats.lastHeaders = request.headers;
     stats.inFlight += 1;
@@ -28,7 +31,9 @@ export function graphqlEndpoint(parts: GraphqlParts): Route['answer'] {
       const refusal = tokens.refuse(request);
       const operation = refusal ?? (await readOperation(request));
       if (latency > 0) await wait(latency, undefined, { signal: gone });
-      return 'status' in operation ? operation : await execute(operation, parts);
+      if ('status' in operation) return operation;
+      stats.graphql += 1;
+      return { status: 200, body: await answer(operation, schema, readDocument) };
     } finally {
       stats.inFlight -= 1;
     }
@@ -73,14 +78,13 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Answers 200 to an invalid query too, its errors in the body, as servers of plain JSON do. */
-async function execute(operation: Operation, { schema, stats }: GraphqlParts): Promise<Answer> {
-  stats.graphql += 1;
-  const body = await graphql({
-    schema,
-    source: operation.query,
-    variableValues: operation.variables,
-    operationName: operation.operationName,
-  });
-  return { status: 200, body };
+/** An invalid query is answered like any other, its errors in the body, as servers of plain JSON do. */
+async function answer(
+  { query, variables, operationName }: Operation,
+  schema: GraphQLSchema,
+  readDocument: ReadDocument,
+): Promise<ExecutionResult> {
+  const document = readDocument(query);
+  if (!('kind' in document)) return { errors: document };
+  return execute({ schema, document, variableValues: variables, operationName });
 }
