@@ -20,8 +20,8 @@ export interface BenchSandbox extends AsyncDisposable, SandboxAddress {
 export interface BenchGateway extends AsyncDisposable {
   readonly endpoint: string;
   readonly pid: number;
-  /** Bytes in use, as reported last; only of a gateway that reports its heap. */
-  readonly heap: number;
+  /** Bytes in use, once the garbage is collected; only of a gateway that reports them. */
+  inUse(): Promise<number>;
 }
 
 const running = new Set<ChildProcess>();
@@ -59,10 +59,13 @@ export async function startBenchSandbox(options: SandboxOptions): Promise<BenchS
 /** The gateway as it runs in production, in front of this sandbox. */
 export async function startGateway(
   sandbox: BenchSandbox,
-  { env = {}, reportsHeap = false }: { env?: Record<string, string>; reportsHeap?: boolean } = {},
+  {
+    env = {},
+    reportsMemory = false,
+  }: { env?: Record<string, string>; reportsMemory?: boolean } = {},
 ): Promise<BenchGateway> {
   const child = start('../src/main.ts', {
-    execArgv: reportsHeap ? ['--import', pathOf('heap-reports.ts')] : [],
+    execArgv: reportsMemory ? ['--import', pathOf('memory-reports.ts')] : [],
     env: {
       NODE_ENV: 'production',
       PORT: '0',
@@ -74,13 +77,14 @@ export async function startGateway(
       ...env,
     },
   });
-  let heap = 0;
-  child.on('message', (bytes: number) => (heap = bytes));
   return {
     endpoint: await endpointIn(child),
     pid: child.pid!,
-    get heap() {
-      return heap;
+    inUse: async () => {
+      const answer = once(child, 'message');
+      child.send('look');
+      const [bytes] = (await answer) as [number];
+      return bytes;
     },
     [Symbol.asyncDispose]: () => end(child),
   };
