@@ -16,7 +16,7 @@ import { reservedNames } from './http/reserved-names.ts';
 import { logRequests } from './http/request-log.ts';
 import { createMetrics } from './metrics.ts';
 import { describeLists } from './schema/describe-lists.ts';
-import { createIncrementalExecution } from './schema/incremental-execution.ts';
+import { createIncrementalExecution } from './schema/streaming/execution.ts';
 import type { ServingContext } from './schema/serving-context.ts';
 import { createServedSchema } from './schema/served-schema.ts';
 import { readSnapshot } from './schema/snapshot.ts';

@@ -1,4 +1,4 @@
-import type { ConnectionSlice } from './connection-slice.ts';
+import type { Edge, Slice, SliceEnd, SlicePart } from './connection-slice.ts';
 import type { Position } from './cursor.ts';
 import type { DrainedPage } from './drain.ts';
 import type { Tail } from './list-walk.ts';
@@ -20,23 +20,21 @@ export interface BackwardSource<R> {
   readonly walk: (tail: Tail | undefined) => AsyncGenerator<DrainedPage<R>, void, undefined>;
 }
 
-type Edge<R> = DrainedPage<R>['records'][number];
-
 /**
  * Reads the `last` records in front of one. The upstream gives pages forward only: near the start of a page
  * one request is enough, otherwise the list is walked, its end alone where the page index knows it.
  *
  * Both flags are exact, as Relay's cursor connections specification (section 4.4) has them for `last`.
  */
-export async function readBackward<R extends Identified>(
+export async function* readBackward<R extends Identified>(
   source: BackwardSource<R>,
   { last, before, after, signal }: BackwardOptions,
-): Promise<ConnectionSlice<R>> {
+): Slice<R> {
   const border: Border<R> = before
     ? await borderAt(source.fetchPage, before, signal)
     : { record: null, hasNextPage: false };
   if (border.edges && !after && (border.isStart || border.edges.length > last)) {
-    return slice(border.edges, last, border.hasNextPage, []);
+    return yield* slice(border.edges, last, border.hasNextPage, []);
   }
   if (before && before.identity === null) throw noIdentities();
   const tails = after ? [undefined] : [{ records: last + 1, before: border.record }, undefined];
@@ -51,7 +49,7 @@ export async function readBackward<R extends Identified>(
     if (!run) continue;
     const isEnough = run.isStart || run.edges.length > last || tail === undefined;
     const isRight = run.isMet || border.record === null || tail === undefined;
-    if (isEnough && isRight) return slice(run.edges, last, border.hasNextPage, run.beside);
+    if (isEnough && isRight) return yield* slice(run.edges, last, border.hasNextPage, run.beside);
   }
   throw new TypeError('A whole walk is always enough.');
 }
@@ -78,12 +76,13 @@ async function readUpTo<R extends Identified>(
   return { edges, beside, isStart: isStart ?? false, isMet: false };
 }
 
-function slice<R>(
+function* slice<R>(
   edges: readonly Edge<R>[],
   last: number,
   hasNextPage: boolean,
   beside: readonly unknown[],
-): ConnectionSlice<R> {
+): Generator<SlicePart<R>, SliceEnd> {
   const wanted = last === 0 ? [] : edges.slice(-last);
-  return { edges: wanted, hasNextPage, hasPreviousPage: edges.length > last, beside };
+  yield { edges: wanted, beside };
+  return { hasNextPage, hasPreviousPage: edges.length > last };
 }

@@ -62,9 +62,11 @@ export async function* drainPages<R extends Identified>(
   }
 }
 
-interface Facts {
-  drained: number;
-  resumeAfter: string | null;
+export interface Facts {
+  /** Records given. */
+  readonly drained: number;
+  /** Cursor of the last one of them. */
+  readonly resumeAfter: string | null;
 }
 
 function limitExceeded({ max }: DrainBudget, facts: Facts): GraphQLError {
@@ -76,7 +78,8 @@ function limitExceeded({ max }: DrainBudget, facts: Facts): GraphQLError {
   );
 }
 
-function interrupted(error: unknown, facts: Facts): GraphQLError {
+/** A reading that ended in the middle, for whoever is to go on from there. */
+export function interrupted(error: unknown, facts: Facts): GraphQLError {
   const { message, extensions } = error instanceof GraphQLError ? error : {};
   if (message !== undefined && extensions?.['code'] === 'DRAIN_STALLED') {
     return codedError('DRAIN_STALLED', message, { extensions: { ...facts } });

@@ -1,5 +1,5 @@
 import { borderAt, noIdentities } from './border.ts';
-import type { ConnectionSlice } from './connection-slice.ts';
+import type { Slice } from './connection-slice.ts';
 import type { Position } from './cursor.ts';
 import type { FetchPage, Identified } from './page.ts';
 import { walkBehind } from './resume.ts';
@@ -21,14 +21,13 @@ export interface ForwardOptions {
  * `hasPreviousPage` is true whenever a cursor was given, without asking: the record of the cursor itself
  * came before (Relay's cursor connections specification leaves it to the server).
  */
-export async function readForward<R extends Identified>(
+export async function* readForward<R extends Identified>(
   fetchPage: FetchPage<R>,
   { first, after, before, signal }: ForwardOptions,
-): Promise<ConnectionSlice<R>> {
+): Slice<R> {
   if (before && before.identity === null) throw noIdentities();
   const border = before && (await borderAt(fetchPage, before, signal));
-  const edges: ConnectionSlice<R>['edges'][number][] = [];
-  const beside: unknown[] = [];
+  let left = first ?? Number.POSITIVE_INFINITY;
   let hasNextPage = false;
   // `first: 0` still has to tell whether there is something: it looks at one record and gives none. And
   // whether one more comes before the border, only that record can tell.
@@ -44,18 +43,16 @@ export async function readForward<R extends Identified>(
           ({ record }) => record.identity !== null && record.identity === border.record,
         )
       : -1;
-    edges.push(...given.slice(0, met < 0 ? undefined : met));
-    beside.push(...(page.beside ?? []));
-    hasNextPage = met < 0 && page.hasNextPage;
+    const found = given.slice(0, met < 0 ? undefined : met);
+    const edges = found.slice(0, left);
+    left -= edges.length;
+    hasNextPage = found.length > edges.length || (met < 0 && page.hasNextPage);
+    yield { edges, beside: page.beside ?? [] };
     if (met >= 0) break;
   }
-  const wanted = first === undefined ? edges : edges.slice(0, first);
-  const isCut = wanted.length < edges.length;
   return {
-    edges: wanted,
     // Without `first` nothing limits the stretch but its page and the border, which has something behind it.
-    hasNextPage: hasNextPage || isCut || (first === undefined && border?.hasNextPage === true),
+    hasNextPage: hasNextPage || (first === undefined && border?.hasNextPage === true),
     hasPreviousPage: after !== null,
-    beside,
   };
 }

@@ -14,6 +14,8 @@ import { checked } from './read-field.ts';
 import type { UpstreamRecord } from './read-page.ts';
 import { responsePath, selectionsOf } from './response-places.ts';
 import type { ServingContext } from './serving-context.ts';
+import type { StreamPart } from './streaming/list-stream.ts';
+import type { DrainedRecord } from './streaming/streamed-lists.ts';
 import { errorsAt, valueAt } from './upstream-value.ts';
 
 /** Resolves `all…`: the pages of the list, drained into one. */
@@ -26,7 +28,7 @@ export function resolveAll(
   const pagesOf = drainedPages(adapter, link, drains);
   return async (source, args: Record<string, unknown>, context, info) => {
     const values: unknown[] = [];
-    const stream = info.path.prev ? undefined : context.streams?.get(String(info.path.key));
+    const stream = info.path.prev ? undefined : context.streams?.drains.get(String(info.path.key));
     try {
       if (stream) {
         const part = await stream.part(() => pagesOf(args, context, info, { keepsAll: false }));
@@ -90,7 +92,7 @@ export function drainedPages(adapter: Adapter, link: UpstreamLink, drains: Drain
  * @param offset how many of the list came before
  */
 export function valuesOf(
-  { records, beside }: DrainedPage<UpstreamRecord>,
+  { records, beside }: StreamPart<DrainedRecord>,
   offset: number,
   { recordType }: Adapter,
   { surplusErrors }: ServingContext,

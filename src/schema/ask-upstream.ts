@@ -14,7 +14,7 @@ import {
   type GraphQLSchema,
   type VariableDefinitionNode,
 } from 'graphql';
-import { isIncremental } from './incremental-directives.ts';
+import { isIncremental } from './streaming/directives.ts';
 import type { WantedRides, WriteRides } from './ride-first-page.ts';
 import { parentsTakenAlong } from './ride-names.ts';
 import type { RequestTransform } from './served-names.ts';

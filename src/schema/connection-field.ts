@@ -1,35 +1,20 @@
-import type { GraphQLError, GraphQLFieldResolver } from 'graphql';
+import type { GraphQLError, GraphQLFieldResolver, GraphQLResolveInfo } from 'graphql';
+import type { Slice } from '../paging/connection-slice.ts';
 import { connectionReader, type ConnectionParts } from './connection-reader.ts';
+import {
+  createConnectionSource,
+  type ConnectionSource,
+  type EdgeSource,
+} from './connection-source.ts';
 import type { PageInfo } from './generated/served.ts';
 import { identitySelection } from './identity-selection.ts';
 import type { FindNestedList } from './nested-list.ts';
 import { nullForNullList, surplusOf } from './page-fetcher.ts';
 import type { Adapter } from './plan-adapters.ts';
 import { checked } from './read-field.ts';
-import type { UpstreamRecord } from './read-page.ts';
-import {
-  namesBelow,
-  recordPlaces,
-  responsePath,
-  selectionContext,
-  type RecordPlace,
-} from './response-places.ts';
+import { namesBelow, recordPlaces, responsePath, selectionContext } from './response-places.ts';
 import type { ServingContext } from './serving-context.ts';
 import { errorsAt, valueAt, type ResponsePath } from './upstream-value.ts';
-
-/** What a connection field resolves to; the resolvers below read it. */
-export interface ConnectionSource {
-  readonly edges: readonly EdgeSource[];
-  readonly pageInfo: PageInfo;
-  /** Counts the records of the whole list. */
-  readonly total: () => Promise<number>;
-}
-
-export interface EdgeSource {
-  readonly cursor: string;
-  readonly record: UpstreamRecord;
-  readonly places: readonly RecordPlace[];
-}
 
 type Resolver<Source, Arguments = unknown> = GraphQLFieldResolver<
   Source,
@@ -46,50 +31,49 @@ export function resolveConnection(
   const { type } = adapter.connection!;
   const identity = identitySelection(link.schema, adapter.nodeType);
   return async (source, args, context, info): Promise<ConnectionSource | null> => {
-    const selected = selectionContext(info);
-    const places = recordPlaces(adapter.connection!, selected, info.fieldNodes);
-    const nested = findList?.(source, info, places);
-    const reader = connectionReader(
-      { ...parts, identity },
-      { args, context, info, places, nested },
-    );
-    const at = responsePath(info.path);
-    const orNull = (error: unknown) => {
-      context.surplusErrors.push(...errorsAt(at, surplusOf(error)));
-      return nullForNullList(error);
-    };
-    // Who wants nothing but the total needs no page.
-    const wanted = namesBelow(type, selected, info.fieldNodes);
-    if (wanted.length > 0 && wanted.every((field) => field === 'totalCount')) {
-      const total = await reader.total().catch(orNull);
-      return total === null ? null : { edges: [], pageInfo: NOWHERE, total: async () => total };
+    const streamed = streamedAt(info.path, context);
+    return await (streamed ? (streamed.source ??= open()) : open());
+
+    async function open(): Promise<ConnectionSource | null> {
+      const selected = selectionContext(info);
+      const places = recordPlaces(adapter.connection!, selected, info.fieldNodes);
+      const nested = findList?.(source, info, places);
+      const { read, total, cursorOf } = connectionReader(
+        { ...parts, identity },
+        { args, context, info, places, nested },
+      );
+      // Who wants nothing but the total needs no page.
+      const wanted = namesBelow(type, selected, info.fieldNodes);
+      const isTotal = wanted.length > 0 && wanted.every((field) => field === 'totalCount');
+      const slice = isTotal ? nothing() : read();
+      const connection = createConnectionSource({ slice, places, cursorOf, total });
+      try {
+        if (isTotal) await total();
+        await (streamed ? connection.begin() : connection.finish());
+        addBeside(connection, context, info.path);
+        return connection;
+      } catch (error) {
+        context.surplusErrors.push(...errorsAt(responsePath(info.path), surplusOf(error)));
+        return nullForNullList(error);
+      }
     }
-    const slice = await reader.read().catch(orNull);
-    if (!slice) return null;
-    context.surplusErrors.push(...errorsAt(at, slice.beside));
-    const edges = slice.edges.map(({ record, position }) => ({
-      record,
-      places,
-      cursor: reader.cursorOf(position),
-    }));
-    return {
-      edges,
-      pageInfo: {
-        hasNextPage: slice.hasNextPage,
-        hasPreviousPage: slice.hasPreviousPage,
-        startCursor: edges[0]?.cursor ?? null,
-        endCursor: edges.at(-1)?.cursor ?? null,
-      },
-      total: reader.total,
-    };
   };
 }
 
-const NOWHERE: PageInfo = {
-  hasNextPage: false,
-  hasPreviousPage: false,
-  startCursor: null,
-  endCursor: null,
+/** Resolves `edges` of a connection. */
+export const resolveEdges: Resolver<ConnectionSource> = (source, _args, context, { path }) =>
+  edgesOf(source, context, path);
+
+/** Resolves `pageInfo` of a connection. */
+export const resolvePageInfo: Resolver<ConnectionSource> = async (
+  source,
+  _args,
+  context,
+  { path },
+): Promise<PageInfo> => {
+  const pageInfo = await source.pageInfo();
+  addBeside(source, context, path.prev!);
+  return pageInfo;
 };
 
 /** Resolves `totalCount` of a connection. */
@@ -101,11 +85,16 @@ export const resolveTotal: Resolver<ConnectionSource> = ({ total }, _args, conte
 
 /** Resolves `nodes` of a connection. */
 export function resolveNodes(adapter: Adapter): Resolver<ConnectionSource> {
-  return ({ edges }, _args, { surplusErrors }, { path, schema }) => {
+  return async (source, _args, context, { path, schema }) => {
     const at = responsePath(path);
     const place = String(at.at(-1));
+    const edges = await edgesOf(source, context, path);
     return edges.map((edge, index) =>
-      checked(recordAt(edge, place, [...at, index], surplusErrors), adapter.recordType, schema),
+      checked(
+        recordAt(edge, place, [...at, index], context.surplusErrors),
+        adapter.recordType,
+        schema,
+      ),
     );
   };
 }
@@ -117,6 +106,36 @@ export function resolveNode(adapter: Adapter): Resolver<EdgeSource> {
     const place = `${at.at(-3)}.${at.at(-1)}`;
     return checked(recordAt(edge, place, at, surplusErrors), adapter.recordType, schema);
   };
+}
+
+/** All of them, or the part that is to be given now. */
+async function edgesOf(
+  source: ConnectionSource,
+  context: ServingContext,
+  path: GraphQLResolveInfo['path'],
+): Promise<readonly EdgeSource[]> {
+  const stream = streamedAt(path.prev!, context)?.lists.get(String(path.key));
+  const edges = stream ? (await stream.part(source.parts)).records : await source.edges();
+  addBeside(source, context, path.prev!);
+  return edges;
+}
+
+/** Errors that stand at no record stand at the connection. */
+function addBeside(
+  source: ConnectionSource,
+  { surplusErrors }: ServingContext,
+  path: GraphQLResolveInfo['path'],
+): void {
+  surplusErrors.push(...errorsAt(responsePath(path), source.takeBeside()));
+}
+
+function streamedAt({ prev, key }: GraphQLResolveInfo['path'], { streams }: ServingContext) {
+  return prev ? undefined : streams?.connections.get(String(key));
+}
+
+async function* nothing(): Slice<never> {
+  yield* [];
+  return { hasNextPage: false, hasPreviousPage: false };
 }
 
 function recordAt(

@@ -1,7 +1,7 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import { readBackward } from '../paging/backward.ts';
 import { checkedCounts } from '../paging/connection-arguments.ts';
-import type { ConnectionSlice } from '../paging/connection-slice.ts';
+import type { Slice } from '../paging/connection-slice.ts';
 import { decodeCursor, encodeCursor, type Position } from '../paging/cursor.ts';
 import { drainPages } from '../paging/drain.ts';
 import { readForward } from '../paging/forward.ts';
@@ -19,7 +19,7 @@ import type { ServingContext } from './serving-context.ts';
 /** What the arguments of one connection field come to. */
 export interface ConnectionReader {
   /** The stretch that is asked for. */
-  read(): Promise<ConnectionSlice<UpstreamRecord>>;
+  read(): Slice<UpstreamRecord>;
   /** Counts the records of the whole list. */
   total(): Promise<number>;
   cursorOf(position: Position): string;
@@ -89,7 +89,7 @@ export function connectionReader(
 
   return { read, total, cursorOf };
 
-  async function read(): Promise<ConnectionSlice<UpstreamRecord>> {
+  function read(): Slice<UpstreamRecord> {
     const fetchPage = pageFetcher({ ...shown, context });
     if (counts.last === undefined) {
       return readForward(fetchPage, { first: counts.first, after: from, before: to, signal });

@@ -64,7 +64,8 @@ export function namesBelow(
     .filter((name) => name !== '__typename');
 }
 
-function fieldsBelow(
+/** By their names in the answer. */
+export function fieldsBelow(
   type: string,
   { schema, fragments, variables }: SelectionContext,
   fieldNodes: readonly FieldNode[],

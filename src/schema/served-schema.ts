@@ -17,12 +17,19 @@ import {
 import { systemClock } from '../clock.ts';
 import { resolveAll } from './all-field.ts';
 import type { UpstreamLink } from './ask-upstream.ts';
-import { resolveConnection, resolveNode, resolveNodes, resolveTotal } from './connection-field.ts';
+import {
+  resolveConnection,
+  resolveEdges,
+  resolveNode,
+  resolveNodes,
+  resolvePageInfo,
+  resolveTotal,
+} from './connection-field.ts';
 import { createDrains, type DrainParts, type Drains } from './drains.ts';
 import { derivedTypes } from './derived-types.ts';
 import { forwardField, refuseMutation, type AllowedMutations } from './forward-field.ts';
 import { findNestedList } from './nested-list.ts';
-import { INCREMENTAL } from './incremental-directives.ts';
+import { INCREMENTAL } from './streaming/directives.ts';
 import {
   planAdapters,
   type Adapter,
@@ -196,7 +203,12 @@ function derivedResolvers(
       { adapter, link, drains, max: connectionMax },
       findList,
     );
-    types[connection.type] = { nodes: resolveNodes(adapter), totalCount: resolveTotal };
+    types[connection.type] = {
+      edges: resolveEdges,
+      nodes: resolveNodes(adapter),
+      pageInfo: resolvePageInfo,
+      totalCount: resolveTotal,
+    };
     types[connection.edge] = { node: resolveNode(adapter) };
   }
   return types as IResolvers;

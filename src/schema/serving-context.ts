@@ -1,7 +1,7 @@
 import type { GraphQLError } from 'graphql';
 import type { DrainBudget } from '../paging/drain.ts';
-import type { ListStream } from './list-stream.ts';
 import type { RequestLoader } from './request-loader.ts';
+import type { StreamedLists } from './streaming/streamed-lists.ts';
 
 /** What asking the upstream needs of whoever asks. */
 export interface AskingContext {
@@ -18,6 +18,5 @@ export interface ServingContext extends AskingContext {
   readonly drainBudget: DrainBudget;
   /** Errors of the upstream beyond the one that a null can carry. Added to the answer at its end. */
   readonly surplusErrors: GraphQLError[];
-  /** The `all…` fields of the root that are streamed, by their names in the answer. */
-  readonly streams?: ReadonlyMap<string, ListStream>;
+  readonly streams?: StreamedLists;
 }

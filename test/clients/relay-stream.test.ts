@@ -27,11 +27,39 @@ export const query = graphql\`
 \`;
 `;
 
+const PUT_OFF = `
+import { graphql } from 'relay-runtime';
+export const query = graphql\`
+  query deferredQuery {
+    allPersons(limit: 120) @stream(label: "all", initialCount: 1) {
+      id
+      ...deferred_name @defer(label: "name")
+    }
+    ...deferred_first @defer(label: "first")
+  }
+\`;
+export const name = graphql\`
+  fragment deferred_name on Person {
+    firstName
+  }
+\`;
+export const first = graphql\`
+  fragment deferred_first on Query {
+    persons(first: 2) {
+      items {
+        firstName
+      }
+    }
+  }
+\`;
+`;
+
 let app: string;
 
 beforeAll(() => {
   app = mkdtempSync(join(tmpdir(), 'relay-app-'));
   writeFileSync(join(app, 'streamed.js'), COMPONENT);
+  writeFileSync(join(app, 'deferred.js'), PUT_OFF);
   copyFileSync('schema/served.graphql', join(app, 'schema.graphql'));
   const config = {
     src: '.',
@@ -63,6 +91,24 @@ test("Relay's @stream_connection fills its connection edge by edge, and its page
   expect(shown()?.edges.map(({ node }) => node.id)).toEqual(
     gateway.sandbox.persons.slice(0, 60).map(({ id }) => id),
   );
+});
+
+test("Relay's labelled @defer comes beside and inside of a streamed list", async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 137 });
+  const environment = relayEnvironment(gateway);
+  const query = require(join(app, '__generated__', 'deferredQuery.graphql.js')) as object;
+  const operation = relay.createOperationDescriptor(query, {});
+  await new Promise<void>((done, fail) => {
+    environment.execute({ operation }).subscribe({ next: () => {}, complete: done, error: fail });
+  });
+  const source = environment.getStore().getSource();
+  const names = gateway.sandbox.persons.slice(0, 120).map(({ firstName }) => firstName);
+  const shown = source
+    .getRecordIDs()
+    .map((id) => source.get(id))
+    .filter((record) => record?.['__typename'] === 'Person');
+  expect(shown.map((record) => record?.['firstName'])).toEqual(names);
+  expect(Object.keys(source.get('client:root') ?? {})).toContain('persons(first:2)');
 });
 
 function relayEnvironment(gateway: TestGateway): Environment {
@@ -102,6 +148,12 @@ interface Operation {
   readonly fragment: object;
 }
 interface Environment {
+  getStore(): {
+    getSource(): {
+      getRecordIDs(): string[];
+      get(id: string): Record<string, unknown> | undefined;
+    };
+  };
   execute(what: { operation: Operation }): {
     subscribe(observer: { next(): void; complete(): void; error(reason: Error): void }): void;
   };

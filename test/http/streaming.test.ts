@@ -5,11 +5,6 @@ import { makeExecutableSchema } from '../support/executable-schema.ts';
 import { documentedSdl, startGatewayOverSandbox } from '../support/gateway.ts';
 import { all, ask, list, next, partsOf, whole, type Payload } from '../support/multipart.ts';
 
-interface Person {
-  id: string;
-  firstName: string | null;
-}
-
 test('the first records arrive after one page, while the second is not there yet', async () => {
   await using gateway = await startGatewayOverFake({ persons: 200 });
   const { upstream } = gateway;
@@ -256,58 +251,14 @@ test.each([
   );
 });
 
-test('edges @stream of a connection with a deferred pageInfo, as Relay writes it', async () => {
-  await using gateway = await startGatewayOverSandbox();
-  const [first, ...later] = await all(
-    gateway,
-    `query ($n: Int!) { personsConnection(first: 60) {
-       edges @stream(label: "q$stream$c", initialCount: $n) { cursor node { __typename id } }
-       ... @defer(label: "q$defer$c") { pageInfo { endCursor hasNextPage } }
-     } }`,
-    { n: 5 },
-  );
-  const connection = first?.data?.['personsConnection'] as { edges: { node: Person }[] };
-  expect(connection.edges).toHaveLength(5);
-  expect(connection).not.toHaveProperty('pageInfo');
-  const parts = later.flatMap(({ incremental = [] }) => incremental);
-  const edges = parts.flatMap(({ items }) => items ?? []) as { node: Person }[];
-  expect([...connection.edges, ...edges].map(({ node }) => node.id)).toEqual(
-    gateway.sandbox.persons.slice(0, 60).map(({ id }) => id),
-  );
-  expect(parts.filter(({ data }) => data)).toMatchObject([
-    { data: { pageInfo: { hasNextPage: true } }, path: ['personsConnection'] },
-  ]);
-});
-
-test('edges that are deferred themselves are there later', async () => {
-  await using gateway = await startGatewayOverSandbox();
-  const parts = await all(
-    gateway,
-    '{ personsConnection(first: 1) { ... @defer { edges { node { id } } } } }',
-  );
-  const id = gateway.sandbox.persons.slice(0, 1)[0]?.id;
-  expect(parts.at(-1)?.incremental?.[0]?.data).toEqual({ edges: [{ node: { id } }] });
-});
-
-test('where a list is drained, @defer and nested streams come along with their records', async () => {
-  await using gateway = await startGatewayOverSandbox();
-  const parts = await all(
-    gateway,
-    `{ ... @defer { allPersons @stream(initialCount: 1) { id ... @defer { firstName } } }
-       personsConnection(first: 2) { edges @stream { node { id } } } }`,
-  );
-  expect(whole(parts)).toEqual(
-    gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),
-  );
-  expect(parts[0]?.data?.['personsConnection']).toMatchObject({ edges: [{}, {}] });
-});
-
 test.each([
   ['{ allPersons @stream(initialCount: -1) { id } }', {}],
   ['query ($n: Int) { allPersons @stream(initialCount: $n) { id } }', { n: -5 }],
   ['query ($n: Int) { allPersons @stream(initialCount: $n) { id } }', { n: null }],
   ['{ personsConnection { edges @stream(initialCount: -1) { cursor } } }', {}],
   ['{ allPersons @stream(initialCount: 1) { id } ... { allPersons @stream { id } } }', {}],
+  ['{ personsConnection { edges @stream { cursor } ... { edges { cursor } } } }', {}],
+  ['{ allPersons @stream(label: "a") { id } ... { allPersons @stream(label: "b") { id } } }', {}],
   ['{ persons @stream { items { id } } }', {}],
   ['{ allPersons @stream(label: "a") { id } b: allPersons @stream(label: "a") { id } }', {}],
   ['query ($l: String) { allPersons @stream(label: $l) { id } }', { l: 'a' }],

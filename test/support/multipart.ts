@@ -101,6 +101,33 @@ export function whole([first, ...later]: Payload[], key = 'allPersons'): unknown
   return [...list(first, key), ...items];
 }
 
+/** What a client has in the end that puts every part where its path says. */
+export function putTogether([first, ...later]: Payload[]): Payload['data'] {
+  const data = structuredClone(first!.data);
+  const held = (keys: (string | number)[]) =>
+    keys.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], data);
+  for (const { path, ...part } of later.flatMap(({ incremental = [] }) => incremental)) {
+    if (part.items === undefined) {
+      mergeInto(held(path) as object, part.data as object);
+      continue;
+    }
+    const there = held(path.slice(0, -1)) as unknown[];
+    if (there.length !== path.at(-1)) throw new Error(`${path.join('.')}, not ${there.length}`);
+    there.push(...(part.items ?? []));
+  }
+  return data;
+}
+
+/** Fields may come with more than one part; their objects and lists are the same then. */
+function mergeInto(held: object, more: object): void {
+  for (const [key, value] of Object.entries(more) as [string, unknown][]) {
+    const there = (held as Record<string, unknown>)[key];
+    const isBoth = [there, value].every((one) => typeof one === 'object' && one !== null);
+    if (isBoth) mergeInto(there as object, value as object);
+    else (held as Record<string, unknown>)[key] = value;
+  }
+}
+
 export async function gathered(parts: AsyncIterable<Payload>): Promise<Payload[]> {
   const payloads: Payload[] = [];
   for await (const part of parts) payloads.push(part);

@@ -4,19 +4,20 @@ import {
   parse,
   valueFromASTUntyped,
   visit,
+  type ASTNode,
   type DirectiveNode,
   type DocumentNode,
   type FieldNode,
 } from 'graphql';
-import { codedError } from '../errors.ts';
+import { codedError } from '../../errors.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 
 /** The definitions of `@defer` and `@stream`. */
 export const INCREMENTAL = parse(`
 """
-Lets the records of a list come in parts, for callers that accept multipart/mixed: an \`all…\` field of Query
-page by page as it is read. The others get everything in one answer.
+Lets the records of a list come in parts, for callers that accept multipart/mixed: an \`all…\` field of Query,
+and edges and nodes of a connection of Query, page by page as they are read. The others get everything in one answer.
 """
 directive @stream(
   """How many records the first part has, if there are so many."""
@@ -28,8 +29,8 @@ directive @stream(
 ) on FIELD
 
 """
-Lets these fields come in a later part, for callers that accept multipart/mixed. Without effect where an
-\`all…\` field is asked for too.
+Lets these fields come in a later part, for callers that accept multipart/mixed. Without effect inside of
+an \`all…\` field that is not streamed. The \`pageInfo\` of a streamed connection is known at its end: put it off.
 """
 directive @defer(
   """False: everything comes at once."""
@@ -45,8 +46,8 @@ export function isIncremental({ name }: DirectiveNode): boolean {
 }
 
 /** Then everything comes at once. */
-export function withoutIncremental(document: DocumentNode): DocumentNode {
-  return visit(document, { Directive: (node) => (isIncremental(node) ? null : undefined) });
+export function withoutIncremental<Node extends ASTNode>(node: Node): Node {
+  return visit(node, { Directive: (directive) => (isIncremental(directive) ? null : undefined) });
 }
 
 /**

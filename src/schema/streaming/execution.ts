@@ -1,20 +1,20 @@
 import {
-  BREAK,
   getOperationAST,
   getVariableValues,
   OperationTypeNode,
-  TypeInfo,
-  visit,
-  visitWithTypeInfo,
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
+  type FieldNode,
 } from 'graphql';
+import type { ServedSchema } from '../served-schema.ts';
+import type { ServingContext } from '../serving-context.ts';
+import { asksForIncremental, withoutIncremental } from './directives.ts';
+import type { Execute as ExecutePart } from './execute-part.ts';
 import { findStreams } from './find-streams.ts';
-import { asksForIncremental, withoutIncremental } from './incremental-directives.ts';
-import type { ServedSchema } from './served-schema.ts';
-import type { ServingContext } from './serving-context.ts';
-import { streamedOperation, type ExecutePart } from './streamed-operation.ts';
+import type { StreamPayload } from './payload.ts';
+import { settleDirectives } from './settle-directives.ts';
+import { streamedOperation } from './streamed-operation.ts';
 
 /** Executes operations with `@defer` and `@stream`. */
 export interface IncrementalExecution {
@@ -28,9 +28,8 @@ export interface IncrementalExecution {
    */
   isAsked(args: ExecutionArgs): boolean;
   /**
-   * `all…` fields of the root are streamed page by page. An operation with any `all…` field has nothing else
-   * that comes later: the executor keeps about a megabyte for a thousand things to come. In other operations
-   * it does what it is asked.
+   * `all…` fields of the root, and `edges` and `nodes` of its connections, are streamed page by page. What is
+   * put off elsewhere is the executor's.
    *
    * @throws BAD_USER_INPUT
    */
@@ -50,9 +49,17 @@ export function createIncrementalExecution({
     wholes.set(document, known);
     return known;
   };
-  const drained = new Set(
+  const drains = new Set(
     [...adapters, ...nested].flatMap(({ parent, all }) => (all ? [`${parent}.${all.field}`] : [])),
   );
+  const streamable = {
+    drains: new Set(adapters.flatMap(({ all }) => all?.field ?? [])),
+    connections: new Map(
+      adapters.flatMap(({ connection }) =>
+        connection ? [[connection.field, connection.type]] : [],
+      ),
+    ),
+  };
 
   return {
     whole,
@@ -61,10 +68,16 @@ export function createIncrementalExecution({
       return variables !== undefined && asksForIncremental(args.document, variables);
     },
     execute: async (args, execute) => {
-      if (!drains(args, drained)) return await execute(args);
-      const document = whole(args.document);
-      const fields = findStreams(args, coercedVariables(args) ?? {}, drained);
-      if (fields.length === 0) return await execute({ ...args, document });
+      const { schema, document } = args;
+      const fields = findStreams(args, coercedVariables(args) ?? {}, streamable);
+      const streamed = new Set(fields.flatMap(({ nodes }) => nodes));
+      const settled = (part: DocumentNode, mayDefer: (field: FieldNode) => boolean) =>
+        settleDirectives(part, { schema, drains, streamed, mayDefer });
+      const long = new Set(
+        fields.flatMap(({ initialCount, nodes }) => (initialCount > MAX_DEFERRING ? nodes : [])),
+      );
+      const first = settled(document, (field) => !long.has(field));
+      if (fields.length === 0) return await execute({ ...args, document: first });
       const context = args.contextValue as ServingContext;
       const executePart: ExecutePart = async (part, own) => {
         // Of its own for each part: what they remember would grow with the list.
@@ -72,12 +85,20 @@ export function createIncrementalExecution({
         const contextValue: ServingContext = { ...context, ...own, requests };
         // The executor leaves a listener at a signal each time; the walk and its requests have heard of it.
         const { signal: _, ...unsignalled } = args as ExecutionArgs & { signal?: AbortSignal };
-        return (await execute({ ...unsignalled, document: part, contextValue })) as ExecutionResult;
+        const answer = await execute({ ...unsignalled, document: part, contextValue });
+        return answer as ExecutionResult | AsyncIterable<StreamPayload>;
       };
-      return await streamedOperation(document, fields, executePart);
+      const parts = fields.map((field) => ({
+        ...field,
+        document: settled(field.document, () => true),
+      }));
+      return await streamedOperation(first, parts, executePart);
     },
   };
 }
+
+/** Records of a first part in each of which something may be put off. */
+const MAX_DEFERRING = 500;
 
 function isQuery({ document, operationName }: ExecutionArgs): boolean {
   return getOperationAST(document, operationName)?.operation === OperationTypeNode.QUERY;
@@ -88,19 +109,4 @@ function coercedVariables(args: ExecutionArgs): Readonly<Record<string, unknown>
   const { schema, document, operationName, variableValues } = args;
   const { variableDefinitions = [] } = getOperationAST(document, operationName) ?? {};
   return getVariableValues(schema, variableDefinitions, variableValues ?? {}).coerced;
-}
-
-function drains({ document, schema }: ExecutionArgs, drained: ReadonlySet<string>): boolean {
-  const types = new TypeInfo(schema);
-  let found = false;
-  visit(
-    document,
-    visitWithTypeInfo(types, {
-      Field: ({ name }) => {
-        found ||= drained.has(`${types.getParentType()?.name}.${name.value}`);
-        return found ? BREAK : undefined;
-      },
-    }),
-  );
-  return found;
 }

@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest';
+import { after, honest, startGatewayOverFake } from '../support/fake-upstream.ts';
+import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { all, ask, next, partsOf, putTogether } from '../support/multipart.ts';
+
+test('what is put off beside a streamed list does not wait for its end', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 600 });
+  const { upstream } = gateway;
+  const never = Promise.withResolvers<void>();
+  upstream.answer(honest, honest, after(never.promise, honest));
+  const parts = partsOf(
+    await ask(
+      gateway,
+      `{ allPersons @stream { id } ... @defer(label: "later") { persons(first: 3) { items { id } } } }`,
+    ),
+  );
+  expect(await next(parts)).toEqual({ data: { allPersons: [] }, hasNext: true });
+  const came = [...(await next(parts)).incremental!, ...(await next(parts)).incremental!];
+  expect(came).toEqual(
+    [
+      expect.objectContaining({ path: ['allPersons', 0] }),
+      expect.objectContaining({
+        label: 'later',
+        path: [],
+        data: { persons: { items: [{}, {}, {}].map(() => ({ id: expect.any(String) })) } },
+      }),
+    ].toSorted(() => (came[0]!.label ? -1 : 1)),
+  );
+  never.resolve();
+  await parts.return();
+});
+
+test('what is put off inside of streamed records comes with its label, after the page that they are in', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const parts = await all(
+    gateway,
+    `{ allPersons @stream(initialCount: 1) { id ...Name @defer(label: "name") } }
+     fragment Name on Person { firstName }`,
+  );
+  const increments = parts.flatMap(({ incremental = [] }) => incremental);
+  const named = increments.filter(({ label }) => label === 'name');
+  expect(named.map(({ path }) => path)).toEqual(
+    Array.from({ length: 137 }, (_, place) => ['allPersons', place]),
+  );
+  expect(putTogether(parts)).toEqual({
+    allPersons: gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),
+  });
+});
+
+test.each([
+  `{ ... @defer { allPersons @stream(initialCount: 1) { id ... @defer { firstName } } }
+     personsConnection(first: 2) { edges @stream { node { id } } } }`,
+  `{ ... @defer { allPersons { id ...Name @defer } } one: persons(first: 1) { items { ...Name @defer } } }
+   fragment Name on Person { firstName ...Id }
+   fragment Id on Person { ... @defer { id } }`,
+  `query ($no: Boolean = false) { allPersons(limit: 60) @stream { id ... @defer(if: $no) { firstName } } }`,
+  `{ ...Root @defer } fragment Root on Query { a: allPersons(limit: 3) @stream { id } b: allPersons(limit: 70) @stream { id } }`,
+])('put together, the parts are what others get in one answer: %s', async (query) => {
+  await using gateway = await startGatewayOverSandbox();
+  const parts = await all(gateway, query);
+  expect(putTogether(parts)).toEqual((await gateway.ask(query)).data);
+  expect(parts.length).toBeGreaterThan(1);
+});
+
+test('inside of a drained list that comes whole nothing is put off: it comes with its records', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const query = `{ allPersons { id ...Name @defer } ... @defer(label: "rest") { persons(first: 1) { items { ...Name @defer } } } }
+    fragment Name on Person { firstName }`;
+  const parts = await all(gateway, query);
+  expect(parts[0]?.data).toEqual({
+    allPersons: gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),
+  });
+  expect(putTogether(parts)).toEqual((await gateway.ask(query)).data);
+  const labels = parts.flatMap(({ incremental = [] }) => incremental.map(({ path }) => path));
+  expect(labels).toEqual([[], ['persons', 'items', 0]]);
+});
