@@ -1,6 +1,6 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ConfigError, VERSION } from '../config.ts';
-import { OverridesError } from '../schema/adapter-overrides.ts';
+import { OverridesError } from '../schema/derivation/adapter-overrides.ts';
 import { sandbox } from './sandbox.ts';
 import { addSchemaCommands } from './schema-commands.ts';
 import { serve } from './serve.ts';

@@ -1,4 +1,4 @@
-import type { ListReport } from '../schema/plan-adapters.ts';
+import type { ListReport } from '../schema/derivation/plan-adapters.ts';
 
 /** What every list of the schema got, or why it got nothing: for people. */
 export function explained(reports: readonly ListReport[]): string {

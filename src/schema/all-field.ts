@@ -2,21 +2,21 @@ import type { GraphQLFieldResolver, GraphQLResolveInfo } from 'graphql';
 import { checkedCount } from '../paging/connection-arguments.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
 import { drainPages, type DrainedPage } from '../paging/drain.ts';
-import type { UpstreamLink } from './ask-upstream.ts';
+import type { UpstreamLink } from './asking/ask-upstream.ts';
 import type { Drains } from './drains.ts';
-import { identitySelection } from './identity-selection.ts';
+import { identitySelection } from './asking/identity-selection.ts';
 import { listKey } from './list-key.ts';
 import type { FindNestedList, NestedList } from './nested-list.ts';
-import { nullForNullList, pageFetcher, surplusOf } from './page-fetcher.ts';
-import { selectionName } from './page-question.ts';
-import type { Adapter } from './plan-adapters.ts';
+import { nullForNullList, pageFetcher, surplusOf } from './asking/page-fetcher.ts';
+import { selectionName } from './asking/page-question.ts';
+import type { Adapter } from './derivation/plan-adapters.ts';
 import { checked } from './read-field.ts';
-import type { UpstreamRecord } from './read-page.ts';
-import { responsePath, selectionsOf } from './response-places.ts';
+import type { UpstreamRecord } from './asking/read-page.ts';
+import { responsePath, selectionsOf } from './asking/response-places.ts';
 import type { ServingContext } from './serving-context.ts';
 import type { StreamPart } from './streaming/list-stream.ts';
 import type { DrainedRecord } from './streaming/streamed-lists.ts';
-import { errorsAt, valueAt } from './upstream-value.ts';
+import { errorsAt, valueAt } from './asking/upstream-value.ts';
 
 /** Resolves `all…`: the pages of the list, drained into one. */
 export function resolveAll(

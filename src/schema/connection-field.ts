@@ -7,14 +7,19 @@ import {
   type EdgeSource,
 } from './connection-source.ts';
 import type { PageInfo } from './generated/served.ts';
-import { identitySelection } from './identity-selection.ts';
+import { identitySelection } from './asking/identity-selection.ts';
 import type { FindNestedList } from './nested-list.ts';
-import { nullForNullList, surplusOf } from './page-fetcher.ts';
-import type { Adapter } from './plan-adapters.ts';
+import { nullForNullList, surplusOf } from './asking/page-fetcher.ts';
+import type { Adapter } from './derivation/plan-adapters.ts';
 import { checked } from './read-field.ts';
-import { namesBelow, recordPlaces, responsePath, selectionContext } from './response-places.ts';
+import {
+  namesBelow,
+  recordPlaces,
+  responsePath,
+  selectionContext,
+} from './asking/response-places.ts';
 import type { ServingContext } from './serving-context.ts';
-import { errorsAt, valueAt, type ResponsePath } from './upstream-value.ts';
+import { errorsAt, valueAt, type ResponsePath } from './asking/upstream-value.ts';
 
 type Resolver<Source, Arguments = unknown> = GraphQLFieldResolver<
   Source,

@@ -5,15 +5,15 @@ import type { Slice } from '../paging/connection-slice.ts';
 import { decodeCursor, encodeCursor, type Position } from '../paging/cursor.ts';
 import { drainPages } from '../paging/drain.ts';
 import { readForward } from '../paging/forward.ts';
-import type { UpstreamLink } from './ask-upstream.ts';
+import type { UpstreamLink } from './asking/ask-upstream.ts';
 import type { DrainedList, Drains, WalkOptions } from './drains.ts';
-import type { IdentitySelection } from './identity-selection.ts';
+import type { IdentitySelection } from './asking/identity-selection.ts';
 import { listKey } from './list-key.ts';
 import type { NestedList } from './nested-list.ts';
-import { pageFetcher, type PageSource } from './page-fetcher.ts';
-import type { Adapter } from './plan-adapters.ts';
-import type { UpstreamRecord } from './read-page.ts';
-import type { RecordPlace } from './response-places.ts';
+import { pageFetcher, type PageSource } from './asking/page-fetcher.ts';
+import type { Adapter } from './derivation/plan-adapters.ts';
+import type { UpstreamRecord } from './asking/read-page.ts';
+import type { RecordPlace } from './asking/response-places.ts';
 import type { ServingContext } from './serving-context.ts';
 
 /** What the arguments of one connection field come to. */

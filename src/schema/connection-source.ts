@@ -2,8 +2,8 @@ import { interrupted } from '../paging/drain.ts';
 import type { Slice, SliceEnd } from '../paging/connection-slice.ts';
 import type { Position } from '../paging/cursor.ts';
 import type { PageInfo } from './generated/served.ts';
-import type { UpstreamRecord } from './read-page.ts';
-import type { RecordPlace } from './response-places.ts';
+import type { UpstreamRecord } from './asking/read-page.ts';
+import type { RecordPlace } from './asking/response-places.ts';
 import type { StreamPart } from './streaming/list-stream.ts';
 
 /** What a connection field resolves to; the resolvers below it read it. It is read once, for all of them. */

@@ -10,8 +10,8 @@ import type { WalkedPage } from '../paging/walk.ts';
 import { walkInTurn } from '../paging/walk-in-turn.ts';
 import { createTotals, type Totals } from '../paging/totals.ts';
 import { createWalkSlots } from '../paging/walk-slots.ts';
-import type { UpstreamLink } from './ask-upstream.ts';
-import type { UpstreamRecord } from './read-page.ts';
+import type { UpstreamLink } from './asking/ask-upstream.ts';
+import type { UpstreamRecord } from './asking/read-page.ts';
 import type { AskingContext, ServingContext } from './serving-context.ts';
 
 /** The walks of all callers, and what they leave behind. */

@@ -1,11 +1,11 @@
 import { getCoercedVariableValues } from '@graphql-tools/delegate';
 import type { FieldNode, GraphQLFieldResolver, OperationTypeNode } from 'graphql';
 import { codedError } from '../errors.ts';
-import { questionFor, type UpstreamLink } from './ask-upstream.ts';
+import { questionFor, type UpstreamLink } from './asking/ask-upstream.ts';
 import { checked } from './read-field.ts';
-import { responsePath, selectionsOf } from './response-places.ts';
+import { responsePath, selectionsOf } from './asking/response-places.ts';
 import type { ServingContext } from './serving-context.ts';
-import { valueAt } from './upstream-value.ts';
+import { valueAt } from './asking/upstream-value.ts';
 
 /** Which mutations callers may use: none, all, or these fields of the upstream. */
 export type AllowedMutations = 'off' | 'all' | readonly string[];

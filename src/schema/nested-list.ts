@@ -1,10 +1,10 @@
 import type { GraphQLResolveInfo } from 'graphql';
-import type { PageSource, RiddenPage } from './page-fetcher.ts';
-import type { NestedAdapter } from './plan-adapters.ts';
-import type { RecordPlace } from './response-places.ts';
-import { errorsBeside, idAlias, placeAlias, rideAlias } from './ride-names.ts';
-import { throughParent } from './through-parent.ts';
-import type { UpstreamError } from './upstream-value.ts';
+import type { PageSource, RiddenPage } from './asking/page-fetcher.ts';
+import type { NestedAdapter } from './derivation/plan-adapters.ts';
+import type { RecordPlace } from './asking/response-places.ts';
+import { errorsBeside, idAlias, placeAlias, rideAlias } from './asking/ride-names.ts';
+import { throughParent } from './asking/through-parent.ts';
+import type { UpstreamError } from './asking/upstream-value.ts';
 
 /** One parent's list: what its cursors belong to, its first page if that rode along, and the way to more. */
 export interface NestedList extends Pick<PageSource, 'askFor' | 'ridden'> {

@@ -16,7 +16,7 @@ import {
 } from 'graphql';
 import { systemClock } from '../clock.ts';
 import { resolveAll } from './all-field.ts';
-import type { UpstreamLink } from './ask-upstream.ts';
+import type { UpstreamLink } from './asking/ask-upstream.ts';
 import {
   resolveConnection,
   resolveEdges,
@@ -26,20 +26,20 @@ import {
   resolveTotal,
 } from './connection-field.ts';
 import { createDrains, type DrainParts, type Drains } from './drains.ts';
-import { derivedTypes } from './derived-types.ts';
+import { derivedTypes } from './derivation/derived-types.ts';
 import { forwardField, refuseMutation, type AllowedMutations } from './forward-field.ts';
 import { findNestedList } from './nested-list.ts';
-import { INCREMENTAL } from './streaming/directives.ts';
+import { INCREMENTAL } from './incremental-directives.ts';
 import {
   planAdapters,
   type Adapter,
   type ListReport,
   type NestedAdapter,
-} from './plan-adapters.ts';
+} from './derivation/plan-adapters.ts';
 import { readField } from './read-field.ts';
-import { createRequestLoader, type RequestLoader } from './request-loader.ts';
-import { createRides } from './ride-first-page.ts';
-import { servedNames } from './served-names.ts';
+import { createRequestLoader, type RequestLoader } from './asking/request-loader.ts';
+import { createRides } from './asking/ride-first-page.ts';
+import { servedNames } from './asking/served-names.ts';
 import type { ServingContext } from './serving-context.ts';
 
 export interface ServedSchema {
@@ -74,9 +74,10 @@ export interface ServedSchemaParts {
 /**
  * The schema that callers see: the upstream's own, wrapped, and what is derived from its lists.
  *
- * A query goes from its resolver (forward-field, all-field, connection-field) by ask-upstream, which writes
- * the request, and the operation's request-loader to `link.execute`, and from there to the upstream stage.
- * A mutation goes to `link.execute` at once.
+ * What is derived of it is decided in `derivation`. A query goes from its resolver (forward-field, all-field,
+ * connection-field) by `asking`, which writes the request, and the operation's request-loader to `link.execute`,
+ * and from there to the upstream stage. A mutation goes to `link.execute` at once. What is answered in parts
+ * goes through `streaming` first.
  */
 export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const { snapshot, execute, mutations, connectionMax } = parts;

@@ -1,6 +1,6 @@
 import type { GraphQLError } from 'graphql';
 import type { DrainBudget } from '../paging/drain.ts';
-import type { RequestLoader } from './request-loader.ts';
+import type { RequestLoader } from './asking/request-loader.ts';
 import type { StreamedLists } from './streaming/streamed-lists.ts';
 
 /** What asking the upstream needs of whoever asks. */

@@ -1,6 +1,6 @@
 import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';
-import { planAdapters, type ListReport } from '../../src/schema/plan-adapters.ts';
+import { planAdapters, type ListReport } from '../../src/schema/derivation/plan-adapters.ts';
 import { nestedSdl } from '../support/nested-upstream.ts';
 
 const PAGES = `

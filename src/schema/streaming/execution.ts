@@ -9,7 +9,7 @@ import {
 } from 'graphql';
 import type { ServedSchema } from '../served-schema.ts';
 import type { ServingContext } from '../serving-context.ts';
-import { asksForIncremental, withoutIncremental } from './directives.ts';
+import { asksForIncremental, withoutIncremental } from '../incremental-directives.ts';
 import type { Execute as ExecutePart } from './execute-part.ts';
 import { findStreams } from './find-streams.ts';
 import type { StreamPayload } from './payload.ts';

@@ -8,8 +8,8 @@ import {
   type FieldNode,
 } from 'graphql';
 import { codedError } from '../../errors.ts';
-import { fieldsBelow, withDeferred } from '../response-places.ts';
-import { streamAt, type StreamArguments } from './directives.ts';
+import { fieldsBelow, withDeferred } from '../asking/response-places.ts';
+import { streamAt, type StreamArguments } from '../incremental-directives.ts';
 import { pathOf, type StreamAt } from './streamed-lists.ts';
 
 type Variables = Readonly<Record<string, unknown>>;

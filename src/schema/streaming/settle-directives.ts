@@ -10,7 +10,7 @@ import {
   type FragmentDefinitionNode,
   type GraphQLSchema,
 } from 'graphql';
-import { isIncremental, withoutIncremental } from './directives.ts';
+import { isIncremental, withoutIncremental } from '../incremental-directives.ts';
 
 interface Settling {
   schema: GraphQLSchema;

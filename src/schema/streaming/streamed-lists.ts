@@ -1,6 +1,6 @@
 import type { DrainedPage } from '../../paging/drain.ts';
 import type { ConnectionSource, EdgeSource } from '../connection-source.ts';
-import type { UpstreamRecord } from '../read-page.ts';
+import type { UpstreamRecord } from '../asking/read-page.ts';
 import { createListStream, type ListStream, type StreamTurns } from './list-stream.ts';
 
 /** What of an operation is streamed, for the resolvers; the names are those of the answer. */

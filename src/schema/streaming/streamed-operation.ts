@@ -1,6 +1,6 @@
 import { locatedError, type DocumentNode, type ExecutionResult } from 'graphql';
-import { NullList, surplusOf } from '../page-fetcher.ts';
-import { errorsAt } from '../upstream-value.ts';
+import { NullList, surplusOf } from '../asking/page-fetcher.ts';
+import { errorsAt } from '../asking/upstream-value.ts';
 import { executePart, type Execute, type ExecutedPart } from './execute-part.ts';
 import type { StreamedField } from './find-streams.ts';
 import type { StreamTurns } from './list-stream.ts';

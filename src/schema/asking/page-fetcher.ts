@@ -1,10 +1,10 @@
 import { GraphQLError, isNullableType } from 'graphql';
-import { codedError } from '../errors.ts';
-import type { FetchPage } from '../paging/page.ts';
+import { codedError } from '../../errors.ts';
+import type { FetchPage } from '../../paging/page.ts';
 import { questionFor } from './ask-upstream.ts';
 import { aliasesOf, pageSizeOf, questionOf, type PageSelection } from './page-question.ts';
 import { readPage, type UpstreamRecord } from './read-page.ts';
-import type { AskingContext } from './serving-context.ts';
+import type { AskingContext } from '../serving-context.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 
 export interface PageSource extends PageSelection {

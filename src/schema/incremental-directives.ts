@@ -9,7 +9,7 @@ import {
   type DocumentNode,
   type FieldNode,
 } from 'graphql';
-import { codedError } from '../../errors.ts';
+import { codedError } from '../errors.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 

@@ -15,11 +15,11 @@ import {
   type GraphQLSchema,
   type SelectionNode,
 } from 'graphql';
-import { codedError } from '../errors.ts';
+import { codedError } from '../../errors.ts';
 import { identitySelection } from './identity-selection.ts';
 import { field, notEmpty, pageSizeOf } from './page-question.ts';
-import type { NestedAdapter } from './plan-adapters.ts';
-import { idOf } from './reach-parent.ts';
+import type { NestedAdapter } from '../derivation/plan-adapters.ts';
+import { idOf } from '../derivation/reach-parent.ts';
 import { recordPlaces, type SelectionContext } from './response-places.ts';
 import { idAlias, placeAlias, rideAlias } from './ride-names.ts';
 

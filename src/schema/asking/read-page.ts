@@ -1,4 +1,4 @@
-import type { Identified, Page } from '../paging/page.ts';
+import type { Identified, Page } from '../../paging/page.ts';
 import type { IdentitySelection } from './identity-selection.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 

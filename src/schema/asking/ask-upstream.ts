@@ -14,12 +14,12 @@ import {
   type GraphQLSchema,
   type VariableDefinitionNode,
 } from 'graphql';
-import { isIncremental } from './streaming/directives.ts';
+import { isIncremental } from '../incremental-directives.ts';
 import type { WantedRides, WriteRides } from './ride-first-page.ts';
 import { parentsTakenAlong } from './ride-names.ts';
 import type { RequestTransform } from './served-names.ts';
-import { printDocument } from '../print-document.ts';
-import type { AskingContext } from './serving-context.ts';
+import { printDocument } from '../../print-document.ts';
+import type { AskingContext } from '../serving-context.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 
 /** The upstream, seen through the schema that is served of it. */

@@ -1,9 +1,9 @@
 import { astFromType } from '@graphql-tools/utils';
 import { Kind, type FieldNode, type VariableDefinitionNode } from 'graphql';
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../../errors.ts';
 import { questionFor, type AskUpstream } from './ask-upstream.ts';
 import { field } from './page-question.ts';
-import type { Reach } from './reach-parent.ts';
+import type { Reach } from '../derivation/reach-parent.ts';
 import { idAlias } from './ride-names.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 

@@ -2,7 +2,7 @@ import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import { hash } from 'node:crypto';
 import DataLoader from 'dataloader';
 import type { DocumentNode } from 'graphql';
-import { printDocument } from '../print-document.ts';
+import { printDocument } from '../../print-document.ts';
 
 /** A query for the upstream. */
 export interface UpstreamQuery {

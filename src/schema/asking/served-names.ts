@@ -2,7 +2,7 @@ import type { DelegationContext } from '@graphql-tools/delegate';
 import type { ExecutionResult } from '@graphql-tools/utils';
 import { RenameRootTypes, RenameTypes } from '@graphql-tools/wrap';
 import type { DocumentNode, GraphQLSchema } from 'graphql';
-import { RELAY_PAGE_INFO } from './plan-adapters.ts';
+import { RELAY_PAGE_INFO } from '../derivation/plan-adapters.ts';
 
 /** A document in served names, put back into the upstream's. */
 export type RequestTransform = (document: DocumentNode) => DocumentNode;
