@@ -35,6 +35,28 @@ test('a query type may have another name, also one that somebody else has here',
   }
 });
 
+test('a type that is only called like a root is none, and nothing can be done through it', async () => {
+  const sdl = `schema { query: Query }
+    type Query { persons(first: Int, after: String): PersonPage! last: Mutation events: [Subscription!]! }
+    type Mutation { at: String! } type Subscription { name: String! }`;
+  const config = { mutations: 'all' } as const;
+  const resolvers = {
+    Query: { persons: pages(), last: () => ({ at: 'noon' }), events: () => [{ name: 'hired' }] },
+  };
+  await using gateway = await over(sdl + PAGE, resolvers, config);
+  const { data } = await gateway.ask('{ last { __typename at } events { __typename name } }');
+  expect(data).toEqual({
+    last: { __typename: 'UpstreamMutation', at: 'noon' },
+    events: [{ __typename: 'UpstreamSubscription', name: 'hired' }],
+  });
+  const before = gateway.sandbox.stats.requests.graphql;
+  for (const kind of ['mutation', 'subscription']) {
+    const { errors } = await gateway.ask(`${kind} { __typename }`);
+    expect(errors).toMatchObject([{ extensions: { code: expect.any(String) } }]);
+  }
+  expect(gateway.sandbox.stats.requests.graphql).toBe(before);
+});
+
 test("the upstream's defaults for first and after apply where they must not be null", async () => {
   const sdl = `type Query { persons(first: Int! = 20, after: String! = "", kind: String! = "x"): PersonPage! }`;
   await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
@@ -134,10 +156,10 @@ test.each([
   expect(gateway.sandbox.stats.requests.graphql).toBe(0);
 });
 
-function over(sdl: string, resolvers: Resolvers) {
+function over(sdl: string, resolvers: Resolvers, config = {}) {
   return startGatewayOverSandbox(
     { schema: makeExecutableSchema(sdl, resolvers) },
-    { snapshot: sdl },
+    { snapshot: sdl, config },
   );
 }
 

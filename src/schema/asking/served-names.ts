@@ -14,17 +14,20 @@ export type ResultTransform = (result: ExecutionResult) => ExecutionResult;
  * Stitching calls the roots `Query` and `Mutation`, whatever they were called before.
  */
 export function servedNames(snapshot: GraphQLSchema) {
+  const operations = [
+    ['Query', snapshot.getQueryType()],
+    ['Mutation', snapshot.getMutationType()],
+    ['Subscription', snapshot.getSubscriptionType()],
+  ] as const;
   const roots = new Map(
-    [
-      [snapshot.getQueryType(), 'Query'] as const,
-      [snapshot.getMutationType(), 'Mutation'] as const,
-    ].flatMap(([root, name]) => (root && root.name !== name ? [[root.name, name] as const] : [])),
+    operations.flatMap(([name, root]) => (root && root.name !== name ? [[root.name, name]] : [])),
   );
+  // Whoever is only called like a root would be taken for one.
   const givingWay = new Map(
-    [RELAY_PAGE_INFO, ...roots.values()].map((name) => [
-      name,
-      freeName(`Upstream${name}`, snapshot),
-    ]),
+    [
+      RELAY_PAGE_INFO,
+      ...operations.flatMap(([name, root]) => (root?.name === name ? [] : [name])),
+    ].map((name) => [name, freeName(`Upstream${name}`, snapshot)]),
   );
   const names = new RenameTypes((name) => givingWay.get(name) ?? name);
   const rootNames = new RenameRootTypes((name) => roots.get(name) ?? name);
