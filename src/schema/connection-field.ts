@@ -10,16 +10,12 @@ import type { PageInfo } from './generated/served.ts';
 import { identitySelection } from './asking/identity-selection.ts';
 import type { FindNestedList } from './nested-list.ts';
 import { nullForNullList, surplusOf } from './asking/page-fetcher.ts';
-import type { Adapter } from './derivation/plan-adapters.ts';
+import type { Adapter } from './derivation/adapter.ts';
 import { checked } from './read-field.ts';
-import {
-  namesBelow,
-  recordPlaces,
-  responsePath,
-  selectionContext,
-} from './asking/response-places.ts';
+import { type ResponsePath, responsePath } from './asking/response-path.ts';
+import { namesBelow, recordPlaces, selectionContext } from './asking/response-places.ts';
 import type { ServingContext } from './serving-context.ts';
-import { errorsAt, valueAt, type ResponsePath } from './asking/upstream-value.ts';
+import { errorsAt, valueAt } from './asking/upstream-value.ts';
 
 type Resolver<Source, Arguments = unknown> = GraphQLFieldResolver<
   Source,

@@ -11,7 +11,7 @@ import type { IdentitySelection } from './asking/identity-selection.ts';
 import { listKey } from './list-key.ts';
 import type { NestedList } from './nested-list.ts';
 import { pageFetcher, type PageSource } from './asking/page-fetcher.ts';
-import type { Adapter } from './derivation/plan-adapters.ts';
+import type { Adapter } from './derivation/adapter.ts';
 import type { UpstreamRecord } from './asking/read-page.ts';
 import type { RecordPlace } from './asking/response-places.ts';
 import type { ServingContext } from './serving-context.ts';

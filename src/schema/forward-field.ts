@@ -3,7 +3,8 @@ import type { FieldNode, GraphQLFieldResolver, OperationTypeNode } from 'graphql
 import { codedError } from '../errors.ts';
 import { questionFor, type UpstreamLink } from './asking/ask-upstream.ts';
 import { checked } from './read-field.ts';
-import { responsePath, selectionsOf } from './asking/response-places.ts';
+import { responsePath } from './asking/response-path.ts';
+import { selectionsOf } from './asking/response-places.ts';
 import type { ServingContext } from './serving-context.ts';
 import { valueAt } from './asking/upstream-value.ts';
 

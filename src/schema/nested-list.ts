@@ -1,6 +1,6 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import type { PageSource, RiddenPage } from './asking/page-fetcher.ts';
-import type { NestedAdapter } from './derivation/plan-adapters.ts';
+import type { NestedAdapter } from './derivation/adapter.ts';
 import type { RecordPlace } from './asking/response-places.ts';
 import { errorsBeside, idAlias, placeAlias, rideAlias } from './asking/ride-names.ts';
 import { throughParent } from './asking/through-parent.ts';

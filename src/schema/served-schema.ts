@@ -30,12 +30,8 @@ import { derivedTypes } from './derivation/derived-types.ts';
 import { forwardField, refuseMutation, type AllowedMutations } from './forward-field.ts';
 import { findNestedList } from './nested-list.ts';
 import { INCREMENTAL } from './incremental-directives.ts';
-import {
-  planAdapters,
-  type Adapter,
-  type ListReport,
-  type NestedAdapter,
-} from './derivation/plan-adapters.ts';
+import type { Adapter, NestedAdapter } from './derivation/adapter.ts';
+import { planAdapters, type ListReport } from './derivation/plan-adapters.ts';
 import { readField } from './read-field.ts';
 import { createRequestLoader, type RequestLoader } from './asking/request-loader.ts';
 import { createRides } from './asking/ride-first-page.ts';

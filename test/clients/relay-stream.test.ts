@@ -1,11 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
 import { ask, partsOf, type Payload } from '../support/multipart.ts';
+import { compileRelayApp, type RelayApp } from '../support/relay-app.ts';
 
 // Relay's runtime is CommonJS, and its types are kept elsewhere: only what is used here.
 const require = createRequire(import.meta.url);
@@ -54,28 +51,17 @@ export const first = graphql\`
 \`;
 `;
 
-let app: string;
+let app: RelayApp;
 
 beforeAll(() => {
-  app = mkdtempSync(join(tmpdir(), 'relay-app-'));
-  writeFileSync(join(app, 'streamed.js'), COMPONENT);
-  writeFileSync(join(app, 'deferred.js'), PUT_OFF);
-  copyFileSync('schema/served.graphql', join(app, 'schema.graphql'));
-  const config = {
-    src: '.',
-    schema: 'schema.graphql',
-    language: 'javascript',
-    eagerEsModules: false,
-  };
-  writeFileSync(join(app, 'relay.config.json'), JSON.stringify(config));
-  execFileSync(resolve('node_modules/.bin/relay-compiler'), { cwd: app, stdio: 'pipe' });
+  app = compileRelayApp({ 'streamed.js': COMPONENT, 'deferred.js': PUT_OFF });
 });
-afterAll(() => rmSync(app, { recursive: true }));
+afterAll(() => app.remove());
 
 test("Relay's @stream_connection fills its connection edge by edge, and its pageInfo after them", async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 137 });
   const environment = relayEnvironment(gateway);
-  const query = require(join(app, '__generated__', 'streamedQuery.graphql.js')) as object;
+  const query = app.artifact('streamedQuery');
   const operation = relay.createOperationDescriptor(query, { count: 5 });
   const shown = () => environment.lookup(operation.fragment).data?.personsConnection;
   const lengths: number[] = [];
@@ -96,7 +82,7 @@ test("Relay's @stream_connection fills its connection edge by edge, and its page
 test("Relay's labelled @defer comes beside and inside of a streamed list", async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 137 });
   const environment = relayEnvironment(gateway);
-  const query = require(join(app, '__generated__', 'deferredQuery.graphql.js')) as object;
+  const query = app.artifact('deferredQuery');
   const operation = relay.createOperationDescriptor(query, {});
   await new Promise<void>((done, fail) => {
     environment.execute({ operation }).subscribe({ next: () => {}, complete: done, error: fail });

@@ -1,10 +1,7 @@
-import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+import { compileRelayApp, type RelayApp } from '../support/relay-app.ts';
 
 // Relay's runtime is CommonJS, and its types are kept elsewhere: only what is used here.
 const require = createRequire(import.meta.url);
@@ -34,28 +31,18 @@ export const fragment = graphql\`
 \`;
 `;
 
-let app: string;
+let app: RelayApp;
 
 beforeAll(() => {
-  app = mkdtempSync(join(tmpdir(), 'relay-app-'));
-  writeFileSync(join(app, 'people.js'), COMPONENT);
-  copyFileSync('schema/served.graphql', join(app, 'schema.graphql'));
-  const config = {
-    src: '.',
-    schema: 'schema.graphql',
-    language: 'javascript',
-    eagerEsModules: false,
-  };
-  writeFileSync(join(app, 'relay.config.json'), JSON.stringify(config));
-  execFileSync(resolve('node_modules/.bin/relay-compiler'), { cwd: app, stdio: 'pipe' });
+  app = compileRelayApp({ 'people.js': COMPONENT });
 });
-afterAll(() => rmSync(app, { recursive: true }));
+afterAll(() => app.remove());
 
 test("Relay's compiler takes the schema, and its store joins the pages of a connection", async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 137 });
   const environment = relayEnvironment(gateway);
-  const list = artifact('people_list');
-  const first = relay.createOperationDescriptor(artifact('peopleQuery'), {});
+  const list = app.artifact('people_list');
+  const first = relay.createOperationDescriptor(app.artifact('peopleQuery'), {});
   await environment.execute({ operation: first }).toPromise();
 
   const shown = () => {
@@ -65,7 +52,7 @@ test("Relay's compiler takes the schema, and its store joins the pages of a conn
   };
   expect(shown().edges).toHaveLength(60);
   while (shown().pageInfo.hasNextPage) {
-    const more = relay.createOperationDescriptor(artifact('peoplePaginationQuery'), {
+    const more = relay.createOperationDescriptor(app.artifact('peoplePaginationQuery'), {
       count: 60,
       cursor: shown().pageInfo.endCursor,
     });
@@ -75,10 +62,6 @@ test("Relay's compiler takes the schema, and its store joins the pages of a conn
     gateway.sandbox.persons.all().map(({ id }) => id),
   );
 });
-
-function artifact(name: string): object {
-  return require(join(app, '__generated__', `${name}.graphql.js`)) as object;
-}
 
 function relayEnvironment(gateway: TestGateway): Environment {
   const { Environment, Network, RecordSource, Store } = relay;

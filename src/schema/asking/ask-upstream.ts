@@ -15,7 +15,6 @@ import {
   type VariableDefinitionNode,
 } from 'graphql';
 import { isIncremental } from '../incremental-directives.ts';
-import type { WantedRides, WriteRides } from './ride-first-page.ts';
 import { parentsTakenAlong } from './ride-names.ts';
 import type { RequestTransform } from './served-names.ts';
 import { printDocument } from '../../print-document.ts';
@@ -32,6 +31,23 @@ export interface UpstreamLink {
   /** Gives the answer in served names. */
   readonly execute: (request: ExecutionRequest) => Promise<ExecutionResult>;
 }
+
+/**
+ * Writes an operation so that the upstream can be asked it: in place of a derived field of a nested list
+ * stands the list itself, with its first page, and the id of the parent. Gives the document itself where
+ * nothing of it is derived.
+ */
+export type WriteRides = (
+  document: DocumentNode,
+  variables: Readonly<Record<string, unknown>>,
+  rides: WantedRides,
+) => DocumentNode;
+
+/**
+ * Which pages ride: all, all but those under these aliases, or `safe`: only those that may be null, so that
+ * one that fails takes nothing else with it.
+ */
+export type WantedRides = 'all' | 'safe' | ReadonlySet<string>;
 
 /** One root field, in served names, that can be asked again and again with other variables. */
 export interface UpstreamQuestion {

@@ -16,7 +16,7 @@ import {
 } from 'graphql';
 import { nameOf, type UpstreamLink, type UpstreamQuestion } from './ask-upstream.ts';
 import type { IdentitySelection } from './identity-selection.ts';
-import type { Adapter } from '../derivation/plan-adapters.ts';
+import type { Adapter } from '../derivation/adapter.ts';
 
 /** What the pages of a list are asked for. */
 export interface PageSelection {

@@ -8,7 +8,6 @@ import type {
   GraphQLSchema,
   SelectionNode,
 } from 'graphql';
-import type { ResponsePath } from './upstream-value.ts';
 
 /** One place of an operation that shows records, and what it selects of them. */
 export interface RecordPlace {
@@ -97,10 +96,4 @@ export function selectionContext(info: GraphQLResolveInfo): SelectionContext {
 
 export function selectionsOf(nodes: readonly FieldNode[]): readonly SelectionNode[] {
   return nodes.flatMap(({ selectionSet }) => selectionSet?.selections ?? []);
-}
-
-export function responsePath(path: GraphQLResolveInfo['path']): ResponsePath {
-  const keys: (string | number)[] = [];
-  for (let step: typeof path | undefined = path; step; step = step.prev) keys.unshift(step.key);
-  return keys;
 }

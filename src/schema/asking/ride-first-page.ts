@@ -16,29 +16,13 @@ import {
   type SelectionNode,
 } from 'graphql';
 import { codedError } from '../../errors.ts';
+import type { WantedRides, WriteRides } from './ask-upstream.ts';
 import { identitySelection } from './identity-selection.ts';
 import { field, notEmpty, pageSizeOf } from './page-question.ts';
-import type { NestedAdapter } from '../derivation/plan-adapters.ts';
+import type { NestedAdapter } from '../derivation/adapter.ts';
 import { idOf } from '../derivation/reach-parent.ts';
 import { recordPlaces, type SelectionContext } from './response-places.ts';
 import { idAlias, placeAlias, rideAlias } from './ride-names.ts';
-
-/**
- * Writes an operation so that the upstream can be asked it: in place of a derived field of a nested list
- * stands the list itself, with its first page, and the id of the parent. Gives the document itself where
- * nothing of it is derived.
- */
-export type WriteRides = (
-  document: DocumentNode,
-  variables: Readonly<Record<string, unknown>>,
-  rides: WantedRides,
-) => DocumentNode;
-
-/**
- * Which pages ride: all, all but those under these aliases, or `safe`: only those that may be null, so that
- * one that fails takes nothing else with it.
- */
-export type WantedRides = 'all' | 'safe' | ReadonlySet<string>;
 
 export interface RideParts {
   /** The upstream's schema under served names. */

@@ -1,5 +1,5 @@
 import type { ExecutionResult } from '@graphql-tools/utils';
-import type { ResponsePath } from './upstream-value.ts';
+import type { ResponsePath } from './response-path.ts';
 
 /*
  * The first page of a nested list rides in the request for its parent, under an alias of our own. It is

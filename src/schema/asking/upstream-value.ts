@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql';
+import type { ResponsePath } from './response-path.ts';
 import { callerPath, errorsBeside, stepsToRide } from './ride-names.ts';
 
 /** What the upstream answered for one value, its errors set apart. */
@@ -13,8 +14,6 @@ export interface UpstreamError {
   readonly message: string;
   readonly extensions: Record<string, unknown>;
 }
-
-export type ResponsePath = readonly (string | number)[];
 
 /**
  * Puts the errors in place of the nulls that they caused, for a value that callers see at `path`. A null

@@ -8,7 +8,8 @@ import {
   type DocumentNode,
   type GraphQLSchema,
 } from 'graphql';
-import { RELAY_PAGE_INFO, type Adapter } from './plan-adapters.ts';
+import type { Adapter } from './adapter.ts';
+import { RELAY_PAGE_INFO } from './plan-adapters.ts';
 
 /** The type definitions of everything derived. Their descriptions are the documentation that GraphiQL shows. */
 export function derivedTypes(

@@ -1,7 +1,7 @@
 import { isInterfaceType, isNonNullType, isObjectType, type GraphQLSchema } from 'graphql';
 import type { FieldOverride } from './adapter-overrides.ts';
 import type { PagedField } from './find-paged-fields.ts';
-import type { Adapter } from './plan-adapters.ts';
+import type { Adapter } from './adapter.ts';
 
 /**
  * Gives names to what is derived, none of them twice. A name that is taken is not derived, with a warning;

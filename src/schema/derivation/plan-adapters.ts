@@ -1,4 +1,5 @@
 import { isInterfaceType, isNonNullType, type GraphQLSchema } from 'graphql';
+import type { Adapter, NestedAdapter } from './adapter.ts';
 import {
   checkOverrides,
   OverridesError,
@@ -9,30 +10,6 @@ import { findLists, type FoundList } from './find-lists.ts';
 import type { PagedField } from './find-paged-fields.ts';
 import { derivedNames } from './name-adapters.ts';
 import { describeReach, reachParent, type Reach } from './reach-parent.ts';
-
-/** What a paged list gets, with the names that it gets it under. */
-export interface Adapter extends PagedField {
-  /** The type that has the list. */
-  readonly parent: string;
-  /** Undefined where the upstream has that name already. */
-  readonly all:
-    { readonly field: string; readonly limit: string; readonly after: string } | undefined;
-  readonly connection:
-    | {
-        readonly field: string;
-        readonly type: string;
-        readonly edge: string;
-        /** The names of our own arguments; a filter of the upstream may have the plain ones. */
-        readonly last: string;
-        readonly before: string;
-      }
-    | undefined;
-}
-
-/** A list that is a field of an object, not of the root. */
-export interface NestedAdapter extends Adapter {
-  readonly reach: Reach;
-}
 
 /** What became of one list, for `schema explain`. */
 export interface ListReport {

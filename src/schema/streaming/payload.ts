@@ -1,5 +1,5 @@
 import { GraphQLError, type ExecutionResult } from 'graphql';
-import type { ResponsePath } from '../asking/upstream-value.ts';
+import type { ResponsePath } from '../asking/response-path.ts';
 
 /** What is sent to the caller at a time, as the proposal of 2022-08-24 has it. */
 export type StreamPayload = ExecutionResult & {
