@@ -2,7 +2,8 @@ import type { Edge, Slice, SliceEnd, SlicePart } from './connection-slice.ts';
 import type { Position } from './cursor.ts';
 import type { DrainedPage } from './drain.ts';
 import type { Tail } from './list-walk.ts';
-import type { FetchPage, Identified } from './page.ts';
+import type { SearchedList } from './locate.ts';
+import type { Identified } from './page.ts';
 import { borderAt, noIdentities, type Border } from './border.ts';
 
 export interface BackwardOptions {
@@ -15,7 +16,7 @@ export interface BackwardOptions {
 }
 
 export interface BackwardSource<R> {
-  readonly fetchPage: FetchPage<R>;
+  readonly list: SearchedList<R>;
   /** Walks towards the end of the list, from as late as it can. */
   readonly walk: (tail: Tail | undefined) => AsyncGenerator<DrainedPage<R>, void, undefined>;
 }
@@ -31,7 +32,7 @@ export async function* readBackward<R extends Identified>(
   { last, before, after, signal }: BackwardOptions,
 ): Slice<R> {
   const border: Border<R> = before
-    ? await borderAt(source.fetchPage, before, signal)
+    ? await borderAt(source.list, before, signal)
     : { record: null, hasNextPage: false };
   if (border.edges && !after && (border.isStart || border.edges.length > last)) {
     return yield* slice(border.edges, last, border.hasNextPage, []);

@@ -1,7 +1,9 @@
 import { codedError } from '../errors.ts';
 import type { Position } from './cursor.ts';
-import type { FetchPage, Identified } from './page.ts';
-import { locate } from './resume.ts';
+import { locate, type SearchedList } from './locate.ts';
+import type { Identified } from './page.ts';
+import { placeLost } from './refusal.ts';
+import { firstBehind, mayHaveSlid } from './resume.ts';
 
 /** What `before` comes to in the list as it is now. */
 export interface Border<R> {
@@ -15,13 +17,22 @@ export interface Border<R> {
 }
 
 export async function borderAt<R extends Identified>(
-  fetchPage: FetchPage<R>,
+  list: SearchedList<R>,
   before: Position,
   signal: AbortSignal,
 ): Promise<Border<R>> {
-  const found = await locate(fetchPage, before, signal);
+  const found = await locate(list, before, signal);
   // Its page up to the end then: a record may come twice, but none is skipped.
-  if ('behind' in found) return { record: found.behind, hasNextPage: found.behind !== null };
+  if (!('page' in found)) {
+    const behind = await firstBehind(list.fetchPage, before.end, signal);
+    if (behind === undefined) throw placeLost(found.refusal?.error);
+    if (behind === null || !mayHaveSlid(before, found, behind)) {
+      return { record: behind, hasNextPage: behind !== null };
+    }
+    // Where its page ends further to the front than it did, only the end of the list is late enough.
+    if (!found.isNear.end) throw placeLost();
+    return { record: null, hasNextPage: false };
+  }
   const { page, after, place } = found;
   const { items, endCursor: end } = page;
   const edges = items.slice(0, place).map((record, index) => ({

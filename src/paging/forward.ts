@@ -1,9 +1,10 @@
 import { borderAt, noIdentities } from './border.ts';
 import type { Slice } from './connection-slice.ts';
 import type { Position } from './cursor.ts';
-import type { FetchPage, Identified } from './page.ts';
+import type { SearchedList } from './locate.ts';
+import type { Identified } from './page.ts';
 import { walkBehind } from './resume.ts';
-import { positionsOf } from './walk.ts';
+import { positionsOf, walk } from './walk.ts';
 
 export interface ForwardOptions {
   /** Undefined: one page, as large as the node gives. */
@@ -22,20 +23,19 @@ export interface ForwardOptions {
  * came before (Relay's cursor connections specification leaves it to the server).
  */
 export async function* readForward<R extends Identified>(
-  fetchPage: FetchPage<R>,
+  list: SearchedList<R>,
   { first, after, before, signal }: ForwardOptions,
 ): Slice<R> {
   if (before && before.identity === null) throw noIdentities();
-  const border = before && (await borderAt(fetchPage, before, signal));
+  const border = before && (await borderAt(list, before, signal));
   let left = first ?? Number.POSITIVE_INFINITY;
   let hasNextPage = false;
   // `first: 0` still has to tell whether there is something: it looks at one record and gives none. And
   // whether one more comes before the border, only that record can tell.
   const limit = first === undefined ? undefined : border ? first + 1 : Math.max(first, 1);
-  const pages = walkBehind(fetchPage, after, {
-    signal,
-    ...(limit === undefined ? { maxPages: 1 } : { limit }),
-  });
+  const bound = limit === undefined ? { maxPages: 1 } : { limit };
+  const begin = (from: string | null) => walk(list.fetchPage, { after: from, signal, ...bound });
+  const pages = walkBehind(list, after, begin, signal);
   for await (const page of pages) {
     const given = positionsOf(page);
     const met = border

@@ -1,11 +1,12 @@
 import type { Position } from './cursor.ts';
+import { memoryOf } from './list-memory.ts';
 import { overlappingSize, type FetchPage, type Identified, type Page } from './page.ts';
 import { createIndexBuilder, pageOf, type PageIndex } from './page-index.ts';
 import type { PageIndexes } from './page-indexes.ts';
 import type { Pace } from './pace.ts';
 import { parallelWalk, type ParallelWalkOptions } from './parallel-walk.ts';
 import { createProgress } from './progress.ts';
-import { orFromItsPage, upstreamCursorOf } from './resume.ts';
+import { walkBehind } from './resume.ts';
 import { walk, type WalkedPage } from './walk.ts';
 
 /** A list as walks see it, with what is remembered of it. */
@@ -51,10 +52,9 @@ export async function* walkList<R extends Identified>(
 ): AsyncGenerator<WalkedPage<R>, void, undefined> {
   const { position, signal } = options;
   const fetchPage = learningLimit(list);
-  const start = position ? await upstreamCursorOf(fetchPage, position, signal) : { after: null };
-  if (start === 'end of list') return;
   const begin = (after: string | null) => walkFrom(after, { ...list, fetchPage }, options);
-  yield* orFromItsPage(begin, start.after, position, signal);
+  const memory = memoryOf(list.indexes, list.key);
+  yield* walkBehind({ fetchPage, memory }, position, begin, signal);
 }
 
 async function* walkFrom<R extends Identified>(

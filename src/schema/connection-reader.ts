@@ -90,12 +90,15 @@ export function connectionReader(
   return { read, total, cursorOf };
 
   function read(): Slice<UpstreamRecord> {
-    const fetchPage = pageFetcher({ ...shown, context });
+    const searched = {
+      fetchPage: pageFetcher({ ...shown, context }),
+      memory: drains.memoryOf(key),
+    };
     if (counts.last === undefined) {
-      return readForward(fetchPage, { first: counts.first, after: from, before: to, signal });
+      return readForward(searched, { first: counts.first, after: from, before: to, signal });
     }
     return readBackward(
-      { fetchPage, walk: (tail) => drain(list(shown), { position: from, tail }) },
+      { list: searched, walk: (tail) => drain(list(shown), { position: from, tail }) },
       { last: counts.last, before: to, after: from, signal },
     );
   }

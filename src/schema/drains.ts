@@ -1,6 +1,7 @@
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import type { Clock } from '../clock.ts';
 import type { Position } from '../paging/cursor.ts';
+import { memoryOf, type ListMemory } from '../paging/list-memory.ts';
 import { walkList, type Tail } from '../paging/list-walk.ts';
 import { createPace } from '../paging/pace.ts';
 import type { FetchPage } from '../paging/page.ts';
@@ -20,6 +21,8 @@ export interface Drains {
     list: DrainedList,
     options: WalkOptions,
   ): AsyncGenerator<WalkedPage<UpstreamRecord>, void, undefined>;
+  /** What earlier walks of a list left behind, by the list's key. */
+  memoryOf(list: string): ListMemory;
   readonly totals: Totals;
   /** A mutation is sent, or was answered: no walk from now on shares one from before. */
   separate(): void;
@@ -80,15 +83,12 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
       totals.forget();
     },
     totals,
+    memoryOf: (list) => {
+      forgetOtherSets();
+      return memoryOf(indexes, list);
+    },
     walk: (list, { position, limit, context, keepsAll, tail }) => {
-      const setNow = tokenSet();
-      const isAnother = set !== undefined && set !== setNow;
-      set = setNow;
-      if (isAnother) {
-        indexes.clear();
-        totals.forget();
-        shared.separate();
-      }
+      forgetOtherSets();
       const walkable = { ...list, indexes, pace };
       if (limit !== undefined && limit <= SMALL) {
         const { signal } = context;
@@ -112,6 +112,16 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
         : shared.join(name, { begin, signal, keepsAll });
     },
   };
+
+  function forgetOtherSets(): void {
+    const setNow = tokenSet();
+    const isAnother = set !== undefined && set !== setNow;
+    set = setNow;
+    if (!isAnother) return;
+    indexes.clear();
+    totals.forget();
+    shared.separate();
+  }
 }
 
 /** Requests of a walk, which belongs to nobody alone. */

@@ -1,0 +1,223 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { readBackward } from '../../src/paging/backward.ts';
+import type { ConnectionSlice } from '../../src/paging/connection-slice.ts';
+import type { Position } from '../../src/paging/cursor.ts';
+import { drainPages } from '../../src/paging/drain.ts';
+import { readForward } from '../../src/paging/forward.ts';
+import { memoryOf } from '../../src/paging/list-memory.ts';
+import { walkList, type Tail, type WalkableList } from '../../src/paging/list-walk.ts';
+import { createPace } from '../../src/paging/pace.ts';
+import { createPageIndexes } from '../../src/paging/page-indexes.ts';
+import { codeOf } from '../../src/errors.ts';
+import { ModelList, type Change, type CursorKind, type Letter } from '../support/model-list.ts';
+
+const RUNS = Number(process.env['RANDOM_RUNS'] ?? 250);
+const { signal } = new AbortController();
+
+const moves = fc.record({
+  do: fc.constant('move' as const),
+  from: fc.nat(200),
+  to: fc.nat(200),
+});
+const comings = fc.record({
+  do: fc.constantFrom('insert' as const, 'remove' as const),
+  at: fc.oneof(fc.constant(0), fc.nat(200)),
+  count: fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 40 })),
+});
+
+interface Case {
+  readonly cursors: CursorKind;
+  readonly length: number;
+  /** From so many records on the page was read that the cursor came with, and so many of them. */
+  readonly skipped: number;
+  readonly size: number;
+  readonly place: number;
+  /** The list is walked after so many of the changes; undefined: never. */
+  readonly walkedAfter: number | undefined;
+  readonly changes: readonly Change[];
+  readonly count: number;
+}
+
+const casesOf = (changes: fc.Arbitrary<Change>): fc.Arbitrary<Case> =>
+  fc.record({
+    cursors: fc.constantFrom<CursorKind>('keyset', 'record', 'position'),
+    length: fc.integer({ min: 1, max: 150 }),
+    skipped: fc.oneof(fc.constant(0), fc.nat(149)),
+    size: fc.integer({ min: 1, max: LIMIT }),
+    place: fc.nat(LIMIT - 1),
+    walkedAfter: fc.option(fc.nat(6), { nil: undefined }),
+    changes: fc.array(changes, { maxLength: 6 }),
+    count: fc.oneof(fc.constantFrom(1, 3), fc.integer({ min: 1, max: 60 })),
+  });
+
+/** Of the model. So many records at most are looked through in each direction: 20 pages. */
+const LIMIT = 20;
+
+describe('a cursor whose record is there', () => {
+  test.each([
+    ['records come and go', comings],
+    ['records move as well', fc.oneof(comings, moves)],
+  ] as const)('parts the list exactly there: %s', async (_name, changes) => {
+    await fc.assert(
+      fc.asyncProperty(casesOf(changes), async (one) => {
+        const { model, world, position } = await take(one);
+        const ids = model.ids();
+        const at = ids.indexOf(position.identity!);
+        fc.pre(at >= 0);
+        const before = ids.slice(Math.max(0, at - one.count), at);
+        expect(shown(await world.last(one.count, position))).toEqual({
+          ids: before,
+          hasNextPage: true,
+          hasPreviousPage: at > one.count,
+        });
+        // Behind the last record of a page, the service's own cursor leads on.
+        const isEnd = position.place === position.size - 1;
+        fc.pre(!isEnd || one.cursors === 'record');
+        const after = ids.slice(at + 1, at + 1 + one.count);
+        expect(shown(await world.first(one.count, position))).toEqual({
+          ids: after,
+          hasNextPage: at + 1 + one.count < ids.length,
+          hasPreviousPage: true,
+        });
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+describe('a cursor whose record is gone', () => {
+  test('skips nothing behind it, or says that it cannot tell', async () => {
+    await fc.assert(
+      fc.asyncProperty(casesOf(comings), async (one) => {
+        const { model, world, position, behind } = await take(one);
+        const ids = model.ids();
+        fc.pre(!ids.includes(position.identity!));
+        const isEnd = position.place === position.size - 1;
+        fc.pre(!isEnd || one.cursors !== 'position');
+        const given = await world.first(one.count, position).catch(codeOf);
+        // Its own page is refused as well.
+        fc.pre(!(one.cursors === 'record' && given === 'CURSOR_INVALID'));
+        const records = shown(given as ConnectionSlice<Letter>).ids;
+        const start = records.length > 0 ? ids.indexOf(records[0]!) : ids.length;
+        expect(records).toEqual(ids.slice(start, start + one.count));
+        const next = behind.find((id) => ids.includes(id));
+        expect(start).toBeLessThanOrEqual(next === undefined ? ids.length : ids.indexOf(next));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test('skips nothing in front of it, or says that it cannot tell', async () => {
+    await fc.assert(
+      fc.asyncProperty(casesOf(comings), async (one) => {
+        const { model, world, position, front } = await take(one);
+        const ids = model.ids();
+        fc.pre(!ids.includes(position.identity!));
+        const given = await world.last(one.count, position).catch(codeOf);
+        // Its own page is refused as well.
+        fc.pre(!(one.cursors === 'record' && given === 'CURSOR_INVALID'));
+        const records = shown(given as ConnectionSlice<Letter>).ids;
+        const end = records.length > 0 ? ids.indexOf(records.at(-1)!) + 1 : 0;
+        expect(records).toEqual(ids.slice(Math.max(0, end - one.count), end));
+        const previous = front.findLast((id) => ids.includes(id));
+        expect(end).toBeGreaterThan(previous === undefined ? -1 : ids.indexOf(previous));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+test('when the list changes meanwhile, there is an answer, or a coded error', async () => {
+  const changes = fc.oneof(comings, moves);
+  const settings = fc.tuple(casesOf(changes), fc.array(changes, { minLength: 1, maxLength: 6 }));
+  await fc.assert(
+    fc.asyncProperty(settings, async ([one, meanwhile]) => {
+      const { world, position } = await take(one);
+      world.meanwhile.push(...meanwhile);
+      for (const read of [world.first, world.last]) {
+        const given = await read(Math.min(one.count, LIMIT), position).catch(codeOf);
+        if (typeof given === 'string') expect(given).toBe('CURSOR_INVALID');
+        else expect(given).toMatchObject({ edges: expect.any(Array) });
+      }
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+async function take(one: Case) {
+  const model = new ModelList(one.cursors, one.length, LIMIT);
+  const ids = model.ids();
+  const skipped = one.skipped % one.length;
+  const size = Math.min(one.size, one.length - skipped);
+  const after = skipped === 0 ? null : cursorAt(model, skipped);
+  const page = model.answer({ after, first: size });
+  const place = one.place % size;
+  const position: Position = {
+    after,
+    end: page.endCursor,
+    size,
+    place,
+    identity: page.items[place]!.identity,
+  };
+  const world = worldOf(model);
+  if (one.walkedAfter === 0) await world.walk();
+  for (const [index, change] of one.changes.entries()) {
+    model.apply(change);
+    if (index + 1 === one.walkedAfter) await world.walk();
+  }
+  const at = skipped + place;
+  return { model, world, position, front: ids.slice(0, at), behind: ids.slice(at + 1) };
+}
+
+function cursorAt(model: ModelList, count: number): string {
+  let after: string | null = null;
+  for (let left = count; left > 0; left -= Math.min(left, LIMIT)) {
+    after = model.answer({ after, first: Math.min(left, LIMIT) }).endCursor;
+  }
+  return after!;
+}
+
+function worldOf(model: ModelList) {
+  const meanwhile: Change[] = [];
+  const list: WalkableList<Letter> = {
+    fetchPage: async (request) => {
+      const page = model.answer(request);
+      const change = meanwhile.shift();
+      if (change) model.apply(change);
+      return page;
+    },
+    key: 'letters',
+    field: 'Query.letters',
+    indexes: createPageIndexes(10_000),
+    pace: createPace(4),
+  };
+  const { fetchPage } = list;
+  const searched = { fetchPage, memory: memoryOf(list.indexes, list.key) };
+  const walk = (position: Position | null, tail?: Tail) =>
+    drainPages(walkList(list, { position, tail, signal }), {
+      limit: undefined,
+      position,
+      budget: { max: 10_000, left: 10_000 },
+      signal,
+      toCursor: () => '',
+    });
+  return {
+    /** Changes of the list, one after each page that is read. */
+    meanwhile,
+    walk: async () => {
+      for await (const _ of walk(null));
+    },
+    first: (first: number, after: Position) =>
+      readForward(searched, { first, after, before: null, signal }),
+    last: (last: number, before: Position) =>
+      readBackward(
+        { list: searched, walk: (tail) => walk(null, tail) },
+        { last, before, after: null, signal },
+      ),
+  };
+}
+
+function shown({ edges, hasNextPage, hasPreviousPage }: ConnectionSlice<Letter>) {
+  return { ids: edges.map(({ record }) => record.identity), hasNextPage, hasPreviousPage };
+}
