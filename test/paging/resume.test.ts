@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { GraphQLError } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { readBackward } from '../../src/paging/backward.ts';
 import type { ConnectionSlice } from '../../src/paging/connection-slice.ts';
@@ -8,8 +9,9 @@ import { readForward } from '../../src/paging/forward.ts';
 import { memoryOf } from '../../src/paging/list-memory.ts';
 import { walkList, type Tail, type WalkableList } from '../../src/paging/list-walk.ts';
 import { createPace } from '../../src/paging/pace.ts';
+import type { FetchPage } from '../../src/paging/page.ts';
 import { createPageIndexes } from '../../src/paging/page-indexes.ts';
-import { codeOf } from '../../src/errors.ts';
+import { codedError, codeOf } from '../../src/errors.ts';
 import { ModelList, type Change, type CursorKind, type Letter } from '../support/model-list.ts';
 
 const RUNS = Number(process.env['RANDOM_RUNS'] ?? 250);
@@ -80,6 +82,7 @@ describe('a cursor whose record is there', () => {
           hasNextPage: at + 1 + one.count < ids.length,
           hasPreviousPage: true,
         });
+        expect(await world.rest(position)).toEqual(ids.slice(at + 1));
       }),
       { numRuns: RUNS },
     );
@@ -137,12 +140,31 @@ test('when the list changes meanwhile, there is an answer, or a coded error', as
       world.meanwhile.push(...meanwhile);
       for (const read of [world.first, world.last]) {
         const given = await read(Math.min(one.count, LIMIT), position).catch(codeOf);
-        if (typeof given === 'string') expect(given).toBe('CURSOR_INVALID');
+        if (typeof given === 'string')
+          expect(['CURSOR_INVALID', 'DRAIN_INTERRUPTED']).toContain(given);
         else expect(given).toMatchObject({ edges: expect.any(Array) });
       }
     }),
     { numRuns: RUNS },
   );
+});
+
+test.each([
+  ['the service fails there', new GraphQLError('A record is broken.'), 2],
+  ['the service is away', codedError('UPSTREAM_TIMEOUT', 'It took too long.'), 1],
+])('a failure that is not due to the cursor is passed on: %s', async (_name, failure, requests) => {
+  const model = new ModelList('keyset', 30, LIMIT);
+  const { endCursor: end, items } = model.answer({ after: null, first: 10 });
+  let asked = 0;
+  const fetchPage: FetchPage<Letter> = async (request) => {
+    asked += 1;
+    if (request.after === end) throw failure;
+    return model.answer(request);
+  };
+  const after = { after: null, end, size: 10, place: 9, identity: items[9]!.identity };
+  const reading = readForward({ fetchPage }, { first: 5, after, before: null, signal });
+  await expect(reading).rejects.toBe(failure);
+  expect(asked).toBe(requests);
 });
 
 async function take(one: Case) {
@@ -207,6 +229,14 @@ function worldOf(model: ModelList) {
     meanwhile,
     walk: async () => {
       for await (const _ of walk(null));
+    },
+    /** What a drain gives that begins behind the record. */
+    rest: async (position: Position) => {
+      const ids: (string | null)[] = [];
+      for await (const { records } of walk(position)) {
+        ids.push(...records.map(({ record }) => record.identity));
+      }
+      return ids;
     },
     first: (first: number, after: Position) =>
       readForward(searched, { first, after, before: null, signal }),
