@@ -53,8 +53,10 @@ const casesOf = (changes: fc.Arbitrary<Change>): fc.Arbitrary<Case> =>
     count: fc.oneof(fc.constantFrom(1, 3), fc.integer({ min: 1, max: 60 })),
   });
 
-/** Of the model. So many records at most are looked through in each direction: 20 pages. */
+/** Of the model. With it all these lists are looked through wholly: 20 pages each way. */
 const LIMIT = 20;
+/** With it, forty records each way are. */
+const SMALL_LIMIT = 2;
 
 describe('a cursor whose record is there', () => {
   test.each([
@@ -89,18 +91,20 @@ describe('a cursor whose record is there', () => {
   });
 });
 
-describe('a cursor whose record is gone', () => {
+describe.each([
+  ['a cursor whose record is gone', LIMIT],
+  ['a cursor whose record is gone, or further away than it is looked for,', SMALL_LIMIT],
+])('%s', (_name, limit) => {
   test('skips nothing behind it, or says that it cannot tell', async () => {
     await fc.assert(
       fc.asyncProperty(casesOf(comings), async (one) => {
-        const { model, world, position, behind } = await take(one);
+        const { model, world, position, behind } = await take(one, limit);
         const ids = model.ids();
-        fc.pre(!ids.includes(position.identity!));
+        fc.pre(limit === SMALL_LIMIT || !ids.includes(position.identity!));
         const isEnd = position.place === position.size - 1;
         fc.pre(!isEnd || one.cursors !== 'position');
         const given = await world.first(one.count, position).catch(codeOf);
-        // Its own page is refused as well.
-        fc.pre(!(one.cursors === 'record' && given === 'CURSOR_INVALID'));
+        fc.pre(!(mayBeLost(one, limit) && given === 'CURSOR_INVALID'));
         const records = shown(given as ConnectionSlice<Letter>).ids;
         const start = records.length > 0 ? ids.indexOf(records[0]!) : ids.length;
         expect(records).toEqual(ids.slice(start, start + one.count));
@@ -114,12 +118,11 @@ describe('a cursor whose record is gone', () => {
   test('skips nothing in front of it, or says that it cannot tell', async () => {
     await fc.assert(
       fc.asyncProperty(casesOf(comings), async (one) => {
-        const { model, world, position, front } = await take(one);
+        const { model, world, position, front } = await take(one, limit);
         const ids = model.ids();
-        fc.pre(!ids.includes(position.identity!));
+        fc.pre(limit === SMALL_LIMIT || !ids.includes(position.identity!));
         const given = await world.last(one.count, position).catch(codeOf);
-        // Its own page is refused as well.
-        fc.pre(!(one.cursors === 'record' && given === 'CURSOR_INVALID'));
+        fc.pre(!(mayBeLost(one, limit) && given === 'CURSOR_INVALID'));
         const records = shown(given as ConnectionSlice<Letter>).ids;
         const end = records.length > 0 ? ids.indexOf(records.at(-1)!) + 1 : 0;
         expect(records).toEqual(ids.slice(Math.max(0, end - one.count), end));
@@ -167,11 +170,16 @@ test.each([
   expect(asked).toBe(requests);
 });
 
-async function take(one: Case) {
-  const model = new ModelList(one.cursors, one.length, LIMIT);
+/** Whether nothing is left to go by: its own page is refused too, or where the list begins and ends is far. */
+function mayBeLost({ cursors }: Case, limit: number): boolean {
+  return cursors === 'record' || limit === SMALL_LIMIT;
+}
+
+async function take(one: Case, limit = LIMIT) {
+  const model = new ModelList(one.cursors, one.length, limit);
   const ids = model.ids();
   const skipped = one.skipped % one.length;
-  const size = Math.min(one.size, one.length - skipped);
+  const size = Math.min(one.size, limit, one.length - skipped);
   const after = skipped === 0 ? null : cursorAt(model, skipped);
   const page = model.answer({ after, first: size });
   const place = one.place % size;
@@ -194,8 +202,8 @@ async function take(one: Case) {
 
 function cursorAt(model: ModelList, count: number): string {
   let after: string | null = null;
-  for (let left = count; left > 0; left -= Math.min(left, LIMIT)) {
-    after = model.answer({ after, first: Math.min(left, LIMIT) }).endCursor;
+  for (let left = count; left > 0; left -= Math.min(left, model.limit)) {
+    after = model.answer({ after, first: Math.min(left, model.limit) }).endCursor;
   }
   return after!;
 }
