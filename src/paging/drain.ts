@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql';
 import { codedError, codeOf } from '../errors.ts';
-import type { Position } from './cursor.ts';
+import type { Position } from './place/cursor.ts';
 import type { Identified } from './page.ts';
 import { positionsOf, type WalkedPage } from './walk.ts';
 

@@ -1,4 +1,4 @@
-import type { Position } from './cursor.ts';
+import type { Position } from './place/cursor.ts';
 import type { Identified } from './page.ts';
 import { positionsOf, type WalkedPage } from './walk.ts';
 

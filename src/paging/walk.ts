@@ -1,4 +1,4 @@
-import type { Position } from './cursor.ts';
+import type { Position } from './place/cursor.ts';
 import type { FetchPage, Identified, Page } from './page.ts';
 import { createProgress, createStallWatch, stalledError, type Progress } from './progress.ts';
 

@@ -1,6 +1,6 @@
 import type { GraphQLFieldResolver, GraphQLResolveInfo } from 'graphql';
-import { checkedCount } from '../paging/connection-arguments.ts';
-import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
+import { checkedCount } from '../paging/connection/connection-arguments.ts';
+import { decodeCursor, encodeCursor } from '../paging/place/cursor.ts';
 import { drainPages, type DrainedPage } from '../paging/drain.ts';
 import type { UpstreamLink } from './asking/ask-upstream.ts';
 import type { Drains } from './drains.ts';

@@ -1,5 +1,5 @@
 import type { GraphQLError, GraphQLFieldResolver, GraphQLResolveInfo } from 'graphql';
-import type { Slice } from '../paging/connection-slice.ts';
+import type { Slice } from '../paging/connection/connection-slice.ts';
 import { connectionReader, type ConnectionParts } from './connection-reader.ts';
 import {
   createConnectionSource,

@@ -1,10 +1,10 @@
 import type { GraphQLResolveInfo } from 'graphql';
-import { readBackward } from '../paging/backward.ts';
-import { checkedCounts } from '../paging/connection-arguments.ts';
-import type { Slice } from '../paging/connection-slice.ts';
-import { decodeCursor, encodeCursor, type Position } from '../paging/cursor.ts';
+import { readBackward } from '../paging/connection/backward.ts';
+import { checkedCounts } from '../paging/connection/connection-arguments.ts';
+import type { Slice } from '../paging/connection/connection-slice.ts';
+import { decodeCursor, encodeCursor, type Position } from '../paging/place/cursor.ts';
 import { drainPages } from '../paging/drain.ts';
-import { readForward } from '../paging/forward.ts';
+import { readForward } from '../paging/connection/forward.ts';
 import type { UpstreamLink } from './asking/ask-upstream.ts';
 import type { DrainedList, Drains, WalkOptions } from './drains.ts';
 import type { IdentitySelection } from './asking/identity-selection.ts';

@@ -1,6 +1,6 @@
 import { interrupted } from '../paging/drain.ts';
-import type { Slice, SliceEnd } from '../paging/connection-slice.ts';
-import type { Position } from '../paging/cursor.ts';
+import type { Slice, SliceEnd } from '../paging/connection/connection-slice.ts';
+import type { Position } from '../paging/place/cursor.ts';
 import type { PageInfo } from './generated/served.ts';
 import type { UpstreamRecord } from './asking/read-page.ts';
 import type { RecordPlace } from './asking/response-places.ts';

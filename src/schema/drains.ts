@@ -1,11 +1,11 @@
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import type { Clock } from '../clock.ts';
-import type { Position } from '../paging/cursor.ts';
-import { memoryOf, type ListMemory } from '../paging/list-memory.ts';
+import type { Position } from '../paging/place/cursor.ts';
+import { memoryOf, type ListMemory } from '../paging/place/list-memory.ts';
 import { walkList, type Tail } from '../paging/list-walk.ts';
 import { createPace } from '../paging/pace.ts';
 import type { FetchPage } from '../paging/page.ts';
-import { createPageIndexes } from '../paging/page-indexes.ts';
+import { createPageIndexes } from '../paging/parallel/page-indexes.ts';
 import { createSharedWalks } from '../paging/shared-walks.ts';
 import type { WalkedPage } from '../paging/walk.ts';
 import { walkInTurn } from '../paging/walk-in-turn.ts';

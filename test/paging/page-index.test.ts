@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { walkList, type WalkableList } from '../../src/paging/list-walk.ts';
 import { createPace } from '../../src/paging/pace.ts';
-import { createPageIndexes } from '../../src/paging/page-indexes.ts';
+import { createPageIndexes } from '../../src/paging/parallel/page-indexes.ts';
 import {
   HeldRequests,
   ModelList,

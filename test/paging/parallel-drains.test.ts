@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { createPace } from '../../src/paging/pace.ts';
-import { createPageIndexes } from '../../src/paging/page-indexes.ts';
+import { createPageIndexes } from '../../src/paging/parallel/page-indexes.ts';
 import {
   honest,
   startGatewayOverFake,

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { execute, parse, printSchema, validate } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { checkedCount, checkedCounts } from '../../src/paging/connection-arguments.ts';
-import { decodeCursor } from '../../src/paging/cursor.ts';
+import { checkedCount, checkedCounts } from '../../src/paging/connection/connection-arguments.ts';
+import { decodeCursor } from '../../src/paging/place/cursor.ts';
 import { makeExecutableSchema } from '../support/executable-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import {

@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { codedError, codeOf, type ErrorCode } from '../errors.ts';
+import { codedError, codeOf, type ErrorCode } from '../../errors.ts';
 
 /** What a cursor has no part in. */
 const NOT_OF_A_CURSOR: readonly unknown[] = [

@@ -1,6 +1,6 @@
-import { identityHash } from './identity-set.ts';
-import { pageOf, type PageIndex } from './page-index.ts';
-import type { PageIndexes } from './page-indexes.ts';
+import { identityHash } from '../identity-set.ts';
+import { pageOf, type PageIndex } from '../parallel/page-index.ts';
+import type { PageIndexes } from '../parallel/page-indexes.ts';
 
 /** What is remembered of a list, from the last time that it was walked. */
 export interface ListMemory {

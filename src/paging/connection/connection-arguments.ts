@@ -1,4 +1,4 @@
-import { codedError } from '../errors.ts';
+import { codedError } from '../../errors.ts';
 
 export interface ConnectionCounts {
   readonly first: number | undefined;

@@ -1,9 +1,9 @@
-import { codedError } from '../errors.ts';
-import type { Position } from './cursor.ts';
-import { locate, type SearchedList } from './locate.ts';
-import type { Identified } from './page.ts';
-import { placeLost } from './refusal.ts';
-import { firstBehind, mayHaveSlid } from './resume.ts';
+import { codedError } from '../../errors.ts';
+import type { Position } from '../place/cursor.ts';
+import { locate, type SearchedList } from '../place/locate.ts';
+import type { Identified } from '../page.ts';
+import { placeLost } from '../place/refusal.ts';
+import { firstBehind, mayHaveSlid } from '../place/resume.ts';
 
 /** What `before` comes to in the list as it is now. */
 export interface Border<R> {

@@ -1,5 +1,5 @@
-import { identityHash } from './identity-set.ts';
-import type { Identified, Page } from './page.ts';
+import { identityHash } from '../identity-set.ts';
+import type { Identified, Page } from '../page.ts';
 
 /** What two pages that were read on their own have to do with each other. */
 export type Join =

@@ -1,9 +1,9 @@
 import type { Edge, Slice, SliceEnd, SlicePart } from './connection-slice.ts';
-import type { Position } from './cursor.ts';
-import type { DrainedPage } from './drain.ts';
-import type { Tail } from './list-walk.ts';
-import type { SearchedList } from './locate.ts';
-import type { Identified } from './page.ts';
+import type { Position } from '../place/cursor.ts';
+import type { DrainedPage } from '../drain.ts';
+import type { Tail } from '../list-walk.ts';
+import type { SearchedList } from '../place/locate.ts';
+import type { Identified } from '../page.ts';
 import { borderAt, noIdentities, type Border } from './border.ts';
 
 export interface BackwardOptions {

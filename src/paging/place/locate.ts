@@ -1,6 +1,6 @@
 import type { Position } from './cursor.ts';
 import type { ListMemory } from './list-memory.ts';
-import type { FetchPage, Identified, Page, PageRequest } from './page.ts';
+import type { FetchPage, Identified, Page, PageRequest } from '../page.ts';
 import { mayBeRefusal } from './refusal.ts';
 
 /** A list that records are looked for in. */

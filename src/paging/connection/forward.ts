@@ -1,10 +1,10 @@
 import { borderAt, noIdentities } from './border.ts';
 import type { Slice } from './connection-slice.ts';
-import type { Position } from './cursor.ts';
-import type { SearchedList } from './locate.ts';
-import type { Identified } from './page.ts';
-import { walkBehind } from './resume.ts';
-import { positionsOf, walk } from './walk.ts';
+import type { Position } from '../place/cursor.ts';
+import type { SearchedList } from '../place/locate.ts';
+import type { Identified } from '../page.ts';
+import { walkBehind } from '../place/resume.ts';
+import { positionsOf, walk } from '../walk.ts';
 
 export interface ForwardOptions {
   /** Undefined: one page, as large as the node gives. */

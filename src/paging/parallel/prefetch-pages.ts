@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import { joinPages } from './join-pages.ts';
-import type { Pace } from './pace.ts';
-import { overlappingSize, type FetchPage, type Identified, type Page } from './page.ts';
+import type { Pace } from '../pace.ts';
+import { overlappingSize, type FetchPage, type Identified, type Page } from '../page.ts';
 import type { PageIndex } from './page-index.ts';
 
 /** A page as it was read in this walk. */

@@ -1,4 +1,4 @@
-import type { Position } from './cursor.ts';
+import type { Position } from '../place/cursor.ts';
 
 /** A stretch of a list as its pages come, and at its end what stands around it. */
 export type Slice<R> = AsyncGenerator<SlicePart<R>, SliceEnd, undefined>;

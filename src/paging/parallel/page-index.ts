@@ -1,5 +1,5 @@
-import { identityHash } from './identity-set.ts';
-import { overlappingSize, type Identified, type Page } from './page.ts';
+import { identityHash } from '../identity-set.ts';
+import { overlappingSize, type Identified, type Page } from '../page.ts';
 
 /** Where one page of a list began when it was walked last. */
 export interface IndexedPage {

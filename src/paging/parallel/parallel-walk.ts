@@ -1,10 +1,10 @@
-import { overlappingSize, type FetchPage, type Identified, type Page } from './page.ts';
+import { overlappingSize, type FetchPage, type Identified, type Page } from '../page.ts';
 import { isNextRecord, type IndexBuilder, type PageIndex } from './page-index.ts';
 import { isJoinable, joinPages } from './join-pages.ts';
 import { prefetchPages, type PageRead, type Prefetch } from './prefetch-pages.ts';
-import type { Pace } from './pace.ts';
-import { stalledError, type Progress } from './progress.ts';
-import { walk, walkedPage, type WalkedPage } from './walk.ts';
+import type { Pace } from '../pace.ts';
+import { stalledError, type Progress } from '../progress.ts';
+import { walk, walkedPage, type WalkedPage } from '../walk.ts';
 
 export interface ParallelWalkOptions<R> {
   readonly index: PageIndex;
