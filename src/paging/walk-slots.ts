@@ -17,7 +17,8 @@ export interface WalkSlot {
 /** @param max walks at a time */
 export function createWalkSlots(max: number): WalkSlots {
   // A map keeps the order in which owners came, and one who was served goes to its end.
-  const queues = new Map<object, (() => void)[]>();
+  const queues = new Map<object, Set<() => void>>();
+  const leaving = createAbortListeners();
   const resting = new Set<Holder>();
   let taken = 0;
 
@@ -26,7 +27,7 @@ export function createWalkSlots(max: number): WalkSlots {
       return taken;
     },
     get waiting() {
-      return [...queues.values()].reduce((sum, { length }) => sum + length, 0);
+      return [...queues.values()].reduce((sum, { size }) => sum + size, 0);
     },
     take: async (owner, signal) => {
       await waitInTurn(owner, signal);
@@ -57,27 +58,30 @@ export function createWalkSlots(max: number): WalkSlots {
   async function waitInTurn(owner: object, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    queues.set(owner, [...(queues.get(owner) ?? []), resolve]);
+    const queue = queues.get(owner) ?? new Set();
+    queues.set(owner, queue.add(resolve));
     const leave = () => {
-      const left = (queues.get(owner) ?? []).filter((one) => one !== resolve);
-      if (left.length > 0) queues.set(owner, left);
-      else queues.delete(owner);
+      const left = queues.get(owner);
+      left?.delete(resolve);
+      if (left?.size === 0) queues.delete(owner);
       reject(signal.reason as Error);
     };
-    signal.addEventListener('abort', leave, { once: true });
+    leaving.add(signal, leave);
     serve();
     try {
       await promise;
     } finally {
-      signal.removeEventListener('abort', leave);
+      leaving.remove(signal, leave);
     }
   }
 
   function serve(): void {
     while (queues.size > 0 && (taken < max || takeFromResting())) {
-      const [[owner, [next, ...others]]] = queues as unknown as [[object, (() => void)[]]];
+      const [[owner, queue]] = queues as unknown as [[object, Set<() => void>]];
+      const [next] = queue;
+      queue.delete(next!);
       queues.delete(owner);
-      if (others.length > 0) queues.set(owner, others);
+      if (queue.size > 0) queues.set(owner, queue);
       taken += 1;
       next!();
     }
@@ -95,4 +99,28 @@ export function createWalkSlots(max: number): WalkSlots {
 
 interface Holder {
   has: boolean;
+}
+
+/** One listener for each signal: adding the thousandth to a signal costs a look at all the others. */
+function createAbortListeners() {
+  const listeners = new Map<AbortSignal, { all: Set<() => void>; run: () => void }>();
+  return {
+    add: (signal: AbortSignal, listener: () => void) => {
+      let here = listeners.get(signal);
+      if (!here) {
+        const all = new Set<() => void>();
+        here = { all, run: () => all.forEach((each) => each()) };
+        listeners.set(signal, here);
+        signal.addEventListener('abort', here.run, { once: true });
+      }
+      here.all.add(listener);
+    },
+    remove: (signal: AbortSignal, listener: () => void) => {
+      const here = listeners.get(signal);
+      here?.all.delete(listener);
+      if (!here || here.all.size > 0) return;
+      listeners.delete(signal);
+      signal.removeEventListener('abort', here.run);
+    },
+  };
 }

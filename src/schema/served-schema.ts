@@ -32,6 +32,7 @@ import { findNestedList } from './nested-list.ts';
 import { INCREMENTAL } from './incremental-directives.ts';
 import type { Adapter, NestedAdapter } from './derivation/adapter.ts';
 import { planAdapters, type ListReport } from './derivation/plan-adapters.ts';
+import { createPauses, type Pause } from './pauses.ts';
 import { readField } from './read-field.ts';
 import { createRequestLoader, type RequestLoader } from './asking/request-loader.ts';
 import { createRides } from './asking/ride-first-page.ts';
@@ -183,6 +184,8 @@ function upstreamResolvers(wrapped: GraphQLSchema): IResolvers {
   );
 }
 
+type Resolver = GraphQLFieldResolver<unknown, ServingContext>;
+
 function derivedResolvers(
   adapters: readonly (Adapter | NestedAdapter)[],
   link: UpstreamLink,
@@ -190,16 +193,16 @@ function derivedResolvers(
   connectionMax: number,
 ): IResolvers {
   const types: Record<string, Record<string, GraphQLFieldResolver<never, ServingContext>>> = {};
+  const pause = createPauses();
   for (const adapter of adapters) {
     const { parent, all, connection } = adapter;
     const findList = 'reach' in adapter ? findNestedList(adapter) : undefined;
+    const paced = (resolve: Resolver) => (findList ? afterPause(pause, resolve) : resolve);
     const fields = (types[parent] ??= {});
-    if (all) fields[all.field] = resolveAll(adapter, link, drains, findList);
+    if (all) fields[all.field] = paced(resolveAll(adapter, link, drains, findList));
     if (!connection) continue;
-    fields[connection.field] = resolveConnection(
-      { adapter, link, drains, max: connectionMax },
-      findList,
-    );
+    const parts = { adapter, link, drains, max: connectionMax };
+    fields[connection.field] = paced(resolveConnection(parts, findList));
     types[connection.type] = {
       edges: resolveEdges,
       nodes: resolveNodes(adapter),
@@ -209,4 +212,12 @@ function derivedResolvers(
     types[connection.edge] = { node: resolveNode(adapter) };
   }
   return types as IResolvers;
+}
+
+/** Of a nested list there are as many as there are parents. */
+function afterPause(pause: Pause, resolve: Resolver): Resolver {
+  return async (source, args, context, info) => {
+    await pause(context);
+    return (await resolve(source, args, context, info)) as unknown;
+  };
 }
