@@ -218,6 +218,6 @@ function derivedResolvers(
 function afterPause(pause: Pause, resolve: Resolver): Resolver {
   return async (source, args, context, info) => {
     await pause(context);
-    return (await resolve(source, args, context, info)) as unknown;
+    return resolve(source, args, context, info);
   };
 }
