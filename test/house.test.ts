@@ -51,13 +51,20 @@ const rooms: Record<string, readonly string[]> = {
   'tokens/store': ['tokens/token-set.ts'],
   'tokens/service': ['tokens/token-set.ts'],
   'paging/parallel': [
+    'paging/failures.ts',
     'paging/identity-set.ts',
     'paging/pace.ts',
     'paging/page.ts',
     'paging/progress.ts',
     'paging/walk.ts',
   ],
-  'paging/place': ['paging/identity-set.ts', 'paging/page.ts', 'paging/parallel', 'paging/walk.ts'],
+  'paging/place': [
+    'paging/failures.ts',
+    'paging/identity-set.ts',
+    'paging/page.ts',
+    'paging/parallel',
+    'paging/walk.ts',
+  ],
   'paging/connection': [
     'paging/drain.ts',
     'paging/list-walk.ts',

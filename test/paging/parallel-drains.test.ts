@@ -140,6 +140,25 @@ describe('a service that has too much to do', () => {
     },
   );
 
+  test('of a service that goes down not much more is asked than by a walk page by page', async () => {
+    await using world = await startWorld({ persons: 20_000 });
+    const { upstream, ask } = world.gateway;
+    await world.drain();
+    const before = upstream.received.length;
+    let answered = 0;
+    upstream.answer(async (...given) => {
+      answered += 1;
+      await (answered <= 20 ? honest : text('', 503))(...given);
+    });
+    const { data, errors } = await ask<People>('{ allPersons { id } }');
+    expect(data.allPersons).toBeNull();
+    expect(errors).toMatchObject([{ extensions: { code: 'DRAIN_INTERRUPTED' } }]);
+    // Those in flight, and then the one that is waited for; each is tried again.
+    expect(upstream.received.length - before - 20).toBeLessThan(60);
+    upstream.answer(honest);
+    expect(await world.drain()).toEqual(world.ids());
+  });
+
   test('one burst of refusals halves the pace once, and every limit of good answers adds one', () => {
     const pace = createPace(8);
     const burst = Array.from({ length: 8 }, () => pace.begin());

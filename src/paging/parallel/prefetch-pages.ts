@@ -1,7 +1,14 @@
 import PQueue from 'p-queue';
 import { joinPages } from './join-pages.ts';
 import type { Pace } from '../pace.ts';
-import { overlappingSize, type FetchPage, type Identified, type Page } from '../page.ts';
+import { mayBeOutage } from '../failures.ts';
+import {
+  overlappingSize,
+  type FetchPage,
+  type Identified,
+  type Page,
+  type PageRequest,
+} from '../page.ts';
 import type { PageIndex } from './page-index.ts';
 
 /** A page as it was read in this walk. */
@@ -36,6 +43,8 @@ interface PrefetchOptions {
 
 /** Pages asked for ahead of the consumer, for each that may be in flight. */
 const AHEAD = 2;
+/** Pages that fail in a row before no further one is asked for ahead: the service is probably down. */
+const MAX_FAILURES = 3;
 
 export function prefetchPages<R extends Identified>(
   fetchPage: FetchPage<R>,
@@ -44,6 +53,7 @@ export function prefetchPages<R extends Identified>(
   const queue = new PQueue({ concurrency: pace.limit });
   const asked = new Map<number, Promise<PageRead<R> | undefined>>();
   const arrived = new Map<number, PageRead<R>>();
+  let failures = 0;
 
   return {
     page,
@@ -69,10 +79,10 @@ export function prefetchPages<R extends Identified>(
       }
       return undefined;
     },
-    readFrom: (after) => readFrom(after).catch(() => undefined),
+    readFrom: (after) => sendAhead({ after, first: undefined }, 1).catch(() => undefined),
     mustRead: async (number) => (await page(number)) ?? readFrom(pages[number]!.after),
     mustReadFrom: readFrom,
-    fetchPage: async ({ after, first }) => (await send(after, first, 1)).page,
+    fetchPage: async (request) => (await send(request, 1)).page,
   };
 
   function page(number: number): Promise<PageRead<R> | undefined> {
@@ -82,7 +92,7 @@ export function prefetchPages<R extends Identified>(
     // More records than fit into a page before the next one begins: a smaller one has a cursor to go on from
     // that leaves an overlap.
     const first = limit !== undefined && count >= limit ? overlappingSize(limit) : undefined;
-    const read = send(after, first, 0).then(
+    const read = sendAhead({ after, first }, 0).then(
       (one) => {
         if (asked.has(number)) arrived.set(number, one);
         return one;
@@ -109,22 +119,41 @@ export function prefetchPages<R extends Identified>(
 
   function readFrom(after: string | null): Promise<PageRead<R>> {
     // Before the pages ahead: somebody waits for this one.
-    return send(after, undefined, 1);
+    return send({ after, first: undefined }, 1);
+  }
+
+  function sendAhead(request: PageRequest, priority: number): Promise<PageRead<R>> {
+    return send(request, priority, () => failures < MAX_FAILURES);
   }
 
   async function send(
-    after: string | null,
-    first: number | undefined,
+    request: PageRequest,
     priority: number,
+    isWanted = () => true,
   ): Promise<PageRead<R>> {
     const read = await queue.add(
       async () => {
-        const fetched = await fetchPage({ after, first }, signal);
-        return { after, page: fetched };
+        if (!isWanted()) throw LEFT_OUT;
+        return { after: request.after, page: await counted(request) };
       },
       { priority, signal },
     );
     queue.concurrency = pace.limit;
     return read;
   }
+
+  async function counted(request: PageRequest): Promise<Page<R>> {
+    try {
+      const page = await fetchPage(request, signal);
+      failures = 0;
+      return page;
+    } catch (error) {
+      // An answer that refuses something is an answer.
+      failures = mayBeOutage(error) ? failures + 1 : 0;
+      throw error;
+    }
+  }
 }
+
+/** Made once: a new one, with its stack, costs more than the page it stands for. */
+const LEFT_OUT = new Error('The service is probably down.');

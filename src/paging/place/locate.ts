@@ -1,7 +1,7 @@
 import type { Position } from './cursor.ts';
 import type { ListMemory } from './list-memory.ts';
 import type { FetchPage, Identified, Page, PageRequest } from '../page.ts';
-import { mayBeRefusal } from './refusal.ts';
+import { mayBeRefusal } from '../failures.ts';
 
 /** A list that records are looked for in. */
 export interface SearchedList<R> {
