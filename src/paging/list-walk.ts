@@ -91,7 +91,7 @@ async function* walkFrom<R extends Identified>(
     ended = true;
   } finally {
     // What a walk saw that was left half-way is worth something only where nothing was known.
-    if (leavesIndex && (ended || !index)) {
+    if (leavesIndex && (ended || !indexes.get(key))) {
       const limitNow = indexes.limitOf(field);
       const left =
         overlappingSize(limitNow) === undefined

@@ -5,6 +5,8 @@ import type { Identified, Page } from './page.ts';
 /** Tells the records that a walk has not given yet from those that it has. */
 export interface Progress<R> {
   of(page: Page<R>): NewRecords<R>;
+  /** False once an id came twice in one page: then nothing is dropped any more. */
+  readonly idsAreUnique: boolean;
 }
 
 export interface NewRecords<R> {
@@ -18,6 +20,9 @@ export function createProgress<R extends Identified>(): Progress<R> {
   let idsAreUnique = true;
 
   return {
+    get idsAreUnique() {
+      return idsAreUnique;
+    },
     of: ({ items }) => {
       if (idsAreUnique && hasRepeatedIdentity(items)) idsAreUnique = false;
       const records = items
@@ -57,7 +62,7 @@ export function stalledError() {
   );
 }
 
-function hasRepeatedIdentity(items: readonly Identified[]): boolean {
+export function hasRepeatedIdentity(items: readonly Identified[]): boolean {
   const identities = items.flatMap(({ identity }) => identity ?? []);
   return new Set(identities).size < identities.length;
 }

@@ -115,6 +115,10 @@ class SharedWalk<R extends Identified> {
 
   #keep(page: WalkedPage<R>): void {
     this.#kept.push(page);
+    this.#trim();
+  }
+
+  #trim(): void {
     const keepsAll = [...this.#readers].some((reader) => reader.keepsAll);
     const surplus = keepsAll ? 0 : this.#kept.length - PAGES_KEPT;
     if (surplus <= 0) return;
@@ -123,7 +127,9 @@ class SharedWalk<R extends Identified> {
   }
 
   #leave(reader: { at: number; keepsAll: boolean }): void {
-    if (!this.#readers.delete(reader) || this.#readers.size > 0 || this.#isOver) return;
+    if (!this.#readers.delete(reader)) return;
+    this.#trim();
+    if (this.#readers.size > 0 || this.#isOver) return;
     this.#end();
     void this.#pages.return().catch(() => {});
   }

@@ -4,7 +4,6 @@ import type { Clock } from '../clock.ts';
 export interface Totals {
   of(list: string): number | undefined;
   counted(list: string, total: number): void;
-  forget(): void;
 }
 
 const KNOWN_FOR_MS = 5_000;
@@ -21,6 +20,5 @@ export function createTotals(clock: Clock): Totals {
       for (const [name, { until }] of totals) if (until <= now) totals.delete(name);
       totals.set(list, { total, until: now + KNOWN_FOR_MS });
     },
-    forget: () => totals.clear(),
   };
 }

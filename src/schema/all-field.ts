@@ -5,7 +5,7 @@ import { drainPages, type DrainedPage } from '../paging/drain.ts';
 import type { UpstreamLink } from './asking/ask-upstream.ts';
 import type { Drains } from './drains.ts';
 import { identitySelection } from './asking/identity-selection.ts';
-import { listKey } from './list-key.ts';
+import { cursorKey, walkKey } from './list-key.ts';
 import type { FindNestedList, NestedList } from './nested-list.ts';
 import { nullForNullList, pageFetcher, surplusOf } from './asking/page-fetcher.ts';
 import { selectionName } from './asking/page-question.ts';
@@ -65,8 +65,8 @@ export function drainedPages(adapter: Adapter, link: UpstreamLink, drains: Drain
   const identity = identitySelection(link.schema, adapter.nodeType);
   return async function* (args, context, info, { list: nested, keepsAll }) {
     const { [names.limit]: given, [names.after]: after, ...filters } = args;
-    const { name = adapter.name, ...list } = nested ?? {};
-    const key = listKey(name, filters);
+    const { name = adapter.name, walkName = name, ...list } = nested ?? {};
+    const key = cursorKey(name, filters);
     const limit = typeof given === 'number' ? checkedCount(names.limit, given) : undefined;
     const position = typeof after === 'string' ? decodeCursor(key, after) : null;
     const { signal, drainBudget: budget } = context;
@@ -74,11 +74,12 @@ export function drainedPages(adapter: Adapter, link: UpstreamLink, drains: Drain
     const source = { adapter, identity, link, info, filters, selections, ...list };
     const pages = drains.walk(
       {
-        key,
+        key: walkKey(walkName, filters),
         field: `${adapter.parent}.${adapter.name}`,
         fetcher: (asking) => pageFetcher({ ...source, context: asking }),
         selection: nested ? undefined : selectionName(source),
         isNested: nested !== undefined,
+        hasFirstPage: nested?.ridden !== undefined,
       },
       { position, limit, context, keepsAll },
     );

@@ -8,7 +8,7 @@ import { readForward } from '../paging/connection/forward.ts';
 import type { UpstreamLink } from './asking/ask-upstream.ts';
 import type { DrainedList, Drains, WalkOptions } from './drains.ts';
 import type { IdentitySelection } from './asking/identity-selection.ts';
-import { listKey } from './list-key.ts';
+import { cursorKey, walkKey } from './list-key.ts';
 import type { NestedList } from './nested-list.ts';
 import { pageFetcher, type PageSource } from './asking/page-fetcher.ts';
 import type { Adapter } from './derivation/adapter.ts';
@@ -51,11 +51,12 @@ export function connectionReader(
 ): ConnectionReader {
   const { last: lastName, before: beforeName } = adapter.connection!;
   const { first, after, [lastName]: last, [beforeName]: before, ...filters } = args;
-  const { name = adapter.name, ridden, ...reach } = nested ?? {};
-  const key = listKey(name, filters);
-  const cursorOf = (position: Position) => encodeCursor(key, position);
+  const { name = adapter.name, walkName = name, ridden, ...reach } = nested ?? {};
+  const key = walkKey(walkName, filters);
+  const cursors = cursorKey(name, filters);
+  const cursorOf = (position: Position) => encodeCursor(cursors, position);
   const positionOf = (cursor: unknown) =>
-    typeof cursor === 'string' ? decodeCursor(key, cursor) : null;
+    typeof cursor === 'string' ? decodeCursor(cursors, cursor) : null;
   const counts = checkedCounts(first, last, { max, lastName });
   const [from, to] = [positionOf(after), positionOf(before)];
   const { signal, drainBudget: budget } = context;
@@ -80,6 +81,7 @@ export function connectionReader(
     fetcher: (asking) => pageFetcher({ ...source, context: asking }),
     selection,
     isNested: nested !== undefined,
+    hasFirstPage: source.ridden !== undefined,
   });
   const drain = (walked: DrainedList, options: Pick<WalkOptions, 'position' | 'tail'>) => {
     const pages = drains.walk(walked, { ...options, limit: undefined, context, keepsAll: false });
@@ -104,13 +106,15 @@ export function connectionReader(
   }
 
   async function total(): Promise<number> {
-    const known = drains.totals.of(key);
+    // A count that is under way when a mutation comes leaves nothing for those after it.
+    const { totals } = drains;
+    const known = totals.of(key);
     if (known !== undefined) return known;
     let count = 0;
     // The page that rode along may be all there is.
     const walked = ridden ? list(shown) : list(counted, 'total');
     for await (const { records } of drain(walked, { position: null })) count += records.length;
-    drains.totals.counted(key, count);
+    totals.counted(key, count);
     return count;
   }
 }

@@ -39,6 +39,8 @@ export interface DrainedList {
   readonly selection: string | undefined;
   /** Below another object than the root. */
   readonly isNested: boolean;
+  /** It came along with its parent, and nothing is asked for it. */
+  readonly hasFirstPage?: boolean;
 }
 
 export interface WalkOptions {
@@ -70,19 +72,19 @@ const SMALL = 50;
 
 export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
   const { drainConcurrency, maxDrains, indexMaxIds, clock, tokenSet } = parts;
-  const indexes = createPageIndexes(indexMaxIds);
+  let indexes = createPageIndexes(indexMaxIds);
   const pace = createPace(drainConcurrency);
   const shared = createSharedWalks();
   const slots = createWalkSlots(maxDrains);
-  const totals = createTotals(clock);
+  let totals = createTotals(clock);
   let set: string | undefined;
 
   return {
-    separate: () => {
-      shared.separate();
-      totals.forget();
+    separate,
+    get totals() {
+      forgetOtherSets();
+      return totals;
     },
-    totals,
     memoryOf: (list) => {
       forgetOtherSets();
       return memoryOf(indexes, list);
@@ -99,11 +101,16 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
       }
       const begin = (from: Position | null, signal: AbortSignal) => {
         const fetchPage = list.fetcher(drainRequests(link, pace, signal));
-        const pages = walkList(
-          { ...walkable, fetchPage },
-          { position: from ?? position, limit, tail, signal },
-        );
-        return walkInTurn(pages, { slots, owner: context, signal });
+        return walkInTurn({ slots, owner: context, signal }, (takeTurn) => {
+          const inTurn: typeof fetchPage = async (request, of) => {
+            if (request.after !== null || !list.hasFirstPage) await takeTurn();
+            return fetchPage(request, of);
+          };
+          return walkList(
+            { ...walkable, fetchPage: inTurn },
+            { position: from ?? position, limit, tail, signal },
+          );
+        });
       };
       const name = JSON.stringify([list.key, list.selection, position, limit]);
       const { signal } = context;
@@ -118,9 +125,14 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
     const isAnother = set !== undefined && set !== setNow;
     set = setNow;
     if (!isAnother) return;
-    indexes.clear();
-    totals.forget();
+    // New ones: a walk that is under way leaves what it saw with the old.
+    indexes = createPageIndexes(indexMaxIds);
+    separate();
+  }
+
+  function separate(): void {
     shared.separate();
+    totals = createTotals(clock);
   }
 }
 

@@ -1,5 +1,5 @@
 import { getCoercedVariableValues } from '@graphql-tools/delegate';
-import type { FieldNode, GraphQLFieldResolver, OperationTypeNode } from 'graphql';
+import { OperationTypeNode, type FieldNode, type GraphQLFieldResolver } from 'graphql';
 import { codedError } from '../errors.ts';
 import { questionFor, type UpstreamLink } from './asking/ask-upstream.ts';
 import { checked } from './read-field.ts';
@@ -27,6 +27,8 @@ export function forwardField(
       variables,
     });
     const answer = await ask(variables, context);
+    // What the operation asks from now on was not answered before it.
+    if (operation === OperationTypeNode.MUTATION) context.requests.clearAll();
     return checked(
       valueAt(answer, responsePath(info.path), context.surplusErrors),
       returnType,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { GraphQLResolveInfo } from 'graphql';
 import type { PageSource, RiddenPage } from './asking/page-fetcher.ts';
 import type { NestedAdapter } from './derivation/adapter.ts';
@@ -9,6 +10,8 @@ import type { UpstreamError } from './asking/upstream-value.ts';
 /** One parent's list: what its cursors belong to, its first page if that rode along, and the way to more. */
 export interface NestedList extends Pick<PageSource, 'askFor' | 'ridden'> {
   readonly name: string;
+  /** Of a parent without an id, that nothing of its list is taken for another's. */
+  readonly walkName: string;
 }
 
 /** @param places of the records, below a connection */
@@ -24,8 +27,11 @@ export function findNestedList({ parent, name, reach }: NestedAdapter): FindNest
     const given = source as Readonly<Record<string, unknown>>;
     const id = plainId(given[idAlias(parent)]);
     const list = `${parent}.${name}`;
+    const named = id === undefined ? list : `${list}(${JSON.stringify(String(id))})`;
+    const isOnly = reach.kind === 'path' && !reach.hasId;
     return {
-      name: id === undefined ? list : `${list}(${JSON.stringify(String(id))})`,
+      name: named,
+      walkName: id === undefined && !isOnly ? `${list}#${randomUUID()}` : named,
       askFor: throughParent(parent, reach, id),
       ridden: riddenPage(given, rideAlias(parent, String(info.path.key)), places),
     };

@@ -1,49 +1,20 @@
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/executable-schema.ts';
-import { honest, startGatewayOverFake, type Reply } from '../support/fake-upstream.ts';
-
-const SDL = /* GraphQL */ `
-  type Query {
-    teams(first: Int, after: String): TeamPage!
-    team(id: ID!): Team
-  }
-  type Team {
-    id: ID!
-    members(first: Int, after: String): MemberPage!
-  }
-  type Member {
-    id: ID!
-  }
-  type TeamPage {
-    items: [Team!]!
-    pageInfo: PageInfo!
-  }
-  type MemberPage {
-    items: [Member!]!
-    pageInfo: PageInfo!
-  }
-  type PageInfo {
-    hasNextPage: Boolean!
-    endCursor: String
-  }
-`;
-const TEAMS = 3_000;
+import { after, honest, type Reply } from '../support/fake-upstream.ts';
+import { startTeams } from '../support/teams.ts';
 
 test.each(['allMembers { id }', 'membersConnection { nodes { id } }'])(
   'others are answered while the %s of thousands of parents is made',
   async (list) => {
+    const teams = 3_000;
+    await using gateway = await startTeams({ teams });
     const lastPage = Promise.withResolvers<void>();
     const watched: Reply = async (response, received, sandbox) => {
       response.once('finish', () => {
-        const after = /"_rs_after":"(\d+)"/.exec(received.body)?.[1];
-        if (Number(after) >= TEAMS - 50) lastPage.resolve();
+        const start = /"_rs_after":"(\d+)"/.exec(received.body)?.[1];
+        if (Number(start) >= teams - 50) lastPage.resolve();
       });
       await honest(response, received, sandbox);
     };
-    await using gateway = await startGatewayOverFake(
-      { schema: makeExecutableSchema(SDL, resolvers) },
-      { snapshot: SDL },
-    );
     gateway.upstream.answer(watched);
     const order: string[] = [];
     const all = gateway
@@ -52,25 +23,42 @@ test.each(['allMembers { id }', 'membersConnection { nodes { id } }'])(
     await Promise.race([lastPage.promise, all]);
     await gateway.ask('{ team(id: "1") { id } }');
     order.push('other');
-    expect((await all).data.allTeams).toHaveLength(TEAMS);
+    expect((await all).data.allTeams).toHaveLength(teams);
     expect(order).toEqual(['other', 'all']);
   },
 );
 
-const resolvers = {
-  Query: {
-    teams: (_: unknown, { first, after }: { first?: number | null; after?: string | null }) => {
-      const start = Number(after ?? 0);
-      const end = Math.min(start + Math.min(first ?? 50, 50), TEAMS);
-      const items = Array.from({ length: end - start }, (_item, at) => ({ id: start + at }));
-      return { items, pageInfo: { hasNextPage: end < TEAMS, endCursor: String(end) } };
-    },
-    team: (_: unknown, { id }: { id: string }) => ({ id }),
+test.each(['allMembers(limit: 20) { id }', 'membersConnection(first: 20) { nodes { id } }'])(
+  'the further pages of %s below many parents leave room for other callers',
+  async (list) => {
+    await using gateway = await startTeams({ teams: 40, members: 8 });
+    const { upstream } = gateway;
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(honest, after(gate.promise, honest));
+    const all = gateway.ask<{ teams: { items: object[] } }>(`{ teams { items { ${list} } } }`);
+    await upstream.arrived(1 + 8);
+    const other = gateway.ask('{ team(id: "1") { number } }');
+    await upstream.arrived(1 + 8 + 1);
+    expect(upstream.received[9]!.body).toContain('number');
+    gate.resolve();
+    expect((await other).data).toEqual({ team: { number: 1 } });
+    expect((await all).data.teams.items).toHaveLength(40);
   },
-  Team: {
-    members: ({ id }: { id: number }) => ({
-      items: [{ id: `${id}-a` }, { id: `${id}-b` }],
-      pageInfo: { hasNextPage: false, endCursor: 'end' },
-    }),
+);
+
+test.each(['allMembers { id }', 'membersConnection { totalCount }'])(
+  'a list that came along with its parent waits for no drain of others: %s',
+  async (list) => {
+    await using gateway = await startTeams({ teams: 120 }, { config: { maxDrains: 1 } });
+    const { upstream } = gateway;
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(after(gate.promise, honest));
+    const draining = gateway.ask('{ allTeams { number } }');
+    await upstream.arrived(1);
+    upstream.answer(honest);
+    const { errors } = await gateway.ask(`{ team(id: "1") { ${list} } }`);
+    expect(errors).toBeUndefined();
+    gate.resolve();
+    await draining;
   },
-};
+);

@@ -1,5 +1,6 @@
 import { identityHash } from '../identity-set.ts';
 import { overlappingSize, type Identified, type Page } from '../page.ts';
+import { hasRepeatedIdentity } from '../progress.ts';
 
 /** Where one page of a list began when it was walked last. */
 export interface IndexedPage {
@@ -41,7 +42,7 @@ export function createIndexBuilder(maxRecords: number): IndexBuilder {
   return {
     add: (after, { items }, at = last?.hashes.length ?? 0) => {
       if (!isUsable) return;
-      if (items.some(({ identity }) => identity === null)) {
+      if (items.some(({ identity }) => identity === null) || hasRepeatedIdentity(items)) {
         isUsable = false;
         pages.length = 0;
         return;

@@ -10,7 +10,6 @@ export interface PageIndexes {
   /** The largest page that a field gives, once that is known. */
   limitOf(field: string): number | undefined;
   learnLimit(field: string, limit: number): void;
-  clear(): void;
 }
 
 /** A page without its records still takes about as much room as this many of them. */
@@ -59,11 +58,6 @@ export function createPageIndexes(maxRecords: number): PageIndexes {
     },
     limitOf: (field) => limits.get(field),
     learnLimit: (field, limit) => limits.set(field, limit),
-    clear: () => {
-      indexes.clear();
-      limits.clear();
-      cost = 0;
-    },
   };
 }
 

@@ -49,9 +49,7 @@ export async function* parallelWalk<R extends Identified>(
     if (known) return known;
     const begun = prefetch
       .page(page)
-      .then((read) =>
-        read ? buildBridge(read, page + 1, prefetch, index) : { gap: [], to: 'open' as const },
-      );
+      .then((read) => (read ? buildBridge(read, page + 1, prefetch, index) : NO_BRIDGE));
     bridges.set(page, begun);
     return begun;
   };
@@ -72,7 +70,8 @@ export async function* parallelWalk<R extends Identified>(
       yield walked;
       if (left <= 0 || !read.page.hasNextPage) return;
 
-      const { gap, to } = await bridge;
+      // Where ids repeat, nothing proves a join, and what two pages share would be given twice.
+      const { gap, to } = progress.idsAreUnique ? await bridge : NO_BRIDGE;
       for (const between of gap) {
         yield give(between);
         if (left <= 0 || !between.page.hasNextPage) return;
@@ -129,8 +128,8 @@ export async function* parallelWalk<R extends Identified>(
     for await (const walked of walk(prefetch.fetchPage, onwards, part)) {
       left -= walked.records.length;
       yield walked;
-      const met = await prefetch.joining(last.page, from);
-      if (met !== undefined) return { page: met, joinedTo: last.page };
+      const met = progress.idsAreUnique && (await prefetch.joining(last.page, from));
+      if (typeof met === 'number') return { page: met, joinedTo: last.page };
     }
     return undefined;
   }
@@ -145,6 +144,8 @@ interface Bridge<R> {
   /** The page of the index that goes on behind them; `open` when none was met yet. */
   readonly to: number | 'open';
 }
+
+const NO_BRIDGE = { gap: [], to: 'open' } as const;
 
 async function buildBridge<R extends Identified>(
   from: PageRead<R>,

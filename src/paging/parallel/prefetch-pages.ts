@@ -144,9 +144,9 @@ export function prefetchPages<R extends Identified>(
 
   async function counted(request: PageRequest): Promise<Page<R>> {
     try {
-      const page = await fetchPage(request, signal);
+      const fetched = await fetchPage(request, signal);
       failures = 0;
-      return page;
+      return fetched;
     } catch (error) {
       // An answer that refuses something is an answer.
       failures = mayBeOutage(error) ? failures + 1 : 0;

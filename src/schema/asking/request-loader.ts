@@ -2,6 +2,7 @@ import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import { hash } from 'node:crypto';
 import DataLoader from 'dataloader';
 import type { DocumentNode } from 'graphql';
+import PQueue from 'p-queue';
 import { printDocument } from '../../print-document.ts';
 
 /** A query for the upstream. */
@@ -11,6 +12,9 @@ export interface UpstreamQuery {
 }
 
 export type RequestLoader = DataLoader<UpstreamQuery, ExecutionResult, string>;
+
+/** Of one operation in flight: one that asks for thousands of pages below its parents is not alone. */
+const AT_A_TIME = 8;
 
 /**
  * The queries of one operation: what is asked twice in it, by aliases or by two adapters over one page, is
@@ -22,16 +26,14 @@ export function createRequestLoader(
   execute: (request: ExecutionRequest) => Promise<ExecutionResult>,
   context: { readonly signal: AbortSignal },
 ): RequestLoader {
+  const { signal } = context;
+  const queue = new PQueue({ concurrency: AT_A_TIME });
   return new DataLoader(
     (queries) =>
       Promise.all(
         queries.map(({ document, variables }) => {
-          return execute({
-            document,
-            variables,
-            operationType: 'query',
-            context,
-          } as ExecutionRequest);
+          const request = { document, variables, operationType: 'query', context };
+          return queue.add(() => execute(request as ExecutionRequest), { signal });
         }),
       ),
     {

@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest';
+import { after, honest } from '../support/fake-upstream.ts';
+import { startTeams } from '../support/teams.ts';
+
+interface Teams {
+  allTeams: { number: number }[];
+  teamsConnection: { totalCount: number };
+}
+
+test.each([
+  ['(lead: null)', ''],
+  ['(where: { lead: null })', '(where: {})'],
+])('a filter that is null %s and one that is not given %s are two lists', async (some, all) => {
+  await using gateway = await startTeams({ teams: 120 });
+  for (const list of [
+    (args: string) => `allTeams${args} { number }`,
+    (args: string) => `teamsConnection${args} { totalCount }`,
+  ]) {
+    const [few, many] = await Promise.all([
+      gateway.ask<Teams>(`{ ${list(some)} }`),
+      gateway.ask<Teams>(`{ ${list(all)} }`),
+    ]);
+    const count = ({ allTeams, teamsConnection }: Teams) =>
+      teamsConnection ? teamsConnection.totalCount : allTeams.length;
+    expect([count(few.data), count(many.data)]).toEqual([60, 120]);
+  }
+});
+
+test('a cursor goes for both: Relay sends a filter that is not used as null', async () => {
+  await using gateway = await startTeams({ teams: 120 });
+  const query = `query ($lead: String, $after: String) {
+    teamsConnection(lead: $lead, first: 3, after: $after) { pageInfo { endCursor } }
+  }`;
+  interface Page {
+    teamsConnection: { pageInfo: { endCursor: string } };
+  }
+  const { data } = await gateway.ask<Page>(query, { lead: null });
+  const { endCursor } = data.teamsConnection.pageInfo;
+  expect((await gateway.ask(query, { after: endCursor })).errors).toBeUndefined();
+});
+
+test('a total that was being counted when a mutation came is not given after it', async () => {
+  await using gateway = await startTeams({ teams: 120 });
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(honest, honest, after(gate.promise, honest), honest);
+  const total = '{ teamsConnection { totalCount } }';
+  const before = gateway.ask<Teams>(total);
+  await upstream.arrived(3);
+  await gateway.ask('mutation { addTeam { id } }');
+  gate.resolve();
+  await before;
+  expect((await gateway.ask<Teams>(total)).data.teamsConnection.totalCount).toBe(121);
+});
+
+test('what one mutation shows of a list, the next of the same operation does not show again', async () => {
+  await using gateway = await startTeams({ teams: 1, members: 8 });
+  const members = '{ membersConnection(first: 20) { nodes { id } } }';
+  const { data } = await gateway.ask(
+    `mutation { one: addMember(team: "0") ${members} two: addMember(team: "0") ${members} }`,
+  );
+  const { one, two } = data as Record<string, { membersConnection: { nodes: object[] } }>;
+  expect([one, two].map((each) => each!.membersConnection.nodes.length)).toEqual([9, 10]);
+});
+
+test('parents without an id are not taken for each other', async () => {
+  await using gateway = await startTeams({
+    teams: 3,
+    change: (teams) => {
+      for (const [number, team] of teams.entries()) {
+        team.id = null;
+        team.members.splice(number);
+      }
+    },
+  });
+  const list = 'allMembers { id } membersConnection { totalCount nodes { id } }';
+  for (let time = 0; time < 2; time += 1) {
+    const { data } = await gateway.ask<{ teams: { items: object[] } }>(
+      `{ teams { items { ${list} } } }`,
+    );
+    expect(data.teams.items).toMatchObject(
+      [0, 1, 2].map((length) => ({
+        allMembers: { length },
+        membersConnection: { totalCount: length, nodes: { length } },
+      })),
+    );
+  }
+});
+
+test.each([0, 30, 120, 395])(
+  'a list that has an id twice in one page (from %i on) is given as it is by every drain',
+  async (place) => {
+    await using gateway = await startTeams({
+      teams: 400,
+      change: (teams) => {
+        teams[place + 2]!.id = teams[place]!.id;
+      },
+    });
+    const numbers = Array.from({ length: 400 }, (_, number) => number);
+    for (let time = 0; time < 3; time += 1) {
+      const { data } = await gateway.ask<Teams>('{ allTeams { number } }');
+      expect(data.allTeams.map(({ number }) => number)).toEqual(numbers);
+    }
+    const { data } = await gateway.ask<Teams>('{ teamsConnection { totalCount } }');
+    expect(data.teamsConnection.totalCount).toBe(400);
+  },
+);
+
+test('ids that begin to repeat when the list is known already', async () => {
+  await using gateway = await startTeams({ teams: 400 });
+  const numbers = Array.from({ length: 400 }, (_, number) => number);
+  const drained = async () =>
+    (await gateway.ask<Teams>('{ allTeams { number } }')).data.allTeams.map(({ number }) => number);
+  for (const place of [0, 130, 250]) {
+    expect(await drained()).toEqual(numbers);
+    const { id } = gateway.teams[place + 1]!;
+    gateway.teams[place + 1]!.id = gateway.teams[place]!.id;
+    expect(await drained()).toEqual(numbers);
+    gateway.teams[place + 1]!.id = id;
+    expect(await drained()).toEqual(numbers);
+  }
+});

@@ -1,0 +1,115 @@
+import { makeExecutableSchema } from './executable-schema.ts';
+import { startGatewayOverFake } from './fake-upstream.ts';
+import type { TestGatewayOptions } from './gateway.ts';
+
+export const TEAMS_SDL = /* GraphQL */ `
+  type Query {
+    "Without \`lead\` all teams; with null those that have none."
+    teams(first: Int, after: String, lead: String, where: TeamFilter): TeamPage!
+    team(id: ID!): Team
+  }
+  type Mutation {
+    addTeam: Team
+    addMember(team: ID!): Team
+  }
+  input TeamFilter {
+    lead: String
+  }
+  type Team {
+    id: ID
+    number: Int!
+    members(first: Int, after: String): MemberPage!
+  }
+  type Member {
+    id: ID!
+  }
+  type TeamPage {
+    items: [Team!]!
+    pageInfo: PageInfo!
+  }
+  type MemberPage {
+    items: [Member!]!
+    pageInfo: PageInfo!
+  }
+  type PageInfo {
+    first: Int!
+    hasNextPage: Boolean!
+    endCursor: String
+  }
+`;
+
+export interface Team {
+  id: string | null;
+  readonly number: number;
+  readonly lead: string | null;
+  readonly members: { readonly id: string }[];
+}
+
+interface Paging {
+  first?: number | null;
+  after?: string | null;
+}
+interface Filter {
+  lead?: string | null;
+}
+
+const LIMITS = { teams: 50, members: 5 };
+
+/** A gateway over teams with members, in pages that name positions; every second team has a lead. */
+export async function startTeams(
+  options: { teams: number; members?: number; change?: (teams: Team[]) => void },
+  gateway: TestGatewayOptions = {},
+) {
+  const teams = Array.from({ length: options.teams }, (_, number) =>
+    newTeam(number, options.members ?? 2),
+  );
+  options.change?.(teams);
+  const resolvers = {
+    Query: {
+      teams: (_: unknown, { where, ...args }: Paging & Filter & { where?: Filter | null }) => {
+        const filter = [args, where ?? {}].find((each) => 'lead' in each);
+        return pageOf(
+          filter ? teams.filter(({ lead }) => lead === filter.lead) : teams,
+          args,
+          'teams',
+        );
+      },
+      team: (_: unknown, { id }: { id: string }) => teams.find((team) => team.id === id) ?? null,
+    },
+    Mutation: {
+      addTeam: () => teams[teams.push(newTeam(teams.length, 2)) - 1],
+      addMember: (_: unknown, { team: id }: { team: string }) => {
+        const team = teams.find((each) => each.id === id)!;
+        team.members.unshift({ id: `${id}-new-${team.members.length}` });
+        return team;
+      },
+    },
+    Team: {
+      members: ({ members }: Team, args: Paging) => pageOf(members, args, 'members'),
+    },
+  };
+  const world = await startGatewayOverFake(
+    { schema: makeExecutableSchema(TEAMS_SDL, resolvers) },
+    { snapshot: TEAMS_SDL, ...gateway, config: { mutations: 'all', ...gateway.config } },
+  );
+  return Object.assign(world, { teams });
+}
+
+function newTeam(number: number, members: number): Team {
+  return {
+    id: String(number),
+    number,
+    lead: number % 2 === 0 ? null : 'Ada',
+    members: Array.from({ length: members }, (_, at) => ({ id: `${number}-${at}` })),
+  };
+}
+
+function pageOf<T>(all: readonly T[], { first, after }: Paging, list: keyof typeof LIMITS) {
+  const size = Math.min(first ?? LIMITS[list], LIMITS[list]);
+  const start = Number(after ?? 0);
+  const end = Math.min(start + size, all.length);
+  return {
+    items: all.slice(start, end),
+    pageInfo: { first: size, hasNextPage: end < all.length, endCursor: String(end) },
+  };
+}
