@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { createPace } from '../../src/paging/pace.ts';
 import { createPageIndexes } from '../../src/paging/parallel/page-indexes.ts';
 import {
+  after,
   honest,
   startGatewayOverFake,
   text,
@@ -61,25 +62,44 @@ describe('a list that was drained before', () => {
     },
   );
 
-  test('is walked page by page again when another token set was imported', async () => {
+  test.each(['after', 'while'])(
+    'is walked page by page again when another token set was imported %s it was drained',
+    async (when) => {
+      await using world = await startWorld({ persons: 500 });
+      const { gateway, load } = world;
+      await world.drain();
+      const gate = Promise.withResolvers<void>();
+      if (when === 'while') gateway.upstream.answer(after(gate.promise, world.counted));
+      const draining = world.drain();
+      if (when === 'after') await draining;
+      else await gateway.upstream.arrived(11 + 8);
+      await importAnotherSet(gateway);
+      gateway.upstream.answer(world.counted);
+      await gateway.ask('{ persons(first: 1) { items { id } } }');
+      if (when === 'while') await gateway.ask('{ personsConnection(first: 1) { nodes { id } } }');
+      gate.resolve();
+      await draining;
+      load.most = 0;
+      expect(await world.drain()).toEqual(world.ids());
+      expect(load.most).toBe(1);
+    },
+  );
+
+  test('stays known when somebody leaves who began before it was', async () => {
     await using world = await startWorld({ persons: 500 });
     const { gateway, load } = world;
+    const gate = Promise.withResolvers<void>();
+    gateway.upstream.answer(honest, after(gate.promise, honest));
+    const leaving = new AbortController();
+    const left = gateway.ask('{ allPersons { firstName } }', {}, { signal: leaving.signal });
+    await gateway.upstream.arrived(2);
+    gateway.upstream.answer(world.counted);
     await world.drain();
-    const link = gateway.upstream.sandbox.makeNewSet();
-    const pair = readGrant(await (await fetch(link)).json()) as TokenPair;
-    const after = await gateway.store.read();
-    const imported = {
-      baseUrl: gateway.upstream.url,
-      pair,
-      at: Date.now(),
-      replica: 'test',
-      after,
-    };
-    expect(await gateway.store.import(imported)).toMatchObject({ kind: 'imported' });
-    await gateway.ask('{ persons(first: 1) { items { id } } }');
+    leaving.abort();
+    await expect(left).rejects.toThrow(/left|abort/i);
     load.most = 0;
     expect(await world.drain()).toEqual(world.ids());
-    expect(load.most).toBe(1);
+    expect(load.most).toBe(8);
   });
 
   test('each filter combination has an index of its own', async () => {
@@ -191,6 +211,19 @@ test('all indexes together keep within their bound: the oldest lose their record
 function indexOf(records: number) {
   const page = { after: null, behind: null, count: records, records: new Float64Array(records) };
   return { complete: true, pages: [page] };
+}
+
+async function importAnotherSet(gateway: GatewayOverFake): Promise<void> {
+  const link = gateway.upstream.sandbox.makeNewSet();
+  const pair = readGrant(await (await fetch(link)).json()) as TokenPair;
+  const imported = {
+    baseUrl: gateway.upstream.url,
+    pair,
+    at: Date.now(),
+    replica: 'test',
+    after: await gateway.store.read(),
+  };
+  expect(await gateway.store.import(imported)).toMatchObject({ kind: 'imported' });
 }
 
 async function startWorld(upstream: FakeUpstreamOptions, options: TestGatewayOptions = {}) {

@@ -75,33 +75,37 @@ describe('identical drains at the same time', () => {
   });
 });
 
-test('one who reads slowly hurts nobody, misses nothing, and has nothing kept for him without end', async () => {
-  const walks = createSharedWalks();
-  let pulled = 0;
-  let walksBegun = 0;
-  const begin = async function* (position: { identity: string | null } | null) {
-    walksBegun += 1;
-    const first = position ? Number(position.identity) + 1 : 0;
-    for (let number = first; number < 100; number += 1) {
-      pulled += 1;
-      yield page(number);
-    }
-  };
-  const join = () => {
-    const { signal } = new AbortController();
-    return walks.join('letters', { begin, signal, keepsAll: false });
-  };
-  const [slow, fast] = [join(), join()];
-  expect((await slow.next()).value?.after).toBe('0');
-  const read: unknown[] = [];
-  for await (const { records } of fast) read.push(...records);
-  expect(read).toHaveLength(100);
-  expect(pulled).toBe(100);
-  const rest: string[] = [];
-  for await (const { records } of slow) rest.push(...records.map(({ record }) => record.identity));
-  expect(rest).toEqual(Array.from({ length: 99 }, (_, index) => String(index + 1)));
-  expect(walksBegun).toBe(2);
-});
+test.each([false, true])(
+  'one who reads slowly hurts nobody, misses nothing, and has nothing kept for him without end (beside one who keeps all: %s)',
+  async (fastKeepsAll) => {
+    const walks = createSharedWalks();
+    let pulled = 0;
+    let walksBegun = 0;
+    const begin = async function* (position: { identity: string | null } | null) {
+      walksBegun += 1;
+      const first = position ? Number(position.identity) + 1 : 0;
+      for (let number = first; number < 100; number += 1) {
+        pulled += 1;
+        yield page(number);
+      }
+    };
+    const join = (keepsAll: boolean) => {
+      const { signal } = new AbortController();
+      return walks.join('letters', { begin, signal, keepsAll });
+    };
+    const [slow, fast] = [join(false), join(fastKeepsAll)];
+    expect((await slow.next()).value?.after).toBe('0');
+    const read: unknown[] = [];
+    for await (const { records } of fast) read.push(...records);
+    expect(read).toHaveLength(100);
+    expect(pulled).toBe(100);
+    const rest: string[] = [];
+    for await (const { records } of slow)
+      rest.push(...records.map(({ record }) => record.identity));
+    expect(rest).toEqual(Array.from({ length: 99 }, (_, index) => String(index + 1)));
+    expect(walksBegun).toBe(2);
+  },
+);
 
 describe('MAX_DRAINS', () => {
   test('lets no more walks go than that; the others wait, and all get everything', async () => {
