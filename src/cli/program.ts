@@ -1,9 +1,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ConfigError, VERSION } from '../config.ts';
 import { OverridesError } from '../schema/derivation/adapter-overrides.ts';
-import { sandbox } from './sandbox.ts';
 import { addSchemaCommands } from './schema-commands.ts';
-import { serve } from './serve.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { addTokenCommands } from './token-commands.ts';
 
@@ -24,6 +22,10 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
   }
 }
 
+/**
+ * What a command needs is loaded when it is asked for: most of a start is the tools for schemas, and
+ * `tokens status` does without.
+ */
 function program(terminal: Terminal, end: (exitCode: number) => void): Command {
   const root = new Command('recruiting-subgraph')
     .description('One GraphQL gateway in front of the recruiting service.')
@@ -40,7 +42,10 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
   root
     .command('serve', { isDefault: true })
     .description('serve the gateway; its settings come from the environment')
-    .action(() => serve(terminal));
+    .action(async () => {
+      const { serve } = await import('./serve.ts');
+      await serve(terminal);
+    });
 
   root
     .command('sandbox')
@@ -77,7 +82,10 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
         .default('keyset'),
     )
     .option('--revoke-on-refresh', 'a refresh ends the old access token at once', false)
-    .action((options) => sandbox(options, terminal));
+    .action(async (options) => {
+      const { sandbox } = await import('./sandbox.ts');
+      await sandbox(options, terminal);
+    });
 
   addTokenCommands(root, terminal, end);
 

@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
 import { readAdaptersFile } from './adapters-file.ts';
 import { explained, explainedAsJson } from './schema-explain.ts';
-import { servedOffline, servedSdl } from './schema-print.ts';
 import { readSnapshotFile } from './snapshot-file.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -12,7 +11,8 @@ export function addSchemaCommands(root: Command, terminal: Terminal): void {
   schema
     .command('print')
     .description('print what callers see, as SDL')
-    .action(() => {
+    .action(async () => {
+      const { servedSdl } = await import('./schema-print.ts');
       const { snapshot, config, overrides } = settings(terminal);
       stdout.write(servedSdl(snapshot, config.schemaPath, config, overrides));
     });
@@ -20,7 +20,8 @@ export function addSchemaCommands(root: Command, terminal: Terminal): void {
     .command('explain')
     .description('say for every list why it got adapters, or why not')
     .option('--json', 'for programs', false)
-    .action(({ json }: { json: boolean }) => {
+    .action(async ({ json }: { json: boolean }) => {
+      const { servedOffline } = await import('./schema-print.ts');
       const { snapshot, config, overrides } = settings(terminal);
       const { reports } = servedOffline(snapshot, config.schemaPath, config, overrides);
       stdout.write(json ? explainedAsJson(reports) : explained(reports));
