@@ -111,7 +111,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     routes.set(path, { name: 'tokenLink', method: 'GET', answer: () => tokens.openLink(path) });
   openLinkAt(tokens.linkPath);
 
-  const server = createServer(routeRequests(routes, stats));
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, routeRequests(routes, stats));
   const url = await listen(server, port, host);
   return {
     url,
@@ -131,6 +131,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     close: () => close(server),
   };
 }
+
+/**
+ * As common proxies have it. With Node's 5 s a client can send on a connection that is just being closed, and a
+ * mutation is not sent again.
+ */
+const KEEP_ALIVE_MS = 75_000;
 
 async function listen(server: Server, port: number, host: string): Promise<string> {
   await new Promise<void>((resolve, reject) => {

@@ -73,7 +73,8 @@ export async function startFakeUpstream({
   const arrivals = new EventEmitter().setMaxListeners(0);
   let replies: readonly Reply[] = [honest];
 
-  const server = createServer((request, response) => {
+  // Longer than any test pauses: a connection that is just being closed is a fault of its own.
+  const server = createServer({ keepAliveTimeout: 75_000 }, (request, response) => {
     respond(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
