@@ -43,6 +43,8 @@ interface Surroundings {
   isStopping(): boolean;
   /** Looks at the store. */
   isOvertaken(from: Head): Promise<boolean>;
+  /** Looks at the store, and at what other processes could not save there. @throws when that cannot be read */
+  isAnswered(from: Head): Promise<boolean>;
 }
 
 interface Begun {
@@ -67,7 +69,7 @@ export interface ExchangeAttempt {
 export function createExchangeAttempt(
   { store, connect, baseUrl, clock, log, replica, onExchange }: AttemptParts,
   saver: PairSaver,
-  { isStopping, isOvertaken }: Surroundings,
+  { isStopping, isOvertaken, isAnswered }: Surroundings,
 ): ExchangeAttempt {
   let untold: (() => Promise<void>) | undefined;
   return { exchange: attemptOnce, tellStore: async () => untold?.() };
@@ -83,6 +85,8 @@ export function createExchangeAttempt(
       const mark = await writeMark(begun);
       if (!mark) return { kind: 'overtaken' };
       if ('kind' in mark) return mark;
+      const known = from.doubtful && (await answerOf(begun));
+      if (known) return known;
       // A process that was stopped between the mark and here must not wake up and send.
       const maySend = () => !isStopping() && clock.elapsed() - begun.begun < SEND_WITHIN_MS;
       const outcome: ExchangeOutcome = maySend()
@@ -91,6 +95,21 @@ export function createExchangeAttempt(
       return await settle(begun, mark, outcome);
     } finally {
       await endpoint.close();
+    }
+  }
+
+  /**
+   * Connecting took its time. Where both were asleep, the answer to the exchange in doubt may have reached its
+   * process only now.
+   */
+  async function answerOf(exchange: Begun): Promise<AttemptResult | undefined> {
+    try {
+      if (!(await isAnswered(exchange.from))) return undefined;
+      await close(exchange, 'unsent');
+      return { kind: 'overtaken' };
+    } catch (error) {
+      await close(exchange, 'unsent');
+      throw error;
     }
   }
 

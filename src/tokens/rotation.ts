@@ -76,6 +76,10 @@ export function createRotation(parts: RotationParts): Rotation {
       await lookAtStore();
       return !isSamePair(head!, from);
     },
+    isAnswered: async (from) => {
+      await lookForAnswer(from);
+      return !isSamePair(head!, from);
+    },
   });
   let head: Head | undefined;
   let inFlight: Promise<Head> | undefined;
@@ -171,14 +175,7 @@ export function createRotation(parts: RotationParts): Rotation {
     const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
     for (;;) {
       await lookAtStore();
-      if (head!.doubtful) {
-        // The pair may have arrived, and lie where its process left it.
-        const report = await rescue?.saveInto(store);
-        if (report?.failed.some(({ set }) => set === undefined || set === from.set)) {
-          throw unreadRescueError();
-        }
-        await lookAtStore();
-      }
+      if (head!.doubtful) await lookForAnswer(from);
       const newest = exchangeable();
       if (!isSamePair(newest, from)) return newest;
       // The doubt came while others were waited for: as long as the access token works, it can wait too.
@@ -191,6 +188,15 @@ export function createRotation(parts: RotationParts): Rotation {
       if (clock.elapsed() >= until) throw busyElsewhereError();
       await clock.sleep(LOOK_AT_STORE_MS);
     }
+  }
+
+  /** The pair may have arrived, and lie where its process left it. */
+  async function lookForAnswer({ set: ours }: Head): Promise<void> {
+    const report = await rescue?.saveInto(store);
+    if (report?.failed.some(({ set }) => set === undefined || set === ours)) {
+      throw unreadRescueError();
+    }
+    await lookAtStore();
   }
 
   /** The head, if it may be sent. */
