@@ -56,7 +56,7 @@ describe.each(['keyset', 'record', 'position'] as const)('over %s cursors', (cur
           endCursor: edges.at(-1)?.cursor ?? null,
         });
       }),
-      { numRuns: 250 },
+      { numRuns: 120 },
     );
   });
 

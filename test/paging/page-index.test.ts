@@ -13,7 +13,7 @@ import {
 } from '../support/model-list.ts';
 
 const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];
-const RUNS = Number(process.env['RANDOM_RUNS'] ?? 150);
+const RUNS = Number(process.env['RANDOM_RUNS'] ?? 100);
 
 const place = fc.nat(80);
 const change: fc.Arbitrary<Change> = fc.oneof(

@@ -66,7 +66,7 @@ test('all… and …Connection give what the pages give, values and errors at th
       );
     }),
     {
-      numRuns: Number(process.env['RANDOM_RUNS'] ?? 150),
+      numRuns: Number(process.env['RANDOM_RUNS'] ?? 100),
       timeout: 20_000,
       interruptAfterTimeLimit: 100_000,
     },

@@ -46,7 +46,7 @@ test('whatever is asked of derived lists at any depth is what a server with all 
     {
       timeout: 20_000,
       interruptAfterTimeLimit: 100_000,
-      numRuns: Number(process.env['RANDOM_RUNS'] ?? 250),
+      numRuns: Number(process.env['RANDOM_RUNS'] ?? 150),
       maxSkipsPerRun: 400,
     },
   );
