@@ -18,7 +18,6 @@ export interface WalkSlot {
 export function createWalkSlots(max: number): WalkSlots {
   // A map keeps the order in which owners came, and one who was served goes to its end.
   const queues = new Map<object, Set<() => void>>();
-  const leaving = createAbortListeners();
   const resting = new Set<Holder>();
   let taken = 0;
 
@@ -66,12 +65,12 @@ export function createWalkSlots(max: number): WalkSlots {
       if (left?.size === 0) queues.delete(owner);
       reject(signal.reason as Error);
     };
-    leaving.add(signal, leave);
+    signal.addEventListener('abort', leave, { once: true });
     serve();
     try {
       await promise;
     } finally {
-      leaving.remove(signal, leave);
+      signal.removeEventListener('abort', leave);
     }
   }
 
@@ -99,28 +98,4 @@ export function createWalkSlots(max: number): WalkSlots {
 
 interface Holder {
   has: boolean;
-}
-
-/** One listener for each signal: adding the thousandth to a signal costs a look at all the others. */
-function createAbortListeners() {
-  const listeners = new Map<AbortSignal, { all: Set<() => void>; run: () => void }>();
-  return {
-    add: (signal: AbortSignal, listener: () => void) => {
-      let here = listeners.get(signal);
-      if (!here) {
-        const all = new Set<() => void>();
-        here = { all, run: () => all.forEach((each) => each()) };
-        listeners.set(signal, here);
-        signal.addEventListener('abort', here.run, { once: true });
-      }
-      here.all.add(listener);
-    },
-    remove: (signal: AbortSignal, listener: () => void) => {
-      const here = listeners.get(signal);
-      here?.all.delete(listener);
-      if (!here || here.all.size > 0) return;
-      listeners.delete(signal);
-      signal.removeEventListener('abort', here.run);
-    },
-  };
 }
