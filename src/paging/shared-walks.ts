@@ -1,5 +1,6 @@
 import type { Position } from './place/cursor.ts';
 import type { Identified } from './page.ts';
+import { unlessAborted } from './unless-aborted.ts';
 import { positionsOf, type WalkedPage } from './walk.ts';
 
 /** Walks under way, shared by all who ask for the same at the same time. */
@@ -143,14 +144,3 @@ class SharedWalk<R extends Identified> {
 
 /** Made once: a new one, with its stack, costs more than the page it ends. */
 const LEFT = new DOMException('The walk was left.', 'AbortError');
-
-async function unlessAborted(awaited: Promise<void>, signal: AbortSignal): Promise<void> {
-  const { promise: left, reject } = Promise.withResolvers<never>();
-  const leave = () => reject(signal.reason as Error);
-  signal.addEventListener('abort', leave, { once: true });
-  try {
-    await Promise.race([awaited, left]);
-  } finally {
-    signal.removeEventListener('abort', leave);
-  }
-}

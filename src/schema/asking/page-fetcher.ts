@@ -1,6 +1,7 @@
 import { GraphQLError, isNullableType } from 'graphql';
 import { codedError } from '../../errors.ts';
 import type { FetchPage } from '../../paging/page.ts';
+import { unlessAborted } from '../../paging/unless-aborted.ts';
 import { questionFor } from './ask-upstream.ts';
 import { aliasesOf, pageSizeOf, questionOf, type PageSelection } from './page-question.ts';
 import { readPage, type UpstreamRecord } from './read-page.ts';
@@ -75,7 +76,7 @@ export function pageFetcher(
     signal.throwIfAborted();
     const came = after === null ? ridden : undefined;
     if (came) ridden = undefined;
-    const answer = came?.answer ?? (await unlessLeft(ask(variables, context), signal));
+    const answer = came?.answer ?? (await unlessAborted(ask(variables, context), signal));
     // A list that its type allows to be null, and that is so for no stated reason, holds nothing.
     const ifNull = isNullable.items && answer.errors.length === 0 ? [] : undefined;
     const { page, beside } = readPage(answer, came?.aliases ?? aliasesOf(source), identity, ifNull);
@@ -83,18 +84,6 @@ export function pageFetcher(
     if (beside.length > 0) throw new PageFailure(beside);
     throw isNullable.page && answer.value === null && after === null ? new NullList() : noPage();
   };
-}
-
-/** A walk that leaves waits no longer; the request itself belongs to the whole operation. */
-async function unlessLeft<T>(asked: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: left, reject } = Promise.withResolvers<never>();
-  const leave = () => reject(signal.reason);
-  signal.addEventListener('abort', leave, { once: true });
-  try {
-    return await Promise.race([asked, left]);
-  } finally {
-    signal.removeEventListener('abort', leave);
-  }
 }
 
 function noPage(): GraphQLError {
