@@ -12,7 +12,7 @@ import { walk, type WalkedPage } from './walk.ts';
 /** A list as walks see it, with what is remembered of it. */
 export interface WalkableList<R> {
   readonly fetchPage: FetchPage<R>;
-  /** Names the list with its filters, the token set included. */
+  /** Names the list with its filters. */
   readonly key: string;
   /** Names the upstream's field; all its lists have one page limit. */
   readonly field: string;

@@ -62,7 +62,7 @@ export function stalledError() {
   );
 }
 
-export function hasRepeatedIdentity(items: readonly Identified[]): boolean {
+function hasRepeatedIdentity(items: readonly Identified[]): boolean {
   const identities = items.flatMap(({ identity }) => identity ?? []);
   return new Set(identities).size < identities.length;
 }

@@ -2,7 +2,7 @@ import { codedError } from '../../errors.ts';
 import type { Position } from '../place/cursor.ts';
 import { locate, type SearchedList } from '../place/locate.ts';
 import type { Identified } from '../page.ts';
-import { placeLost } from '../place/refusal.ts';
+import { placeLost } from '../place/place-lost.ts';
 import { firstBehind, mayHaveSlid } from '../place/resume.ts';
 
 /** What `before` comes to in the list as it is now. */

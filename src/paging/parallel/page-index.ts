@@ -1,6 +1,6 @@
 import { identityHash } from '../identity-set.ts';
 import { overlappingSize, type Identified, type Page } from '../page.ts';
-import { hasRepeatedIdentity } from '../progress.ts';
+import { isJoinable } from './join-pages.ts';
 
 /** Where one page of a list began when it was walked last. */
 export interface IndexedPage {
@@ -40,9 +40,10 @@ export function createIndexBuilder(maxRecords: number): IndexBuilder {
   let isUsable = true;
 
   return {
-    add: (after, { items }, at = last?.hashes.length ?? 0) => {
+    add: (after, page, at = last?.hashes.length ?? 0) => {
+      const { items } = page;
       if (!isUsable) return;
-      if (items.some(({ identity }) => identity === null) || hasRepeatedIdentity(items)) {
+      if (!isJoinable(page)) {
         isUsable = false;
         pages.length = 0;
         return;
@@ -87,22 +88,27 @@ function withoutSmallPages(
   return merged;
 }
 
-/** Whether the index knows `next` as the record right behind `record`. */
-export function isNextRecord(
-  { pages }: PageIndex,
-  near: number,
+/**
+ * Hash of the record right behind another; null when that was the last of the list, undefined when nobody knows.
+ *
+ * @param from the pages to look in
+ */
+export function nextRecord(
+  { pages, complete }: PageIndex,
   record: string,
-  next: string,
-): boolean {
-  const [hash, following] = [identityHash(record), identityHash(next)];
-  for (let page = Math.max(0, near - 1); page <= Math.min(near + 1, pages.length - 1); page += 1) {
-    const place = pages[page]!.records?.lastIndexOf(hash) ?? -1;
-    if (place < 0) continue;
+  from = 0,
+  to = pages.length - 1,
+): number | null | undefined {
+  const hash = identityHash(record);
+  for (let page = Math.max(0, from); page <= Math.min(to, pages.length - 1); page += 1) {
     const { records } = pages[page]!;
-    const after = place + 1 < records!.length ? records![place + 1] : pages[page + 1]?.records?.[0];
-    return after === following;
+    const place = records?.lastIndexOf(hash) ?? -1;
+    if (place < 0) continue;
+    if (place + 1 < records!.length) return records![place + 1];
+    const following = pages[page + 1];
+    return following ? following.records?.[0] : complete ? null : undefined;
   }
-  return false;
+  return undefined;
 }
 
 /** The page that holds a record, by its hash; undefined when no page is known to. */

@@ -1,5 +1,6 @@
 import { overlappingSize, type FetchPage, type Identified, type Page } from '../page.ts';
-import { isNextRecord, type IndexBuilder, type PageIndex } from './page-index.ts';
+import { identityHash } from '../identity-set.ts';
+import { nextRecord, type IndexBuilder, type PageIndex } from './page-index.ts';
 import { isJoinable, joinPages } from './join-pages.ts';
 import { prefetchPages, type PageRead, type Prefetch } from './prefetch-pages.ts';
 import type { Pace } from '../pace.ts';
@@ -175,7 +176,7 @@ async function buildBridge<R extends Identified>(
   async function isBehind(page: PageRead<R>, read: PageRead<R>): Promise<boolean> {
     const [end, start] = [page.page.items.at(-1)?.identity, read.page.items[0]?.identity];
     if (!end || !start || !isJoinable(read.page)) return false;
-    if (isNextRecord(index, next - 1, end, start)) return true;
+    if (nextRecord(index, end, next - 2, next) === identityHash(start)) return true;
     const again = await prefetch.readFrom(page.after);
     return again !== undefined && isSame(again.page, page.page);
   }

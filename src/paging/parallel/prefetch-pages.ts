@@ -80,8 +80,8 @@ export function prefetchPages<R extends Identified>(
       return undefined;
     },
     readFrom: (after) => sendAhead({ after, first: undefined }, 1).catch(() => undefined),
-    mustRead: async (number) => (await page(number)) ?? readFrom(pages[number]!.after),
-    mustReadFrom: readFrom,
+    mustRead: async (number) => (await page(number)) ?? mustReadFrom(pages[number]!.after),
+    mustReadFrom,
     fetchPage: async (request) => (await send(request, 1)).page,
   };
 
@@ -117,7 +117,7 @@ export function prefetchPages<R extends Identified>(
     return undefined;
   }
 
-  function readFrom(after: string | null): Promise<PageRead<R>> {
+  function mustReadFrom(after: string | null): Promise<PageRead<R>> {
     // Before the pages ahead: somebody waits for this one.
     return send({ after, first: undefined }, 1);
   }

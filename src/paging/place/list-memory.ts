@@ -1,5 +1,5 @@
 import { identityHash } from '../identity-set.ts';
-import { pageOf, type PageIndex } from '../parallel/page-index.ts';
+import { nextRecord, pageOf } from '../parallel/page-index.ts';
 import type { PageIndexes } from '../parallel/page-indexes.ts';
 
 /** What is remembered of a list, from the last time that it was walked. */
@@ -22,20 +22,9 @@ export function memoryOf(indexes: PageIndexes, list: string): ListMemory {
     },
     isNext: (identity, next) => {
       const index = indexes.get(list);
-      const known = index && nextHash(index, identity);
+      const known = index && nextRecord(index, identity);
       if (known === undefined) return undefined;
       return known === (next === null ? null : identityHash(next));
     },
   };
-}
-
-/** Null when the record was the last of its list; undefined when nobody knows. */
-function nextHash(index: PageIndex, identity: string): number | null | undefined {
-  const page = pageOf(index, identity);
-  if (page === undefined) return undefined;
-  const records = index.pages[page]!.records!;
-  const place = records.lastIndexOf(identityHash(identity));
-  if (place + 1 < records.length) return records[place + 1];
-  if (page + 1 < index.pages.length) return index.pages[page + 1]!.records?.[0];
-  return index.complete ? null : undefined;
 }

@@ -3,7 +3,7 @@ import type { Position } from './cursor.ts';
 import { locate, type Gone, type Located, type SearchedList } from './locate.ts';
 import type { FetchPage, Identified, Page } from '../page.ts';
 import { mayBeRefusal } from '../failures.ts';
-import { placeLost } from './refusal.ts';
+import { placeLost } from './place-lost.ts';
 import type { WalkedPage } from '../walk.ts';
 
 type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
