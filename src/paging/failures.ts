@@ -13,11 +13,15 @@ const OF_THE_SERVICE: readonly unknown[] = [
 /** Some services answer so when a cursor does not suit them, and most when they are down. */
 const OF_EITHER: unknown = 'UPSTREAM_BAD_RESPONSE' satisfies ErrorCode;
 
+export function isOutage(error: unknown): boolean {
+  return OF_THE_SERVICE.includes(codeOf(error));
+}
+
 export function mayBeOutage(error: unknown): boolean {
-  return OF_THE_SERVICE.includes(codeOf(error)) || codeOf(error) === OF_EITHER;
+  return isOutage(error) || codeOf(error) === OF_EITHER;
 }
 
 /** Whether the failure of a page may be due to the cursor that it was asked with. Only another page can tell. */
 export function mayBeRefusal(error: unknown, after: string | null, signal: AbortSignal): boolean {
-  return after !== null && !signal.aborted && !OF_THE_SERVICE.includes(codeOf(error));
+  return after !== null && !signal.aborted && !isOutage(error);
 }

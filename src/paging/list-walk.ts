@@ -92,12 +92,8 @@ async function* walkFrom<R extends Identified>(
   } finally {
     // What a walk saw that was left half-way is worth something only where nothing was known.
     if (leavesIndex && (ended || !indexes.get(key))) {
-      const limitNow = indexes.limitOf(field);
-      const left =
-        overlappingSize(limitNow) === undefined
-          ? undefined
-          : builder.finish({ complete: ended, limit: limitNow });
-      const isWorthIt = left && left.pages.length >= (isNested ? LONG_NESTED : 2);
+      const left = builder.finish({ complete: ended, limit: indexes.limitOf(field) });
+      const isWorthIt = left && (!isNested || left.pages.length >= LONG_NESTED);
       if (isWorthIt) indexes.set(key, left);
       else indexes.drop(key);
     }

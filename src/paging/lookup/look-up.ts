@@ -1,0 +1,98 @@
+import type { FetchPage, Identified } from '../page.ts';
+import type { PageIndex } from '../parallel/page-index.ts';
+import { PageReader, type LookedUp, type LookupFailure } from './page-reader.ts';
+import { placesIn, type KnownPlace, type Place } from './places.ts';
+
+/** A list that can only be paged through, in which records are looked for by their identities. */
+export interface LookedUpList<R> {
+  /** Pages with all that is wanted of the records. */
+  readonly fetchPage: FetchPage<R>;
+  /** Pages of which nothing but the identities is wanted. */
+  readonly fetchIdentities: FetchPage<Identified>;
+  /** Of the last walk, if there was one. */
+  readonly index: PageIndex | undefined;
+  /** Walks the list, one walk for all who look for something. */
+  readonly search: (identities: readonly string[], signal: AbortSignal) => Promise<Sought>;
+}
+
+/** Where records are; null: there is none. */
+export type Sought = ReadonlyMap<string, Place | null | LookupFailure>;
+
+/**
+ * Finds records by their identities, with fresh values: those of one page cost one request, for as much of the
+ * page as is needed. In turns: where the last walk met them; in the pages beside those; on the first and the
+ * last page of the list; and by a walk.
+ */
+export async function lookUp<R extends Identified>(
+  list: LookedUpList<R>,
+  identities: readonly string[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, LookedUp<R>>> {
+  const { index, search } = list;
+  const pages = new PageReader(list, identities, signal);
+  const { missing } = pages;
+
+  const met = placesIn(index?.pages ?? [], identities);
+  await pages.read(met);
+  if (index && missing.size > 0) {
+    await pages.readWhole(
+      neighboursOf(
+        index,
+        [...missing].flatMap((each) => met.get(each) ?? []),
+      ),
+    );
+  }
+  if (index && missing.size > 0) {
+    const ends = await lookAtEnds(list, index, missing, signal);
+    await pages.read(ends.places);
+    if (ends.isAll) return pages.found();
+  }
+  if (missing.size > 0) {
+    const sought = await search([...missing], signal);
+    const places = new Map<string, Place>();
+    for (const [identity, place] of sought) {
+      if (place === null) continue;
+      if ('error' in place) pages.fail(identity, place.error);
+      else places.set(identity, place);
+    }
+    await pages.read(places);
+    // They may have moved on to the end of their page meanwhile.
+    const moved = [...missing].flatMap((each) => places.get(each) ?? []);
+    await pages.readWhole(moved.map(({ after }) => after));
+    for (const identity of missing) if (places.has(identity)) pages.failIfRefused(identity);
+  }
+  return pages.found();
+}
+
+/** Their pages in full, and those on both sides. */
+function neighboursOf({ pages }: PageIndex, met: readonly KnownPlace[]): (string | null)[] {
+  const near = new Set(met.flatMap(({ page }) => [page - 1, page, page + 1]));
+  return [...near].flatMap((page) => (pages[page] ? [pages[page].after] : []));
+}
+
+/** What is new stands at the start of a list, or at its end. */
+async function lookAtEnds(
+  { fetchIdentities }: Pick<LookedUpList<unknown>, 'fetchIdentities'>,
+  { pages }: PageIndex,
+  wanted: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<{ places: Map<string, Place>; isAll: boolean }> {
+  const ends = [...new Set([null, pages.at(-1)?.after ?? null])];
+  const places = new Map<string, Place>();
+  let isAll = false;
+  await Promise.all(
+    ends.map(async (after) => {
+      try {
+        const page = await fetchIdentities({ after, first: undefined }, signal);
+        if (after === null && !page.hasNextPage) isAll = true;
+        for (const [place, { identity }] of page.items.entries()) {
+          if (identity !== null && wanted.has(identity)) places.set(identity, { after, place });
+        }
+      } catch (error) {
+        // The walk will say what is wrong.
+        if (signal.aborted) throw error;
+      }
+    }),
+  );
+  return { places, isAll };
+}

@@ -1,0 +1,165 @@
+import PQueue from 'p-queue';
+import { isOutage, mayBeOutage } from '../failures.ts';
+import type { FetchPage, Identified, Page } from '../page.ts';
+import type { Place } from './places.ts';
+
+/** What is found of one record; null: there is none. */
+export type LookedUp<R> =
+  | {
+      readonly record: R;
+      /** What came with its page and belongs to no record; given with one record of the page. */
+      readonly beside: readonly unknown[];
+    }
+  | LookupFailure
+  | null;
+
+/** Nobody can tell whether there is such a record. */
+export interface LookupFailure {
+  readonly error: unknown;
+}
+
+interface ReadList<R> {
+  readonly fetchPage: FetchPage<R>;
+  readonly fetchIdentities: FetchPage<Identified>;
+}
+
+/** Pages in flight; one operation has no more anyway. */
+const AT_A_TIME = 8;
+/** Pages that fail in a row before no further one is asked for: the service is probably down. */
+const MAX_FAILURES = 3;
+/** Records of pages that cannot be had as a whole which are asked for one by one. */
+const MAX_ALONE = 50;
+
+/** Reads pages, and takes from each whatever is still missing. */
+export class PageReader<R extends Identified> {
+  readonly missing: Set<string>;
+  readonly #list: ReadList<R>;
+  readonly #signal: AbortSignal;
+  readonly #found = new Map<string, LookedUp<R>>();
+  readonly #refusals = new Map<string, unknown>();
+  readonly #queue = new PQueue({ concurrency: AT_A_TIME });
+  #failures = 0;
+  #failure: unknown;
+  #alone = 0;
+
+  constructor(list: ReadList<R>, identities: readonly string[], signal: AbortSignal) {
+    this.#list = list;
+    this.#signal = signal;
+    this.missing = new Set(identities);
+  }
+
+  /** Each page once, as far as its last wanted record. Who is not met there stays missing. */
+  async read(places: ReadonlyMap<string, Place>): Promise<void> {
+    const byPage = Map.groupBy(places, ([, { after }]) => after);
+    await Promise.all(
+      Array.from(byPage, async ([after, expected]) => {
+        try {
+          const needed = Math.max(...expected.map(([, { place }]) => place)) + 1;
+          await this.#queue.add(() => this.#readFrom(after, needed));
+        } catch (error) {
+          await this.#without(expected, error);
+        }
+      }),
+    );
+  }
+
+  /** Pages that may have what is missing. */
+  async readWhole(pages: readonly (string | null)[]): Promise<void> {
+    await Promise.all(
+      [...new Set(pages)].map(async (after) => {
+        try {
+          await this.#queue.add(() => this.#readFrom(after, undefined));
+        } catch (error) {
+          if (this.#signal.aborted) throw error;
+        }
+      }),
+    );
+  }
+
+  fail(identity: string, error: unknown): void {
+    if (this.missing.delete(identity)) this.#found.set(identity, { error });
+  }
+
+  /** For a record that is known to be there. */
+  failIfRefused(identity: string): void {
+    const refusal = this.#refusals.get(identity);
+    if (refusal !== undefined) this.fail(identity, refusal);
+  }
+
+  /** Of all that were wanted; who is still missing is not there. */
+  found(): ReadonlyMap<string, LookedUp<R>> {
+    for (const identity of this.missing) this.#found.set(identity, null);
+    this.missing.clear();
+    return this.#found;
+  }
+
+  async #readFrom(start: string | null, needed: number | undefined): Promise<void> {
+    let after = start;
+    let left = needed;
+    for (;;) {
+      const page = await this.#ask(this.#list.fetchPage, { after, first: left });
+      this.#take(page);
+      // Pages can be shorter than they were when the record was met.
+      if (left === undefined || page.items.length === 0 || page.items.length >= left) return;
+      if (!page.hasNextPage || page.endCursor === null) return;
+      left -= page.items.length;
+      after = page.endCursor;
+    }
+  }
+
+  #take({ items, beside = [] }: Page<R>): void {
+    let left = beside;
+    for (const record of items) {
+      if (record.identity === null || !this.missing.delete(record.identity)) continue;
+      this.#found.set(record.identity, { record, beside: left });
+      left = [];
+    }
+  }
+
+  /** A page that cannot be had as a whole: one record can take all the others with it. */
+  async #without(expected: readonly [string, Place][], error: unknown): Promise<void> {
+    if (this.#signal.aborted) throw error;
+    for (const [identity, place] of expected) {
+      if (!this.missing.has(identity)) continue;
+      this.#refusals.set(identity, error);
+      this.#alone += 1;
+      if (isOutage(error) || this.#isDown || this.#alone > MAX_ALONE) this.fail(identity, error);
+      else await this.#queue.add(() => this.#readAlone(identity, place));
+    }
+  }
+
+  async #readAlone(identity: string, { after, place }: Place): Promise<void> {
+    const { fetchPage, fetchIdentities } = this.#list;
+    try {
+      let before: Page<Identified>;
+      try {
+        before = await this.#ask(fetchIdentities, { after, first: Math.max(place, 1) });
+      } catch (error) {
+        if (!isOutage(error)) return; // Its cursor is refused: it may be found elsewhere.
+        throw error;
+      }
+      const from = place === 0 ? after : before.endCursor;
+      this.#take(await this.#ask(fetchPage, { after: from, first: 1 }));
+    } catch (error) {
+      if (this.#signal.aborted) throw error;
+      this.fail(identity, error);
+    }
+  }
+
+  get #isDown(): boolean {
+    return this.#failures >= MAX_FAILURES;
+  }
+
+  async #ask<T>(fetch: FetchPage<T>, request: Parameters<FetchPage<T>>[0]): Promise<Page<T>> {
+    if (this.#isDown) throw this.#failure;
+    try {
+      const page = await fetch(request, this.#signal);
+      this.#failures = 0;
+      return page;
+    } catch (error) {
+      this.#failures = mayBeOutage(error) ? this.#failures + 1 : 0;
+      this.#failure = error;
+      throw error;
+    }
+  }
+}

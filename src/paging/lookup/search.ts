@@ -1,0 +1,160 @@
+import type { Clock } from '../../clock.ts';
+import { identityHash } from '../identity-set.ts';
+import type { Identified } from '../page.ts';
+import { unlessAborted } from '../unless-aborted.ts';
+import type { WalkedPage } from '../walk.ts';
+import { createHold, type Hold } from './hold.ts';
+import type { Sought } from './look-up.ts';
+import type { LookupFailure } from './page-reader.ts';
+import { placesIn, type KnownPage, type Place } from './places.ts';
+
+/** Walks a list from its start; the requests for its pages go through the hold. */
+export type SearchWalk = (
+  hold: Hold,
+  signal: AbortSignal,
+) => AsyncGenerator<WalkedPage<Identified>, void, undefined>;
+
+export interface SearchOptions {
+  readonly walk: SearchWalk;
+  readonly clock: Clock;
+  /** Records that the walk goes over at most. */
+  readonly maxItems: number;
+  /** Records whose places are remembered while it is under way. */
+  readonly maxRecords: number;
+  /** What is said when there are more. */
+  readonly tooLong: () => Error;
+}
+
+/** Somebody who waits for places of records. */
+interface Seeker {
+  readonly left: Set<string>;
+  readonly places: Map<string, Place | null | LookupFailure>;
+  readonly done: () => void;
+}
+
+/**
+ * One walk for all who look for records of a list. It gives each of them the places as it meets the records,
+ * stands still while nobody waits, and goes on from there when somebody does again.
+ */
+export class Search {
+  /** How the walk ended; undefined: it has not. */
+  end: 'whole' | 'too long' | 'failed' | undefined;
+  readonly #options: SearchOptions;
+  readonly #hold = createHold();
+  readonly #ending = new AbortController();
+  /** By the identities that they wait for. */
+  readonly #seekers = new Map<string, Set<Seeker>>();
+  #passed: KnownPage[] = [];
+  #remembered = 0;
+  #restingSince: number | undefined;
+
+  constructor(options: SearchOptions) {
+    this.#options = options;
+    void this.#run();
+  }
+
+  /** For how long nobody has been waiting for it, ms. */
+  get restingFor(): number {
+    return this.#restingSince === undefined
+      ? 0
+      : this.#options.clock.elapsed() - this.#restingSince;
+  }
+
+  /** Resolves when all places are known. @throws the reason of the signal */
+  async find(identities: readonly string[], signal: AbortSignal): Promise<Sought> {
+    const places: Seeker['places'] = new Map(placesIn(this.#passed, identities));
+    const left = new Set(identities.filter((identity) => !places.has(identity)));
+    if (left.size === 0) return places;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const seeker: Seeker = { left, places, done: resolve };
+    for (const identity of left) {
+      const there = this.#seekers.get(identity) ?? new Set();
+      this.#seekers.set(identity, there.add(seeker));
+    }
+    this.#restingSince = undefined;
+    this.#hold.release();
+    try {
+      await unlessAborted(promise, signal);
+      return places;
+    } catch (error) {
+      this.#leave(seeker);
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#ending.abort(LEFT);
+  }
+
+  async #run(): Promise<void> {
+    const { walk, maxItems, tooLong } = this.#options;
+    let walked = 0;
+    try {
+      for await (const page of walk(this.#hold, this.#ending.signal)) {
+        this.#meet(page);
+        walked += page.records.length;
+        if (walked < maxItems || !page.hasNextPage) continue;
+        this.#settle('too long', { error: tooLong() });
+        return;
+      }
+      this.#settle('whole', null);
+    } catch (error) {
+      this.#settle('failed', { error });
+    }
+  }
+
+  #meet(page: WalkedPage<Identified>): void {
+    this.#remember(page);
+    for (const { record, place } of page.records) {
+      if (record.identity !== null) this.#give(record.identity, { after: page.after, place });
+    }
+    if (this.#seekers.size === 0) this.#rest();
+  }
+
+  /** For those who come when it has passed already. */
+  #remember({ after, records, size }: WalkedPage<Identified>): void {
+    this.#remembered += records.length;
+    if (this.#remembered > this.#options.maxRecords) return;
+    const hashes = new Float64Array(size);
+    for (const { record, place } of records) {
+      if (record.identity !== null) hashes[place] = identityHash(record.identity);
+    }
+    this.#passed.push({ after, records: hashes });
+  }
+
+  #give(identity: string, place: Place | null | LookupFailure): void {
+    for (const { left, places, done } of this.#seekers.get(identity) ?? []) {
+      places.set(identity, place);
+      left.delete(identity);
+      if (left.size === 0) done();
+    }
+    this.#seekers.delete(identity);
+  }
+
+  #leave(seeker: Seeker): void {
+    for (const identity of seeker.left) {
+      const others = this.#seekers.get(identity);
+      others?.delete(seeker);
+      if (others?.size === 0) this.#seekers.delete(identity);
+    }
+    if (this.#seekers.size > 0 || this.end) return;
+    this.#rest();
+    this.#hold.leave();
+  }
+
+  #rest(): void {
+    this.#restingSince = this.#options.clock.elapsed();
+    this.#hold.pause();
+  }
+
+  /** @param verdict on those that were not met */
+  #settle(end: NonNullable<Search['end']>, verdict: null | LookupFailure): void {
+    this.end = end;
+    for (const identity of this.#seekers.keys()) this.#give(identity, verdict);
+    this.#passed = [];
+    this.#rest();
+  }
+}
+
+/** Made once: a new one, with its stack, costs more than what it ends. */
+const LEFT = new DOMException('The walk was left.', 'AbortError');

@@ -1,0 +1,97 @@
+import type { Clock } from '../../clock.ts';
+import { codedError } from '../../errors.ts';
+import type { PageIndex } from '../parallel/page-index.ts';
+import type { Sought } from './look-up.ts';
+import { placesIn } from './places.ts';
+import { Search, type SearchWalk } from './search.ts';
+
+/** A list that is walked when somebody looks for records of which nobody knows where they are. */
+export interface SearchedList {
+  readonly key: string;
+  /** For people. */
+  readonly name: string;
+  /** What the last walk left behind. */
+  readonly index: () => PageIndex | undefined;
+  readonly walk: SearchWalk;
+}
+
+/** The walks of all who look for records by their ids: of each list one at a time, and not too often. */
+export interface Searches {
+  /** Joins the walk that is under way, or begins one. Who leaves hurts nobody else. */
+  find(list: SearchedList, identities: readonly string[], signal: AbortSignal): Promise<Sought>;
+  /** What is there may be another from now on. */
+  separate(): void;
+}
+
+/**
+ * So long after a walk, nobody walks the list again for the sake of ids, however many unknown ones are asked
+ * for: what the walk did not meet counts as not there.
+ */
+export const SEARCH_AGAIN_AFTER_MS = 30_000;
+
+export interface SearchLimits {
+  readonly clock: Clock;
+  /** Records that one walk goes over at most. */
+  readonly maxItems: number;
+  /** Records whose places are remembered of a walk under way. */
+  readonly maxRecords: number;
+}
+
+export function createSearches(limits: SearchLimits): Searches {
+  const { maxItems } = limits;
+  let searches = new Map<string, Search>();
+  return {
+    find: async (list, identities, signal) => {
+      signal.throwIfAborted();
+      let search = searches.get(list.key);
+      const isOver = search?.end === 'failed' || (search?.restingFor ?? 0) >= SEARCH_AGAIN_AFTER_MS;
+      if (!search || isOver) {
+        search?.close();
+        const tooLong = () => longerThan(maxItems, list.name);
+        search = new Search({ ...limits, walk: list.walk, tooLong });
+        searches.set(list.key, search);
+      }
+      return search.end === undefined
+        ? search.find(identities, signal)
+        : known(list, identities, search);
+    },
+    separate: () => {
+      searches = new Map();
+    },
+  };
+
+  /** What is to be said as long as the list is not walked again. */
+  function known({ index, name }: SearchedList, identities: readonly string[], search: Search) {
+    const { pages = [], complete = false } = index() ?? {};
+    const places = placesIn(pages, identities);
+    const isWhole = search.end === 'whole';
+    const isRemembered = isWhole && complete && pages.every(({ records }) => records);
+    const retryAfter = Math.ceil((SEARCH_AGAIN_AFTER_MS - search.restingFor) / 1000);
+    const verdict = () => {
+      if (isRemembered) return null;
+      return { error: isWhole ? notRemembered(name, retryAfter) : longerThan(maxItems, name) };
+    };
+    return new Map(
+      identities.map((identity) => [identity, places.get(identity) ?? verdict()] as const),
+    );
+  }
+}
+
+function longerThan(max: number, name: string) {
+  return codedError(
+    'DRAIN_LIMIT_EXCEEDED',
+    `The record is not among the first ${max} of ${name}, and no more are looked through for an id. ` +
+      'Page through the list instead, or have the operator raise DRAIN_MAX_ITEMS.',
+    { extensions: { max } },
+  );
+}
+
+function notRemembered(name: string, retryAfter: number) {
+  return codedError(
+    'RATE_LIMITED',
+    `To find a record by its id, all of ${name} has to be walked, since not all places in it can be remembered, ` +
+      `and that is done once in ${SEARCH_AGAIN_AFTER_MS / 1000} seconds. Try again in ${retryAfter} seconds; ` +
+      'the operator can raise INDEX_MAX_IDS.',
+    { extensions: { retryAfter } },
+  );
+}
