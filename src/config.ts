@@ -14,6 +14,8 @@ export interface Config {
   readonly recruitingUrl: string | undefined;
   readonly agent: string;
   readonly schemaPath: string;
+  /** Put before all names that could clash in a supergraph. */
+  readonly schemaPrefix: string | undefined;
   readonly tokenLink: string | undefined;
   readonly tokenStore: StoreAddress;
   /** 32 bytes each, newest first; none: tokens are not encrypted at rest. */
@@ -67,7 +69,6 @@ const PROTECTIONS_TO_COME = [
   'AUTH_ISSUER',
   'AUTH_AUDIENCE',
   'AUTH_API_KEYS',
-  'SCHEMA_PREFIX',
   'MAX_DEPTH',
   'MAX_ALIASES',
   'MAX_TOKENS',
@@ -99,6 +100,13 @@ const variables = z.object({
     .default(`recruiting-subgraph/${VERSION}`),
   // The one that comes along, from whichever folder the gateway is started.
   RECRUITING_SCHEMA: z.string().default(fileURLToPath(SNAPSHOT)),
+  SCHEMA_PREFIX: z
+    .string()
+    .regex(
+      /^[A-Za-z]\w{0,49}$/,
+      'must be letters, digits and _, a letter first, for example Recruiting',
+    )
+    .optional(),
   TOKEN_LINK: secureUrl().optional(),
   TOKEN_STORE: z
     .string()
@@ -244,6 +252,7 @@ function toConfig(
     recruitingUrl: given.RECRUITING_URL,
     agent: given.RECRUITING_AGENT,
     schemaPath: given.RECRUITING_SCHEMA,
+    schemaPrefix: given.SCHEMA_PREFIX,
     tokenLink: given.TOKEN_LINK,
     tokenStore: readStoreAddress(given.TOKEN_STORE ?? DEFAULT_STORE)!,
     tokenStoreKeys: given.TOKEN_STORE_KEY ?? [],

@@ -65,6 +65,7 @@ export async function createGateway(parts: GatewayParts) {
     drainMaxItems: config.drainMaxItems,
     drains: { ...config, clock, tokenSet: () => tokens?.set },
     overrides: parts.overrides,
+    prefix: config.schemaPrefix,
   });
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
   const metrics = createMetrics(VERSION, () => tokens?.standing());
@@ -104,7 +105,7 @@ export async function createGateway(parts: GatewayParts) {
       const signal = callerSignal(request);
       return {
         signal,
-        requests: served.createRequests({ signal }),
+        ...served.createLoaders({ signal }),
         drainBudget: { max: config.drainMaxItems, left: config.drainMaxItems },
         surplusErrors: [],
       };

@@ -347,7 +347,6 @@ describe('what is refused', () => {
     'MAX_DEPTH',
     'MAX_TOKENS',
     'PAGES_PER_MINUTE',
-    'SCHEMA_PREFIX',
     'TRUSTED_DOCUMENTS_ONLY',
   ])('%s, which would protect nothing yet', (name) => {
     expect(mistakesOf({ [name]: 'secret' })).toEqual([

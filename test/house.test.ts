@@ -65,6 +65,14 @@ const rooms: Record<string, readonly string[]> = {
     'paging/parallel',
     'paging/walk.ts',
   ],
+  'paging/lookup': [
+    'paging/failures.ts',
+    'paging/identity-set.ts',
+    'paging/page.ts',
+    'paging/parallel',
+    'paging/unless-aborted.ts',
+    'paging/walk.ts',
+  ],
   'paging/connection': [
     'paging/drain.ts',
     'paging/list-walk.ts',
@@ -76,6 +84,14 @@ const rooms: Record<string, readonly string[]> = {
   'schema/asking': [
     'schema/derivation',
     'schema/incremental-directives.ts',
+    'schema/serving-context.ts',
+  ],
+  'schema/entities': [
+    'schema/asking',
+    'schema/derivation',
+    'schema/drains.ts',
+    'schema/list-key.ts',
+    'schema/read-field.ts',
     'schema/serving-context.ts',
   ],
   'schema/streaming': [

@@ -11,10 +11,12 @@ export function addSchemaCommands(root: Command, terminal: Terminal): void {
   schema
     .command('print')
     .description('print what callers see, as SDL')
-    .action(async () => {
-      const { servedSdl } = await import('./schema-print.ts');
+    .option('--subgraph', 'what a supergraph is composed of', false)
+    .action(async ({ subgraph }: { subgraph: boolean }) => {
+      const { servedOffline, servedSdl } = await import('./schema-print.ts');
       const { snapshot, config, overrides } = settings(terminal);
-      stdout.write(servedSdl(snapshot, config.schemaPath, config, overrides));
+      const served = servedOffline(snapshot, config, overrides);
+      stdout.write(subgraph ? served.subgraphSdl() : servedSdl(served));
     });
   schema
     .command('explain')
@@ -23,15 +25,15 @@ export function addSchemaCommands(root: Command, terminal: Terminal): void {
     .action(async ({ json }: { json: boolean }) => {
       const { servedOffline } = await import('./schema-print.ts');
       const { snapshot, config, overrides } = settings(terminal);
-      const { reports } = servedOffline(snapshot, config.schemaPath, config, overrides);
+      const { reports } = servedOffline(snapshot, config, overrides);
       stdout.write(json ? explainedAsJson(reports) : explained(reports));
     });
 }
 
 /** Only what the schema depends on: looking at it needs no service. */
 function settings(terminal: Terminal) {
-  const { RECRUITING_SCHEMA, CONNECTION_MAX, DRAIN_MAX_ITEMS } = terminal.env;
-  const given = { RECRUITING_SCHEMA, CONNECTION_MAX, DRAIN_MAX_ITEMS };
+  const { RECRUITING_SCHEMA, SCHEMA_PREFIX, CONNECTION_MAX, DRAIN_MAX_ITEMS } = terminal.env;
+  const given = { RECRUITING_SCHEMA, SCHEMA_PREFIX, CONNECTION_MAX, DRAIN_MAX_ITEMS };
   const config = readConfig(given, terminal.readFile);
   const snapshot = readSnapshotFile(config.schemaPath, terminal);
   return { config, snapshot, overrides: readAdaptersFile(config.schemaPath, terminal) };

@@ -2,35 +2,31 @@ import { lexicographicSortSchema, printSchema } from 'graphql';
 import { createServedSchema, type ServedSchema } from '../schema/served-schema.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 
-export interface Limits {
+interface Settings {
+  readonly schemaPath: string;
+  readonly schemaPrefix: string | undefined;
   readonly connectionMax: number;
   readonly drainMaxItems: number;
 }
 
-/** The SDL that callers see for a snapshot, sorted, so that two versions differ only where they do. */
-export function servedSdl(
-  snapshot: string,
-  path: string,
-  limits: Limits,
-  overrides?: unknown,
-): string {
-  const { schema } = servedOffline(snapshot, path, limits, overrides);
+/** The SDL that callers see, sorted, so that two versions differ only where they do. */
+export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
   return `${printSchema(lexicographicSortSchema(schema))}\n`;
 }
 
 /** What is served for a snapshot, to be looked at only. */
 export function servedOffline(
   snapshot: string,
-  path: string,
-  limits: Limits,
+  { schemaPath, schemaPrefix, connectionMax, drainMaxItems }: Settings,
   overrides: unknown,
 ): ServedSchema {
   return createServedSchema({
-    snapshot: readSnapshot(snapshot, path),
+    snapshot: readSnapshot(snapshot, schemaPath),
     execute: () => Promise.reject(new TypeError('Nothing is asked for the sake of printing.')),
     mutations: 'off',
-    connectionMax: limits.connectionMax,
-    drainMaxItems: limits.drainMaxItems,
+    connectionMax,
+    drainMaxItems,
     overrides,
+    prefix: schemaPrefix,
   });
 }

@@ -2,7 +2,7 @@ import type { GraphQLFieldResolver, GraphQLResolveInfo } from 'graphql';
 import { checkedCount } from '../paging/connection/connection-arguments.ts';
 import { decodeCursor, encodeCursor } from '../paging/place/cursor.ts';
 import { drainPages, type DrainedPage } from '../paging/drain.ts';
-import type { UpstreamLink } from './asking/ask-upstream.ts';
+import type { UpstreamLink } from './asking/upstream-link.ts';
 import type { Drains } from './drains.ts';
 import { identitySelection } from './asking/identity-selection.ts';
 import { cursorKey, walkKey } from './list-key.ts';

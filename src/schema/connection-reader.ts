@@ -5,7 +5,7 @@ import type { Slice } from '../paging/connection/connection-slice.ts';
 import { decodeCursor, encodeCursor, type Position } from '../paging/place/cursor.ts';
 import { drainPages } from '../paging/drain.ts';
 import { readForward } from '../paging/connection/forward.ts';
-import type { UpstreamLink } from './asking/ask-upstream.ts';
+import type { UpstreamLink } from './asking/upstream-link.ts';
 import type { DrainedList, Drains, WalkOptions } from './drains.ts';
 import type { IdentitySelection } from './asking/identity-selection.ts';
 import { cursorKey, walkKey } from './list-key.ts';

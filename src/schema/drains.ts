@@ -4,6 +4,8 @@ import type { Position } from '../paging/place/cursor.ts';
 import { memoryOf, type ListMemory } from '../paging/place/list-memory.ts';
 import { walkList, type Tail } from '../paging/list-walk.ts';
 import { createPace } from '../paging/pace.ts';
+import type { LookedUpList } from '../paging/lookup/look-up.ts';
+import { createSearches } from '../paging/lookup/searches.ts';
 import type { FetchPage } from '../paging/page.ts';
 import { createPageIndexes } from '../paging/parallel/page-indexes.ts';
 import { createSharedWalks } from '../paging/shared-walks.ts';
@@ -11,9 +13,10 @@ import type { WalkedPage } from '../paging/walk.ts';
 import { walkInTurn } from '../paging/walk-in-turn.ts';
 import { createTotals, type Totals } from '../paging/totals.ts';
 import { createWalkSlots } from '../paging/walk-slots.ts';
-import type { UpstreamLink } from './asking/ask-upstream.ts';
+import type { UpstreamLink } from './asking/upstream-link.ts';
 import type { UpstreamRecord } from './asking/read-page.ts';
-import type { AskingContext, ServingContext } from './serving-context.ts';
+import type { AskingContext } from './asking/asking-context.ts';
+import type { ServingContext } from './serving-context.ts';
 
 /** The walks of all callers, and what they leave behind. */
 export interface Drains {
@@ -24,6 +27,8 @@ export interface Drains {
   /** What earlier walks of a list left behind, by the list's key. */
   memoryOf(list: string): ListMemory;
   readonly totals: Totals;
+  /** What is known of a list when records of it are looked for, and the way to find the others. */
+  lookedUp(list: SearchedDrain): Pick<LookedUpList<never>, 'index' | 'search'>;
   /** A mutation is sent, or was answered: no walk from now on shares one from before. */
   separate(): void;
 }
@@ -43,6 +48,12 @@ export interface DrainedList {
   readonly hasFirstPage?: boolean;
 }
 
+/** A list of the root that records are looked for in by their ids. */
+export interface SearchedDrain extends Pick<DrainedList, 'key' | 'field' | 'fetcher'> {
+  /** For people. */
+  readonly name: string;
+}
+
 export interface WalkOptions {
   readonly position: Position | null;
   readonly limit: number | undefined;
@@ -59,6 +70,8 @@ export interface DrainLimits {
   readonly maxDrains: number;
   /** Records that all page indexes together remember. */
   readonly indexMaxIds: number;
+  /** Records that a walk for somebody's ids goes over at most. */
+  readonly drainMaxItems: number;
 }
 
 export interface DrainParts extends DrainLimits {
@@ -71,11 +84,12 @@ export interface DrainParts extends DrainLimits {
 const SMALL = 50;
 
 export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
-  const { drainConcurrency, maxDrains, indexMaxIds, clock, tokenSet } = parts;
+  const { drainConcurrency, maxDrains, indexMaxIds, drainMaxItems, clock, tokenSet } = parts;
   let indexes = createPageIndexes(indexMaxIds);
   const pace = createPace(drainConcurrency);
   const shared = createSharedWalks();
   const slots = createWalkSlots(maxDrains);
+  const searches = createSearches({ clock, maxItems: drainMaxItems, maxRecords: indexMaxIds });
   let totals = createTotals(clock);
   let set: string | undefined;
 
@@ -89,6 +103,29 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
       forgetOtherSets();
       return memoryOf(indexes, list);
     },
+    lookedUp: (list) => {
+      forgetOtherSets();
+      const its = indexes;
+      return {
+        index: its.get(list.key),
+        search: (identities, signal) =>
+          searches.find(
+            {
+              ...list,
+              index: () => its.get(list.key),
+              // It takes no turn of the drains: somebody may wait for one record, and there is one walk a list.
+              walk: (hold, leaving) => {
+                const either = () => AbortSignal.any([leaving, hold.left]);
+                const fetchPage = hold.held(list.fetcher(drainRequests(link, pace, either)));
+                const walkable = { ...list, indexes: its, pace, fetchPage };
+                return walkList(walkable, { position: null, signal: leaving });
+              },
+            },
+            identities,
+            signal,
+          ),
+      };
+    },
     walk: (list, { position, limit, context, keepsAll, tail }) => {
       forgetOtherSets();
       const walkable = { ...list, indexes, pace };
@@ -100,7 +137,7 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
         );
       }
       const begin = (from: Position | null, signal: AbortSignal) => {
-        const fetchPage = list.fetcher(drainRequests(link, pace, signal));
+        const fetchPage = list.fetcher(drainRequests(link, pace, () => signal));
         return walkInTurn({ slots, owner: context, signal }, (takeTurn) => {
           const inTurn: typeof fetchPage = async (request, of) => {
             if (request.after !== null || !list.hasFirstPage) await takeTurn();
@@ -132,6 +169,7 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
 
   function separate(): void {
     shared.separate();
+    searches.separate();
     totals = createTotals(clock);
   }
 }
@@ -140,14 +178,18 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
 function drainRequests(
   link: UpstreamLink,
   pace: ReturnType<typeof createPace>,
-  signal: AbortSignal,
+  signalNow: () => AbortSignal,
 ): AskingContext {
   return {
     requests: {
       load: async (query) => {
         const { document, variables } = query;
         const request = pace.begin();
-        const context = { signal, priority: 'drain', onPressure: request.pressed };
+        const context = {
+          signal: signalNow(),
+          priority: 'drain',
+          onPressure: request.pressed,
+        };
         const result = await link.execute({
           document,
           variables,

@@ -1,7 +1,8 @@
 import { getCoercedVariableValues } from '@graphql-tools/delegate';
 import { OperationTypeNode, type FieldNode, type GraphQLFieldResolver } from 'graphql';
 import { codedError } from '../errors.ts';
-import { questionFor, type UpstreamLink } from './asking/ask-upstream.ts';
+import { questionFor } from './asking/ask-upstream.ts';
+import type { UpstreamLink } from './asking/upstream-link.ts';
 import { checked } from './read-field.ts';
 import { responsePath } from './asking/response-path.ts';
 import { selectionsOf } from './asking/response-places.ts';

@@ -10,46 +10,48 @@ import {
   isObjectType,
   OperationTypeNode,
   type ExecutionResult,
-  type GraphQLFieldResolver,
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
 import { systemClock } from '../clock.ts';
-import { resolveAll } from './all-field.ts';
-import type { UpstreamLink } from './asking/ask-upstream.ts';
-import {
-  resolveConnection,
-  resolveEdges,
-  resolveNode,
-  resolveNodes,
-  resolvePageInfo,
-  resolveTotal,
-} from './connection-field.ts';
-import { createDrains, type DrainParts, type Drains } from './drains.ts';
+import type { UpstreamLink } from './asking/upstream-link.ts';
+import { createDrains, type DrainParts } from './drains.ts';
 import { derivedTypes } from './derivation/derived-types.ts';
+import type { Entity, EntityReport } from './derivation/entity.ts';
+import { planEntities } from './derivation/plan-entities.ts';
+import { RELAY_PAGE_INFO, rootNames } from './derivation/root-names.ts';
+import { derivedResolvers } from './derived-resolvers.ts';
+import { entityResolvers } from './entities/entity-resolvers.ts';
+import { entityTypes } from './entities/entity-types.ts';
+import { createRecordLoader, type RecordLoader } from './entities/record-loader.ts';
+import { subgraphSdl } from './entities/subgraph-sdl.ts';
 import { forwardField, refuseMutation, type AllowedMutations } from './forward-field.ts';
-import { findNestedList } from './nested-list.ts';
 import { INCREMENTAL } from './incremental-directives.ts';
 import type { Adapter, NestedAdapter } from './derivation/adapter.ts';
 import { planAdapters, type ListReport } from './derivation/plan-adapters.ts';
-import { createPauses, type Pause } from './pauses.ts';
 import { readField } from './read-field.ts';
 import { createRequestLoader, type RequestLoader } from './asking/request-loader.ts';
 import { createRides } from './asking/ride-first-page.ts';
 import { servedNames } from './asking/served-names.ts';
-import type { ServingContext } from './serving-context.ts';
 
 export interface ServedSchema {
   readonly schema: GraphQLSchema;
   /** Of the lists of the root. */
   readonly adapters: readonly Adapter[];
   readonly nested: readonly NestedAdapter[];
-  /** What became of every list, and why. */
-  readonly reports: readonly ListReport[];
+  /** The types whose records can be referred to. */
+  readonly entities: readonly Entity[];
+  /** What became of every list, and of every type with an id, and why. */
+  readonly reports: readonly (ListReport | EntityReport)[];
   /** For the log at start-up: what was not derived, and why. */
   readonly warnings: readonly string[];
-  /** The requests of one operation, for its context. */
-  readonly createRequests: (context: { readonly signal: AbortSignal }) => RequestLoader;
+  /** The SDL that a supergraph is composed of. */
+  readonly subgraphSdl: () => string;
+  /** What one operation asks the upstream, for its context. */
+  readonly createLoaders: (context: { readonly signal: AbortSignal }) => {
+    readonly requests: RequestLoader;
+    readonly records: RecordLoader;
+  };
 }
 
 export interface ServedSchemaParts {
@@ -66,6 +68,8 @@ export interface ServedSchemaParts {
   drainMaxItems: number;
   /** What adapters.json says, as it was read; undefined without one. */
   overrides?: unknown;
+  /** Put before all names that could clash in a supergraph; empty or left out: nothing is. */
+  prefix?: string | undefined;
 }
 
 /**
@@ -78,7 +82,8 @@ export interface ServedSchemaParts {
  */
 export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const { snapshot, execute, mutations, connectionMax } = parts;
-  const { transforms, toUpstream, fromUpstream } = servedNames(snapshot);
+  const names = rootNames(snapshot, parts.prefix ?? '');
+  const { transforms, toUpstream, fromUpstream } = servedNames(snapshot, names);
   const subschema: SubschemaConfig = {
     schema: snapshot,
     executor: execute as Executor,
@@ -90,7 +95,10 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
         : forwardField(() => link, operation)) as CreateProxyingResolverFn,
   };
   const wrapped = wrapSchema(subschema);
-  const { adapters, nested, warnings, reports } = planAdapters(wrapped, parts.overrides);
+  const plan = planAdapters(wrapped, names, parts.overrides);
+  const { adapters, nested } = plan;
+  const found = planEntities(wrapped, { adapters, names, overrides: plan.types });
+  const { entities } = found;
   const link: UpstreamLink = {
     schema: wrapped,
     toUpstream,
@@ -114,27 +122,36 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const schema: GraphQLSchema = stitchSchemas({
     subschemas: [subschema],
     typeDefs: [
-      derivedTypes([...adapters, ...nested], wrapped, parts),
+      derivedTypes([...adapters, ...nested], wrapped, names, parts),
+      entityTypes(entities),
       ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
     ],
     resolvers: [
       upstreamResolvers(wrapped),
       derivedResolvers([...adapters, ...nested], link, drains, connectionMax),
+      entityResolvers({ entities, link, drains, sdl: () => sdl() }),
     ],
     assumeValidSDL: true,
   });
+  const sdl = once(() => subgraphSdl(schema, { entities, pageInfo: names.type(RELAY_PAGE_INFO) }));
   assertValidSchema(schema);
   return {
     schema,
     adapters,
     nested,
-    reports,
+    entities,
+    subgraphSdl: sdl,
+    reports: [...plan.reports, ...found.reports],
     warnings: [
-      ...warnings,
+      ...plan.warnings,
+      ...found.warnings,
       ...unknownMutations(snapshot, mutations),
       ...waysBackToTheRoot(wrapped),
     ],
-    createRequests: (context) => createRequestLoader(link.execute, context),
+    createLoaders: (context) => {
+      const requests = createRequestLoader(link.execute, context);
+      return { requests, records: createRecordLoader({ ...context, requests }) };
+    },
   };
 }
 
@@ -142,6 +159,7 @@ const NO_DRAINS: DrainParts = {
   drainConcurrency: 1,
   maxDrains: 1,
   indexMaxIds: 0,
+  drainMaxItems: 0,
   clock: systemClock,
   tokenSet: () => undefined,
 };
@@ -184,40 +202,7 @@ function upstreamResolvers(wrapped: GraphQLSchema): IResolvers {
   );
 }
 
-type Resolver = GraphQLFieldResolver<unknown, ServingContext>;
-
-function derivedResolvers(
-  adapters: readonly (Adapter | NestedAdapter)[],
-  link: UpstreamLink,
-  drains: Drains,
-  connectionMax: number,
-): IResolvers {
-  const types: Record<string, Record<string, GraphQLFieldResolver<never, ServingContext>>> = {};
-  const pause = createPauses();
-  for (const adapter of adapters) {
-    const { parent, all, connection } = adapter;
-    const findList = 'reach' in adapter ? findNestedList(adapter) : undefined;
-    const paced = (resolve: Resolver) => (findList ? afterPause(pause, resolve) : resolve);
-    const fields = (types[parent] ??= {});
-    if (all) fields[all.field] = paced(resolveAll(adapter, link, drains, findList));
-    if (!connection) continue;
-    const parts = { adapter, link, drains, max: connectionMax };
-    fields[connection.field] = paced(resolveConnection(parts, findList));
-    types[connection.type] = {
-      edges: resolveEdges,
-      nodes: resolveNodes(adapter),
-      pageInfo: resolvePageInfo,
-      totalCount: resolveTotal,
-    };
-    types[connection.edge] = { node: resolveNode(adapter) };
-  }
-  return types as IResolvers;
-}
-
-/** Of a nested list there are as many as there are parents. */
-function afterPause(pause: Pause, resolve: Resolver): Resolver {
-  return async (source, args, context, info) => {
-    await pause(context);
-    return resolve(source, args, context, info);
-  };
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
 }

@@ -1,12 +1,9 @@
 import type { GraphQLError } from 'graphql';
 import type { DrainBudget } from '../paging/drain.ts';
+import type { AskingContext } from './asking/asking-context.ts';
 import type { RequestLoader } from './asking/request-loader.ts';
+import type { RecordLoader } from './entities/record-loader.ts';
 import type { StreamedLists } from './streaming/streamed-lists.ts';
-
-/** What asking the upstream needs of whoever asks. */
-export interface AskingContext {
-  readonly requests: Pick<RequestLoader, 'load'>;
-}
 
 /** What the resolvers need of the request that they work for. */
 export interface ServingContext extends AskingContext {
@@ -14,6 +11,8 @@ export interface ServingContext extends AskingContext {
   readonly signal: AbortSignal;
   /** The queries that the operation sends. */
   readonly requests: RequestLoader;
+  /** The records that it asks for by their ids. */
+  readonly records: RecordLoader;
   /** Shared by all drains of the operation. */
   readonly drainBudget: DrainBudget;
   /** Errors of the upstream beyond the one that a null can carry. Added to the answer at its end. */

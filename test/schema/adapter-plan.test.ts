@@ -1,6 +1,7 @@
 import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import { planAdapters, type ListReport } from '../../src/schema/derivation/plan-adapters.ts';
+import { rootNames } from '../../src/schema/derivation/root-names.ts';
 import { nestedSdl } from '../support/nested-upstream.ts';
 
 const PAGES = `
@@ -55,7 +56,7 @@ test('our own arguments step aside for filters of their names', () => {
     notes(first: Int, after: String, limit: Int, last: Int, connectionLast: Int, before: Int): NotePage!
     others(first: Int, after: String): NotePage!
   }`;
-  const { adapters } = planAdapters(buildSchema(sdl + PAGES));
+  const { adapters } = planned(sdl + PAGES);
   expect(adapters[0]).toMatchObject({
     all: { limit: 'drainLimit', after: 'after' },
     connection: { last: 'connectionLast_', before: 'connectionBefore' },
@@ -72,7 +73,7 @@ test('interfaces, plain lists and lists of values that look paged are explained 
     type TagPage { items: [String] pageInfo: PageInfo }
     interface HasNotes { notes(first: Int, after: String): NotePage! }
   `;
-  const { reports, adapters, nested } = planAdapters(buildSchema(sdl + PAGES));
+  const { reports, adapters, nested } = planned(sdl + PAGES);
   expect({ adapters, nested }).toEqual({ adapters: [], nested: [] });
   expect(reports.map(({ list, why }) => [list, why[0]])).toEqual([
     ['Query.tags', expect.stringContaining('not a list of objects')],
@@ -166,7 +167,7 @@ function settingsNotes(sdl: string): ListReport {
 }
 
 function plan(json?: unknown) {
-  return planAdapters(buildSchema(nestedSdl), json);
+  return planned(nestedSdl, json);
 }
 
 function mistakesOf(json: unknown): string {
@@ -179,5 +180,10 @@ function mistakesOf(json: unknown): string {
 }
 
 function reportOf(sdl: string, list: string): ListReport {
-  return planAdapters(buildSchema(sdl)).reports.find((report) => report.list === list)!;
+  return planned(sdl).reports.find((report) => report.list === list)!;
+}
+
+function planned(sdl: string, json?: unknown) {
+  const schema = buildSchema(sdl);
+  return planAdapters(schema, rootNames(schema, ''), json);
 }

@@ -3,6 +3,7 @@ import { execute, parse, printSchema, validate } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkedCount, checkedCounts } from '../../src/paging/connection/connection-arguments.ts';
 import { decodeCursor } from '../../src/paging/place/cursor.ts';
+import { readRepresentation } from '../../src/schema/entities/read-representation.ts';
 import { makeExecutableSchema } from '../support/executable-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import {
@@ -63,6 +64,9 @@ function modelResolvers(): Resolvers {
       ...pagedFields.Query,
       ...derivedOf('vacancies', whole.vacancies, LIMITS.vacancies),
       ...derivedOf('named', whole.named, 10),
+      _service: () => ({ sdl: nested.gateway.served.subgraphSdl() }),
+      _entities: (_: unknown, args: { representations: unknown[] }) =>
+        args.representations.map(entityOf),
     },
     Vacancy: {
       ...fieldsOfRecords.Vacancy,
@@ -87,6 +91,18 @@ function modelResolvers(): Resolvers {
       ...derivedOf('events', whole.settings, LIMITS.events),
     },
   };
+}
+
+function entityOf(representation: unknown): unknown {
+  const { entities } = nested.gateway.served;
+  const byName = new Map(entities.map((entity) => [entity.type.name, entity]));
+  try {
+    const { entity, id } = readRepresentation(representation, byName);
+    const all = whole.named().map((record) => ({ ...record }));
+    return all.find((each) => each.__typename === entity.type.name && each.id === id) ?? null;
+  } catch (error) {
+    return error;
+  }
 }
 
 /** The list has filters of our names. */

@@ -131,10 +131,12 @@ test.each([
   );
 });
 
-test('a snapshot without any paged list is served as it is', async () => {
+test('a snapshot without any paged list is served as it is, for a supergraph as well', async () => {
   const sdl = 'type Query { hello: String }';
   const schema = await introspect({ schema: buildSchema(sdl) }, sdl);
-  expect(printSchema(schema)).toBe('type Query {\n  hello: String\n}');
+  expect(Object.keys(schema.getQueryType()!.getFields())).toEqual(['hello', '_service']);
+  const types = Object.keys(schema.getTypeMap()).filter((name) => !name.startsWith('__'));
+  expect(types.toSorted()).toEqual(['Boolean', 'Query', 'String', '_Service']);
 });
 
 function printedField(field: GraphQLField<unknown, unknown>): string {

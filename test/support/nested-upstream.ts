@@ -266,6 +266,20 @@ function failure(message: string, extensions: Record<string, unknown> = {}) {
   return new Failure(message, extensions);
 }
 
+/** Of entities; some of them of none. */
+const representations: unknown[] = [
+  ...vacancies.slice(0, 4).map(({ id }) => ({ __typename: 'Vacancy', id })),
+  ...candidates.slice(0, 7).map(({ id }) => ({ __typename: 'Candidate', id: String(id) })),
+  { __typename: 'Vacancy', id: 600 },
+  { __typename: 'Candidate', id: 1.5 },
+  { __typename: 'Robot', id: 'r1' },
+  { __typename: 'Nobody', id: 1 },
+  { __typename: 'Vacancy' },
+  { id: 1 },
+  [1],
+  'Vacancy',
+];
+
 /** A random value of one of the scalars above. */
 export function nestedScalar(name: string, g: GeneratorValue): unknown {
   switch (name) {
@@ -273,6 +287,8 @@ export function nestedScalar(name: string, g: GeneratorValue): unknown {
       return g(fc.constantFrom, -1, 0, 1, 2, 3, 4, 5, 7, 104, 110, 600);
     case 'Boolean':
       return g(fc.boolean);
+    case '_Any':
+      return g(fc.constantFrom, ...representations);
     default:
       return g(fc.constantFrom, 'MQ==', 'Model 2', '', 'é"\\');
   }

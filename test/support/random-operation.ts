@@ -169,5 +169,12 @@ function literal(type: GraphQLInputType, value: unknown): string {
     const entries = Object.entries(value as object);
     return `{ ${entries.map(([name, inner]) => `${name}: ${literal(fields[name]!.type, inner)}`).join(', ')} }`;
   }
-  return JSON.stringify(value);
+  return untyped(value);
+}
+
+function untyped(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(untyped).join(', ')}]`;
+  const entries = Object.entries(value);
+  return `{ ${entries.map(([name, inner]) => `${name}: ${untyped(inner)}`).join(', ')} }`;
 }

@@ -220,7 +220,7 @@ test.each([
 
 test('a drain whose caller left before it began ends quietly', async () => {
   await using gateway = await startGatewayOverFake();
-  const { schema, createRequests } = gateway.gateway.served;
+  const { schema, createLoaders } = gateway.gateway.served;
   const signal = AbortSignal.abort(new Error('left'));
   // A rejection that nobody handles would end the process; here it would fail the run.
   const { errors } = await execute({
@@ -228,7 +228,7 @@ test('a drain whose caller left before it began ends quietly', async () => {
     document: parse(ALL),
     contextValue: {
       signal,
-      requests: createRequests({ signal }),
+      ...createLoaders({ signal }),
       drainBudget: { max: 9, left: 9 },
       surplusErrors: [],
     },

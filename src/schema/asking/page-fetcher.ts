@@ -5,7 +5,7 @@ import { unlessAborted } from '../../paging/unless-aborted.ts';
 import { questionFor } from './ask-upstream.ts';
 import { aliasesOf, pageSizeOf, questionOf, type PageSelection } from './page-question.ts';
 import { readPage, type UpstreamRecord } from './read-page.ts';
-import type { AskingContext } from '../serving-context.ts';
+import type { AskingContext } from './asking-context.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 
 export interface PageSource extends PageSelection {

@@ -14,7 +14,8 @@ import {
   type TypeNode,
   type VariableDefinitionNode,
 } from 'graphql';
-import { nameOf, type UpstreamLink, type UpstreamQuestion } from './ask-upstream.ts';
+import { nameOf } from './ask-upstream.ts';
+import type { UpstreamLink, UpstreamQuestion } from './upstream-link.ts';
 import type { IdentitySelection } from './identity-selection.ts';
 import type { Adapter } from '../derivation/adapter.ts';
 

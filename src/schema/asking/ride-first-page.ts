@@ -16,7 +16,7 @@ import {
   type SelectionNode,
 } from 'graphql';
 import { codedError } from '../../errors.ts';
-import type { WantedRides, WriteRides } from './ask-upstream.ts';
+import type { WantedRides, WriteRides } from './upstream-link.ts';
 import { identitySelection } from './identity-selection.ts';
 import { field, notEmpty, pageSizeOf } from './page-question.ts';
 import type { NestedAdapter } from '../derivation/adapter.ts';

@@ -1,8 +1,8 @@
-import type { DelegationContext } from '@graphql-tools/delegate';
-import type { ExecutionResult } from '@graphql-tools/utils';
-import { RenameRootTypes, RenameTypes } from '@graphql-tools/wrap';
+import type { DelegationContext, Transform } from '@graphql-tools/delegate';
+import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
+import { RenameRootFields, RenameRootTypes, RenameTypes } from '@graphql-tools/wrap';
 import type { DocumentNode, GraphQLSchema } from 'graphql';
-import { RELAY_PAGE_INFO } from '../derivation/plan-adapters.ts';
+import { RELAY_PAGE_INFO, type RootNames } from '../derivation/root-names.ts';
 
 /** A document in served names, put back into the upstream's. */
 export type RequestTransform = (document: DocumentNode) => DocumentNode;
@@ -11,16 +11,17 @@ export type ResultTransform = (result: ExecutionResult) => ExecutionResult;
 
 /**
  * The name `PageInfo` is Relay's, and shared across a supergraph; an upstream type of that name gives way.
- * Stitching calls the roots `Query` and `Mutation`, whatever they were called before.
+ * Stitching calls the roots `Query` and `Mutation`, whatever they were called before. A prefix is put before
+ * all types but the roots, and before their fields.
  */
-export function servedNames(snapshot: GraphQLSchema) {
+export function servedNames(snapshot: GraphQLSchema, names: RootNames) {
   const operations = [
     ['Query', snapshot.getQueryType()],
     ['Mutation', snapshot.getMutationType()],
     ['Subscription', snapshot.getSubscriptionType()],
   ] as const;
-  const roots = new Map(
-    operations.flatMap(([name, root]) => (root && root.name !== name ? [[root.name, name]] : [])),
+  const roots = new Map<string, string>(
+    operations.flatMap(([name, root]) => (root ? [[root.name, name]] : [])),
   );
   // Whoever is only called like a root would be taken for one.
   const givingWay = new Map(
@@ -29,23 +30,35 @@ export function servedNames(snapshot: GraphQLSchema) {
       ...operations.flatMap(([name, root]) => (root?.name === name ? [] : [name])),
     ].map((name) => [name, freeName(`Upstream${name}`, snapshot)]),
   );
-  const names = new RenameTypes((name) => givingWay.get(name) ?? name);
-  const rootNames = new RenameRootTypes((name) => roots.get(name) ?? name);
-  const transforms = roots.size > 0 ? [names, rootNames] : [names];
+  const typeName = (name: string) =>
+    roots.has(name) ? name : names.type(givingWay.get(name) ?? name);
+  const hasPrefix = names.type('') !== '';
+  const transforms: Transform[] = [
+    new RenameTypes(typeName, { renameBuiltins: false, renameScalars: true }),
+    ...([...roots].some(([name, root]) => name !== root)
+      ? [new RenameRootTypes((name) => roots.get(name) ?? name)]
+      : []),
+    ...(hasPrefix ? [new RenameRootFields(names.field)] : []),
+  ];
   const toUpstream: RequestTransform = (document) =>
     transforms.reduceRight(
-      (request, transform) => transform.transformRequest(request, NO_CONTEXT, {}),
-      { document },
+      (request, transform) => transform.transformRequest!(request, NO_CONTEXT, {}),
+      { document } as ExecutionRequest,
     ).document;
   const servedName = (name: string) => {
-    const free = givingWay.get(name) ?? name;
-    return roots.get(free) ?? free;
+    const renamed = roots.get(name);
+    return renamed ?? (isBuiltIn(name) ? name : typeName(name));
   };
   const fromUpstream: ResultTransform = ({ data, ...rest }) => ({
     ...rest,
     data: withTypenames(data, servedName) as ExecutionResult['data'],
   });
   return { transforms, toUpstream, fromUpstream };
+}
+
+/** Introspection types of an answer of the upstream, which nobody asks it. */
+function isBuiltIn(name: string): boolean {
+  return name.startsWith('__');
 }
 
 /**

@@ -1,13 +1,20 @@
-import { getNullableType, isObjectType, type GraphQLSchema } from 'graphql';
+import {
+  getNullableType,
+  isAbstractType,
+  isObjectType,
+  isRequiredArgument,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+} from 'graphql';
 import { z } from 'zod';
 import type { FoundList } from './find-lists.ts';
-import { idArgument, idOf, type ByIdOverrides } from './reach-parent.ts';
+import { idArgument, idOf, type TypeOverride, type TypeOverrides } from './reach-parent.ts';
 
 /** What the operator decides otherwise than detection does: the file adapters.json, checked. */
 export interface AdapterOverrides {
   /** By list, for example `Query.persons`. */
   readonly fields: ReadonlyMap<string, FieldOverride>;
-  readonly byId: ByIdOverrides;
+  readonly types: TypeOverrides;
 }
 
 export interface FieldOverride {
@@ -45,13 +52,12 @@ export function checkOverrides(
   for (const key of fields.keys()) {
     if (!paged.includes(key)) mistakes.push(unknownList(key, lists, paged));
   }
-  const byId = new Map<string, string | null>();
   for (const [name, type] of types) {
-    const found = mistakesOfType(schema, name, type.byId);
+    const found = mistakesOfType(schema, name, type, lists);
     mistakes.push(...found);
-    if (found.length === 0 && type.byId !== undefined) byId.set(name, type.byId);
+    if (found.length > 0) types.delete(name);
   }
-  return { overrides: { fields, byId }, mistakes };
+  return { overrides: { fields, types }, mistakes };
 }
 
 const NAME = z
@@ -63,7 +69,10 @@ const FIELD = z.strictObject({
   all: NAME.optional(),
   connection: NAME.optional(),
 });
-const TYPE = z.strictObject({ byId: NAME.nullable().optional() });
+const TYPE = z.strictObject({
+  byId: NAME.nullable().optional(),
+  list: NAME.nullable().optional(),
+});
 const FILE = z.strictObject({
   fields: z.record(z.string(), FIELD).optional(),
   types: z.record(z.string(), TYPE).optional(),
@@ -73,7 +82,7 @@ const FILE = z.strictObject({
 const KEYS: Readonly<Record<string, string>> = {
   '': '"fields" and "types"',
   fields: '"skip", "all" and "connection"',
-  types: '"byId"',
+  types: '"byId" and "list"',
 };
 
 function readShape(json: unknown) {
@@ -108,21 +117,57 @@ function unknownList(key: string, lists: readonly FoundList[], paged: readonly s
 function mistakesOfType(
   schema: GraphQLSchema,
   name: string,
-  byId: string | null | undefined,
+  { byId, list }: TypeOverride,
+  lists: readonly FoundList[],
 ): string[] {
-  const place = `types.${name}.byId`;
   const type = schema.getType(name);
   if (!isObjectType(type)) return [`types.${name}: there is no object type of that name.`];
-  if (!byId) return [];
-  if (!idOf(type)) return [`${place}: ${name} has no plain field id. Leave it out.`];
+  const given = [...(byId ? ['byId'] : []), ...(list ? ['list'] : [])];
+  if (!idOf(type)) {
+    return given.map((key) => `types.${name}.${key}: ${name} has no plain field id. Leave it out.`);
+  }
+  return [
+    ...(byId ? mistakesOfById(schema, type, byId) : []),
+    ...(list ? mistakesOfList(schema, type, list, lists) : []),
+  ];
+}
+
+function mistakesOfById(schema: GraphQLSchema, type: GraphQLObjectType, byId: string): string[] {
+  const place = `types.${type.name}.byId`;
   const field = schema.getQueryType()?.getFields()[byId];
   if (!field) return [`${place}: there is no Query.${byId}. Write a root field, or null for none.`];
   if (getNullableType(field.type) !== type) {
-    return [`${place}: Query.${byId} gives ${String(field.type)}. Write one that gives ${name}.`];
+    return [
+      `${place}: Query.${byId} gives ${String(field.type)}. Write one that gives ${type.name}.`,
+    ];
   }
   return idArgument(field)
     ? []
     : [
         `${place}: Query.${byId} does not take an id alone. Write one whose only required argument is the id.`,
       ];
+}
+
+function mistakesOfList(
+  schema: GraphQLSchema,
+  type: GraphQLObjectType,
+  list: string,
+  lists: readonly FoundList[],
+): string[] {
+  const place = `types.${type.name}.list`;
+  const verdict = lists.find(
+    ({ parent, name }) => parent === schema.getQueryType() && name === list,
+  )?.verdict;
+  if (!verdict || 'why' in verdict) {
+    return [
+      `${place}: there is no list in pages Query.${list}. Write one of the root, or null for none.`,
+    ];
+  }
+  const { nodeType, filters } = verdict.paged;
+  if (nodeType !== type && !(isAbstractType(nodeType) && schema.isSubType(nodeType, type))) {
+    return [`${place}: Query.${list} lists ${nodeType.name}. Write one that lists ${type.name}.`];
+  }
+  return filters.some(isRequiredArgument)
+    ? [`${place}: Query.${list} needs arguments, which nobody has who asks by id. Write another.`]
+    : [];
 }

@@ -9,22 +9,24 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import type { Adapter } from './adapter.ts';
-import { RELAY_PAGE_INFO } from './plan-adapters.ts';
+import { RELAY_PAGE_INFO, type RootNames } from './root-names.ts';
 
 /** The type definitions of everything derived. Their descriptions are the documentation that GraphiQL shows. */
 export function derivedTypes(
   adapters: readonly Adapter[],
   schema: GraphQLSchema,
+  names: RootNames,
   limits: { drainMaxItems: number; connectionMax: number },
 ): DocumentNode {
+  const pageInfo = names.type(RELAY_PAGE_INFO);
   const connections = new Map(
     adapters.flatMap((adapter) =>
-      adapter.connection ? [[adapter.connection.type, connectionTypes(adapter)]] : [],
+      adapter.connection ? [[adapter.connection.type, connectionTypes(adapter, pageInfo)]] : [],
     ),
   );
   const fields = Map.groupBy(adapters, ({ parent }) => parent);
   const definitions = [
-    ...(connections.size > 0 ? [PAGE_INFO] : []),
+    ...(connections.size > 0 ? [pageInfoType(pageInfo)] : []),
     ...connections.values(),
     ...[...fields].flatMap(([parent, lists]) => {
       const derived = lists.flatMap((adapter) => [
@@ -37,9 +39,9 @@ export function derivedTypes(
   return { kind: Kind.DOCUMENT, definitions: definitions.flatMap((sdl) => parse(sdl).definitions) };
 }
 
-const PAGE_INFO = `
+const pageInfoType = (name: string) => `
 """Where a stretch of a connection begins and ends, and whether there is more on either side."""
-type ${RELAY_PAGE_INFO} {
+type ${name} {
   """Whether records follow after the last edge."""
   hasNextPage: Boolean!
   """Whether records come before the first edge. True whenever \`after\` was given."""
@@ -95,7 +97,7 @@ function costOf(adapter: Adapter): string {
     : '';
 }
 
-function connectionTypes({ connection, nodeType, recordType }: Adapter): string {
+function connectionTypes({ connection, nodeType, recordType }: Adapter, pageInfo: string): string {
   const { field, type, edge } = connection!;
   const node = print(astFromType(recordType));
   const orNull = isNonNullType(recordType) ? '' : ' Null where the service gives null in the list.';
@@ -107,7 +109,7 @@ type ${type} {
   """The records alone, for those who need no cursors.${orNull}"""
   nodes: [${node}]!
   """Where this stretch begins and ends, and whether there is more."""
-  pageInfo: ${RELAY_PAGE_INFO}!
+  pageInfo: ${pageInfo}!
   """
   How many records the whole list has, whatever the stretch. The service does not tell, so that all its pages
   are read for it; what was counted less than 5 seconds ago is given again.

@@ -2,6 +2,7 @@ import { isInterfaceType, isNonNullType, isObjectType, type GraphQLSchema } from
 import type { FieldOverride } from './adapter-overrides.ts';
 import type { PagedField } from './find-paged-fields.ts';
 import type { Adapter } from './adapter.ts';
+import type { RootNames } from './root-names.ts';
 
 /**
  * Gives names to what is derived, none of them twice. A name that is taken is not derived, with a warning;
@@ -9,7 +10,11 @@ import type { Adapter } from './adapter.ts';
  *
  * @param lists all that get adapters: they decide together what their connections are called
  */
-export function derivedNames(schema: GraphQLSchema, lists: readonly PagedField[]) {
+export function derivedNames(
+  schema: GraphQLSchema,
+  lists: readonly PagedField[],
+  names: RootNames,
+) {
   const warnings: string[] = [];
   const mistakes: string[] = [];
   const fields = new Map<string, Set<string>>();
@@ -44,14 +49,17 @@ export function derivedNames(schema: GraphQLSchema, lists: readonly PagedField[]
       taken.push(`The type ${name} is not derived: there is a type of that name.`);
       return false;
     };
+    const isRoot = parent === schema.getQueryType()?.name;
+    const plain = isRoot ? names.upstream(list.name) : list.name;
+    const derived = (name: string) => (isRoot ? names.derived(name) : name);
     const all = {
-      field: override.all ?? `all${capitalised(list.name)}`,
+      field: override.all ?? derived(`all${capitalised(plain)}`),
       ...stepAside(list, { limit: 'drainLimit' }),
       after: 'after',
     };
     const connection = {
-      field: override.connection ?? `${list.name}Connection`,
-      ...connectionTypes(list, lists),
+      field: override.connection ?? derived(`${plain}Connection`),
+      ...connectionTypes(list, lists, names),
       ...stepAside(list, { last: 'connectionLast', before: 'connectionBefore' }),
     };
     const hasAll = freeField('all', all.field);
@@ -99,12 +107,12 @@ function stepAside<Name extends string>({ filters }: PagedField, names: Record<N
  * Connection types are named after the node. Where one node is listed both as `[Node!]` and as `[Node]`,
  * the second kind is called `Nullable…`, since its edges promise less.
  */
-function connectionTypes(list: PagedField, lists: readonly PagedField[]) {
-  const node = list.nodeType.name;
+function connectionTypes(list: PagedField, lists: readonly PagedField[], names: RootNames) {
+  const node = names.unprefixed(list.nodeType.name);
   const hasTwoKinds =
     !isNonNullType(list.recordType) &&
     lists.some((other) => other.nodeType === list.nodeType && isNonNullType(other.recordType));
-  const name = hasTwoKinds ? `Nullable${node}` : node;
+  const name = names.type(hasTwoKinds ? `Nullable${node}` : node);
   return { type: `${name}Connection`, edge: `${name}Edge` };
 }
 

@@ -9,7 +9,8 @@ import {
 import { findLists, type FoundList } from './find-lists.ts';
 import type { PagedField } from './find-paged-fields.ts';
 import { derivedNames } from './name-adapters.ts';
-import { describeReach, reachParent, type Reach } from './reach-parent.ts';
+import { describeReach, reachParent, type Reach, type TypeOverrides } from './reach-parent.ts';
+import type { RootNames } from './root-names.ts';
 
 /** What became of one list, for `schema explain`. */
 export interface ListReport {
@@ -31,9 +32,9 @@ export interface AdapterPlan {
   /** Why something was not derived, for a start-up warning. */
   readonly warnings: readonly string[];
   readonly reports: readonly ListReport[];
+  /** How the operator wants records to be found by their ids. */
+  readonly types: TypeOverrides;
 }
-
-export const RELAY_PAGE_INFO = 'PageInfo';
 
 /**
  * Names everything that is derived. A name that the upstream uses itself is left to it, and said.
@@ -42,7 +43,7 @@ export const RELAY_PAGE_INFO = 'PageInfo';
  * @param json what adapters.json says, as it was read
  * @throws OverridesError
  */
-export function planAdapters(schema: GraphQLSchema, json?: unknown): AdapterPlan {
+export function planAdapters(schema: GraphQLSchema, names: RootNames, json?: unknown): AdapterPlan {
   const lists = findLists(schema);
   const { overrides, mistakes } = checkOverrides(json, schema, lists);
   const chosen = lists.map((list) => {
@@ -50,21 +51,21 @@ export function planAdapters(schema: GraphQLSchema, json?: unknown): AdapterPlan
     return { list, verdict, override: overrides.fields.get(keyOf(list)) ?? {} };
   });
   const paged = chosen.flatMap(({ verdict }) => ('paged' in verdict ? verdict.paged : []));
-  const names = derivedNames(schema, paged);
+  const given = derivedNames(schema, paged, names);
 
   const adapters: Adapter[] = [];
   const nested: NestedAdapter[] = [];
   const reports = chosen.map(({ list, verdict, override }) => {
     if ('why' in verdict) return notDerived(list, verdict.why);
     const { paged: field, reach } = verdict;
-    const { adapter, taken } = names.of(list.parent.name, field, override);
+    const { adapter, taken } = given.of(list.parent.name, field, override);
     if (reach) nested.push({ ...adapter, reach });
     else adapters.push(adapter);
     return derived(adapter, reach, [...reasons(adapter, override), ...taken]);
   });
-  const all = [...mistakes, ...names.mistakes];
+  const all = [...mistakes, ...given.mistakes];
   if (all.length > 0) throw new OverridesError(all);
-  return { adapters, nested, warnings: names.warnings, reports };
+  return { adapters, nested, warnings: given.warnings, reports, types: overrides.types };
 }
 
 type Choice =
@@ -81,7 +82,7 @@ function choose(list: FoundList, overrides: AdapterOverrides, schema: GraphQLSch
       why: `${parent.name} is an interface: what is derived stands on its object types, so ask inside "... on" one of them.`,
     };
   }
-  const reach = reachParent(schema, parent, overrides.byId);
+  const reach = reachParent(schema, parent, overrides.types);
   return typeof reach === 'string' ? { why: reach } : { paged, reach };
 }
 

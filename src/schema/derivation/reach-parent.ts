@@ -25,8 +25,15 @@ export type Reach =
 
 type AnyField = GraphQLField<unknown, unknown>;
 
-/** Which root field gives a type by its id, where the operator has said so; null: none does. */
-export type ByIdOverrides = ReadonlyMap<string, string | null>;
+/** What the operator has said of a type: how its records are found by their ids. */
+export interface TypeOverride {
+  /** The root field that gives one by its id; null: none does. */
+  readonly byId?: string | null | undefined;
+  /** The list of the root that they are looked for in; null: none. */
+  readonly list?: string | null | undefined;
+}
+
+export type TypeOverrides = ReadonlyMap<string, TypeOverride>;
 
 /**
  * How a parent can be reached again; why not, where it cannot.
@@ -39,9 +46,9 @@ export type ByIdOverrides = ReadonlyMap<string, string | null>;
 export function reachParent(
   schema: GraphQLSchema,
   parent: GraphQLObjectType,
-  overrides: ByIdOverrides = new Map(),
+  overrides: TypeOverrides = new Map(),
 ): Reach | string {
-  return byId(schema, parent, overrides) ?? byPath(schema, parent) ?? whyNot(schema, parent);
+  return byIdField(schema, parent, overrides) ?? byPath(schema, parent) ?? whyNot(schema, parent);
 }
 
 /** For people. */
@@ -67,14 +74,15 @@ export function idArgument(field: AnyField): GraphQLArgument | undefined {
     : undefined;
 }
 
-function byId(
+/** The root field that gives an object of the type by its id. */
+export function byIdField(
   schema: GraphQLSchema,
   parent: GraphQLObjectType,
-  overrides: ByIdOverrides,
-): Reach | undefined {
+  overrides: TypeOverrides,
+): Extract<Reach, { kind: 'id' }> | undefined {
   if (!idOf(parent)) return undefined;
   const fields = schema.getQueryType()?.getFields() ?? {};
-  const named = overrides.get(parent.name);
+  const named = overrides.get(parent.name)?.byId;
   if (named === null) return undefined;
   const field =
     named === undefined ? fieldsById(schema, parent).toSorted(byRank(parent))[0] : fields[named];

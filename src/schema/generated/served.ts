@@ -7,6 +7,8 @@ export type Scalars = {
   Boolean: { input: boolean; output: boolean; }
   Int: { input: number; output: number; }
   Float: { input: number; output: number; }
+  /** For routers: the `__typename` and the `id` of a record. */
+  _Any: { input: unknown; output: unknown; }
 };
 
 /** Where a stretch of a connection begins and ends, and whether there is more on either side. */
@@ -59,11 +61,21 @@ export type PersonPage = {
 };
 
 export type Query = {
+  /** For routers: records by their ids, in the order in which they are asked for; null for those that there are not. */
+  readonly _entities: ReadonlyArray<Maybe<_Entity>>;
+  /** For routers: what this subgraph offers a supergraph. */
+  readonly _service: _Service;
   /**
    * All records of `persons`, read page by page on the server and given as one list, each once and in order.
    * Null with an error when the list cannot be read to its end. One operation drains at most 100000 records in all.
    */
   readonly allPersons?: Maybe<ReadonlyArray<Person>>;
+  /**
+   * The Person with this id; null when there is none. The service has no such field, so the record is looked
+   * for in `persons`: where it was met last, near there, at both ends of the list, and then by a walk
+   * of the whole, at most one in 30 seconds. What was added to the middle of the list by others is missing so long.
+   */
+  readonly person?: Maybe<Person>;
   /** Persons, page by page: at most 50 each, forward only. */
   readonly persons: PersonPage;
   /**
@@ -74,9 +86,19 @@ export type Query = {
 };
 
 
+export type Query_EntitiesArgs = {
+  representations: ReadonlyArray<Scalars['_Any']['input']>;
+};
+
+
 export type QueryAllPersonsArgs = {
   after?: InputMaybe<Scalars['String']['input']>;
   limit?: InputMaybe<Scalars['Int']['input']>;
+};
+
+
+export type QueryPersonArgs = {
+  id: Scalars['ID']['input'];
 };
 
 
@@ -101,4 +123,13 @@ export type UpstreamPageInfo = {
   readonly first: Scalars['Int']['output'];
   /** True when a next page has elements. */
   readonly hasNextPage: Scalars['Boolean']['output'];
+};
+
+/** For routers: the types whose records other subgraphs can refer to. */
+export type _Entity = Person;
+
+/** For routers: what this subgraph offers a supergraph. */
+export type _Service = {
+  /** The schema in SDL, with the directives of Federation 2. */
+  readonly sdl: Scalars['String']['output'];
 };

@@ -41,8 +41,8 @@ type Execute = (args: ExecutionArgs) => Promise<ExecutionResult | AsyncIterable<
 export function createIncrementalExecution({
   adapters,
   nested,
-  createRequests,
-}: Pick<ServedSchema, 'adapters' | 'nested' | 'createRequests'>): IncrementalExecution {
+  createLoaders,
+}: Pick<ServedSchema, 'adapters' | 'nested' | 'createLoaders'>): IncrementalExecution {
   const wholes = new WeakMap<DocumentNode, DocumentNode>();
   const whole = (document: DocumentNode) => {
     const known = wholes.get(document) ?? withoutIncremental(document);
@@ -81,8 +81,7 @@ export function createIncrementalExecution({
       const context = args.contextValue as ServingContext;
       const executePart: ExecutePart = async (part, own) => {
         // Of its own for each part: what they remember would grow with the list.
-        const requests = createRequests(context);
-        const contextValue: ServingContext = { ...context, ...own, requests };
+        const contextValue: ServingContext = { ...context, ...own, ...createLoaders(context) };
         // The executor leaves a listener at a signal each time; the walk and its requests have heard of it.
         const { signal: _, ...unsignalled } = args as ExecutionArgs & { signal?: AbortSignal };
         const answer = await execute({ ...unsignalled, document: part, contextValue });

@@ -1,0 +1,110 @@
+import { astFromType } from '@graphql-tools/utils';
+import {
+  Kind,
+  OperationTypeNode,
+  type FieldNode,
+  type GraphQLResolveInfo,
+  type SelectionNode,
+} from 'graphql';
+import { hash } from 'node:crypto';
+import { askTogether } from '../asking/ask-together.ts';
+import { nameOf } from '../asking/ask-upstream.ts';
+import { field } from '../asking/page-question.ts';
+import { selectionContext } from '../asking/response-places.ts';
+import type { QuestionContext, UpstreamLink } from '../asking/upstream-link.ts';
+import type { UpstreamValue } from '../asking/upstream-value.ts';
+import type { EntityLookup } from '../derivation/entity.ts';
+import type { Finding, LookupContext, RecordId, RecordLookup } from './record-loader.ts';
+
+type ById = Extract<EntityLookup, { kind: 'id' }>;
+
+/** Ids that are asked for in one request. */
+const TOGETHER = 50;
+
+/** Finds records by the field of the upstream that gives one by its id: many in one request, by aliases. */
+export function lookupById(
+  link: UpstreamLink,
+  by: ById,
+  selections: readonly SelectionNode[],
+  info: GraphQLResolveInfo,
+): RecordLookup {
+  const question: QuestionContext = {
+    operation: OperationTypeNode.QUERY,
+    variableDefinitions: info.operation.variableDefinitions ?? [],
+    fragments: info.fragments,
+    variables: selectionContext(info).variables,
+  };
+  const selected = nameOf(link, { ...question, field: field(by.field, { selections }) });
+  return {
+    name: hash('sha256', `${by.field} ${selected}`),
+    find: async (ids, context) => {
+      const values = await Promise.all(
+        batches(ids).map((batch) =>
+          ask(batch, context).catch((error: Error) => batch.map(() => error)),
+        ),
+      );
+      return new Map(values.flat().flatMap((value, at) => foundFor(ids[at]!, value)));
+    },
+  };
+
+  async function ask(
+    ids: readonly RecordId[],
+    context: LookupContext,
+  ): Promise<readonly (UpstreamValue | Error)[]> {
+    const together = await askTogether(link, fieldsFor(ids), withKeys(question, by, ids), context);
+    if (together) return together;
+    // One of them failed all: each is asked for on its own, so that the others do not go with it.
+    return (
+      await Promise.all(ids.map((id) => ask([id], context).catch((error: Error) => [error])))
+    ).flat();
+  }
+
+  function fieldsFor(ids: readonly RecordId[]): FieldNode[] {
+    return ids.map((_, at) => ({
+      ...field(by.field, { alias: `_rsRecord${at}`, selections }),
+      arguments: [
+        {
+          kind: Kind.ARGUMENT,
+          name: { kind: Kind.NAME, value: by.argument.name },
+          value: { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: keyName(at) } },
+        },
+      ],
+    }));
+  }
+}
+
+function withKeys(question: QuestionContext, { argument }: ById, ids: readonly RecordId[]) {
+  const keys = ids.map((_, at) => ({
+    kind: Kind.VARIABLE_DEFINITION as const,
+    variable: {
+      kind: Kind.VARIABLE as const,
+      name: { kind: Kind.NAME as const, value: keyName(at) },
+    },
+    type: astFromType(argument.type),
+  }));
+  return {
+    ...question,
+    variableDefinitions: [...question.variableDefinitions, ...keys],
+    variables: {
+      ...question.variables,
+      ...Object.fromEntries(ids.map((id, at) => [keyName(at), id])),
+    },
+  };
+}
+
+/** Not `_rs_…`: those are the arguments of lists. */
+function keyName(at: number): string {
+  return `_rsKey${at}`;
+}
+
+function batches(ids: readonly RecordId[]): (readonly RecordId[])[] {
+  return Array.from({ length: Math.ceil(ids.length / TOGETHER) }, (_, at) =>
+    ids.slice(at * TOGETHER, (at + 1) * TOGETHER),
+  );
+}
+
+function foundFor(id: RecordId, value: UpstreamValue | Error): (readonly [RecordId, Finding])[] {
+  if (value instanceof Error) return [[id, value]];
+  const isNone = value.value === null && value.errors.length === 0;
+  return isNone ? [] : [[id, { found: value, beside: [] }]];
+}

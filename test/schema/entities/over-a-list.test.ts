@@ -1,0 +1,293 @@
+import { describe, expect, test } from 'vitest';
+import { SEARCH_AGAIN_AFTER_MS } from '../../../src/paging/lookup/searches.ts';
+import { idOf } from '../../../src/sandbox/ids.ts';
+import {
+  after,
+  honest,
+  json,
+  startGatewayOverFake,
+  type FakeUpstreamOptions,
+  type GatewayOverFake,
+  type Reply,
+} from '../../support/fake-upstream.ts';
+import type { TestGatewayOptions } from '../../support/gateway.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+const ENTITIES = `query ($representations: [_Any!]!) {
+  _entities(representations: $representations) { __typename ... on Person { id firstName } }
+}`;
+const DRAIN = '{ allPersons { id } }';
+const WALKED = 100;
+
+type Entities = { _entities: ({ id: string; firstName: string } | null)[] };
+
+describe('with a warm index', () => {
+  test('1,000 representations over 100 pages cost 100 requests, in flight together', async () => {
+    await using world = await startWorld({ persons: 4_800 });
+    await world.gateway.ask(DRAIN);
+    // The first page has 50 records, and the others two less.
+    const wanted = Array.from(
+      { length: 1_000 },
+      (_, at) => Math.floor(at / 10) * 48 + 2 + (at % 10),
+    );
+    world.reset();
+    world.holdUntil(8);
+    const { data, errors } = await world.entities(wanted.map(idOf));
+    expect(errors).toBeUndefined();
+    expect(data._entities).toEqual(world.persons(wanted));
+    expect(world.requests()).toHaveLength(100);
+    expect(world.most()).toBe(8);
+  });
+
+  test('one costs one request, for no more of its page than is needed', async () => {
+    await using world = await startWorld({ persons: 200 });
+    await world.gateway.ask(DRAIN);
+    world.reset();
+    const { data } = await world.entities([idOf(52)]);
+    expect(data._entities).toEqual(world.persons([52]));
+    expect(world.requests().map(({ variables }) => variables['_rs_first'])).toEqual([3]);
+    const one = await world.gateway.ask('{ person(id: "' + idOf(52) + '") { firstName } }');
+    expect(one).toEqual({ data: { person: { firstName: world.persons([52])[0]!.firstName } } });
+    expect(world.requests()).toHaveLength(2);
+  });
+
+  test('they come in the order asked for, a repeated id is fetched once, an unknown one is null', async () => {
+    await using world = await startWorld({ persons: 200 });
+    await world.gateway.ask(DRAIN);
+    world.reset();
+    const { data, errors } = await world.entities([idOf(9), idOf(3), 'nobody', idOf(9)]);
+    expect(errors).toBeUndefined();
+    const [nine, three] = world.persons([9, 3]);
+    expect(data._entities).toEqual([nine, three, null, nine]);
+    expect(world.requests().filter(({ query }) => query.includes('firstName'))).toHaveLength(1);
+  });
+
+  test('fields of one operation that ask the same of one page share its request', async () => {
+    await using world = await startWorld({ persons: 200 });
+    await world.gateway.ask(DRAIN);
+    world.reset();
+    const { data } = await world.gateway.ask(
+      `{ a: person(id: "${idOf(1)}") { firstName } b: person(id: "${idOf(2)}") { firstName } }`,
+    );
+    const [a, b] = world.persons([1, 2]).map(({ firstName }) => ({ firstName }));
+    expect(data).toEqual({ a, b });
+    expect(world.requests()).toHaveLength(1);
+  });
+
+  test.each(['keyset', 'record', 'position'] as const)(
+    'whoever was pushed to the next page, or pulled to the one before, is found there: %s cursors',
+    async (cursors) => {
+      await using world = await startWorld({ persons: 480, cursors });
+      const { persons } = world.gateway.upstream.sandbox;
+      await world.gateway.ask(DRAIN);
+      persons.insert(0, 20);
+      const ids = [40, 47, 95, 240, 479].map(idOf);
+      expect((await world.entities(ids)).data._entities.map((each) => each?.id)).toEqual(ids);
+      persons.remove(0, 40);
+      const left = [40, 47, 95, 240, 479].map(idOf);
+      expect((await world.entities(left)).data._entities.map((each) => each?.id)).toEqual(left);
+      // One that was removed is null.
+      expect((await world.entities([idOf(3)])).data._entities).toEqual([null]);
+    },
+  );
+
+  test('a record that came to an end of the list is found without a walk', async () => {
+    await using world = await startWorld({ persons: 480 });
+    const { persons } = world.gateway.upstream.sandbox;
+    await world.gateway.ask(DRAIN);
+    persons.insert(0, 1);
+    persons.insert(481, 1);
+    world.reset();
+    const { data } = await world.entities([idOf(480), idOf(481)]);
+    expect(data._entities.map((each) => each?.id)).toEqual([idOf(480), idOf(481)]);
+    expect(world.requests().length).toBeLessThanOrEqual(4);
+  });
+
+  test('values are fresh', async () => {
+    await using world = await startWorld({ persons: 100 });
+    await world.gateway.ask(DRAIN);
+    world.gateway.upstream.answer(async (response, received, sandbox) => {
+      const { body } = received;
+      await honest(
+        response,
+        { ...received, body: body.replace('firstName', 'firstName: id') },
+        sandbox,
+      );
+    });
+    const { data } = await world.entities([idOf(7)]);
+    expect(data._entities).toEqual([{ __typename: 'Person', id: idOf(7), firstName: idOf(7) }]);
+  });
+});
+
+describe('cold', () => {
+  test('there is one walk, however many requests wait, each answered as soon as it is met', async () => {
+    await using world = await startWorld({ persons: 2_500 });
+    const wanted = Array.from({ length: 40 }, (_, at) => at * 60);
+    const answers = await Promise.all(
+      wanted.map((at) =>
+        world.gateway.ask(`{ person(id: "${idOf(at)}") { id firstName __typename } }`),
+      ),
+    );
+    expect(answers.map(({ data }) => data)).toEqual(
+      world.persons(wanted).map((person) => ({ person })),
+    );
+    const walked = world.requests().filter(({ query }) => !query.includes('firstName'));
+    expect(walked.length).toBeLessThanOrEqual(Math.ceil(2_500 / 48) + 1);
+    expect(new Set(walked.map(({ variables }) => variables['_rs_after'])).size).toBe(walked.length);
+  });
+
+  test('a walk goes no further than somebody waits for, and goes on from there', async () => {
+    await using world = await startWorld({ persons: 2_400 });
+    await world.entities([idOf(60)]);
+    const first = world.requests().length;
+    expect(first).toBeLessThanOrEqual(5);
+    await world.entities([idOf(150)]);
+    expect(world.requests().length).toBeLessThanOrEqual(first + 5);
+    // Passed already.
+    world.reset();
+    await world.entities([idOf(20)]);
+    expect(world.requests()).toHaveLength(1);
+  });
+
+  test('who leaves ends what only they were waiting for; the walk goes on for the next', async () => {
+    await using world = await startWorld({ persons: 500 });
+    const { upstream, ask } = world.gateway;
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    upstream.answer(after(gate, honest));
+    const leaving = new AbortController();
+    const left = ask(`{ person(id: "${idOf(400)}") { id } }`, {}, { signal: leaving.signal });
+    left.catch(() => {});
+    await upstream.arrived(1);
+    leaving.abort();
+    expect(await upstream.received[0]!.over).toBe('cut');
+    open();
+    expect((await world.entities([idOf(400)])).data._entities).toEqual(world.persons([400]));
+    const walked = world.requests().filter(({ query }) => !query.includes('firstName'));
+    // The page that was cut off is the only one that was asked for twice.
+    const pages = walked.map(({ variables }) => variables['_rs_after']);
+    expect(pages.length - new Set(pages).size).toBe(1);
+  });
+
+  test('however many unknown ids are asked for, there is one walk in half a minute', async () => {
+    const clock = new ManualClock();
+    await using world = await startWorld({ persons: 480 }, { clock });
+    for (let round = 0; round < 5; round += 1) {
+      const ids = Array.from({ length: 20 }, (_, at) => `unknown-${round}-${at}`);
+      expect((await world.entities(ids)).data._entities).toEqual(ids.map(() => null));
+    }
+    // At both ends of the list is looked each time.
+    expect(world.requests().length).toBeLessThanOrEqual(WALKED / 10 + 1 + 4 * 2);
+    world.reset();
+    clock.jump(SEARCH_AGAIN_AFTER_MS);
+    await world.entities(['unknown']);
+    expect(world.requests().length).toBeGreaterThanOrEqual(10);
+  });
+});
+
+test('what was added to the middle is found after half a minute', async () => {
+  const clock = new ManualClock();
+  await using world = await startWorld({ persons: 480 }, { clock });
+  const { persons } = world.gateway.upstream.sandbox;
+  await world.entities(['unknown']);
+  persons.insert(240, 1);
+  expect((await world.entities([idOf(480)])).data._entities).toEqual([null]);
+  clock.jump(SEARCH_AGAIN_AFTER_MS);
+  expect((await world.entities([idOf(480)])).data._entities).toMatchObject([{ id: idOf(480) }]);
+});
+
+describe('when the service fails', () => {
+  test('each representation has the error, and the service is not asked for every page', async () => {
+    await using world = await startWorld({ persons: 2_400 });
+    await world.gateway.ask(DRAIN);
+    world.reset();
+    world.gateway.upstream.answer(json({}, 503));
+    const ids = Array.from({ length: 50 }, (_, at) => idOf(at * 48));
+    const { data, errors } = await world.entities(ids);
+    expect(data._entities).toEqual(ids.map(() => null));
+    expect(errors).toHaveLength(50);
+    expect(errors).toContainEqual(
+      expect.objectContaining({
+        path: ['_entities', 31],
+        extensions: { code: 'UPSTREAM_BAD_RESPONSE' },
+      }),
+    );
+    // Each request is tried several times; 50 pages would be 200.
+    expect(world.requests().length).toBeLessThanOrEqual(100);
+  });
+
+  test('a walk that fails is told to all who wait, and the next one looks again', async () => {
+    await using world = await startWorld({ persons: 480 });
+    world.gateway.upstream.answer(json({}, 503));
+    const { errors } = await world.entities([idOf(1)]);
+    expect(errors).toMatchObject([{ path: ['_entities', 0] }]);
+    world.gateway.upstream.answer(honest);
+    expect((await world.entities([idOf(1)])).data._entities).toEqual(world.persons([1]));
+  });
+});
+
+test('a list that is longer than may be walked is said to be, and nothing is called missing', async () => {
+  await using world = await startWorld({ persons: 480 }, { config: { drainMaxItems: 100 } });
+  for (let round = 0; round < 2; round += 1) {
+    const { data, errors } = await world.entities([idOf(10), idOf(400)]);
+    expect(data._entities).toEqual([world.persons([10])[0], null]);
+    expect(errors).toMatchObject([
+      { path: ['_entities', 1], extensions: { code: 'DRAIN_LIMIT_EXCEEDED', max: 100 } },
+    ]);
+  }
+});
+
+test('without room to remember places, it is walked once in half a minute, and that is said', async () => {
+  const clock = new ManualClock();
+  await using world = await startWorld({ persons: 480 }, { clock, config: { indexMaxIds: 0 } });
+  expect((await world.entities([idOf(400)])).data._entities).toEqual(world.persons([400]));
+  expect((await world.entities(['unknown'])).data._entities).toEqual([null]);
+  const { errors } = await world.entities([idOf(400)]);
+  expect(errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', retryAfter: 30 } }]);
+  clock.jump(SEARCH_AGAIN_AFTER_MS);
+  expect((await world.entities([idOf(400)])).data._entities).toEqual(world.persons([400]));
+});
+
+interface Asked {
+  readonly query: string;
+  readonly variables: Record<string, unknown>;
+}
+
+async function startWorld(options: FakeUpstreamOptions, gatewayOptions?: TestGatewayOptions) {
+  const gateway: GatewayOverFake = await startGatewayOverFake(options, gatewayOptions);
+  const { upstream } = gateway;
+  let counted = 0;
+  let inFlight = 0;
+  let most = 0;
+  const counting: Reply = async (...exchange) => {
+    inFlight += 1;
+    most = Math.max(most, inFlight);
+    try {
+      await honest(...exchange);
+    } finally {
+      inFlight -= 1;
+    }
+  };
+  return {
+    gateway,
+    entities: (ids: readonly string[]) =>
+      gateway.ask<Entities>(ENTITIES, {
+        representations: ids.map((id) => ({ __typename: 'Person', id })),
+      }),
+    /** Since the last reset. */
+    requests: () => upstream.received.slice(counted).map(({ body }) => JSON.parse(body) as Asked),
+    /** Nothing is answered before so many more have arrived; then the requests in flight are counted. */
+    holdUntil: (count: number) => {
+      const gate = upstream.arrived(upstream.received.length + count);
+      upstream.answer((...exchange) => gate.then(() => counting(...exchange)));
+    },
+    most: () => most,
+    reset: () => {
+      counted = upstream.received.length;
+    },
+    persons: (places: readonly number[]) => {
+      const all = new Map(upstream.sandbox.persons.all().map((each) => [each.id, each]));
+      return places.map((at) => ({ __typename: 'Person', ...all.get(idOf(at))! }));
+    },
+    [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
+  };
+}
