@@ -70,6 +70,7 @@ const rooms: Record<string, readonly string[]> = {
     'paging/identity-set.ts',
     'paging/page.ts',
     'paging/parallel',
+    'paging/place',
     'paging/unless-aborted.ts',
     'paging/walk.ts',
   ],

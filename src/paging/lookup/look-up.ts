@@ -47,21 +47,33 @@ export async function lookUp<R extends Identified>(
     await pages.read(ends.places);
     if (ends.isAll) return pages.found();
   }
-  if (missing.size > 0) {
-    const sought = await search([...missing], signal);
-    const places = new Map<string, Place>();
-    for (const [identity, place] of sought) {
-      if (place === null) continue;
-      if ('error' in place) pages.fail(identity, place.error);
-      else places.set(identity, place);
-    }
-    await pages.read(places);
-    // They may have moved on to the end of their page meanwhile.
-    const moved = [...missing].flatMap((each) => places.get(each) ?? []);
-    await pages.readWhole(moved.map(({ after }) => after));
-    for (const identity of missing) if (places.has(identity)) pages.failIfRefused(identity);
-  }
+  if (missing.size > 0) await readSought(pages, await search([...missing], signal), met);
   return pages.found();
+}
+
+/** @param tried where they were looked for already */
+async function readSought<R extends Identified>(
+  pages: PageReader<R>,
+  sought: Sought,
+  tried: ReadonlyMap<string, Place>,
+): Promise<void> {
+  const places = new Map<string, Place>();
+  for (const [identity, place] of sought) {
+    if (place === null) continue;
+    if ('error' in place) pages.fail(identity, place.error);
+    else if (!isSame(place, tried.get(identity))) places.set(identity, place);
+  }
+  await pages.read(places);
+  for (const [identity, place] of places) {
+    if (!pages.missing.has(identity)) continue;
+    // Met a moment ago, so it is on the move, or it is what cannot be had.
+    await pages.follow(identity, place);
+    pages.failIfRefused(identity);
+  }
+}
+
+function isSame(one: Place, other: Place | undefined): boolean {
+  return one.after === other?.after && one.place === other.place;
 }
 
 /** Their pages in full, and those on both sides. */

@@ -1,6 +1,7 @@
 import PQueue from 'p-queue';
 import { isOutage, mayBeOutage } from '../failures.ts';
 import type { FetchPage, Identified, Page } from '../page.ts';
+import { locate } from '../place/locate.ts';
 import type { Place } from './places.ts';
 
 /** What is found of one record; null: there is none. */
@@ -76,6 +77,19 @@ export class PageReader<R extends Identified> {
     );
   }
 
+  /** Looks for a record wherever it may have gone from its place. */
+  async follow(identity: string, { after, place }: Place): Promise<void> {
+    const list = { fetchPage: this.#asking(this.#list.fetchIdentities) };
+    const position = { after, place, identity, end: null, size: place + 1 };
+    try {
+      const found = await locate(list, position, this.#signal);
+      if ('page' in found) await this.read(new Map([[identity, found]]));
+    } catch (error) {
+      if (this.#signal.aborted) throw error;
+      this.fail(identity, error);
+    }
+  }
+
   fail(identity: string, error: unknown): void {
     if (this.missing.delete(identity)) this.#found.set(identity, { error });
   }
@@ -148,6 +162,10 @@ export class PageReader<R extends Identified> {
 
   get #isDown(): boolean {
     return this.#failures >= MAX_FAILURES;
+  }
+
+  #asking<T>(fetch: FetchPage<T>): FetchPage<T> {
+    return (request) => this.#ask(fetch, request);
   }
 
   async #ask<T>(fetch: FetchPage<T>, request: Parameters<FetchPage<T>>[0]): Promise<Page<T>> {

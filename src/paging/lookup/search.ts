@@ -23,12 +23,16 @@ export interface SearchOptions {
   readonly maxRecords: number;
   /** What is said when there are more. */
   readonly tooLong: () => Error;
+  /** What is said to those who came too late to see all of the walk. */
+  readonly notRemembered: () => Error;
 }
 
 /** Somebody who waits for places of records. */
 interface Seeker {
   readonly left: Set<string>;
   readonly places: Map<string, Place | null | LookupFailure>;
+  /** It came when something had passed that nobody remembers. */
+  readonly isLate: boolean;
   readonly done: () => void;
 }
 
@@ -66,7 +70,8 @@ export class Search {
     const left = new Set(identities.filter((identity) => !places.has(identity)));
     if (left.size === 0) return places;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const seeker: Seeker = { left, places, done: resolve };
+    const isLate = this.#remembered > this.#options.maxRecords;
+    const seeker: Seeker = { left, places, isLate, done: resolve };
     for (const identity of left) {
       const there = this.#seekers.get(identity) ?? new Set();
       this.#seekers.set(identity, there.add(seeker));
@@ -123,8 +128,9 @@ export class Search {
   }
 
   #give(identity: string, place: Place | null | LookupFailure): void {
-    for (const { left, places, done } of this.#seekers.get(identity) ?? []) {
-      places.set(identity, place);
+    for (const { left, places, isLate, done } of this.#seekers.get(identity) ?? []) {
+      const isUnsure = place === null && isLate;
+      places.set(identity, isUnsure ? { error: this.#options.notRemembered() } : place);
       left.delete(identity);
       if (left.size === 0) done();
     }
@@ -143,7 +149,8 @@ export class Search {
   }
 
   #rest(): void {
-    this.#restingSince = this.#options.clock.elapsed();
+    // What comes later, unasked for, makes nothing of before any newer.
+    this.#restingSince ??= this.#options.clock.elapsed();
     this.#hold.pause();
   }
 

@@ -47,8 +47,12 @@ export function createSearches(limits: SearchLimits): Searches {
       const isOver = search?.end === 'failed' || (search?.restingFor ?? 0) >= SEARCH_AGAIN_AFTER_MS;
       if (!search || isOver) {
         search?.close();
-        const tooLong = () => longerThan(maxItems, list.name);
-        search = new Search({ ...limits, walk: list.walk, tooLong });
+        search = new Search({
+          ...limits,
+          walk: list.walk,
+          tooLong: () => longerThan(maxItems, list.name),
+          notRemembered: () => notRemembered(list.name, SEARCH_AGAIN_AFTER_MS),
+        });
         searches.set(list.key, search);
       }
       return search.end === undefined
@@ -66,10 +70,10 @@ export function createSearches(limits: SearchLimits): Searches {
     const places = placesIn(pages, identities);
     const isWhole = search.end === 'whole';
     const isRemembered = isWhole && complete && pages.every(({ records }) => records);
-    const retryAfter = Math.ceil((SEARCH_AGAIN_AFTER_MS - search.restingFor) / 1000);
+    const wait = SEARCH_AGAIN_AFTER_MS - search.restingFor;
     const verdict = () => {
       if (isRemembered) return null;
-      return { error: isWhole ? notRemembered(name, retryAfter) : longerThan(maxItems, name) };
+      return { error: isWhole ? notRemembered(name, wait) : longerThan(maxItems, name) };
     };
     return new Map(
       identities.map((identity) => [identity, places.get(identity) ?? verdict()] as const),
@@ -86,7 +90,8 @@ function longerThan(max: number, name: string) {
   );
 }
 
-function notRemembered(name: string, retryAfter: number) {
+function notRemembered(name: string, waitMs: number) {
+  const retryAfter = Math.ceil(waitMs / 1000);
   return codedError(
     'RATE_LIMITED',
     `To find a record by its id, all of ${name} has to be walked, since not all places in it can be remembered, ` +

@@ -1,0 +1,201 @@
+import fc from 'fast-check';
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { walkList } from '../../src/paging/list-walk.ts';
+import { lookUp } from '../../src/paging/lookup/look-up.ts';
+import { createSearches, SEARCH_AGAIN_AFTER_MS } from '../../src/paging/lookup/searches.ts';
+import { createPace } from '../../src/paging/pace.ts';
+import { createPageIndexes } from '../../src/paging/parallel/page-indexes.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { HeldRequests, ModelList, type Change, type CursorKind } from '../support/model-list.ts';
+
+const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];
+const RUNS = Number(process.env['RANDOM_RUNS'] ?? 100);
+
+const place = fc.nat(80);
+const count = fc.constantFrom(1, 1, 2, 9);
+const change: fc.Arbitrary<Change> = fc.oneof(
+  fc.record({ do: fc.constant('insert' as const), at: place, count }),
+  fc.record({ do: fc.constant('remove' as const), at: place, count }),
+  fc.record({ do: fc.constant('move' as const), from: place, to: place }),
+);
+const newLimit: fc.Arbitrary<Change> = fc.record({
+  do: fc.constant('limit' as const),
+  to: fc.integer({ min: 1, max: 16 }),
+});
+const caller = fc.record({
+  // Beyond the list there is nobody.
+  ids: fc.array(fc.nat(120), { minLength: 1, maxLength: 20 }),
+  /** So many answers later it leaves. */
+  leavesAfter: fc.option(fc.nat(10), { freq: 4 }),
+  comesAfter: fc.nat(8),
+});
+const history = fc.record({
+  length: fc.nat(70),
+  limit: fc.integer({ min: 1, max: 16 }),
+  concurrency: fc.integer({ min: 1, max: 5 }),
+  isWarm: fc.boolean(),
+  rounds: fc.array(
+    fc.record({
+      changes: fc.array(
+        fc.oneof({ weight: 8, arbitrary: change }, { weight: 1, arbitrary: newLimit }),
+        {
+          maxLength: 5,
+        },
+      ),
+      callers: fc.array(caller, { minLength: 1, maxLength: 4 }),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ),
+  choices: fc.array(fc.nat(30), { minLength: 1, maxLength: 40 }),
+});
+
+describe.each(KINDS)('over %s cursors', (kind) => {
+  test('in a list that stands still, everybody is found and nobody else, whoever comes and leaves', async () => {
+    await fc.assert(
+      fc.asyncProperty(history, fc.constantFrom(1_000, 1_000, 20), async (past, maxRecords) => {
+        const world = startWorld(kind, past, maxRecords);
+        if (past.isWarm) await world.walk();
+        for (const { changes, callers } of past.rounds) {
+          changes.forEach((one) => world.list.apply(one));
+          const there = new Set(world.list.ids());
+          for (const { asked, found } of await world.ask(callers)) {
+            for (const id of asked) {
+              const result = found.get(id);
+              // What cannot be remembered may not be told at once.
+              if (result && 'error' in result) expect(maxRecords).toBe(20);
+              else
+                expect([id, result?.record.identity]).toEqual([id, there.has(id) ? id : undefined]);
+            }
+          }
+          world.clock.jump(SEARCH_AGAIN_AFTER_MS);
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test('in a list that changes meanwhile, nobody is taken for another', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        history,
+        fc.array(change, { minLength: 1, maxLength: 3 }),
+        async (past, during) => {
+          const world = startWorld(kind, past, 1_000);
+          if (past.isWarm) await world.walk();
+          const before = world.list.changes;
+          const ever = new Set(world.list.ids());
+          for (const { asked, found } of await world.ask(past.rounds[0]!.callers, during)) {
+            const still = new Set(world.list.stillSince(before));
+            for (const id of asked) {
+              const result = found.get(id);
+              if (result && 'record' in result) expect(result.record.identity).toBe(id);
+              // Of many small pages it may be out of reach.
+              const isNear = kind === 'keyset' && past.limit > 9;
+              if (isNear && still.has(id) && ever.has(id)) expect(result).not.toBeNull();
+            }
+          }
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+function startWorld(
+  kind: CursorKind,
+  { length, limit, concurrency, choices }: typeof history extends fc.Arbitrary<infer H> ? H : never,
+  maxRecords: number,
+) {
+  const list = new ModelList(kind, length, limit);
+  const held = new HeldRequests(list);
+  const clock = new ManualClock();
+  const indexes = createPageIndexes(maxRecords);
+  const searches = createSearches({ clock, maxItems: 1_000, maxRecords });
+  const { fetchPage } = held;
+  const walkable = { key: 'letters', field: 'letters', indexes, pace: createPace(concurrency) };
+  const lookFor = (ids: readonly string[], leaving: AbortSignal) =>
+    lookUp(
+      {
+        fetchPage,
+        fetchIdentities: fetchPage,
+        index: indexes.get('letters'),
+        search: (identities, signal) =>
+          searches.find(
+            {
+              key: 'letters',
+              name: 'letters',
+              index: () => indexes.get('letters'),
+              walk: (hold, ending) =>
+                walkList(
+                  { ...walkable, fetchPage: hold.held(fetchPage) },
+                  { position: null, signal: ending },
+                ),
+            },
+            identities,
+            signal,
+          ),
+      },
+      ids,
+      leaving,
+    );
+  return {
+    list,
+    clock,
+    walk: async () => {
+      const { signal } = new AbortController();
+      const pages = walkList({ ...walkable, fetchPage }, { position: null, signal });
+      const walking = (async () => {
+        for await (const _ of pages);
+      })();
+      await answerUntil(walking, () => {});
+    },
+    ask: async (
+      callers: readonly { ids: number[]; leavesAfter: number | null; comesAfter: number }[],
+      during: readonly Change[] = [],
+    ) => {
+      const answers = callers.map(({ ids }) => ({
+        asked: [...new Set(ids.map(String))],
+        leaving: new AbortController(),
+        found: Promise.withResolvers<Awaited<ReturnType<typeof lookFor>> | undefined>(),
+      }));
+      const all = Promise.all(answers.map(({ found }) => found.promise));
+      await answerUntil(all, (step) => {
+        const changed = during[step - 1];
+        if (changed) list.apply(changed);
+        for (const [at, { comesAfter, leavesAfter }] of callers.entries()) {
+          const { asked, leaving, found } = answers[at]!;
+          if (comesAfter === step) {
+            lookFor(asked, leaving.signal).then(found.resolve, (error: unknown) => {
+              if (leaving.signal.aborted) found.resolve(undefined);
+              else found.reject(error);
+            });
+          }
+          if (leavesAfter !== null && comesAfter + leavesAfter === step) leaving.abort();
+        }
+      });
+      return (
+        await Promise.all(
+          answers.map(async ({ asked, found }) => ({ asked, found: await found.promise })),
+        )
+      ).flatMap(({ asked, found }) => (found ? [{ asked, found }] : []));
+    },
+  };
+
+  /** Answers the requests in the order of the choices. */
+  async function answerUntil(over: Promise<unknown>, onStep: (step: number) => void) {
+    const state = { isOver: false };
+    const ended = over.finally(() => {
+      state.isOver = true;
+    });
+    ended.catch(() => {});
+    for (let step = 0; !state.isOver; step += 1) {
+      if (step > 10_000) throw new Error('The lookups hang.');
+      onStep(step);
+      await setImmediate();
+      await setImmediate();
+      if (held.waiting > 0) held.answerOne(choices[step % choices.length]!);
+    }
+    await ended;
+  }
+}

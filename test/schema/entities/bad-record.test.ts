@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { makeExecutableSchema } from '../../support/executable-schema.ts';
+import { startGatewayOverFake } from '../../support/fake-upstream.ts';
+
+const SDL = `
+  type Person { id: ID! rank: Int! }
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+  type Query { persons(first: Int, after: String): PersonPage! }
+`;
+const ids = Array.from({ length: 120 }, (_, at) => `p${at}`);
+
+test('a record that fails takes none of its page with it', async () => {
+  await using gateway = await startWorld((id) => id === 'p3');
+  const { data, errors } = await gateway.entities(['p2', 'p3', 'p90', 'p4']);
+  expect(data).toEqual({
+    _entities: [{ id: 'p2', rank: 2 }, null, { id: 'p90', rank: 90 }, { id: 'p4', rank: 4 }],
+  });
+  expect(errors).toMatchObject([{ message: 'No rank for p3.', path: ['_entities', 1] }]);
+  const one = await gateway.ask('{ person(id: "p5") { rank } }');
+  expect(one).toEqual({ data: { person: { rank: 5 } } });
+});
+
+test('when a field fails for everybody, everybody has the error, and the requests are bounded', async () => {
+  await using gateway = await startWorld(() => true);
+  await gateway.ask('{ allPersons { id } }');
+  const { received } = gateway.upstream;
+  const before = received.length;
+  const { data, errors = [] } = await gateway.entities(ids);
+  expect(data).toEqual({ _entities: ids.map(() => null) });
+  expect(errors).toHaveLength(ids.length);
+  expect(errors.every(({ message }) => message.startsWith('No rank for p'))).toBe(true);
+  expect(received.length - before).toBeLessThanOrEqual(3 + 2 * 50);
+});
+
+async function startWorld(fails: (id: string) => boolean) {
+  const schema = makeExecutableSchema(SDL, {
+    Query: {
+      persons: (_: unknown, { first, after }: { first?: number; after?: string }) => {
+        const start = after ? ids.indexOf(after) + 1 : 0;
+        const items = ids.slice(start, start + Math.min(first ?? 50, 50)).map((id) => ({ id }));
+        return {
+          items,
+          pageInfo: { hasNextPage: start + items.length < ids.length, endCursor: items.at(-1)?.id },
+        };
+      },
+    },
+    Person: {
+      rank: ({ id }: { id: string }) => {
+        if (fails(id)) throw new Error(`No rank for ${id}.`);
+        return Number(id.slice(1));
+      },
+    },
+  });
+  const gateway = await startGatewayOverFake({ schema }, { snapshot: SDL });
+  return {
+    ...gateway,
+    entities: (wanted: readonly string[]) =>
+      gateway.ask(
+        `query ($representations: [_Any!]!) {
+          _entities(representations: $representations) { ... on Person { id rank } }
+        }`,
+        { representations: wanted.map((id) => ({ __typename: 'Person', id })) },
+      ),
+  };
+}

@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startFakeUpstream, type FakeUpstream } from '../../support/fake-upstream.ts';
+import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { nestedSdl, nestedUpstream } from '../../support/nested-upstream.ts';
+
+let upstream: FakeUpstream;
+let gateway: TestGateway;
+let counted = 0;
+beforeAll(async () => {
+  upstream = await startFakeUpstream({ schema: nestedUpstream() });
+  gateway = await startGateway(upstream, { snapshot: nestedSdl });
+  await gateway.ask('{ viewer { __typename } }');
+});
+beforeEach(() => {
+  counted = upstream.received.length;
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+test('many representations are one request for each 50 different ids, in the order asked for', async () => {
+  const ids = Array.from({ length: 37 }, (_, at) => 101 + at);
+  const wanted = [
+    ...ids,
+    ...ids.toReversed(),
+    ...Array.from({ length: 70 }, (_, at) => 1_000 + at),
+  ];
+  const { data, errors } = await entities(wanted.map(candidate), '... on Candidate { id }');
+  expect(errors).toBeUndefined();
+  expect(data._entities).toEqual(wanted.map((id) => (id < 1_000 ? { id } : null)));
+  expect(requests().map(({ variables }) => Object.keys(variables).length)).toEqual([50, 50, 7]);
+});
+
+test('two types are asked for side by side; fragments, aliases, arguments and variables are theirs', async () => {
+  const { data, errors } = await entities(
+    [vacancy(1), candidate(101), vacancy(2)],
+    `__typename
+     ... on Named { id: name }
+     ...OfVacancy
+     ... on Candidate @include(if: $no) { score }`,
+    'fragment OfVacancy on Vacancy { a: title(upper: $yes) b: title lead { id } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data._entities).toEqual([
+    { __typename: 'Vacancy', id: 'Vacancy 1', a: 'TITLE 1', b: 'Title 1', lead: { id: 103 } },
+    { __typename: 'Candidate', id: 'Candidate 1' },
+    { __typename: 'Vacancy', id: 'Vacancy 2', a: 'TITLE 2', b: 'Title 2', lead: { id: 105 } },
+  ]);
+  expect(requests()).toHaveLength(2);
+});
+
+test('an error of one field stands at its place, and the others have their values', async () => {
+  const { data, errors } = await entities(
+    [104, 105, 106, 107].map(candidate),
+    '... on Candidate { id score rank }',
+  );
+  expect(data._entities).toEqual([
+    { id: 104, score: 208, rank: 312 },
+    null,
+    { id: 106, score: 212, rank: 318 },
+    { id: 107, score: 214, rank: 321 },
+  ]);
+  expect(errors?.map(({ message, path }) => [message, path])).toEqual([
+    ['No score for 105.', ['_entities', 1, 'score']],
+    ['No rank for 105.', ['_entities', 1, 'rank']],
+  ]);
+  expect(requests()).toHaveLength(1);
+});
+
+test('an id comes as the service has it, whichever way another subgraph writes it', async () => {
+  const { data } = await entities([vacancy('3'), vacancy(3)], '... on Vacancy { id }');
+  expect(data._entities).toEqual([{ id: 3 }, { id: 3 }]);
+  expect(requests()).toMatchObject([{ variables: { _rsKey0: 3 } }]);
+  expect(requests()[0]!.variables).not.toHaveProperty('_rsKey1');
+});
+
+test('derived lists of an entity come with it', async () => {
+  const { data, errors } = await entities(
+    [vacancy(3), vacancy(4)],
+    '... on Vacancy { allCandidates { id } candidatesConnection(first: 1) { totalCount nodes { id } } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data._entities[0]).toMatchObject({
+    candidatesConnection: { nodes: [{ id: expect.anything() }] },
+  });
+});
+
+describe('bad input', () => {
+  const NOT = 'BAD_USER_INPUT';
+  test.each([
+    ['without __typename', { id: 1 }, /no `__typename`/],
+    ['without id', { __typename: 'Vacancy' }, /a Vacancy has no `id`/],
+    ['with a null id', { __typename: 'Vacancy', id: null }, /a Vacancy has no `id`/],
+    ['of a foreign type', { __typename: 'Invoice', id: 1 }, /no entity Invoice here/],
+    ['of a type without an id', { __typename: 'Event', id: 1 }, /no entity Event here/],
+    [
+      'of a type that is not found by its id',
+      { __typename: 'Company', id: 'c1' },
+      /resolvable: false/,
+    ],
+    ['with text for a number', { __typename: 'Vacancy', id: 'x' }, /must be of the type Int/],
+    [
+      'with a number that is no Int',
+      { __typename: 'Vacancy', id: 2 ** 40 },
+      /must be of the type Int/,
+    ],
+    ['with an object for an id', { __typename: 'Vacancy', id: {} }, /must be of the type Int/],
+    ['that is no object', 'Vacancy:1', /must be an object/],
+    ['that is a list', [1], /must be an object/],
+    ['with a name that is none', { __typename: '<b>'.repeat(99), id: 1 }, /no entity of that name/],
+    ['with a name of JavaScript', { __typename: '__proto__', id: 1 }, /no entity __proto__/],
+  ])('a representation %s has its own error, and the rest is answered', async (_, bad, message) => {
+    const all = [vacancy(1), bad, vacancy(2), bad];
+    const { data, errors } = await entities(all, '... on Vacancy { id }');
+    expect(data._entities).toEqual([{ id: 1 }, null, { id: 2 }, null]);
+    expect(errors).toEqual(
+      [1, 3].map((at) => ({
+        message: expect.stringMatching(message),
+        path: ['_entities', at],
+        locations: expect.anything(),
+        extensions: { code: NOT },
+      })),
+    );
+    expect(requests()).toHaveLength(1);
+  });
+
+  test('of 10,000 at once, every bad one has its error and every good one its answer', async () => {
+    const all = Array.from({ length: 10_000 }, (_, at) =>
+      at % 4 === 0 ? {} : candidate(101 + (at % 37)),
+    );
+    const { data, errors = [] } = await entities(all, '... on Candidate { id }');
+    expect(data._entities).toEqual(
+      all.map((_, at) => (at % 4 === 0 ? null : { id: 101 + (at % 37) })),
+    );
+    expect(errors.map(({ path }) => path)).toEqual(
+      Array.from({ length: 2_500 }, (_, at) => ['_entities', at * 4]),
+    );
+    expect(requests()).toHaveLength(1);
+  });
+
+  test('null in place of a representation refuses the operation, as GraphQL demands', async () => {
+    const { errors } = await entities([null], '__typename');
+    expect(errors).toMatchObject([{ extensions: { code: NOT } }]);
+  });
+});
+
+function entities(representations: readonly unknown[], selection: string, fragments = '') {
+  const switches = ['yes', 'no'].filter((name) => (selection + fragments).includes(`$${name}`));
+  const definitions = switches.map((name) => `, $${name}: Boolean!`).join('');
+  return gateway.ask<{ _entities: (Record<string, unknown> | null)[] }>(
+    `query ($representations: [_Any!]!${definitions}) {
+      _entities(representations: $representations) { ${selection} }
+    } ${fragments}`,
+    { representations, yes: true, no: false },
+  );
+}
+
+function candidate(id: number | string) {
+  return { __typename: 'Candidate', id };
+}
+
+function vacancy(id: number | string) {
+  return { __typename: 'Vacancy', id };
+}
+
+function requests() {
+  return upstream.received
+    .slice(counted)
+    .map(({ body }) => JSON.parse(body) as { query: string; variables: Record<string, unknown> });
+}
