@@ -1,0 +1,191 @@
+import { buildSchema, isSpecifiedScalarType, parse, printSchema, visit } from 'graphql';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { idOf } from '../../src/sandbox/ids.ts';
+import { createServedSchema } from '../../src/schema/served-schema.ts';
+import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+
+let people: World;
+let rich: World;
+beforeAll(async () => {
+  const schemaPrefix = 'Recruiting';
+  people = await startGatewayOverSandbox({}, { config: { schemaPrefix } });
+  rich = await startGatewayOverSandbox(
+    { schema: richUpstream().schema },
+    { snapshot: richSdl, config: { schemaPrefix, mutations: ['rename'] } },
+  );
+});
+afterAll(async () => {
+  await people[Symbol.asyncDispose]();
+  await rich[Symbol.asyncDispose]();
+});
+
+const OF_FEDERATION = ['_Any', '_Entity', '_Service', '_entities', '_service'];
+
+test('every type that is not built in has it, and every root field, Relay’s and the derived ones included', () => {
+  const { schema } = rich.gateway.served;
+  const roots = [schema.getQueryType()!, schema.getMutationType()!];
+  const types = Object.values(schema.getTypeMap())
+    .filter((type) => !isSpecifiedScalarType(type) && !type.name.startsWith('__'))
+    .filter((type) => !roots.includes(type as never) && !OF_FEDERATION.includes(type.name));
+  expect(types.filter(({ name }) => !name.startsWith('Recruiting'))).toEqual([]);
+  expect(types.map(({ name }) => name)).toEqual(
+    expect.arrayContaining([
+      'RecruitingPageInfo',
+      'RecruitingUpstreamPageInfo',
+      'RecruitingCandidateConnection',
+      'RecruitingNullableCandidateEdge',
+      'RecruitingDateTime',
+      'RecruitingVacancyBy',
+      'RecruitingStage',
+    ]),
+  );
+  const fields = roots.flatMap((root) => Object.keys(root.getFields()));
+  expect(fields.filter((name) => !/^recruiting[A-Z]/.test(name))).toEqual([
+    '_service',
+    '_entities',
+  ]);
+  expect(fields).toEqual(
+    expect.arrayContaining([
+      'recruitingCandidates',
+      'recruitingAllCandidates',
+      'recruitingCandidatesConnection',
+      'recruitingRobot',
+      'recruitingRename',
+    ]),
+  );
+});
+
+test('lists, connections, records by id and entities work under it, with fragments and __typename', async () => {
+  const { data, errors } = await people.ask(
+    `query ($representations: [_Any!]!) {
+      __typename
+      recruitingPersons(first: 1) { __typename items { ...Person } pageInfo { __typename first } }
+      all: recruitingAllPersons(limit: 1) { ...Person }
+      recruitingPersonsConnection(first: 1) {
+        __typename
+        edges { __typename node { ...Person } }
+        pageInfo { __typename hasNextPage }
+      }
+      recruitingPerson(id: "${idOf(0)}") { ...Person }
+      _entities(representations: $representations) { ...Person ... on RecruitingPerson { i: id } }
+    }
+    fragment Person on RecruitingPerson { __typename id ...{ t: __typename } }`,
+    {
+      representations: [
+        { __typename: 'RecruitingPerson', id: idOf(0) },
+        { __typename: 'Person', id: idOf(0) },
+      ],
+    },
+  );
+  const person = { __typename: 'RecruitingPerson', id: idOf(0), t: 'RecruitingPerson' };
+  expect(data).toEqual({
+    __typename: 'Query',
+    recruitingPersons: {
+      __typename: 'RecruitingPersonPage',
+      items: [person],
+      pageInfo: { __typename: 'RecruitingUpstreamPageInfo', first: 1 },
+    },
+    all: [person],
+    recruitingPersonsConnection: {
+      __typename: 'RecruitingPersonConnection',
+      edges: [{ __typename: 'RecruitingPersonEdge', node: person }],
+      pageInfo: { __typename: 'RecruitingPageInfo', hasNextPage: true },
+    },
+    recruitingPerson: person,
+    _entities: [{ ...person, i: idOf(0) }, null],
+  });
+  expect(errors).toMatchObject([
+    { path: ['_entities', 1], message: expect.stringContaining('no entity Person here') },
+  ]);
+});
+
+test('MUTATIONS names mutations as the service does', async () => {
+  const { data, errors } = await rich.ask(
+    'mutation { recruitingRename(id: 3, name: "New") { __typename name } recruitingHire(candidate: 1, vacancy: 1) { __typename } }',
+  );
+  expect(data).toEqual({
+    recruitingRename: { __typename: 'RecruitingCandidate', name: 'New' },
+    recruitingHire: null,
+  });
+  expect(errors).toMatchObject([{ path: ['recruitingHire'], extensions: { code: 'FORBIDDEN' } }]);
+});
+
+test('errors and cursors are those of the prefixed fields', async () => {
+  const { errors } = await people.ask('{ recruitingPersonsConnection(first: -1) { totalCount } }');
+  expect(errors).toMatchObject([
+    { path: ['recruitingPersonsConnection'], extensions: { code: 'BAD_USER_INPUT' } },
+  ]);
+  const page = await people.ask<{ c: { pageInfo: { endCursor: string } } }>(
+    '{ c: recruitingPersonsConnection(first: 3) { pageInfo { endCursor } } }',
+  );
+  const next = await people.ask<{ all: unknown[] }>(
+    'query ($after: String) { all: recruitingAllPersons(after: $after, limit: 2) { id } }',
+    { after: page.data.c.pageInfo.endCursor },
+  );
+  expect(next.data.all).toEqual([{ id: idOf(3) }, { id: idOf(4) }]);
+});
+
+test.each([
+  ['HR', 'HRPerson', 'hrAllPersons'],
+  ['HRTool', 'HRToolPerson', 'hrToolAllPersons'],
+  ['rec_', 'rec_Person', 'rec_AllPersons'],
+  ['Ats2', 'Ats2Person', 'ats2AllPersons'],
+])('%s makes %s and %s', (prefix, type, field) => {
+  const sdl = printSchema(served(PERSONS, prefix).schema);
+  expect(sdl).toContain(`type ${type} {`);
+  expect(sdl).toContain(`${field}(`);
+});
+
+test('two root fields that differ in their first letter alone both stay', () => {
+  const { schema } = served('type Query { Persons: Int persons: Int }', 'Recruiting');
+  expect(Object.keys(schema.getQueryType()!.getFields())).toEqual([
+    'recruitingPersons',
+    'recruitingPersons_',
+    '_service',
+  ]);
+});
+
+test('a prefix that makes a name which the service has already is refused', () => {
+  const sdl =
+    'type Query { a: Person b: RecruitingPerson } type Person { a: Int } type RecruitingPerson { b: Int }';
+  expect(() => served(sdl, 'Recruiting')).toThrow(
+    /makes RecruitingPerson of Person, .* Choose another prefix/,
+  );
+});
+
+test('the subgraph has the prefix in every reference, so that it composes', () => {
+  const sdl = served(richSdl, 'Recruiting').subgraphSdl();
+  const defined = new Set<string>();
+  const referred = new Set<string>();
+  visit(parse(sdl), {
+    enter: (node) => {
+      if (node.kind.endsWith('TypeDefinition') && 'name' in node)
+        defined.add((node.name as { value: string }).value);
+      if (node.kind === 'NamedType') referred.add(node.name.value);
+    },
+  });
+  const builtIn = ['Boolean', 'Float', 'ID', 'Int', 'String'];
+  expect([...referred].filter((name) => !defined.has(name) && !builtIn.includes(name))).toEqual([]);
+  expect(sdl).toContain('type RecruitingPageInfo @shareable');
+});
+
+const PERSONS = `
+  type Query { persons(first: Int, after: String): PersonPage! }
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+  type Person { id: ID! }
+`;
+
+function served(sdl: string, prefix: string) {
+  return createServedSchema({
+    snapshot: buildSchema(sdl),
+    execute: () => Promise.reject(new Error('Nothing is asked.')),
+    mutations: 'off',
+    connectionMax: 500,
+    drainMaxItems: 1_000,
+    prefix,
+  });
+}
