@@ -1,6 +1,6 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ConfigError, VERSION } from '../config.ts';
-import { OverridesError } from '../schema/derivation/adapter-overrides.ts';
+import { OperatorMistake } from '../schema/derivation/operator-mistake.ts';
 import { addSchemaCommands } from './schema-commands.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { addTokenCommands } from './token-commands.ts';
@@ -17,7 +17,7 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
     const { message } = error as Error;
     terminal.stderr.write(`${message}\n`);
-    if (error instanceof ConfigError || error instanceof OverridesError) return USAGE_ERROR;
+    if (error instanceof ConfigError || error instanceof OperatorMistake) return USAGE_ERROR;
     return error instanceof CommandError ? error.exitCode : 1;
   }
 }

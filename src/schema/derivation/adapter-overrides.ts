@@ -8,6 +8,7 @@ import {
 } from 'graphql';
 import { z } from 'zod';
 import type { FoundList } from './find-lists.ts';
+import { OperatorMistake } from './operator-mistake.ts';
 import { idArgument, idOf, type TypeOverride, type TypeOverrides } from './reach-parent.ts';
 
 /** What the operator decides otherwise than detection does: the file adapters.json, checked. */
@@ -23,8 +24,8 @@ export interface FieldOverride {
   readonly connection?: string | undefined;
 }
 
-/** The operator's to mend: every mistake in adapters.json, each with what to write instead. */
-export class OverridesError extends Error {
+/** Every mistake in adapters.json, each with what to write instead. */
+export class OverridesError extends OperatorMistake {
   override name = 'OverridesError';
   constructor(mistakes: readonly string[]) {
     const many = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;

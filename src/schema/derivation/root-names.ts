@@ -1,5 +1,6 @@
 import type { GraphQLSchema } from 'graphql';
 import { fieldName } from './field-name.ts';
+import { OperatorMistake } from './operator-mistake.ts';
 
 /** Relay's; no other type has that name (Relay, cursor connections, 5). */
 export const RELAY_PAGE_INFO = 'PageInfo';
@@ -20,10 +21,10 @@ export interface RootNames {
 
 type Operation = 'Query' | 'Mutation' | 'Subscription';
 
-/** @throws PrefixError */
+/** @throws OperatorMistake when the prefix leads to a name that is taken */
 export function rootNames(snapshot: GraphQLSchema, prefix: string): RootNames {
-  const clash = Object.keys(snapshot.getTypeMap()).find((name) => snapshot.getType(prefix + name));
-  if (prefix !== '' && clash !== undefined) throw new PrefixError(prefix, clash);
+  const taken = Object.keys(snapshot.getTypeMap()).find((name) => snapshot.getType(prefix + name));
+  if (prefix !== '' && taken !== undefined) throw new PrefixError(prefix, taken);
   const derived = (name: string) =>
     prefix === '' ? name : fieldName(prefix) + name.charAt(0).toUpperCase() + name.slice(1);
   const fields = {
@@ -41,8 +42,8 @@ export function rootNames(snapshot: GraphQLSchema, prefix: string): RootNames {
   };
 }
 
-/** The operator's to mend. */
-export class PrefixError extends Error {
+/** A prefix that leads to a name which is taken. */
+class PrefixError extends OperatorMistake {
   override name = 'PrefixError';
   constructor(prefix: string, type: string) {
     super(

@@ -1,0 +1,106 @@
+import {
+  buildASTSchema,
+  buildSchema,
+  findBreakingChanges,
+  findDangerousChanges,
+  parse,
+  printSchema,
+  visit,
+  type GraphQLSchema,
+} from 'graphql';
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { documentedSdl, startGatewayOverSandbox } from '../../support/gateway.ts';
+import { runHere } from '../../support/process.ts';
+import { richSdl, richUpstream } from '../../support/rich-upstream.ts';
+
+type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+
+const SERVICE = '{ _service { sdl } }';
+const FEDERATION = `
+  directive @link(url: String!, import: [String]) repeatable on SCHEMA
+  directive @key(fields: String!, resolvable: Boolean = true) repeatable on OBJECT | INTERFACE
+  directive @shareable on OBJECT | FIELD_DEFINITION
+`;
+
+test('_service gives schema/subgraph.graphql, and so does schema print --subgraph', async () => {
+  const golden = readFileSync('schema/subgraph.graphql', 'utf8');
+  await using world = await startGatewayOverSandbox();
+  const { data } = await world.ask(SERVICE);
+  expect(data).toEqual({ _service: { sdl: golden } });
+  const printed = await runHere(['schema', 'print', '--subgraph'], {});
+  expect(printed).toMatchObject({ code: 0, stdout: golden });
+});
+
+test('schema print --subgraph: SCHEMA_PREFIX counts, and one that cannot be is refused', async () => {
+  const prefixed = await runHere(['schema', 'print', '--subgraph'], { SCHEMA_PREFIX: 'Ats' });
+  expect(prefixed.stdout).toContain('type AtsPerson @key(fields: "id")');
+  const refused = await runHere(['schema', 'print', '--subgraph'], { SCHEMA_PREFIX: '2' });
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('SCHEMA_PREFIX must') });
+});
+
+describe('of a pulled schema', () => {
+  let world: World;
+  let sdl: string;
+  beforeAll(async () => {
+    world = await startGatewayOverSandbox({ schema: richUpstream().schema }, { snapshot: richSdl });
+    ({ sdl } = (await world.ask<{ _service: { sdl: string } }>(SERVICE)).data._service);
+  });
+  afterAll(() => world[Symbol.asyncDispose]());
+
+  test('everything that callers see is in it, and the other way round', () => {
+    const subgraph = buildSchema(sdl + FEDERATION);
+    const served = withoutFederation(world.gateway.served.schema);
+    expect(findBreakingChanges(served, subgraph)).toEqual([]);
+    const onlyHere = findBreakingChanges(subgraph, served).map(({ description }) => description);
+    expect(onlyHere).toEqual(['link', 'key', 'shareable'].map((name) => `${name} was removed.`));
+    expect(findDangerousChanges(served, subgraph)).toEqual([]);
+  });
+
+  test('custom scalars keep where they are specified, inputs @oneOf, and values why they are deprecated', () => {
+    expect(sdl).toContain(
+      'scalar DateTime @specifiedBy(url: "https://scalars.graphql.org/andimarek/date-time")',
+    );
+    expect(sdl).toContain('directive @oneOf on INPUT_OBJECT');
+    expect(sdl).toContain('input VacancyBy @oneOf {');
+    expect(sdl).toContain('TRIAL @deprecated(reason: "Folded into INTERVIEW.")');
+    expect(sdl).toContain('union Applicant = Candidate | Robot');
+    expect(sdl).toContain('type Candidate implements Named @key(fields: "id")');
+    expect(sdl).toContain('type Vacancy implements Named @key(fields: "id")');
+    expect(sdl).toContain('type PageInfo @shareable {');
+    expect(sdl).toMatch(/type UpstreamPageInfo \{/);
+  });
+
+  test('what is of the router and of no supergraph is not in it', () => {
+    const names = parse(sdl).definitions.flatMap((definition) =>
+      'name' in definition ? [definition.name?.value] : [],
+    );
+    expect(names).not.toEqual(expect.arrayContaining(['_Any']));
+    for (const name of ['_Any', '_Entity', '_Service', 'defer', 'stream']) {
+      expect(names).not.toContain(name);
+    }
+    expect(sdl).not.toMatch(/_entities|_service/);
+  });
+});
+
+test('the union of entities holds every type with a key', async () => {
+  await using world = await startGatewayOverSandbox({}, { snapshot: documentedSdl });
+  const { data } = await world.ask<{ __type: { possibleTypes: unknown } }>(
+    '{ __type(name: "_Entity") { possibleTypes { name } } }',
+  );
+  expect(data.__type.possibleTypes).toEqual([{ name: 'Person' }]);
+});
+
+function withoutFederation(schema: GraphQLSchema): GraphQLSchema {
+  const ofRouters = /^_(Any|Entity|Service|entities|service)$/;
+  const drop = ({ name }: { name: { value: string } }) =>
+    ofRouters.test(name.value) ? null : undefined;
+  const document = visit(parse(printSchema(schema)), {
+    DirectiveDefinition: () => null,
+    ScalarTypeDefinition: drop,
+    UnionTypeDefinition: drop,
+    ObjectTypeDefinition: drop,
+    FieldDefinition: drop,
+  });
+  return buildASTSchema(document);
+}

@@ -1,0 +1,151 @@
+import { buildSchema } from 'graphql';
+import { expect, test } from 'vitest';
+import type { EntityReport } from '../../src/schema/derivation/entity.ts';
+import { createServedSchema } from '../../src/schema/served-schema.ts';
+import { nestedSdl } from '../support/nested-upstream.ts';
+
+const PAGES = `
+  type Job { id: ID! }
+  type JobPage { items: [Job!]! pageInfo: PageInfo! }
+  type ThingPage { items: [Thing!]! pageInfo: PageInfo! }
+  union Thing = Job
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+`;
+
+test.each([
+  ['by its id, before any list', 'job(id: ID!): Job jobs(%): JobPage', 'job(id: …)'],
+  ['in the only list', 'jobs(%): JobPage', 'jobs'],
+  ['in no list that needs arguments', 'old(%, year: Int!): JobPage jobs(%): JobPage', 'jobs'],
+  [
+    'in a list of its own before one of several types',
+    'job(%): ThingPage zz(%, a: Int): JobPage',
+    'zz',
+  ],
+  ['in the list with the fewest filters', 'jobs(%, a: Int): JobPage zz(%): JobPage', 'zz'],
+  ['then in the one called like the type', 'a(%): JobPage jobList(%): JobPage', 'jobList'],
+  ['then in the one with the shortest name', 'jobsOld(%): JobPage jobs(%): JobPage', 'jobs'],
+  ['then in the first of the alphabet', 'jobs2(%): JobPage jobs1(%): JobPage', 'jobs1'],
+  ['in a list of several types', 'things(%): ThingPage', 'things'],
+])('a record is found %s', (_, fields, foundBy) => {
+  const { reports, schema } = served(`type Query { ${paged(fields)} } ${PAGES}`);
+  expect(entity(reports, 'Job')).toMatchObject({ foundBy: `Query.${foundBy}` });
+  const derives = !foundBy.includes('(');
+  expect(String(schema.getQueryType()!.getFields()['job']?.type)).toBe(
+    fields.startsWith('job(%)') ? 'ThingPage' : 'Job',
+  );
+  if (!fields.startsWith('job(%)'))
+    expect(entity(reports, 'Job').field).toBe(derives ? 'job' : null);
+});
+
+test('the argument of the derived field has the scalar of the id', () => {
+  const { schema } = served(`
+    scalar Code
+    type Job { id: Code! }
+    type Query { ${paged('jobs(%): JobPage')} }
+    type JobPage { items: [Job!]! pageInfo: PageInfo! }
+    type PageInfo { hasNextPage: Boolean! endCursor: String }
+  `);
+  const { type, args } = schema.getQueryType()!.getFields()['job']!;
+  expect([String(type), args.map((arg) => `${arg.name}: ${String(arg.type)}`)]).toEqual([
+    'Job',
+    ['id: Code!'],
+  ]);
+});
+
+test('a name that is taken is left to whoever has it, with a warning', () => {
+  const { reports, warnings } = served(
+    `type Query { job: Int ${paged('jobs(%): JobPage')} } ${PAGES}`,
+  );
+  const clash = 'Query.job is not derived: there is a field of that name.';
+  expect(warnings).toEqual([clash]);
+  expect(entity(reports, 'Job')).toEqual({
+    type: 'Job',
+    foundBy: 'Query.jobs',
+    field: null,
+    why: ['Query.jobs: it lists the type, and needs no arguments.', clash],
+  });
+});
+
+test('what cannot be found by its id is said to be so, and why', () => {
+  const { reports, subgraphSdl } = served(`type Query {
+    ${paged('jobs(%, year: Int!): JobPage')} robot: Robot options: Options plain: Plain
+  }
+  type Robot { id: ID! }
+  type Options { id(as: String): ID! }
+  type Plain { id: Plain }
+  ${PAGES}`);
+  const types = reports.flatMap((report) => ('type' in report ? [report] : []));
+  expect(types).toEqual([
+    {
+      type: 'Job',
+      foundBy: null,
+      field: null,
+      why: [
+        'no root field gives it by its id alone, and what lists it (Query.jobs) needs arguments.',
+      ],
+    },
+    {
+      type: 'Robot',
+      foundBy: null,
+      field: null,
+      why: [expect.stringContaining('no list in pages of the root has any Robot')],
+    },
+  ]);
+  expect(subgraphSdl()).toContain('type Robot @key(fields: "id", resolvable: false)');
+  // A key may not have arguments, and has to be a plain value.
+  expect(subgraphSdl()).toContain('type Options {');
+  expect(subgraphSdl()).toContain('type Plain {');
+});
+
+test('adapters.json decides otherwise', () => {
+  const sdl = `type Query { ${paged('jobs(%): JobPage all(%, a: Int): JobPage')} job(id: ID!): Job } ${PAGES}`;
+  const found = (types: unknown) => entity(served(sdl, { types }).reports, 'Job').foundBy;
+  expect(found({})).toBe('Query.job(id: …)');
+  expect(found({ Job: { byId: null } })).toBe('Query.jobs');
+  expect(found({ Job: { byId: null, list: 'all' } })).toBe('Query.all');
+  expect(found({ Job: { byId: null, list: null } })).toBe(null);
+});
+
+test.each([
+  [
+    { Event: { list: 'vacancies' } },
+    'types.Event.list: Event has no plain field id. Leave it out.',
+  ],
+  [{ Vacancy: { list: 'nobody' } }, 'types.Vacancy.list: there is no list in pages Query.nobody.'],
+  [{ Vacancy: { list: 'viewer' } }, 'types.Vacancy.list: there is no list in pages Query.viewer.'],
+  [
+    { Robot: { list: 'vacancies' } },
+    'types.Robot.list: Query.vacancies lists Vacancy. Write one that',
+  ],
+  [{ Vacancy: { list: 5 } }, 'types.Vacancy.list: '],
+])('a mistake in it is told: %j', (types, message) => {
+  expect(() => served(nestedSdl, { types })).toThrow(message);
+});
+
+test('a list whose filter has a default finds only what that lets through, and says so', () => {
+  const { reports } = served(
+    `type Query { ${paged('jobs(%, open: Boolean = true): JobPage')} } ${PAGES}`,
+  );
+  expect(entity(reports, 'Job').why).toContain(
+    'Only records are found that the default of its filter open lets through.',
+  );
+});
+
+function paged(fields: string): string {
+  return fields.replaceAll('%', 'first: Int, after: String');
+}
+
+function entity(reports: readonly object[], type: string): EntityReport {
+  return reports.find((report) => 'type' in report && report.type === type) as EntityReport;
+}
+
+function served(sdl: string, overrides?: unknown) {
+  return createServedSchema({
+    snapshot: buildSchema(sdl),
+    execute: () => Promise.reject(new Error('Nothing is asked.')),
+    mutations: 'off',
+    connectionMax: 500,
+    drainMaxItems: 1_000,
+    overrides,
+  });
+}
