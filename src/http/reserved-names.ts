@@ -1,4 +1,4 @@
-import { GraphQLError, type ASTVisitor, type ValidationContext } from 'graphql';
+import { GraphQLError, type ASTNode, type ASTVisitor, type ValidationContext } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { codedError } from '../errors.ts';
 
@@ -12,17 +12,25 @@ export const reservedNames: Plugin = {
   },
 };
 
+/** Routers use names that begin with `__` as well, so of those only the one that tells types is kept. */
 function noReservedNames(context: ValidationContext): ASTVisitor {
-  const check = (name: string | undefined, what: string, node: GraphQLError['nodes']) => {
-    if (name === undefined || !(name.startsWith('_rs') || name.startsWith('__'))) return;
+  const refuse = (what: string, name: string, node: ASTNode) => {
     const { message, extensions } = codedError(
       'BAD_USER_INPUT',
-      `The ${what} ${name} is reserved, like all that begin with "_rs" or "__". Choose another name.`,
+      `The ${what} ${name} is reserved, like all that begin with "_rs". Choose another name.`,
     );
-    context.reportError(new GraphQLError(message, { extensions, ...(node && { nodes: node }) }));
+    context.reportError(new GraphQLError(message, { extensions, nodes: [node] }));
   };
   return {
-    Field: (node) => check(node.alias?.value, 'alias', [node]),
-    VariableDefinition: (node) => check(node.variable.name.value, 'variable', [node]),
+    Field: (node) => {
+      const alias = node.alias?.value;
+      if (alias === undefined) return;
+      const isOther = alias === '__typename' && node.name.value !== '__typename';
+      if (isOther || alias.startsWith('_rs')) refuse('alias', alias, node);
+    },
+    VariableDefinition: (node) => {
+      const name = node.variable.name.value;
+      if (name.startsWith('_rs')) refuse('variable', name, node);
+    },
   };
 }

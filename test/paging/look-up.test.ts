@@ -76,6 +76,7 @@ describe.each(KINDS)('over %s cursors', (kind) => {
   });
 
   test('in a list that changes meanwhile, nobody is taken for another', async () => {
+    expect.hasAssertions();
     await fc.assert(
       fc.asyncProperty(
         history,

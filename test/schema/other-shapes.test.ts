@@ -156,6 +156,17 @@ test.each([
   expect(gateway.sandbox.stats.requests.graphql).toBe(0);
 });
 
+test('names that routers give are not', async () => {
+  const sdl = `type Query { persons(first: Int, after: String): PersonPage! }`;
+  await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
+  const { data, errors } = await gateway.ask(
+    'query ($__limit: Int) { __all: allPersons(limit: $__limit) { __id: id __type: __typename } }',
+    { __limit: 1 },
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({ __all: [{ __id: '0', __type: 'Person' }] });
+});
+
 function over(sdl: string, resolvers: Resolvers, config = {}) {
   return startGatewayOverSandbox(
     { schema: makeExecutableSchema(sdl, resolvers) },

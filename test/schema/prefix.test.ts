@@ -1,4 +1,4 @@
-import { buildSchema, isSpecifiedScalarType, parse, printSchema, visit } from 'graphql';
+import { buildSchema, isSpecifiedScalarType, Kind, parse, printSchema, visit } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idOf } from '../../src/sandbox/ids.ts';
 import { createServedSchema } from '../../src/schema/served-schema.ts';
@@ -164,7 +164,7 @@ test('the subgraph has the prefix in every reference, so that it composes', () =
     enter: (node) => {
       if (node.kind.endsWith('TypeDefinition') && 'name' in node)
         defined.add((node.name as { value: string }).value);
-      if (node.kind === 'NamedType') referred.add(node.name.value);
+      if (node.kind === Kind.NAMED_TYPE) referred.add(node.name.value);
     },
   });
   const builtIn = ['Boolean', 'Float', 'ID', 'Int', 'String'];
