@@ -47,11 +47,11 @@ test.each([
 ])(
   '%s is UPSTREAM_TIMEOUT, is given up at the service too, and is not tried again',
   async (_what, reply) => {
-    await using gateway = await startGatewayOverFake({}, { config: { upstreamTimeoutMs: 200 } });
+    await using gateway = await startGatewayOverFake({}, { config: { upstreamTimeoutMs: 1_000 } });
     gateway.upstream.answer(reply);
     const answer = await gateway.ask(PERSONS);
     expect(answer).toMatchObject(failed('UPSTREAM_TIMEOUT'));
-    expect(answer.errors![0]!.message).toMatch(/did not answer within 200 ms/);
+    expect(answer.errors![0]!.message).toMatch(/did not answer within 1000 ms/);
     expect(gateway.upstream.received).toHaveLength(1);
     expect(await gateway.upstream.received[0]!.over).toBe('cut');
     await expectWorking(gateway);
