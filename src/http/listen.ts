@@ -26,7 +26,8 @@ export async function listen(
 ): Promise<Listening> {
   const answering = new Set<ServerResponse>();
   let closing = false;
-  const server = createServer((request, response) => {
+  // Of two credentials in headers of one name Node would take the first, and another on the way perhaps the last.
+  const server = createServer({ joinDuplicateHeaders: true }, (request, response) => {
     response.shouldKeepAlive &&= !closing;
     answering.add(response);
     response.once('close', () => answering.delete(response));
