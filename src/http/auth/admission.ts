@@ -1,0 +1,71 @@
+import type { Plugin, YogaInitialContext } from 'graphql-yoga';
+import type { Logger } from 'pino';
+import type { Clock } from '../../clock.ts';
+import { apiKeyOwners, type ApiKey } from './api-keys.ts';
+import { authenticate } from './authenticate.ts';
+import { bearerTokenOwners } from './bearer-tokens.ts';
+import type { Caller } from './caller.ts';
+import { enforceScopes } from './enforce-scopes.ts';
+import { keysAt } from './fetch-keys.ts';
+import { createKeySet } from './key-set.ts';
+
+export interface AdmissionParts {
+  readonly apiKeys: readonly ApiKey[];
+  /** Undefined: bearer tokens are not taken. */
+  readonly jwt: TrustedIssuer | undefined;
+  /** `key:<name>` or `scope:<scope>` each; undefined: the fields of routers are for everybody who may read. */
+  readonly routerCallers: readonly string[] | undefined;
+  /** The proxy for an address, if there is one. */
+  readonly proxyFor: (url: string) => string | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface TrustedIssuer {
+  readonly jwksUrl: string;
+  readonly issuer: string;
+  readonly audience: string;
+}
+
+/** Who is let in, and what each may do. */
+export interface Admission {
+  readonly authenticate: Plugin;
+  readonly enforceScopes: Plugin<YogaInitialContext>;
+  /** Of a request that was let in. */
+  readonly callerOf: (request: Request) => Caller | undefined;
+}
+
+/** A key comes to its scopes through api-keys, a token through key-set and bearer-tokens, and both through identify. */
+export function createAdmission(parts: AdmissionParts): Admission {
+  const { apiKeys, jwt, routerCallers, log } = parts;
+  if (apiKeys.some(({ scopes }) => scopes.includes('drain'))) {
+    log.warn('The scope drain is not told from read yet: whoever may read may drain.');
+  }
+  const { plugin, callerOf } = authenticate({
+    apiKeyOwner: apiKeys.length > 0 ? apiKeyOwners(apiKeys) : undefined,
+    bearerTokenOwner: jwt && ownersBy(jwt, parts),
+  });
+  return {
+    authenticate: plugin,
+    enforceScopes: enforceScopes({ callerOf, routerCallers }),
+    callerOf,
+  };
+}
+
+const SCOPES = ['read', 'drain', 'write', 'router'];
+
+function ownersBy(
+  { jwksUrl, issuer, audience }: TrustedIssuer,
+  { routerCallers = [], proxyFor, clock, log }: AdmissionParts,
+) {
+  const fetchKeys = keysAt(jwksUrl, { proxy: proxyFor(jwksUrl) });
+  const named = routerCallers.flatMap((entry) => /^scope:(.+)$/.exec(entry)?.[1] ?? []);
+  return bearerTokenOwners({
+    issuer,
+    audience,
+    scopes: [...SCOPES, ...named],
+    keys: createKeySet({ fetchKeys, clock, log }),
+    clock,
+    log,
+  });
+}
