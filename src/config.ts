@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import manifest from '../package.json' with { type: 'json' };
+import { authContradictions, authVariables, toAuth, type AuthSettings } from './config-auth.ts';
 import { baseUrl, choice, count, secureUrl } from './config-values.ts';
 
 export interface StoreAddress {
@@ -28,6 +29,8 @@ export interface Config {
   readonly adminPortGiven: boolean;
   readonly host: string;
   readonly port: number;
+  /** Undefined: callers are not asked who they are. */
+  readonly auth: AuthSettings | undefined;
   readonly mutations: 'off' | 'all' | readonly string[];
   readonly upstreamConcurrency: number;
   readonly upstreamTimeoutMs: number;
@@ -61,14 +64,10 @@ export const VERSION = manifest.version;
 const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 
 /** Secrets, which may also be given as NAME_FILE. */
-const SECRETS = ['TOKEN_LINK', 'TOKEN_STORE_KEY'] as const;
+const SECRETS = ['TOKEN_LINK', 'TOKEN_STORE_KEY', 'AUTH_API_KEYS'] as const;
 
 /** Not in this version, and refused: a protection that is ignored is worse than none. */
 const PROTECTIONS_TO_COME = [
-  'AUTH_JWKS_URL',
-  'AUTH_ISSUER',
-  'AUTH_AUDIENCE',
-  'AUTH_API_KEYS',
   'MAX_DEPTH',
   'MAX_ALIASES',
   'MAX_TOKENS',
@@ -126,6 +125,7 @@ const variables = z.object({
   HOST: z.string().default('127.0.0.1'),
   PORT: count(0, 65_535, 4000),
   ALLOW_ANONYMOUS: z.enum(['true', 'false'], choice('true or false', 'true')).default('false'),
+  ...authVariables,
   MUTATIONS: z
     .string()
     .regex(
@@ -222,18 +222,11 @@ function notYet(given: Record<string, string>): string[] {
 /** What would serve made-up people, or real ones to anybody, by mistake. */
 function contradictions(given: Record<string, string>): string[] {
   const { RECRUITING_URL: url, NODE_ENV: environment } = given;
-  if (url !== undefined) {
-    return given['ALLOW_ANONYMOUS'] !== 'true'
-      ? [
-          'With a RECRUITING_URL, real data would be served to anybody who reaches this address: ' +
-            'set ALLOW_ANONYMOUS=true if something else in front of the gateway decides who may.',
-        ]
-      : [];
-  }
+  if (url !== undefined) return authContradictions(given);
   if (environment === 'production') {
     return ['RECRUITING_URL is missing: in production the sandbox is not started instead.'];
   }
-  return ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY']
+  return ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', ...Object.keys(authVariables)]
     .filter((name) => (given[name] ?? given[`${name}_FILE`]) !== undefined)
     .map(
       (name) =>
@@ -261,6 +254,7 @@ function toConfig(
     adminPort: given.ADMIN_PORT,
     host: given.HOST,
     port: given.PORT,
+    auth: toAuth(given),
     mutations: mutations === 'off' || mutations === 'all' ? mutations : mutations.split(/\s*,\s*/),
     upstreamConcurrency: given.UPSTREAM_CONCURRENCY,
     upstreamTimeoutMs: given.UPSTREAM_TIMEOUT_MS,

@@ -2,6 +2,8 @@ import { createYoga, useExecutionCancellation, useReadinessCheck } from 'graphql
 import type { Logger } from 'pino';
 import type { Clock } from './clock.ts';
 import { VERSION, type Config } from './config.ts';
+import { createAdmission } from './http/auth/admission.ts';
+import type { Caller } from './http/auth/caller.ts';
 import { callerSignal } from './http/caller-signal.ts';
 import { checkOperationName } from './http/check-operation-name.ts';
 import { appendSurplusErrors } from './http/append-surplus-errors.ts';
@@ -99,11 +101,13 @@ export async function createGateway(parts: GatewayParts) {
     examples: examples(describeLists(served)),
   });
   const maskError = maskUnexpected(log);
+  const admission = config.auth && createAdmission({ ...config.auth, proxyFor, clock, log });
   const yoga = createYoga({
     schema: served.schema,
-    context: ({ request }): ServingContext => {
+    context: ({ request }): ServingContext & { caller: Caller | undefined } => {
       const signal = callerSignal(request);
       return {
+        caller: admission?.callerOf(request),
         signal,
         ...served.createLoaders({ signal }),
         drainBudget: { max: config.drainMaxItems, left: config.drainMaxItems },
@@ -124,8 +128,10 @@ export async function createGateway(parts: GatewayParts) {
       knownPaths,
       useReadinessCheck({ endpoint: '/ready', check: () => tokens.present }),
       explorer.plugin,
+      admission?.authenticate ?? {},
       requestFormat,
       checkOperationName,
+      admission?.enforceScopes ?? {},
       reservedNames,
       introspection(config.introspection),
       useExecutionCancellation(),

@@ -8,6 +8,7 @@ const arrows: Record<string, readonly string[]> = {
   cli: [
     'config.ts',
     'config-values.ts',
+    'config-api-keys.ts',
     'gateway.ts',
     'sandbox',
     'http',
@@ -16,7 +17,9 @@ const arrows: Record<string, readonly string[]> = {
     'log.ts',
     'metrics.ts',
   ],
-  'config.ts': ['package.json', 'config-values.ts'],
+  'config.ts': ['package.json', 'config-auth.ts', 'config-values.ts'],
+  'config-auth.ts': ['config-api-keys.ts', 'config-values.ts'],
+  'config-api-keys.ts': [],
   'config-values.ts': [],
   'gateway.ts': ['config.ts', 'http', 'schema', 'upstream', 'tokens', 'metrics.ts'],
   'metrics.ts': ['tokens'],
@@ -81,6 +84,7 @@ const rooms: Record<string, readonly string[]> = {
     'paging/place',
     'paging/walk.ts',
   ],
+  'http/auth': [],
   'schema/derivation': [],
   'schema/asking': [
     'schema/derivation',

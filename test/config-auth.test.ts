@@ -1,0 +1,202 @@
+import { describe, expect, test } from 'vitest';
+import { ConfigError, readConfig } from '../src/config.ts';
+
+const RECRUITING_URL = 'https://api.example.com';
+const A = 'a1'.repeat(32);
+const B = 'b2'.repeat(32);
+const JWT = {
+  AUTH_JWKS_URL: 'https://login.example.com/keys?tenant=1',
+  AUTH_ISSUER: 'https://login.example.com',
+  AUTH_AUDIENCE: 'recruiting',
+};
+
+describe('what is read', () => {
+  test('API keys: a name, a hash, and scopes, which are read alone where none are given', () => {
+    expect(
+      read({ AUTH_API_KEYS: `portal:${A} , Router-1.a:${B.toUpperCase()}:read+router+read` }),
+    ).toEqual({
+      apiKeys: [
+        { name: 'portal', hash: Buffer.from(A, 'hex'), scopes: ['read'] },
+        { name: 'Router-1.a', hash: Buffer.from(B, 'hex'), scopes: ['read', 'router'] },
+      ],
+      jwt: undefined,
+      routerCallers: undefined,
+    });
+  });
+
+  test('API keys of a file', () => {
+    const auth = read(
+      { AUTH_API_KEYS_FILE: '/run/keys' },
+      { '/run/keys': `a:${A},\nb:${B}:write\n` },
+    );
+    expect(auth?.apiKeys.map(({ name, scopes }) => [name, ...scopes])).toEqual([
+      ['a', 'read'],
+      ['b', 'write'],
+    ]);
+  });
+
+  test('the issuer of bearer tokens', () => {
+    expect(read(JWT)).toEqual({
+      apiKeys: [],
+      jwt: {
+        jwksUrl: 'https://login.example.com/keys?tenant=1',
+        issuer: 'https://login.example.com',
+        audience: 'recruiting',
+      },
+      routerCallers: undefined,
+    });
+    const local = { ...JWT, AUTH_JWKS_URL: 'http://127.0.0.1:9999/keys' };
+    expect(read(local)?.jwt?.jwksUrl).toBe('http://127.0.0.1:9999/keys');
+  });
+
+  test('both, and who counts as a router', () => {
+    const env = {
+      ...JWT,
+      AUTH_API_KEYS: `gate:${A}`,
+      ROUTER_CALLERS: 'key:gate , scope:graph/router',
+    };
+    expect(read(env)).toMatchObject({
+      apiKeys: [{ name: 'gate' }],
+      jwt: { audience: 'recruiting' },
+      routerCallers: ['key:gate', 'scope:graph/router'],
+    });
+    const scope = { AUTH_API_KEYS: `gate:${A}:read+router`, ROUTER_CALLERS: 'scope:router' };
+    expect(read(scope)?.routerCallers).toEqual(['scope:router']);
+  });
+
+  test('nothing of it is needed by the commands that serve nobody', () => {
+    const config = readConfig({ ...JWT, RECRUITING_URL }, () => '', { serves: false });
+    expect(config.recruitingUrl).toBe(RECRUITING_URL);
+    expect(() => readConfig({ AUTH_ISSUER: 'x' }, () => '', { serves: false })).not.toThrow();
+  });
+});
+
+describe('what is refused', () => {
+  const KEY = 'rsk_0123456789012345678901234567890123456789012';
+
+  test.each<[string, string, string[]]>([
+    ['a key as it is', KEY, ['entry 1 is not name:sha256-hex or']],
+    ['four parts', `a:${A}:read:write`, ['entry 1 is not name:sha256-hex or']],
+    ['nothing behind a comma', `a:${A},`, ['entry 2 is not name:sha256-hex or']],
+    ['no name', `:${A}`, ['entry 1 has a name']],
+    ['a name with a blank', `a b:${A}`, ['entry 1 has a name']],
+    ['a long name', `${'a'.repeat(65)}:${A}`, ['entry 1 has a name']],
+    ['no hash', 'a:', ['entry 1 has a hash that is not SHA-256 in 64 hex digits']],
+    ['a key in place of its hash', `a:${KEY}`, ['entry 1 has a hash']],
+    ['a hash that is too short', `a:${A.slice(2)}`, ['entry 1 has a hash']],
+    ['a hash with another letter', `a:${A.slice(1)}g`, ['entry 1 has a hash']],
+    ['an unknown scope', `a:${A}:read+admin`, ['entry 1 has a scope that is none of read, drain,']],
+    ['no scope', `a:${A}:`, ['entry 1 has a scope']],
+    ['a scope in capitals', `a:${A}:READ`, ['entry 1 has a scope']],
+    ['scopes that let nothing be asked', `a:${A}:router+drain`, ['entry 1 may neither read nor']],
+    [
+      'two of one name',
+      `a:${A},b:${B},a:${'c3'.repeat(32)}`,
+      ['entries 1 and 3 have the same name'],
+    ],
+    ['one key twice', `a:${A},b:${A.toUpperCase()}`, ['entries 1 and 2 have the same hash']],
+    [
+      'everything at once',
+      `a:${A}:all,a b:${A},c:12:READ`,
+      [
+        'entry 1 has a scope',
+        'entry 2 has a name',
+        'entry 3 has a hash',
+        'entry 3 has a scope',
+        'entries 1 and 2 have the same hash',
+      ],
+    ],
+  ])('API keys: %s; and nothing of them is shown', (_, keys, expected) => {
+    for (const [env, files] of [
+      [{ AUTH_API_KEYS: keys }, {}],
+      [{ AUTH_API_KEYS_FILE: '/run/keys' }, { '/run/keys': keys }],
+    ] as const) {
+      const mistakes = mistakesOf(env, files);
+      expect(mistakes).toEqual(
+        expected.map((mistake) => expect.stringContaining(`AUTH_API_KEYS ${mistake}`)),
+      );
+      for (const part of [KEY, A, A.slice(2), 'a b', 'admin', 'READ']) {
+        expect(mistakes.join()).not.toContain(part);
+      }
+    }
+  });
+
+  test.each<[Record<string, string>, string]>([
+    [{ AUTH_JWKS_URL: 'http://login.example.com/keys' }, 'AUTH_JWKS_URL must begin with https://'],
+    [{ AUTH_JWKS_URL: 'login.example.com' }, 'AUTH_JWKS_URL must be a whole address'],
+    [{ ALLOW_ANONYMOUS: 'true' }, 'ALLOW_ANONYMOUS=true lets in everybody'],
+    [{ ROUTER_CALLERS: 'router' }, 'ROUTER_CALLERS must be key:<name of an API key> or scope:'],
+    [{ ROUTER_CALLERS: 'key:' }, 'ROUTER_CALLERS must be'],
+    [{ ROUTER_CALLERS: 'scope:a b' }, 'ROUTER_CALLERS must be'],
+    [{ ROUTER_CALLERS: 'key:gate,' }, 'ROUTER_CALLERS must be'],
+    [
+      { ROUTER_CALLERS: 'key:gate,key:gone' },
+      'ROUTER_CALLERS entry 2 names an API key that is not',
+    ],
+    [{ AUTH_ISSUER: '' }, 'belong together: set AUTH_ISSUER too.'],
+    [{ AUTH_ISSUER: '', AUTH_JWKS_URL: '' }, 'set AUTH_JWKS_URL and AUTH_ISSUER too.'],
+  ])('%j beside keys and an issuer', (env, mistake) => {
+    const both = { ...JWT, AUTH_API_KEYS: `gate:${A}` };
+    expect(mistakesOf({ ...both, ...env })).toEqual([expect.stringContaining(mistake)]);
+  });
+
+  test('a scope for routers that nobody can have', () => {
+    const keys = { AUTH_API_KEYS: `a:${A},b:${B}:read+router` };
+    expect(mistakesOf({ ...keys, ROUTER_CALLERS: 'scope:router,scope:graph' })).toEqual([
+      'ROUTER_CALLERS entry 2 names a scope that nobody can have: no API key has it, and AUTH_JWKS_URL is not set.',
+    ]);
+  });
+
+  test('routers, where nothing tells callers apart', () => {
+    const env = { ROUTER_CALLERS: 'key:gate', ALLOW_ANONYMOUS: 'true' };
+    expect(mistakesOf(env)).toEqual([
+      expect.stringContaining('ROUTER_CALLERS is set, but nothing tells callers apart'),
+    ]);
+  });
+
+  test('routers are looked up beside other mistakes, and not in keys that are wrong themselves', () => {
+    const env = { AUTH_API_KEYS: `gate:${A}`, ROUTER_CALLERS: 'key:gone', PORT: 'x' };
+    expect(mistakesOf(env).map((mistake) => mistake.split(' ')[0])).toEqual([
+      'PORT',
+      'ROUTER_CALLERS',
+    ]);
+    expect(mistakesOf({ ...env, PORT: '', AUTH_API_KEYS: 'gate' })).toHaveLength(1);
+    const file = { AUTH_API_KEYS_FILE: '/run/nothing', ROUTER_CALLERS: 'key:gate' };
+    expect(mistakesOf(file)).toEqual([expect.stringContaining('AUTH_API_KEYS_FILE names a file')]);
+  });
+
+  test.each([...Object.keys(JWT), 'AUTH_API_KEYS', 'AUTH_API_KEYS_FILE', 'ROUTER_CALLERS'])(
+    '%s before the sandbox, which lets in everybody',
+    (name) => {
+      const files = { '/run/keys': `gate:${A}` };
+      const values: Record<string, string> = {
+        ...JWT,
+        AUTH_API_KEYS: `gate:${A}`,
+        AUTH_API_KEYS_FILE: '/run/keys',
+        ROUTER_CALLERS: 'key:gate',
+      };
+      const env = { [name]: values[name]!, RECRUITING_URL: '' };
+      expect(mistakesOf(env, files)).toEqual([
+        expect.stringContaining('is set, but RECRUITING_URL is not'),
+      ]);
+    },
+  );
+});
+
+function read(env: Record<string, string>, files: Record<string, string> = {}) {
+  const readFile = (path: string) => {
+    if (path in files) return files[path]!;
+    throw Object.assign(new Error('no such file'), { code: 'ENOENT' });
+  };
+  return readConfig({ RECRUITING_URL, ...env }, readFile).auth;
+}
+
+function mistakesOf(env: Record<string, string>, files: Record<string, string> = {}) {
+  try {
+    read(env, files);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.mistakes;
+    throw error;
+  }
+  throw new Error('It was taken.');
+}
