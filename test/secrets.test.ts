@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../src/sandbox/sandbox.ts';
 import { startScripted } from './support/tokens.ts';
@@ -9,11 +10,18 @@ test('every token and every link of the services of the tests is found, wherever
   const scripted = await startScripted();
   for (const link of [sandbox.tokenLink, scripted.tokenLink]) {
     const set = (await (await fetch(link)).json()) as Record<string, unknown>;
-    for (const secret of [link, set['access_token'], set['refresh_token']]) {
+    const key = `rsk_${randomBytes(32).toString('base64url')}`;
+    for (const secret of [link, set['access_token'], set['refresh_token'], key, JWT]) {
       expect(
         secretsIn([`{"level":50,"msg":"it was ${String(secret)}, and no more"}`]),
       ).toHaveLength(1);
     }
   }
-  expect(secretsIn(['nothing of the kind', 'sandbox-access-tokens'])).toEqual([]);
+  expect(secretsIn(['nothing of the kind', 'sandbox-access-tokens', 'rsk_', 'eyJhIjoxfQ'])).toEqual(
+    [],
+  );
 });
+
+const JWT = ['{"alg":"ES256"}', '{"sub":"ada"}', 'signature']
+  .map((part) => Buffer.from(part).toString('base64url'))
+  .join('.');

@@ -89,6 +89,17 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
 
   addTokenCommands(root, terminal, end);
 
+  root
+    .command('keys')
+    .description('API keys of callers')
+    .command('new <name>')
+    .description('make an API key, and its entry in AUTH_API_KEYS')
+    .option('--scopes <scopes>', 'what it may: read, drain, write, router, joined by +', 'read')
+    .action(async (name, options) => {
+      const { keysNew } = await import('./keys-new.ts');
+      keysNew(name, options, terminal);
+    });
+
   addSchemaCommands(root, terminal);
   return root;
 }

@@ -57,8 +57,7 @@ export function startProgram(
   const ended = new Promise<Exit>((done, fail) => {
     child.once('error', fail);
     child.once('close', (code, signal) => {
-      // The sandbox is there to show its link.
-      if (args[0] !== 'sandbox') wrote(stdout + stderr);
+      if (!showsSecrets(args)) wrote(stdout + stderr);
       done({ code, signal, stdout, stderr });
     });
   });
@@ -127,8 +126,13 @@ export async function runHere(
     // What would go on for ever ends at once; what ends by itself is not stopped.
     stop: args[0] === 'tokens' ? new AbortController().signal : AbortSignal.abort(),
   });
-  if (args[0] !== 'sandbox') wrote(said.stdout + said.stderr);
+  if (!showsSecrets(args)) wrote(said.stdout + said.stderr);
   return { code, ...said };
+}
+
+/** The sandbox is there to show its link, and `keys new` its key. */
+function showsSecrets([command]: readonly string[]): boolean {
+  return command === 'sandbox' || command === 'keys';
 }
 
 /** The gateway as a process, once it says where it listens: the address of its GraphQL endpoint. */

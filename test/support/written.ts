@@ -7,8 +7,9 @@ import { afterAll } from 'vitest';
  */
 const written: string[] = [];
 
-/** How the tokens and links of all the services of the tests look. */
-const SECRET = /(?:sandbox-(?:access|refresh|link)|planted)-[\w-]{20,}/;
+/** How the tokens and links of all the services of the tests look, and the API keys and tokens of callers. */
+const SECRET =
+  /(?:sandbox-(?:access|refresh|link)|planted)-[\w-]{20,}|rsk_[\w-]{20,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}/;
 
 /** Gives back what it was given. */
 export function wrote(text: string): string {

@@ -1,0 +1,57 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { runHere } from '../support/process.ts';
+
+describe('keys new', () => {
+  test('makes a key, and an entry with its hash that the gateway takes as it stands', async () => {
+    const { key, entry, text } = await make('portal');
+    expect(entry).toBe(`portal:${createHash('sha256').update(key).digest('hex')}:read`);
+    expect(text.split(key)).toHaveLength(2);
+    const { auth } = readConfig(
+      { RECRUITING_URL: 'https://api.example.com', AUTH_API_KEYS: entry },
+      () => '',
+    );
+    expect(auth?.apiKeys).toMatchObject([{ name: 'portal', scopes: ['read'] }]);
+  });
+
+  test('makes another key each time, of 32 random bytes', async () => {
+    const keys = await Promise.all([make('a'), make('a'), make('a')]);
+    expect(new Set(keys.map(({ key }) => key)).size).toBe(3);
+    for (const { key } of keys) expect(Buffer.from(key.slice(4), 'base64url')).toHaveLength(32);
+  });
+
+  test('gives it the scopes that are asked for', async () => {
+    expect((await make('gate', '--scopes', 'read+router')).entry).toMatch(/^gate:.*:read\+router$/);
+  });
+
+  test('needs no configuration, and minds none', async () => {
+    const { code } = await runHere(['keys', 'new', 'a'], { AUTH_API_KEYS: 'wrong', PORT: 'x' });
+    expect(code).toBe(0);
+  });
+
+  test.each<[string[], string]>([
+    [['a b'], 'The key has a name that is not made of letters, digits, dots, dashes and'],
+    [['a:b'], 'The key has a name'],
+    [['a,b'], 'The key has a name'],
+    [[''], 'The key has a name'],
+    [['a'.repeat(65)], 'The key has a name'],
+    [['a', '--scopes', 'all'], 'The key has a scope that is none of read, drain, write, router;'],
+    [['a', '--scopes', 'read,write'], 'The key has a scope'],
+    [['a', '--scopes', ''], 'The key has a scope'],
+    [['a', '--scopes', 'router'], 'The key may neither read nor write; give it one of these'],
+    [[], "missing required argument 'name'"],
+  ])('%j is refused in a sentence, and makes nothing', async (args, sentence) => {
+    const { code, stdout, stderr } = await runHere(['keys', 'new', ...args]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(sentence);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+});
+
+async function make(...args: string[]) {
+  const { code, stdout, stderr } = await runHere(['keys', 'new', ...args]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const [key = '', entry = ''] = stdout.match(/^ {4}\S+$/gm)!.map((line) => line.trim());
+  return { key, entry, text: stdout };
+}
