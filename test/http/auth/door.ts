@@ -1,0 +1,56 @@
+import { createYoga, type YogaInitialContext } from 'graphql-yoga';
+import type { GraphQLSchema } from 'graphql';
+import pino from 'pino';
+import { systemClock } from '../../../src/clock.ts';
+import { createAdmission, type AdmissionParts } from '../../../src/http/auth/admission.ts';
+import type { Caller } from '../../../src/http/auth/caller.ts';
+import type { Body } from '../front.ts';
+
+export interface Door {
+  ask(query: string, headers?: Record<string, string>, operationName?: string): Promise<Asked>;
+  /** Whom the request was executed for last. */
+  readonly caller: Caller | undefined;
+  readonly logged: Record<string, unknown>[];
+}
+
+export interface Asked extends Body {
+  status: number;
+}
+
+/** Nothing but who is let in, in front of a schema. */
+export function openDoor(schema: GraphQLSchema, parts: Partial<AdmissionParts>): Door {
+  const logged: Record<string, unknown>[] = [];
+  const admission = createAdmission({
+    apiKeys: [],
+    jwt: undefined,
+    routerCallers: undefined,
+    proxyFor: () => undefined,
+    clock: systemClock,
+    log: pino({ level: 'trace' }, { write: (line: string) => void logged.push(JSON.parse(line)) }),
+    ...parts,
+  });
+  let caller: Caller | undefined;
+  const yoga = createYoga({
+    schema,
+    logging: false,
+    context: ({ request }: YogaInitialContext) => {
+      caller = admission.callerOf(request);
+      return {};
+    },
+    plugins: [admission.authenticate, admission.enforceScopes],
+  });
+  return {
+    get caller() {
+      return caller;
+    },
+    logged,
+    ask: async (query, headers, operationName) => {
+      const response = await yoga.fetch('http://gateway.test/graphql', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify({ query, operationName }),
+      });
+      return { status: response.status, ...((await response.json()) as Body) };
+    },
+  };
+}

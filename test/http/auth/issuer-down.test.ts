@@ -1,0 +1,102 @@
+import type { RequestListener } from 'node:http';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { makeExecutableSchema } from '../../support/executable-schema.ts';
+import { entryFor } from './api-key.ts';
+import { openDoor } from './door.ts';
+import { startIssuer } from './issuer.ts';
+
+const schema = makeExecutableSchema('type Query { me: String }', { Query: { me: () => 'ada' } });
+const apiKeys = [entryFor('a key', 'portal', 'read')];
+
+describe('an issuer whose keys cannot be had', () => {
+  test.each<[string, RequestListener]>([
+    ['is down', (_, response) => void response.destroy()],
+    ['refuses', (_, response) => response.writeHead(503).end()],
+    ['answers with something else', (_, response) => response.end('<html>')],
+    ['answers with something like it', (_, response) => response.end('{"keys":[null]}')],
+    ['answers without end', (_, response) => void response.end(' '.repeat(1024 * 1024))],
+  ])('%s: tokens are refused, API keys go on', async (_, reply) => {
+    const { issuer, door } = await start();
+    issuer.answer(reply);
+    const token = await issuer.token();
+    const bearer = { authorization: `Bearer ${token}` };
+    for (let tries = 0; tries < 3; tries += 1) {
+      const { status, errors } = await door.ask('{ me }', bearer);
+      expect(status).toBe(401);
+      expect(errors).toEqual([
+        {
+          message: expect.stringMatching(/^The authorization header holds no bearer token that is/),
+          extensions: { code: 'UNAUTHENTICATED' },
+        },
+      ]);
+    }
+    expect(issuer.asked).toBe(1);
+    expect(await door.ask('{ me }', { 'x-api-key': 'a key' })).toMatchObject(ANSWERED);
+    expect(door.logged).toContainEqual(
+      expect.objectContaining({ level: 40, reason: expect.any(String) }),
+    );
+    expect(JSON.stringify(door.logged)).not.toContain(token.split('.')[1]);
+  });
+
+  test('went down after it was asked: its tokens go on', async () => {
+    const { issuer, door } = await start();
+    const bearer = { authorization: `Bearer ${await issuer.token()}` };
+    expect(await door.ask('{ me }', bearer)).toMatchObject(ANSWERED);
+    await issuer[Symbol.asyncDispose]();
+    expect(await door.ask('{ me }', bearer)).toMatchObject(ANSWERED);
+    expect(door.caller).toEqual({ name: 'sub:ada', scopes: new Set(['read']) });
+  });
+});
+
+test('a storm of tokens with unknown key ids asks the issuer once', async () => {
+  const { issuer, door } = await start();
+  const good = await issuer.token();
+  const header = Buffer.from(good.split('.')[0]!, 'base64url').toString();
+  const storm = Array.from({ length: 40 }, (_, index) => {
+    const head = Buffer.from(header.replace('"ec"', `"made-up-${index}"`)).toString('base64url');
+    return door.ask('{ me }', { authorization: `Bearer ${good.replace(/^[^.]*/, head)}` });
+  });
+  expect(new Set((await Promise.all(storm)).map(({ status }) => status))).toEqual(new Set([401]));
+  expect(await door.ask('{ me }', { authorization: `Bearer ${good}` })).toMatchObject(ANSWERED);
+  expect(issuer.asked).toBe(1);
+});
+
+test('tokens that no key could have signed do not ask the issuer at all', async () => {
+  const { issuer, door } = await start();
+  const claims = (await issuer.token()).split('.')[1];
+  for (const alg of ['none', 'HS256', 'PBES2-HS256+A128KW', 'ES256K', 'constructor']) {
+    const head = Buffer.from(JSON.stringify({ alg, kid: 'ec' })).toString('base64url');
+    const { status } = await door.ask('{ me }', { authorization: `Bearer ${head}.${claims}.c2ln` });
+    expect(status).toBe(401);
+  }
+  expect(issuer.asked).toBe(0);
+});
+
+test('where only keys are taken, the authorization header means nothing, and the other way round', async () => {
+  const { issuer } = await start();
+  const keys = openDoor(schema, { apiKeys });
+  const tokens = openDoor(schema, { jwt: issuer.jwt });
+  const bearer = { authorization: `Bearer ${await issuer.token()}` };
+  const key = { 'x-api-key': 'a key' };
+  expect(await keys.ask('{ me }', { ...key, authorization: 'Basic abc' })).toMatchObject(ANSWERED);
+  expect(keys.caller).toEqual({ name: 'key:portal', scopes: new Set(['read']) });
+  expect(await tokens.ask('{ me }', { ...bearer, 'x-api-key': 'of others' })).toMatchObject(
+    ANSWERED,
+  );
+  for (const [door, other, way] of [
+    [keys, bearer, 'send an API key, as "x-api-key: <key>". The'],
+    [tokens, key, 'send a token, as "authorization: Bearer <token>". The'],
+  ] as const) {
+    const { status, errors } = await door.ask('{ me }', other);
+    expect(status).toBe(401);
+    expect(errors![0]!.message).toContain(way);
+  }
+});
+
+const ANSWERED = { status: 200, data: { me: 'ada' } };
+
+async function start() {
+  const issuer = await startIssuer();
+  onTestFinished(() => issuer[Symbol.asyncDispose]());
+  return { issuer, door: openDoor(schema, { apiKeys, jwt: issuer.jwt }) };
+}

@@ -1,0 +1,238 @@
+import type { RequestListener } from 'node:http';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import type { JWK } from 'jose';
+import pino from 'pino';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { keysAt } from '../../../src/http/auth/fetch-keys.ts';
+import { COOLDOWN_MS, createKeySet, MAX_AGE_MS, RETRY_MS } from '../../../src/http/auth/key-set.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { startIssuer, type Issuer } from './issuer.ts';
+
+let issuer: Issuer;
+let EC: JWK;
+let SECOND: JWK;
+beforeAll(async () => {
+  issuer = await startIssuer();
+  await issuer.addKey('ES256', 'second');
+  [EC, SECOND] = issuer.keys as [JWK, JWK];
+});
+afterAll(() => issuer[Symbol.asyncDispose]());
+
+describe('the keys of an issuer', () => {
+  test('keys are fetched when the first token comes, once for all who wait for them', async () => {
+    const { has, fetched } = world(() => ({ keys: [EC] }));
+    expect(fetched()).toBe(0);
+    expect(await Promise.all([has('ec'), has('ec'), has('no'), has('ec')])).toEqual([
+      true,
+      true,
+      false,
+      true,
+    ]);
+    expect(fetched()).toBe(1);
+  });
+
+  test('a storm of unknown key ids fetches once in each cooldown', async () => {
+    const { has, fetched, clock } = world(() => ({ keys: [EC] }));
+    for (let round = 0; round < 4; round += 1) {
+      const storm = Array.from({ length: 50 }, (_, index) => has(`made-up-${index}`));
+      expect(new Set(await Promise.all(storm))).toEqual(new Set([false]));
+      expect(await has('ec')).toBe(true);
+      expect(fetched()).toBe(round + 1);
+      clock.jump(COOLDOWN_MS - 1);
+      expect(await has('made-up')).toBe(false);
+      expect(fetched()).toBe(round + 1);
+      clock.jump(1);
+    }
+  });
+
+  test('a storm makes no new key wait for longer than a cooldown', async () => {
+    const keys = [EC];
+    const { has, clock } = world(() => ({ keys }));
+    expect(await has('ec')).toBe(true);
+    keys.push(SECOND);
+    expect(await has('second')).toBe(false);
+    clock.jump(COOLDOWN_MS);
+    expect(await has('second')).toBe(true);
+  });
+
+  test('a key that was withdrawn ends with the age of the set', async () => {
+    let keys = [EC, SECOND];
+    const { has, clock, fetched } = world(() => ({ keys }));
+    expect(await has('second')).toBe(true);
+    keys = [EC];
+    clock.jump(MAX_AGE_MS - 1);
+    expect(await has('second')).toBe(true);
+    clock.jump(1);
+    expect(await has('second')).toBe(false);
+    expect(await has('ec')).toBe(true);
+    expect(fetched()).toBe(2);
+  });
+
+  test.each<[string, unknown]>([
+    ['is down', new Error('it is down')],
+    ['says something else', 'Sorry'],
+    ['says nothing', null],
+    ['has no list', { keys: 'none' }],
+    ['has a list of something else', { keys: [1] }],
+  ])(
+    'while the address %s, keys that are known go on, and nobody waits for it again',
+    async (_, answer) => {
+      let reply: unknown = { keys: [EC] };
+      const { has, clock, fetched, logged } = world(() => reply);
+      expect(await has('ec')).toBe(true);
+      reply = answer;
+      for (let round = 0; round < 3; round += 1) {
+        clock.jump(MAX_AGE_MS);
+        expect([await has('ec'), await has('second')]).toEqual([true, false]);
+        expect(fetched()).toBe(round + 2);
+      }
+      expect(logged).toHaveLength(3);
+      expect(logged[0]).toMatchObject({ level: 40, msg: expect.stringContaining('AUTH_JWKS_URL') });
+
+      const gate = Promise.withResolvers<unknown>();
+      reply = gate.promise;
+      clock.jump(RETRY_MS);
+      expect(await has('ec')).toBe(true);
+      gate.resolve({ keys: [SECOND] });
+      await expect.poll(() => has('second'), { interval: 1 }).toBe(true);
+      expect(await has('ec')).toBe(false);
+    },
+  );
+
+  test('an address that was down at first is asked again soon, and not by each token', async () => {
+    let reply: unknown = new Error('it is down');
+    const { has, clock, fetched } = world(() => reply);
+    expect(await Promise.all([has('ec'), has('ec')])).toEqual([false, false]);
+    reply = { keys: [EC] };
+    clock.jump(RETRY_MS - 1);
+    expect(await has('ec')).toBe(false);
+    expect(fetched()).toBe(1);
+    clock.jump(1);
+    expect(await has('ec')).toBe(true);
+    expect(fetched()).toBe(2);
+  });
+
+  test('a wall clock that is set back keeps nothing for longer', async () => {
+    let keys = [EC, SECOND];
+    const { has, clock } = world(() => ({ keys }));
+    expect(await has('second')).toBe(true);
+    keys = [EC];
+    clock.setWall(-10 * MAX_AGE_MS);
+    clock.jump(MAX_AGE_MS);
+    expect(await has('second')).toBe(false);
+  });
+});
+
+describe('the address of the keys', () => {
+  test('asks the address with its query, and tells it nothing else', async () => {
+    let asked: unknown;
+    issuer.answer(({ method, url, headers }, response) => {
+      asked = { method, url, headers };
+      response.end(JSON.stringify({ keys: issuer.keys }));
+    });
+    expect(await keysAt(issuer.jwt.jwksUrl)()).toEqual({ keys: issuer.keys });
+    const { host } = new URL(issuer.jwt.jwksUrl);
+    expect(asked).toEqual({
+      method: 'GET',
+      url: '/keys?of=all',
+      headers: {
+        accept: 'application/json, application/jwk-set+json',
+        connection: expect.any(String),
+        host,
+      },
+    });
+  });
+
+  test.each<[string, RequestListener, string]>([
+    [
+      'refuses',
+      (_, response) => response.writeHead(500).end('secret'),
+      'it answered with status 500',
+    ],
+    [
+      'points elsewhere',
+      (_, response) => response.writeHead(302, { location: '/other' }).end(),
+      'it answered with status 302',
+    ],
+    ['is no JSON', (_, response) => response.end('<p>secret</p>'), 'its answer is not JSON'],
+    ['is empty', (_, response) => response.end(), 'its answer is not JSON'],
+    [
+      'never ends',
+      (_, response) => {
+        const pour = () => {
+          while (!response.destroyed && response.write(' '.repeat(64 * 1024)));
+        };
+        response.on('drain', pour);
+        pour();
+      },
+      'its answer is larger than 262144 bytes',
+    ],
+    ['never begins', () => {}, 'no whole answer within 0.05 s'],
+    [
+      'stops in the middle',
+      (_, response) => void response.write('{"keys":'),
+      'no whole answer within 0.05 s',
+    ],
+    ['breaks off', (_, response) => void response.destroy(), 'UND_ERR_SOCKET'],
+  ])('an answer that %s is an error, with a reason for the log', async (_, reply, reason) => {
+    issuer.answer(reply);
+    const before = issuer.asked;
+    const timeoutMs = reason.includes('0.05') ? 50 : 5_000;
+    await expect(keysAt(issuer.jwt.jwksUrl, { timeoutMs })()).rejects.toThrow(new Error(reason));
+    expect(issuer.asked).toBe(before + 1);
+  });
+
+  test('an address where nobody listens is an error', async () => {
+    const gone = await startIssuer();
+    await gone[Symbol.asyncDispose]();
+    await expect(keysAt(gone.jwt.jwksUrl)()).rejects.toThrow('ECONNREFUSED');
+  });
+
+  test('goes through the proxy of the system', async () => {
+    issuer.answer((_, response) => response.end('{"keys":[]}'));
+    const wanted: string[] = [];
+    const proxy = createServer((socket) => {
+      socket.once('data', (head) => {
+        wanted.push(head.toString().split('\r\n')[0]!);
+        const to = connect(Number(new URL(issuer.jwt.jwksUrl).port), '127.0.0.1', () => {
+          socket.write('HTTP/1.1 200 OK\r\n\r\n');
+          socket.pipe(to).pipe(socket);
+        });
+        for (const end of [socket, to]) end.on('error', () => {});
+      });
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void proxy.close());
+    const { port } = proxy.address() as AddressInfo;
+    expect(await keysAt(issuer.jwt.jwksUrl, { proxy: `http://127.0.0.1:${port}` })()).toEqual({
+      keys: [],
+    });
+    expect(wanted).toEqual([`CONNECT ${new URL(issuer.jwt.jwksUrl).host} HTTP/1.1`]);
+  });
+});
+
+/** A key set whose address answers what it is told; an error it throws. */
+function world(reply: () => unknown) {
+  const clock = new ManualClock();
+  const logged: object[] = [];
+  let fetched = 0;
+  const find = createKeySet({
+    fetchKeys: async () => {
+      fetched += 1;
+      const answer = await reply();
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+    clock,
+    log: pino({ level: 'trace' }, { write: (line: string) => void logged.push(JSON.parse(line)) }),
+  });
+  const has = async (kid: string) => {
+    try {
+      await find({ alg: 'ES256', kid }, { payload: '', signature: '' });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  return { clock, logged, has, fetched: () => fetched };
+}

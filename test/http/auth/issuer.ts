@@ -1,0 +1,87 @@
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  exportJWK,
+  generateKeyPair,
+  SignJWT,
+  type CryptoKey,
+  type JWK,
+  type JWTPayload,
+} from 'jose';
+
+/** Somebody who gives out bearer tokens, and shows the keys to check them with. */
+export interface Issuer extends AsyncDisposable {
+  /** As the configuration has it. */
+  readonly jwt: { readonly jwksUrl: string; readonly issuer: string; readonly audience: string };
+  /** How often the keys were asked for. */
+  readonly asked: number;
+  readonly keys: JWK[];
+  /** A good token for a reader, with these claims changed, or taken out where undefined. The key id names who signs. */
+  token(claims?: object, header?: { kid?: string | undefined }): Promise<string>;
+  addKey(alg: string, kid: string): Promise<void>;
+  publicKey(kid: string): CryptoKey;
+  /** The keys are answered so from now on. */
+  answer(reply: RequestListener): void;
+}
+
+export const seconds = (from: number) => Math.floor(Date.now() / 1000) + from;
+
+/** It has one key, `ec`, at first. */
+export async function startIssuer(): Promise<Issuer> {
+  const pairs = new Map<string, { privateKey: CryptoKey; publicKey: CryptoKey; alg: string }>();
+  const keys: JWK[] = [];
+  let asked = 0;
+  let reply: RequestListener = (_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ keys }));
+  };
+  const server = createServer((request, response) => {
+    asked += 1;
+    reply(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const jwt = {
+    jwksUrl: `${url}/keys?of=all`,
+    issuer: 'https://login.test',
+    audience: 'recruiting',
+  };
+
+  const issuer: Issuer = {
+    jwt,
+    get asked() {
+      return asked;
+    },
+    keys,
+    publicKey: (kid) => pairs.get(kid)!.publicKey,
+    addKey: async (alg, kid) => {
+      const pair = await generateKeyPair(alg, { extractable: true });
+      pairs.set(kid, { ...pair, alg });
+      keys.push({ ...(await exportJWK(pair.publicKey)), kid, alg, use: 'sig' });
+    },
+    token: async (claims = {}, header = {}) => {
+      const kid = 'kid' in header ? header.kid : 'ec';
+      const { privateKey, alg } = pairs.get(kid ?? 'ec') ?? pairs.get('ec')!;
+      const usual = {
+        iss: jwt.issuer,
+        aud: jwt.audience,
+        sub: 'ada',
+        exp: seconds(300),
+        scope: 'read',
+      };
+      const payload = JSON.parse(JSON.stringify({ ...usual, ...claims })) as JWTPayload;
+      return new SignJWT(payload)
+        .setProtectedHeader({ alg, ...(kid !== undefined && { kid }) })
+        .sign(privateKey);
+    },
+    answer: (next) => {
+      reply = next;
+    },
+    [Symbol.asyncDispose]: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+  await issuer.addKey('ES256', 'ec');
+  return issuer;
+}

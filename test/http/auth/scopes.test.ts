@@ -1,0 +1,215 @@
+import { getIntrospectionQuery } from 'graphql';
+import { describe, expect, test } from 'vitest';
+import { makeExecutableSchema } from '../../support/executable-schema.ts';
+import { entryFor } from './api-key.ts';
+import { openDoor } from './door.ts';
+
+let changes = 0;
+const schema = makeExecutableSchema(
+  /* GraphQL */ `
+    interface Root {
+      _service: Service!
+      me: String
+    }
+    type Query implements Root {
+      _service: Service!
+      _entities(representations: [String!]!): [String]!
+      me: String
+      thing: Thing
+    }
+    type Service {
+      sdl: String
+    }
+    "Has fields of these names as well, which are nobody's business."
+    type Thing {
+      _service: String
+      _entities: String
+      root: Query
+    }
+    type Mutation {
+      change: Query
+    }
+  `,
+  {
+    Query: {
+      _service: () => ({ sdl: 'sdl' }),
+      _entities: () => ['one'],
+      me: () => 'ada',
+      thing: () => ({ _service: 'a', _entities: 'b', root: {} }),
+    },
+    Mutation: {
+      change: () => {
+        changes += 1;
+        return {};
+      },
+    },
+  },
+);
+
+const ROUTER = { 'x-api-key': 'of the router' };
+const OTHER = { 'x-api-key': 'of another one' };
+const apiKeys = [
+  entryFor(ROUTER['x-api-key'], 'gate', 'read', 'write'),
+  entryFor(OTHER['x-api-key'], 'portal', 'read', 'write'),
+];
+const door = openDoor(schema, { apiKeys, routerCallers: ['key:gate'] });
+
+const READER = { 'x-api-key': 'of a reader' };
+const WRITER = { 'x-api-key': 'of a writer' };
+const scoped = openDoor(schema, {
+  apiKeys: [
+    entryFor(READER['x-api-key'], 'reader', 'read', 'drain'),
+    entryFor(WRITER['x-api-key'], 'writer', 'write'),
+    entryFor(OTHER['x-api-key'], 'both', 'read', 'write'),
+  ],
+});
+const CHANGE = 'mutation { change { me } }';
+const TWO = 'query Look { me } mutation Change { change { me } }';
+
+describe('scopes', () => {
+  test.each<[string, Record<string, string>, string, string?]>([
+    ['read, for queries', READER, '{ me }'],
+    ['read, for introspection', READER, getIntrospectionQuery()],
+    ['write, for mutations', WRITER, CHANGE],
+    ['read, for the operation that is selected', READER, TWO, 'Look'],
+    ['write, for the operation that is selected', WRITER, TWO, 'Change'],
+  ])('are enough one by one: %s', async (_, key, query, operationName) => {
+    const { data, errors } = await scoped.ask(query, key, operationName);
+    expect(errors).toBeUndefined();
+    expect(data).toBeTruthy();
+  });
+
+  test.each<[string, Record<string, string>, string, 'read' | 'write', string?]>([
+    ['a query', WRITER, '{ me }', 'read'],
+    ['the least of queries', WRITER, '{ __typename }', 'read'],
+    ['introspection', WRITER, getIntrospectionQuery(), 'read'],
+    ['a query that is not valid, and would give names away', WRITER, '{ mee }', 'read'],
+    ['a mutation', READER, CHANGE, 'write'],
+    ['a mutation that is selected', READER, TWO, 'write', 'Change'],
+    ['a query that is selected', WRITER, TWO, 'read', 'Look'],
+  ])('that are missing let nothing be done: %s', async (_, key, query, scope, operationName) => {
+    const before = changes;
+    const { data, errors } = await scoped.ask(query, key, operationName);
+    expect(data).toBeUndefined();
+    expect(errors).toEqual([
+      {
+        message: expect.stringContaining(
+          `need the scope "${scope}", which this credential does not`,
+        ),
+        extensions: { code: 'FORBIDDEN' },
+      },
+    ]);
+    expect(changes).toBe(before);
+    // What was found of a document for one caller holds for no other.
+    const other = await scoped.ask(query, OTHER, operationName);
+    expect(other.errors?.[0]?.extensions.code).not.toBe('FORBIDDEN');
+    expect((await scoped.ask(query, key, operationName)).errors).toEqual(errors);
+  });
+
+  test('that mean less than their names are named at the start', () => {
+    const msg = expect.stringContaining('The scope drain is not told from read yet');
+    expect(scoped.logged).toContainEqual(expect.objectContaining({ level: 40, msg }));
+    expect(door.logged).toEqual([]);
+  });
+});
+
+describe('the fields of routers', () => {
+  test.each<[string, string, string?]>([
+    ['as they are', '{ _service { sdl } }'],
+    ['with representations', '{ _entities(representations: []) }'],
+    ['beside others', '{ me _service { sdl } }'],
+    ['under an alias', '{ me: _service { sdl } }'],
+    ['in a fragment', '{ ...F } fragment F on Query { _service { sdl } }'],
+    [
+      'in a fragment of a fragment',
+      '{ ...F } fragment F on Query { ...G } fragment G on Query { _service { sdl } }',
+    ],
+    ['in an inline fragment', '{ ... { ... on Query { _entities(representations: []) } } }'],
+    ['through an interface', '{ ... on Root { _service { sdl } } }'],
+    [
+      'where a directive may leave them out',
+      'query ($no: Boolean = false) { _service @include(if: $no) { sdl } me }',
+    ],
+    ['under a way back to the root', '{ thing { root { _service { sdl } } } }'],
+    ['behind a mutation', 'mutation { change { _service { sdl } } }'],
+    ['in the operation that is selected', 'query A { me } query B { _service { sdl } }', 'B'],
+  ])('are for routers alone: %s', async (_, query, operationName) => {
+    const allowed = await door.ask(query, ROUTER, operationName);
+    expect(allowed.errors).toBeUndefined();
+    const { data, errors } = await door.ask(query, OTHER, operationName);
+    expect(data).toBeUndefined();
+    expect(errors).toEqual([
+      {
+        message: expect.stringMatching(
+          /^The field _(service|entities) is for the router of the .* ROUTER_CALLERS/,
+        ),
+        extensions: { code: 'FORBIDDEN' },
+      },
+    ]);
+    // The outcome for one caller is that of no other, whatever is kept of a document.
+    expect((await door.ask(query, ROUTER, operationName)).errors).toBeUndefined();
+  });
+
+  test.each<[string, string, string?]>([
+    ['nothing of the kind', '{ me }'],
+    ['introspection', '{ __schema { queryType { fields { name } } } __typename }'],
+    ['an operation beside it', 'query A { me } query B { _service { sdl } }', 'A'],
+    [
+      'an operation beside it in fragments',
+      'query A { me } query B { ...F } fragment F on Query { _service { sdl } }',
+      'A',
+    ],
+    ['an alias alone', '{ _service: me }'],
+    ['fields of that name elsewhere', '{ thing { _service _entities } }'],
+    ['a text of that name', '{ me # _service\n }'],
+  ])('are not seen where there are none: %s', async (_, query, operationName) => {
+    expect((await door.ask(query, OTHER, operationName)).errors).toBeUndefined();
+  });
+
+  test('are refused with status 403 to who reads GraphQL responses', async () => {
+    const accept = 'application/graphql-response+json';
+    expect((await door.ask('{ _service { sdl } }', { ...OTHER, accept })).status).toBe(403);
+    expect((await door.ask('{ _service { sdl } }', OTHER)).status).toBe(200);
+  });
+
+  test('are for everybody who may read where ROUTER_CALLERS is not set', async () => {
+    const open = openDoor(schema, { apiKeys });
+    expect((await open.ask('{ _service { sdl } }', OTHER)).errors).toBeUndefined();
+  });
+
+  test('are for everybody with the scope that ROUTER_CALLERS names, of a key or of a token', async () => {
+    const keys = [...apiKeys, entryFor('third', 'third', 'read', 'router')];
+    const byScope = openDoor(schema, {
+      apiKeys: keys,
+      routerCallers: ['scope:router', 'key:portal'],
+    });
+    const codes = async (key: string) =>
+      (await byScope.ask('{ _service { sdl } }', { 'x-api-key': key })).errors?.map(
+        ({ extensions }) => extensions.code,
+      );
+    expect(await codes('third')).toBeUndefined();
+    expect(await codes(OTHER['x-api-key'])).toBeUndefined();
+    expect(await codes(ROUTER['x-api-key'])).toEqual(['FORBIDDEN']);
+  });
+
+  test('need the scope read too, of a router as of anybody', async () => {
+    const writer = openDoor(schema, {
+      apiKeys: [entryFor('writer', 'writer', 'write', 'router')],
+      routerCallers: ['key:writer'],
+    });
+    const { errors } = await writer.ask('{ _service { sdl } }', { 'x-api-key': 'writer' });
+    expect(errors).toMatchObject([{ message: expect.stringContaining('the scope "read"') }]);
+  });
+
+  test('do not make a document valid that is not', async () => {
+    for (const query of [
+      '{ ...F } fragment F on Query { ...F _service { sdl } }',
+      '{ ...Gone _service { sdl } }',
+      'query A { me } query A { _service { sdl } }',
+    ]) {
+      const { errors, data } = await door.ask(query, OTHER, query.includes('A') ? 'A' : undefined);
+      expect(data).toBeUndefined();
+      expect(errors!.length).toBeGreaterThan(0);
+    }
+  });
+});
