@@ -10,7 +10,7 @@ export interface ApiKey {
 
 export const API_KEY_NAME = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}';
 
-const SCOPES = ['read', 'drain', 'write', 'router'];
+export const SCOPES = ['read', 'drain', 'write', 'router'];
 const ENTRY = /^(?<name>[^:]*):(?<hash>[^:]*)(:(?<scopes>[^:]*))?$/;
 
 /** Entries with commas between. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { API_KEY_NAME, apiKeys, type ApiKey } from './config-api-keys.ts';
+import { API_KEY_NAME, apiKeys, SCOPES, type ApiKey } from './config-api-keys.ts';
 import { secureUrl } from './config-values.ts';
 
 /** Who may ask, and what. */
@@ -15,6 +15,8 @@ export interface JwtSettings {
   readonly jwksUrl: string;
   readonly issuer: string;
   readonly audience: string;
+  /** Those of a token that mean something here. */
+  readonly scopes: readonly string[];
 }
 
 // Scopes as OAuth writes them (RFC 6749, 3.3), but for the comma.
@@ -45,8 +47,13 @@ export function toAuth(given: z.output<typeof variables>): AuthSettings | undefi
   const { AUTH_API_KEYS: keys = [], ROUTER_CALLERS: routerCallers } = given;
   const takesJwts = jwksUrl !== undefined && issuer !== undefined && audience !== undefined;
   if (keys.length === 0 && !takesJwts) return undefined;
-  const jwt = takesJwts ? { jwksUrl, issuer, audience } : undefined;
+  const scopes = [...SCOPES, ...scopesOf(routerCallers ?? [])];
+  const jwt = takesJwts ? { jwksUrl, issuer, audience, scopes } : undefined;
   return { apiKeys: keys, jwt, routerCallers };
+}
+
+function scopesOf(routerCallers: readonly string[]): string[] {
+  return routerCallers.flatMap((caller) => /^scope:(.+)$/.exec(caller)?.[1] ?? []);
 }
 
 /** What would let in everybody, or keep out everybody, by mistake. */

@@ -42,6 +42,7 @@ describe('what is read', () => {
         jwksUrl: 'https://login.example.com/keys?tenant=1',
         issuer: 'https://login.example.com',
         audience: 'recruiting',
+        scopes: ['read', 'drain', 'write', 'router'],
       },
       routerCallers: undefined,
     });
@@ -57,7 +58,7 @@ describe('what is read', () => {
     };
     expect(read(env)).toMatchObject({
       apiKeys: [{ name: 'gate' }],
-      jwt: { audience: 'recruiting' },
+      jwt: { scopes: ['read', 'drain', 'write', 'router', 'graph/router'] },
       routerCallers: ['key:gate', 'scope:graph/router'],
     });
     const scope = { AUTH_API_KEYS: `gate:${A}:read+router`, ROUTER_CALLERS: 'scope:router' };

@@ -25,6 +25,8 @@ export interface TrustedIssuer {
   readonly jwksUrl: string;
   readonly issuer: string;
   readonly audience: string;
+  /** Those that mean something here; all others are dropped. */
+  readonly scopes: readonly string[];
 }
 
 /** Who is let in, and what each may do. */
@@ -52,18 +54,11 @@ export function createAdmission(parts: AdmissionParts): Admission {
   };
 }
 
-const SCOPES = ['read', 'drain', 'write', 'router'];
-
-function ownersBy(
-  { jwksUrl, issuer, audience }: TrustedIssuer,
-  { routerCallers = [], proxyFor, clock, log }: AdmissionParts,
-) {
+function ownersBy(issuer: TrustedIssuer, { proxyFor, clock, log }: AdmissionParts) {
+  const { jwksUrl } = issuer;
   const fetchKeys = keysAt(jwksUrl, { proxy: proxyFor(jwksUrl) });
-  const named = routerCallers.flatMap((entry) => /^scope:(.+)$/.exec(entry)?.[1] ?? []);
   return bearerTokenOwners({
-    issuer,
-    audience,
-    scopes: [...SCOPES, ...named],
+    ...issuer,
     keys: createKeySet({ fetchKeys, clock, log }),
     clock,
     log,

@@ -46,7 +46,7 @@ export function bearerTokenOwners({
     } catch (error) {
       // Nothing but the kind of fault: messages may hold a piece of the token.
       const { code, claim } = error as { code?: string; claim?: string };
-      log.debug({ code, claim }, 'a bearer token was refused');
+      log.info({ code, claim }, 'a bearer token was refused');
       return undefined;
     }
   };

@@ -8,11 +8,12 @@ import {
   type JWK,
   type JWTPayload,
 } from 'jose';
+import type { JwtSettings } from '../../../src/config-auth.ts';
 
 /** Somebody who gives out bearer tokens, and shows the keys to check them with. */
 export interface Issuer extends AsyncDisposable {
   /** As the configuration has it. */
-  readonly jwt: { readonly jwksUrl: string; readonly issuer: string; readonly audience: string };
+  readonly jwt: JwtSettings;
   /** How often the keys were asked for. */
   readonly asked: number;
   readonly keys: JWK[];
@@ -44,6 +45,7 @@ export async function startIssuer(): Promise<Issuer> {
     jwksUrl: `${url}/keys?of=all`,
     issuer: 'https://login.test',
     audience: 'recruiting',
+    scopes: ['read', 'drain', 'write', 'router'],
   };
 
   const issuer: Issuer = {
