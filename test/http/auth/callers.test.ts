@@ -9,6 +9,7 @@ import { seconds, startIssuer, type Issuer } from './issuer.ts';
 
 const KEY = 'rsk_of-the-portal-0123456789012345678901';
 const WRITER = 'rsk_of-the-writer-0123456789012345678901';
+const ROUTER = 'rsk_of-the-router-0123456789012345678901';
 const ASK = { query: '{ me { id } }' };
 const ANSWER = { data: { me: { id: 1 } } };
 
@@ -306,6 +307,21 @@ describe('a key and a token together', () => {
   });
 });
 
+test('what routers ask for is given to the router, and to nobody else', async () => {
+  const representations = '[{ __typename: "Candidate", id: 1 }]';
+  const entities = `{ again: _entities(representations: ${representations}) { __typename } }`;
+  for (const query of ['{ _service { sdl } }', entities]) {
+    const answerFor = async (key: string) =>
+      (await fetch(`${front.url}/graphql`, post({ query }, { 'x-api-key': key }))).json();
+    const router = (await answerFor(ROUTER)) as Body;
+    expect(router.errors).toBeUndefined();
+    expect(JSON.stringify(router.data)).toContain('Candidate');
+    const before = front.service.stats.requests.graphql;
+    expect(await answerFor(WRITER)).toEqual(FORBIDDEN);
+    expect(front.service.stats.requests.graphql).toBe(before);
+  }
+});
+
 test('nothing of a caller’s credentials reaches the service or the log', async () => {
   const config = { auth: authOf(issuer) };
   const gateway = await startGatewayOverFake({}, { config });
@@ -377,8 +393,12 @@ const FORBIDDEN = {
 };
 
 function authOf({ jwt }: Issuer) {
-  const apiKeys = [entryFor(KEY, 'portal', 'read'), entryFor(WRITER, 'writer', 'read', 'write')];
-  return { apiKeys, jwt, routerCallers: undefined };
+  const apiKeys = [
+    entryFor(KEY, 'portal', 'read'),
+    entryFor(WRITER, 'writer', 'read', 'write'),
+    entryFor(ROUTER, 'gate', 'read'),
+  ];
+  return { apiKeys, jwt, routerCallers: ['key:gate'] };
 }
 
 function ask(headers: Record<string, string>): Promise<Response> {
