@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { askAt, startServe, temporaryFolder } from '../support/process.ts';
+import { askAt } from '../support/ask-at.ts';
+import { startServe, temporaryFolder } from '../support/process.ts';
 
 const SECRETS = {
   query: 'aliasOfSomebody',

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { askAt } from '../support/ask-at.ts';
 import {
-  askAt,
   startProgram,
   startSandboxProgram,
   startServe,

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { text as textOf } from 'node:stream/consumers';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { askAt } from '../support/process.ts';
+import { askAt } from '../support/ask-at.ts';
 import { drop, PERSON, reply, startServer } from '../support/tokens.ts';
 import { startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 

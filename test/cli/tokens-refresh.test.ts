@@ -1,7 +1,8 @@
 import { DatabaseSync } from 'node:sqlite';
 import { readdirSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
-import { askAt, runProgram } from '../support/process.ts';
+import { askAt } from '../support/ask-at.ts';
+import { runProgram } from '../support/process.ts';
 import { drop, held, PERSON, reply, sentAgain } from '../support/tokens.ts';
 import { startOperator, startWithTokens } from './tokens-operator.ts';
 import { personUnlikeOthers } from '../support/unlike.ts';

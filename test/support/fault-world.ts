@@ -8,7 +8,8 @@ import type { HistoryEntry, StoredTokens } from '../../src/tokens/store/token-st
 import { readTokenSet, type TokenPair } from '../../src/tokens/token-set.ts';
 import { startProcess, type FaultProcess } from './fault-process.ts';
 import type { HangingOptions } from './hanging-gateway.ts';
-import { askAt, runHere, temporaryFolder, type GraphqlAnswer } from './process.ts';
+import { askAt, type GraphqlAnswer } from './ask-at.ts';
+import { runHere, temporaryFolder } from './process.ts';
 import { personUnlikeOthers } from './unlike.ts';
 
 const SERVED = { persons: { items: [{ id: expect.any(String) }] } };

@@ -177,23 +177,3 @@ export function temporaryFolder(): Disposable & {
     [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),
   };
 }
-
-export interface GraphqlAnswer {
-  data?: Record<string, unknown> | null;
-  errors?: { message: string; path?: string[]; extensions: Record<string, unknown> }[];
-}
-
-/** Asks a GraphQL endpoint over HTTP. */
-export async function askAt(
-  url: string,
-  query: string,
-  variables: Record<string, unknown> = {},
-  headers: Record<string, string> = {},
-): Promise<GraphqlAnswer> {
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify({ query, variables }),
-  });
-  return (await response.json()) as GraphqlAnswer;
-}
