@@ -1,0 +1,449 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { salaryBandOf } from '../support/payroll-subgraph.ts';
+import type { GraphqlAnswer } from '../support/ask-at.ts';
+import { representationsIn } from '../support/recorded-server.ts';
+import { startRouter, type Router } from '../support/router.ts';
+import { ROUTER_KEY, startSupergraph, UNKNOWN_ID, type Supergraph } from '../support/supergraph.ts';
+
+let router: Router;
+let supergraph: Supergraph;
+let persons: Supergraph['recruiting']['persons'];
+
+beforeAll(async () => {
+  router = startRouter();
+  supergraph = await startSupergraph(router);
+  persons = supergraph.recruiting.persons;
+}, 60_000);
+afterEach(() => {
+  supergraph.payroll.failing.clear();
+  supergraph.payroll.unknown.clear();
+  supergraph.forget();
+});
+afterAll(async () => {
+  await router[Symbol.asyncDispose]();
+  await supergraph[Symbol.asyncDispose]();
+});
+
+describe('a query across subgraphs', () => {
+  test('a person of ours shows the salary band that payroll knows', async () => {
+    expect(await supergraph.ask('{ allPersons(limit: 3) { firstName salaryBand } }')).toEqual({
+      data: { allPersons: persons.slice(0, 3).map(withBand) },
+    });
+  });
+
+  test('a payslip of another subgraph shows the name of the person', async () => {
+    expect(await supergraph.ask('{ payrollRun(size: 3) { amount person { firstName } } }')).toEqual(
+      {
+        data: {
+          payrollRun: persons
+            .slice(0, 3)
+            .map(({ firstName }, index) => ({ amount: 1000 + index, person: { firstName } })),
+        },
+      },
+    );
+  });
+
+  test('the author of a review has a name from us and a salary band from payroll', async () => {
+    const { data, errors } = await supergraph.ask(
+      `{ reviewsConnection(first: 3, after: "1") {
+        edges { node { body author { id firstName salaryBand } } }
+      } }`,
+    );
+    expect(errors).toBeUndefined();
+    expect(data).toEqual({
+      reviewsConnection: {
+        edges: persons.slice(0, 3).map((person, index) => ({
+          node: {
+            body: `Review ${index + 2}.`,
+            author: { ...person, salaryBand: salaryBandOf(person.id) },
+          },
+        })),
+      },
+    });
+  });
+
+  test('connections of two subgraphs share PageInfo in one operation', async () => {
+    const { data, errors } = await supergraph.ask(
+      `query ($first: Int!) {
+        reviewsConnection(first: $first) { __typename pageInfo { ...Info } }
+        personsConnection(first: $first) {
+          __typename
+          edges { cursor node { __typename id salaryBand } }
+          pageInfo { ...Info }
+        }
+      }
+      fragment Info on PageInfo { __typename hasNextPage hasPreviousPage startCursor endCursor }`,
+      { first: 2 },
+    );
+    expect(errors).toBeUndefined();
+    const info = {
+      __typename: 'PageInfo',
+      hasNextPage: true,
+      hasPreviousPage: false,
+      startCursor: expect.any(String),
+      endCursor: expect.any(String),
+    };
+    expect(data).toEqual({
+      reviewsConnection: { __typename: 'ReviewConnection', pageInfo: info },
+      personsConnection: {
+        __typename: 'PersonConnection',
+        edges: persons.slice(0, 2).map(({ id }) => ({
+          cursor: expect.any(String),
+          node: { __typename: 'Person', id, salaryBand: salaryBandOf(id) },
+        })),
+        pageInfo: info,
+      },
+    });
+  });
+
+  test('one person is found by id, and nobody by an unknown one', async () => {
+    const [person] = persons;
+    expect(
+      await supergraph.ask(
+        `query ($id: ID!, $unknown: ID!) {
+          known: person(id: $id) { firstName salaryBand }
+          unknown: person(id: $unknown) { firstName salaryBand }
+        }`,
+        { id: person!.id, unknown: UNKNOWN_ID },
+      ),
+    ).toEqual({ data: { known: withBand(person!), unknown: null } });
+  });
+});
+
+describe('aliases, fragments and directives', () => {
+  test('aliases keep their names on both sides of the border', async () => {
+    const [one, two] = persons;
+    expect(
+      await supergraph.ask(
+        `query ($one: [ID!]!, $two: [ID!]!) {
+          a: payslips(of: $one) { who: person { __typename name: firstName again: firstName } }
+          b: payslips(of: $two) { person { key: id firstName } }
+          everybody: allPersons(limit: 1) { name: firstName pay: salaryBand }
+        }`,
+        { one: [one!.id], two: [two!.id] },
+      ),
+    ).toEqual({
+      data: {
+        a: [{ who: { __typename: 'Person', name: one!.firstName, again: one!.firstName } }],
+        b: [{ person: { key: two!.id, firstName: two!.firstName } }],
+        everybody: [{ name: one!.firstName, pay: salaryBandOf(one!.id) }],
+      },
+    });
+  });
+
+  test.each([true, false])(
+    'a fragment with a band included is asked of payroll: %s',
+    async (pay) => {
+      const { data, errors } = await supergraph.ask(
+        `query People($pay: Boolean!, $limit: Int) {
+        allPersons(limit: $limit) { ...Name ... on Person @include(if: $pay) { salaryBand } }
+        payrollRun(size: 1) { ... @skip(if: $pay) { amount } person { ...Name } }
+      }
+      fragment Name on Person { id ... on Person { firstName } }`,
+        { pay, limit: 2 },
+      );
+      expect(errors).toBeUndefined();
+      expect(data).toEqual({
+        allPersons: persons
+          .slice(0, 2)
+          .map((person) => (pay ? { ...person, salaryBand: salaryBandOf(person.id) } : person)),
+        payrollRun: [pay ? { person: persons[0] } : { amount: 1000, person: persons[0] }],
+      });
+      expect(representationsIn(supergraph.payroll.received.at(-1)!)).toHaveLength(pay ? 2 : 0);
+    },
+  );
+});
+
+describe('lists', () => {
+  test('200 payslips ask us for their persons once, in the order of the list', async () => {
+    const { data } = await supergraph.ask('{ payrollRun(size: 200) { person { firstName } } }');
+    expect(data).toEqual({
+      payrollRun: persons.slice(0, 200).map(({ firstName }) => ({ person: { firstName } })),
+    });
+    const { received } = supergraph.recruiting;
+    expect(received).toHaveLength(1);
+    expect(representationsIn(received[0]!)).toEqual(
+      persons.slice(0, 200).map(({ id }) => ({ __typename: 'Person', id })),
+    );
+  });
+
+  test('200 of our persons ask payroll once', async () => {
+    const { data } = await supergraph.ask('{ allPersons(limit: 200) { firstName salaryBand } }');
+    expect(data).toEqual({ allPersons: persons.slice(0, 200).map(withBand) });
+    const { received } = supergraph.payroll;
+    expect(received).toHaveLength(1);
+    expect(representationsIn(received[0]!)).toHaveLength(200);
+  });
+
+  test('two lists that want different fields of persons ask us once, too', async () => {
+    const ids = persons.slice(0, 2).map(({ id }) => id);
+    const { data } = await supergraph.ask(
+      `query ($of: [ID!]!) {
+        a: payslips(of: $of) { person { firstName } }
+        b: payslips(of: $of) { person { name: firstName } }
+      }`,
+      { of: ids },
+    );
+    expect(data).toEqual({
+      a: persons.slice(0, 2).map(({ firstName }) => ({ person: { firstName } })),
+      b: persons.slice(0, 2).map(({ firstName: name }) => ({ person: { name } })),
+    });
+    expect(supergraph.recruiting.received).toHaveLength(1);
+    expect(representationsIn(supergraph.recruiting.received[0]!)).toHaveLength(4);
+  });
+});
+
+describe('what is missing, and what fails', () => {
+  test('a reference to nobody is null where we are asked, and harms no other', async () => {
+    const [person] = persons;
+    expect(
+      await supergraph.ask(
+        `query ($of: [ID!]!) {
+          payslips(of: $of) { amount person { id firstName } }
+          reviewsConnection(first: 2) { edges { node { id author { firstName } } } }
+        }`,
+        { of: [person!.id, UNKNOWN_ID] },
+      ),
+    ).toEqual({
+      data: {
+        payslips: [
+          { amount: 1000, person },
+          { amount: 1001, person: { id: UNKNOWN_ID, firstName: null } },
+        ],
+        reviewsConnection: {
+          edges: [
+            { node: { id: 'review-0', author: { firstName: null } } },
+            { node: { id: 'review-1', author: null } },
+          ],
+        },
+      },
+    });
+  });
+
+  test('a person whom payroll does not know has no salary band', async () => {
+    const [one, two] = persons;
+    supergraph.payroll.unknown.add(one!.id);
+    expect(await supergraph.ask('{ allPersons(limit: 2) { firstName salaryBand } }')).toEqual({
+      data: { allPersons: [{ firstName: one!.firstName, salaryBand: null }, withBand(two!)] },
+    });
+  });
+
+  test('one band that fails leaves the other persons, with the error of payroll', async () => {
+    const [one, two, three] = persons;
+    supergraph.payroll.failing.add(two!.id);
+    const { data, errors } = await supergraph.ask(
+      '{ allPersons(limit: 3) { firstName salaryBand } }',
+    );
+    expect(data).toEqual({
+      allPersons: [
+        withBand(one!),
+        { firstName: two!.firstName, salaryBand: null },
+        withBand(three!),
+      ],
+    });
+    // Hive loses the place in the list when an error lies below an entity.
+    expect(errors).toEqual([
+      expect.objectContaining({
+        path: ['allPersons', 'salaryBand'],
+        extensions: expect.objectContaining({ code: 'PAYROLL_SECRET', serviceName: 'payroll' }),
+      }),
+    ]);
+  });
+
+  test('one person who cannot be read leaves the other payslips, with our code at the right place', async () => {
+    const [one, two, three] = persons;
+    using _ = supergraph.recruiting.amend(failEntity(1));
+    const { data, errors } = await supergraph.ask(
+      'query ($of: [ID!]!) { payslips(of: $of) { person { firstName } } }',
+      { of: [one!.id, two!.id, three!.id] },
+    );
+    expect(data).toEqual({
+      payslips: [one, two, three].map((person) => ({
+        person: { firstName: person === two ? null : person!.firstName },
+      })),
+    });
+    expect(errors).toEqual([
+      expect.objectContaining({
+        path: ['payslips', 1, 'person', 'firstName'],
+        extensions: expect.objectContaining({
+          code: 'UPSTREAM_TIMEOUT',
+          serviceName: 'recruiting',
+        }),
+      }),
+    ]);
+  });
+
+  test('when our list fails as a whole, the other subgraphs are answered', async () => {
+    using _ = supergraph.recruiting.amend((answer) => {
+      answer.data = { allPersons: null };
+      answer.errors = [
+        {
+          message: 'The list broke off.',
+          path: ['allPersons'],
+          extensions: { code: 'DRAIN_INTERRUPTED', drained: 3, resumeAfter: 'here' },
+        },
+      ];
+    });
+    const { data, errors } = await supergraph.ask(
+      '{ allPersons { firstName } payrollRun(size: 1) { amount } }',
+    );
+    expect(data).toEqual({ allPersons: null, payrollRun: [{ amount: 1000 }] });
+    expect(errors).toEqual([
+      expect.objectContaining({
+        path: ['allPersons'],
+        extensions: expect.objectContaining({ drained: 3, resumeAfter: 'here' }),
+      }),
+    ]);
+  });
+});
+
+describe('credentials', () => {
+  test("the router's credential goes to us alone, and nothing of the caller's goes along", async () => {
+    await supergraph.ask(
+      '{ payrollRun(size: 1) { person { firstName salaryBand } } }',
+      {},
+      { authorization: 'Bearer of-the-caller', cookie: 'session=1', 'x-api-key': 'of-the-caller' },
+    );
+    const [ours] = supergraph.recruiting.received;
+    expect(ours!.headers).toMatchObject({
+      'content-type': 'application/json',
+      'x-api-key': ROUTER_KEY,
+    });
+    expect(ours!.headers).not.toHaveProperty('authorization');
+    expect(ours!.headers).not.toHaveProperty('cookie');
+    expect(supergraph.payroll.received[0]!.headers).not.toHaveProperty('x-api-key');
+  });
+});
+
+describe('with SCHEMA_PREFIX', () => {
+  test('persons cross the border under their new name, beside a PageInfo that has more fields', async () => {
+    await using prefixed = await startSupergraph(router, {
+      prefix: 'Recruiting',
+      pageInfo: 'totalPages: Int',
+    });
+    const [person] = prefixed.recruiting.persons;
+    const { data, errors } = await prefixed.ask(
+      `{
+        payrollRun(size: 1) { person { __typename firstName } }
+        reviewsConnection(first: 1) { pageInfo { __typename totalPages } }
+        recruitingPersonsConnection(first: 1) {
+          edges { node { ... on RecruitingPerson { id salaryBand } } }
+          pageInfo { __typename hasNextPage }
+        }
+      }`,
+    );
+    expect(errors).toBeUndefined();
+    expect(data).toEqual({
+      payrollRun: [{ person: { __typename: 'RecruitingPerson', firstName: person!.firstName } }],
+      reviewsConnection: { pageInfo: { __typename: 'PageInfo', totalPages: 1 } },
+      recruitingPersonsConnection: {
+        edges: [{ node: { id: person!.id, salaryBand: salaryBandOf(person!.id) } }],
+        pageInfo: { __typename: 'RecruitingPageInfo', hasNextPage: true },
+      },
+    });
+  });
+});
+
+/** Requests as their sources write them, with their names and headers. */
+describe('routers that are not started here', () => {
+  test('Apollo Router: an operation named after the subgraph, and aliases for fields that would clash', async () => {
+    const [one] = persons;
+    expect(
+      await supergraph.recruiting.ask(
+        `query People__recruiting__1($representations: [_Any!]!) {
+        _entities(representations: $representations) {
+          ... on Person { firstName firstName__alias_0: firstName }
+        }
+      }`,
+        { representations: referencesTo(one!.id) },
+        { accept: 'application/json, application/graphql-response+json' },
+      ),
+    ).toEqual({
+      data: { _entities: [{ firstName: one!.firstName, firstName__alias_0: one!.firstName }] },
+    });
+  });
+
+  test('Hive Gateway: several questions in one, each with a prefix', async () => {
+    const [one, two] = persons;
+    expect(
+      await supergraph.recruiting.ask(
+        `query($_v0_representations:[_Any!]!$_v1_representations:[_Any!]!$_v2_id:ID!) {
+        _v0__entities: _entities(representations: $_v0_representations) { __typename ...on Person { firstName } }
+        _v1__entities: _entities(representations: $_v1_representations) { __typename ...on Person { n: firstName } }
+        _v2_person: person(id: $_v2_id) { __typename id }
+      }`,
+        {
+          _v0_representations: referencesTo(one!.id),
+          _v1_representations: referencesTo(two!.id),
+          _v2_id: one!.id,
+        },
+        { accept: 'application/graphql-response+json, application/json, multipart/mixed' },
+      ),
+    ).toEqual({
+      data: {
+        _v0__entities: [{ __typename: 'Person', firstName: one!.firstName }],
+        _v1__entities: [{ __typename: 'Person', n: two!.firstName }],
+        _v2_person: { __typename: 'Person', id: one!.id },
+      },
+    });
+  });
+
+  test('Hive Router: a variable that begins with two underscores, shared by two aliases', async () => {
+    const [one] = persons;
+    expect(
+      await supergraph.recruiting.ask(
+        `query($__batch_reps_0:[_Any!]!){
+        _e0: _entities(representations: $__batch_reps_0) { ...on Person { firstName } }
+        _e1: _entities(representations: $__batch_reps_0) { ...on Person { __typename _internal_qp_alias_0: id } }
+      }`,
+        { __batch_reps_0: referencesTo(one!.id) },
+        { 'content-type': 'application/json; charset=utf-8' },
+      ),
+    ).toEqual({
+      data: {
+        _e0: [{ firstName: one!.firstName }],
+        _e1: [{ __typename: 'Person', _internal_qp_alias_0: one!.id }],
+      },
+    });
+  });
+
+  test('Cosmo: aliases that begin with two underscores', async () => {
+    const [one] = persons;
+    expect(
+      await supergraph.recruiting.ask(
+        `query($a: ID!, $representations: [_Any!]!) {
+        person(id: $a) { __internal_typename: __typename }
+        _entities(representations: $representations) {
+          ... on Person { __typename __internal_id: id __internal_1_id: id }
+        }
+      }`,
+        { a: one!.id, representations: referencesTo(one!.id) },
+        { accept: 'application/json', 'accept-encoding': 'gzip, deflate' },
+      ),
+    ).toEqual({
+      data: {
+        person: { __internal_typename: 'Person' },
+        _entities: [{ __typename: 'Person', __internal_id: one!.id, __internal_1_id: one!.id }],
+      },
+    });
+  });
+});
+
+function referencesTo(...ids: string[]) {
+  return ids.map((id) => ({ __typename: 'Person', id }));
+}
+
+function withBand({ id, firstName }: (typeof persons)[number]) {
+  return { firstName, salaryBand: salaryBandOf(id) };
+}
+
+/** Makes one entity of an answer fail, whatever its `_entities` is called. */
+function failEntity(place: number) {
+  return (answer: GraphqlAnswer) => {
+    const [key, entities] = Object.entries(answer.data!)[0]! as [string, unknown[]];
+    entities[place] = null;
+    answer.errors = [
+      { message: 'No answer.', path: [key, place], extensions: { code: 'UPSTREAM_TIMEOUT' } },
+    ];
+  };
+}
