@@ -1,12 +1,14 @@
+import { writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { compose, type PublishedSubgraph } from '../support/composition.ts';
 import { payrollSdl } from '../support/payroll-subgraph.ts';
-import { standInSdl as recruitingSdl } from '../support/recruiting-stand-in.ts';
+import { runHere, temporaryFolder } from '../support/process.ts';
 import { reviewsSdl } from '../support/reviews-subgraph.ts';
+import { richSdl } from '../support/rich-upstream.ts';
 
-test('the subgraph composes with others that share PageInfo, extend Person and refer to it', () => {
+test('the subgraph composes with others that share PageInfo, extend Person and refer to it', async () => {
   const { errors, publicSdl } = composeAll({
-    recruiting: recruitingSdl(),
+    recruiting: await recruitingSdl(),
     payroll: payrollSdl(),
     reviews: reviewsSdl(),
   });
@@ -14,40 +16,55 @@ test('the subgraph composes with others that share PageInfo, extend Person and r
   expect(publicSdl).toMatch(/type Person \{[^}]*salaryBand: String[^}]*firstName: String/);
 });
 
-test('it composes alone', () => {
-  expect(composeAll({ recruiting: recruitingSdl() }).errors).toBeUndefined();
+test('it composes alone', async () => {
+  expect(composeAll({ recruiting: await recruitingSdl() }).errors).toBeUndefined();
 });
 
-test('what is for the router alone does not reach the clients of the supergraph', () => {
-  const { publicSdl } = composeAll({ recruiting: recruitingSdl(), payroll: payrollSdl() });
+test('a schema with all that GraphQL has composes, and keeps it', async () => {
+  using folder = temporaryFolder();
+  writeFileSync(folder.file('upstream.graphql'), richSdl);
+  const recruiting = await recruitingSdl(undefined, folder.file('upstream.graphql'));
+  const { errors, publicSdl } = composeAll({ recruiting, reviews: reviewsSdl() });
+  expect(errors).toBeUndefined();
+  expect(publicSdl).toContain('input VacancyBy @oneOf');
+  expect(publicSdl).toContain('scalar DateTime @specifiedBy');
+  expect(publicSdl).toContain('TRIAL @deprecated');
+  expect(publicSdl).toContain('union Applicant =');
+  expect(publicSdl).toContain('implements Named');
+});
+
+test('what is for the router alone does not reach the clients of the supergraph', async () => {
+  const { publicSdl } = composeAll({ recruiting: await recruitingSdl(), payroll: payrollSdl() });
   expect(publicSdl).not.toMatch(/_entities|_service|_Any|_Entity/);
 });
 
-test('a PageInfo with more fields elsewhere composes only with SCHEMA_PREFIX', () => {
+test('a PageInfo with more fields elsewhere composes only with SCHEMA_PREFIX', async () => {
   const without = composeAll({
-    recruiting: recruitingSdl(),
+    recruiting: await recruitingSdl(),
     reviews: reviewsSdl({ pageInfo: 'totalPages: Int' }),
   });
   expect(without.errors?.map(String).join()).toContain('"PageInfo.totalPages"');
 
   const prefixed = composeAll({
-    recruiting: recruitingSdl('Recruiting'),
+    recruiting: await recruitingSdl('Recruiting'),
     reviews: reviewsSdl({ person: 'RecruitingPerson', pageInfo: 'totalPages: Int' }),
   });
   expect(prefixed.errors).toBeUndefined();
   expect(prefixed.publicSdl).toContain('type RecruitingPageInfo');
 });
 
-test('a root field of the same name elsewhere composes only with SCHEMA_PREFIX', () => {
+test('a root field of the same name elsewhere composes only with SCHEMA_PREFIX', async () => {
   const other = 'type Query { allPersons: Int }';
-  const { errors } = composeAll({ recruiting: recruitingSdl(), other });
+  const { errors } = composeAll({ recruiting: await recruitingSdl(), other });
   expect(errors?.map(String).join()).toContain('"Query.allPersons"');
-  expect(composeAll({ recruiting: recruitingSdl('Recruiting'), other }).errors).toBeUndefined();
+  expect(
+    composeAll({ recruiting: await recruitingSdl('Recruiting'), other }).errors,
+  ).toBeUndefined();
 });
 
-test('an id that is an Int elsewhere does not compose, and the error says so', () => {
+test('an id that is an Int elsewhere does not compose, and the error says so', async () => {
   const { errors } = composeAll({
-    recruiting: recruitingSdl(),
+    recruiting: await recruitingSdl(),
     payroll: payrollSdl().replace('id: ID!', 'id: Int!'),
   });
   expect(errors?.map(({ extensions }) => extensions['code'])).toEqual(['FIELD_TYPE_MISMATCH']);
@@ -61,4 +78,14 @@ function composeAll(sdls: Record<string, string>) {
       url: `http://${name}.test/graphql`,
     })),
   );
+}
+
+/** What the platform team publishes. */
+async function recruitingSdl(prefix?: string, RECRUITING_SCHEMA?: string): Promise<string> {
+  const { code, stdout } = await runHere(['schema', 'print', '--subgraph'], {
+    ...(prefix && { SCHEMA_PREFIX: prefix }),
+    ...(RECRUITING_SCHEMA && { RECRUITING_SCHEMA }),
+  });
+  expect(code).toBe(0);
+  return stdout;
 }
