@@ -2,16 +2,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { salaryBandOf } from '../support/payroll-subgraph.ts';
 import type { GraphqlAnswer } from '../support/ask-at.ts';
 import { representationsIn } from '../support/recorded-server.ts';
-import { startRouter, type Router } from '../support/router.ts';
-import { ROUTER_KEY, startSupergraph, UNKNOWN_ID, type Supergraph } from '../support/supergraph.ts';
+import { READER_KEY, ROUTER_KEY } from '../support/recruiting-subgraph.ts';
+import { startSupergraph, UNKNOWN_ID, type Supergraph } from '../support/supergraph.ts';
 
-let router: Router;
 let supergraph: Supergraph;
 let persons: Supergraph['recruiting']['persons'];
 
 beforeAll(async () => {
-  router = startRouter();
-  supergraph = await startSupergraph(router);
+  supergraph = await startSupergraph();
   persons = supergraph.recruiting.persons;
 }, 60_000);
 afterEach(() => {
@@ -20,7 +18,6 @@ afterEach(() => {
   supergraph.forget();
 });
 afterAll(async () => {
-  await router[Symbol.asyncDispose]();
   await supergraph[Symbol.asyncDispose]();
 });
 
@@ -313,11 +310,25 @@ describe('credentials', () => {
     expect(ours!.headers).not.toHaveProperty('cookie');
     expect(supergraph.payroll.received[0]!.headers).not.toHaveProperty('x-api-key');
   });
+
+  test.each([
+    ['nobody', '', 'UNAUTHENTICATED'],
+    ['whoever may read', READER_KEY, 'FORBIDDEN'],
+  ])('%s who is not the router gets no entities, and no SDL', async (_, key, code) => {
+    for (const query of [
+      '{ __typename: __typename sub: _service { sdl } }',
+      `{ ... { e: _entities(representations: [{ __typename: "Person", id: "1" }]) { __typename } } }`,
+    ]) {
+      const answer = await supergraph.recruiting.ask(query, {}, { 'x-api-key': key });
+      expect(answer).toMatchObject({ errors: [{ extensions: { code } }] });
+      expect(answer.data ?? null).toBeNull();
+    }
+  });
 });
 
 describe('with SCHEMA_PREFIX', () => {
   test('persons cross the border under their new name, beside a PageInfo that has more fields', async () => {
-    await using prefixed = await startSupergraph(router, {
+    await using prefixed = await startSupergraph({
       prefix: 'Recruiting',
       pageInfo: 'totalPages: Int',
     });

@@ -1,9 +1,17 @@
+import { entryFor } from './api-key.ts';
 import type { PublishedSubgraph } from './composition.ts';
 import { startGatewayOverSandbox } from './gateway.ts';
 import { serveRecorded, type RecordedServer } from './recorded-server.ts';
 
+/** The credential that the router has for it; nobody else may ask for entities. */
+export const ROUTER_KEY = 'key-of-the-router';
+/** Of somebody who may ask everything else. */
+export const READER_KEY = 'key-of-a-reader';
+
 /** This project's own subgraph, over a sandbox, on a socket that remembers what it was asked. */
 export interface RecruitingSubgraph extends RecordedServer, PublishedSubgraph {
+  /** As the router does, unless other headers are given. */
+  ask: RecordedServer['ask'];
   /** Everybody in its list. */
   readonly persons: readonly { readonly id: string; readonly firstName: string | null }[];
 }
@@ -20,14 +28,26 @@ export async function startRecruiting({
 }: RecruitingOptions = {}): Promise<RecruitingSubgraph> {
   const gateway = await startGatewayOverSandbox(
     { persons },
-    { config: { schemaPrefix: prefix || undefined } },
+    {
+      config: {
+        schemaPrefix: prefix || undefined,
+        auth: {
+          apiKeys: [entryFor(ROUTER_KEY, 'router', 'read'), entryFor(READER_KEY, 'reader', 'read')],
+          jwt: undefined,
+          routerCallers: ['key:router'],
+        },
+      },
+    },
   );
   const server = await serveRecorded((request) => gateway.gateway.yoga.fetch(request));
+  const ask: RecruitingSubgraph['ask'] = (query, variables, headers) =>
+    server.ask(query, variables, { 'x-api-key': ROUTER_KEY, ...headers });
   const all = prefix === '' ? 'allPersons' : `${prefix.toLowerCase()}AllPersons`;
-  const { data } = await server.ask(`{ _service { sdl } everybody: ${all} { id firstName } }`);
+  const { data } = await ask(`{ _service { sdl } everybody: ${all} { id firstName } }`);
   server.received.length = 0;
   return {
     ...server,
+    ask,
     name: 'recruiting',
     sdl: (data!['_service'] as { sdl: string }).sdl,
     persons: data!['everybody'] as RecruitingSubgraph['persons'],

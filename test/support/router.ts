@@ -1,54 +1,58 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { resolve } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { askAt, type GraphqlAnswer, type Question } from './ask-at.ts';
+import { temporaryFolder } from './process.ts';
 
-/** A Hive Gateway as a process of its own, which can serve several supergraphs: starting it is the dear part. */
+/** A Hive Gateway as a process of its own. */
 export interface Router extends AsyncDisposable {
-  serve(supergraph: string, credentials?: RouterConfig['credentials']): Promise<RouterEndpoint>;
+  readonly url: string;
+  ask(...question: Question): Promise<GraphqlAnswer>;
 }
 
-export interface RouterConfig {
+export interface RouterOptions {
+  /** SDL of the composed schema. */
   readonly supergraph: string;
   /** What it sends as `x-api-key`, by the name of the subgraph. */
   readonly credentials: Readonly<Record<string, string>>;
 }
 
-export interface RouterEndpoint {
-  readonly url: string;
-  ask(...question: Question): Promise<GraphqlAnswer>;
-}
-
 /** Nothing of the environment of the tests reaches it: no proxy, no registry, no reporting. */
-export function startRouter(): Router {
-  const child = spawn(process.execPath, [resolve('test/support/router-program.ts')], {
-    env: { NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile') },
-    stdio: ['pipe', 'pipe', 'pipe'],
+export async function startRouter({ supergraph, credentials }: RouterOptions): Promise<Router> {
+  const folder = temporaryFolder();
+  const file = join(folder.path, 'supergraph.graphql');
+  writeFileSync(file, supergraph);
+  const program = resolve('node_modules/.bin/hive-gateway');
+  const options = ['--host', '127.0.0.1', '--port', '0', '--disable-websockets'];
+  const config = ['--config-path', resolve('test/support/router-config.ts')];
+  const child = spawn(process.execPath, [program, 'supergraph', file, ...options, ...config], {
+    env: {
+      NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile'),
+      ROUTER_CREDENTIALS: JSON.stringify(credentials),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   const ended = once(child, 'close');
-  let complaints = '';
+  let output = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    complaints += text;
+    output += text;
   });
-  // It may end before it has read; why is in its output.
-  child.stdin.on('error', () => {});
-  const addresses = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-
-  return {
-    serve: async (supergraph, credentials = {}) => {
-      const config: RouterConfig = { supergraph, credentials };
-      child.stdin.write(`${JSON.stringify(config)}\n`);
-      const { value: url, done } = await addresses.next();
-      if (done) {
-        await ended;
-        throw new Error(`The router ended instead of serving:\n${complaints}`);
-      }
-      return { url, ask: (...question) => askAt(url, ...question) };
-    },
-    [Symbol.asyncDispose]: async () => {
-      child.kill('SIGKILL');
-      await ended;
-    },
+  const end = async () => {
+    child.kill('SIGKILL');
+    await ended;
+    folder[Symbol.dispose]();
   };
+  for await (const line of createInterface({ input: child.stdout })) {
+    const url = /^http:\S+$/.exec(line)?.[0];
+    if (url === undefined) {
+      output += `${line}\n`;
+      continue;
+    }
+    child.stdout.resume();
+    return { url, ask: (...question) => askAt(url, ...question), [Symbol.asyncDispose]: end };
+  }
+  await end();
+  throw new Error(`The router ended instead of serving:\n${output}`);
 }

@@ -1,11 +1,11 @@
 import { composed } from './composition.ts';
 import { startPayroll, type PayrollSubgraph } from './payroll-subgraph.ts';
-import { startRecruiting, type RecruitingSubgraph } from './recruiting-subgraph.ts';
+import { ROUTER_KEY, startRecruiting, type RecruitingSubgraph } from './recruiting-subgraph.ts';
 import { startReviews, type ReviewsOptions, type ReviewsSubgraph } from './reviews-subgraph.ts';
-import type { Router, RouterEndpoint } from './router.ts';
+import { startRouter, type Router } from './router.ts';
 
 /** The recruiting subgraph between two of others, composed, behind a router. */
-export interface Supergraph extends AsyncDisposable, RouterEndpoint {
+export interface Supergraph extends Router {
   readonly recruiting: RecruitingSubgraph;
   readonly reviews: ReviewsSubgraph;
   readonly payroll: PayrollSubgraph;
@@ -19,16 +19,13 @@ export interface SupergraphOptions {
   readonly pageInfo?: ReviewsOptions['pageInfo'];
 }
 
-/** The credential that the router has for the recruiting subgraph. */
-export const ROUTER_KEY = 'key-of-the-router';
-
 /** Nobody has it. The first review is by such a person, and the second by none. */
 export const UNKNOWN_ID = 'nobody';
 
-export async function startSupergraph(
-  router: Router,
-  { prefix = '', pageInfo = '' }: SupergraphOptions = {},
-): Promise<Supergraph> {
+export async function startSupergraph({
+  prefix = '',
+  pageInfo = '',
+}: SupergraphOptions = {}): Promise<Supergraph> {
   const recruiting = await startRecruiting({ prefix });
   const ids = recruiting.persons.map(({ id }) => id);
   const person = `${prefix}Person`;
@@ -39,16 +36,22 @@ export async function startSupergraph(
     for (const subgraph of subgraphs) await subgraph[Symbol.asyncDispose]();
   };
   try {
-    const endpoint = await router.serve(composed(subgraphs), { recruiting: ROUTER_KEY });
+    const router = await startRouter({
+      supergraph: composed(subgraphs),
+      credentials: { recruiting: ROUTER_KEY },
+    });
     return {
-      ...endpoint,
+      ...router,
       recruiting,
       reviews,
       payroll,
       forget: () => {
         for (const { received } of subgraphs) received.length = 0;
       },
-      [Symbol.asyncDispose]: close,
+      [Symbol.asyncDispose]: async () => {
+        await router[Symbol.asyncDispose]();
+        await close();
+      },
     };
   } catch (error) {
     await close();

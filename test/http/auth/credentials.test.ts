@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiKeyOwners } from '../../../src/http/auth/api-keys.ts';
 import { bearerTokenOwners } from '../../../src/http/auth/bearer-tokens.ts';
 import { ManualClock, SECOND } from '../../support/manual-clock.ts';
-import { entryFor } from './api-key.ts';
+import { entryFor } from '../../support/api-key.ts';
 import { startIssuer, type Issuer } from './issuer.ts';
 
 let issuer: Issuer;
