@@ -205,7 +205,8 @@ interface ProcessParts {
 async function startProcess(parts: ProcessParts): Promise<ModelProcess> {
   const { clock, service, store, folder, pid } = parts;
   const failing = new Set<Failing>();
-  const dead = new Promise<never>(() => {});
+  const never = new Promise<never>(() => {});
+  const death = Promise.withResolvers<undefined>();
   let isDead = false;
   let frozen: PromiseWithResolvers<void> | undefined;
 
@@ -225,7 +226,7 @@ async function startProcess(parts: ProcessParts): Promise<ModelProcess> {
     await frozen?.promise;
     // Frozen again meanwhile, perhaps.
     if (frozen) await running();
-    if (isDead) await dead;
+    if (isDead) await never;
   }
 
   const storing = <T>(method: Failing, work: () => Promise<T>) =>
@@ -289,7 +290,7 @@ async function startProcess(parts: ProcessParts): Promise<ModelProcess> {
       frozen = undefined;
     },
     kill: async () => {
-      isDead = true;
+      die();
       frozen?.resolve();
       frozen = undefined;
       await store.close();
@@ -297,7 +298,7 @@ async function startProcess(parts: ProcessParts): Promise<ModelProcess> {
     stop: async () => {
       await keeper.stop();
       await rescue.close();
-      isDead = true;
+      die();
       await store.close();
     },
     ask: () =>
@@ -307,12 +308,15 @@ async function startProcess(parts: ProcessParts): Promise<ModelProcess> {
           (error: unknown) => codeOf(error) ?? String(error),
         ),
         // Its callers' connections end with it.
-        new Promise<undefined>((resolve) => {
-          const look = () => (isDead ? resolve(undefined) : setTimeout(look, 5).unref());
-          look();
-        }),
+        death.promise,
       ]),
   };
+
+  function die(): void {
+    isDead = true;
+    // Not before those whose answer is there have it.
+    void setImmediate().then(() => death.resolve(undefined));
+  }
 }
 
 async function askWith(keeper: TokenKeeper, service: ModelService): Promise<void> {

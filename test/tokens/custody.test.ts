@@ -304,8 +304,9 @@ class Crew {
     await this.#turns(1);
     const last = service.exchanges.findLast(({ received }) => received);
     if (!last) return;
-    const store = JSON.stringify(await this.#world.look());
-    assert.ok(`${store}${rescuedIn(folder)}`.includes(last.gave!), `${last.gave} is kept nowhere`);
+    const isIn = (text: string) => text.includes(last.gave!);
+    const isKept = isIn(JSON.stringify(await this.#world.look())) || isIn(rescuedIn(folder));
+    assert.ok(isKept, `${last.gave} is kept nowhere`);
   }
 
   async stopAll(): Promise<void> {
