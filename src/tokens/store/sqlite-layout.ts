@@ -59,12 +59,23 @@ export function checkLayout(database: DatabaseSync): number {
 
 /** A name with one bit changed may differ in case only, and a column would read as if it were not there. */
 function checkTables(database: DatabaseSync): void {
-  const fresh = new DatabaseSync(':memory:');
-  fresh.exec(TABLES);
   const found = new Set(textsOf(database));
-  const isWhole = textsOf(fresh).every((text) => found.has(text));
-  fresh.close();
+  const isWhole = textsOfLayout().every((text) => found.has(text));
   if (!isWhole) throw new Error('the file is damaged: its tables are not those of its layout');
+}
+
+let ofLayout: readonly string[] | undefined;
+
+/** They do not change, and to make them costs more than to compare them. */
+function textsOfLayout(): readonly string[] {
+  if (ofLayout) return ofLayout;
+  const fresh = new DatabaseSync(':memory:');
+  try {
+    fresh.exec(TABLES);
+    return (ofLayout = textsOf(fresh));
+  } finally {
+    fresh.close();
+  }
 }
 
 function textsOf(database: DatabaseSync): string[] {
