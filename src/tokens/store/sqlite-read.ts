@@ -13,22 +13,26 @@ export function readStored(
   tables: SqliteTables,
   lock: ExchangeLock,
 ): StoredTokens | null {
+  let marked: string | null = null;
+  let live = false;
   for (;;) {
-    const marked = tables.current()?.mark_attempt ?? null;
-    const live = marked !== null && (lock.heldFor === marked || lock.isHeldByOthers());
     const stored = inOneView(database, () => {
       const set = tables.current();
       return set ? storedTokens(tables, set, live) : null;
     });
+    const found = stored?.mark?.attempt ?? null;
     // Whether the lock is held says something of this mark alone: of one that is there before and after.
-    if ((stored?.mark?.attempt ?? null) === marked) return stored;
+    if (found === marked) return stored;
+    marked = found;
+    live = marked !== null && (lock.heldFor === marked || lock.isHeldByOthers());
   }
 }
 
 function storedTokens(tables: SqliteTables, set: SetRow, isLive: boolean): StoredTokens {
   const { name, head: generation, mark_attempt: attempt } = set;
-  const { pair, attempt: gaveIt, savedAt, imported } = tables.headPair(set);
-  const ofGeneration = tables.pairs(set, generation).filter((one) => one.generation === generation);
+  const pairs = tables.pairs(set, generation);
+  const { pair, attempt: gaveIt, savedAt, imported } = tables.headPair(set, pairs);
+  const ofGeneration = pairs.filter((one) => one.generation === generation);
   return {
     set: name,
     baseUrl: set.base_url,

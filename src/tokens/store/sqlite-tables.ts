@@ -115,14 +115,14 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
     },
 
     /** Undefined when it was forgotten. */
-    findHead: (set: SetRow): KeptPair | undefined =>
-      tables
-        .pairs(set, set.head)
-        .find((kept) => kept.wasHead && kept.generation === set.head && !isForgotten(kept)),
+    findHead: (set: SetRow, pairs?: readonly KeptPair[]): KeptPair | undefined =>
+      (pairs ?? tables.pairs(set, set.head)).find(
+        (kept) => kept.wasHead && kept.generation === set.head && !isForgotten(kept),
+      ),
 
     /** @throws when it is not there: that of the current set is never forgotten */
-    headPair: (set: SetRow): KeptPair => {
-      const found = tables.findHead(set);
+    headPair: (set: SetRow, pairs?: readonly KeptPair[]): KeptPair => {
+      const found = tables.findHead(set, pairs);
       if (!found) throw new Error(DAMAGED);
       return found;
     },
