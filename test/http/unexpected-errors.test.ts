@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { startGateway } from '../support/gateway.ts';
@@ -26,9 +26,9 @@ test('a store that turns into that of another service is told by an id, which th
     await service.close();
   });
   const query = '{ persons(first: 1) { items { id } } }';
-  await vi.waitFor(() =>
-    expect(gateway.logged).toContainEqual(expect.objectContaining({ msg: 'access token rotated' })),
-  );
+  await expect
+    .poll(() => gateway.logged, { interval: 2, timeout: 10_000 })
+    .toContainEqual(expect.objectContaining({ msg: 'access token rotated' }));
   expect((await gateway.ask(query)).errors).toBeUndefined();
 
   // The service refuses the expired token, and what would be newer is not for this service.

@@ -13,9 +13,12 @@ import {
   printSchema,
 } from 'graphql';
 import type { IntrospectionQuery } from 'graphql';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { openLink, post, start } from './client.ts';
 import type { GraphqlBody } from './client.ts';
+
+/** Longer than a loaded machine takes. */
+const WAIT = { interval: 2, timeout: 10_000 };
 
 describe('/graphql', () => {
   test('tells the schema of the snapshot: types, fields, arguments and nullability', async () => {
@@ -156,11 +159,11 @@ describe('/graphql', () => {
     const answer = post(sandbox, access_token, '{"query":"{ __typename }"}', {
       signal: leaving.signal,
     });
-    await vi.waitFor(() => expect(sandbox.stats.inFlight).toBe(1));
+    await expect.poll(() => sandbox.stats.inFlight, WAIT).toBe(1);
     leaving.abort();
 
     await expect(answer).rejects.toThrow('aborted');
-    await vi.waitFor(() => expect(sandbox.stats.inFlight).toBe(0));
+    await expect.poll(() => sandbox.stats.inFlight, WAIT).toBe(0);
     expect(sandbox.stats.graphql).toBe(0);
     expect((await fetch(`${sandbox.url}/auth_check`)).status).toBe(401);
   });
@@ -173,10 +176,10 @@ describe('/graphql', () => {
     socket.write(
       `POST /graphql HTTP/1.1\r\nHost: sandbox\r\nContent-Length: 99\r\nContent-Type: application/json\r\nAuthorization: Bearer ${access_token}\r\n\r\n{"query"`,
     );
-    await vi.waitFor(() => expect(sandbox.stats.inFlight).toBe(1));
+    await expect.poll(() => sandbox.stats.inFlight, WAIT).toBe(1);
     socket.destroy();
 
-    await vi.waitFor(() => expect(sandbox.stats.inFlight).toBe(0));
+    await expect.poll(() => sandbox.stats.inFlight, WAIT).toBe(0);
     expect((await post(sandbox, access_token, '{"query":"{ __typename }"}')).status).toBe(200);
   });
 
@@ -189,7 +192,7 @@ describe('/graphql', () => {
     const sandbox = await start({ schema: new GraphQLSchema({ query }) });
     const { access_token } = await openLink(sandbox);
     const answers = [1, 2, 3].map(() => post(sandbox, access_token, '{"query":"{ late }"}'));
-    await vi.waitFor(() => expect(sandbox.stats.inFlight).toBe(3));
+    await expect.poll(() => sandbox.stats.inFlight, WAIT).toBe(3);
     gate.resolve('now');
     await Promise.all(answers);
 

@@ -1,8 +1,11 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { openLink, post, start } from './client.ts';
+
+/** Longer than a loaded machine takes. */
+const WAIT = { interval: 2, timeout: 10_000 };
 
 test('anything at an unknown address is 404 in JSON', async () => {
   const sandbox = await start();
@@ -73,7 +76,7 @@ test('closing ends open connections and requests that are still waiting', async 
   idle.on('error', () => {});
   const waiting = post(sandbox, access_token, '{"query":"{ __typename }"}');
   const outcome = waiting.catch((error: unknown) => error);
-  await vi.waitFor(() => expect(sandbox.stats.inFlight).toBe(1));
+  await expect.poll(() => sandbox.stats.inFlight, WAIT).toBe(1);
   const ended = new Promise<void>((resolve) => {
     idle.once('close', () => resolve());
   });
