@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest';
 import { makeExecutableSchema } from '../../support/executable-schema.ts';
 import { startGatewayOverFake } from '../../support/fake-upstream.ts';
+import { PERSONS, personPages } from '../../support/people-pages.ts';
 
-const SDL = `
+const SDL = `${PERSONS}
   type Person { id: ID! rank: Int! }
-  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
-  type PageInfo { hasNextPage: Boolean! endCursor: String }
-  type Query { persons(first: Int, after: String): PersonPage! }
 `;
 const ids = Array.from({ length: 120 }, (_, at) => `p${at}`);
 
@@ -36,14 +34,7 @@ test('when a field fails for everybody, everybody has the error, and the request
 async function startWorld(fails: (id: string) => boolean) {
   const schema = makeExecutableSchema(SDL, {
     Query: {
-      persons: (_: unknown, { first, after }: { first?: number; after?: string }) => {
-        const start = after ? ids.indexOf(after) + 1 : 0;
-        const items = ids.slice(start, start + Math.min(first ?? 50, 50)).map((id) => ({ id }));
-        return {
-          items,
-          pageInfo: { hasNextPage: start + items.length < ids.length, endCursor: items.at(-1)?.id },
-        };
-      },
+      persons: personPages(ids),
     },
     Person: {
       rank: ({ id }: { id: string }) => {

@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest';
 import { makeExecutableSchema } from '../../support/executable-schema.ts';
 import { startGatewayOverFake } from '../../support/fake-upstream.ts';
+import { PERSONS, personPages } from '../../support/people-pages.ts';
 
-const SDL = `
+const SDL = `${PERSONS}
   type Person { id: ID! }
-  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
-  type PageInfo { hasNextPage: Boolean! endCursor: String }
-  type Query { persons(first: Int, after: String): PersonPage! }
   type Mutation { hire(id: ID!, at: Int!): Person }
 `;
 
@@ -14,14 +12,7 @@ test('whoever a mutation brings is found at once, wherever in the list', async (
   const ids = Array.from({ length: 200 }, (_, at) => `p${at}`);
   const schema = makeExecutableSchema(SDL, {
     Query: {
-      persons: (_: unknown, { first, after }: { first?: number; after?: string }) => {
-        const start = after ? ids.indexOf(after) + 1 : 0;
-        const items = ids.slice(start, start + Math.min(first ?? 50, 50)).map((id) => ({ id }));
-        return {
-          items,
-          pageInfo: { hasNextPage: start + items.length < ids.length, endCursor: items.at(-1)?.id },
-        };
-      },
+      persons: personPages(ids),
     },
     Mutation: {
       hire: (_: unknown, { id, at }: { id: string; at: number }) => {
