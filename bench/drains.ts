@@ -1,4 +1,5 @@
-import { ask, askPage, mustBeTheList, timed, type Asking } from './ask.ts';
+import { ask, mustBeTheList, timed, type Asking } from './ask.ts';
+import { bareLoop, readAtATime, type Cursor } from './bare-pages.ts';
 import { startBenchSandbox, startGateway, type BenchSandbox } from './processes.ts';
 import { randomNumbers } from './random-numbers.ts';
 import type { Benchmark, Row } from './report.ts';
@@ -73,7 +74,7 @@ const changes = {
 async function measureRound(sandbox: BenchSandbox, gateway: Asking): Promise<Round> {
   let cursors: Cursor[] = [];
   const bare = await timed(async () => (cursors = await bareLoop(sandbox)));
-  const atATime = await timed(() => readAtATime(sandbox, cursors));
+  const atATime = await timed(() => readAtATime(sandbox, cursors, AT_A_TIME));
   const measured = {} as Round['changes'];
   for (const [name, change] of Object.entries(changes) as [keyof typeof changes, Change][]) {
     measured[name] = await measureChange(sandbox, gateway, change);
@@ -99,27 +100,6 @@ async function forgetList(sandbox: BenchSandbox, gateway: Asking): Promise<void>
   await sandbox.tell({ do: 'replace', persons: 0 });
   await drain(sandbox, gateway);
   await sandbox.tell({ do: 'replace', persons: PERSONS });
-}
-
-type Cursor = string | null;
-
-/** What one writes without a gateway. */
-async function bareLoop(sandbox: Asking): Promise<Cursor[]> {
-  const cursors: Cursor[] = [null];
-  for (;;) {
-    const { pageInfo } = await askPage(sandbox, 50, cursors.at(-1));
-    if (!pageInfo.hasNextPage) return cursors;
-    cursors.push(pageInfo.endCursor);
-  }
-}
-
-/** With nothing to find out and nothing in between: no drain can be faster on this machine. */
-async function readAtATime(sandbox: Asking, cursors: readonly Cursor[]): Promise<void> {
-  let next = 0;
-  const read = async () => {
-    while (next < cursors.length) await askPage(sandbox, 50, cursors[next++]);
-  };
-  await Promise.all(Array.from({ length: AT_A_TIME }, read));
 }
 
 async function drain(sandbox: BenchSandbox, gateway: Asking): Promise<Drained> {

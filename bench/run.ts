@@ -1,11 +1,18 @@
 import process from 'node:process';
 import { drains } from './drains.ts';
+import { entities } from './entities.ts';
 import { interactive } from './interactive.ts';
 import { printRows, verdict, type Benchmark, type Row } from './report.ts';
 import { streaming } from './streaming.ts';
 import { throughput } from './throughput.ts';
 
-const benchmarks: Record<string, Benchmark> = { drains, interactive, streaming, throughput };
+const benchmarks: Record<string, Benchmark> = {
+  drains,
+  entities,
+  interactive,
+  streaming,
+  throughput,
+};
 
 const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => !Object.hasOwn(benchmarks, name));
