@@ -51,6 +51,7 @@ export class Search {
   #passed: KnownPage[] = [];
   #remembered = 0;
   #restingSince: number | undefined;
+  #isRetired = false;
 
   constructor(options: SearchOptions) {
     this.#options = options;
@@ -89,6 +90,12 @@ export class Search {
 
   close(): void {
     this.#ending.abort(LEFT);
+  }
+
+  /** Nobody joins it any more: it ends when the last one who waits has left. */
+  retire(): void {
+    this.#isRetired = true;
+    if (this.#seekers.size === 0) this.close();
   }
 
   async #run(): Promise<void> {
@@ -152,6 +159,8 @@ export class Search {
     // What comes later, unasked for, makes nothing of before any newer.
     this.#restingSince ??= this.#options.clock.elapsed();
     this.#hold.pause();
+    // Held, it would be kept for ever by the signals that it listens to.
+    if (this.#isRetired) this.close();
   }
 
   /** @param verdict on those that were not met */

@@ -60,6 +60,7 @@ export function createSearches(limits: SearchLimits): Searches {
         : known(list, identities, search);
     },
     separate: () => {
+      for (const search of searches.values()) search.retire();
       searches = new Map();
     },
   };
