@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createSearches } from '../../src/paging/lookup/searches.ts';
+import { createSearches, SEARCH_AGAIN_AFTER_MS } from '../../src/paging/lookup/searches.ts';
 import type { SearchWalk } from '../../src/paging/lookup/search.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
@@ -25,13 +25,21 @@ test('one that somebody waits for ends when they have what they wait for, or lea
   }
 });
 
+test('what a walk passed long ago is walked again, however often it was made to go on', async () => {
+  const { clock, walks, find } = startWorld();
+  await find('0');
+  clock.jump(SEARCH_AGAIN_AFTER_MS - 1_000);
+  await find('1');
+  expect(walks).toHaveLength(1);
+  clock.jump(1_000);
+  await find('2');
+  expect(walks).toHaveLength(2);
+});
+
 /** A list of endless pages of one record each. */
 function startWorld() {
-  const searches = createSearches({
-    clock: new ManualClock(),
-    maxItems: 1_000,
-    maxRecords: 1_000,
-  });
+  const clock = new ManualClock();
+  const searches = createSearches({ clock, maxItems: 1_000, maxRecords: 1_000 });
   const walks: AbortSignal[] = [];
   const walk: SearchWalk = async function* (hold, signal) {
     walks.push(signal);
@@ -49,5 +57,5 @@ function startWorld() {
   const list = { key: 'list', name: 'list', index: () => undefined, walk };
   const find = (identity: string, signal = new AbortController().signal) =>
     searches.find(list, [identity], signal);
-  return { searches, walks, find };
+  return { clock, searches, walks, find };
 }

@@ -50,19 +50,23 @@ export class Search {
   readonly #seekers = new Map<string, Set<Seeker>>();
   #passed: KnownPage[] = [];
   #remembered = 0;
+  readonly #begun: number;
   #restingSince: number | undefined;
   #isRetired = false;
 
   constructor(options: SearchOptions) {
     this.#options = options;
+    this.#begun = options.clock.elapsed();
     void this.#run();
   }
 
-  /** For how long nobody has been waiting for it, ms. */
-  get restingFor(): number {
-    return this.#restingSince === undefined
-      ? 0
-      : this.#options.clock.elapsed() - this.#restingSince;
+  /**
+   * For how long what it tells may have been outdated, ms: since it was over, or since it began where it stands
+   * still half-way, however often somebody made it go on. 0 while somebody waits for it.
+   */
+  get age(): number {
+    if (this.#restingSince === undefined) return 0;
+    return this.#options.clock.elapsed() - (this.end ? this.#restingSince : this.#begun);
   }
 
   /** Resolves when all places are known. @throws the reason of the signal */

@@ -44,7 +44,7 @@ export function createSearches(limits: SearchLimits): Searches {
     find: async (list, identities, signal) => {
       signal.throwIfAborted();
       let search = searches.get(list.key);
-      const isOver = search?.end === 'failed' || (search?.restingFor ?? 0) >= SEARCH_AGAIN_AFTER_MS;
+      const isOver = search?.end === 'failed' || (search?.age ?? 0) >= SEARCH_AGAIN_AFTER_MS;
       if (!search || isOver) {
         search?.close();
         search = new Search({
@@ -71,7 +71,7 @@ export function createSearches(limits: SearchLimits): Searches {
     const places = placesIn(pages, identities);
     const isWhole = search.end === 'whole';
     const isRemembered = isWhole && complete && pages.every(({ records }) => records);
-    const wait = SEARCH_AGAIN_AFTER_MS - search.restingFor;
+    const wait = SEARCH_AGAIN_AFTER_MS - search.age;
     const verdict = () => {
       if (isRemembered) return null;
       return { error: isWhole ? notRemembered(name, wait) : longerThan(maxItems, name) };
