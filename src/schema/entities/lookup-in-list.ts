@@ -1,6 +1,7 @@
 import { isObjectType, Kind, type GraphQLResolveInfo, type SelectionNode } from 'graphql';
 import { hash } from 'node:crypto';
 import { lookUp } from '../../paging/lookup/look-up.ts';
+import type { LookedUp } from '../../paging/lookup/page-reader.ts';
 import type { FetchPage } from '../../paging/page.ts';
 import type { AskingContext } from '../asking/asking-context.ts';
 import { identitySelection } from '../asking/identity-selection.ts';
@@ -12,7 +13,7 @@ import type { Adapter } from '../derivation/adapter.ts';
 import type { Entity } from '../derivation/entity.ts';
 import type { Drains } from '../drains.ts';
 import { walkKey } from '../list-key.ts';
-import type { Finding, RecordId, RecordLookup } from './record-loader.ts';
+import type { Finding, RecordLookup } from './record-loader.ts';
 
 /** Finds records in a list of the root, by what is remembered of it. */
 export function lookupInList(
@@ -30,7 +31,8 @@ export function lookupInList(
   return {
     name: hash('sha256', `${type.name} ${selectionName(source)}`),
     find: async (ids, context) => {
-      const byIdentity = new Map(ids.map((id) => [`${type.name}:${id}`, id]));
+      // 12 and "12" are two ids for a custom scalar, and one record.
+      const byIdentity = Map.groupBy(ids, (id) => `${type.name}:${id}`);
       const list = {
         fetchPage: pagesOf(source, context),
         fetchIdentities: pagesOf(bare, context),
@@ -43,15 +45,19 @@ export function lookupInList(
       };
       const found = await lookUp(list, [...byIdentity.keys()], context.signal);
       return new Map(
-        Array.from(found).flatMap(([each, result]): (readonly [RecordId, Finding])[] => {
-          const id = byIdentity.get(each);
-          if (result === null || id === undefined) return [];
-          if ('error' in result) return [[id, asError(result.error)]];
-          return [[id, { found: result.record.shapes[0]!, beside: result.beside }]];
+        Array.from(found).flatMap(([each, result]) => {
+          if (result === null) return [];
+          const finding = findingOf(result);
+          return (byIdentity.get(each) ?? []).map((id) => [id, finding] as const);
         }),
       );
     },
   };
+}
+
+function findingOf(result: NonNullable<LookedUp<UpstreamRecord>>): Finding {
+  if ('error' in result) return asError(result.error);
+  return { found: result.record.shapes[0]!, beside: result.beside };
 }
 
 /** A list that is null holds nothing. */

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { makeExecutableSchema } from '../../support/executable-schema.ts';
+import { startGatewayOverFake } from '../../support/fake-upstream.ts';
+
+const SDL = `
+  scalar Code
+  type Job { id: Code! }
+  type JobPage { items: [Job!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+  type Query { jobs(first: Int, after: String): JobPage! }
+`;
+
+test('an id of a custom scalar finds its record as a number and as a string, also side by side', async () => {
+  const schema = makeExecutableSchema(SDL, {
+    Query: { jobs: () => ({ items: [{ id: 12 }], pageInfo: { hasNextPage: false } }) },
+  });
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: SDL });
+  const { data } = await gateway.ask(
+    `{ a: job(id: 12) { id } b: job(id: "12") { id }
+       _entities(representations: [{ __typename: "Job", id: 12 }, { __typename: "Job", id: "12" }]) {
+         ... on Job { id }
+       } }`,
+  );
+  const job = { id: 12 };
+  expect(data).toEqual({ a: job, b: job, _entities: [job, job] });
+});
