@@ -23,6 +23,8 @@ export interface SearchOptions {
   readonly maxRecords: number;
   /** What is said when there are more. */
   readonly tooLong: () => Error;
+  /** Whether all places are remembered elsewhere when it is over. */
+  readonly isIndexed: () => boolean;
   /** What is said to those who came too late to see all of the walk. */
   readonly notRemembered: () => Error;
 }
@@ -67,6 +69,13 @@ export class Search {
   get age(): number {
     if (this.#restingSince === undefined) return 0;
     return this.#options.clock.elapsed() - (this.end ? this.#restingSince : this.#begun);
+  }
+
+  /** Where those records were met; undefined when some of what it met is not remembered. */
+  remembered(identities: readonly string[]): ReadonlyMap<string, Place> | undefined {
+    const isWhole = this.end === 'whole' && this.#passed.length > 0;
+    const isAll = isWhole && this.#remembered <= this.#options.maxRecords;
+    return isAll ? placesIn(this.#passed, identities) : undefined;
   }
 
   /** Resolves when all places are known. @throws the reason of the signal */
@@ -171,7 +180,8 @@ export class Search {
   #settle(end: NonNullable<Search['end']>, verdict: null | LookupFailure): void {
     this.end = end;
     for (const identity of this.#seekers.keys()) this.#give(identity, verdict);
-    this.#passed = [];
+    // Of a list that has no index, since not all its records have ids of their own, nobody else knows.
+    if (end !== 'whole' || this.#options.isIndexed()) this.#passed = [];
     this.#rest();
   }
 }

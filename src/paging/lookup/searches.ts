@@ -50,6 +50,7 @@ export function createSearches(limits: SearchLimits): Searches {
         search = new Search({
           ...limits,
           walk: list.walk,
+          isIndexed: () => isIndexed(list),
           tooLong: () => longerThan(maxItems, list.name),
           notRemembered: () => notRemembered(list.name, SEARCH_AGAIN_AFTER_MS),
         });
@@ -66,11 +67,12 @@ export function createSearches(limits: SearchLimits): Searches {
   };
 
   /** What is to be said as long as the list is not walked again. */
-  function known({ index, name }: SearchedList, identities: readonly string[], search: Search) {
-    const { pages = [], complete = false } = index() ?? {};
-    const places = placesIn(pages, identities);
+  function known(list: SearchedList, identities: readonly string[], search: Search) {
+    const { name } = list;
     const isWhole = search.end === 'whole';
-    const isRemembered = isWhole && complete && pages.every(({ records }) => records);
+    const met = isIndexed(list) ? undefined : search.remembered(identities);
+    const places = met ?? placesIn(list.index()?.pages ?? [], identities);
+    const isRemembered = isWhole && (met !== undefined || isIndexed(list));
     const wait = SEARCH_AGAIN_AFTER_MS - search.age;
     const verdict = () => {
       if (isRemembered) return null;
@@ -80,6 +82,12 @@ export function createSearches(limits: SearchLimits): Searches {
       identities.map((identity) => [identity, places.get(identity) ?? verdict()] as const),
     );
   }
+}
+
+/** Whether its index knows the place of every record. */
+function isIndexed({ index }: SearchedList): boolean {
+  const { pages = [], complete = false } = index() ?? {};
+  return complete && pages.every(({ records }) => records);
 }
 
 function longerThan(max: number, name: string) {
