@@ -29,14 +29,20 @@ export async function askTogether(
   );
 }
 
-/** What stands at none of the fields is put beside the first. */
+/** What stands at none of the fields may be why any of them is null; else it is put beside the first. */
 function valuesOf({ data, errors = [] }: ExecutionResult, keys: readonly string[]) {
-  const values = data;
   const byKey = new Map<string, UpstreamError[]>(keys.map((key) => [key, []]));
-  for (const { message, path, extensions } of errors) {
+  const elsewhere: UpstreamError[] = [];
+  for (const { message, path, extensions = {} } of errors) {
     const at = byKey.get(String(path?.[0]));
-    const place = { path: at ? path!.slice(1) : [], message, extensions: extensions ?? {} };
-    (at ?? byKey.get(keys[0]!)!).push(place);
+    if (at) at.push({ path: path!.slice(1), message, extensions });
+    else elsewhere.push({ path: [], message, extensions });
   }
-  return keys.map((key) => ({ value: values?.[key] ?? null, errors: byKey.get(key)! }));
+  const values = keys.map((key) => ({ value: data?.[key] ?? null, errors: byKey.get(key)! }));
+  const unexplained = values.filter(({ value, errors: own }) => value === null && own.length === 0);
+  const [first] = values;
+  for (const { errors: own } of unexplained.length > 0 ? unexplained : [first!]) {
+    own.push(...elsewhere);
+  }
+  return values;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { makeExecutableSchema } from '../../support/executable-schema.ts';
-import { startGatewayOverFake } from '../../support/fake-upstream.ts';
+import { json, startGatewayOverFake } from '../../support/fake-upstream.ts';
 
 const SDL = `
   scalar Code
@@ -32,4 +32,29 @@ test('when one id fails the whole request, the others are asked for singly and a
   expect(errors).toMatchObject([{ message: 'There is no such job.', path: ['_entities', 1] }]);
   // All together, and then each.
   expect(received.length - before).toBe(4);
+});
+
+test('an error that stands nowhere may be of any that is null: none of them is said not to be there', async () => {
+  await using gateway = await startGatewayOverFake(
+    {},
+    { snapshot: 'type Job { id: ID! } type Query { job(id: ID!): Job }' },
+  );
+  const job = { id: 'b' };
+  gateway.upstream.answer(
+    json({
+      data: { _rsRecord0: null, _rsRecord1: job, _rsRecord2: null },
+      errors: [{ message: 'The database is down.' }],
+    }),
+  );
+  const { data, errors } = await gateway.ask(
+    `query ($representations: [_Any!]!) {
+      _entities(representations: $representations) { ... on Job { id } }
+    }`,
+    { representations: ['a', 'b', 'c'].map((id) => ({ __typename: 'Job', id })) },
+  );
+  expect(data).toEqual({ _entities: [null, job, null] });
+  expect(errors?.map(({ path }) => path)).toEqual([
+    ['_entities', 0],
+    ['_entities', 2],
+  ]);
 });
