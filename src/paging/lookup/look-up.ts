@@ -61,7 +61,8 @@ async function readSought<R extends Identified>(
   for (const [identity, place] of sought) {
     if (place === null) continue;
     if ('error' in place) pages.fail(identity, place.error);
-    else if (!isSame(place, tried.get(identity))) places.set(identity, place);
+    else if (isSame(place, tried.get(identity))) pages.failIfRefused(identity);
+    else places.set(identity, place);
   }
   await pages.read(places);
   for (const [identity, place] of places) {

@@ -55,8 +55,8 @@ export class PageReader<R extends Identified> {
     await Promise.all(
       Array.from(byPage, async ([after, expected]) => {
         try {
-          const needed = Math.max(...expected.map(([, { place }]) => place)) + 1;
-          await this.#queue.add(() => this.#readFrom(after, needed));
+          const page = await this.#queue.add(() => this.#readFrom(after, lastOf(expected) + 1));
+          await this.#takeUnnamed(after, expected, page);
         } catch (error) {
           await this.#without(expected, error);
         }
@@ -107,17 +107,19 @@ export class PageReader<R extends Identified> {
     return this.#found;
   }
 
-  async #readFrom(start: string | null, needed: number | undefined): Promise<void> {
-    let after = start;
+  /** @returns the first page read */
+  async #readFrom(start: string | null, needed: number | undefined): Promise<Page<R>> {
+    const first = await this.#ask(this.#list.fetchPage, { after: start, first: needed });
+    let page = first;
     let left = needed;
     for (;;) {
-      const page = await this.#ask(this.#list.fetchPage, { after, first: left });
       this.#take(page);
       // Pages can be shorter than they were when the record was met.
-      if (left === undefined || page.items.length === 0 || page.items.length >= left) return;
-      if (!page.hasNextPage || page.endCursor === null) return;
+      if (left === undefined || page.items.length === 0 || page.items.length >= left) return first;
+      const { hasNextPage, endCursor: after } = page;
+      if (!hasNextPage || after === null) return first;
       left -= page.items.length;
-      after = page.endCursor;
+      page = await this.#ask(this.#list.fetchPage, { after, first: left });
     }
   }
 
@@ -127,6 +129,24 @@ export class PageReader<R extends Identified> {
       if (record.identity === null || !this.missing.delete(record.identity)) continue;
       this.#found.set(record.identity, { record, beside: left });
       left = [];
+    }
+  }
+
+  /** A record that came as a null, since something in it failed, came without its id: the identities alone tell whose it is. */
+  async #takeUnnamed(
+    after: string | null,
+    expected: readonly [string, Place][],
+    { items }: Page<R>,
+  ): Promise<void> {
+    const unnamed = expected.filter(
+      ([identity, { place }]) => this.missing.has(identity) && items[place]?.identity === null,
+    );
+    if (unnamed.length === 0) return;
+    const request = { after, first: lastOf(unnamed) + 1 };
+    const named = await this.#queue.add(() => this.#ask(this.#list.fetchIdentities, request));
+    for (const [identity, { place }] of unnamed) {
+      if (named.items[place]?.identity !== identity || !this.missing.delete(identity)) continue;
+      this.#found.set(identity, { record: items[place]!, beside: [] });
     }
   }
 
@@ -180,4 +200,8 @@ export class PageReader<R extends Identified> {
       throw error;
     }
   }
+}
+
+function lastOf(expected: readonly [string, Place][]): number {
+  return Math.max(...expected.map(([, { place }]) => place));
 }

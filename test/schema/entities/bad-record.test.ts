@@ -19,6 +19,20 @@ test('a record that fails takes none of its page with it', async () => {
   expect(one).toEqual({ data: { person: { rank: 5 } } });
 });
 
+test('one that the service gives as null, since something in it failed, is said to have failed', async () => {
+  await using gateway = await startWorld((id) => id === 'p3' || id === 'p70', '[Person]!');
+  for (let round = 0; round < 2; round += 1) {
+    const { data, errors } = await gateway.entities(['p2', 'p3', 'p70', 'p71']);
+    expect(data).toEqual({
+      _entities: [{ id: 'p2', rank: 2 }, null, null, { id: 'p71', rank: 71 }],
+    });
+    expect(errors).toMatchObject([
+      { message: 'No rank for p3.', path: ['_entities', 1, 'rank'] },
+      { message: 'No rank for p70.', path: ['_entities', 2, 'rank'] },
+    ]);
+  }
+});
+
 test('when a field fails for everybody, everybody has the error, and the requests are bounded', async () => {
   await using gateway = await startWorld(() => true);
   await gateway.ask('{ allPersons { id } }');
@@ -31,8 +45,9 @@ test('when a field fails for everybody, everybody has the error, and the request
   expect(received.length - before).toBeLessThanOrEqual(3 + 2 * 50);
 });
 
-async function startWorld(fails: (id: string) => boolean) {
-  const schema = makeExecutableSchema(SDL, {
+async function startWorld(fails: (id: string) => boolean, listed = '[Person!]!') {
+  const sdl = SDL.replace('[Person!]!', listed);
+  const schema = makeExecutableSchema(sdl, {
     Query: {
       persons: personPages(ids),
     },
@@ -43,7 +58,7 @@ async function startWorld(fails: (id: string) => boolean) {
       },
     },
   });
-  const gateway = await startGatewayOverFake({ schema }, { snapshot: SDL });
+  const gateway = await startGatewayOverFake({ schema }, { snapshot: sdl });
   return {
     ...gateway,
     entities: (wanted: readonly string[]) =>
