@@ -5,28 +5,35 @@ import type { QuestionContext, UpstreamLink } from './upstream-link.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 import { writeRequest } from './write-request.ts';
 
+/** What was answered to several root fields of one request. */
+export interface AnsweredTogether {
+  /** One for each; undefined when the request failed as a whole, so that none tells on its own. */
+  readonly values: readonly UpstreamValue[] | undefined;
+  /** The upstream did not even begin: a variable, or the request itself, does not suit it. */
+  readonly isRefused: boolean;
+}
+
 /**
  * Asks several root fields in one request.
  *
  * @param fields each under an alias
- * @returns a value for each; undefined when the request failed as a whole, so that none tells on its own
  */
 export async function askTogether(
   link: UpstreamLink,
   fields: readonly FieldNode[],
   question: QuestionContext,
   context: AskingContext,
-): Promise<readonly UpstreamValue[] | undefined> {
+): Promise<AnsweredTogether> {
   const ask = asking(link, question.operation, (rides) =>
     writeRequest(link, fields, question, rides),
   );
   const result = await ask(question.variables, context);
   const isWhole = result.data !== null && result.data !== undefined;
-  if (!isWhole && fields.length > 1) return undefined;
-  return valuesOf(
-    result,
-    fields.map(({ alias, name }) => (alias ?? name).value),
-  );
+  const keys = fields.map(({ alias, name }) => (alias ?? name).value);
+  return {
+    values: isWhole || keys.length === 1 ? valuesOf(result, keys) : undefined,
+    isRefused: result.data === undefined,
+  };
 }
 
 /** What stands at none of the fields may be why any of them is null; else it is put beside the first. */

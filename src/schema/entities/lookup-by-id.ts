@@ -7,7 +7,7 @@ import {
   type SelectionNode,
 } from 'graphql';
 import { hash } from 'node:crypto';
-import { askTogether } from '../asking/ask-together.ts';
+import { askTogether, type AnsweredTogether } from '../asking/ask-together.ts';
 import { nameOf } from '../asking/ask-upstream.ts';
 import { field } from '../asking/page-question.ts';
 import { selectionContext } from '../asking/response-places.ts';
@@ -51,12 +51,30 @@ export function lookupById(
     ids: readonly RecordId[],
     context: LookupContext,
   ): Promise<readonly (UpstreamValue | Error)[]> {
-    const together = await askTogether(link, fieldsFor(ids), withKeys(question, by, ids), context);
-    if (together) return together;
+    const together = await send(ids, context);
+    if (together.values) return together.values;
     // One of them failed all: each is asked for on its own, so that the others do not go with it.
-    return (
-      await Promise.all(ids.map((id) => ask([id], context).catch((error: Error) => [error])))
-    ).flat();
+    const alone = async (some: readonly RecordId[]) =>
+      (
+        await Promise.all(
+          some.map((id) =>
+            send([id], context).then(
+              ({ values }) => values!,
+              (error: Error) => [error],
+            ),
+          ),
+        )
+      ).flat();
+    if (!together.isRefused) return alone(ids);
+    const some = await alone(ids.slice(0, 2));
+    // Two ids, one reason: it is the request that does not suit the service, whoever is asked for.
+    return areAlike(some)
+      ? ids.map((_, at) => some[at] ?? some[0]!)
+      : [...some, ...(await alone(ids.slice(2)))];
+  }
+
+  function send(ids: readonly RecordId[], context: LookupContext): Promise<AnsweredTogether> {
+    return askTogether(link, fieldsFor(ids), withKeys(question, by, ids), context);
   }
 
   function fieldsFor(ids: readonly RecordId[]): FieldNode[] {
@@ -71,6 +89,13 @@ export function lookupById(
       ],
     }));
   }
+}
+
+function areAlike([one, other]: readonly (UpstreamValue | Error)[]): boolean {
+  const [reason, otherReason] = [one, other].map((each) =>
+    each instanceof Error || each?.value !== null ? undefined : each.errors[0]?.message,
+  );
+  return reason !== undefined && reason === otherReason;
 }
 
 function withKeys(question: QuestionContext, { argument }: ById, ids: readonly RecordId[]) {

@@ -58,3 +58,48 @@ test('an error that stands nowhere may be of any that is null: none of them is s
     ['_entities', 2],
   ]);
 });
+
+test('when the request itself is refused, whatever the ids, nobody asks for each of them', async () => {
+  await using gateway = await startGatewayOverFake(
+    {},
+    { snapshot: 'type Job { id: ID! } type Query { job(id: ID!): Job }' },
+  );
+  const { received } = gateway.upstream;
+  const before = received.length;
+  gateway.upstream.answer(json({ errors: [{ message: 'There is no field job.' }] }));
+  const representations = Array.from({ length: 100 }, (_, at) => ({ __typename: 'Job', id: at }));
+  const { errors = [] } = await gateway.ask(
+    `query ($representations: [_Any!]!) {
+      _entities(representations: $representations) { ... on Job { id } }
+    }`,
+    { representations },
+  );
+  expect(errors).toHaveLength(100);
+  expect(errors[99]).toMatchObject({ message: 'There is no field job.', path: ['_entities', 99] });
+  // For each 50: all together, and two alone.
+  expect(received.length - before).toBe(6);
+});
+
+test('when one id does not suit the service, the others are answered', async () => {
+  await using gateway = await startGatewayOverFake(
+    {},
+    { snapshot: 'type Job { id: ID! } type Query { job(id: ID!): Job }' },
+  );
+  gateway.upstream.answer((response, { body }) => {
+    const { variables } = JSON.parse(body) as { variables: Record<string, string> };
+    const isBad = Object.values(variables).includes('bad');
+    const data = Object.fromEntries(
+      Object.entries(variables).map(([key, id]) => [key.replace('Key', 'Record'), { id }]),
+    );
+    const answer = isBad ? { errors: [{ message: 'bad is no id.' }] } : { data };
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+  });
+  const { data, errors } = await gateway.ask(
+    `query ($representations: [_Any!]!) {
+      _entities(representations: $representations) { ... on Job { id } }
+    }`,
+    { representations: ['a', 'bad', 'b', 'c'].map((id) => ({ __typename: 'Job', id })) },
+  );
+  expect(data).toEqual({ _entities: [{ id: 'a' }, null, { id: 'b' }, { id: 'c' }] });
+  expect(errors).toMatchObject([{ message: 'bad is no id.', path: ['_entities', 1] }]);
+});
