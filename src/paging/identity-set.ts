@@ -23,6 +23,10 @@ export class IdentitySet {
     return true;
   }
 
+  has(identity: string): boolean {
+    return this.#holds(this.#slotOf(...hash(identity)));
+  }
+
   /** The slot that holds the hash, or the free one where it belongs. Open addressing, linear probing. */
   #slotOf(low: number, high: number): number {
     const mask = this.#low.length - 1;

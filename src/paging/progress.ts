@@ -5,6 +5,8 @@ import type { Identified, Page } from './page.ts';
 /** Tells the records that a walk has not given yet from those that it has. */
 export interface Progress<R> {
   of(page: Page<R>): NewRecords<R>;
+  /** How many of its records were given before. */
+  repeatedBy(page: Page<R>): number;
   /** False once an id came twice in one page: then nothing is dropped any more. */
   readonly idsAreUnique: boolean;
 }
@@ -34,6 +36,8 @@ export function createProgress<R extends Identified>(): Progress<R> {
       const isProved = idsAreUnique && records.some(({ record }) => record.identity !== null);
       return { records, isProved };
     },
+    repeatedBy: ({ items }) =>
+      items.filter(({ identity }) => identity !== null && seen.has(identity)).length,
   };
 }
 

@@ -11,6 +11,7 @@ import {
   type CursorKind,
   type Letter,
 } from '../support/model-list.ts';
+import { worstOfSequential } from '../support/worst-of-sequential.ts';
 
 const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];
 const RUNS = Number(process.env['RANDOM_RUNS'] ?? 100);
@@ -44,7 +45,7 @@ const newLimit: fc.Arbitrary<Change> = fc.record({
 });
 const anyChange = fc.oneof({ weight: 8, arbitrary: change }, { weight: 1, arbitrary: newLimit });
 
-const history = fc.record({
+const history: fc.Arbitrary<History> = fc.record({
   length: fc.nat(70),
   // Below 10 nothing is read in parallel.
   limit: fc.oneof(fc.integer({ min: 10, max: 16 }), fc.integer({ min: 1, max: 9 })),
@@ -53,6 +54,29 @@ const history = fc.record({
   between: fc.array(fc.array(anyChange, { maxLength: 5 }), { minLength: 1, maxLength: 4 }),
   choices: fc.array(fc.nat(30), { minLength: 1, maxLength: 40 }),
 });
+
+/**
+ * Small pages, of which two were read before the removal and are met after it. Over position cursors, to go on
+ * from each of them lost the same nine places twice.
+ */
+const removedUnderTwoPages: [History, Meanwhile[]] = [
+  {
+    length: 34,
+    limit: 16,
+    concurrency: 1,
+    between: [
+      [
+        { do: 'limit', to: 2 },
+        { do: 'insert', at: 0, count: 1 },
+      ],
+    ],
+    choices: [0],
+  },
+  [
+    { change: { do: 'remove', at: 0, count: 9 }, after: 3 },
+    { change: { do: 'insert', at: 22, count: 1 }, after: 3 },
+  ],
+];
 
 describe.each(KINDS)('over %s cursors', (kind) => {
   test('a list that stands still is given exactly, whatever happened to it since the walk before', async () => {
@@ -99,10 +123,36 @@ describe.each(KINDS)('over %s cursors', (kind) => {
         if (worst !== 'fails') expect(lost.length).toBeLessThanOrEqual(worst);
         if (kind === 'keyset') expect(lost).toEqual([]);
       }),
-      { numRuns: RUNS },
+      { numRuns: RUNS, examples: [removedUnderTwoPages] },
     );
   });
 });
+
+test('a page read ahead whose cursor is refused by now is gone on from all the same', async () => {
+  const world = startWorld(new ModelList('record', 34, 16), 1);
+  await world.walk([0]);
+  world.list.apply({ do: 'limit', to: 2 });
+  world.list.apply({ do: 'insert', at: 0, count: 1 });
+  const before = world.list.ids();
+  const removal: Change = { do: 'remove', at: before.indexOf('23'), count: 1 };
+  expect(await world.walk([0], [{ change: removal, after: 13 }])).toEqual(before);
+});
+
+test('where a thousand pages go at once in front of it, a walk finds back to where it was', async () => {
+  const world = startWorld(new ModelList('position', 17_600, 10), 5, 17_600);
+  await world.walk([0]);
+  const removal: Change = { do: 'remove', at: 0, count: 8_250 };
+  const walked = new Set(await world.walk([0], [{ change: removal, after: 2_120 }]));
+  expect(world.list.ids().filter((id) => !walked.has(id))).toEqual([]);
+});
+
+interface History {
+  length: number;
+  limit: number;
+  concurrency: number;
+  between: Change[][];
+  choices: number[];
+}
 
 interface Meanwhile {
   change: Change;
@@ -110,13 +160,13 @@ interface Meanwhile {
   after: number;
 }
 
-function startWorld(list: ModelList, concurrency: number) {
+function startWorld(list: ModelList, concurrency: number, maxRecords = 1_000) {
   const held = new HeldRequests(list);
   const walkable: WalkableList<Letter> = {
     fetchPage: held.fetchPage,
     key: 'letters',
     field: 'letters',
-    indexes: createPageIndexes(1_000),
+    indexes: createPageIndexes(maxRecords),
     pace: createPace(concurrency),
   };
   return {
@@ -149,64 +199,4 @@ async function collect(list: WalkableList<Letter>): Promise<string[]> {
     walked.push(...records.map(({ record }) => record.identity));
   }
   return walked;
-}
-
-/**
- * The most that a walk page by page can lose, over all moments at which the changes can happen to it, with
- * pages of the node's limit, of what leaves an overlap, or of one record: where pages end decides what a
- * change can hurt.
- */
-function worstOfSequential(start: ModelList, changes: readonly Change[]): number | 'fails' {
-  let worst = 0;
-  let canFail = false;
-  const visit = (list: ModelList, left: readonly Change[], before: Visited) => {
-    if (left.length > 0) {
-      const changed = list.copy();
-      changed.apply(left[0]!);
-      visit(changed, left.slice(1), before);
-    }
-    const page = pageOf(list, before);
-    const seen = (page?.items ?? []).reduce((mask, one) => mask | bitOf(one.identity), before.seen);
-    const cursor = page?.endCursor ?? null;
-    const isStuck = page?.hasNextPage && before.cursors.has(cursor) && seen === before.seen;
-    if (!page || isStuck) {
-      canFail = true;
-      return;
-    }
-    if (page.hasNextPage) {
-      const isKnown = before.cursors.has(cursor);
-      before.cursors.add(cursor);
-      visit(list, left, { ...before, after: cursor, seen });
-      if (!isKnown) before.cursors.delete(cursor);
-      return;
-    }
-    const end = list.copy();
-    for (const each of left) end.apply(each);
-    const lost = end.stillSince(start.changes).filter((identity) => !(seen & bitOf(identity)));
-    worst = Math.max(worst, lost.length);
-  };
-  for (const size of new Set([start.limit, start.limit - 2, 1])) {
-    if (size > 0) visit(start, changes, { after: null, seen: 0n, cursors: new Set(), size });
-  }
-  return canFail ? 'fails' : worst;
-}
-
-interface Visited {
-  after: string | null;
-  /** A bit for each record. */
-  seen: bigint;
-  cursors: Set<string | null>;
-  size: number;
-}
-
-function bitOf(identity: string): bigint {
-  return 1n << BigInt(identity);
-}
-
-function pageOf(list: ModelList, { after, size }: Visited) {
-  try {
-    return list.answer({ after, first: size });
-  } catch {
-    return undefined;
-  }
 }

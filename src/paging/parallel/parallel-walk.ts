@@ -5,6 +5,7 @@ import { isJoinable, joinPages } from './join-pages.ts';
 import { prefetchPages, type PageRead, type Prefetch } from './prefetch-pages.ts';
 import type { Pace } from '../pace.ts';
 import { stalledError, type Progress } from '../progress.ts';
+import { createTrail } from './trail.ts';
 import { walk, walkedPage, type WalkedPage } from '../walk.ts';
 
 export interface ParallelWalkOptions<R> {
@@ -41,6 +42,7 @@ export async function* parallelWalk<R extends Identified>(
   const leaving = new AbortController();
   const signal = AbortSignal.any([options.signal, leaving.signal]);
   const prefetch = prefetchPages(fetchPage, { index, limit, pace, signal });
+  const trail = createTrail(prefetch, progress, signal);
   const bridges = new Map<number, Promise<Bridge<R>>>();
   let left = options.wanted ?? Number.POSITIVE_INFINITY;
 
@@ -93,21 +95,19 @@ export async function* parallelWalk<R extends Identified>(
 
   function give({ after, page }: PageRead<R>, at?: number): WalkedPage<R> {
     builder.add(after, page, at);
+    trail.add(after);
     const { records } = progress.of(page);
     left -= records.length;
     return walkedPage(page, records, after);
   }
 
-  /**
-   * Page by page from the last one that is proved, until a page of the index is met. That last page is read
-   * once more first: it may have been read long ago, and what moved since would be lost here too.
-   */
+  /** Page by page from the last one that is proved, until a page of the index is met. */
   async function* readOn(
     end: PageRead<R>,
     from: number,
   ): AsyncGenerator<WalkedPage<R>, { page: number; joinedTo: Page<R> } | undefined, undefined> {
     let last = end;
-    const again = isJoinable(end.page) ? await prefetch.mustReadFrom(end.after) : end;
+    const again = isJoinable(end.page) ? await trail.readEndAgain() : end;
     // Records without an identity would be given twice.
     if (again !== end && isJoinable(again.page)) {
       last = again;
@@ -124,6 +124,7 @@ export async function* parallelWalk<R extends Identified>(
       onPage: (at: string | null, page: Page<R>) => {
         builder.add(at, page);
         last = { after: at, page };
+        trail.begin(at);
       },
     };
     for await (const walked of walk(prefetch.fetchPage, onwards, part)) {

@@ -1,0 +1,61 @@
+import type { Change, ModelList } from './model-list.ts';
+
+/**
+ * The most that a walk page by page can lose, over all moments at which the changes can happen to it, with
+ * pages of the node's limit, of what leaves an overlap, or of one record: where pages end decides what a
+ * change can hurt.
+ */
+export function worstOfSequential(start: ModelList, changes: readonly Change[]): number | 'fails' {
+  let worst = 0;
+  let canFail = false;
+  const visit = (list: ModelList, left: readonly Change[], before: Visited) => {
+    if (left.length > 0) {
+      const changed = list.copy();
+      changed.apply(left[0]!);
+      visit(changed, left.slice(1), before);
+    }
+    const page = pageOf(list, before);
+    const seen = (page?.items ?? []).reduce((mask, one) => mask | bitOf(one.identity), before.seen);
+    const cursor = page?.endCursor ?? null;
+    const isStuck = page?.hasNextPage && before.cursors.has(cursor) && seen === before.seen;
+    if (!page || isStuck) {
+      canFail = true;
+      return;
+    }
+    if (page.hasNextPage) {
+      const isKnown = before.cursors.has(cursor);
+      before.cursors.add(cursor);
+      visit(list, left, { ...before, after: cursor, seen });
+      if (!isKnown) before.cursors.delete(cursor);
+      return;
+    }
+    const end = list.copy();
+    for (const each of left) end.apply(each);
+    const lost = end.stillSince(start.changes).filter((identity) => !(seen & bitOf(identity)));
+    worst = Math.max(worst, lost.length);
+  };
+  for (const size of new Set([start.limit, start.limit - 2, 1])) {
+    if (size > 0) visit(start, changes, { after: null, seen: 0n, cursors: new Set(), size });
+  }
+  return canFail ? 'fails' : worst;
+}
+
+interface Visited {
+  after: string | null;
+  /** A bit for each record. */
+  seen: bigint;
+  cursors: Set<string | null>;
+  size: number;
+}
+
+function bitOf(identity: string): bigint {
+  return 1n << BigInt(identity);
+}
+
+function pageOf(list: ModelList, { after, size }: Visited) {
+  try {
+    return list.answer({ after, first: size });
+  } catch {
+    return undefined;
+  }
+}
