@@ -1,4 +1,3 @@
-import type { ExecutionRequest } from '@graphql-tools/utils';
 import type { Clock } from '../clock.ts';
 import type { Position } from '../paging/place/cursor.ts';
 import { memoryOf, type ListMemory } from '../paging/place/list-memory.ts';
@@ -15,6 +14,7 @@ import { createTotals, type Totals } from '../paging/totals.ts';
 import { createWalkSlots } from '../paging/walk-slots.ts';
 import type { UpstreamLink } from './asking/upstream-link.ts';
 import type { UpstreamRecord } from './asking/read-page.ts';
+import { drainRequests } from './drain-requests.ts';
 import type { AskingContext } from './asking/asking-context.ts';
 import type { ServingContext } from './serving-context.ts';
 
@@ -172,33 +172,4 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
     searches.separate();
     totals = createTotals(clock);
   }
-}
-
-/** Requests of a walk, which belongs to nobody alone. */
-function drainRequests(
-  link: UpstreamLink,
-  pace: ReturnType<typeof createPace>,
-  signalNow: () => AbortSignal,
-): AskingContext {
-  return {
-    requests: {
-      load: async (query) => {
-        const { document, variables } = query;
-        const request = pace.begin();
-        const context = {
-          signal: signalNow(),
-          priority: 'drain',
-          onPressure: request.pressed,
-        };
-        const result = await link.execute({
-          document,
-          variables,
-          operationType: 'query',
-          context,
-        } as ExecutionRequest);
-        request.arrived();
-        return result;
-      },
-    },
-  };
 }

@@ -4,8 +4,6 @@ import type { ExecutionRequest, Executor, IResolvers } from '@graphql-tools/util
 import { wrapSchema } from '@graphql-tools/wrap';
 import {
   assertValidSchema,
-  getNamedType,
-  isInterfaceType,
   isIntrospectionType,
   isObjectType,
   OperationTypeNode,
@@ -33,6 +31,7 @@ import { readField } from './read-field.ts';
 import { createRequestLoader, type RequestLoader } from './asking/request-loader.ts';
 import { createRides } from './asking/ride-first-page.ts';
 import { servedNames } from './asking/served-names.ts';
+import { startWarnings } from './start-warnings.ts';
 
 export interface ServedSchema {
   readonly schema: GraphQLSchema;
@@ -142,12 +141,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     entities,
     subgraphSdl: sdl,
     reports: [...plan.reports, ...found.reports],
-    warnings: [
-      ...plan.warnings,
-      ...found.warnings,
-      ...unknownMutations(snapshot, mutations),
-      ...waysBackToTheRoot(wrapped),
-    ],
+    warnings: [...plan.warnings, ...found.warnings, ...startWarnings(snapshot, wrapped, mutations)],
     createLoaders: (context) => {
       const requests = createRequestLoader(link.execute, context);
       return { requests, records: createRecordLoader({ ...context, requests }) };
@@ -166,26 +160,6 @@ const NO_DRAINS: DrainParts = {
 
 function isAllowed(field: string, allowed: AllowedMutations): boolean {
   return allowed === 'all' || (allowed !== 'off' && allowed.includes(field));
-}
-
-function unknownMutations(snapshot: GraphQLSchema, allowed: AllowedMutations): string[] {
-  if (typeof allowed === 'string') return [];
-  const there = snapshot.getMutationType()?.getFields() ?? {};
-  return allowed
-    .filter((name) => !there[name])
-    .map((name) => `MUTATIONS names ${name}, but the schema has no such mutation.`);
-}
-
-/** What is derived at the root stands there alone, and the upstream does not know it. */
-function waysBackToTheRoot(wrapped: GraphQLSchema): string[] {
-  const root = wrapped.getQueryType();
-  return Object.values(wrapped.getTypeMap())
-    .filter((type) => isObjectType(type) || isInterfaceType(type))
-    .flatMap((type) =>
-      Object.values(type.getFields())
-        .filter((field) => getNamedType(field.type) === root)
-        .map((field) => `Below ${type.name}.${field.name} the derived fields do not work.`),
-    );
 }
 
 /** Every field below the root reads what the upstream gave, checked against its type. */

@@ -1,0 +1,33 @@
+import type { ExecutionRequest } from '@graphql-tools/utils';
+import type { Pace } from '../paging/pace.ts';
+import type { AskingContext } from './asking/asking-context.ts';
+import type { UpstreamLink } from './asking/upstream-link.ts';
+
+/** Requests of a walk, which belongs to nobody alone; each ends with the signal that is given for it. */
+export function drainRequests(
+  link: UpstreamLink,
+  pace: Pace,
+  signalNow: () => AbortSignal,
+): AskingContext {
+  return {
+    requests: {
+      load: async (query) => {
+        const { document, variables } = query;
+        const request = pace.begin();
+        const context = {
+          signal: signalNow(),
+          priority: 'drain',
+          onPressure: request.pressed,
+        };
+        const result = await link.execute({
+          document,
+          variables,
+          operationType: 'query',
+          context,
+        } as ExecutionRequest);
+        request.arrived();
+        return result;
+      },
+    },
+  };
+}

@@ -1,0 +1,35 @@
+import { getNamedType, isInterfaceType, isObjectType, type GraphQLSchema } from 'graphql';
+import type { AllowedMutations } from './forward-field.ts';
+
+/**
+ * What the operator should know of a schema, for the log.
+ *
+ * @param wrapped the same under served names
+ */
+export function startWarnings(
+  snapshot: GraphQLSchema,
+  wrapped: GraphQLSchema,
+  mutations: AllowedMutations,
+): string[] {
+  return [...unknownMutations(snapshot, mutations), ...waysBackToTheRoot(wrapped)];
+}
+
+function unknownMutations(snapshot: GraphQLSchema, allowed: AllowedMutations): string[] {
+  if (typeof allowed === 'string') return [];
+  const there = snapshot.getMutationType()?.getFields() ?? {};
+  return allowed
+    .filter((name) => !there[name])
+    .map((name) => `MUTATIONS names ${name}, but the schema has no such mutation.`);
+}
+
+/** What is derived at the root stands there alone, and the upstream does not know it. */
+function waysBackToTheRoot(wrapped: GraphQLSchema): string[] {
+  const root = wrapped.getQueryType();
+  return Object.values(wrapped.getTypeMap())
+    .filter((type) => isObjectType(type) || isInterfaceType(type))
+    .flatMap((type) =>
+      Object.values(type.getFields())
+        .filter((field) => getNamedType(field.type) === root)
+        .map((field) => `Below ${type.name}.${field.name} the derived fields do not work.`),
+    );
+}
