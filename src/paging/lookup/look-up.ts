@@ -83,23 +83,31 @@ function neighboursOf({ pages }: PageIndex, met: readonly KnownPlace[]): (string
   return [...near].flatMap((page) => (pages[page] ? [pages[page].after] : []));
 }
 
-/** What is new stands at the start of a list, or at its end. */
+/** Pages that are read from the last known one on: so far may a list have grown since. */
+const MAX_GROWN = 4;
+
+/** What is new stands at the start of a list, or at its end; what it pushed on, behind the last known page. */
 async function lookAtEnds(
   { fetchIdentities }: Pick<LookedUpList<unknown>, 'fetchIdentities'>,
-  { pages }: PageIndex,
+  { pages, complete }: PageIndex,
   wanted: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<{ places: Map<string, Place>; isAll: boolean }> {
-  const ends = [...new Set([null, pages.at(-1)?.after ?? null])];
+  const last = pages.at(-1)?.after ?? null;
   const places = new Map<string, Place>();
   let isAll = false;
   await Promise.all(
-    ends.map(async (after) => {
+    [...new Set([null, last])].map(async (end) => {
+      let after = end;
       try {
-        const page = await fetchIdentities({ after, first: undefined }, signal);
-        if (after === null && !page.hasNextPage) isAll = true;
-        for (const [place, { identity }] of page.items.entries()) {
-          if (identity !== null && wanted.has(identity)) places.set(identity, { after, place });
+        for (let left = complete && end === last ? MAX_GROWN : 1; left > 0; left -= 1) {
+          const page = await fetchIdentities({ after, first: undefined }, signal);
+          if (after === null && !page.hasNextPage) isAll = true;
+          for (const [place, { identity }] of page.items.entries()) {
+            if (identity !== null && wanted.has(identity)) places.set(identity, { after, place });
+          }
+          if (!page.hasNextPage || page.endCursor === null) return;
+          after = page.endCursor;
         }
       } catch (error) {
         // The walk will say what is wrong.

@@ -64,12 +64,15 @@ export class PageReader<R extends Identified> {
     );
   }
 
-  /** Pages that may have what is missing. */
+  /** Pages that may have what is missing, and what follows right behind each: there is what was pushed out of it. */
   async readWhole(pages: readonly (string | null)[]): Promise<void> {
     await Promise.all(
       [...new Set(pages)].map(async (after) => {
         try {
-          await this.#queue.add(() => this.#readFrom(after, undefined));
+          const page = await this.#queue.add(() => this.#readFrom(after, undefined));
+          const { hasNextPage, endCursor } = page;
+          if (this.missing.size === 0 || !hasNextPage || endCursor === null) return;
+          await this.#queue.add(() => this.#readFrom(endCursor, undefined));
         } catch (error) {
           if (this.#signal.aborted) throw error;
         }

@@ -103,6 +103,27 @@ describe('with a warm index', () => {
     expect(world.requests().length).toBeLessThanOrEqual(4);
   });
 
+  test('whoever was pushed off the last page is found behind it, also right after a walk', async () => {
+    await using world = await startWorld({ persons: 50 });
+    await world.entities(['unknown']);
+    world.gateway.upstream.sandbox.persons.insert(0, 1);
+    const { data } = await world.entities([idOf(49)]);
+    expect(data._entities).toEqual(world.persons([49]));
+  });
+
+  test.each(['keyset', 'record', 'position'] as const)(
+    'whoever was pushed out of a page by a few others is found, also right after a walk: %s cursors',
+    async (cursors) => {
+      await using world = await startWorld({ persons: 480, cursors });
+      await world.entities(['unknown']);
+      world.gateway.upstream.sandbox.persons.insert(0, 5);
+      const places = Array.from({ length: 480 }, (_, at) => at);
+      const { data, errors } = await world.entities(places.map(idOf));
+      expect(errors).toBeUndefined();
+      expect(places.filter((at) => data._entities[at]?.id !== idOf(at))).toEqual([]);
+    },
+  );
+
   test('values are fresh', async () => {
     await using world = await startWorld({ persons: 100 });
     await world.gateway.ask(DRAIN);
