@@ -23,7 +23,11 @@ export function derivedResolvers(
   drains: Drains,
   connectionMax: number,
 ): IResolvers {
-  const types: Record<string, Record<string, GraphQLFieldResolver<never, ServingContext>>> = {};
+  // A type may be called like something that every object has.
+  const types: Record<
+    string,
+    Record<string, GraphQLFieldResolver<never, ServingContext>>
+  > = Object.create(null);
   const pause = createPauses();
   for (const adapter of adapters) {
     const { parent, all, connection } = adapter;

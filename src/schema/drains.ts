@@ -108,7 +108,7 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
       const its = indexes;
       return {
         index: its.get(list.key),
-        search: (identities, signal) =>
+        search: (identities, tried, signal) =>
           searches.find(
             {
               ...list,
@@ -122,6 +122,7 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
               },
             },
             identities,
+            tried,
             signal,
           ),
       };

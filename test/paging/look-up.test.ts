@@ -121,7 +121,7 @@ function startWorld(
         fetchPage,
         fetchIdentities: fetchPage,
         index: indexes.get('letters'),
-        search: (identities, signal) =>
+        search: (identities, tried, signal) =>
           searches.find(
             {
               key: 'letters',
@@ -134,6 +134,7 @@ function startWorld(
                 ),
             },
             identities,
+            tried,
             signal,
           ),
       },

@@ -56,6 +56,6 @@ function startWorld() {
   };
   const list = { key: 'list', name: 'list', index: () => undefined, walk };
   const find = (identity: string, signal = new AbortController().signal) =>
-    searches.find(list, [identity], signal);
+    searches.find(list, [identity], new Map(), signal);
   return { clock, searches, walks, find };
 }

@@ -156,6 +156,11 @@ test('a prefix that makes a name which the service has already is refused', () =
   );
 });
 
+test('a prefix for a root whose fields an interface names is refused', () => {
+  const sdl = 'interface Node { id: ID! } type Query implements Node { id: ID! }';
+  expect(() => served(sdl, 'Recruiting')).toThrow(/Query implements Node.* Remove SCHEMA_PREFIX/);
+});
+
 test('the subgraph has the prefix in every reference, so that it composes', () => {
   const sdl = served(richSdl, 'Recruiting').subgraphSdl();
   const defined = new Set<string>();

@@ -11,8 +11,16 @@ export interface LookedUpList<R> {
   readonly fetchIdentities: FetchPage<Identified>;
   /** Of the last walk, if there was one. */
   readonly index: PageIndex | undefined;
-  /** Walks the list, one walk for all who look for something. */
-  readonly search: (identities: readonly string[], signal: AbortSignal) => Promise<Sought>;
+  /**
+   * Walks the list, one walk for all who look for something.
+   *
+   * @param tried places where they were looked for already: who was met there by the last walk is gone from it
+   */
+  readonly search: (
+    identities: readonly string[],
+    tried: ReadonlyMap<string, Place>,
+    signal: AbortSignal,
+  ) => Promise<Sought>;
 }
 
 /** Where records are; null: there is none. */
@@ -47,34 +55,33 @@ export async function lookUp<R extends Identified>(
     await pages.read(ends.places);
     if (ends.isAll) return pages.found();
   }
-  if (missing.size > 0) await readSought(pages, await search([...missing], signal), met);
+  let tried: ReadonlyMap<string, Place> = met;
+  for (let searches = 0; missing.size > 0 && searches < MAX_SEARCHES; searches += 1) {
+    const gone = new Map([...tried].filter(([identity]) => missing.has(identity)));
+    // After a walk, only who was met a moment ago and is gone from there is worth another.
+    if (searches > 0 && gone.size === 0) break;
+    tried = await readSought(pages, await search([...missing], gone, signal));
+  }
+  for (const identity of tried.keys()) pages.failIfRefused(identity);
   return pages.found();
 }
 
-/** @param tried where they were looked for already */
+/** One for those whose places nobody knows, and one for those who were gone from them by the time they were read. */
+const MAX_SEARCHES = 2;
+
+/** @returns where they were looked for */
 async function readSought<R extends Identified>(
   pages: PageReader<R>,
   sought: Sought,
-  tried: ReadonlyMap<string, Place>,
-): Promise<void> {
+): Promise<ReadonlyMap<string, Place>> {
   const places = new Map<string, Place>();
   for (const [identity, place] of sought) {
     if (place === null) continue;
     if ('error' in place) pages.fail(identity, place.error);
-    else if (isSame(place, tried.get(identity))) pages.failIfRefused(identity);
     else places.set(identity, place);
   }
   await pages.read(places);
-  for (const [identity, place] of places) {
-    if (!pages.missing.has(identity)) continue;
-    // Met a moment ago, so it is on the move, or it is what cannot be had.
-    await pages.follow(identity, place);
-    pages.failIfRefused(identity);
-  }
-}
-
-function isSame(one: Place, other: Place | undefined): boolean {
-  return one.after === other?.after && one.place === other.place;
+  return places;
 }
 
 /** Their pages in full, and those on both sides. */

@@ -1,7 +1,6 @@
 import PQueue from 'p-queue';
 import { isOutage, mayBeOutage } from '../failures.ts';
 import type { FetchPage, Identified, Page } from '../page.ts';
-import { locate } from '../place/locate.ts';
 import type { Place } from './places.ts';
 
 /** What is found of one record; null: there is none. */
@@ -29,7 +28,11 @@ const AT_A_TIME = 8;
 /** Pages that fail in a row before no further one is asked for: the service is probably down. */
 const MAX_FAILURES = 3;
 /** Records of pages that cannot be had as a whole which are asked for one by one. */
-const MAX_ALONE = 50;
+const MAX_ALONE = 500;
+/** Of one page, so many of them that fail before one is there: then it is no matter of one record. */
+const MAX_FAILED_ALONE = 3;
+/** Of such pages, so many: then it is no matter of one page. */
+const MAX_HOPELESS = 5;
 
 /** Reads pages, and takes from each whatever is still missing. */
 export class PageReader<R extends Identified> {
@@ -42,6 +45,7 @@ export class PageReader<R extends Identified> {
   #failures = 0;
   #failure: unknown;
   #alone = 0;
+  #hopeless = 0;
 
   constructor(list: ReadList<R>, identities: readonly string[], signal: AbortSignal) {
     this.#list = list;
@@ -80,24 +84,11 @@ export class PageReader<R extends Identified> {
     );
   }
 
-  /** Looks for a record wherever it may have gone from its place. */
-  async follow(identity: string, { after, place }: Place): Promise<void> {
-    const list = { fetchPage: this.#asking(this.#list.fetchIdentities) };
-    const position = { after, place, identity, end: null, size: place + 1 };
-    try {
-      const found = await locate(list, position, this.#signal);
-      if ('page' in found) await this.read(new Map([[identity, found]]));
-    } catch (error) {
-      if (this.#signal.aborted) throw error;
-      this.fail(identity, error);
-    }
-  }
-
   fail(identity: string, error: unknown): void {
     if (this.missing.delete(identity)) this.#found.set(identity, { error });
   }
 
-  /** For a record that is known to be there. */
+  /** For a record that was met by a walk a moment ago. */
   failIfRefused(identity: string): void {
     const refusal = this.#refusals.get(identity);
     if (refusal !== undefined) this.fail(identity, refusal);
@@ -156,39 +147,47 @@ export class PageReader<R extends Identified> {
   /** A page that cannot be had as a whole: one record can take all the others with it. */
   async #without(expected: readonly [string, Place][], error: unknown): Promise<void> {
     if (this.#signal.aborted) throw error;
+    let failed = 0;
+    let isHopeless = isOutage(error);
     for (const [identity, place] of expected) {
       if (!this.missing.has(identity)) continue;
       this.#refusals.set(identity, error);
+      const isOver = this.#hopeless >= MAX_HOPELESS || this.#alone >= MAX_ALONE || this.#isDown;
+      if (isHopeless || isOver) {
+        this.fail(identity, error);
+        continue;
+      }
       this.#alone += 1;
-      if (isOutage(error) || this.#isDown || this.#alone > MAX_ALONE) this.fail(identity, error);
-      else await this.#queue.add(() => this.#readAlone(identity, place));
+      const isThere = await this.#queue.add(() => this.#readAlone(identity, place));
+      failed = isThere ? Number.NEGATIVE_INFINITY : failed + 1;
+      isHopeless = failed >= MAX_FAILED_ALONE;
+      if (isHopeless) this.#hopeless += 1;
     }
   }
 
-  async #readAlone(identity: string, { after, place }: Place): Promise<void> {
+  /** @returns whether it is there */
+  async #readAlone(identity: string, { after, place }: Place): Promise<boolean> {
     const { fetchPage, fetchIdentities } = this.#list;
     try {
       let before: Page<Identified>;
       try {
         before = await this.#ask(fetchIdentities, { after, first: Math.max(place, 1) });
       } catch (error) {
-        if (!isOutage(error)) return; // Its cursor is refused: it may be found elsewhere.
+        if (!isOutage(error)) return false; // Its cursor is refused: it may be found elsewhere.
         throw error;
       }
       const from = place === 0 ? after : before.endCursor;
       this.#take(await this.#ask(fetchPage, { after: from, first: 1 }));
+      return !this.missing.has(identity);
     } catch (error) {
       if (this.#signal.aborted) throw error;
       this.fail(identity, error);
+      return false;
     }
   }
 
   get #isDown(): boolean {
     return this.#failures >= MAX_FAILURES;
-  }
-
-  #asking<T>(fetch: FetchPage<T>): FetchPage<T> {
-    return (request) => this.#ask(fetch, request);
   }
 
   async #ask<T>(fetch: FetchPage<T>, request: Parameters<FetchPage<T>>[0]): Promise<Page<T>> {

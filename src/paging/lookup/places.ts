@@ -15,6 +15,10 @@ export interface KnownPlace extends Place {
   readonly page: number;
 }
 
+export function isSamePlace(one: Place | undefined, other: Place | undefined): boolean {
+  return one !== undefined && one.after === other?.after && one.place === other.place;
+}
+
 /** The places of those records that are known; each is looked for among their hashes. */
 export function placesIn(
   pages: readonly KnownPage[],

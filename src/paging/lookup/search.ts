@@ -45,6 +45,8 @@ interface Seeker {
 export class Search {
   /** How the walk ended; undefined: it has not. */
   end: 'whole' | 'too long' | 'failed' | undefined;
+  /** Why it failed, if it did. */
+  failure: unknown;
   readonly #options: SearchOptions;
   readonly #hold = createHold();
   readonly #ending = new AbortController();
@@ -69,6 +71,16 @@ export class Search {
   get age(): number {
     if (this.#restingSince === undefined) return 0;
     return this.#options.clock.elapsed() - (this.end ? this.#restingSince : this.#begun);
+  }
+
+  /** Where it met those records, as far as that is remembered here. */
+  passed(identities: readonly string[]): ReadonlyMap<string, Place> {
+    return placesIn(this.#passed, identities);
+  }
+
+  /** For how long its failure is told to others as well, ms: as long as it took to come to it. */
+  get failsFor(): number {
+    return this.end === 'failed' && this.#passed.length > 0 ? this.#restingSince! - this.#begun : 0;
   }
 
   /** Where those records were met; undefined when some of what it met is not remembered. */
@@ -124,6 +136,7 @@ export class Search {
       }
       this.#settle('whole', null);
     } catch (error) {
+      this.failure = error;
       this.#settle('failed', { error });
     }
   }
@@ -181,7 +194,7 @@ export class Search {
     this.end = end;
     for (const identity of this.#seekers.keys()) this.#give(identity, verdict);
     // Of a list that has no index, since not all its records have ids of their own, nobody else knows.
-    if (end !== 'whole' || this.#options.isIndexed()) this.#passed = [];
+    if (end === 'too long' || (end === 'whole' && this.#options.isIndexed())) this.#passed = [];
     this.#rest();
   }
 }

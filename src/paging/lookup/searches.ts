@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.ts';
 import { codedError } from '../../errors.ts';
 import type { PageIndex } from '../parallel/page-index.ts';
 import type { Sought } from './look-up.ts';
-import { placesIn } from './places.ts';
+import { isSamePlace, placesIn, type Place } from './places.ts';
 import { Search, type SearchWalk } from './search.ts';
 
 /** A list that is walked when somebody looks for records of which nobody knows where they are. */
@@ -17,8 +17,17 @@ export interface SearchedList {
 
 /** The walks of all who look for records by their ids: of each list one at a time, and not too often. */
 export interface Searches {
-  /** Joins the walk that is under way, or begins one. Who leaves hurts nobody else. */
-  find(list: SearchedList, identities: readonly string[], signal: AbortSignal): Promise<Sought>;
+  /**
+   * Joins the walk that is under way, or begins one. Who leaves hurts nobody else.
+   *
+   * @param tried where they were looked for already
+   */
+  find(
+    list: SearchedList,
+    identities: readonly string[],
+    tried: ReadonlyMap<string, Place>,
+    signal: AbortSignal,
+  ): Promise<Sought>;
   /** What is there may be another from now on. */
   separate(): void;
 }
@@ -41,12 +50,12 @@ export function createSearches(limits: SearchLimits): Searches {
   const { maxItems } = limits;
   let searches = new Map<string, Search>();
   return {
-    find: async (list, identities, signal) => {
+    find: async (list, identities, tried, signal) => {
       signal.throwIfAborted();
       let search = searches.get(list.key);
-      const isOver = search?.end === 'failed' || (search?.age ?? 0) >= SEARCH_AGAIN_AFTER_MS;
-      if (!search || isOver) {
-        search?.close();
+      if (!search || isOver(search) || isOutdated(search, list, tried)) {
+        // Others may wait for what it still has to meet.
+        search?.retire();
         search = new Search({
           ...limits,
           walk: list.walk,
@@ -69,6 +78,11 @@ export function createSearches(limits: SearchLimits): Searches {
   /** What is to be said as long as the list is not walked again. */
   function known(list: SearchedList, identities: readonly string[], search: Search) {
     const { name } = list;
+    if (search.end === 'failed') {
+      const { failure: error } = search;
+      const passed = search.passed(identities);
+      return new Map(identities.map((each) => [each, passed.get(each) ?? { error }] as const));
+    }
     const isWhole = search.end === 'whole';
     const met = isIndexed(list) ? undefined : search.remembered(identities);
     const places = met ?? placesIn(list.index()?.pages ?? [], identities);
@@ -82,6 +96,28 @@ export function createSearches(limits: SearchLimits): Searches {
       identities.map((identity) => [identity, places.get(identity) ?? verdict()] as const),
     );
   }
+}
+
+function isOver(search: Search): boolean {
+  const again = search.end === 'failed' ? search.failsFor : SEARCH_AGAIN_AFTER_MS;
+  return search.age >= Math.min(again, SEARCH_AGAIN_AFTER_MS);
+}
+
+/**
+ * Who was met in a place and is not there any more has moved, or went: that is not for a walk to tell which
+ * came before. Nobody can bring it about who only asks for unknown ids.
+ */
+function isOutdated(
+  search: Search,
+  { index }: SearchedList,
+  tried: ReadonlyMap<string, Place>,
+): boolean {
+  const identities = [...tried.keys()];
+  const met = search.passed(identities);
+  const indexed = search.end === 'whole' ? placesIn(index()?.pages ?? [], identities) : met;
+  return identities.some((identity) =>
+    [met, indexed].some((places) => isSamePlace(places.get(identity), tried.get(identity))),
+  );
 }
 
 /** Whether its index knows the place of every record. */

@@ -1,6 +1,12 @@
 import type { DelegationContext, Transform } from '@graphql-tools/delegate';
 import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
-import { RenameRootFields, RenameRootTypes, RenameTypes } from '@graphql-tools/wrap';
+import {
+  FilterRootFields,
+  FilterTypes,
+  RenameRootFields,
+  RenameRootTypes,
+  RenameTypes,
+} from '@graphql-tools/wrap';
 import type { DocumentNode, GraphQLSchema } from 'graphql';
 import { RELAY_PAGE_INFO, type RootNames } from '../derivation/root-names.ts';
 
@@ -34,6 +40,13 @@ export function servedNames(snapshot: GraphQLSchema, names: RootNames) {
     roots.has(name) ? name : names.type(givingWay.get(name) ?? name);
   const hasPrefix = names.type('') !== '';
   const transforms: Transform[] = [
+    // Of a service that is a subgraph itself: ours are others.
+    ...(Object.keys(snapshot.getTypeMap()).some(isOfFederation)
+      ? [
+          new FilterRootFields((_, name) => !isOfFederation(name ?? '')),
+          new FilterTypes(({ name }) => !isOfFederation(name)),
+        ]
+      : []),
     new RenameTypes(typeName, { renameBuiltins: false, renameScalars: true }),
     ...([...roots].some(([name, root]) => name !== root)
       ? [new RenameRootTypes((name) => roots.get(name) ?? name)]
@@ -42,7 +55,7 @@ export function servedNames(snapshot: GraphQLSchema, names: RootNames) {
   ];
   const toUpstream: RequestTransform = (document) =>
     transforms.reduceRight(
-      (request, transform) => transform.transformRequest!(request, NO_CONTEXT, {}),
+      (request, transform) => transform.transformRequest?.(request, NO_CONTEXT, {}) ?? request,
       { document } as ExecutionRequest,
     ).document;
   const servedName = (name: string) => {
@@ -54,6 +67,10 @@ export function servedNames(snapshot: GraphQLSchema, names: RootNames) {
     data: withTypenames(data, servedName) as ExecutionResult['data'],
   });
   return { transforms, toUpstream, fromUpstream };
+}
+
+function isOfFederation(name: string): boolean {
+  return /^_(Any|Entity|Service|entities|service)$/.test(name);
 }
 
 /** Introspection types of an answer of the upstream, which nobody asks it. */

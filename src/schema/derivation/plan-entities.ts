@@ -1,5 +1,6 @@
 import {
   getNullableType,
+  GraphQLBoolean,
   isAbstractType,
   isIntrospectionType,
   isObjectType,
@@ -66,7 +67,7 @@ export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPla
   };
 }
 
-/** A key may not have arguments (Federation, KEY_FIELDS_HAS_ARGS). */
+/** A key may not have arguments (Federation, KEY_FIELDS_HAS_ARGS), and yes or no is none. */
 function identifiedTypes(schema: GraphQLSchema): GraphQLObjectType[] {
   const roots: unknown[] = [
     schema.getQueryType(),
@@ -76,7 +77,10 @@ function identifiedTypes(schema: GraphQLSchema): GraphQLObjectType[] {
   return Object.values(schema.getTypeMap())
     .filter((type) => isObjectType(type))
     .filter((type) => !isIntrospectionType(type) && !roots.includes(type))
-    .filter((type) => idOf(type)?.args.length === 0)
+    .filter((type) => {
+      const id = idOf(type);
+      return id?.args.length === 0 && getNullableType(id.type) !== GraphQLBoolean;
+    })
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 

@@ -24,7 +24,11 @@ type Operation = 'Query' | 'Mutation' | 'Subscription';
 /** @throws OperatorMistake when the prefix leads to a name that is taken */
 export function rootNames(snapshot: GraphQLSchema, prefix: string): RootNames {
   const taken = Object.keys(snapshot.getTypeMap()).find((name) => snapshot.getType(prefix + name));
-  if (prefix !== '' && taken !== undefined) throw new PrefixError(prefix, taken);
+  if (prefix !== '' && taken !== undefined) throw takenName(prefix, taken);
+  const bound = [snapshot.getQueryType(), snapshot.getMutationType()].find(
+    (root) => root && root.getInterfaces().length > 0,
+  );
+  if (prefix !== '' && bound) throw boundRoot(bound.name, bound.getInterfaces()[0]!.name);
   const derived = (name: string) =>
     prefix === '' ? name : fieldName(prefix) + name.charAt(0).toUpperCase() + name.slice(1);
   const fields = {
@@ -42,15 +46,18 @@ export function rootNames(snapshot: GraphQLSchema, prefix: string): RootNames {
   };
 }
 
-/** A prefix that leads to a name which is taken. */
-class PrefixError extends OperatorMistake {
-  override name = 'PrefixError';
-  constructor(prefix: string, type: string) {
-    super(
-      `SCHEMA_PREFIX ${prefix} makes ${prefix}${type} of ${type}, and the service has a type of that name already. ` +
-        'Choose another prefix.',
-    );
-  }
+function takenName(prefix: string, type: string): OperatorMistake {
+  return new OperatorMistake(
+    `SCHEMA_PREFIX ${prefix} makes ${prefix}${type} of ${type}, and the service has a type of that name already. ` +
+      'Choose another prefix.',
+  );
+}
+
+function boundRoot(root: string, type: string): OperatorMistake {
+  return new OperatorMistake(
+    `SCHEMA_PREFIX cannot rename the fields of ${root}, since ${root} implements ${type}, which names them. ` +
+      'Remove SCHEMA_PREFIX, or that interface from the schema snapshot.',
+  );
 }
 
 /** Two names may differ in the case of their first letter alone. */

@@ -83,6 +83,28 @@ describe('of a pulled schema', () => {
   });
 });
 
+test('a service that is a subgraph itself is served with entities of ours in place of its own', async () => {
+  const snapshot = `
+    type Query {
+      persons(first: Int, after: String): PersonPage!
+      _service: _Service!
+      _entities(representations: [_Any!]!): [_Entity]!
+    }
+    type _Service { sdl: String }
+    scalar _Any
+    union _Entity = Person | PersonPage
+    type Person { id: ID! firstName: String }
+    type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+    type PageInfo { first: Int! hasNextPage: Boolean! endCursor: String }
+  `;
+  await using world = await startGatewayOverSandbox({}, { snapshot });
+  const { data, errors } = await world.ask(
+    '{ _service { sdl } allPersons(limit: 1) { firstName } _entities(representations: [{ __typename: "Person", id: "x" }]) { __typename } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toMatchObject({ allPersons: [{}], _entities: [null] });
+});
+
 test('the union of entities holds every type with a key', async () => {
   await using world = await startGatewayOverSandbox({}, { snapshot: documentedSdl });
   const { data } = await world.ask<{ __type: { possibleTypes: unknown } }>(

@@ -1,0 +1,136 @@
+import { expect, test } from 'vitest';
+import { makeExecutableSchema } from '../../support/executable-schema.ts';
+import { startGatewayOverFake } from '../../support/fake-upstream.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+const SDL = `
+  type Person { id: ID! rank: Int! }
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+  type Query { persons(first: Int, after: String): PersonPage! }
+`;
+
+interface Person {
+  readonly id: string;
+  readonly rank: number;
+}
+
+test('who moved far since the walk of this half minute is found by another one', async () => {
+  const list = { all: people(2_400) };
+  await using gateway = await startWorld(list, byPosition);
+  await gateway.entities(['unknown']);
+  list.all = [...people(900, 'new'), ...list.all];
+  const ids = ['p700', 'p1000', 'p1500', 'p2399'];
+  const before = gateway.requests();
+  expect((await gateway.entities(ids)).data._entities).toEqual(ids.map((id) => ({ id })));
+  // Once they are known to have moved, there is one walk for all, and no more of them.
+  expect(gateway.requests() - before).toBeLessThanOrEqual(1.5 * 68 + 40);
+});
+
+test('those who were removed behind a walk cost one more, and not a search each', async () => {
+  const list = { all: people(3_000) };
+  await using gateway = await startWorld(list, byKey);
+  await gateway.entities(['p2500']);
+  const before = gateway.requests();
+  list.all = list.all.filter(({ rank }) => rank % 10 !== 3);
+  const removed = Array.from({ length: 200 }, (_, at) => `p${at * 10 + 3}`);
+  expect((await gateway.entities(removed)).data._entities).toEqual(removed.map(() => null));
+  expect(gateway.requests() - before).toBeLessThan(250);
+});
+
+test('a walk that fails deep in the list is not made anew for each unknown id', async () => {
+  const list = { all: people(2_000) };
+  const clock = new ManualClock();
+  await using gateway = await startWorld(
+    list,
+    (all, args) => {
+      // So long does the walk take to get there.
+      if (Number(args.after ?? 0) > 1_500) {
+        clock.jump(3_000);
+        throw new Error('Deep.');
+      }
+      return byPosition(all, args);
+    },
+    clock,
+  );
+  await gateway.entities(['u0']);
+  const before = gateway.requests();
+  for (let at = 1; at <= 5; at += 1) {
+    const { errors } = await gateway.entities([`u${at}`, 'p7']);
+    expect(errors).toMatchObject([{ message: 'Deep.', path: ['_entities', 0] }]);
+  }
+  expect(gateway.requests() - before).toBeLessThan(30);
+  clock.jump(3_000);
+  await gateway.entities(['u6']);
+  expect(gateway.requests() - before).toBeGreaterThan(30);
+});
+
+test('a bad record in each of many pages takes none of the others with it', async () => {
+  const list = { all: people(1_000) };
+  await using gateway = await startWorld(list, byPosition, undefined, (rank) => rank % 50 === 5);
+  await gateway.ask('{ allPersons { id } }');
+  const ranks = Array.from({ length: 20 }, (_, at) => [5, 7, 8, 9].map((place) => at * 50 + place));
+  const wanted = ranks.flat();
+  const { data } = await gateway.entities(
+    wanted.map((rank) => `p${rank}`),
+    'id rank',
+  );
+  expect(data._entities).toEqual(
+    wanted.map((rank) => (rank % 50 === 5 ? null : { id: `p${rank}`, rank })),
+  );
+});
+
+function people(count: number, name = 'p'): Person[] {
+  return Array.from({ length: count }, (_, rank) => ({ id: `${name}${rank}`, rank }));
+}
+
+interface PageArgs {
+  readonly first?: number | null;
+  readonly after?: string | null;
+}
+
+type Pages = (all: readonly Person[], args: PageArgs) => object;
+
+function byPosition(all: readonly Person[], { first, after }: PageArgs) {
+  const start = after ? Number(after) + 1 : 0;
+  const items = all.slice(start, start + Math.min(first ?? 50, 50));
+  const end = start + items.length;
+  return { items, pageInfo: { hasNextPage: end < all.length, endCursor: String(end - 1) } };
+}
+
+function byKey(all: readonly Person[], { first, after }: PageArgs) {
+  const found = after ? all.findIndex(({ rank }) => rank > Number(after)) : 0;
+  const start = found < 0 ? all.length : found;
+  const items = all.slice(start, start + Math.min(first ?? 50, 50));
+  const hasNextPage = start + items.length < all.length;
+  return { items, pageInfo: { hasNextPage, endCursor: String(items.at(-1)?.rank) } };
+}
+
+async function startWorld(
+  list: { all: readonly Person[] },
+  pages: Pages,
+  clock = new ManualClock(),
+  fails: (rank: number) => boolean = () => false,
+) {
+  const schema = makeExecutableSchema(SDL, {
+    Query: { persons: (_: unknown, args: PageArgs) => pages(list.all, args) },
+    Person: {
+      rank: ({ rank }: Person) => {
+        if (fails(rank)) throw new Error(`No rank for p${rank}.`);
+        return rank;
+      },
+    },
+  });
+  const gateway = await startGatewayOverFake({ schema }, { snapshot: SDL, clock });
+  return {
+    ...gateway,
+    requests: () => gateway.upstream.received.length,
+    entities: (ids: readonly string[], selection = 'id') =>
+      gateway.ask<{ _entities: unknown[] }>(
+        `query ($representations: [_Any!]!) {
+          _entities(representations: $representations) { ... on Person { ${selection} } }
+        }`,
+        { representations: ids.map((id) => ({ __typename: 'Person', id })) },
+      ),
+  };
+}
