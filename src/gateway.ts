@@ -2,7 +2,6 @@ import { createYoga, useExecutionCancellation, useReadinessCheck } from 'graphql
 import type { Logger } from 'pino';
 import type { Clock } from './clock.ts';
 import { VERSION, type Config } from './config.ts';
-import { createAdmission } from './http/auth/admission.ts';
 import type { Caller } from './http/auth/caller.ts';
 import { callerSignal } from './http/caller-signal.ts';
 import { checkOperationName } from './http/check-operation-name.ts';
@@ -69,6 +68,15 @@ export async function createGateway(parts: GatewayParts) {
     overrides: parts.overrides,
     prefix: config.schemaPrefix,
   });
+  // Loaded where it is wanted: what reads tokens is a part of the start that shows.
+  const admission =
+    config.auth &&
+    (await import('./http/auth/admission.ts')).createAdmission({
+      ...config.auth,
+      proxyFor,
+      clock,
+      log,
+    });
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
   const metrics = createMetrics(VERSION, () => tokens?.standing());
   const tokens = await createTokenKeeper({
@@ -101,7 +109,6 @@ export async function createGateway(parts: GatewayParts) {
     examples: examples(describeLists(served)),
   });
   const maskError = maskUnexpected(log);
-  const admission = config.auth && createAdmission({ ...config.auth, proxyFor, clock, log });
   const yoga = createYoga({
     schema: served.schema,
     context: ({ request }): ServingContext & { caller: Caller | undefined } => {
