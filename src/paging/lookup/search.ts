@@ -83,16 +83,15 @@ export class Search {
     return this.end === 'failed' && this.#passed.length > 0 ? this.#restingSince! - this.#begun : 0;
   }
 
-  /** Where those records were met; undefined when some of what it met is not remembered. */
-  remembered(identities: readonly string[]): ReadonlyMap<string, Place> | undefined {
-    const isWhole = this.end === 'whole' && this.#passed.length > 0;
-    const isAll = isWhole && this.#remembered <= this.#options.maxRecords;
-    return isAll ? placesIn(this.#passed, identities) : undefined;
+  /** Whether it remembers where it met each record of the list. */
+  get remembersAll(): boolean {
+    const { maxRecords } = this.#options;
+    return this.end === 'whole' && this.#passed.length > 0 && this.#remembered <= maxRecords;
   }
 
   /** Resolves when all places are known. @throws the reason of the signal */
   async find(identities: readonly string[], signal: AbortSignal): Promise<Sought> {
-    const places: Seeker['places'] = new Map(placesIn(this.#passed, identities));
+    const places: Seeker['places'] = new Map(this.passed(identities));
     const left = new Set(identities.filter((identity) => !places.has(identity)));
     if (left.size === 0) return places;
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -76,26 +76,23 @@ export function createSearches(limits: SearchLimits): Searches {
   };
 
   /** What is to be said as long as the list is not walked again. */
-  function known(list: SearchedList, identities: readonly string[], search: Search) {
-    const { name } = list;
-    if (search.end === 'failed') {
-      const { failure: error } = search;
-      const passed = search.passed(identities);
-      return new Map(identities.map((each) => [each, passed.get(each) ?? { error }] as const));
-    }
-    const isWhole = search.end === 'whole';
-    const met = isIndexed(list) ? undefined : search.remembered(identities);
-    const places = met ?? placesIn(list.index()?.pages ?? [], identities);
-    const isRemembered = isWhole && (met !== undefined || isIndexed(list));
-    const wait = SEARCH_AGAIN_AFTER_MS - search.age;
+  function known(list: SearchedList, identities: readonly string[], search: Search): Sought {
+    const places = metBy(search, list, identities);
     const verdict = () => {
-      if (isRemembered) return null;
-      return { error: isWhole ? notRemembered(name, wait) : longerThan(maxItems, name) };
+      if (search.end === 'failed') return { error: search.failure };
+      if (search.end === 'too long') return { error: longerThan(maxItems, list.name) };
+      if (isIndexed(list) || search.remembersAll) return null;
+      return { error: notRemembered(list.name, SEARCH_AGAIN_AFTER_MS - search.age) };
     };
-    return new Map(
-      identities.map((identity) => [identity, places.get(identity) ?? verdict()] as const),
-    );
+    return new Map(identities.map((identity) => [identity, places.get(identity) ?? verdict()]));
   }
+}
+
+/** Where a walk met those records, as far as it remembers that itself, or in the index that it left behind. */
+function metBy(search: Search, { index }: SearchedList, identities: readonly string[]) {
+  const hasLeft = search.end === 'whole' || search.end === 'too long';
+  const left = hasLeft ? (index()?.pages ?? []) : [];
+  return new Map<string, Place>([...placesIn(left, identities), ...search.passed(identities)]);
 }
 
 function isOver(search: Search): boolean {
@@ -104,20 +101,17 @@ function isOver(search: Search): boolean {
 }
 
 /**
- * Who was met in a place and is not there any more has moved, or went: that is not for a walk to tell which
- * came before. Nobody can bring it about who only asks for unknown ids.
+ * A record that is gone from where the walk met it was moved or removed since, so that what the walk tells is
+ * wrong. Who asks for unknown ids alone cannot bring that about.
  */
 function isOutdated(
   search: Search,
-  { index }: SearchedList,
+  list: SearchedList,
   tried: ReadonlyMap<string, Place>,
 ): boolean {
-  const identities = [...tried.keys()];
-  const met = search.passed(identities);
-  const indexed = search.end === 'whole' ? placesIn(index()?.pages ?? [], identities) : met;
-  return identities.some((identity) =>
-    [met, indexed].some((places) => isSamePlace(places.get(identity), tried.get(identity))),
-  );
+  if (search.end === 'too long' || tried.size === 0) return false;
+  const met = metBy(search, list, [...tried.keys()]);
+  return [...tried].some(([identity, place]) => isSamePlace(met.get(identity), place));
 }
 
 /** Whether its index knows the place of every record. */
