@@ -13,7 +13,7 @@ import type { Adapter } from '../derivation/adapter.ts';
 import type { Entity } from '../derivation/entity.ts';
 import type { Drains } from '../drains.ts';
 import { walkKey } from '../list-key.ts';
-import type { Finding, RecordLookup } from './record-loader.ts';
+import { asError, type Finding, type RecordLookup } from './record-loader.ts';
 
 /** Finds records in a list of the root, by what is remembered of it. */
 export function lookupInList(
@@ -96,8 +96,4 @@ function onlyOf(
       selectionSet: { kind: Kind.SELECTION_SET, selections },
     },
   ];
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error('The lookup failed.', { cause: error });
 }

@@ -55,9 +55,9 @@ export function createRecordLoader(context: LookupContext): RecordLoader {
 }
 
 function allFailed(ids: readonly RecordId[]) {
-  return (error: unknown) => {
-    const failure =
-      error instanceof Error ? error : new Error('The lookup ended.', { cause: error });
-    return new Map(ids.map((id) => [id, failure]));
-  };
+  return (error: unknown) => new Map(ids.map((id) => [id, asError(error)]));
+}
+
+export function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error('The lookup failed.', { cause: error });
 }
