@@ -75,7 +75,7 @@ export interface ServedSchemaParts {
  * The schema that callers see: the upstream's own, wrapped, and what is derived from its lists.
  *
  * What is derived of it is decided in `derivation`. A query goes from its resolver (forward-field, all-field,
- * connection-field) by `asking`, which writes the request, and the operation's request-loader to `link.execute`,
+ * connection-field, and `entities` for records by their ids) by `asking`, which writes the request, and the operation's request-loader to `link.execute`,
  * and from there to the upstream stage. A mutation goes to `link.execute` at once. What is answered in parts
  * goes through `streaming` first.
  */
