@@ -1,8 +1,7 @@
-import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import type { EntityReport } from '../../src/schema/derivation/entity.ts';
-import { createServedSchema } from '../../src/schema/served-schema.ts';
 import { nestedSdl } from '../support/nested-upstream.ts';
+import { servedOffline } from '../support/served-offline.ts';
 
 const PAGES = `
   type Job { id: ID! }
@@ -140,12 +139,5 @@ function entity(reports: readonly object[], type: string): EntityReport {
 }
 
 function served(sdl: string, overrides?: unknown) {
-  return createServedSchema({
-    snapshot: buildSchema(sdl),
-    execute: () => Promise.reject(new Error('Nothing is asked.')),
-    mutations: 'off',
-    connectionMax: 500,
-    drainMaxItems: 1_000,
-    overrides,
-  });
+  return servedOffline(sdl, { overrides });
 }

@@ -1,9 +1,9 @@
-import { buildSchema, isSpecifiedScalarType, Kind, parse, printSchema, visit } from 'graphql';
+import { isSpecifiedScalarType, Kind, parse, printSchema, visit } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idOf } from '../../src/sandbox/ids.ts';
-import { createServedSchema } from '../../src/schema/served-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import { servedOffline } from '../support/served-offline.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 
@@ -185,12 +185,5 @@ const PERSONS = `
 `;
 
 function served(sdl: string, prefix: string) {
-  return createServedSchema({
-    snapshot: buildSchema(sdl),
-    execute: () => Promise.reject(new Error('Nothing is asked.')),
-    mutations: 'off',
-    connectionMax: 500,
-    drainMaxItems: 1_000,
-    prefix,
-  });
+  return servedOffline(sdl, { prefix });
 }

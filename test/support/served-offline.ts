@@ -1,0 +1,17 @@
+import { buildSchema } from 'graphql';
+import { createServedSchema, type ServedSchemaParts } from '../../src/schema/served-schema.ts';
+
+/** What is served for a schema of the service, to be looked at only. */
+export function servedOffline(
+  sdl: string,
+  parts: Pick<Partial<ServedSchemaParts>, 'prefix' | 'overrides'> = {},
+) {
+  return createServedSchema({
+    snapshot: buildSchema(sdl),
+    execute: () => Promise.reject(new Error('Nothing is asked.')),
+    mutations: 'off',
+    connectionMax: 500,
+    drainMaxItems: 1_000,
+    ...parts,
+  });
+}
