@@ -47,6 +47,8 @@ export interface Rotation {
   rotate(): Promise<Head>;
   /** Milliseconds until something is to be done for the head without anybody asking. */
   untilDue(): number;
+  /** Milliseconds until the refresh token is sent once more; undefined when it is not in doubt. */
+  untilReplay(): number | undefined;
   /** Does what is due: rotates ahead of the expiry, or looks into an exchange that ended in doubt. */
   advance(): Promise<void>;
   /** No exchange is begun any more; one under way is waited for until its pair is safe. */
@@ -128,6 +130,7 @@ export function createRotation(parts: RotationParts): Rotation {
       const at = head.doubtful ? doubt.dueAt(head) : head.rotateAt;
       return Math.max(at, quiet?.until ?? 0) - clock.elapsed();
     },
+    untilReplay: () => (head?.doubtful ? doubt.dueAt(head) - clock.elapsed() : undefined),
     advance: async () => {
       if (head?.doubtful && !(await doubt.mustReplay(head))) return;
       await rotate();

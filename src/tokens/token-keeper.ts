@@ -188,9 +188,11 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
         if (stopping.signal.aborted) return;
         failures += 1;
         log.error({ err: error, failures }, 'the access token could not be rotated');
-        // In doubt it is known when the next step is due, and waiting longer could miss it.
-        const isKnown = rotation.head?.doubtful === true && rotation.untilDue() > 0;
-        if (!isKnown) await clock.sleep(backoff(failures), stopping.signal);
+        // In doubt it is known when the next step is due, and waiting longer could miss it. Where it is due
+        // already and fails, as on a full disk, it is tried with patience like everything else.
+        const replay = rotation.untilReplay() ?? 0;
+        const patience = backoff(failures);
+        await clock.sleep(replay > 0 ? Math.min(replay, patience) : patience, stopping.signal);
       }
     }
   }

@@ -457,6 +457,28 @@ describe('a store', () => {
     expect(sandbox.stats.requests.oauthToken).toBe(2);
   });
 
+  test('that cannot take a mark while a rotation is in doubt is tried with patience, not every second', async () => {
+    const service = await startScripted();
+    const { clock, store, logged } = await startKept(service);
+    await clock.asleep();
+    service.expire();
+    service.next(drop('unprocessed'), (script) => {
+      store.failing.add('mark');
+      return drop('unprocessed')(script);
+    });
+    await clock.pass(0.7 * DAY);
+    expect(service.exchanges).toHaveLength(3);
+    const before = failed(logged);
+    await clock.pass(HOUR);
+    const tries = failed(logged) - before;
+    expect(tries).toBeGreaterThan(10);
+    expect(tries).toBeLessThan(40);
+
+    store.failing.clear();
+    await clock.pass(10 * MINUTE);
+    expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+  });
+
   test('that fails to save after the answer keeps the gateway serving from memory, and saves when it can', async () => {
     const { ask, clock, sandbox, service, store, lastBearer } = await startKeptOverSandbox();
     await clock.asleep();
@@ -715,4 +737,8 @@ function warningsOfEnd(logged: Kept['logged']): unknown[] {
 
 function warnings({ logged }: Kept): unknown[] {
   return logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
+}
+
+function failed(logged: Kept['logged']): number {
+  return logged.filter(({ msg }) => msg === 'the access token could not be rotated').length;
 }
