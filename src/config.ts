@@ -1,8 +1,14 @@
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import manifest from '../package.json' with { type: 'json' };
-import { authContradictions, authVariables, toAuth, type AuthSettings } from './config-auth.ts';
-import { baseUrl, choice, count, secureUrl } from './config-values.ts';
+import { authContradictions, authVariables, toAuth, type AuthSettings } from './config/auth.ts';
+import {
+  frontDoorContradictions,
+  frontDoorVariables,
+  toFrontDoor,
+  type FrontDoorSettings,
+} from './config/front-door.ts';
+import { baseUrl, choice, count, secureUrl } from './config/values.ts';
 
 export interface StoreAddress {
   readonly kind: 'sqlite';
@@ -10,13 +16,15 @@ export interface StoreAddress {
 }
 
 /** The settings of a gateway, read from the environment and checked. */
-export interface Config {
+export interface Config extends FrontDoorSettings {
   /** Undefined: the sandbox is started inside. Without a slash at the end. */
   readonly recruitingUrl: string | undefined;
   readonly agent: string;
   readonly schemaPath: string;
   /** Put before all names that could clash in a supergraph. */
   readonly schemaPrefix: string | undefined;
+  /** Between looks at the live schema; undefined: it is not looked at. */
+  readonly schemaPollSeconds: number | undefined;
   readonly tokenLink: string | undefined;
   readonly tokenStore: StoreAddress;
   /** 32 bytes each, newest first; none: tokens are not encrypted at rest. */
@@ -43,8 +51,6 @@ export interface Config {
   readonly introspection: boolean;
   readonly logLevel: string;
   readonly production: boolean;
-  /** Variables that are set and mean nothing to this version. */
-  readonly ignored: readonly string[];
 }
 
 /** Every mistake in the environment, all at once. No value of a secret is in it. */
@@ -66,26 +72,6 @@ const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 /** Secrets, which may also be given as NAME_FILE. */
 const SECRETS = ['TOKEN_LINK', 'TOKEN_STORE_KEY', 'AUTH_API_KEYS'] as const;
 
-/** Not in this version, and refused: a protection that is ignored is worse than none. */
-const PROTECTIONS_TO_COME = [
-  'MAX_DEPTH',
-  'MAX_ALIASES',
-  'MAX_TOKENS',
-  'MAX_BODY_BYTES',
-  'PAGES_PER_MINUTE',
-  'TRUSTED_DOCUMENTS_ONLY',
-  'ALLOWED_HOSTS',
-] as const;
-
-/** Not in this version, and safe to go without: said in the log. */
-const COMFORTS_TO_COME = [
-  'SCHEMA_POLL',
-  'TRUSTED_DOCUMENTS',
-  'CORS_ORIGINS',
-  'TRUST_PROXY',
-  'SHUTDOWN_DELAY_MS',
-] as const;
-
 const STORE_ADDRESS = /^sqlite:(?<path>.+)$/;
 const DEFAULT_STORE = 'sqlite:data/tokens.db';
 
@@ -106,6 +92,10 @@ const variables = z.object({
       'must be letters, digits and _, a letter first, for example Recruiting',
     )
     .optional(),
+  SCHEMA_POLL: z
+    .string()
+    .regex(/^(off|[1-9]\d{1,5})$/, 'must be off, or seconds from 10 to 999999, for example 3600')
+    .default('off'),
   TOKEN_LINK: secureUrl().optional(),
   TOKEN_STORE: z
     .string()
@@ -126,6 +116,7 @@ const variables = z.object({
   PORT: count(0, 65_535, 4000),
   ALLOW_ANONYMOUS: z.enum(['true', 'false'], choice('true or false', 'true')).default('false'),
   ...authVariables,
+  ...frontDoorVariables,
   MUTATIONS: z
     .string()
     .regex(
@@ -164,12 +155,11 @@ export function readConfig(
   if (!read.success) {
     mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
   }
-  mistakes.push(...notYet(given), ...(serves ? contradictions(given) : []));
+  if (serves) mistakes.push(...frontDoorContradictions(given), ...contradictions(given));
   if (!read.success || mistakes.length > 0) throw new ConfigError(mistakes);
   return {
     ...toConfig(read.data, given['NODE_ENV'] === 'production'),
     adminPortGiven: given['ADMIN_PORT'] !== undefined,
-    ignored: COMFORTS_TO_COME.filter((name) => given[name] !== undefined),
   };
 }
 
@@ -213,12 +203,6 @@ function readSecretFile(
   }
 }
 
-function notYet(given: Record<string, string>): string[] {
-  return PROTECTIONS_TO_COME.flatMap((name) => [name, `${name}_FILE`])
-    .filter((name) => given[name] !== undefined)
-    .map((name) => `${name} is not supported by this version; remove it.`);
-}
-
 /** What would serve made-up people, or real ones to anybody, by mistake. */
 function contradictions(given: Record<string, string>): string[] {
   const { RECRUITING_URL: url, NODE_ENV: environment } = given;
@@ -237,7 +221,7 @@ function contradictions(given: Record<string, string>): string[] {
 function toConfig(
   given: z.output<typeof variables>,
   production: boolean,
-): Omit<Config, 'ignored' | 'adminPortGiven'> {
+): Omit<Config, 'adminPortGiven'> {
   const { MUTATIONS: mutations } = given;
   const onOutsideProduction = (value: 'on' | 'off' | undefined) =>
     value === undefined ? !production : value === 'on';
@@ -246,6 +230,7 @@ function toConfig(
     agent: given.RECRUITING_AGENT,
     schemaPath: given.RECRUITING_SCHEMA,
     schemaPrefix: given.SCHEMA_PREFIX,
+    schemaPollSeconds: given.SCHEMA_POLL === 'off' ? undefined : Number(given.SCHEMA_POLL),
     tokenLink: given.TOKEN_LINK,
     tokenStore: readStoreAddress(given.TOKEN_STORE ?? DEFAULT_STORE)!,
     tokenStoreKeys: given.TOKEN_STORE_KEY ?? [],
@@ -255,6 +240,7 @@ function toConfig(
     host: given.HOST,
     port: given.PORT,
     auth: toAuth(given),
+    ...toFrontDoor(given),
     mutations: mutations === 'off' || mutations === 'all' ? mutations : mutations.split(/\s*,\s*/),
     upstreamConcurrency: given.UPSTREAM_CONCURRENCY,
     upstreamTimeoutMs: given.UPSTREAM_TIMEOUT_MS,

@@ -12,6 +12,7 @@ describe('what is read', () => {
       agent: expect.stringMatching(/^recruiting-subgraph\/\d+\.\d+\.\d+$/),
       schemaPath: resolve('schema/upstream.graphql'),
       schemaPrefix: undefined,
+      schemaPollSeconds: undefined,
       tokenLink: undefined,
       tokenStore: { kind: 'sqlite', path: 'data/tokens.db' },
       tokenStoreKeys: [],
@@ -22,6 +23,17 @@ describe('what is read', () => {
       host: '127.0.0.1',
       port: 4000,
       auth: undefined,
+      corsOrigins: [],
+      allowedHosts: undefined,
+      trustProxy: false,
+      maxBodyBytes: 1_048_576,
+      maxDepth: 15,
+      maxAliases: 30,
+      maxTokens: 2_000,
+      pagesPerMinute: 6_000,
+      trustedDocuments: undefined,
+      trustedDocumentsOnly: false,
+      shutdownDelayMs: 0,
       mutations: 'off',
       upstreamConcurrency: 16,
       upstreamTimeoutMs: 30_000,
@@ -34,7 +46,6 @@ describe('what is read', () => {
       introspection: true,
       logLevel: 'info',
       production: false,
-      ignored: [],
     });
   });
 
@@ -44,6 +55,7 @@ describe('what is read', () => {
       RECRUITING_AGENT: 'example-inc',
       RECRUITING_SCHEMA: 'other.graphql',
       SCHEMA_PREFIX: 'Recruiting',
+      SCHEMA_POLL: '3600',
       TOKEN_LINK: LINK,
       TOKEN_STORE: 'sqlite:/var/lib/tokens.db',
       TOKEN_STORE_KEY: `${keyOf(1)} , ${keyOf(2)}`,
@@ -52,6 +64,17 @@ describe('what is read', () => {
       ADMIN_PORT: '9000',
       HOST: '0.0.0.0',
       PORT: '8080',
+      CORS_ORIGINS: 'https://people.example.com, http://localhost:3000',
+      ALLOWED_HOSTS: 'Recruiting.example.com,[::1]',
+      TRUST_PROXY: 'true',
+      MAX_BODY_BYTES: '1000',
+      MAX_DEPTH: '5',
+      MAX_ALIASES: '0',
+      MAX_TOKENS: '50',
+      PAGES_PER_MINUTE: '0',
+      TRUSTED_DOCUMENTS: 'documents.json',
+      TRUSTED_DOCUMENTS_ONLY: 'true',
+      SHUTDOWN_DELAY_MS: '500',
       MUTATIONS: 'rename , hire',
       UPSTREAM_CONCURRENCY: '3',
       UPSTREAM_TIMEOUT_MS: '500',
@@ -69,6 +92,7 @@ describe('what is read', () => {
       agent: 'example-inc',
       schemaPath: 'other.graphql',
       schemaPrefix: 'Recruiting',
+      schemaPollSeconds: 3600,
       tokenLink: LINK,
       tokenStore: { kind: 'sqlite', path: '/var/lib/tokens.db' },
       tokenStoreKeys: [Buffer.alloc(32, 1), Buffer.alloc(32, 2)],
@@ -79,6 +103,17 @@ describe('what is read', () => {
       host: '0.0.0.0',
       port: 8080,
       auth: undefined,
+      corsOrigins: ['https://people.example.com', 'http://localhost:3000'],
+      allowedHosts: ['recruiting.example.com', '[::1]'],
+      trustProxy: true,
+      maxBodyBytes: 1_000,
+      maxDepth: 5,
+      maxAliases: 0,
+      maxTokens: 50,
+      pagesPerMinute: 0,
+      trustedDocuments: 'documents.json',
+      trustedDocumentsOnly: true,
+      shutdownDelayMs: 500,
       mutations: ['rename', 'hire'],
       upstreamConcurrency: 3,
       upstreamTimeoutMs: 500,
@@ -91,21 +126,10 @@ describe('what is read', () => {
       introspection: false,
       logLevel: 'warn',
       production: false,
-      ignored: [],
     });
   });
 
-  test.each([
-    'CORS_ORIGINS',
-    'SCHEMA_POLL',
-    'SHUTDOWN_DELAY_MS',
-    'TRUSTED_DOCUMENTS',
-    'TRUST_PROXY',
-  ])('%s, which is of no use yet and does no harm', (name) => {
-    expect(read({ [name]: '1' }).ignored).toEqual([name]);
-  });
-
-  test('an empty or blank value is no value, also for what is not supported yet', () => {
+  test('an empty or blank value is no value', () => {
     expect(
       read({
         RECRUITING_URL: '',
@@ -310,6 +334,18 @@ describe('what is refused', () => {
     [{ GRAPHIQL: 'true' }, /^GRAPHIQL must be on or off, for example off\.$/],
     [{ INTROSPECTION: 'ON' }, /^INTROSPECTION must be on or off/],
     [{ LOG_LEVEL: 'verbose' }, /^LOG_LEVEL must be fatal, error, warn, info/],
+    [{ CORS_ORIGINS: '*' }, /^CORS_ORIGINS must be origins with commas between/],
+    [{ CORS_ORIGINS: 'https://a.example.com/' }, /^CORS_ORIGINS must be origins/],
+    [{ CORS_ORIGINS: 'https://a.example.com,null' }, /^CORS_ORIGINS must be origins/],
+    [{ ALLOWED_HOSTS: '*.example.com' }, /^ALLOWED_HOSTS must be host names with commas between/],
+    [{ ALLOWED_HOSTS: 'a.example.com:4000' }, /^ALLOWED_HOSTS must be host names/],
+    [{ TRUST_PROXY: 'yes' }, /^TRUST_PROXY must be true or false/],
+    [{ MAX_BODY_BYTES: '0' }, /^MAX_BODY_BYTES must be a whole number from 1/],
+    [{ SCHEMA_POLL: '5' }, /^SCHEMA_POLL must be off, or seconds from 10/],
+    [
+      { TRUSTED_DOCUMENTS_ONLY: 'true' },
+      /^TRUSTED_DOCUMENTS_ONLY=true takes nothing but the operations of TRUSTED_DOCUMENTS/,
+    ],
     [{ ALLOW_ANONYMOUS: 'yes' }, /^ALLOW_ANONYMOUS must be true or false/],
   ])('%j', (env, expected) => {
     const mistakes = mistakesOf({ ...OVER_SERVICE, ...env });
@@ -342,20 +378,6 @@ describe('what is refused', () => {
     for (const secret of ['secret', keyOf(1)]) expect(mistakes.join()).not.toContain(secret);
   });
 
-  test.each([
-    'ALLOWED_HOSTS',
-    'MAX_ALIASES',
-    'MAX_BODY_BYTES',
-    'MAX_DEPTH',
-    'MAX_TOKENS',
-    'PAGES_PER_MINUTE',
-    'TRUSTED_DOCUMENTS_ONLY',
-  ])('%s, which would protect nothing yet', (name) => {
-    expect(mistakesOf({ [name]: 'secret' })).toEqual([
-      `${name} is not supported by this version; remove it.`,
-    ]);
-  });
-
   test('everything at once', () => {
     const mistakes = mistakesOf({
       NODE_ENV: 'production',
@@ -363,14 +385,14 @@ describe('what is refused', () => {
       TOKEN_LINK_FILE: '/run/nothing',
       PORT: 'secret',
       MUTATIONS: 'se cret',
-      MAX_DEPTH: '3',
+      MAX_DEPTH: 'secret',
     });
     expect(mistakes.map((mistake) => mistake.split(' ')[0])).toEqual([
       'TOKEN_LINK',
       'TOKEN_LINK',
       'PORT',
-      'MUTATIONS',
       'MAX_DEPTH',
+      'MUTATIONS',
       'RECRUITING_URL',
     ]);
     expect(mistakes.join()).not.toMatch(/se ?cret/);

@@ -24,7 +24,6 @@ export async function serve(terminal: Terminal): Promise<void> {
     colors: terminal.stdout.isTTY === true,
     destination: terminal.stdout,
   });
-  for (const name of config.ignored) log.warn(`${name} means nothing to this version yet.`);
   const snapshot = readSnapshotFile(config.schemaPath, terminal);
   const overrides = readAdaptersFile(config.schemaPath, terminal);
   await using parts = new AsyncDisposableStack();

@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.ts';
-import { isSecureUrl } from '../config-values.ts';
+import { isSecureUrl } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
 import { importSet, isInUse, knownTokenText } from '../tokens/import-set.ts';
 import { readTokenFile, readTokenLink } from '../tokens/service/token-link.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ApiKey } from '../../src/config-api-keys.ts';
+import type { ApiKey } from '../../src/config/api-keys.ts';
 
 /** The entry for a key, as the configuration has it. */
 export function entryFor(key: string, name: string, ...scopes: string[]): ApiKey {

@@ -8,7 +8,7 @@ import {
   type JWK,
   type JWTPayload,
 } from 'jose';
-import type { JwtSettings } from '../../../src/config-auth.ts';
+import type { JwtSettings } from '../../../src/config/auth.ts';
 
 /** Somebody who gives out bearer tokens, and shows the keys to check them with. */
 export interface Issuer extends AsyncDisposable {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { API_KEY_NAME, apiKeys, SCOPES, type ApiKey } from './config-api-keys.ts';
-import { secureUrl } from './config-values.ts';
+import { API_KEY_NAME, apiKeys, SCOPES, type ApiKey } from './api-keys.ts';
+import { secureUrl } from './values.ts';
 
 /** Who may ask, and what. */
 export interface AuthSettings {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError, readConfig } from '../src/config.ts';
+import { ConfigError, readConfig } from '../../src/config.ts';
 
 const RECRUITING_URL = 'https://api.example.com';
 const A = 'a1'.repeat(32);
