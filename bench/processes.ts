@@ -74,6 +74,8 @@ export async function startGateway(
       TOKEN_LINK: sandbox.tokenLink,
       TOKEN_STORE: sandbox.tokenStore,
       ALLOW_ANONYMOUS: 'true',
+      // A benchmark is one caller who never stops.
+      PAGES_PER_MINUTE: '0',
       ...env,
     },
   });

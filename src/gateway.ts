@@ -1,8 +1,13 @@
-import { createYoga, useExecutionCancellation, useReadinessCheck } from 'graphql-yoga';
+import type { IncomingMessage } from 'node:http';
+import {
+  createYoga,
+  useExecutionCancellation,
+  useReadinessCheck,
+  type YogaInitialContext,
+} from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Clock } from './clock.ts';
 import { VERSION, type Config } from './config.ts';
-import type { Caller } from './http/auth/caller.ts';
 import { callerSignal } from './http/caller-signal.ts';
 import { checkOperationName } from './http/check-operation-name.ts';
 import { appendSurplusErrors } from './http/append-surplus-errors.ts';
@@ -12,6 +17,7 @@ import { graphiql } from './http/graphiql.ts';
 import { introspection } from './http/introspection.ts';
 import { knownPaths } from './http/known-paths.ts';
 import { incrementalDelivery } from './http/incremental-delivery.ts';
+import { payerOf } from './http/payer.ts';
 import { requestFormat } from './http/request-format.ts';
 import { reservedNames } from './http/reserved-names.ts';
 import { logRequests } from './http/request-log.ts';
@@ -28,6 +34,11 @@ import { createTokenKeeper, type TokenLink } from './tokens/token-keeper.ts';
 import { readTokenLink } from './tokens/service/token-link.ts';
 import type { TokenStore } from './tokens/store/token-store.ts';
 import { createUpstream } from './upstream/upstream.ts';
+
+/** What Node's server hands along with a request. */
+interface NodeContext {
+  readonly req: IncomingMessage;
+}
 
 export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
@@ -111,12 +122,14 @@ export async function createGateway(parts: GatewayParts) {
   const maskError = maskUnexpected(log);
   const yoga = createYoga({
     schema: served.schema,
-    context: ({ request }): ServingContext & { caller: Caller | undefined } => {
+    context: ({ request, req }: YogaInitialContext & Partial<NodeContext>): ServingContext => {
       const signal = callerSignal(request);
+      const payer = payerOf(admission?.callerOf(request), req?.socket.remoteAddress);
+      const pages = served.createMeter(payer);
       return {
-        caller: admission?.callerOf(request),
         signal,
-        ...served.createLoaders({ signal }),
+        pages,
+        ...served.createLoaders({ signal, pages }),
         drainBudget: { max: config.drainMaxItems, left: config.drainMaxItems },
         surplusErrors: [],
       };

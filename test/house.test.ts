@@ -71,6 +71,7 @@ const rooms: Record<string, readonly string[]> = {
     'paging/page.ts',
     'paging/parallel',
     'paging/place',
+    'paging/price',
     'paging/unless-aborted.ts',
     'paging/walk.ts',
   ],
@@ -81,6 +82,7 @@ const rooms: Record<string, readonly string[]> = {
     'paging/place',
     'paging/walk.ts',
   ],
+  'paging/price': ['paging/parallel', 'paging/place'],
   'http/auth': [],
   'schema/derivation': [],
   'schema/asking': [

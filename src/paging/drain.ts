@@ -1,7 +1,8 @@
 import { GraphQLError } from 'graphql';
-import { codedError, codeOf } from '../errors.ts';
+import { codedError, codeOf, type ErrorCode } from '../errors.ts';
 import type { Position } from './place/cursor.ts';
 import type { Identified } from './page.ts';
+import { PagesRefused } from './price/pages-refused.ts';
 import { positionsOf, type WalkedPage } from './walk.ts';
 
 /** How many records one operation may still drain, all its drains together. */
@@ -33,7 +34,8 @@ export interface DrainedPage<R> {
  * Gives a walk's records page by page, as many as are wanted and allowed.
  *
  * @param pages a walk that begins behind `position`
- * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, each with `drained` and `resumeAfter`;
+ * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, or what pages are refused with, each with
+ *   `drained` and `resumeAfter`;
  *   the failure itself when it came before the first record, since then nothing is left to resume
  */
 export async function* drainPages<R extends Identified>(
@@ -80,6 +82,14 @@ function limitExceeded({ max }: DrainBudget, facts: Facts): GraphQLError {
 
 /** A reading that ended in the middle, for whoever is to go on from there. */
 export function interrupted(error: unknown, facts: Facts): GraphQLError {
+  if (error instanceof PagesRefused) {
+    const { message: why, extensions: its } = error;
+    return codedError(
+      its['code'] as ErrorCode,
+      `The drain ended after ${facts.drained} records: ${why} Go on from there with \`after\` set to the resumeAfter of this error.`,
+      { extensions: { ...its, ...facts } },
+    );
+  }
   const { message, extensions } = error instanceof GraphQLError ? error : {};
   if (message !== undefined && extensions?.['code'] === 'DRAIN_STALLED') {
     return codedError('DRAIN_STALLED', message, { extensions: { ...facts } });

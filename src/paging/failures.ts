@@ -1,4 +1,5 @@
 import { codeOf, type ErrorCode } from '../errors.ts';
+import { PagesRefused } from './price/pages-refused.ts';
 
 /** No fault of what was asked: whatever is asked next will probably fail as well. */
 const OF_THE_SERVICE: readonly unknown[] = [
@@ -14,7 +15,7 @@ const OF_THE_SERVICE: readonly unknown[] = [
 const OF_EITHER: unknown = 'UPSTREAM_BAD_RESPONSE' satisfies ErrorCode;
 
 export function isOutage(error: unknown): boolean {
-  return OF_THE_SERVICE.includes(codeOf(error));
+  return error instanceof PagesRefused || OF_THE_SERVICE.includes(codeOf(error));
 }
 
 export function mayBeOutage(error: unknown): boolean {

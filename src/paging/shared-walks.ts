@@ -1,5 +1,6 @@
 import type { Position } from './place/cursor.ts';
 import type { Identified } from './page.ts';
+import { payTogether, type PageMeter } from './price/page-meter.ts';
 import { unlessAborted } from './unless-aborted.ts';
 import { positionsOf, type WalkedPage } from './walk.ts';
 
@@ -12,8 +13,17 @@ export interface SharedWalks {
 }
 
 export interface JoinOptions<R> {
-  /** @param position behind it; null: where the walk of this name begins */
-  readonly begin: (position: Position | null, signal: AbortSignal) => Pages<R>;
+  /**
+   * @param position behind it; null: where the walk of this name begins
+   * @param pay to be called before pages are asked for; aborts the signal where nobody can pay for them
+   */
+  readonly begin: (
+    position: Position | null,
+    signal: AbortSignal,
+    pay: (pages: number) => void,
+  ) => Pages<R>;
+  /** Pays for what is asked for while it follows the walk. */
+  readonly meter: PageMeter;
   readonly signal: AbortSignal;
   /** Keeps all the records anyway, so that the pages may be kept for others who come later. */
   readonly keepsAll: boolean;
@@ -47,7 +57,7 @@ class SharedWalk<R extends Identified> {
   readonly #ending = new AbortController();
   readonly #pages: Pages<R>;
   readonly #onEnd: () => void;
-  readonly #readers = new Set<{ at: number; keepsAll: boolean }>();
+  readonly #readers = new Set<Reader>();
   #kept: WalkedPage<R>[] = [];
   /** Pages that are no longer kept. */
   #dropped = 0;
@@ -56,7 +66,7 @@ class SharedWalk<R extends Identified> {
   #failure: { error: unknown } | undefined;
 
   constructor(begin: JoinOptions<R>['begin'], onEnd: () => void) {
-    this.#pages = begin(null, this.#ending.signal);
+    this.#pages = begin(null, this.#ending.signal, (pages) => this.#pay(pages));
     this.#onEnd = onEnd;
   }
 
@@ -64,8 +74,8 @@ class SharedWalk<R extends Identified> {
     return this.#dropped === 0 && !this.#isOver && !this.#ending.signal.aborted;
   }
 
-  read({ begin, signal, keepsAll }: JoinOptions<R>): Pages<R> {
-    const reader = { at: 0, keepsAll };
+  read({ begin, signal, keepsAll, meter }: JoinOptions<R>): Pages<R> {
+    const reader: Reader = { at: 0, keepsAll, meter };
     // From now on, and not when the first page is asked for: nobody may end it in between.
     this.#readers.add(reader);
     signal.addEventListener('abort', () => this.#leave(reader), { once: true });
@@ -73,15 +83,12 @@ class SharedWalk<R extends Identified> {
     return this.#follow(reader, begin, signal);
   }
 
-  async *#follow(
-    reader: { at: number },
-    begin: JoinOptions<R>['begin'],
-    signal: AbortSignal,
-  ): Pages<R> {
+  async *#follow(reader: Reader, begin: JoinOptions<R>['begin'], signal: AbortSignal): Pages<R> {
     let last: Position | null = null;
     try {
       for (;;) {
         signal.throwIfAborted();
+        if (reader.refused) throw reader.refused.error;
         if (reader.at < this.#dropped) break;
         const page = this.#kept[reader.at - this.#dropped];
         if (page) {
@@ -95,10 +102,10 @@ class SharedWalk<R extends Identified> {
         await unlessAborted((this.#pulling ??= this.#pull()), signal);
       }
     } finally {
-      this.#leave(reader as never);
+      this.#leave(reader);
     }
     // So slow that its next page is not kept any more.
-    yield* begin(last, signal);
+    yield* begin(last, signal, (pages) => reader.meter.pay(pages));
   }
 
   async #pull(): Promise<void> {
@@ -127,7 +134,21 @@ class SharedWalk<R extends Identified> {
     this.#dropped += surplus;
   }
 
-  #leave(reader: { at: number; keepsAll: boolean }): void {
+  /** Who cannot pay leaves; for the others it goes on. */
+  #pay(pages: number): void {
+    const refused = payTogether(
+      [...this.#readers].map(({ meter }) => meter),
+      pages,
+    );
+    if (refused.size === 0) return;
+    for (const reader of this.#readers) {
+      if (!refused.has(reader.meter)) continue;
+      reader.refused = { error: refused.get(reader.meter) };
+      this.#leave(reader);
+    }
+  }
+
+  #leave(reader: Reader): void {
     if (!this.#readers.delete(reader)) return;
     this.#trim();
     if (this.#readers.size > 0 || this.#isOver) return;
@@ -140,6 +161,14 @@ class SharedWalk<R extends Identified> {
     this.#ending.abort(LEFT);
     this.#onEnd();
   }
+}
+
+interface Reader {
+  at: number;
+  readonly keepsAll: boolean;
+  readonly meter: PageMeter;
+  /** It could not pay. */
+  refused?: { readonly error: unknown };
 }
 
 /** Made once: a new one, with its stack, costs more than the page it ends. */

@@ -3,19 +3,27 @@ import type { Pace } from '../paging/pace.ts';
 import type { AskingContext } from './asking/asking-context.ts';
 import type { UpstreamLink } from './asking/upstream-link.ts';
 
-/** Requests of a walk, which belongs to nobody alone; each ends with the signal that is given for it. */
+/**
+ * Requests of a walk, which belongs to nobody alone; each ends with the signal that is given for it.
+ *
+ * @param pay makes those pay who wait for the walk; where nobody can, it aborts the signal
+ */
 export function drainRequests(
   link: UpstreamLink,
   pace: Pace,
   signalNow: () => AbortSignal,
+  pay: (pages: number) => void,
 ): AskingContext {
   return {
     requests: {
       load: async (query) => {
         const { document, variables } = query;
+        const signal = signalNow();
+        pay(link.price(query));
+        signal.throwIfAborted();
         const request = pace.begin();
         const context = {
-          signal: signalNow(),
+          signal,
           priority: 'drain',
           onPressure: request.pressed,
         };

@@ -7,7 +7,8 @@ import type { LookedUpList } from '../paging/lookup/look-up.ts';
 import { createSearches } from '../paging/lookup/searches.ts';
 import type { FetchPage } from '../paging/page.ts';
 import { createPageIndexes } from '../paging/parallel/page-indexes.ts';
-import { createSharedWalks } from '../paging/shared-walks.ts';
+import { pagesKnown } from '../paging/price/pages-known.ts';
+import { createSharedWalks, type JoinOptions } from '../paging/shared-walks.ts';
 import type { WalkedPage } from '../paging/walk.ts';
 import { walkInTurn } from '../paging/walk-in-turn.ts';
 import { createTotals, type Totals } from '../paging/totals.ts';
@@ -72,6 +73,8 @@ export interface DrainLimits {
   readonly indexMaxIds: number;
   /** Records that a walk for somebody's ids goes over at most. */
   readonly drainMaxItems: number;
+  /** Pages that one caller may cost; 0: no limit. */
+  readonly pagesPerMinute: number;
 }
 
 export interface DrainParts extends DrainLimits {
@@ -108,22 +111,23 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
       const its = indexes;
       return {
         index: its.get(list.key),
-        search: (identities, tried, signal) =>
+        search: (identities, tried, seeker) =>
           searches.find(
             {
               ...list,
               index: () => its.get(list.key),
               // It takes no turn of the drains: somebody may wait for one record, and there is one walk a list.
-              walk: (hold, leaving) => {
+              walk: (hold, leaving, pay) => {
                 const either = () => AbortSignal.any([leaving, hold.left]);
-                const fetchPage = hold.held(list.fetcher(drainRequests(link, pace, either)));
+                const asking = drainRequests(link, pace, either, pay);
+                const fetchPage = hold.held(list.fetcher(asking));
                 const walkable = { ...list, indexes: its, pace, fetchPage };
                 return walkList(walkable, { position: null, signal: leaving });
               },
             },
             identities,
             tried,
-            signal,
+            seeker,
           ),
       };
     },
@@ -137,9 +141,11 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
           { position, limit, signal },
         );
       }
-      const begin = (from: Position | null, signal: AbortSignal) => {
-        const fetchPage = list.fetcher(drainRequests(link, pace, () => signal));
-        return walkInTurn({ slots, owner: context, signal }, (takeTurn) => {
+      const { pages: meter } = context;
+      meter.afford(pagesKnown(indexes.get(list.key), { position, limit, tail }));
+      const begin: JoinOptions<UpstreamRecord>['begin'] = (from, signal, pay) => {
+        const fetchPage = list.fetcher(drainRequests(link, pace, () => signal, pay));
+        return walkInTurn({ slots, owner: meter.account, signal }, (takeTurn) => {
           const inTurn: typeof fetchPage = async (request, of) => {
             if (request.after !== null || !list.hasFirstPage) await takeTurn();
             return fetchPage(request, of);
@@ -153,8 +159,8 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
       const name = JSON.stringify([list.key, list.selection, position, limit]);
       const { signal } = context;
       return list.selection === undefined
-        ? begin(null, signal)
-        : shared.join(name, { begin, signal, keepsAll });
+        ? begin(null, signal, (pages) => meter.pay(pages))
+        : shared.join(name, { begin, signal, keepsAll, meter });
     },
   };
 

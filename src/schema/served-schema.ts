@@ -12,6 +12,9 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { systemClock } from '../clock.ts';
+import { createAccounts } from '../paging/price/accounts.ts';
+import { createPageMeter, type PageMeter, type Payer } from '../paging/price/page-meter.ts';
+import { pagePrice } from './asking/page-price.ts';
 import type { UpstreamLink } from './asking/upstream-link.ts';
 import { createDrains, type DrainParts } from './drains.ts';
 import { derivedTypes } from './derivation/derived-types.ts';
@@ -46,8 +49,13 @@ export interface ServedSchema {
   readonly warnings: readonly string[];
   /** The SDL that a supergraph is composed of. */
   readonly subgraphSdl: () => string;
+  /** Counts what one operation costs, and charges it to the account of its caller. */
+  readonly createMeter: (payer: Payer) => PageMeter;
   /** What one operation asks the upstream, for its context. */
-  readonly createLoaders: (context: { readonly signal: AbortSignal }) => {
+  readonly createLoaders: (context: {
+    readonly signal: AbortSignal;
+    readonly pages: PageMeter;
+  }) => {
     readonly requests: RequestLoader;
     readonly records: RecordLoader;
   };
@@ -101,6 +109,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const link: UpstreamLink = {
     schema: wrapped,
     toUpstream,
+    price: pagePrice(snapshot),
     execute: async (request) => {
       const isMutation = request.operationType === OperationTypeNode.MUTATION;
       if (isMutation) drains.separate();
@@ -117,7 +126,9 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
       connectionMax,
     }),
   };
-  const drains = createDrains(link, parts.drains ?? NO_DRAINS);
+  const limits = parts.drains ?? NO_DRAINS;
+  const drains = createDrains(link, limits);
+  const accounts = createAccounts(limits.pagesPerMinute, limits.clock);
   const schema: GraphQLSchema = stitchSchemas({
     subschemas: [subschema],
     typeDefs: [
@@ -142,8 +153,9 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     subgraphSdl: sdl,
     reports: [...plan.reports, ...found.reports],
     warnings: [...plan.warnings, ...found.warnings, ...startWarnings(snapshot, wrapped, mutations)],
+    createMeter: ({ name, mayDrain }) => createPageMeter(accounts.of(name), mayDrain),
     createLoaders: (context) => {
-      const requests = createRequestLoader(link.execute, context);
+      const requests = createRequestLoader(link, context);
       return { requests, records: createRecordLoader({ ...context, requests }) };
     },
   };
@@ -154,6 +166,7 @@ const NO_DRAINS: DrainParts = {
   maxDrains: 1,
   indexMaxIds: 0,
   drainMaxItems: 0,
+  pagesPerMinute: 0,
   clock: systemClock,
   tokenSet: () => undefined,
 };

@@ -1,5 +1,6 @@
 import type { GraphQLError } from 'graphql';
 import type { DrainBudget } from '../paging/drain.ts';
+import type { PageMeter } from '../paging/price/page-meter.ts';
 import type { AskingContext } from './asking/asking-context.ts';
 import type { RequestLoader } from './asking/request-loader.ts';
 import type { RecordLoader } from './entities/record-loader.ts';
@@ -13,6 +14,8 @@ export interface ServingContext extends AskingContext {
   readonly requests: RequestLoader;
   /** The records that it asks for by their ids. */
   readonly records: RecordLoader;
+  /** What it costs. */
+  readonly pages: PageMeter;
   /** Shared by all drains of the operation. */
   readonly drainBudget: DrainBudget;
   /** Errors of the upstream beyond the one that a null can carry. Added to the answer at its end. */

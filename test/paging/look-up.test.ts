@@ -6,6 +6,7 @@ import { lookUp } from '../../src/paging/lookup/look-up.ts';
 import { createSearches, SEARCH_AGAIN_AFTER_MS } from '../../src/paging/lookup/searches.ts';
 import { createPace } from '../../src/paging/pace.ts';
 import { createPageIndexes } from '../../src/paging/parallel/page-indexes.ts';
+import { freePages } from '../support/free-pages.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { HeldRequests, ModelList, type Change, type CursorKind } from '../support/model-list.ts';
 
@@ -121,7 +122,7 @@ function startWorld(
         fetchPage,
         fetchIdentities: fetchPage,
         index: indexes.get('letters'),
-        search: (identities, tried, signal) =>
+        search: (identities, tried, seeker) =>
           searches.find(
             {
               key: 'letters',
@@ -135,11 +136,11 @@ function startWorld(
             },
             identities,
             tried,
-            signal,
+            seeker,
           ),
       },
       ids,
-      leaving,
+      { signal: leaving, pages: freePages() },
     );
   return {
     list,

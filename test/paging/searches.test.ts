@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createSearches, SEARCH_AGAIN_AFTER_MS } from '../../src/paging/lookup/searches.ts';
 import type { SearchWalk } from '../../src/paging/lookup/search.ts';
+import { freePages } from '../support/free-pages.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 test('a walk that stands still ends as soon as nobody can join it any more', async () => {
@@ -56,6 +57,6 @@ function startWorld() {
   };
   const list = { key: 'list', name: 'list', index: () => undefined, walk };
   const find = (identity: string, signal = new AbortController().signal) =>
-    searches.find(list, [identity], new Map(), signal);
+    searches.find(list, [identity], new Map(), { signal, pages: freePages() });
   return { clock, searches, walks, find };
 }

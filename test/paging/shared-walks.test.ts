@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { freePages } from '../support/free-pages.ts';
 import type { Received, Reply } from '../support/fake-upstream.ts';
 import { honest, startGatewayOverFake, type GatewayOverFake } from '../support/fake-upstream.ts';
 import { createSharedWalks } from '../../src/paging/shared-walks.ts';
@@ -91,7 +92,7 @@ test.each([false, true])(
     };
     const join = (keepsAll: boolean) => {
       const { signal } = new AbortController();
-      return walks.join('letters', { begin, signal, keepsAll });
+      return walks.join('letters', { begin, signal, keepsAll, meter: freePages() });
     };
     const [slow, fast] = [join(false), join(fastKeepsAll)];
     expect((await slow.next()).value?.after).toBe('0');

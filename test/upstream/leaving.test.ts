@@ -3,6 +3,7 @@ import { execute, parse } from 'graphql';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
+import { freePages } from '../support/free-pages.ts';
 import {
   after,
   honest,
@@ -222,13 +223,15 @@ test('a drain whose caller left before it began ends quietly', async () => {
   await using gateway = await startGatewayOverFake();
   const { schema, createLoaders } = gateway.gateway.served;
   const signal = AbortSignal.abort(new Error('left'));
+  const pages = freePages();
   // A rejection that nobody handles would end the process; here it would fail the run.
   const { errors } = await execute({
     schema,
     document: parse(ALL),
     contextValue: {
       signal,
-      ...createLoaders({ signal }),
+      pages,
+      ...createLoaders({ signal, pages }),
       drainBudget: { max: 9, left: 9 },
       surplusErrors: [],
     },

@@ -39,10 +39,7 @@ export interface Admission {
 
 /** A key comes to its scopes through api-keys, a token through key-set and bearer-tokens, and both through identify. */
 export function createAdmission(parts: AdmissionParts): Admission {
-  const { apiKeys, jwt, routerCallers, log } = parts;
-  if (apiKeys.some(({ scopes }) => scopes.includes('drain'))) {
-    log.warn('The scope drain is not told from read yet: whoever may read may drain.');
-  }
+  const { apiKeys, jwt, routerCallers } = parts;
   const { plugin, callerOf } = authenticate({
     apiKeyOwner: apiKeys.length > 0 ? apiKeyOwners(apiKeys) : undefined,
     bearerTokenOwner: jwt && ownersBy(jwt, parts),

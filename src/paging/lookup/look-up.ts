@@ -1,5 +1,6 @@
 import type { FetchPage, Identified } from '../page.ts';
 import type { PageIndex } from '../parallel/page-index.ts';
+import type { PageMeter } from '../price/page-meter.ts';
 import { PageReader, type LookedUp, type LookupFailure } from './page-reader.ts';
 import { placesIn, type KnownPlace, type Place } from './places.ts';
 
@@ -19,8 +20,16 @@ export interface LookedUpList<R> {
   readonly search: (
     identities: readonly string[],
     tried: ReadonlyMap<string, Place>,
-    signal: AbortSignal,
+    seeking: Seeking,
   ) => Promise<Sought>;
+}
+
+/** Who looks for something. */
+export interface Seeking {
+  /** Aborted when they leave. */
+  readonly signal: AbortSignal;
+  /** Pays for a walk, while it is waited for. */
+  readonly pages: PageMeter;
 }
 
 /** Where records are; null: there is none. */
@@ -34,9 +43,10 @@ export type Sought = ReadonlyMap<string, Place | null | LookupFailure>;
 export async function lookUp<R extends Identified>(
   list: LookedUpList<R>,
   identities: readonly string[],
-  signal: AbortSignal,
+  seeking: Seeking,
 ): Promise<ReadonlyMap<string, LookedUp<R>>> {
   const { index, search } = list;
+  const { signal } = seeking;
   const pages = new PageReader(list, identities, signal);
   const { missing } = pages;
 
@@ -60,7 +70,7 @@ export async function lookUp<R extends Identified>(
     const gone = new Map([...tried].filter(([identity]) => missing.has(identity)));
     // After a walk, only who was met a moment ago and is gone from there is worth another.
     if (searches > 0 && gone.size === 0) break;
-    tried = await readSought(pages, await search([...missing], gone, signal));
+    tried = await readSought(pages, await search([...missing], gone, seeking));
   }
   for (const identity of tried.keys()) pages.failIfRefused(identity);
   return pages.found();

@@ -1,17 +1,23 @@
 import type { Clock } from '../../clock.ts';
 import { identityHash } from '../identity-set.ts';
 import type { Identified } from '../page.ts';
+import { payTogether, type PageMeter } from '../price/page-meter.ts';
 import { unlessAborted } from '../unless-aborted.ts';
 import type { WalkedPage } from '../walk.ts';
 import { createHold, type Hold } from './hold.ts';
-import type { Sought } from './look-up.ts';
+import type { Seeking, Sought } from './look-up.ts';
 import type { LookupFailure } from './page-reader.ts';
 import { placesIn, type KnownPage, type Place } from './places.ts';
 
-/** Walks a list from its start; the requests for its pages go through the hold. */
+/**
+ * Walks a list from its start; the requests for its pages go through the hold.
+ *
+ * @param pay to be called before pages are asked for
+ */
 export type SearchWalk = (
   hold: Hold,
   signal: AbortSignal,
+  pay: (pages: number) => void,
 ) => AsyncGenerator<WalkedPage<Identified>, void, undefined>;
 
 export interface SearchOptions {
@@ -29,8 +35,9 @@ export interface SearchOptions {
   readonly notRemembered: () => Error;
 }
 
-/** Somebody who waits for places of records. */
+/** Somebody who waits for places of records, and pays for what is asked for meanwhile. */
 interface Seeker {
+  readonly meter: PageMeter;
   readonly left: Set<string>;
   readonly places: Map<string, Place | null | LookupFailure>;
   /** It came when something had passed that nobody remembers. */
@@ -90,13 +97,13 @@ export class Search {
   }
 
   /** Resolves when all places are known. @throws the reason of the signal */
-  async find(identities: readonly string[], signal: AbortSignal): Promise<Sought> {
+  async find(identities: readonly string[], { signal, pages }: Seeking): Promise<Sought> {
     const places: Seeker['places'] = new Map(this.passed(identities));
     const left = new Set(identities.filter((identity) => !places.has(identity)));
     if (left.size === 0) return places;
     const { promise, resolve } = Promise.withResolvers<void>();
     const isLate = this.#remembered > this.#options.maxRecords;
-    const seeker: Seeker = { left, places, isLate, done: resolve };
+    const seeker: Seeker = { meter: pages, left, places, isLate, done: resolve };
     for (const identity of left) {
       const there = this.#seekers.get(identity) ?? new Set();
       this.#seekers.set(identity, there.add(seeker));
@@ -126,7 +133,8 @@ export class Search {
     const { walk, maxItems, tooLong } = this.#options;
     let walked = 0;
     try {
-      for await (const page of walk(this.#hold, this.#ending.signal)) {
+      const pay = (pages: number) => this.#pay(pages);
+      for await (const page of walk(this.#hold, this.#ending.signal, pay)) {
         this.#meet(page);
         walked += page.records.length;
         if (walked < maxItems || !page.hasNextPage) continue;
@@ -167,6 +175,23 @@ export class Search {
       if (left.size === 0) done();
     }
     this.#seekers.delete(identity);
+  }
+
+  /** Who cannot pay is told so; for the others it goes on. */
+  #pay(pages: number): void {
+    const seekers = new Set([...this.#seekers.values()].flatMap((some) => [...some]));
+    const refused = payTogether(
+      Array.from(seekers, ({ meter }) => meter),
+      pages,
+    );
+    if (refused.size === 0) return;
+    for (const seeker of seekers) {
+      if (!refused.has(seeker.meter)) continue;
+      const failure = { error: refused.get(seeker.meter) };
+      for (const identity of seeker.left) seeker.places.set(identity, failure);
+      this.#leave(seeker);
+      seeker.done();
+    }
   }
 
   #leave(seeker: Seeker): void {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import { codedError } from '../../errors.ts';
 import type { PageIndex } from '../parallel/page-index.ts';
-import type { Sought } from './look-up.ts';
+import type { Seeking, Sought } from './look-up.ts';
 import { isSamePlace, placesIn, type Place } from './places.ts';
 import { Search, type SearchWalk } from './search.ts';
 
@@ -26,7 +26,7 @@ export interface Searches {
     list: SearchedList,
     identities: readonly string[],
     tried: ReadonlyMap<string, Place>,
-    signal: AbortSignal,
+    seeking: Seeking,
   ): Promise<Sought>;
   /** What is there may be another from now on. */
   separate(): void;
@@ -50,8 +50,8 @@ export function createSearches(limits: SearchLimits): Searches {
   const { maxItems } = limits;
   let searches = new Map<string, Search>();
   return {
-    find: async (list, identities, tried, signal) => {
-      signal.throwIfAborted();
+    find: async (list, identities, tried, seeking) => {
+      seeking.signal.throwIfAborted();
       let search = searches.get(list.key);
       if (!search || isOver(search) || isOutdated(search, list, tried)) {
         // Others may wait for what it still has to meet.
@@ -66,7 +66,7 @@ export function createSearches(limits: SearchLimits): Searches {
         searches.set(list.key, search);
       }
       return search.end === undefined
-        ? search.find(identities, signal)
+        ? search.find(identities, seeking)
         : known(list, identities, search);
     },
     separate: () => {

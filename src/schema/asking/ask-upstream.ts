@@ -45,9 +45,9 @@ export function asking(
       const variables = Object.fromEntries(
         Object.entries(given).filter(([name]) => used.has(name)),
       );
-      return isQuery
-        ? await context.requests.load({ document, variables })
-        : await link.execute({ document, variables, operationType: operation, context });
+      if (isQuery) return await context.requests.load({ document, variables });
+      context.pages?.pay(link.price({ document, variables }));
+      return await link.execute({ document, variables, operationType: operation, context });
     };
     let result = await send(request);
     let taken = parentsTakenAlong(result);

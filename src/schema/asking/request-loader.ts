@@ -3,7 +3,9 @@ import { hash } from 'node:crypto';
 import DataLoader from 'dataloader';
 import type { DocumentNode } from 'graphql';
 import PQueue from 'p-queue';
+import type { PageMeter } from '../../paging/price/page-meter.ts';
 import { printDocument } from '../../print-document.ts';
+import type { UpstreamLink } from './upstream-link.ts';
 
 /** A query for the upstream. */
 export interface UpstreamQuery {
@@ -23,15 +25,16 @@ const AT_A_TIME = 8;
  * Requests end with the operation, by its signal, and not with the one walk that happened to ask first.
  */
 export function createRequestLoader(
-  execute: (request: ExecutionRequest) => Promise<ExecutionResult>,
-  context: { readonly signal: AbortSignal },
+  { execute, price }: Pick<UpstreamLink, 'execute' | 'price'>,
+  context: { readonly signal: AbortSignal; readonly pages: PageMeter },
 ): RequestLoader {
-  const { signal } = context;
+  const { signal, pages } = context;
   const queue = new PQueue({ concurrency: AT_A_TIME });
   return new DataLoader(
     (queries) =>
       Promise.all(
-        queries.map(({ document, variables }) => {
+        queries.map(async ({ document, variables }) => {
+          pages.pay(price({ document, variables }));
           const request = { document, variables, operationType: 'query', context };
           return queue.add(() => execute(request as ExecutionRequest), { signal });
         }),

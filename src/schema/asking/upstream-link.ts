@@ -7,6 +7,7 @@ import type {
   OperationTypeNode,
   VariableDefinitionNode,
 } from 'graphql';
+import type { PagePrice } from './page-price.ts';
 import type { RequestTransform } from './served-names.ts';
 
 /** The upstream, seen through the schema that is served of it. */
@@ -16,6 +17,7 @@ export interface UpstreamLink {
   readonly toUpstream: RequestTransform;
   /** Lets the first pages of nested lists ride in what is asked. */
   readonly writeRides: WriteRides;
+  readonly price: PagePrice;
   /** Gives the answer in served names. */
   readonly execute: (request: ExecutionRequest) => Promise<ExecutionResult>;
 }

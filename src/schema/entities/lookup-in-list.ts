@@ -43,7 +43,7 @@ export function lookupInList(
           fetcher: (asking) => pagesOf(bare, asking),
         }),
       };
-      const found = await lookUp(list, [...byIdentity.keys()], context.signal);
+      const found = await lookUp(list, [...byIdentity.keys()], context);
       return new Map(
         Array.from(found).flatMap(([each, result]) => {
           if (result === null) return [];

@@ -1,4 +1,5 @@
 import DataLoader from 'dataloader';
+import type { PageMeter } from '../../paging/price/page-meter.ts';
 import type { AskingContext } from '../asking/asking-context.ts';
 import type { UpstreamValue } from '../asking/upstream-value.ts';
 
@@ -25,6 +26,7 @@ export type Finding = FoundRecord | Error;
 /** Whose requests a lookup sends, and until when. */
 export interface LookupContext extends AskingContext {
   readonly signal: AbortSignal;
+  readonly pages: PageMeter;
 }
 
 export interface WantedRecord {

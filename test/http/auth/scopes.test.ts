@@ -105,12 +105,6 @@ describe('scopes', () => {
     expect(other.errors?.[0]?.extensions.code).not.toBe('FORBIDDEN');
     expect((await scoped.ask(query, key, operationName)).errors).toEqual(errors);
   });
-
-  test('that mean less than their names are named at the start', () => {
-    const msg = expect.stringContaining('The scope drain is not told from read yet');
-    expect(scoped.logged).toContainEqual(expect.objectContaining({ level: 40, msg }));
-    expect(door.logged).toEqual([]);
-  });
 });
 
 describe('the fields of routers', () => {

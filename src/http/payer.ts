@@ -1,0 +1,33 @@
+import { isIPv6 } from 'node:net';
+import type { Caller } from './auth/caller.ts';
+
+/** In whose name pages are charged, and whether they may be many. */
+export interface Payer {
+  readonly name: string;
+  readonly mayDrain: boolean;
+}
+
+/**
+ * Where nobody is asked who they are, the address tells callers apart, and nobody lacks a scope.
+ *
+ * @param address undefined: not over a socket
+ */
+export function payerOf(caller: Caller | undefined, address: string | undefined): Payer {
+  if (caller) return { name: caller.name, mayDrain: caller.scopes.has('drain') };
+  return { name: `address:${address === undefined ? 'none' : networkOf(address)}`, mayDrain: true };
+}
+
+/** Of IPv6 everybody has a network of at least 64 bits to take addresses from. */
+function networkOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped) return mapped;
+  const [head = '', tail] = address.replace(/%.*$/, '').split('::');
+  const groups = head.split(':').filter((group) => group !== '');
+  const behind = tail === undefined ? [] : tail.split(':').filter((group) => group !== '');
+  const zeros = tail === undefined ? [] : Array<string>(8 - groups.length - behind.length).fill('0');
+  return [...groups, ...zeros, ...behind]
+    .slice(0, 4)
+    .map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''))
+    .join(':');
+}

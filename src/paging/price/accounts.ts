@@ -1,0 +1,94 @@
+import type { Clock } from '../../clock.ts';
+import { refusal } from './pages-refused.ts';
+
+/** What one caller may still have of the minute's pages. */
+export interface Account {
+  /** @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX when no minute has so many */
+  take(pages: number): void;
+  /** Whether so many could be taken now. @throws as `take` */
+  check(pages: number): void;
+}
+
+export interface Accounts {
+  /** The account of this name; anew when it was full again anyway. */
+  of(name: string): Account;
+}
+
+interface Bucket extends Account {
+  readonly isFull: () => boolean;
+}
+
+const MINUTE_MS = 60_000;
+
+/**
+ * Each caller has so many pages, and they come back evenly: a minute after the last was taken all are there.
+ *
+ * @param perMinute 0: no limit
+ */
+export function createAccounts(perMinute: number, clock: Clock): Accounts {
+  const buckets = new Map<string, Bucket>();
+  let sweptAt = clock.elapsed();
+
+  return {
+    of: (name) => {
+      sweep();
+      const bucket = buckets.get(name) ?? createBucket(perMinute, clock);
+      buckets.set(name, bucket);
+      return bucket;
+    },
+  };
+
+  /** One that is full again says nothing that a new one would not: callers can be ever others. */
+  function sweep(): void {
+    if (clock.elapsed() - sweptAt < MINUTE_MS) return;
+    sweptAt = clock.elapsed();
+    for (const [name, bucket] of buckets) if (bucket.isFull()) buckets.delete(name);
+  }
+}
+
+function createBucket(perMinute: number, clock: Clock): Bucket {
+  // In pages times the milliseconds of a minute, so that no part of a page gets lost by rounding.
+  const full = perMinute * MINUTE_MS;
+  let level = full;
+  let filledAt = clock.elapsed();
+
+  return {
+    isFull: () => levelNow() >= full,
+    check,
+    take: (pages) => {
+      check(pages);
+      level -= pages * MINUTE_MS;
+    },
+  };
+
+  function levelNow(): number {
+    const now = clock.elapsed();
+    level = Math.min(full, level + (now - filledAt) * perMinute);
+    filledAt = now;
+    return level;
+  }
+
+  function check(pages: number): void {
+    if (perMinute === 0) return;
+    if (pages > perMinute) throw tooMany(pages, perMinute);
+    const missing = pages * MINUTE_MS - levelNow();
+    if (missing > 0) throw rateLimited(perMinute, Math.ceil(missing / perMinute / 1000));
+  }
+}
+
+function rateLimited(perMinute: number, retryAfter: number) {
+  return refusal(
+    'RATE_LIMITED',
+    `A caller may cost the recruiting service ${perMinute} pages a minute, and these are used up. Try again in ${retryAfter} s, ` +
+      'or have the operator raise PAGES_PER_MINUTE.',
+    { retryAfter },
+  );
+}
+
+function tooMany(pages: number, perMinute: number) {
+  return refusal(
+    'OPERATION_TOO_COMPLEX',
+    `This costs ${Math.ceil(pages)} pages of the recruiting service or more, and a caller may have ${perMinute} a minute. ` +
+      'Ask for less at a time, or have the operator raise PAGES_PER_MINUTE.',
+  );
+}

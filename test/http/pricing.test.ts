@@ -1,0 +1,291 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { printSchema } from 'graphql';
+import { entryFor } from '../support/api-key.ts';
+import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway.ts';
+import { ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
+import { nestedUpstream } from '../support/nested-upstream.ts';
+import { codesOf } from '../support/tokens.ts';
+
+const READER = 'the reader';
+const DRAINER = 'the drainer';
+const OTHER = 'another drainer';
+const auth = {
+  apiKeys: [
+    entryFor(READER, 'reader', 'read'),
+    entryFor(DRAINER, 'drainer', 'read', 'drain', 'write'),
+    entryFor(OTHER, 'other', 'read', 'drain'),
+  ],
+  jwt: undefined,
+  routerCallers: undefined,
+};
+
+/** Pages that an operation may cost without the scope drain. */
+const A_FEW = 12;
+
+/** What 50 records, with 50 below each, cost. */
+const ALL = 51;
+
+const unknown = Array.from(
+  { length: 3 },
+  (_, at) => `{ __typename: "Person", id: "nobody-${at}" }`,
+);
+
+/** Each asks for more than a few of the 20 pages that 1,000 persons are. */
+const ways: readonly [string, string][] = [
+  ['all…', '{ allPersons { id } }'],
+  ['all… with a limit', '{ allPersons(limit: 700) { id } }'],
+  ['first', '{ personsConnection(first: 700) { nodes { id } } }'],
+  ['last', '{ personsConnection(last: 20) { nodes { id } } }'],
+  ['totalCount', '{ personsConnection(first: 1) { totalCount } }'],
+  ['an id that nobody has met', '{ person(id: "nobody") { id } }'],
+  [
+    'entities that nobody has met',
+    `{ _entities(representations: [${unknown.join()}]) { __typename } }`,
+  ],
+  ['pages under aliases', pagesUnderAliases(13)],
+  [
+    'connections under aliases',
+    aliased(7, (at) => `personsConnection(first: ${100 + at}) { nodes { id } }`),
+  ],
+  ['drains under aliases', aliased(7, (at) => `allPersons(limit: ${100 + at}) { id }`)],
+];
+
+describe('without the scope drain', () => {
+  test.each(ways)(
+    'an operation has a few pages, whichever way it asks for more: %s',
+    async (_, query) => {
+      const world = await startWorld();
+      const refused = await world.ask(READER, query);
+      expect(codesOf(refused)).toContain('FORBIDDEN');
+      expect(JSON.stringify(refused.errors)).toContain('the scope \\"drain\\"');
+      expect(world.requests()).toBeLessThanOrEqual(A_FEW);
+
+      expect(codesOf(await world.ask(DRAINER, query))).toEqual([]);
+    },
+  );
+
+  test('a few pages are for everybody who may read', async () => {
+    const world = await startWorld({ persons: 300 });
+    for (const query of [
+      '{ allPersons { id } }',
+      '{ allPersons { id firstName } }',
+      '{ personsConnection(first: 500) { nodes { id } } }',
+      '{ personsConnection(first: 1) { totalCount } }',
+      '{ person(id: "nobody") { id } }',
+      pagesUnderAliases(12),
+    ]) {
+      expect(codesOf(await world.ask(READER, query))).toEqual([]);
+    }
+  });
+
+  test('what is known to cost more is refused before anything is asked', async () => {
+    const world = await startWorld();
+    await world.ask(DRAINER, '{ allPersons { id } }');
+    const before = world.requests();
+    for (const query of ['{ allPersons { id } }', '{ allPersons(limit: 800) { id firstName } }']) {
+      expect(codesOf(await world.ask(READER, query))).toEqual(['FORBIDDEN']);
+    }
+    expect(world.requests()).toBe(before);
+  });
+
+  test('one id is a page, once the list is known', async () => {
+    const world = await startWorld();
+    const { data } = await world.ask(DRAINER, '{ allPersons { id } }');
+    const id = (data as unknown as { allPersons: { id: string }[] }).allPersons[777]!.id;
+    const found = await world.ask(READER, `{ person(id: ${JSON.stringify(id)}) { id } }`);
+    expect(found).toEqual({ data: { person: { id } } });
+  });
+
+  test('a drain that others wait for goes on for them, and not for who may not have it', async () => {
+    const world = await startWorld();
+    const query = '{ allPersons { id } }';
+    const [reader, drainer, other] = await Promise.all(
+      [READER, DRAINER, OTHER].map((key) => world.ask(key, query)),
+    );
+    expect(codesOf(reader!)).toEqual(['FORBIDDEN']);
+    expect(reader!.errors?.[0]?.extensions).toMatchObject({
+      drained: expect.any(Number),
+      resumeAfter: expect.any(String),
+    });
+    for (const { data, errors } of [drainer!, other!]) {
+      expect(errors).toBeUndefined();
+      expect((data as unknown as { allPersons: unknown[] }).allPersons).toHaveLength(1_000);
+    }
+    expect(world.requests()).toBeLessThanOrEqual(22);
+  });
+
+  test('a search for an id goes on for those who may have it', async () => {
+    const world = await startWorld();
+    const query = '{ person(id: "nobody") { id } }';
+    const [reader, drainer] = await Promise.all(
+      [READER, DRAINER].map((key) => world.ask(key, query)),
+    );
+    expect(codesOf(reader!)).toEqual(['FORBIDDEN']);
+    expect(drainer).toEqual({ data: { person: null } });
+  });
+});
+
+describe('PAGES_PER_MINUTE', () => {
+  test.each(ways)('ends what costs more, and nothing more is sent: %s', async (_, query) => {
+    const world = await startWorld({ config: { pagesPerMinute: 5 } });
+    const { errors } = await world.ask(DRAINER, query);
+    expect(errors?.map(({ extensions }) => extensions['code'])).toContain('RATE_LIMITED');
+    expect(world.requests()).toBeLessThanOrEqual(5);
+  });
+
+  test('is of each caller, and comes back evenly', async () => {
+    const world = await startWorld({ config: { pagesPerMinute: 6 } });
+    const ask = (key: string, at: number) =>
+      world.ask(key, `{ persons(first: ${at}) { items { id } } }`);
+    for (let at = 1; at <= 6; at += 1) expect(codesOf(await ask(DRAINER, at))).toEqual([]);
+    const { errors } = await ask(DRAINER, 7);
+    expect(errors).toMatchObject([
+      {
+        message: expect.stringMatching(/6 pages a minute.*Try again in 10 s/),
+        extensions: { code: 'RATE_LIMITED', retryAfter: 10 },
+      },
+    ]);
+    expect(codesOf(await ask(OTHER, 7))).toEqual([]);
+
+    world.clock.jump(9 * SECOND);
+    expect(codesOf(await ask(DRAINER, 7))).toEqual(['RATE_LIMITED']);
+    world.clock.jump(SECOND);
+    expect(codesOf(await ask(DRAINER, 7))).toEqual([]);
+    expect(codesOf(await ask(DRAINER, 8))).toEqual(['RATE_LIMITED']);
+    world.clock.jump(10 * MINUTE);
+    for (let at = 1; at <= 6; at += 1) expect(codesOf(await ask(DRAINER, at))).toEqual([]);
+    expect(codesOf(await ask(DRAINER, 9))).toEqual(['RATE_LIMITED']);
+  });
+
+  test('lets a drain that it broke off go on later, with nothing lost', async () => {
+    const world = await startWorld({ config: { pagesPerMinute: 8 } });
+    const ids: string[] = [];
+    let after: unknown = null;
+    for (let turn = 0; turn < 10 && after !== undefined; turn += 1) {
+      const query = `{ personsConnection(first: 300, after: ${JSON.stringify(after)}) { nodes { id } pageInfo { endCursor hasNextPage } } }`;
+      const { data } = await world.ask(DRAINER, query);
+      const { nodes, pageInfo } = (data as unknown as Connected).personsConnection;
+      ids.push(...nodes.map(({ id }) => id));
+      after = pageInfo.hasNextPage ? pageInfo.endCursor : undefined;
+      world.clock.jump(MINUTE);
+    }
+    expect(new Set(ids).size).toBe(1_000);
+
+    const { errors } = await world.ask(DRAINER, '{ allPersons(after: null) { id } }');
+    expect(codesOf({ errors: errors ?? [] })).toEqual(['RATE_LIMITED']);
+    const { drained, resumeAfter } = errors![0]!.extensions;
+    expect(drained).toBeGreaterThan(100);
+    world.clock.jump(MINUTE);
+    const next = await world.ask(
+      DRAINER,
+      `{ allPersons(limit: 100, after: ${JSON.stringify(resumeAfter)}) { id } }`,
+    );
+    const { allPersons } = next.data as unknown as { allPersons: { id: string }[] };
+    expect(allPersons.map(({ id }) => id)).toEqual(
+      ids.slice(Number(drained), Number(drained) + 100),
+    );
+  });
+
+  test('says so when no minute is enough for what one request holds', async () => {
+    const nested = nestedUpstream();
+    const world = await startWorld({
+      schema: nested,
+      snapshot: printSchema(nested),
+      config: { pagesPerMinute: 50 },
+    });
+    expect((await world.ask(DRAINER, page(50, 50))).errors).toMatchObject([
+      {
+        message: expect.stringMatching(
+          /^This costs 51 pages .* may have 50 a minute.*PAGES_PER_MINUTE/,
+        ),
+        extensions: { code: 'OPERATION_TOO_COMPLEX' },
+      },
+    ]);
+    expect(world.requests()).toBe(0);
+    expect(codesOf(await world.ask(DRAINER, page(49, 50)))).toEqual([]);
+  });
+
+  test('pays once for what many of one caller wait for together', async () => {
+    const world = await startWorld({ config: { pagesPerMinute: 25 } });
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => world.ask(DRAINER, '{ allPersons { id } }')),
+    );
+    for (const answer of answers) expect(codesOf(answer)).toEqual([]);
+  });
+
+  test('counts lists below others once for each of those', async () => {
+    const nested = nestedUpstream();
+    const world = await startWorld({
+      schema: nested,
+      snapshot: printSchema(nested),
+      config: { pagesPerMinute: ALL },
+    });
+    // All of a minute's pages are there again when as many seconds have passed as were spent.
+    const cost = async (query: string) => {
+      world.clock.jump(MINUTE);
+      expect(codesOf(await world.ask(DRAINER, query))).toEqual([]);
+      const { errors } = await world.ask(DRAINER, page(50, 50));
+      return Math.floor((Number(errors![0]!.extensions['retryAfter']) * ALL) / 60);
+    };
+    expect(await cost('{ vacancies { items { id } } }')).toBe(1);
+    expect(await cost('{ vacancy(id: 1) { id } }')).toBe(1);
+    // 5 and 5 times 3 records are no whole page; 20 and 20 times 10 are 4.4.
+    expect(await cost(page(5, 3))).toBe(1);
+    expect(await cost(page(20, 10))).toBe(5);
+    expect(await cost(page(10, 50))).toBe(11);
+    expect(
+      await cost(
+        'query ($no: Boolean = false) { vacancies(first: 10) { items { candidates(first: 50) @include(if: $no) { items { id } } } } }',
+      ),
+    ).toBe(1);
+    world.clock.jump(MINUTE);
+    const before = world.requests();
+    const two = `{ a: ${page(50, 50).slice(1, -1)} b: ${page(49, 50).slice(1, -1)} }`;
+    expect(codesOf(await world.ask(DRAINER, two))).toEqual(['RATE_LIMITED']);
+    expect(codesOf(await world.ask(READER, page(20, 50)))).toEqual(['FORBIDDEN']);
+    expect(world.requests()).toBe(before);
+  });
+});
+
+interface Connected {
+  personsConnection: {
+    nodes: { id: string }[];
+    pageInfo: { endCursor: string; hasNextPage: boolean };
+  };
+}
+
+async function startWorld({
+  persons = 1_000,
+  schema,
+  snapshot,
+  config,
+}: Pick<TestGatewayOptions, 'config' | 'snapshot'> & {
+  persons?: number;
+  schema?: ReturnType<typeof nestedUpstream>;
+} = {}) {
+  const clock = new ManualClock();
+  const world = await startGatewayOverSandbox(
+    { persons, ...(schema && { schema }) },
+    {
+      clock,
+      ...(snapshot !== undefined && { snapshot }),
+      config: { auth, connectionMax: 1_000, ...config },
+    },
+  );
+  onTestFinished(() => world[Symbol.asyncDispose]());
+  const ask = (key: string, query: string) =>
+    world.ask(query, undefined, { headers: { 'x-api-key': key } });
+  return { ...world, ask, clock, requests: () => world.sandbox.stats.requests.graphql };
+}
+
+function page(first: number, inner: number): string {
+  return `{ vacancies(first: ${first}) { items { candidates(first: ${inner}) { items { id } } } } }`;
+}
+
+function pagesUnderAliases(count: number): string {
+  return aliased(count, (at) => `persons(first: ${1 + at}) { items { id } }`);
+}
+
+function aliased(count: number, field: (at: number) => string): string {
+  return `{ ${Array.from({ length: count }, (_, at) => `a${at}: ${field(at)}`).join(' ')} }`;
+}

@@ -1,0 +1,8 @@
+import { createAccounts } from '../../src/paging/price/accounts.ts';
+import { createPageMeter, type PageMeter } from '../../src/paging/price/page-meter.ts';
+import { systemClock } from '../../src/clock.ts';
+
+/** Of somebody who may have as many as he wants. */
+export function freePages(): PageMeter {
+  return createPageMeter(createAccounts(0, systemClock).of('anybody'), true);
+}
