@@ -25,7 +25,8 @@ function networkOf(address: string): string {
   const [head = '', tail] = address.replace(/%.*$/, '').split('::');
   const groups = head.split(':').filter((group) => group !== '');
   const behind = tail === undefined ? [] : tail.split(':').filter((group) => group !== '');
-  const zeros = tail === undefined ? [] : Array<string>(8 - groups.length - behind.length).fill('0');
+  const zeros =
+    tail === undefined ? [] : Array<string>(8 - groups.length - behind.length).fill('0');
   return [...groups, ...zeros, ...behind]
     .slice(0, 4)
     .map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''))
