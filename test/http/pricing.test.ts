@@ -125,6 +125,20 @@ describe('without the scope drain', () => {
   });
 });
 
+test('one caller with many operations waits no less for drains than others do', async () => {
+  const world = await startWorld({ persons: 200, config: { maxDrains: 1 } });
+  const ended: string[] = [];
+  const drain = async (key: string, limit: number) => {
+    await world.ask(key, `{ allPersons(limit: ${limit}) { id } }`);
+    ended.push(key);
+  };
+  await Promise.all([
+    ...Array.from({ length: 8 }, (_, at) => drain(DRAINER, 100 + at)),
+    drain(OTHER, 150),
+  ]);
+  expect(ended.indexOf(OTHER)).toBeLessThan(3);
+});
+
 describe('PAGES_PER_MINUTE', () => {
   test.each(ways)('ends what costs more, and nothing more is sent: %s', async (_, query) => {
     const world = await startWorld({ config: { pagesPerMinute: 5 } });

@@ -1,0 +1,56 @@
+import { request } from 'node:http';
+import { expect, onTestFinished, test } from 'vitest';
+import { listen } from '../../src/http/listen.ts';
+import { payerOf } from '../../src/http/payer.ts';
+import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { codesOf } from '../support/tokens.ts';
+
+test('callers whom nobody asks who they are have pages by their address', async () => {
+  const gateway = await startGatewayOverSandbox({}, { config: { pagesPerMinute: 2 } });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  const ask = (from: string, first: number) =>
+    askFrom(from, `${server.url}/graphql`, `{ persons(first: ${first}) { items { id } } }`);
+
+  expect(codesOf(await ask('127.0.0.1', 1))).toEqual([]);
+  expect(codesOf(await ask('127.0.0.1', 2))).toEqual([]);
+  expect(codesOf(await ask('127.0.0.1', 3))).toEqual(['RATE_LIMITED']);
+  expect(codesOf(await ask('127.0.0.2', 3))).toEqual([]);
+});
+
+test.each([
+  ['192.0.2.1', '192.0.2.1'],
+  ['::ffff:192.0.2.1', '192.0.2.1'],
+  ['2001:db8:1:2:3:4:5:6', '2001:DB8:1:2::7'],
+  ['2001:db8::1', '2001:0db8:0:0::2'],
+  ['fe80::1%eth0', 'fe80::2'],
+])('addresses that one caller has are one: %s and %s', (one, other) => {
+  expect(payerOf(undefined, one)).toEqual(payerOf(undefined, other));
+});
+
+test.each([
+  ['192.0.2.1', '192.0.2.2'],
+  ['::ffff:192.0.2.1', '::ffff:192.0.2.2'],
+  ['2001:db8:1:2::1', '2001:db8:1:3::1'],
+  ['::1', '127.0.0.1'],
+])('addresses of two callers are two: %s and %s', (one, other) => {
+  expect(payerOf(undefined, one).name).not.toBe(payerOf(undefined, other).name);
+});
+
+function askFrom(
+  localAddress: string,
+  url: string,
+  query: string,
+): Promise<{ errors?: { extensions: Record<string, unknown> }[] }> {
+  return new Promise((done, fail) => {
+    const headers = { 'content-type': 'application/json' };
+    request(url, { method: 'POST', localAddress, headers }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+      response.on('end', () => done(JSON.parse(text)));
+    })
+      .on('error', fail)
+      .end(JSON.stringify({ query }));
+  });
+}
