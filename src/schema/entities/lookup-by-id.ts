@@ -20,6 +20,8 @@ type ById = Extract<EntityLookup, { kind: 'id' }>;
 
 /** Ids that are asked for in one request. */
 const TOGETHER = 50;
+/** So many, of which one or more failed the others, are asked for singly. */
+const A_FEW = 6;
 
 /** Finds records by the field of the upstream that gives one by its id: many in one request, by aliases. */
 export function lookupById(
@@ -51,26 +53,43 @@ export function lookupById(
     ids: readonly RecordId[],
     context: LookupContext,
   ): Promise<readonly (UpstreamValue | Error)[]> {
-    const together = await send(ids, context);
-    if (together.values) return together.values;
-    // One of them failed all: each is asked for on its own, so that the others do not go with it.
-    const alone = async (some: readonly RecordId[]) =>
-      (
-        await Promise.all(
-          some.map((id) =>
-            send([id], context).then(
-              ({ values }) => values!,
-              (error: Error) => [error],
-            ),
-          ),
-        )
-      ).flat();
-    if (!together.isRefused) return alone(ids);
-    const some = await alone(ids.slice(0, 2));
+    const { values, isRefused } = await send(ids, context);
+    if (values) return values;
+    if (!isRefused) return inParts(ids, context);
+    const some = await alone(ids.slice(0, 2), context);
     // Two ids, one reason: it is the request that does not suit the service, whoever is asked for.
     return areAlike(some)
       ? ids.map((_, at) => some[at] ?? some[0]!)
-      : [...some, ...(await alone(ids.slice(2)))];
+      : [...some, ...(await inParts(ids.slice(2), context))];
+  }
+
+  /** One of them failed all: the others do not go with it. Mostly it is one, which halving finds soonest. */
+  async function inParts(
+    ids: readonly RecordId[],
+    context: LookupContext,
+  ): Promise<readonly (UpstreamValue | Error)[]> {
+    if (ids.length <= A_FEW) return alone(ids, context);
+    const half = Math.ceil(ids.length / 2);
+    const parts = [ids.slice(0, half), ids.slice(half)].map((part) =>
+      send(part, context).then(
+        ({ values }) => values ?? inParts(part, context),
+        (error: Error) => part.map(() => error),
+      ),
+    );
+    return (await Promise.all(parts)).flat();
+  }
+
+  async function alone(
+    ids: readonly RecordId[],
+    context: LookupContext,
+  ): Promise<readonly (UpstreamValue | Error)[]> {
+    const each = ids.map((id) =>
+      send([id], context).then(
+        ({ values }) => values!,
+        (error: Error) => [error],
+      ),
+    );
+    return (await Promise.all(each)).flat();
   }
 
   function send(ids: readonly RecordId[], context: LookupContext): Promise<AnsweredTogether> {
