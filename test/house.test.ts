@@ -12,6 +12,7 @@ const arrows: Record<string, readonly string[]> = {
     'sandbox',
     'http',
     'schema',
+    'upstream',
     'tokens',
     'log.ts',
     'metrics.ts',
@@ -98,6 +99,7 @@ const rooms: Record<string, readonly string[]> = {
     'schema/read-field.ts',
     'schema/serving-context.ts',
   ],
+  'schema/live': ['schema/snapshot.ts'],
   'schema/streaming': [
     'schema/asking',
     'schema/connection-source.ts',

@@ -100,7 +100,7 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
       keysNew(name, options, terminal);
     });
 
-  addSchemaCommands(root, terminal);
+  addSchemaCommands(root, terminal, end);
   return root;
 }
 

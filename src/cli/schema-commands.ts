@@ -1,11 +1,15 @@
 import type { Command } from 'commander';
-import { readConfig } from '../config.ts';
+import { readConfig, type Config } from '../config.ts';
 import { readAdaptersFile } from './adapters-file.ts';
 import { explained, explainedAsJson } from './schema-explain.ts';
 import { readSnapshotFile } from './snapshot-file.ts';
 import type { Terminal } from './terminal.ts';
 
-export function addSchemaCommands(root: Command, terminal: Terminal): void {
+export function addSchemaCommands(
+  root: Command,
+  terminal: Terminal,
+  end: (exitCode: number) => void,
+): void {
   const { stdout } = terminal;
   const schema = root.command('schema').description('the schema that is served');
   schema
@@ -28,13 +32,41 @@ export function addSchemaCommands(root: Command, terminal: Terminal): void {
       const { reports } = servedOffline(snapshot, config, overrides);
       stdout.write(json ? explainedAsJson(reports) : explained(reports));
     });
+  schema
+    .command('check')
+    .description(
+      'compare the live schema with the snapshot; exit code 0 alike or more, 1 breaking or dangerous, 2 cannot tell',
+    )
+    .option('--json', 'for programs', false)
+    .action(async (options: { json: boolean }) => {
+      const { schemaCheck } = await import('./schema-check.ts');
+      end(await schemaCheck(options, readSchemaConfig(terminal), terminal));
+    });
+  schema
+    .command('pull')
+    .description('write the live schema into the snapshot, and say what is different')
+    .option('--output <file>', 'write it there instead')
+    .option('--force', 'over any file, and also what could not be served', false)
+    .action(async (options: { output?: string; force: boolean }) => {
+      const { schemaPull } = await import('./schema-pull.ts');
+      await schemaPull(options, readSchemaConfig(terminal), terminal);
+    });
 }
 
-/** Only what the schema depends on: looking at it needs no service. */
 function settings(terminal: Terminal) {
-  const { RECRUITING_SCHEMA, SCHEMA_PREFIX, CONNECTION_MAX, DRAIN_MAX_ITEMS } = terminal.env;
-  const given = { RECRUITING_SCHEMA, SCHEMA_PREFIX, CONNECTION_MAX, DRAIN_MAX_ITEMS };
-  const config = readConfig(given, terminal.readFile);
+  const config = readSchemaConfig(terminal);
   const snapshot = readSnapshotFile(config.schemaPath, terminal);
   return { config, snapshot, overrides: readAdaptersFile(config.schemaPath, terminal) };
+}
+
+/** Only what the schema depends on: looking at it needs no permission to serve. */
+function readSchemaConfig({ env, readFile }: Terminal): Config {
+  const names = [
+    'RECRUITING_SCHEMA',
+    'SCHEMA_PREFIX',
+    'CONNECTION_MAX',
+    'DRAIN_MAX_ITEMS',
+    'UPSTREAM_TIMEOUT_MS',
+  ];
+  return readConfig(Object.fromEntries(names.map((name) => [name, env[name]])), readFile);
 }

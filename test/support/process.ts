@@ -124,7 +124,9 @@ export async function runHere(
     proxyFor: () => undefined,
     owner: { host: 'test', pid: process.pid, lives: () => true },
     // What would go on for ever ends at once; what ends by itself is not stopped.
-    stop: args[0] === 'tokens' ? new AbortController().signal : AbortSignal.abort(),
+    stop: ['tokens', 'schema'].includes(args[0]!)
+      ? new AbortController().signal
+      : AbortSignal.abort(),
   });
   if (!showsSecrets(args)) wrote(said.stdout + said.stderr);
   return { code, ...said };

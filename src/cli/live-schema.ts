@@ -1,0 +1,75 @@
+import { systemClock } from '../clock.ts';
+import { createLog } from '../log.ts';
+import { introspect, type LiveSchema } from '../schema/live/introspect.ts';
+import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
+import { createUpstream, type BearerTokens } from '../upstream/upstream.ts';
+import { CommandError, type Terminal } from './terminal.ts';
+import { noTokens, withTokenStore } from './token-session.ts';
+
+/**
+ * Asks the service for its schema, with the access token of the store. It renews none: the right to do so may
+ * be with a gateway, and a question is no reason to spend a refresh token.
+ *
+ * @throws Error with a message for the operator
+ */
+export async function readLiveSchema(
+  terminal: Terminal,
+  timeoutMs: number,
+): Promise<LiveSchema & { readonly service: string }> {
+  return withTokenStore(terminal, { create: false }, async (session) => {
+    const { stored, store, config } = session;
+    if (!stored) throw noTokens(session);
+    const { baseUrl } = stored;
+    const upstream = createUpstream({
+      baseUrl,
+      agent: config.agent,
+      proxy: terminal.proxyFor(baseUrl),
+      concurrency: 1,
+      timeoutMs,
+      tokens: tokensOf(store, stored),
+      clock: systemClock,
+      log: createLog({
+        level: terminal.env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel,
+        json: false,
+        colors: false,
+        destination: terminal.stderr,
+      }),
+    });
+    try {
+      const live = await introspect((request) => upstream.execute(request), terminal.stop);
+      return { ...live, service: new URL(baseUrl).host };
+    } catch (error) {
+      throw terminal.stop.aborted
+        ? new CommandError('Stopped before the service answered.')
+        : error;
+    } finally {
+      await upstream.close();
+    }
+  });
+}
+
+interface StoredToken {
+  readonly value: string;
+  readonly generation: number;
+}
+
+/** As they stand in the store, where a gateway may renew them at any moment. */
+function tokensOf(store: TokenStore, stored: StoredTokens): BearerTokens<StoredToken> {
+  let newest = tokenOf(stored);
+  return {
+    accessToken: async () => newest,
+    accepted: () => {},
+    afterRefusal: async (refused, detail) => {
+      newest = tokenOf((await store.read()) ?? stored);
+      if (newest.generation !== refused.generation) return newest;
+      if (detail !== 'token_expired') return undefined;
+      throw new CommandError(
+        'The access token has expired. Run `tokens refresh`; a running gateway does it by itself.',
+      );
+    },
+  };
+}
+
+function tokenOf({ pair: { accessToken }, generation }: StoredTokens): StoredToken {
+  return { value: accessToken, generation };
+}

@@ -1,0 +1,69 @@
+import { existsSync } from 'node:fs';
+import type { GraphQLSchema } from 'graphql';
+import type { Config } from '../config.ts';
+import { compareSchemas } from '../schema/live/compare-schemas.ts';
+import { readSnapshot } from '../schema/snapshot.ts';
+import { readAdaptersFile } from './adapters-file.ts';
+import { readLiveSchema } from './live-schema.ts';
+import { replaceFile } from './replace-file.ts';
+import { isEqual, listed } from './schema-check.ts';
+import { servedOffline } from './schema-print.ts';
+import { readSnapshotFile } from './snapshot-file.ts';
+import { CommandError, type Terminal } from './terminal.ts';
+
+interface PullOptions {
+  /** Undefined: the snapshot itself. */
+  readonly output?: string | undefined;
+  /** Over anything, and whatever comes of it. */
+  readonly force: boolean;
+}
+
+/** Writes the live schema into the snapshot, and says what is different from before. */
+export async function schemaPull(
+  { output, force }: PullOptions,
+  config: Config,
+  terminal: Terminal,
+): Promise<void> {
+  const path = output ?? config.schemaPath;
+  const before = whatIsThere(path, force, terminal);
+  const live = await readLiveSchema(terminal, config.upstreamTimeoutMs);
+  const difference = before && (await compareSchemas(before, live));
+  if (difference && isEqual(difference)) {
+    terminal.stdout.write(
+      `The schema of ${live.service} is that of ${path}: nothing was written.\n`,
+    );
+    return;
+  }
+  if (!force) makeSureItServes(live.sdl, { ...config, schemaPath: path }, terminal);
+  replaceFile(path, live.sdl);
+  terminal.stdout.write(
+    `The schema of ${live.service} was written to ${path}.\n` +
+      (difference ? `\nWhat is different from before:\n\n${listed(difference)}` : ''),
+  );
+}
+
+/** A variable that names something else by mistake shall cost nobody a file. */
+function whatIsThere(path: string, force: boolean, terminal: Terminal): GraphQLSchema | undefined {
+  if (!existsSync(path)) return undefined;
+  try {
+    return readSnapshot(readSnapshotFile(path, terminal), path);
+  } catch (error) {
+    if (force) return undefined;
+    throw new CommandError(
+      `${(error as Error).message} Nothing was written over it; \`--force\` does so.`,
+      2,
+    );
+  }
+}
+
+function makeSureItServes(sdl: string, config: Config, terminal: Terminal): void {
+  try {
+    servedOffline(sdl, config, readAdaptersFile(config.schemaPath, terminal));
+  } catch (error) {
+    throw new CommandError(
+      `Nothing was written: with the schema of the service the gateway would not start. ${(error as Error).message}\n` +
+        'Correct that, and pull again. `--output <file>` in another folder writes the schema there, to be looked at; ' +
+        '`--force` writes it all the same.',
+    );
+  }
+}

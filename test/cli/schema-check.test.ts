@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { json, refusal, type Reply } from '../support/fake-upstream.ts';
+import { documentedSdl } from '../support/gateway.ts';
+import { tells, tellsInTheOldWay } from '../support/live-schema.ts';
+import { runHere } from '../support/process.ts';
+import { startSchemaOperator, type SchemaOperator } from './schema-operator.ts';
+
+let operator: SchemaOperator;
+beforeAll(async () => {
+  operator = await startSchemaOperator();
+});
+afterAll(() => operator[Symbol.asyncDispose]());
+
+const SNAPSHOT = `
+  type Query { person(id: ID!, old: Int @deprecated): Person, who: Somebody, at: Day }
+  type Person { id: ID!, name: String, stage: Stage }
+  enum Stage { NEW }
+  union Somebody = Person
+  interface Named { name: String }
+  enum Order { ASCENDING }
+  input Filter { name: String, order: Order }
+  scalar Day @specifiedBy(url: "https://example.com/day")
+`;
+
+test.each<[string, (sdl: string) => string, number, string, string | undefined]>([
+  ['is the same', (sdl) => sdl, 0, 'is that of the snapshot', undefined],
+  [
+    'has a field more',
+    (sdl) => sdl.replace('name: String', 'name: String, email: String'),
+    0,
+    "additive (1): nothing fails; what is new is not offered\n  Field 'email' was added to object type 'Person'",
+    'additive',
+  ],
+  [
+    'takes an argument more',
+    (sdl) => sdl.replace('id: ID!,', 'id: ID!, at: Int,'),
+    0,
+    "Argument 'at: Int' added",
+    'additive',
+  ],
+  [
+    'takes a value more',
+    (sdl) => sdl.replace('ASCENDING', 'ASCENDING DESCENDING'),
+    0,
+    "Enum value 'DESCENDING' was added",
+    'additive',
+  ],
+  [
+    'has another implementation of an interface',
+    (sdl) => sdl.replace('type Person', 'type Person implements Named'),
+    1,
+    "'Person' object implements 'Named' interface",
+    'dangerous',
+  ],
+  [
+    'describes something',
+    (sdl) => sdl.replace('type Person', '"""Some\u009b31m\nbody""" type Person'),
+    0,
+    "Object type 'Person' has description 'Some 31m body'",
+    'additive',
+  ],
+  [
+    'has a field less',
+    (sdl) => sdl.replace('name: String,', ''),
+    1,
+    "breaking (1): what callers may ask for fails, or comes otherwise\n  Field 'name' was removed from object type 'Person'",
+    'breaking',
+  ],
+  [
+    'wants one of the fields of an input',
+    (sdl) => sdl.replace('input Filter', 'input Filter @oneOf'),
+    1,
+    "Directive 'oneOf' was added to input object 'Filter'",
+    'breaking',
+  ],
+  [
+    'has a value more that may be answered',
+    (sdl) => sdl.replace('NEW', 'NEW HIRED'),
+    1,
+    "dangerous (1): answers may hold what the snapshot does not know, or a default means something else\n  Enum value 'HIRED'",
+    'dangerous',
+  ],
+])('schema check says what follows when the service %s', async (_, change, code, text, kind) => {
+  const { upstream, run, put, snapshot } = operator;
+  put(SNAPSHOT);
+  upstream.answer(tells(change(SNAPSHOT)));
+  const said = await run('check');
+  expect(said).toMatchObject({ code, stderr: '' });
+  expect(said.stdout).toContain(text);
+  const kinds = [...said.stdout.matchAll(/^(\w+) \(\d+\): /gm)].map(([, each]) => each);
+  expect(kinds).toEqual(kind === undefined ? [] : [kind]);
+  expect(snapshot()).toBe(SNAPSHOT);
+});
+
+test('schema check --json: the same for programs', async () => {
+  const { upstream, run, put, env } = operator;
+  put(SNAPSHOT);
+  upstream.answer(tells(SNAPSHOT.replace('name: String,', '')));
+  const { code, stdout } = await run('check', '--json');
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout)).toEqual({
+    service: new URL(upstream.url).host,
+    snapshot: env['RECRUITING_SCHEMA'],
+    breaking: [
+      { message: "Field 'name' was removed from object type 'Person'", path: 'Person.name' },
+    ],
+    dangerous: [],
+    additive: [],
+  });
+});
+
+test('schema check does not call removed what an older service cannot tell', async () => {
+  const sdl = SNAPSHOT.replace(', old: Int @deprecated', '');
+  const { upstream, run, put } = operator;
+  put(sdl);
+  upstream.answer(tellsInTheOldWay(sdl));
+  expect(await run('check')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('is that of the snapshot'),
+  });
+});
+
+const hidden: Reply = json({ errors: [{ message: 'GraphQL introspection is\u001b[2J off' }] }, 400);
+
+test.each<[string, Reply, RegExp]>([
+  [
+    'does not show its schema',
+    hidden,
+    /does not show its schema \(GraphQL introspection is \[2J off\)\. Have its support/,
+  ],
+  [
+    'shows half of it',
+    json({ data: { __schema: null }, errors: [{}] }),
+    /does not show its schema/,
+  ],
+  ['shows nothing of it', json({ data: {} }), /shows a schema that is not valid/],
+  ['answers no GraphQL', json({}), /not GraphQL JSON/],
+  [
+    'calls the token expired',
+    refusal('token_expired'),
+    /has expired\. Run `tokens refresh`; a running gateway does it/,
+  ],
+  ['refuses the token', refusal('token_revoked'), /demoted or blocked/],
+])('exit code 2: schema check cannot tell when the service %s', async (_, reply, message) => {
+  const { upstream, run, put } = operator;
+  put(documentedSdl);
+  upstream.answer(reply);
+  const said = await run('check');
+  expect(said).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) });
+  // A question spends no refresh token: the one exchange is that of the import.
+  expect(upstream.sandbox.exchanges).toHaveLength(1);
+});
+
+test('exit code 2: schema check cannot tell without tokens', async () => {
+  const env = { ...operator.env, TOKEN_STORE: 'sqlite:nowhere/tokens.db' };
+  operator.put(documentedSdl);
+  expect(await runHere(['schema', 'check'], env)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/no token set/),
+  });
+});
+
+test('schema check goes on with the token that a gateway has just renewed', async () => {
+  const { upstream, env, run, put } = operator;
+  put(documentedSdl);
+  const before = upstream.received.length;
+  upstream.answer(async (...exchange) => {
+    await runHere(['tokens', 'refresh'], env);
+    await refusal('token_expired')(...exchange);
+  }, tells(documentedSdl));
+  expect(await run('check')).toMatchObject({ code: 0, stderr: '' });
+  expect(new Set(upstream.received.slice(before).map(({ token }) => token)).size).toBe(2);
+});

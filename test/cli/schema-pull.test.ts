@@ -1,0 +1,132 @@
+import { lstatSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { json, refusal, text, type Reply } from '../support/fake-upstream.ts';
+import { tells } from '../support/live-schema.ts';
+import { runProgram } from '../support/process.ts';
+import { startSchemaOperator, type SchemaOperator } from './schema-operator.ts';
+
+let operator: SchemaOperator;
+beforeAll(async () => {
+  operator = await startSchemaOperator();
+});
+afterAll(() => operator[Symbol.asyncDispose]());
+
+const FILES = ['store', 'upstream.graphql'];
+const BEFORE = 'type Query { person(id: ID!): Person } type Person { id: ID! }\n';
+const LIVE = `
+  type Query { who: Int, person(id: ID!): Person, persons(first: Int, after: String): Page! }
+  type Page { pageInfo: Info!, items: [Person!]! }
+  type Info { hasNextPage: Boolean!, endCursor: String }
+  type Person { name: String, id: ID! }
+`;
+const PULLED = `type Info {
+  endCursor: String
+  hasNextPage: Boolean!
+}
+
+type Page {
+  items: [Person!]!
+  pageInfo: Info!
+}
+
+type Person {
+  id: ID!
+  name: String
+}
+
+type Query {
+  person(id: ID!): Person
+  persons(after: String, first: Int): Page!
+  who: Int
+}
+`;
+
+test('schema pull writes the live schema, sorted, into the snapshot, and says what is different', async () => {
+  const { upstream, env, folder, snapshot, run, put } = operator;
+  put(BEFORE);
+  upstream.answer(tells(LIVE));
+  const { code, stdout, stderr } = await runProgram(['schema', 'pull'], { env });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(/was written to .*upstream\.graphql/);
+  expect(stdout).toContain("additive (5)\n  Type 'Info' was added\n");
+  expect(snapshot()).toBe(PULLED);
+  expect(readdirSync(folder)).toEqual(FILES);
+  // Whatever order the service names its types in: nothing new, and nothing written.
+  expect(await run('check')).toMatchObject({ code: 0 });
+  expect(await run('pull')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/nothing was written/),
+  });
+  expect((await run('print')).stdout).toContain('personsConnection');
+  expect(upstream.sandbox.exchanges).toHaveLength(1);
+});
+
+test('schema pull leaves a snapshot alone that says the same in other words', async () => {
+  const { upstream, snapshot, run, put } = operator;
+  put(`# mine\n${LIVE}`);
+  upstream.answer(tells(LIVE));
+  expect(await run('pull')).toMatchObject({ code: 0 });
+  expect(snapshot()).toBe(`# mine\n${LIVE}`);
+});
+
+test.each<[string, Reply]>([
+  ['does not show its schema', json({ errors: [{ message: 'no' }] })],
+  ['shows an empty one', json({ data: { __schema: { types: [], directives: [] } } })],
+  ['refuses the token', refusal('token_expired')],
+  ['answers with a page', text('<html>')],
+])('schema pull leaves the snapshot alone when the service %s', async (_, reply) => {
+  const { upstream, snapshot, folder, run, put } = operator;
+  put(BEFORE);
+  upstream.answer(reply);
+  expect(await run('pull', '--force')).toMatchObject({ code: 1, stdout: '' });
+  expect(snapshot()).toBe(BEFORE);
+  expect(readdirSync(folder)).toEqual(FILES);
+});
+
+test('schema pull writes nothing that could not be served, unless it is told to', async () => {
+  const { upstream, snapshot, file, run, put } = operator;
+  put(BEFORE);
+  onTestFinished(() => rmSync(file('adapters.json')));
+  writeFileSync(file('adapters.json'), '{ "types": { "Robot": { "byId": null } } }');
+  upstream.answer(tells(LIVE));
+  expect(await run('pull')).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/Nothing was written.*would not start.*types\.Robot.*--force/s),
+  });
+  expect(snapshot()).toBe(BEFORE);
+  const looked = await run('pull', '--output', file('store/looked-at.graphql'));
+  expect(looked).toMatchObject({ code: 0, stderr: '' });
+  expect(readFileSync(file('store/looked-at.graphql'), 'utf8')).toBe(PULLED);
+  expect(await run('pull', '--force')).toMatchObject({ code: 0, stderr: '' });
+  expect(snapshot()).toBe(PULLED);
+});
+
+test('schema pull writes over nothing that is no schema, unless it is told to', async () => {
+  const { upstream, snapshot, run, put } = operator;
+  const before = upstream.received.length;
+  put('The minutes of the meeting.\n');
+  upstream.answer(tells(LIVE));
+  expect(await run('pull')).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/is not a GraphQL schema.*Nothing was written over it/s),
+  });
+  expect(snapshot()).toBe('The minutes of the meeting.\n');
+  expect(upstream.received.length).toBe(before);
+  expect(await run('pull', '--force')).toMatchObject({ code: 0 });
+  expect(snapshot()).toBe(PULLED);
+});
+
+test('schema pull writes behind a link, and says when it cannot write', async () => {
+  const { upstream, snapshot, file, run, put } = operator;
+  put(BEFORE);
+  upstream.answer(tells(LIVE));
+  symlinkSync('upstream.graphql', file('link.graphql'));
+  expect(await run('pull', '--output', file('link.graphql'))).toMatchObject({ code: 0 });
+  expect(lstatSync(file('link.graphql')).isSymbolicLink()).toBe(true);
+  expect(snapshot()).toBe(PULLED);
+  expect(await run('pull', '--output', file('nowhere/new.graphql'))).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/cannot be written \(ENOENT\).*Check that the folder is there/),
+  });
+});
