@@ -26,6 +26,7 @@ import { describeLists } from './schema/describe-lists.ts';
 import { createIncrementalExecution } from './schema/streaming/execution.ts';
 import type { ServingContext } from './schema/serving-context.ts';
 import { createServedSchema } from './schema/served-schema.ts';
+import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
 import { readSnapshot } from './schema/snapshot.ts';
 import { authCheck } from './tokens/service/auth-check.ts';
 import { tokenEndpoint } from './tokens/service/exchange.ts';
@@ -65,12 +66,13 @@ export interface GatewayParts {
  * @throws Error with a message for the operator: a snapshot that does not parse, a store of another service
  */
 export async function createGateway(parts: GatewayParts) {
-  const { config, snapshot, store, rescue, clock, log, replica = 'gateway' } = parts;
+  const { config, store, rescue, clock, log, replica = 'gateway' } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
   const { proxyFor = () => undefined } = parts;
   // First what may fail, so that nothing is running yet when it does.
+  const snapshot = readSnapshot(parts.snapshot, config.schemaPath);
   const served = createServedSchema({
-    snapshot: readSnapshot(snapshot, config.schemaPath),
+    snapshot,
     execute: (request) => upstream.execute(request),
     mutations: config.mutations,
     connectionMax: config.connectionMax,
@@ -109,6 +111,14 @@ export async function createGateway(parts: GatewayParts) {
     tokens,
     clock,
     log,
+  });
+  const schemaWatch = watchLiveSchema({
+    everySeconds: config.schemaPollSeconds,
+    snapshot,
+    execute: (request) => upstream.execute(request),
+    clock,
+    log,
+    onLook: metrics.schemaLookedAt,
   });
   for (const warning of served.warnings) log.warn(warning);
   if (config.graphiql && !config.introspection) {
@@ -170,7 +180,7 @@ export async function createGateway(parts: GatewayParts) {
     stopRotating: () => void tokens.stop(),
     /** Ends what goes out, and waits until the pair of a rotation under way is safe. */
     close: async () => {
-      await tokens.stop();
+      await Promise.all([schemaWatch.stop(), tokens.stop()]);
       await upstream.close();
     },
   };

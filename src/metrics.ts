@@ -8,6 +8,8 @@ export interface Metrics {
   text(): Promise<string>;
   /** @param seconds from the mark to the end */
   exchanged(outcome: string, seconds: number): void;
+  /** @param drift how many differences of each kind the live schema has from the snapshot */
+  schemaLookedAt(drift: Readonly<Record<string, number>>): void;
 }
 
 /** @param tokens undefined while there are none */
@@ -75,6 +77,12 @@ export function createMetrics(version: string, tokens: () => TokenStanding | und
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
     registers,
   });
+  const drift = new Gauge({
+    name: 'recruiting_schema_drift',
+    help: 'Differences of the live schema from the snapshot, at the last look.',
+    labelNames: ['kind'],
+    registers,
+  });
 
   return {
     contentType: registry.contentType,
@@ -82,6 +90,9 @@ export function createMetrics(version: string, tokens: () => TokenStanding | und
     exchanged: (outcome, seconds) => {
       exchanges.inc({ outcome });
       duration.observe(seconds);
+    },
+    schemaLookedAt: (found) => {
+      for (const [kind, count] of Object.entries(found)) drift.set({ kind }, count);
     },
   };
 }

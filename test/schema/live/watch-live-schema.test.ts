@@ -1,0 +1,129 @@
+import { expect, onTestFinished, test } from 'vitest';
+import {
+  honest,
+  json,
+  silence,
+  startFakeUpstream,
+  type Reply,
+} from '../../support/fake-upstream.ts';
+import { documentedSdl, startGateway } from '../../support/gateway.ts';
+import { tells } from '../../support/live-schema.ts';
+import { ManualClock, MINUTE, SECOND } from '../../support/manual-clock.ts';
+
+const LESS = documentedSdl.replace('  firstName: String\n', '');
+const MORE = documentedSdl.replace('firstName: String', 'firstName: String, email: String');
+const NAMES = '{ allPersons { firstName } }';
+
+test('SCHEMA_POLL says once what the live schema breaks, and never changes what is served', async () => {
+  const { show, gateway, looks, said } = await start();
+  show(tells(LESS));
+  await looks(3);
+  expect(said()).toEqual([
+    {
+      level: 50,
+      msg: expect.stringMatching(/breaks what is served.*`schema check`.*`schema pull`/),
+      breaking: 1,
+      dangerous: 0,
+      additive: 0,
+      changes: ["Field 'firstName' was removed from object type 'Person'"],
+    },
+  ]);
+  expect(await gateway.gateway.metrics.text()).toMatch(/schema_drift\{kind="breaking"\} 1\n/);
+  expect((await gateway.ask(NAMES)).errors).toBeUndefined();
+
+  show(tells(LESS.replace('id: ID!', 'id: ID')));
+  await looks(1);
+  expect(said().slice(1)).toEqual([expect.objectContaining({ level: 50, breaking: 2 })]);
+
+  show(tells(documentedSdl));
+  await looks(2);
+  expect(said().slice(2)).toEqual([
+    { level: 30, msg: 'the live schema is that of the snapshot again' },
+  ]);
+  expect(await gateway.gateway.metrics.text()).toMatch(/schema_drift\{kind="breaking"\} 0\n/);
+});
+
+test('SCHEMA_POLL: what the service has more is worth a line, and no warning', async () => {
+  const { show, looks, said } = await start();
+  show(tells(MORE));
+  await looks(2);
+  expect(said()).toEqual([expect.objectContaining({ level: 30, additive: 1, breaking: 0 })]);
+});
+
+test('SCHEMA_POLL: looks that fail are said once, and harm nobody', async () => {
+  const { show, gateway, looks, said } = await start();
+  show(json({ errors: [{ message: 'Introspection is off.' }] }));
+  await looks(3, 1);
+  expect(said()).toEqual([
+    expect.objectContaining({
+      level: 40,
+      msg: 'the live schema could not be looked at',
+      err: expect.objectContaining({ message: expect.stringContaining('Introspection is off.') }),
+    }),
+  ]);
+  expect(await gateway.gateway.metrics.text()).not.toContain('recruiting_schema_drift{');
+  expect((await gateway.ask(NAMES)).errors).toBeUndefined();
+  show(tells(documentedSdl));
+  await looks(2);
+  expect(said().slice(1)).toEqual([{ level: 30, msg: 'the live schema can be looked at again' }]);
+});
+
+test('SCHEMA_POLL: the first look comes when the start is over, and a stop waits for none', async () => {
+  const { upstream, show, gateway, clock } = await start(3600);
+  show(silence);
+  await clock.pass(29 * SECOND);
+  expect(upstream.received.length).toBe(0);
+  await clock.pass(31 * SECOND);
+  await upstream.arrived(1);
+  await gateway.gateway.close();
+  expect(await upstream.received[0]!.over).toBe('cut');
+  expect(gateway.logged.filter(({ level }) => Number(level) >= 40)).toEqual([]);
+});
+
+test('without SCHEMA_POLL the live schema is not looked at', async () => {
+  const { upstream, clock } = await start('off');
+  await clock.pass(10 * MINUTE);
+  expect(upstream.received.length).toBe(0);
+});
+
+async function start(poll: number | 'off' = 60) {
+  const upstream = await startFakeUpstream({ persons: 2 });
+  onTestFinished(() => upstream[Symbol.asyncDispose]());
+  const clock = new ManualClock();
+  const config = { schemaPollSeconds: poll === 'off' ? undefined : poll };
+  const gateway = await startGateway(upstream, { clock, config });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  let shown = tells(documentedSdl);
+  upstream.answer((...exchange) =>
+    (/__(schema|type\()/.test(exchange[1].body) ? shown : honest)(...exchange),
+  );
+  return {
+    upstream,
+    gateway,
+    clock,
+    /** What questions for the schema get from now on. */
+    show: (reply: Reply) => void (shown = reply),
+    /** Until so many have come to an end: the next one has begun then. */
+    looks: async (count: number, requests = 2) => {
+      const wanted = upstream.received.length + count * requests + 1;
+      const looked = async () => {
+        await clock.pass(30 * SECOND);
+        return upstream.received.length;
+      };
+      await expect.poll(looked, { interval: 2, timeout: 20_000 }).toBeGreaterThanOrEqual(wanted);
+    },
+    /** What was said of the live schema. */
+    said: () =>
+      gateway.logged
+        .filter(({ msg }) => /the live schema/.test(String(msg)))
+        .map(({ level, msg, err, breaking, dangerous, additive, changes }) => ({
+          level,
+          msg,
+          err,
+          breaking,
+          dangerous,
+          additive,
+          changes,
+        })),
+  };
+}
