@@ -9,7 +9,7 @@ import { personsSchema } from '../../src/sandbox/persons-schema.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import type { TokenPair } from '../../src/tokens/token-set.ts';
-import type { TokenStore } from '../../src/tokens/store/token-store.ts';
+import type { StoredTokens, TokenStore } from '../../src/tokens/store/token-store.ts';
 import { startGateway, type TestGateway } from './gateway.ts';
 import { ManualClock } from './manual-clock.ts';
 
@@ -42,7 +42,7 @@ export interface WatchedStore extends TokenStore {
 }
 
 /** Stays open when a gateway closes it, so that the next one can go on with it; closed after the test. */
-export function watchStore(inner: TokenStore = openSqliteStore(':memory:')): WatchedStore {
+export function watchStore(inner: TokenStore = memoryStore()): WatchedStore {
   onTestFinished(() => inner.close());
   const kept = new Set<string>();
   const secrets = new Set<string>();
@@ -88,6 +88,39 @@ export function watchStore(inner: TokenStore = openSqliteStore(':memory:')): Wat
       }),
     save: (saved) => through('save', () => inner.save(saved), saved.pair),
     close: async () => {},
+  };
+}
+
+/**
+ * A store in memory that reads itself again only after it was called for something else. Months pass in these
+ * tests, in which it is looked at every half a minute, and nobody else can change it.
+ */
+function memoryStore(): TokenStore {
+  const store = openSqliteStore(':memory:');
+  let calls = 0;
+  let last: Promise<StoredTokens | null> | undefined;
+  const anew =
+    <Given extends unknown[], Result>(method: (...given: Given) => Promise<Result>) =>
+    async (...given: Given): Promise<Result> => {
+      calls += 1;
+      last = undefined;
+      try {
+        return await method(...given);
+      } finally {
+        calls -= 1;
+      }
+    };
+  return {
+    ...store,
+    read: () => (calls > 0 ? store.read() : (last ??= store.read())),
+    import: anew(store.import),
+    withdraw: anew(store.withdraw),
+    mark: anew(store.mark),
+    settle: anew(store.settle),
+    save: anew(store.save),
+    moveOut: anew(store.moveOut),
+    moveBack: anew(store.moveBack),
+    moveIn: anew(store.moveIn),
   };
 }
 
