@@ -174,23 +174,20 @@ export async function custodyWorld(
   const open = openStore(folder, clock);
   let pids = 0;
 
-  const first = open();
+  const looker = open();
   const pair = service.first;
-  await first.import({ baseUrl: BASE_URL, pair, at: clock.now(), replica: 'test', after: null });
-  await first.close();
+  await looker.import({ baseUrl: BASE_URL, pair, at: clock.now(), replica: 'test', after: null });
 
   return {
     clock,
     service,
     folder,
     start: () => startProcess({ clock, service, folder, store: open(), pid: (pids += 1) }),
-    look: async () => {
-      const store = open();
-      const stored = await store.read();
-      await store.close();
-      return stored;
+    look: () => looker.read(),
+    end: async () => {
+      await looker.close();
+      rmSync(folder, { recursive: true, force: true });
     },
-    end: async () => rmSync(folder, { recursive: true, force: true }),
   };
 }
 

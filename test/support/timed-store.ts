@@ -55,7 +55,6 @@ export function timedDatabase(now: () => number): TimedDatabase {
   const own: Ring = { key: randomBytes(32), known: new Map() };
   const rings = [own];
 
-  // Each reading makes one, and most of its cost would be the key.
   const ownKey = createSecretKey(own.key);
   const printOf = (token: string, key: KeyObject | Uint8Array = ownKey) =>
     createHmac('sha256', key).update(token).digest('hex');
@@ -65,6 +64,12 @@ export function timedDatabase(now: () => number): TimedDatabase {
     rings
       .map((ring) => ring.known.get(printOf(refreshToken, ring.key)))
       .find((generation) => generation !== undefined);
+  const shown = new Map<string, string>();
+  /** Each reading gives it. */
+  const shownPrint = (token: string) => {
+    if (!shown.has(token)) shown.set(token, printOf(token).slice(0, 8));
+    return shown.get(token)!;
+  };
   const current = () => sets.findLast(({ withdrawn }) => !withdrawn);
   const newest = () => Math.max(0, ...pairs.map(({ generation }) => generation));
   const headPair = ({ set, head }: SetRow) =>
@@ -87,7 +92,7 @@ export function timedDatabase(now: () => number): TimedDatabase {
       generation,
       pair,
       attempt,
-      fingerprint: printOf(pair.refreshToken).slice(0, 8),
+      fingerprint: shownPrint(pair.refreshToken),
       savedAt,
       lost,
       movedTo,

@@ -17,7 +17,7 @@ import { timedDatabase } from '../support/timed-store.ts';
 
 const PROCESSES = 3;
 /** 1,000 together; those with real files take longer. */
-const RUNS = { sqlite: 250, timed: 750 };
+const RUNS = { sqlite: 100, timed: 900 };
 
 type Step =
   | { do: 'ask'; by: number; times: number }

@@ -43,6 +43,7 @@ export interface RescueFile {
 
 /** Room for a pair of the largest answer that is read (64 KiB), sealed. */
 const SIZE = 192 * 1024;
+const EMPTY = Buffer.alloc(SIZE, ' ');
 const NAME = /^rescue-(?<host>.+)-(?<pid>\d+)-[0-9a-f]{8}\.json$/;
 
 /** @throws when the folder or the file cannot be made */
@@ -168,7 +169,9 @@ function setOf(path: string): string | undefined {
 }
 
 function textOf(path: string): string {
-  return readFileSync(path, 'utf8').trim();
+  const bytes = readFileSync(path);
+  // As most are, and all of them are looked at whenever a store is opened.
+  return bytes.equals(EMPTY) ? '' : bytes.toString('utf8').trim();
 }
 
 /** Of a process that was killed before it had anything to rescue. Those of other hosts are theirs to judge. */
