@@ -11,7 +11,8 @@ export default defineConfig({
     // To load the libraries for each file anew was a fifth of the work.
     isolate: false,
     setupFiles: ['test/support/fresh-modules.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // Only for what hangs: on a machine with much else to do a test of many processes takes its time.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
   },
 });

@@ -15,21 +15,25 @@ import {
 const ROTATIONS = 60;
 
 describe.skipIf(!canFillDisk)('disk full', () => {
-  test.concurrent('before the mark: exchanges succeed from the reserve', async () => {
-    await using world = await startFaultWorld({ revoke: true });
-    const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
-    await gateway.serves();
-    fillDisk(gateway, statSync(world.path).size);
-    // So many that their traces do not fit into pages that are in use.
-    for (let rotation = 0; rotation < ROTATIONS; rotation += 1) {
-      world.expire();
+  test.concurrent(
+    'before the mark: exchanges succeed from the reserve',
+    { timeout: 120_000 },
+    async () => {
+      await using world = await startFaultWorld({ revoke: true });
+      const gateway = await world.serve();
+      await gateway.printed(/access token rotated/);
       await gateway.serves();
-    }
-    await gateway.stop();
-    expect(gateway.said).not.toMatch(/could not be (saved|written)/);
-    await isSavedAs(world, 2 + ROTATIONS, Array(1 + ROTATIONS).fill('answered'));
-  });
+      fillDisk(gateway, statSync(world.path).size);
+      // So many that their traces do not fit into pages that are in use.
+      for (let rotation = 0; rotation < ROTATIONS; rotation += 1) {
+        world.expire();
+        await gateway.serves();
+      }
+      await gateway.stop();
+      expect(gateway.said).not.toMatch(/could not be (saved|written)/);
+      await isSavedAs(world, 2 + ROTATIONS, Array(1 + ROTATIONS).fill('answered'));
+    },
+  );
 
   test.concurrent('between the mark and the save: saved from the reserve', async () => {
     await using world = await startFaultWorld();

@@ -1,11 +1,12 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import process from 'node:process';
 import { expect, vi } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import type { HistoryEntry, StoredTokens } from '../../src/tokens/store/token-store.ts';
 import { readTokenSet, type TokenPair } from '../../src/tokens/token-set.ts';
+import { bundled } from './bundled.ts';
 import { startProcess, type FaultProcess } from './fault-process.ts';
 import type { HangingOptions } from './hanging-gateway.ts';
 import { askAt, type GraphqlAnswer } from './ask-at.ts';
@@ -40,6 +41,8 @@ export async function startFaultWorld({
   revoke = false,
   importedDaysAgo = 0,
 }: FaultWorldOptions = {}) {
+  const program = await bundled('src/main.ts');
+  const hangingProgram = await bundled('test/support/hanging-gateway.ts');
   const service = { ahead: 0 };
   const sandbox = await startSandbox({
     now: () => Date.now() + service.ahead,
@@ -148,7 +151,7 @@ export async function startFaultWorld({
     history,
     /** The program as it is. */
     start: (args: readonly string[] = [], extra: Record<string, string> = {}) => {
-      const started = startProcess([resolve('src/main.ts'), ...args], {
+      const started = startProcess([program, ...args], {
         env: { ...env, ...extra },
       });
       processes.push(started);
@@ -156,15 +159,11 @@ export async function startFaultWorld({
     },
     /** The gateway as it is, once it serves. */
     serve: ({ user }: { user?: number } = {}) =>
-      start([resolve('src/main.ts')], /http:\/\/[^\s"]+\/graphql(?=[\s"])/, user),
+      start([program], /http:\/\/[^\s"]+\/graphql(?=[\s"])/, user),
     /** The gateway that hangs, once it serves. */
     hanging: (options: Pick<HangingOptions, 'at' | 'fails'> = {}, user?: number) => {
       const all: HangingOptions = { recruitingUrl: sandbox.url, store: path, rescue, ...options };
-      return start(
-        [resolve('test/support/hanging-gateway.ts'), JSON.stringify(all)],
-        /(?<=SERVING )\S+/,
-        user,
-      );
+      return start([hangingProgram, JSON.stringify(all)], /(?<=SERVING )\S+/, user);
     },
     /** A command in this process. */
     command: async (...args: string[]) => {
@@ -208,7 +207,7 @@ export async function startFaultWorld({
 
 /** Waits until it does not throw any more. */
 export function eventually<T>(look: () => T): Promise<Awaited<T>> {
-  return vi.waitFor(look, { timeout: 20_000, interval: 50 }) as Promise<Awaited<T>>;
+  return vi.waitFor(look, { timeout: 45_000, interval: 50 }) as Promise<Awaited<T>>;
 }
 
 export type FaultWorld = Awaited<ReturnType<typeof startFaultWorld>>;
