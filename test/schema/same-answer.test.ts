@@ -33,8 +33,8 @@ afterAll(async () => {
 });
 
 test.each([
-  ['', 250],
-  ['Recruiting', 100],
+  ['', 120],
+  ['Recruiting', 50],
 ])(
   'whatever the upstream can be asked, the gateway answers the same; prefix "%s"',
   async (prefix, runs) => {
