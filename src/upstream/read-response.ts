@@ -3,6 +3,7 @@ import { GraphQLError } from 'graphql';
 import type { Dispatcher } from 'undici';
 import { BodyTooLarge, readBody } from '../read-body.ts';
 import { codedError } from '../errors.ts';
+import { concealToken } from './conceal-token.ts';
 
 /** What one HTTP answer of the service means. */
 export type UpstreamAnswer =
@@ -20,10 +21,12 @@ const MAX_RESPONSE_BYTES = 64 * MEGABYTE;
  * Reads an answer of the GraphQL endpoint. The service documents only the 401 body (interface, 2.2), so
  * everything else is judged by its shape: a JSON object with `data` or a list of `errors` is GraphQL,
  * whatever its status; anything else is not, and none of its text is passed on.
+ *
+ * @param facts `token`: what the request was sent with, of which nothing is passed on either
  */
 export async function readResponse(
   response: Dispatcher.ResponseData,
-  now: () => number,
+  { token, now }: { readonly token: string; readonly now: () => number },
 ): Promise<UpstreamAnswer> {
   const { statusCode: status, headers, body } = response;
   let text: string;
@@ -46,7 +49,7 @@ export async function readResponse(
       false,
     );
   }
-  const document = parse(text);
+  const document = parse(concealToken(text, token));
   if (status === 401 || status === 403) {
     return { kind: 'unauthorized', status, detail: stringField(document, 'detail') };
   }

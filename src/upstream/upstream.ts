@@ -151,7 +151,7 @@ export function createUpstream<Token extends { readonly value: string }>(
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
       });
       if (response.statusCode === 429 || response.statusCode >= 500) onPressure?.();
-      return await readResponse(response, clock.now);
+      return await readResponse(response, { token, now: clock.now });
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       return transportError(error, timeoutMs);

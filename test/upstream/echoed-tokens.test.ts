@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { json, startGatewayOverFake, text, type Reply } from '../support/fake-upstream.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+const ME = '{ me { id name ... on Candidate { extra } } }';
+
+/** What the service answers when it repeats the token that it got. */
+const echoes: [string, (token: string) => Reply][] = [
+  ['in data', (token) => json({ data: { me: me({ name: `Bearer ${token}` }) } })],
+  ['in a custom scalar', (token) => json({ data: { me: me({ extra: { [token]: [token] } }) } })],
+  ['in the message of an error', (token) => json({ errors: [{ message: `No: ${token}!` }] })],
+  [
+    'in the extensions of an error',
+    (token) => json({ errors: [{ message: 'No.', extensions: { [token]: { headers: token } } }] }),
+  ],
+  ['in the code of an error', (token) => json({ errors: [{ extensions: { code: token } }] })],
+  [
+    'in the path of an error',
+    (token) => json({ data: null, errors: [{ message: 'No.', path: ['me', token] }] }),
+  ],
+  ['with JSON escapes', (token) => text(`{"errors":[{"message":"\\\\\\"${escaped(token)}"}]}`)],
+  ['in headers', (token) => json({ data: { me: me({}) } }, 200, { 'x-echo': token, etag: token })],
+  ['in Retry-After', (token) => json({}, 429, { 'retry-after': token })],
+  ['in Location', (token) => text(token, 307, { location: `/${token}` })],
+  ['in a refusal', (token) => json({ type: token, detail: token }, 401)],
+  ['in a 5xx', (token) => json({ errors: [{ message: token }] }, 500)],
+  ['in HTML', (token) => text(`<html>${token}</html>`)],
+];
+
+test('a caller never sees the token that a request was sent with, however the service echoes it', async () => {
+  const { schema } = richUpstream();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  for (const [where, echo] of echoes) {
+    let token = '';
+    gateway.upstream.answer((response, received, sandbox) => {
+      token = received.token;
+      return echo(token)(response, received, sandbox);
+    });
+    const response = await gateway.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: ME }),
+    });
+    const told = JSON.stringify([...response.headers]) + (await response.text());
+    expect(token, where).toMatch(/^sandbox-access-.{20}/);
+    expect(told, where).not.toContain(token);
+    expect(JSON.stringify(gateway.logged), where).not.toContain(token);
+  }
+});
+
+test('of an answer with the token in it only the token is left out', async () => {
+  const { schema } = richUpstream();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  gateway.upstream.answer((response, received, sandbox) =>
+    json({
+      data: { me: me({ extra: { sent: [`Bearer ${received.token}, twice: ${received.token}`] } }) },
+      errors: [{ message: `Who is ${received.token}?`, path: ['me', 'name'] }],
+    })(response, received, sandbox),
+  );
+  expect(await gateway.ask(ME)).toMatchObject({
+    data: { me: { id: 1, extra: { sent: ['Bearer [removed], twice: [removed]'] } } },
+    errors: [{ message: 'Who is [removed]?', path: ['me', 'name'] }],
+  });
+});
+
+function me(fields: Record<string, unknown>) {
+  return { __typename: 'Candidate', id: 1, name: null, extra: null, ...fields };
+}
+
+function escaped(token: string): string {
+  return [...token].map((char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
+}
