@@ -1,9 +1,10 @@
-import type { ExecutionResult, GraphQLFormattedError } from 'graphql';
-import { GraphQLError } from 'graphql';
+import type { ExecutionResult, GraphQLError } from 'graphql';
 import type { Dispatcher } from 'undici';
 import { BodyTooLarge, readBody } from '../read-body.ts';
 import { codedError } from '../errors.ts';
 import { concealToken } from './conceal-token.ts';
+import { isDeeperThan } from './is-deeper-than.ts';
+import { isObject, readResult } from './read-result.ts';
 
 /** What one HTTP answer of the service means. */
 export type UpstreamAnswer =
@@ -16,6 +17,8 @@ export type UpstreamAnswer =
 const MEGABYTE = 1024 * 1024;
 /** Of one answer, counted while it is read: it is all in memory before any of it is of use. */
 const MAX_RESPONSE_BYTES = 64 * MEGABYTE;
+/** Of one answer. What comes after this copies, checks and writes it level by level, as deep as the stack is. */
+const MAX_LEVELS = 500;
 
 /**
  * Reads an answer of the GraphQL endpoint. The service documents only the 401 body (interface, 2.2), so
@@ -50,12 +53,15 @@ export async function readResponse(
     );
   }
   const document = parse(concealToken(text, token));
+  if (isDeeperThan(MAX_LEVELS, document)) {
+    return bad(`its answer is nested more than ${MAX_LEVELS} levels deep`, false);
+  }
   if (status === 401 || status === 403) {
     return { kind: 'unauthorized', status, detail: stringField(document, 'detail') };
   }
   if (status === 429)
     return { kind: 'rate-limited', retryAfter: secondsOf(headers['retry-after'], now) };
-  const result = toResult(document);
+  const result = readResult(document);
   if (result && status < 500) return { kind: 'result', result };
   if (status >= 500) {
     return { ...bad(`it answered with status ${status}`, true), ...(result && { result }) };
@@ -86,68 +92,6 @@ function parse(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function toResult(document: unknown): ExecutionResult | undefined {
-  if (!isObject(document)) return undefined;
-  const { data, errors, extensions } = document;
-  if (data !== undefined && data !== null && !isObject(data)) return undefined;
-  if (errors !== undefined && errors !== null && !Array.isArray(errors)) return undefined;
-  const read = (errors ?? []).map((error: unknown) => toError(error, data));
-  if (data === undefined && read.length === 0) return undefined;
-  return {
-    ...(data !== undefined && { data }),
-    ...(read.length > 0 && { errors: read }),
-    ...(isObject(extensions) && { extensions }),
-  };
-}
-
-function toError(error: unknown, data: unknown): GraphQLError {
-  const { message, path, extensions } = (isObject(error) ? error : {}) as Partial<
-    Record<keyof GraphQLFormattedError, unknown>
-  >;
-  // Locations are dropped: they point into the document that we sent, not into the caller's.
-  return new GraphQLError(
-    typeof message === 'string' ? message : 'The recruiting service reported an error.',
-    {
-      ...(isPath(path) && leadsSomewhere(path, data) && { path }),
-      ...(isObject(extensions) && { extensions: withoutOurs(extensions) }),
-    },
-  );
-}
-
-/** What our own server reads of an error's extensions: the service shall not set our status and headers. */
-function withoutOurs(extensions: Record<string, unknown>): Record<string, unknown> {
-  const { http: _, unexpected: __, originalError: ___, ...others } = extensions;
-  return others;
-}
-
-function isPath(path: unknown): path is (string | number)[] {
-  return (
-    Array.isArray(path) &&
-    path.every((key) => typeof key === 'string' || (Number.isInteger(key) && key >= 0))
-  );
-}
-
-/**
- * Whether there is a place for the error in the data. Errors are put at their places later: one behind the
- * end of a list would make the list longer, and one at `__proto__` would change every object there is.
- */
-function leadsSomewhere(path: readonly (string | number)[], data: unknown): boolean {
-  if (path.includes('__proto__')) return false;
-  let value: unknown = data ?? null;
-  for (const key of path) {
-    // The null may have come up from deeper inside.
-    if (value === null) return true;
-    if (typeof value !== 'object' || !Object.hasOwn(value, key)) return false;
-    if (Array.isArray(value) && typeof key !== 'number') return false;
-    value = (value as Record<string | number, unknown>)[key];
-  }
-  return true;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function stringField(document: unknown, name: string): string {

@@ -68,5 +68,5 @@ function me(fields: Record<string, unknown>) {
 }
 
 function escaped(token: string): string {
-  return [...token].map((char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
+  return token.replaceAll(/./g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`);
 }

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { json, startGatewayOverFake, text } from '../support/fake-upstream.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+const DEEP = 100_000;
+const deep = `${'[{"a":'.repeat(DEEP / 2)}1${'}]'.repeat(DEEP / 2)}`;
+const page = (extra: string) =>
+  `{"items":[{"__typename":"Candidate","id":1,"_rsId":1,"extra":${extra}}],"pageInfo":{"hasNextPage":false,"endCursor":null}}`;
+
+const answers: [string, string][] = [
+  ['data', `{"data":{"me":${deep},"activeCandidates":${deep},"candidate":${deep}}}`],
+  [
+    'a custom scalar',
+    `{"data":{"me":{"__typename":"Candidate","extra":${deep}},"activeCandidates":${page(deep)}}}`,
+  ],
+  ['what nobody asked for', `{"data":{"me":null,"activeCandidates":${page('1')}},"more":${deep}}`],
+  ['errors', `{"data":null,"errors":${deep}}`],
+  ['an error', `{"data":null,"errors":[${deep}]}`],
+  ['a path', `{"data":null,"errors":[{"message":"No.","path":${deep}}]}`],
+  ['extensions of an error', `{"errors":[{"message":"No.","extensions":{"a":${deep}}}]}`],
+  ['extensions', `{"data":{"me":null,"activeCandidates":null},"extensions":{"a":${deep}}}`],
+];
+
+test('an answer that is nested without end is UPSTREAM_BAD_RESPONSE, wherever in it', async () => {
+  const { schema } = richUpstream();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  for (const [where, body] of answers) {
+    gateway.upstream.answer(text(body));
+    for (const query of QUERIES) {
+      const { errors } = await gateway.ask(query);
+      expect(errors, `${where}: ${query}`).toMatchObject([
+        { extensions: { code: 'UPSTREAM_BAD_RESPONSE' } },
+      ]);
+    }
+  }
+});
+
+const QUERIES = [
+  '{ me { id ... on Candidate { extra } } }',
+  '{ allActiveCandidates { id extra } }',
+  '{ activeCandidatesConnection { nodes { extra } } }',
+  '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { ... on Candidate { extra } } }',
+];
+
+test('an answer as deep as records go is no trouble', async () => {
+  const { schema } = richUpstream();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  const extra = `${'['.repeat(400)}1${']'.repeat(400)}`;
+  gateway.upstream.answer(text(`{"data":{"me":{"__typename":"Candidate","extra":${extra}}}}`));
+  const { data } = await gateway.ask('{ me { ... on Candidate { extra } } }');
+  expect(JSON.stringify(data)).toBe(`{"me":{"extra":${extra}}}`);
+});
+
+test('of a hundred thousand errors as many arrive as can be made use of, and how many more there were', async () => {
+  const { schema } = richUpstream();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  const sent = Array.from({ length: 100_000 }, (_, place) => ({
+    message: `Error ${place}.`,
+    path: ['activeCandidates', 'items', place, 'extra'],
+  }));
+  for (const [query, field] of [
+    ['{ activeCandidates { items { extra } } }', 'activeCandidates'],
+    ['{ allActiveCandidates { extra } }', 'allActiveCandidates'],
+    ['{ activeCandidatesConnection { nodes { extra } } }', 'activeCandidatesConnection'],
+  ] as const) {
+    gateway.upstream.answer(json({ data: { activeCandidates: null }, errors: sent }));
+    const { errors = [] } = await gateway.ask(query);
+    expect(errors, query).toHaveLength(10_001);
+    expect(errors[0], query).toMatchObject({ message: 'Error 0.', path: [field] });
+    expect(errors.at(-1), query).toMatchObject({
+      message: expect.stringContaining('90000 errors more'),
+      extensions: { code: 'UPSTREAM_BAD_RESPONSE' },
+    });
+  }
+});
