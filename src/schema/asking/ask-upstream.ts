@@ -1,7 +1,8 @@
-import { OperationTypeNode, type ExecutionResult } from 'graphql';
+import { OperationTypeNode, type DocumentNode, type ExecutionResult } from 'graphql';
 import { printDocument } from '../../print-document.ts';
 import type { AskingContext } from './asking-context.ts';
 import { parentsTakenAlong } from './ride-names.ts';
+import { stepsToScalar } from './scalar-paths.ts';
 import type { UpstreamLink, UpstreamQuestion, WantedRides } from './upstream-link.ts';
 import type { UpstreamError, UpstreamValue } from './upstream-value.ts';
 import { writeRequest, type WrittenRequest } from './write-request.ts';
@@ -31,23 +32,33 @@ export function nameOf(link: UpstreamLink, question: UpstreamQuestion): string {
   return JSON.stringify([printDocument(document), variables]);
 }
 
+/** What was answered to a request. */
+export interface UpstreamResult {
+  /** Undefined: the upstream did not even begin. */
+  readonly data: Readonly<Record<string, unknown>> | null | undefined;
+  /** Their paths begin at the root. */
+  readonly errors: readonly UpstreamError[];
+}
+
 /** Sends what is written; again without the pages that take more with them than themselves. */
 export function asking(
   link: UpstreamLink,
   operation: OperationTypeNode,
   write: (rides: WantedRides) => WrittenRequest,
-): (variables: Variables, context: AskingContext) => Promise<ExecutionResult> {
+): (variables: Variables, context: AskingContext) => Promise<UpstreamResult> {
   const isQuery = operation === OperationTypeNode.QUERY;
   // A mutation cannot be asked again without what failed of it.
   const request = write(isQuery ? 'all' : 'safe');
   return async (given, context) => {
-    const send = async ({ document, used }: WrittenRequest) => {
+    const send = async ({ document, served, used }: WrittenRequest) => {
       const variables = Object.fromEntries(
         Object.entries(given).filter(([name]) => used.has(name)),
       );
-      if (isQuery) return await context.requests.load({ document, variables });
-      context.pages?.pay(link.price({ document, variables }));
-      return await link.execute({ document, variables, operationType: operation, context });
+      if (!isQuery) context.pages?.pay(link.price({ document, variables }));
+      const result = isQuery
+        ? await context.requests.load({ document, variables })
+        : await link.execute({ document, variables, operationType: operation, context });
+      return resultOf(result, served, link);
     };
     let result = await send(request);
     let taken = parentsTakenAlong(result);
@@ -61,15 +72,31 @@ export function asking(
   };
 }
 
+function resultOf(
+  { data, errors = [] }: ExecutionResult,
+  served: DocumentNode,
+  { schema }: UpstreamLink,
+): UpstreamResult {
+  return {
+    data,
+    errors: errors.map(({ message, path = [], extensions }): UpstreamError => {
+      const steps = stepsToScalar(path, served, schema);
+      const inside = steps < path.length && { inside: path.slice(steps) };
+      return { message, path: path.slice(0, steps), ...inside, extensions };
+    }),
+  };
+}
+
 /** What was answered for one root field, by its name in the answer. */
-function valueOf({ data, errors = [] }: ExecutionResult, key: string): UpstreamValue {
+function valueOf({ data, errors }: UpstreamResult, key: string): UpstreamValue {
   return {
     value: data?.[key] ?? null,
-    errors: errors.map(({ message, path, extensions }): UpstreamError => ({
+    errors: errors.map((error) => {
+      const { path, message, extensions } = error;
       // An error that was put at another field than the one we asked for belongs to this one all the same.
-      path: path?.[0] === key ? path.slice(1) : [],
-      message,
-      extensions: extensions ?? {},
-    })),
+      return path[0] === key
+        ? { ...error, path: path.slice(1) }
+        : { path: [], message, extensions };
+    }),
   };
 }

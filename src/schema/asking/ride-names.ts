@@ -1,4 +1,3 @@
-import type { ExecutionResult } from '@graphql-tools/utils';
 import type { ResponsePath } from './response-path.ts';
 
 /*
@@ -47,8 +46,14 @@ export function callerPath(path: ResponsePath): ResponsePath {
  * The aliases of ridden pages whose errors made more than the page null, as they do where the list's own
  * type may not be null. What is derived of it may be, so its parent must not go with it.
  */
-export function parentsTakenAlong({ data, errors = [] }: ExecutionResult): ReadonlySet<string> {
-  const taken = errors.flatMap(({ path = [] }) => {
+export function parentsTakenAlong({
+  data,
+  errors,
+}: {
+  readonly data: unknown;
+  readonly errors: readonly { readonly path: ResponsePath }[];
+}): ReadonlySet<string> {
+  const taken = errors.flatMap(({ path }) => {
     const last = path.findLastIndex((step) => RIDE.test(String(step)));
     let holder: unknown = data;
     for (const step of path.slice(0, Math.max(last, 0))) {

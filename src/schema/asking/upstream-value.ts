@@ -11,6 +11,8 @@ export interface UpstreamValue {
 export interface UpstreamError {
   /** Begins at the value. */
   readonly path: ResponsePath;
+  /** Where in the scalar that the path leads to. */
+  readonly inside?: ResponsePath;
   readonly message: string;
   readonly extensions: Record<string, unknown>;
 }
@@ -33,7 +35,7 @@ export function valueAt(
     if (goesBesideRide(root.value, error)) continue;
     const [holder, key] = standingPlace(root, error.path);
     const located = new GraphQLError(error.message, {
-      path: [...path, ...callerPath(error.path)],
+      path: [...path, ...callerPath(error.path), ...(error.inside ?? [])],
       extensions: error.extensions,
     });
     if (holder[key] === null || holder[key] === undefined) holder[key] = located;

@@ -17,6 +17,8 @@ import type { QuestionContext, UpstreamLink, WantedRides } from './upstream-link
 /** An operation as it is sent, in the upstream's names. */
 export interface WrittenRequest {
   readonly document: DocumentNode;
+  /** The same in served names. */
+  readonly served: DocumentNode;
   /** The variables in it. */
   readonly used: ReadonlySet<string>;
 }
@@ -32,7 +34,8 @@ export function writeRequest(
   const ridden = link.writeRides(asked, context.variables, rides);
   const written = withTypenames(ridden === asked ? asked : onlyReached(ridden), link.schema);
   const used = variablesOf(written);
-  return { document: link.toUpstream(onlyDefined(written, used)), used };
+  const served = onlyDefined(written, used);
+  return { document: link.toUpstream(served), served, used };
 }
 
 /** Fragments on derived types are written out where they stood, and the upstream does not know them. */

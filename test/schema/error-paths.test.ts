@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { json, startGatewayOverFake } from '../support/fake-upstream.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { all, putTogether } from '../support/multipart.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+const PEOPLE = [1, 7, 3, 14].map((id) => `{ __typename: "Candidate", id: ${id} }`).join(' ');
+const HR_PEOPLE = PEOPLE.replaceAll('Candidate', 'HrCandidate');
+
+const queries: [string, string][] = [
+  ['the list itself', '{ c: activeCandidates(first: 15) { i: items { id s: score } } }'],
+  ['several pages of it', '{ allCandidates(limit: 50) { id s: score } }'],
+  [
+    'two aliases of one list',
+    '{ a: allActiveCandidates(limit: 8) { id s: score } b: allActiveCandidates(limit: 8) { s: score id } }',
+  ],
+  ['edges', '{ c: activeCandidatesConnection(first: 8) { e: edges { n: node { id s: score } } } }'],
+  [
+    'nodes, and edges beside them',
+    '{ activeCandidatesConnection(first: 8) { nodes { id s: score } edges { node { id s: score } } } }',
+  ],
+  [
+    'several pages of a connection',
+    '{ candidatesConnection(first: 50) { edges { node { id s: score } } } }',
+  ],
+  [
+    'the end of a list, read backward',
+    '{ candidatesConnection(last: 50) { edges { node { id s: score } } } }',
+  ],
+  [
+    'fragments',
+    '{ allActiveCandidates(limit: 8) { ...F } } fragment F on Candidate { id ... { s: score } }',
+  ],
+  ['a union', '{ allApplicants(limit: 8) { ... on Candidate { id s: score } } }'],
+  ['a list inside a record', '{ one: candidate(id: 6) { friends(limit: 1) { id s: score } } }'],
+  [
+    'lists in lists',
+    '{ vacanciesConnection(first: 20) { edges { n: node { c: candidates { items { id s: score } } } } } }',
+  ],
+  [
+    'entities',
+    `{ them: _entities(representations: [${PEOPLE}]) { ... on Candidate { id s: score } } }`,
+  ],
+  ['one entity', '{ one: candidate(id: 7) { id s: score } }'],
+  ['a mutation', 'mutation { r: rename(id: 7, name: "x") { id s: score } }'],
+  ['a streamed list', '{ all: allCandidates @stream(initialCount: 8) { id s: score } }'],
+  [
+    'streamed edges',
+    '{ c: candidatesConnection(first: 80) { e: edges @stream(initialCount: 8) { n: node { id s: score } } } }',
+  ],
+  [
+    'streamed nodes with something put off',
+    '{ candidatesConnection(first: 40) { nodes @stream { id ... @defer { s: score } } } }',
+  ],
+  [
+    'what is put off',
+    '{ allActiveCandidates(limit: 8) { id } ... @defer { one: candidate(id: 7) { id s: score } } }',
+  ],
+];
+
+const prefixed: [string, string][] = [
+  ['a list', '{ hrAllCandidates(limit: 50) { id s: score } }'],
+  ['the service’s own list', '{ hrActiveCandidates(first: 8) { items { id s: score } } }'],
+  ['a connection', '{ hrCandidatesConnection(first: 50) { edges { node { id s: score } } } }'],
+  [
+    'a list in a list',
+    '{ hrVacancies(first: 7) { items { candidates { items { id s: score } } } } }',
+  ],
+  [
+    'entities',
+    `{ _entities(representations: [${HR_PEOPLE}]) { ... on HrCandidate { id s: score } } }`,
+  ],
+  ['a stream', '{ hrAllCandidates @stream { id s: score } }'],
+];
+
+describe('the path of an error is where its null is for the caller', () => {
+  const services: Sandbox[] = [];
+  const gateways: TestGateway[] = [];
+  beforeAll(async () => {
+    for (const schemaPrefix of ['', 'Hr']) {
+      const service = await startSandbox({ schema: richUpstream().schema });
+      services.push(service);
+      const config = { schemaPrefix, mutations: 'all' as const };
+      gateways.push(await startGateway(service, { snapshot: richSdl, config }));
+    }
+  });
+  afterAll(async () => {
+    for (const gateway of gateways) await gateway[Symbol.asyncDispose]();
+    for (const service of services) await service.close();
+  });
+
+  test.each(queries)('%s', async (_, query) => {
+    const { told, nulls } = await failuresOf(gateways[0]!, query);
+    expect(told).toEqual(nulls);
+  });
+
+  test.each(prefixed)('%s, under SCHEMA_PREFIX', async (_, query) => {
+    const { told, nulls } = await failuresOf(gateways[1]!, query);
+    expect(told).toEqual(nulls);
+  });
+});
+
+/** Every seventh candidate of the rich upstream has no score, and an error that says so. */
+async function failuresOf(gateway: TestGateway, query: string) {
+  const { data, errors = [] } = query.includes('@')
+    ? await together(gateway, query)
+    : await gateway.ask(query);
+  const nulls = withoutScore(data, []);
+  expect(nulls.length).toBeGreaterThan(0);
+  return { told: inOrder(errors), nulls: inOrder(nulls) };
+}
+
+async function together(gateway: TestGateway, query: string) {
+  const parts = await all(gateway, query);
+  const later = parts.flatMap(({ incremental = [] }) => incremental);
+  return {
+    data: putTogether(parts),
+    errors: [...parts, ...later].flatMap(({ errors = [] }) => errors),
+  };
+}
+
+interface Said {
+  readonly message: string;
+  readonly path?: readonly (string | number)[] | undefined;
+}
+
+function withoutScore(value: unknown, path: (string | number)[]): Said[] {
+  if (typeof value !== 'object' || value === null) return [];
+  if ('s' in value && 'id' in value && Number(value.id) % 7 === 0) {
+    expect(value.s).toBeNull();
+    return [{ message: `No score for ${Number(value.id)}.`, path: [...path, 's'] }];
+  }
+  return Object.entries(value).flatMap(([key, inner]) =>
+    withoutScore(inner, [...path, Array.isArray(value) ? Number(key) : key]),
+  );
+}
+
+function inOrder(errors: readonly Said[]): string[] {
+  return errors.map(({ message, path }) => JSON.stringify([path, message])).toSorted();
+}
+
+test('an error that the service puts inside of a custom scalar is told, and the scalar stays what it is', async () => {
+  const { schema } = richUpstream();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  const extra = { deep: null, list: [null, { deep: null }], more: { truth: true } };
+  const record = { __typename: 'Candidate', id: 1, _rsId: 1, _rsRecord0: 1, x: extra, extra };
+  const pageInfo = { hasNextPage: false, endCursor: null };
+  for (const inside of [['deep'], ['list', 0], ['list', 1, 'deep'], ['more'], ['gone']]) {
+    for (const [query, data, place, path] of [
+      ['{ m: me { ... on Candidate { x: extra } } }', { me: record }, ['me', 'x'], ['m', 'x']],
+      [
+        '{ allActiveCandidates { extra } }',
+        { activeCandidates: { items: [record], pageInfo } },
+        ['activeCandidates', 'items', 0, 'extra'],
+        ['allActiveCandidates', 0, 'extra'],
+      ],
+      [
+        '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { ... on Candidate { x: extra } } }',
+        { _rsRecord0: record },
+        ['_rsRecord0', 'x'],
+        ['_entities', 0, 'x'],
+      ],
+    ] as const) {
+      const error = { message: 'Inside.', extensions: { code: 'INSIDE' } };
+      gateway.upstream.answer(json({ data, errors: [{ ...error, path: [...place, ...inside] }] }));
+      const answer = await gateway.ask<Record<string, unknown>>(query);
+      expect(JSON.stringify(answer.data), query).toContain(JSON.stringify(extra));
+      const at = inside[0] === 'gone' ? undefined : [...path, ...inside];
+      expect(answer.errors, query).toEqual([
+        expect.objectContaining({ ...error, ...(at && { path: at }) }),
+      ]);
+    }
+  }
+});
