@@ -10,6 +10,7 @@ import type { Clock } from './clock.ts';
 import { VERSION, type Config } from './config.ts';
 import { callerSignal } from './http/caller-signal.ts';
 import { checkOperationName } from './http/check-operation-name.ts';
+import { answerWhateverHappens } from './http/answer-whatever-happens.ts';
 import { appendSurplusErrors } from './http/append-surplus-errors.ts';
 import { codeRefusedRequests, maskUnexpected } from './http/error-policy.ts';
 import { examples } from './http/graphiql-examples.ts';
@@ -173,7 +174,7 @@ export async function createGateway(parts: GatewayParts) {
 
   return {
     /** Answers requests: as a `fetch`, or as the handler of a Node server. */
-    yoga,
+    yoga: answerWhateverHappens(yoga, maskError),
     served,
     metrics,
     /** From now on no rotation is begun; `close` waits for one under way. */

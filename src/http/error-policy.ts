@@ -2,15 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { GraphQLError } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
-import { codedError } from '../errors.ts';
+import { codedError, type ErrorCode } from '../errors.ts';
 
 /**
  * What an unexpected failure looks like from outside: nothing of it but an id, which is in the log too.
  * Errors that were made for callers, ours and the upstream's, are GraphQL errors all the way down and pass.
  */
 export function maskUnexpected(log: Logger) {
+  const logged = (cause: unknown): string => {
+    const id = randomUUID();
+    log.error({ err: cause, errorId: id }, 'unexpected error');
+    return id;
+  };
   return (error: unknown): Error => {
-    if (isForCallers(error)) return error;
+    if (isForCallers(error)) {
+      const cause = unexpectedCause(error);
+      return cause === undefined ? error : withId(error, logged(cause));
+    }
     if (isAbort(error)) {
       log.debug('the caller left');
       return codedError('INTERNAL_SERVER_ERROR', 'The request was given up.');
@@ -21,9 +29,7 @@ export function maskUnexpected(log: Logger) {
         'The operation is nested too deeply to be read. Split it into several.',
       );
     }
-    const id = randomUUID();
-    const cause = error instanceof GraphQLError ? error.originalError : error;
-    log.error({ err: cause, errorId: id }, 'unexpected error');
+    const id = logged(error instanceof GraphQLError ? error.originalError : error);
     const masked = codedError(
       'INTERNAL_SERVER_ERROR',
       `Something went wrong inside the gateway. Tell its operator this id: ${id}`,
@@ -84,4 +90,23 @@ function isForCallers(error: unknown): error is GraphQLError {
     if (!inner.originalError) return true;
     inner = inner.originalError;
   }
+}
+
+/** What ended a drain in the middle, where that was none of what is known to happen. */
+function unexpectedCause(error: GraphQLError): unknown {
+  let inner: Error = error;
+  while (inner instanceof GraphQLError && inner.originalError) inner = inner.originalError;
+  const { cause } = inner;
+  const isOurs = error.extensions['code'] === ('DRAIN_INTERRUPTED' satisfies ErrorCode);
+  return isOurs && cause instanceof Error && !isForCallers(cause) && !isAbort(cause)
+    ? cause
+    : undefined;
+}
+
+function withId({ message, nodes, path, extensions }: GraphQLError, id: string): GraphQLError {
+  return new GraphQLError(`${message} Tell the operator of the gateway this id: ${id}`, {
+    nodes: nodes ?? null,
+    path: path ?? null,
+    extensions: { ...extensions, id },
+  });
 }

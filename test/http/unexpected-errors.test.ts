@@ -1,7 +1,15 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { Response } from '@whatwg-node/server';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { answerWhateverHappens } from '../../src/http/answer-whatever-happens.ts';
+import { maskUnexpected } from '../../src/http/error-policy.ts';
+import { listen } from '../../src/http/listen.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { startGateway } from '../support/gateway.ts';
+import { honest, refusal, startGatewayOverFake } from '../support/fake-upstream.ts';
+import { ask } from '../support/multipart.ts';
+import { recordingLog, startGateway } from '../support/gateway.ts';
+import { post, startFront, type Body } from './front.ts';
 
 const DAY = 86_400_000;
 const ELSEWHERE = 'https://internal.example.test';
@@ -56,3 +64,120 @@ test('a store that turns into that of another service is told by an id, which th
   expect((await gateway.fetch('/ready')).status).toBe(200);
   expect((await gateway.ask(query)).errors).toBeUndefined();
 });
+
+describe('whatever fails inside, the caller gets an id, which is in the log, and nothing else', () => {
+  const WORDS = `ENOENT ${ELSEWHERE}/srv/recruiting/secret.db`;
+  const QUERY = '{ __typename }';
+
+  /** A clock that fails from its `after`-th look on, until it is mended. */
+  function failingClock() {
+    const clock = { failsAfter: Infinity };
+    return {
+      clock: {
+        ...systemClock,
+        elapsed: () => {
+          clock.failsAfter -= 1;
+          if (clock.failsAfter < 0) throw new Error(WORDS);
+          return systemClock.elapsed();
+        },
+      },
+      failAfter: (looks: number) => (clock.failsAfter = looks),
+    };
+  }
+
+  test.each([
+    ['before a request is looked at', 0],
+    ['after it was answered', 1],
+  ])('a hook that throws %s', async (_when, looks) => {
+    const { clock, failAfter } = failingClock();
+    await using front = await startFront({ clock });
+    for (const ask of [
+      () => fetch(`${front.url}/graphql`, post({ query: QUERY })),
+      () => fetch(`${front.url}/elsewhere`),
+      () => front.gateway.fetch('/graphql', post({ query: QUERY })),
+    ]) {
+      failAfter(looks);
+      const response = await ask();
+      const told = await response.text();
+      failAfter(Infinity);
+      expect(response.status).toBe(500);
+      expectMasked(told, front.gateway.logged);
+    }
+    expect(await (await fetch(`${front.url}/graphql`, post({ query: QUERY }))).json()).toEqual({
+      data: { __typename: 'Query' },
+    });
+  });
+
+  function expectMasked(told: string, logged: readonly Record<string, unknown>[]): void {
+    const { errors } = JSON.parse(told) as Body;
+    expect(errors).toEqual([
+      {
+        message: expect.stringContaining('Tell its operator this id: '),
+        extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
+      },
+    ]);
+    expect(told).not.toMatch(/ENOENT|internal|srv|\.ts|node_modules|    at /);
+    const { id } = errors![0]!.extensions;
+    expect(logged.filter(({ errorId }) => errorId === id)).toMatchObject([
+      { level: 50, msg: 'unexpected error', err: { message: WORDS } },
+    ]);
+  }
+});
+
+test('an answer that breaks while it is sent is cut off, and the log says why', async () => {
+  const { log, logged } = recordingLog();
+  const handler = answerWhateverHappens(
+    { fetch: breaking, handleNodeRequestAndResponse: breaking },
+    maskUnexpected(log),
+  );
+  const server = await listen(handler, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  await expect(fetch(server.url).then((response) => response.text())).rejects.toThrow(
+    /fetch failed|terminated/,
+  );
+  expect(logged).toMatchObject([
+    { msg: 'unexpected error', err: { message: 'Nobody expected this.' } },
+  ]);
+});
+
+test.each([
+  ['a drain', '{ allPersons { id } }', 'application/json'],
+  ['a stream', '{ allPersons @stream { id } }', 'multipart/mixed'],
+])('what ends %s in the middle, and nobody expected, has an id too', async (_, query, accept) => {
+  const store = openSqliteStore(':memory:');
+  const broken = { is: false };
+  await using gateway = await startGatewayOverFake(
+    {},
+    {
+      store: {
+        ...store,
+        read: async () => {
+          const stored = await store.read();
+          return stored && broken.is ? { ...stored, baseUrl: ELSEWHERE } : stored;
+        },
+      },
+      config: { drainConcurrency: 1 },
+    },
+  );
+  gateway.upstream.answer(honest, (...exchange) => {
+    broken.is = true;
+    return refusal('token_expired')(...exchange);
+  });
+  const told = await (await ask(gateway, query, {}, accept)).text();
+  broken.is = false;
+  expect(told).toContain('"code":"DRAIN_INTERRUPTED"');
+  expect(told).not.toContain(ELSEWHERE);
+  const [, id] = /Tell the operator of the gateway this id: ([\w-]+)/.exec(told) ?? [];
+  expect(gateway.logged.filter(({ errorId }) => errorId === id)).toMatchObject([
+    { level: 50, msg: 'unexpected error', err: { message: expect.stringContaining(ELSEWHERE) } },
+  ]);
+});
+
+function breaking(): Response {
+  return new Response(
+    new ReadableStream({
+      pull: () => Promise.reject(new Error('Nobody expected this.')),
+    }),
+    { headers: { 'content-type': 'multipart/mixed' } },
+  );
+}

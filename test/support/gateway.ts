@@ -112,7 +112,7 @@ export async function startGatewayOverSandbox(
   };
 }
 
-function recordingLog(): { log: Logger; logged: Record<string, unknown>[] } {
+export function recordingLog(): { log: Logger; logged: Record<string, unknown>[] } {
   const logged: Record<string, unknown>[] = [];
   const log = pino(
     { level: 'trace' },

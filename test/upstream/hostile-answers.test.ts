@@ -1,0 +1,137 @@
+import fc from 'fast-check';
+import { isDeepStrictEqual } from 'node:util';
+import { afterAll, expect, test } from 'vitest';
+import { honest, startGatewayOverFake, type GatewayOverFake } from '../support/fake-upstream.ts';
+import { hostile } from '../support/hostile-answers.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import { wrote } from '../support/written.ts';
+
+const RUNS = Number(process.env['RANDOM_RUNS'] ?? 120);
+const PEOPLE = [1, 7, 3].map((id) => `{ __typename: "Candidate", id: ${id} }`).join(' ');
+const RECORD =
+  '__typename id name stage appliedAt extra score rank friends { id } vacancy { title }';
+
+const QUERIES = [
+  `{ me { __typename id ... on Candidate { ${RECORD} } } other: failing }`,
+  `{ activeCandidates(first: 3) { items { ${RECORD} } pageInfo { hasNextPage endCursor } } }`,
+  `{ allCandidates(limit: 40) { ${RECORD} } }`,
+  '{ applicants(first: 5) { items { __typename ... on Robot { model } ... on Candidate { id } } } }',
+  `{ c: candidatesConnection(first: 35) { edges { cursor n: node { ${RECORD} } } totalCount } }`,
+  '{ applicantsConnection(last: 5) { nodes { __typename } pageInfo { hasPreviousPage startCursor } } }',
+  '{ vacancies(first: 3) { items { id candidates { items { id rank history { items { at } } } } } } }',
+  `{ _entities(representations: [${PEOPLE}]) { ... on Candidate { id rank extra } } }`,
+  '{ allActiveCandidates @stream(initialCount: 2) { id rank extra } }',
+  '{ candidatesConnection(first: 40) { edges @stream { node { id score } } } }',
+  'mutation { rename(id: 3, name: "Candidate 3") { id name score } }',
+  '{ __proto__: me { constructor: id toString: __typename } }',
+];
+
+const OURS = new Set<unknown>([
+  'UPSTREAM_UNREACHABLE',
+  'UPSTREAM_TIMEOUT',
+  'UPSTREAM_BAD_RESPONSE',
+  'UPSTREAM_RATE_LIMITED',
+  'UPSTREAM_UNAUTHORIZED',
+  'DRAIN_LIMIT_EXCEEDED',
+  'DRAIN_STALLED',
+  'DRAIN_INTERRUPTED',
+  'CURSOR_INVALID',
+]);
+
+const strays: unknown[] = [];
+const noteStray = (error: unknown) => strays.push(error);
+process.on('unhandledRejection', noteStray).on('uncaughtExceptionMonitor', noteStray);
+afterAll(() => {
+  process.off('unhandledRejection', noteStray).off('uncaughtExceptionMonitor', noteStray);
+});
+
+test('whatever the service answers, callers get an answer in time, with codes that are known, no secret, and no harm to others', async () => {
+  const { schema } = richUpstream();
+  await using gateway = await startGatewayOverFake(
+    { schema },
+    {
+      snapshot: richSdl,
+      config: { mutations: 'all', upstreamTimeoutMs: 150, drainMaxItems: 400, connectionMax: 60 },
+    },
+  );
+  const truths = new Map<string, Told>();
+  for (const query of QUERIES) truths.set(query, await ask(gateway, query));
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...QUERIES), hostile(), async (query, { reply }) => {
+      gateway.upstream.answer(reply);
+      expectHarmless(await ask(gateway, query), gateway);
+      gateway.upstream.answer(honest);
+      const { body } = await ask(gateway, query);
+      expect(isDeepStrictEqual(body, truths.get(query)!.body)).toBe(true);
+    }),
+    { numRuns: RUNS, interruptAfterTimeLimit: 3_000_000, timeout: 20_000 },
+  );
+  const secrets = gateway.upstream.received.map(({ token }) => token);
+  const written = JSON.stringify(gateway.logged) + (await gateway.gateway.metrics.text());
+  for (const secret of new Set(secrets)) expect(written).not.toContain(secret);
+  expect(gateway.logged.filter(({ level }) => Number(level) >= 50)).toEqual([]);
+  expect({}).not.toHaveProperty('spoilt');
+  expect(strays).toEqual([]);
+}, 3_600_000);
+
+interface Told {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly body: unknown;
+}
+
+async function ask(gateway: GatewayOverFake, query: string): Promise<Told> {
+  const accept = query.includes('@') ? 'multipart/mixed' : 'application/json';
+  const response = await gateway.fetch('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept },
+    body: JSON.stringify({ query }),
+  });
+  const text = await response.text();
+  wrote(text.slice(0, 1_000_000));
+  const { status, headers } = response;
+  const parts = text
+    .split(/\r\n---(?:--)?(?:\r\n|$)/)
+    .flatMap((part) => part.split('\r\n\r\n').at(-1) || []);
+  const body =
+    accept === 'multipart/mixed' && text.startsWith('\r\n')
+      ? parts.filter((part) => part.trim()).map((part) => JSON.parse(part) as unknown)
+      : (JSON.parse(text) as unknown);
+  return { status, headers, text, body };
+}
+
+function expectHarmless({ status, headers, text, body }: Told, gateway: GatewayOverFake): void {
+  expect(status).toBe(200);
+  expect(headers.get('x-spoilt')).toBeNull();
+  expect(headers.get('www-authenticate')).toBeNull();
+  const { token } = gateway.upstream.received.at(-1)!;
+  expect(text).not.toContain(token);
+  expect(text).not.toContain(new URL(gateway.upstream.url).host);
+  expect(text).not.toMatch(/node_modules|\.ts:\d/);
+  for (const error of errorsIn(body)) {
+    const { code, id } = error.extensions ?? {};
+    expect(error.message).toEqual(expect.any(String));
+    // Ours always have a code; what has none, or another one, is the service's own.
+    expect(code === 'INTERNAL_SERVER_ERROR' && id !== undefined).toBe(false);
+    expect(error.message).not.toMatch(/inside the gateway|call stack|undefined|Cannot read/);
+    if (OURS.has(code)) expect(error.path).toBeDefined();
+  }
+}
+
+interface ToldError {
+  readonly message: unknown;
+  readonly path?: unknown;
+  readonly extensions?: Record<string, unknown>;
+}
+
+function errorsIn(body: unknown): ToldError[] {
+  const payloads = (Array.isArray(body) ? body : [body]) as {
+    errors?: ToldError[];
+    incremental?: { errors?: ToldError[] }[];
+  }[];
+  return payloads.flatMap(({ errors = [], incremental = [] }) => [
+    ...errors,
+    ...incremental.flatMap((part) => part.errors ?? []),
+  ]);
+}
