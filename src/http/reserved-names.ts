@@ -12,12 +12,15 @@ export const reservedNames: Plugin = {
   },
 };
 
+/** The library that executes operations takes an object with this name in it for a promise. */
+const PROMISED = 'then';
+
 /** Routers use names that begin with `__` as well, so of those only the one that tells types is kept. */
 function noReservedNames(context: ValidationContext): ASTVisitor {
   const refuse = (what: string, name: string, node: ASTNode) => {
     const { message, extensions } = codedError(
       'BAD_USER_INPUT',
-      `The ${what} ${name} is reserved, like all that begin with "_rs". Choose another name.`,
+      `The ${what} ${name} is reserved, like all that begin with "_rs", and "then". Choose another name.`,
     );
     context.reportError(new GraphQLError(message, { extensions, nodes: [node] }));
   };
@@ -26,7 +29,7 @@ function noReservedNames(context: ValidationContext): ASTVisitor {
       const alias = node.alias?.value;
       if (alias === undefined) return;
       const isOther = alias === '__typename' && node.name.value !== '__typename';
-      if (isOther || alias.startsWith('_rs')) refuse('alias', alias, node);
+      if (isOther || alias === PROMISED || alias.startsWith('_rs')) refuse('alias', alias, node);
     },
     VariableDefinition: (node) => {
       const name = node.variable.name.value;

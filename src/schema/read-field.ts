@@ -37,7 +37,7 @@ export function checked(value: unknown, type: GraphQLOutputType, schema: GraphQL
   if (isLeafType(type)) {
     try {
       type.parseValue(value);
-      return value;
+      return isLikePromise(value) ? broken('an object with the key "then"', String(type)) : value;
     } catch {
       return broken('something else', String(type));
     }
@@ -50,7 +50,16 @@ export function checked(value: unknown, type: GraphQLOutputType, schema: GraphQL
       return broken('an unknown type', getNamedType(type).name);
     }
   }
-  return value;
+  return isLikePromise(value) ? withoutThen(value) : value;
+}
+
+/** The library that executes operations waits for whatever has a `then`; nobody can have asked for that. */
+function isLikePromise(value: unknown): value is { readonly then: unknown } {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, 'then');
+}
+
+function withoutThen({ then: _, ...others }: { readonly then: unknown }): object {
+  return others;
 }
 
 function broken(what: string, expected: string): Error {

@@ -91,13 +91,13 @@ describe('whatever fails inside, the caller gets an id, which is in the log, and
   ])('a hook that throws %s', async (_when, looks) => {
     const { clock, failAfter } = failingClock();
     await using front = await startFront({ clock });
-    for (const ask of [
+    for (const send of [
       () => fetch(`${front.url}/graphql`, post({ query: QUERY })),
       () => fetch(`${front.url}/elsewhere`),
       () => front.gateway.fetch('/graphql', post({ query: QUERY })),
     ]) {
       failAfter(looks);
-      const response = await ask();
+      const response = await send();
       const told = await response.text();
       failAfter(Infinity);
       expect(response.status).toBe(500);

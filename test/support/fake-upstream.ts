@@ -219,6 +219,12 @@ export const trickle: Reply = (response) => {
   response.once('close', () => clearInterval(drops));
 };
 
+/** Interim answers that go on for ever, and no other. */
+export const hints: Reply = (response) => {
+  const more = setInterval(() => response.writeEarlyHints({ link: '</x>; rel=preload' }), 5);
+  response.once('close', () => clearInterval(more));
+};
+
 /** A body that goes on for ever, as fast as it is taken. */
 export const flood: Reply = (response) => {
   const megabyte = Buffer.alloc(1024 * 1024, ' ');

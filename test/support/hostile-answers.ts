@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { cut, cutInBody, json, text, type Received, type Reply } from './fake-upstream.ts';
+import type { Received, Reply } from './fake-upstream.ts';
+import { WIRES } from './hostile-wires.ts';
 
 /** Answers of a service that is broken, or an enemy. */
 export interface Hostile {
@@ -20,9 +21,9 @@ export function hostile(): fc.Arbitrary<Hostile> {
 function spoilt(): fc.Arbitrary<Hostile> {
   return fc
     .record({
-      changes: fc.array(fc.record({ place: fc.nat(400), value: value() }), { maxLength: 3 }),
+      changes: fc.array(fc.record({ place: fc.nat(400), value: anyValue() }), { maxLength: 3 }),
       errors: fc.option(errors(), { nil: undefined }),
-      extensions: fc.option(value(), { nil: undefined, freq: 8 }),
+      extensions: fc.option(anyValue(), { nil: undefined, freq: 8 }),
       status: fc.constantFrom(200, 200, 200, 200, 201, 400, 403, 429, 500, 503),
       form: fc.constantFrom(...Object.keys(FORMS), ...Array<string>(8).fill('as it is')),
     })
@@ -98,20 +99,22 @@ const FORMS: Record<string, (written: string, received: Received) => Told> = {
 };
 
 const VALUES: unknown[] = [
-  ...[null, true, false, 0, -1, 0.5, 2 ** 31, -(2 ** 31) - 1, 2 ** 53, 1e300, -0],
-  ...['', '0', 'NaN', 'Infinity', '1e999', 'GHOST', '__proto__', '\u0000\u2028\ud800', TOKEN],
-  ...[`Bearer ${TOKEN}`, 'x'.repeat(100_000), [], [null], [[[]]], {}, { a: 1 }, [{ id: null }]],
-  ...[{ __typename: 'Ghost' }, { __typename: 'Robot' }, { __typename: 5 }, { [TOKEN]: TOKEN }],
-  JSON.parse('{"__proto__":{"spoilt":1},"constructor":{"prototype":{"spoilt":1}},"toString":1}'),
-  { toJSON: 'x', then: 'y', length: 4_294_967_295, message: 'z', extensions: { code: 'Q' } },
-  { items: null, pageInfo: null },
-  { items: [{}, null], pageInfo: { hasNextPage: true, endCursor: 'same' } },
-  Array.from({ length: 3_000 }, (_, id) => ({ id, __typename: 'Candidate' })),
-  nested(60),
-  nested(2_000),
-];
+  [null, true, false, 0, -1, 0.5, 2 ** 31, -(2 ** 31) - 1, 2 ** 53, 1e300, -0],
+  ['', '0', 'NaN', 'Infinity', '1e999', 'GHOST', '__proto__', '\u0000\u2028\ud800', TOKEN],
+  [`Bearer ${TOKEN}`, 'x'.repeat(100_000), [], [null], [[[]]], {}, { a: 1 }, [{ id: null }]],
+  [{ __typename: 'Ghost' }, { __typename: 'Robot' }, { __typename: 5 }, { [TOKEN]: TOKEN }],
+  [
+    JSON.parse('{"__proto__":{"spoilt":1},"constructor":{"prototype":{"spoilt":1}},"toString":1}'),
+    { toJSON: 'x', then: 'y', length: 4_294_967_295, message: 'z', extensions: { code: 'Q' } },
+    { items: null, pageInfo: null },
+    { items: [{}, null], pageInfo: { hasNextPage: true, endCursor: 'same' } },
+    Array.from({ length: 3_000 }, (_, id) => ({ id, __typename: 'Candidate' })),
+    nested(60),
+    nested(2_000),
+  ],
+].flat();
 
-function value(): fc.Arbitrary<unknown> {
+function anyValue(): fc.Arbitrary<unknown> {
   return fc.oneof(
     { weight: 3, arbitrary: fc.constantFrom(...VALUES) },
     { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 3 }) },
@@ -134,10 +137,10 @@ function errors(): fc.Arbitrary<unknown> {
       arbitrary: fc.record({ place: fc.nat(400), more: fc.array(step(), { maxLength: 2 }) }),
     },
     { weight: 1, arbitrary: fc.array(step(), { maxLength: 5 }) },
-    { weight: 1, arbitrary: value() },
+    { weight: 1, arbitrary: anyValue() },
   );
   const extensions = fc.oneof(
-    value(),
+    anyValue(),
     fc.record({
       code: fc.constantFrom<unknown>(...CODES, ...DRAIN_CODES, 7, null, TOKEN),
       http: fc.constantFrom<unknown>(
@@ -148,7 +151,7 @@ function errors(): fc.Arbitrary<unknown> {
       ),
       unexpected: fc.constantFrom(undefined, true),
       originalError: fc.constantFrom(undefined, { stack: 'x' }),
-      resumeAfter: value(),
+      resumeAfter: anyValue(),
     }),
   );
   const error = fc.oneof(
@@ -159,16 +162,16 @@ function errors(): fc.Arbitrary<unknown> {
           message: fc.constantFrom<unknown>('No.', TOKEN, 5, null, {}, ''),
           path,
           extensions,
-          locations: value(),
+          locations: anyValue(),
         },
         { requiredKeys: [] },
       ),
     },
-    { weight: 1, arbitrary: value() },
+    { weight: 1, arbitrary: anyValue() },
   );
   return fc.oneof(
     { weight: 5, arbitrary: fc.array(error, { maxLength: 4 }) },
-    { weight: 1, arbitrary: value() },
+    { weight: 1, arbitrary: anyValue() },
   );
 }
 
@@ -197,78 +200,10 @@ function wire(): fc.Arbitrary<Hostile> {
   return fc.constantFrom(...Object.entries(WIRES)).map(([what, reply]) => ({ what, reply }));
 }
 
-const WIRES: Record<string, Reply> = {
-  'cut before the answer': cut,
-  'cut in the answer': cutInBody,
-  '204': (response) => void response.writeHead(204).end(),
-  '205': text('', 205),
-  '304': (response) => void response.writeHead(304).end(),
-  '206 of a part': text('{"data":{"me":', 206, { 'content-range': 'bytes 0-13/100' }),
-  '103 without end': (response) => {
-    const hints = setInterval(() => response.writeEarlyHints({ link: '</x>; rel=preload' }), 2);
-    response.once('close', () => clearInterval(hints));
-  },
-  '100 and 102, and no answer': (response) => {
-    response.writeContinue();
-    response.writeProcessing();
-  },
-  '101': raw('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nabc'),
-  'no HTTP': raw('SSH-2.0-OpenSSH_9.9\r\n'),
-  'HTTP/0.9': raw('<html>'),
-  'an unknown version': raw('HTTP/3.7 200 OK\r\n\r\n{}'),
-  'a status of four digits': raw('HTTP/1.1 2000 OK\r\n\r\n{}'),
-  'two lengths': raw('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}x'),
-  'a length and chunks': raw(
-    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n',
-  ),
-  'a negative length': raw('HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}'),
-  'a length too large': raw('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"data":null}'),
-  'a length too small': raw('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{"data":null}'),
-  'chunks that are none': raw('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n'),
-  'a chunk without end': raw(
-    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n',
-  ),
-  'a header without end': raw(`HTTP/1.1 200 OK\r\nX-Long: ${'x'.repeat(200_000)}`),
-  'headers without number': raw(`HTTP/1.1 200 OK\r\n${'X: y\r\n'.repeat(20_000)}\r\n{}`),
-  'a second answer behind the first': raw(
-    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\n{"data":{"spoilt":"1"}}',
-  ),
-  'a byte at a time': (response) => {
-    response.writeHead(200, { 'content-type': 'application/json' });
-    const drops = setInterval(() => response.write('['), 5);
-    response.once('close', () => clearInterval(drops));
-  },
-  'a bomb': (response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb()),
-  'a hundred thousand levels in data': text(
-    `{"data":${'[{"a":'.repeat(50_000)}1${'}]'.repeat(50_000)}}`,
-  ),
-  'a hundred thousand levels in errors': text(
-    `{"errors":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
-  ),
-  'ten thousand errors': json({
-    data: null,
-    errors: Array<object>(10_000).fill({ message: 'No.' }),
-  }),
-  'a redirect with the token': (response, { token }) =>
-    void response.writeHead(307, { location: `/graphql?token=${token}` }).end(token),
-  'a refusal with the token': (response, { token }) =>
-    void response.writeHead(403).end(JSON.stringify({ type: token, detail: token })),
-};
-
-let packed: Buffer | undefined;
-function bomb(): Buffer {
-  return (packed ??= gzipSync(Buffer.alloc(20 * 1024 * 1024, ' ')));
-}
-
-/** Bytes of our own instead of an answer of Node's. */
-function raw(bytes: string): Reply {
-  return (response) => void response.socket?.end(bytes);
-}
-
 /** Puts a value at one of the places of a tree, the root included. */
 function change(root: { answer: unknown }, place: number, put: unknown): void {
   const places: [Record<string, unknown>, string][] = [];
-  walk(root as Record<string, unknown>, 'answer', (holder, key) => places.push([holder, key]));
+  walk(root, 'answer', (holder, key) => places.push([holder, key]));
   const [holder, key] = places[place % places.length]!;
   if (place % 7 === 3) delete holder[key];
   else holder[key] = put;

@@ -268,6 +268,17 @@ test('a value of a custom scalar is passed as it is, whatever its form', async (
   }
 });
 
+test('a "then" that nobody asked for is nothing to wait for, and one inside of a custom scalar is told', async () => {
+  await using gateway = await startRich();
+  const then = { __typename: 'Candidate', id: 1, then: 'x', extra: { then: 'x' } };
+  gateway.upstream.answer(json({ data: { me: then } }));
+  expect(await gateway.ask('{ me { id } }')).toEqual({ data: { me: { id: 1 } } });
+  expect(await gateway.ask('{ me { ... on Candidate { extra } } }')).toMatchObject({
+    data: { me: { extra: null } },
+    errors: [{ path: ['me', 'extra'], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }],
+  });
+});
+
 test('a broken value in the answer of a mutation is an error at its place', async () => {
   await using gateway = await startRich();
   gateway.upstream.answer(json({ data: { rename: { id: 'x', name: 'Ada' } } }));

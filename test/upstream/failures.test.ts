@@ -4,6 +4,7 @@ import {
   cut,
   cutInBody,
   flood,
+  hints,
   honest,
   json,
   refusal,
@@ -44,6 +45,7 @@ test.each([
   ['no answer', silence],
   ['headers, and a body that never ends', unfinished],
   ['a body that trickles for ever', trickle],
+  ['early hints, and never more', hints],
 ])(
   '%s is UPSTREAM_TIMEOUT, is given up at the service too, and is not tried again',
   async (_what, reply) => {
