@@ -58,7 +58,8 @@ function isLikePromise(value: unknown): value is { readonly then: unknown } {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, 'then');
 }
 
-function withoutThen({ then: _, ...others }: { readonly then: unknown }): object {
+function withoutThen(value: { readonly then: unknown }): object {
+  const { then: _, ...others } = value;
   return others;
 }
 

@@ -105,7 +105,9 @@ const VALUES: unknown[] = [
   [{ __typename: 'Ghost' }, { __typename: 'Robot' }, { __typename: 5 }, { [TOKEN]: TOKEN }],
   [
     JSON.parse('{"__proto__":{"spoilt":1},"constructor":{"prototype":{"spoilt":1}},"toString":1}'),
-    { toJSON: 'x', then: 'y', length: 4_294_967_295, message: 'z', extensions: { code: 'Q' } },
+    JSON.parse(
+      '{"toJSON":"x","then":"y","length":4294967295,"message":"z","extensions":{"code":"Q"}}',
+    ),
     { items: null, pageInfo: null },
     { items: [{}, null], pageInfo: { hasNextPage: true, endCursor: 'same' } },
     Array.from({ length: 3_000 }, (_, id) => ({ id, __typename: 'Candidate' })),
