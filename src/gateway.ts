@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import {
   createYoga,
   useExecutionCancellation,
@@ -12,7 +11,9 @@ import { callerSignal } from './http/caller-signal.ts';
 import { checkOperationName } from './http/check-operation-name.ts';
 import { answerWhateverHappens } from './http/answer-whatever-happens.ts';
 import { appendSurplusErrors } from './http/append-surplus-errors.ts';
+import { closeUnread } from './http/close-unread.ts';
 import { codeRefusedRequests, maskUnexpected } from './http/error-policy.ts';
+import { remoteAddress, type ServerContext } from './http/front-door/remote-address.ts';
 import { examples } from './http/graphiql-examples.ts';
 import { graphiql } from './http/graphiql.ts';
 import { introspection } from './http/introspection.ts';
@@ -36,11 +37,6 @@ import { createTokenKeeper, type TokenLink } from './tokens/token-keeper.ts';
 import { readTokenLink } from './tokens/service/token-link.ts';
 import type { TokenStore } from './tokens/store/token-store.ts';
 import { createUpstream } from './upstream/upstream.ts';
-
-/** What Node's server hands along with a request. */
-interface NodeContext {
-  readonly req: IncomingMessage;
-}
 
 export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
@@ -133,9 +129,10 @@ export async function createGateway(parts: GatewayParts) {
   const maskError = maskUnexpected(log);
   const yoga = createYoga({
     schema: served.schema,
-    context: ({ request, req }: YogaInitialContext & Partial<NodeContext>): ServingContext => {
+    context: ({ request, req }: YogaInitialContext & ServerContext): ServingContext => {
       const signal = callerSignal(request);
-      const payer = payerOf(admission?.callerOf(request), req?.socket.remoteAddress);
+      const address = remoteAddress({ req }, config.trustProxy);
+      const payer = payerOf(admission?.callerOf(request), address);
       const pages = served.createMeter(payer);
       return {
         signal,
@@ -150,17 +147,20 @@ export async function createGateway(parts: GatewayParts) {
     landingPage: false,
     cors: false,
     multipart: false,
+    // What is read of a body is limited in requestFormat, which can still answer when it is too large.
+    maxRequestBodySize: false,
     logging: false,
     maskedErrors: { maskError },
     graphiql: explorer.graphiql,
     renderGraphiQL: explorer.renderGraphiQL,
     plugins: [
       logRequests(log, clock),
+      closeUnread(clock),
       knownPaths,
       useReadinessCheck({ endpoint: '/ready', check: () => tokens.present }),
       explorer.plugin,
       admission?.authenticate ?? {},
-      requestFormat,
+      requestFormat(config.maxBodyBytes),
       checkOperationName,
       admission?.enforceScopes ?? {},
       reservedNames,

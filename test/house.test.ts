@@ -85,6 +85,7 @@ const rooms: Record<string, readonly string[]> = {
   ],
   'paging/price': ['paging/parallel', 'paging/place'],
   'http/auth': [],
+  'http/front-door': [],
   'schema/derivation': [],
   'schema/asking': [
     'schema/derivation',

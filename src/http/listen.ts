@@ -15,25 +15,31 @@ export interface ListenOptions {
   readonly variables?: readonly [host: string, port: string];
   /** Told how many requests did not end in time. */
   readonly onCut?: (requests: number) => void;
+  /** How long a request may take to arrive, however slowly it is sent. */
+  readonly arrival?: { readonly headersMs: number; readonly requestMs: number };
 }
 
 const PATIENCE_MS = 10_000;
+const ARRIVAL = { headersMs: 20_000, requestMs: 60_000 };
 
 /** @throws Error with a message for the operator when the address cannot be used */
 export async function listen(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
-  { host, port, variables = ['HOST', 'PORT'], onCut }: ListenOptions,
+  { host, port, variables = ['HOST', 'PORT'], onCut, arrival = ARRIVAL }: ListenOptions,
 ): Promise<Listening> {
   const answering = new Set<ServerResponse>();
   let closing = false;
   // Of two credentials in headers of one name Node would take the first, and another on the way perhaps the last.
-  const server = createServer({ joinDuplicateHeaders: true }, (request, response) => {
-    response.shouldKeepAlive &&= !closing;
-    answering.add(response);
-    response.once('close', () => answering.delete(response));
-    if (isHost(request.headers.host)) handler(request, response);
-    else response.writeHead(400).end();
-  });
+  const server = createServer(
+    { joinDuplicateHeaders: true, ...timeouts(arrival) },
+    (request, response) => {
+      response.shouldKeepAlive &&= !closing;
+      answering.add(response);
+      response.once('close', () => answering.delete(response));
+      if (isHost(request.headers.host)) handler(request, response);
+      else response.writeHead(400).end();
+    },
+  );
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
       reject(explain(error, { host, port, variables })),
@@ -60,6 +66,15 @@ export async function listen(
   };
 }
 
+function timeouts({ headersMs, requestMs }: NonNullable<ListenOptions['arrival']>) {
+  return {
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    // Node's own, half a minute, would be added to them.
+    connectionsCheckingInterval: headersMs / 4,
+  };
+}
+
 /** Yoga makes an address of it, and answers with a stack trace where that fails. */
 function isHost(host = 'localhost'): boolean {
   return /^[^/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`);
@@ -67,7 +82,11 @@ function isHost(host = 'localhost'): boolean {
 
 function explain(
   error: NodeJS.ErrnoException,
-  { host, port, variables: [HOST, PORT] }: Required<Omit<ListenOptions, 'onCut'>>,
+  {
+    host,
+    port,
+    variables: [HOST, PORT],
+  }: Required<Pick<ListenOptions, 'host' | 'port' | 'variables'>>,
 ): Error {
   const reasons: Record<string, string> = {
     EADDRINUSE: `another process listens there. Stop it, or set ${PORT} to another port.`,

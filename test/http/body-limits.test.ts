@@ -1,0 +1,148 @@
+import { connect, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listen } from '../../src/http/listen.ts';
+import { post, startFront, type Body, type Front } from './front.ts';
+
+const MAX = 100_000;
+const ASK = JSON.stringify({ query: '{ me { id } }' });
+const HEAD = 'POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
+const TOO_LARGE = {
+  errors: [
+    {
+      message: expect.stringMatching(/^A request may have 100000 bytes here\..*MAX_BODY_BYTES\.$/),
+      extensions: { code: 'BAD_USER_INPUT' },
+    },
+  ],
+};
+
+let front: Front;
+beforeAll(async () => {
+  front = await startFront({ config: { maxBodyBytes: MAX } });
+});
+afterAll(() => front[Symbol.asyncDispose]());
+
+test('a body as large as allowed is taken, and one byte more is refused', async () => {
+  const fitting = await fetch(`${front.url}/graphql`, post(ASK.padEnd(MAX)));
+  expect(await fitting.json()).toEqual({ data: { me: { id: 1 } } });
+  const larger = await fetch(`${front.url}/graphql`, post(ASK.padEnd(MAX + 1)));
+  expect(larger.status).toBe(413);
+  expect(larger.headers.get('connection')).toBe('close');
+  expect(await larger.json()).toEqual(TOO_LARGE);
+});
+
+test('the same through the fetch of the server, with no socket', async () => {
+  const { status, body } = await asked(front.gateway.fetch('/graphql', post(ASK.padEnd(MAX + 1))));
+  expect([status, body]).toEqual([413, TOO_LARGE]);
+  const stream = new Blob([ASK, ' '.repeat(MAX)]).stream();
+  const streaming = { ...post(''), body: stream, duplex: 'half' };
+  const streamed = front.gateway.fetch('/graphql', streaming);
+  expect(await asked(streamed)).toEqual({ status: 413, body: TOO_LARGE });
+});
+
+test('a body is refused by the length that it announces, before any of it is sent', async () => {
+  const socket = open(front.url);
+  socket.write(`${HEAD}Content-Length: 5000000000\r\n\r\n`);
+  expect(await headOf(socket)).toMatch(/^HTTP\/1.1 413 [^]*\r\nconnection: close\r\n/i);
+  socket.destroy();
+});
+
+test('chunks without end are refused when they are too many, and the connection ends soon', async () => {
+  const socket = open(front.url);
+  socket.write(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
+  const answer = headOf(socket);
+  const closed = new Promise((done) => socket.once('close', done));
+  const chunk = `10000\r\n${' '.repeat(65_536)}\r\n`;
+  const sending = setInterval(() => socket.writable && socket.write(chunk), 5);
+  expect(await answer).toMatch(/^HTTP\/1.1 413 [^]*\r\nconnection: close\r\n/i);
+  await closed;
+  clearInterval(sending);
+});
+
+test('who sends all of it before reading can still read why it was refused', async () => {
+  const socket = open(front.url).pause();
+  const body = Buffer.alloc(8_000_000, ' ');
+  socket.write(`${HEAD}Content-Length: ${body.length}\r\n\r\n`);
+  await new Promise((sent) => socket.write(body, sent));
+  const answer = headOf(socket);
+  socket.resume();
+  expect(await answer).toMatch(/^HTTP\/1.1 413 [^]*"code":"BAD_USER_INPUT"/);
+});
+
+test.each(['gzip', 'deflate', 'br', 'zstd', 'GZIP', 'identity, gzip', 'unknown'])(
+  'a body is not unpacked: %s',
+  async (encoding) => {
+    const response = await fetch(`${front.url}/graphql`, {
+      ...post('', { 'content-encoding': encoding }),
+      body: gzipSync(ASK),
+    });
+    expect(response.status).toBe(415);
+    expect(response.headers.get('accept-encoding')).toBe('identity');
+    const { errors } = (await response.json()) as Body;
+    expect(errors![0]!.message).toBe('Send the body as it is, without a content-encoding.');
+  },
+);
+
+test('a long address is refused like a long body, and a longer one by its length alone', async () => {
+  const small = await startFront({ config: { maxBodyBytes: 1_000 } });
+  const inAddress = (length: number) =>
+    fetch(`${small.url}/graphql?query={me{id}}${'%20'.repeat(length / 3)}`, {
+      headers: { 'apollo-require-preflight': 'true' },
+    });
+  expect((await inAddress(300)).status).toBe(200);
+  const { status, body } = await asked(inAddress(1_200));
+  expect([status, body]).toMatchObject([
+    414,
+    { errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] },
+  ]);
+  expect((await inAddress(18_000)).status).toBe(431);
+  await small[Symbol.asyncDispose]();
+});
+
+test.each([
+  ['a head', 'POST /graphql HTTP/1.1\r\nHost: localhost\r\n'],
+  ['a body', `${HEAD}Content-Length: 100\r\n\r\n{`],
+  ['chunks', `${HEAD}Transfer-Encoding: chunked\r\n\r\n`],
+])(
+  '%s that comes too slowly ends with its connection, and nothing of it in the log',
+  async (what, start) => {
+    const { yoga } = front.gateway.gateway;
+    const arrival = { headersMs: 100, requestMs: 200 };
+    const server = await listen(yoga, { host: '127.0.0.1', port: 0, arrival });
+    const lines = front.gateway.logged.length;
+    const socket = open(server.url);
+    const closed = new Promise((done) => socket.once('close', done));
+    const answer = headOf(socket);
+    socket.write(start);
+    const next = { 'a head': 'x-a: b\r\n', 'a body': ' ', chunks: '1\r\n \r\n' }[what]!;
+    const sending = setInterval(() => socket.writable && socket.write(next), 10);
+    expect(await answer).toMatch(/^HTTP\/1.1 408 /);
+    await closed;
+    clearInterval(sending);
+    await server.close();
+    const bad = front.gateway.logged.slice(lines).filter(({ level }) => Number(level) >= 50);
+    expect(bad).toEqual([]);
+  },
+);
+
+async function asked(answer: Promise<Response>): Promise<{ status: number; body: unknown }> {
+  const response = await answer;
+  return { status: response.status, body: await response.json() };
+}
+
+function open(url: string): Socket {
+  // What is sent after the end of a connection fails, which is of no matter here.
+  return connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
+}
+
+/** What comes back until its head is whole. */
+function headOf(socket: Socket): Promise<string> {
+  return new Promise((done) => {
+    let read = '';
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
+      read += chunk;
+      if (read.includes('\r\n\r\n')) done(read);
+    });
+    socket.once('close', () => done(read));
+  });
+}
