@@ -13,6 +13,7 @@ import { answerWhateverHappens } from './http/answer-whatever-happens.ts';
 import { appendSurplusErrors } from './http/append-surplus-errors.ts';
 import { closeUnread } from './http/close-unread.ts';
 import { codeRefusedRequests, maskUnexpected } from './http/error-policy.ts';
+import { createFrontDoor } from './http/front-door/front-door.ts';
 import { remoteAddress, type ServerContext } from './http/front-door/remote-address.ts';
 import { examples } from './http/graphiql-examples.ts';
 import { graphiql } from './http/graphiql.ts';
@@ -122,8 +123,10 @@ export async function createGateway(parts: GatewayParts) {
     log.warn('GraphiQL is on and introspection is off: it will show no documentation.');
   }
 
+  const frontDoor = createFrontDoor(config, log);
   const explorer = graphiql({
     enabled: config.graphiql,
+    opensFor: frontDoor.isForUs,
     examples: examples(describeLists(served)),
   });
   const maskError = maskUnexpected(log);
@@ -156,10 +159,13 @@ export async function createGateway(parts: GatewayParts) {
     plugins: [
       logRequests(log, clock),
       closeUnread(clock),
+      frontDoor.knownHosts,
       knownPaths,
+      frontDoor.cors,
       useReadinessCheck({ endpoint: '/ready', check: () => tokens.present }),
       explorer.plugin,
       admission?.authenticate ?? {},
+      frontDoor.crossSite,
       requestFormat(config.maxBodyBytes),
       checkOperationName,
       admission?.enforceScopes ?? {},

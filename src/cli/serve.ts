@@ -3,6 +3,7 @@ import { systemClock } from '../clock.ts';
 import { readConfig, type Config } from '../config.ts';
 import { createGateway } from '../gateway.ts';
 import { adminHandler } from '../http/admin.ts';
+import { adminHosts } from '../http/front-door/host-names.ts';
 import { listen, type Listening } from '../http/listen.ts';
 import { createLog } from '../log.ts';
 import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';
@@ -86,12 +87,13 @@ async function sandboxInside(own: Own): Promise<Upstream> {
 
 async function listenAdmin(
   metrics: Metrics,
-  { adminHost: host, adminPort: port, adminPortGiven }: Config,
+  { adminHost: host, adminPort: port, adminPortGiven, allowedHosts }: Config,
   log: Logger,
 ): Promise<Listening | undefined> {
   try {
     const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
-    const admin = await listen(adminHandler(metrics), { host, port, variables });
+    const isOurHost = adminHosts({ host, allowedHosts });
+    const admin = await listen(adminHandler(metrics, isOurHost), { host, port, variables });
     log.info({ url: `${admin.url}/metrics` }, 'metrics');
     return admin;
   } catch (error) {

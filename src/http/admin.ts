@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IsOurHost } from './front-door/host-names.ts';
+import { MISDIRECTED } from './front-door/known-hosts.ts';
 
 interface Metrics {
   readonly contentType: string;
@@ -6,8 +8,10 @@ interface Metrics {
 }
 
 /** Answers on the admin address: GET /metrics, and nothing else. */
-export function adminHandler(metrics: Metrics) {
+export function adminHandler(metrics: Metrics, isOurHost: IsOurHost) {
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (!isOurHost(request.headers.host))
+      return void response.writeHead(421).end(`${MISDIRECTED}\n`);
     const path = request.url?.split('?', 1)[0];
     if (path !== '/metrics') return void response.writeHead(404).end();
     if (request.method !== 'GET' && request.method !== 'HEAD') {

@@ -6,6 +6,8 @@ import { welcome, type Example } from './graphiql-examples.ts';
 
 export type GraphiqlOptions = {
   readonly enabled: boolean;
+  /** Asked first: Yoga answers with the page before any plugin is asked. */
+  readonly opensFor?: (request: Request) => boolean;
   readonly title?: string;
   readonly examples?: readonly Example[];
   /** Sent with every request that the page makes. Readable by everybody who opens it. */
@@ -31,8 +33,9 @@ export function graphiql(options: GraphiqlOptions): Graphiql {
     graphiql:
       options.enabled &&
       ((request) => {
-        asked.add(request);
-        return true;
+        const opens = options.opensFor?.(request) ?? true;
+        if (opens) asked.add(request);
+        return opens;
       }),
     renderGraphiQL: async () => (await page()).html,
     plugin: {

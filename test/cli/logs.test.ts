@@ -42,8 +42,13 @@ test.each([
     { after: SECRETS.variable },
     { authorization: SECRETS.header },
   );
-  await fetch(`${gateway.url}?query={${SECRETS.queryString}}`);
-  await fetch(`${gateway.url}?query={__typename}&variables=${SECRETS.queryString}`);
+  for (const query of [
+    `{${SECRETS.queryString}}`,
+    `{__typename}&variables=${SECRETS.queryString}`,
+  ]) {
+    const headers = { 'apollo-require-preflight': 'true' };
+    await fetch(`${gateway.url}?query=${query}`, { headers });
+  }
   await fetch(gateway.url, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

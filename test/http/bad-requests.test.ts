@@ -12,6 +12,7 @@ afterAll(() => front[Symbol.asyncDispose]());
 const SECRET = 'somebody-private';
 const MUTATION = 'mutation { rename(id: 1, name: "New") { id } }';
 const inAddress = (query: string) => `/graphql?query=${encodeURIComponent(query)}`;
+const PREFLIGHTED = { headers: { 'apollo-require-preflight': 'true' } };
 
 describe('is no GraphQL request', () => {
   test.each<[string, number, string, RequestInit]>([
@@ -33,20 +34,26 @@ describe('is no GraphQL request', () => {
       post({ query: '{ __typename }', variables: [SECRET] }),
     ],
     ['variables as text', 400, '/graphql', post({ query: '{ __typename }', variables: SECRET })],
-    ['a GET without a query', 400, '/graphql', {}],
-    ['a GET with broken variables', 400, `${inAddress('{ __typename }')}&variables=${SECRET}`, {}],
+    ['a GET without a query', 400, '/graphql', PREFLIGHTED],
+    ['a GET that any site can send', 400, inAddress('{ __typename }'), {}],
+    [
+      'a GET with broken variables',
+      400,
+      `${inAddress('{ __typename }')}&variables=${SECRET}`,
+      PREFLIGHTED,
+    ],
     [
       'a GET with broken extensions',
       400,
       `${inAddress('{ __typename }')}&extensions=${SECRET}`,
-      {},
+      PREFLIGHTED,
     ],
     ['plain text', 415, '/graphql', post(SECRET, { 'content-type': 'text/plain' })],
     ['XML', 415, '/graphql', post(`<a>${SECRET}</a>`, { 'content-type': 'application/xml' })],
     ['no content type', 415, '/graphql', { method: 'POST', body: new Blob([SECRET]) }],
     ['a form', 415, '/graphql', { method: 'POST', body: new URLSearchParams({ query: MUTATION }) }],
     ['a multipart form', 415, '/graphql', { method: 'POST', body: multipart() }],
-    ['a mutation in an address', 405, inAddress(MUTATION), {}],
+    ['a mutation in an address', 405, inAddress(MUTATION), PREFLIGHTED],
     ['PUT', 405, '/graphql', { ...post({ query: SECRET }), method: 'PUT' }],
     ['DELETE', 405, '/graphql', { method: 'DELETE' }],
     ['OPTIONS', 405, '/graphql', { method: 'OPTIONS' }],
@@ -64,7 +71,7 @@ describe('is no GraphQL request', () => {
   test('says 405 together with what is allowed', async () => {
     const put = await fetch(`${front.url}/graphql`, { method: 'PUT' });
     expect(put.headers.get('allow')).toBe('GET, POST');
-    const mutation = await fetch(front.url + inAddress(MUTATION));
+    const mutation = await fetch(front.url + inAddress(MUTATION), PREFLIGHTED);
     expect(mutation.headers.get('allow')).toBe('POST');
   });
 
@@ -148,13 +155,22 @@ describe('is hardly HTTP', () => {
     ['a Host that is none', 'GET /graphql HTTP/1.1\r\nHost: ]:x\r\n\r\n', 400],
     ['a Host with a path', 'GET /graphql HTTP/1.1\r\nHost: a/b?c#\r\n\r\n', 400],
     ['a Host with a password', 'GET /graphql HTTP/1.1\r\nHost: a:b@c\r\n\r\n', 400],
+    ['a Host of others', 'POST /graphql HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n', 421],
     ['no Host', 'GET /health HTTP/1.0\r\n\r\n', 200],
     ['an address of IPv6', 'GET /health HTTP/1.1\r\nHost: [::1]:4000\r\n\r\n', 200],
-    ['a whole address', 'GET http://elsewhere.example/graphql HTTP/1.1\r\nHost: a\r\n\r\n', 404],
-    ['two slashes', 'GET //graphql HTTP/1.1\r\nHost: a\r\n\r\n', 404],
-    ['a star', 'OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n', 404],
+    [
+      'a whole address',
+      'GET http://elsewhere.example/graphql HTTP/1.1\r\nHost: localhost\r\n\r\n',
+      404,
+    ],
+    ['two slashes', 'GET //graphql HTTP/1.1\r\nHost: localhost\r\n\r\n', 404],
+    ['a star', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n', 404],
     ['no request', 'hello\r\n\r\n', 400],
-    ['two lengths', 'POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 2\r\n\r\n{', 400],
+    [
+      'two lengths',
+      'POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1, 2\r\n\r\n{',
+      400,
+    ],
   ])('%s', async (_, text, status) => {
     const answer = await speak(text);
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
@@ -163,7 +179,7 @@ describe('is hardly HTTP', () => {
   });
 
   test('a body that breaks off', async () => {
-    const head = 'POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n';
+    const head = 'POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
     const socket = connect(Number(new URL(front.url).port), '127.0.0.1');
     await new Promise<void>((resolve) => {
       socket.end(`${head}Content-Length: 100\r\n\r\n{"query"`, resolve);
@@ -176,7 +192,7 @@ describe('is hardly HTTP', () => {
 test('what is well is answered: a POST, a GET, with a name, with a charset', async () => {
   const answers = await Promise.all([
     fetch(`${front.url}/graphql`, post({ query: '{ me { id } }' })),
-    fetch(front.url + inAddress('{ me { id } }')),
+    fetch(front.url + inAddress('{ me { id } }'), PREFLIGHTED),
     fetch(
       `${front.url}/graphql`,
       post({ query: 'query A { me { id } } query B { failing }', operationName: 'A' }),
@@ -188,6 +204,7 @@ test('what is well is answered: a POST, a GET, with a name, with a charset', asy
     fetch(`${front.url}/graphql/`, post({ query: '{ me { id } }' })),
     fetch(
       `${front.url + inAddress('query ($id: Int!) { me: candidate(id: $id) { id } }')}&variables=${encodeURIComponent('{"id":1}')}`,
+      PREFLIGHTED,
     ),
   ]);
   for (const answer of answers) {

@@ -104,7 +104,7 @@ function post({ url }: Listening, query: string): Socket {
   socket.write(
     [
       'POST /graphql HTTP/1.1',
-      'host: gateway',
+      'host: localhost',
       'connection: close',
       'content-type: application/json',
       'accept: multipart/mixed',

@@ -11,14 +11,20 @@ import { chromium, type Browser, type Page } from 'playwright-core';
 /**
  * A real Chromium, out of an npm package. It reaches this machine and nothing else.
  * The caller closes it: `await browser.close()`.
+ *
+ * @param names host names that lead to this machine, as their owner may have it
  */
-export async function openBrowser(): Promise<Browser> {
+export async function openBrowser(names: readonly string[] = []): Promise<Browser> {
   const home = await unpacked();
   const executablePath = join(home, 'chromium');
   return chromium.launch({
     executablePath,
     headless: true,
-    args: [...packaged.args.filter((arg) => !unwanted.has(arg)), ...wanted],
+    args: [
+      ...packaged.args.filter((arg) => !unwanted.has(arg)),
+      ...wanted,
+      `--host-resolver-rules=${resolverRules(names)}`,
+    ],
     env: {
       ...process.env,
       FONTCONFIG_FILE: join(home, 'fonts.conf'),
@@ -63,8 +69,15 @@ const wanted = [
   '--disable-sync',
   '--no-first-run',
   '--disable-quic',
-  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1, EXCLUDE ::1',
 ];
+
+function resolverRules(names: readonly string[]): string {
+  return [
+    ...names.map((name) => `MAP ${name} 127.0.0.1`),
+    'MAP * ~NOTFOUND',
+    ...['localhost', '127.0.0.1', '::1'].map((name) => `EXCLUDE ${name}`),
+  ].join(', ');
+}
 
 const run = promisify(execFile);
 

@@ -67,7 +67,7 @@ export async function startGateway(
     log,
   });
   const fetch = async (path: string, init?: RequestInit) =>
-    gateway.yoga.fetch(new Request(`http://gateway.test${path}`, init));
+    gateway.yoga.fetch(new Request(`http://localhost${path}`, init));
   return {
     gateway,
     store,

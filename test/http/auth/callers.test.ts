@@ -75,7 +75,7 @@ describe('without a credential', () => {
   });
 
   test('the refusal waits for nothing of the body', async () => {
-    const head = 'POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n';
+    const head = 'POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
     expect(await speak(`${head}Content-Length: 100\r\n\r\n`)).toMatch(/^HTTP\/1.1 401 /);
   });
 
@@ -260,7 +260,7 @@ describe('a bearer token', () => {
       [`x-api-key: ${KEY}\r\nx-api-key: ${KEY}\r\n`, 401],
     ] as const) {
       const answer = await speak(
-        `GET /graphql?query={me{id}} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`,
+        `GET /graphql?query={me{id}} HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`,
       );
       expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     }

@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { entryFor } from '../../support/api-key.ts';
+import { post, startFront, type Front } from '../front.ts';
+
+const PEOPLE = 'https://people.example.com';
+const LOCAL = 'http://localhost:3000';
+const KEY = 'key-of-a-page';
+const READABLE = 'retry-after, www-authenticate, x-request-id';
+const ASK = { query: '{ me { id } }' };
+
+let front: Front;
+beforeAll(async () => {
+  const auth = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined, routerCallers: undefined };
+  front = await startFront({ config: { corsOrigins: [PEOPLE, LOCAL], auth } });
+});
+afterAll(() => front[Symbol.asyncDispose]());
+
+describe('a listed origin', () => {
+  test.each([PEOPLE, LOCAL])('may send JSON and a credential: %s', async (origin) => {
+    const response = await preflight(origin);
+    expect(response.status).toBe(204);
+    expect(corsOf(response)).toEqual({
+      'access-control-allow-origin': origin,
+      'access-control-allow-methods': 'GET, POST',
+      'access-control-allow-headers': expect.stringMatching(
+        /^content-type, authorization, x-api-key, apollo-require-preflight, .*x-request-id, traceparent/,
+      ),
+      'access-control-max-age': '7200',
+      'access-control-expose-headers': READABLE,
+    });
+    expect(response.headers.get('vary')).toBe('Origin');
+  });
+
+  test.each<[string, number, RequestInit]>([
+    ['an answer', 200, post(ASK, { 'x-api-key': KEY })],
+    ['that a credential is missing', 401, post(ASK)],
+    ['that the body is none', 400, post('{', { 'x-api-key': KEY })],
+    ['that a method is none', 405, { method: 'PUT', headers: { 'x-api-key': KEY } }],
+  ])('may read %s', async (_, status, init) => {
+    const response = await askAs(PEOPLE, init);
+    expect(response.status).toBe(status);
+    expect(corsOf(response)).toEqual({
+      'access-control-allow-origin': PEOPLE,
+      'access-control-expose-headers': READABLE,
+    });
+    expect(response.headers.get('vary')).toContain('Origin');
+  });
+
+  test('is not forgotten by a cache, which has to keep the answers to others apart', async () => {
+    const nobody = await fetch(`${front.url}/graphql`, post(ASK, { 'x-api-key': KEY }));
+    expect(corsOf(nobody)).toEqual({});
+    expect(nobody.headers.get('vary')).toContain('Origin');
+  });
+});
+
+describe('any other origin', () => {
+  test.each([
+    'https://evil.example',
+    'http://people.example.com',
+    'https://people.example.com:8443',
+    'https://people.example.com.evil.example',
+    'https://www.people.example.com',
+    'http://localhost:3001',
+    'null',
+    '*',
+  ])('gets no CORS header at all: %s', async (origin) => {
+    const responses = await Promise.all([
+      preflight(origin),
+      askAs(origin, post(ASK, { 'x-api-key': KEY })),
+      askAs(origin, post(ASK)),
+    ]);
+    for (const response of responses) expect(corsOf(response)).toEqual({});
+    expect(responses[0].status).toBe(401);
+  });
+});
+
+function preflight(origin: string): Promise<Response> {
+  return askAs(origin, {
+    method: 'OPTIONS',
+    headers: {
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'content-type,x-api-key',
+    },
+  });
+}
+
+function askAs(origin: string, init: RequestInit): Promise<Response> {
+  const headers = new Headers(init.headers);
+  headers.set('origin', origin);
+  return fetch(`${front.url}/graphql`, { ...init, headers });
+}
+
+function corsOf({ headers }: Response): Record<string, string> {
+  return Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-')));
+}

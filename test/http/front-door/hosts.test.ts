@@ -1,0 +1,117 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Config } from '../../../src/config.ts';
+import { entryFor } from '../../support/api-key.ts';
+import { startGatewayOverSandbox } from '../../support/gateway.ts';
+
+const KEY = 'key-of-somebody';
+const AUTH = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined, routerCallers: undefined };
+const OWN = [
+  'localhost',
+  'LocalHost:4000',
+  'localhost.',
+  'app.localhost:80',
+  '127.0.0.1:4000',
+  '127.1.2.3',
+  '[::1]',
+  '[::1]:4000',
+];
+const FOREIGN = [
+  'evil.example',
+  'evil.example:4000',
+  'localhost.evil.example',
+  'notlocalhost',
+  '127.0.0.1.evil.example',
+];
+const ADDRESSES = ['10.1.2.3', '10.1.2.3:4000', '[fd00::1]:4000'];
+
+describe('a host name leads in', () => {
+  test.each<[string, Partial<Config>, readonly string[], readonly string[]]>([
+    ['on loopback: one of this machine', {}, OWN, [...FOREIGN, ...ADDRESSES]],
+    ['on loopback, with callers known', { auth: AUTH }, OWN, [...FOREIGN, ...ADDRESSES]],
+    ['an address of this machine in HOST', { host: '127.0.0.5' }, [...OWN, '127.0.0.5'], FOREIGN],
+    ['on loopback of IPv6', { host: '::1' }, OWN, FOREIGN],
+    [
+      'on ALLOWED_HOSTS, and no other',
+      { host: '0.0.0.0', allowedHosts: ['hr.example.com', '[fd00:0::1]'], auth: AUTH },
+      ['hr.example.com', 'HR.example.com:8080', 'hr.example.com.', '[fd00::1]:4000'],
+      [...FOREIGN, ...OWN, 'www.hr.example.com', 'example.com', '10.1.2.3'],
+    ],
+    [
+      'for everybody in a network: an address, and the name in HOST',
+      { host: 'gateway' },
+      [...OWN, ...ADDRESSES, 'gateway:4000'],
+      [...FOREIGN, 'gateway.evil.example'],
+    ],
+    [
+      'for known callers in a network',
+      { host: '::', auth: AUTH },
+      [...OWN, ...ADDRESSES, ...FOREIGN],
+      [],
+    ],
+  ])('%s', async (_, config, ours, others) => {
+    const { statusOf } = await start(config);
+    for (const host of ours) expect([host, await statusOf(host)]).toEqual([host, 200]);
+    for (const host of others) expect([host, await statusOf(host)]).toEqual([host, 421]);
+  });
+});
+
+test('the refusal says which setting to change, and not what it holds', async () => {
+  const { gateway, sandbox } = await start({ allowedHosts: ['internal.example.com'] });
+  const before = JSON.stringify(sandbox.stats);
+  for (const init of [
+    { method: 'POST', headers: { 'content-type': 'application/json' }, body: ASK },
+    { headers: { accept: 'text/html' } },
+    { method: 'OPTIONS' },
+  ]) {
+    const response = await gateway.yoga.fetch('http://evil.example/graphql', init);
+    expect(response.status).toBe(421);
+    const text = await response.text();
+    expect(JSON.parse(text)).toEqual({
+      errors: [
+        {
+          message: expect.stringContaining('its operator adds it to ALLOWED_HOSTS'),
+          extensions: { code: 'FORBIDDEN' },
+        },
+      ],
+    });
+    expect(text).not.toContain('internal');
+  }
+  expect(JSON.stringify(sandbox.stats)).toBe(before);
+});
+
+test('probes come by any name, since those who probe go by addresses', async () => {
+  const { gateway } = await start({ allowedHosts: ['internal.example.com'] });
+  await expect.poll(async () => (await gateway.yoga.fetch('http://a/ready')).status).toBe(200);
+  for (const path of ['/health', '/ready']) {
+    expect((await gateway.yoga.fetch(`http://10.1.2.3:4000${path}`)).status).toBe(200);
+  }
+  expect((await gateway.yoga.fetch('http://10.1.2.3/elsewhere')).status).toBe(421);
+});
+
+test('a warning says so where everybody in a network may ask, and only there', async () => {
+  expect(await warned({ host: '0.0.0.0' })).toBe(true);
+  expect(await warned({ host: '0.0.0.0', allowedHosts: ['hr.example.com'] })).toBe(false);
+  expect(await warned({ host: '0.0.0.0', auth: AUTH })).toBe(false);
+  expect(await warned({})).toBe(false);
+});
+
+const ASK = JSON.stringify({ query: '{ __typename }' });
+
+async function warned(config: Partial<Config>): Promise<boolean> {
+  const { logged } = await start(config);
+  return logged.some(({ msg }) => String(msg).includes('until ALLOWED_HOSTS names'));
+}
+
+async function start(config: Partial<Config>) {
+  const started = await startGatewayOverSandbox({}, { config });
+  onTestFinished(() => started[Symbol.asyncDispose]());
+  const statusOf = async (host: string) => {
+    const response = await started.gateway.yoga.fetch(`http://${host}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-api-key': KEY },
+      body: ASK,
+    });
+    return response.status;
+  };
+  return { ...started, statusOf };
+}

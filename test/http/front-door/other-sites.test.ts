@@ -1,0 +1,108 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { openBrowser } from '../../support/browser.ts';
+import { startFront, type Front } from '../front.ts';
+import { attack } from './hostile-page.ts';
+
+/** Pages of two sites in a real browser, whose names lead to this machine, where the gateway is as well. */
+let browser: Browser;
+let port: number;
+let front: Front;
+const sites = createServer((_request, response) => {
+  response.writeHead(200, { 'content-type': 'text/html' }).end('<body></body>');
+});
+
+beforeAll(async () => {
+  browser = await openBrowser(['evil.example', 'people.example']);
+  await new Promise<void>((listening) => sites.listen(0, '127.0.0.1', listening));
+  ({ port } = sites.address() as AddressInfo);
+  front = await start();
+});
+afterAll(async () => {
+  await browser.close();
+  await front[Symbol.asyncDispose]();
+  sites.close();
+});
+
+test('a hostile page reads nothing of a gateway on this machine, and reaches nothing behind it', async () => {
+  const page = await open(siteOf('evil.example'));
+  const read = await page.evaluate(attack, front.url);
+  expect(Object.entries(read).filter(([, text]) => text !== '')).toEqual([]);
+  expect(reached()).toEqual({ requests: 0, renames: 0 });
+  // All of it arrived: none of this is the work of the browser alone.
+  expect(front.gateway.logged.filter(({ msg }) => msg === 'request').length).toBeGreaterThan(30);
+});
+
+test('nor when the name of its site leads to the gateway itself', async () => {
+  const own = front.url.replace('127.0.0.1', 'evil.example');
+  const page = await open(`${own}/`);
+  const read = await page.evaluate(attack, own);
+  const told = Object.entries(read).filter(([, text]) => text !== '');
+  expect(told.length).toBeGreaterThan(20);
+  expect(told.filter(([, text]) => !text.includes('adds it to ALLOWED_HOSTS'))).toEqual([]);
+  expect(reached()).toEqual({ requests: 0, renames: 0 });
+});
+
+test('under a name that is listed the same page could read', async () => {
+  await using careless = await start(['evil.example']);
+  const own = careless.url.replace('127.0.0.1', 'evil.example');
+  const page = await open(`${own}/`);
+  expect(await page.evaluate(ask, own)).toContain('"data":{"me":{"id":1}}');
+});
+
+test('the page of a listed origin can ask by POST and GET, and reads refusals as well', async () => {
+  const page = await open(siteOf('people.example'));
+  expect(await page.evaluate(ask, front.url)).toContain('"data":{"me":{"id":1}}');
+  const inAddress = `${front.url}/graphql?query={me{id}}`;
+  const texts = await page.evaluate(async (url) => {
+    const bare = await fetch(url);
+    const preflighted = await fetch(url, { headers: { 'apollo-require-preflight': 'true' } });
+    return [await bare.text(), await preflighted.text()];
+  }, inAddress);
+  expect(texts).toEqual([
+    expect.stringContaining('apollo-require-preflight'),
+    expect.stringContaining('"data":{"me":{"id":1}}'),
+  ]);
+});
+
+test('GraphiQL opens by a link on any page, and no cache mixes its answers up', async () => {
+  const page = await fetch(`${front.url}/graphql`, {
+    headers: { accept: 'text/html,*/*;q=0.8', 'sec-fetch-site': 'cross-site' },
+  });
+  expect(page.status).toBe(200);
+  expect(await page.text()).toContain('<!doctype html>');
+  expect(page.headers.get('vary')).toMatch(/^(?=.*\bAccept\b)(?=.*\bOrigin\b)/);
+});
+
+function siteOf(name: string): string {
+  return `http://${name}:${port}/`;
+}
+
+function start(allowedHosts?: readonly string[]): Promise<Front> {
+  const corsOrigins = [new URL(siteOf('people.example')).origin];
+  return startFront({ config: { corsOrigins, allowedHosts, mutations: 'all' } });
+}
+
+async function open(url: string): Promise<Page> {
+  const page = await browser.newPage();
+  onTestFinished(() => page.close());
+  await page.goto(url);
+  return page;
+}
+
+/** What came behind the gateway. */
+function reached() {
+  return { requests: front.service.stats.requests.graphql, renames: front.sent.renames };
+}
+
+/** Runs in the browser. */
+async function ask(gateway: string): Promise<string> {
+  const response = await fetch(`${gateway}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-request-id': 'a' },
+    body: JSON.stringify({ query: '{ me { id } }' }),
+  });
+  return response.text();
+}
