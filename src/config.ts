@@ -8,6 +8,8 @@ import {
   toFrontDoor,
   type FrontDoorSettings,
 } from './config/front-door.ts';
+import { nearMisses } from './config/near-misses.ts';
+import { readSecretFiles, SECRETS } from './config/secret-files.ts';
 import { baseUrl, choice, count, secureUrl } from './config/values.ts';
 
 export interface StoreAddress {
@@ -69,15 +71,13 @@ export const VERSION = manifest.version;
 
 const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 
-/** Secrets, which may also be given as NAME_FILE. */
-const SECRETS = ['TOKEN_LINK', 'TOKEN_STORE_KEY', 'AUTH_API_KEYS'] as const;
-
 const STORE_ADDRESS = /^sqlite:(?<path>.+)$/;
 const DEFAULT_STORE = 'sqlite:data/tokens.db';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
-const variables = z.object({
+/** Every variable that is read, beside NODE_ENV, and those of Node and of proxies. */
+export const variables = z.object({
   RECRUITING_URL: baseUrl().optional(),
   RECRUITING_AGENT: z
     .string()
@@ -99,8 +99,8 @@ const variables = z.object({
   TOKEN_LINK: secureUrl().optional(),
   TOKEN_STORE: z
     .string()
-    .regex(STORE_ADDRESS, 'must be sqlite:<file>, for example sqlite:data/tokens.db')
-    .optional(),
+    .regex(STORE_ADDRESS, `must be sqlite:<file>, for example ${DEFAULT_STORE}`)
+    .default(DEFAULT_STORE),
   TOKEN_STORE_KEY: z
     .string()
     .regex(
@@ -148,9 +148,8 @@ export function readConfig(
   readFile: (path: string) => string,
   { serves = true }: { serves?: boolean } = {},
 ): Config {
-  const mistakes: string[] = [];
   const given = withoutEmpty(env);
-  for (const name of SECRETS) readSecretFile(name, given, readFile, mistakes);
+  const mistakes = readSecretFiles(given, Object.keys(variables.shape), readFile);
   const read = variables.safeParse(given);
   if (!read.success) {
     mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
@@ -161,6 +160,12 @@ export function readConfig(
     ...toConfig(read.data, given['NODE_ENV'] === 'production'),
     adminPortGiven: given['ADMIN_PORT'] !== undefined,
   };
+}
+
+/** What was probably meant otherwise than it is read; nothing that has to end the start. */
+export function configWarnings(env: Record<string, string | undefined>): string[] {
+  const files = SECRETS.map((name) => `${name}_FILE`);
+  return nearMisses(withoutEmpty(env), [...Object.keys(variables.shape), ...files]);
 }
 
 /** Undefined when it is none that is supported. */
@@ -174,41 +179,14 @@ function withoutEmpty(env: Record<string, string | undefined>): Record<string, s
   return Object.fromEntries(entries.filter((entry): entry is [string, string] => !!entry[1]));
 }
 
-function readSecretFile(
-  name: string,
-  given: Record<string, string>,
-  readFile: (path: string) => string,
-  mistakes: string[],
-): void {
-  const path = given[`${name}_FILE`];
-  if (path === undefined) return;
-  if (given[name] !== undefined) {
-    mistakes.push(`${name} and ${name}_FILE are both set; keep one of them.`);
-    return;
-  }
-  if (path.includes('://')) {
-    mistakes.push(`${name}_FILE must be the path of a file that holds the secret, not the secret.`);
-    return;
-  }
-  try {
-    const secret = readFile(path).trim();
-    if (secret === '') mistakes.push(`${name}_FILE names an empty file.`);
-    else given[name] = secret;
-  } catch (error) {
-    const { code } = error as { code?: string };
-    // Without the path: what stands there may be the secret itself.
-    mistakes.push(
-      `${name}_FILE names a file that cannot be read (${code ?? 'unknown error'}); it must be the path of a file that holds the secret.`,
-    );
-  }
-}
-
 /** What would serve made-up people, or real ones to anybody, by mistake. */
 function contradictions(given: Record<string, string>): string[] {
   const { RECRUITING_URL: url, NODE_ENV: environment } = given;
   if (url !== undefined) return authContradictions(given);
   if (environment === 'production') {
-    return ['RECRUITING_URL is missing: in production the sandbox is not started instead.'];
+    return [
+      'RECRUITING_URL is missing: in production the sandbox is not started instead. Set it to the base address of the service, for example https://api.example.com.',
+    ];
   }
   return ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', ...Object.keys(authVariables)]
     .filter((name) => (given[name] ?? given[`${name}_FILE`]) !== undefined)
@@ -232,7 +210,7 @@ function toConfig(
     schemaPrefix: given.SCHEMA_PREFIX,
     schemaPollSeconds: given.SCHEMA_POLL === 'off' ? undefined : Number(given.SCHEMA_POLL),
     tokenLink: given.TOKEN_LINK,
-    tokenStore: readStoreAddress(given.TOKEN_STORE ?? DEFAULT_STORE)!,
+    tokenStore: readStoreAddress(given.TOKEN_STORE)!,
     tokenStoreKeys: given.TOKEN_STORE_KEY ?? [],
     tokenRescueDir: given.TOKEN_RESCUE_DIR,
     adminHost: given.ADMIN_HOST,

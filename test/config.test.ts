@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, readConfig, readStoreAddress } from '../src/config.ts';
+import { ConfigError, configWarnings, readConfig, readStoreAddress } from '../src/config.ts';
 
 const OVER_SERVICE = { RECRUITING_URL: 'https://api.example.com', ALLOW_ANONYMOUS: 'true' };
 const LINK = 'https://api.example.com/tokens/secret-link';
@@ -270,6 +270,59 @@ describe('TOKEN_STORE_KEY', () => {
   });
 });
 
+describe('NAME_FILE', () => {
+  test('holds the address of a store as well, which may have a password in it', () => {
+    const env = { ...OVER_SERVICE, TOKEN_STORE_FILE: '/run/store' };
+    const files = { '/run/store': 'sqlite:/var/lib/tokens.db\n' };
+    expect(read(env, files).tokenStore).toEqual({ kind: 'sqlite', path: '/var/lib/tokens.db' });
+    const [mistake] = mistakesOf(env, { '/run/store': 'postgres://u:secret@db/tokens' });
+    expect(mistake).toMatch(/^TOKEN_STORE must be sqlite:<file>/);
+    expect(mistake).not.toContain('secret');
+  });
+
+  test.each(['ALLOWED_HOSTS', 'MAX_DEPTH', 'AUTH_ISSUER', 'RECRUITING_URL', 'LOG_LEVEL'])(
+    'of what is no secret is refused: %s',
+    (name) => {
+      expect(mistakesOf({ ...OVER_SERVICE, [`${name}_FILE`]: '/run/value' })).toEqual([
+        `${name}_FILE is not read: only TOKEN_LINK, TOKEN_STORE, TOKEN_STORE_KEY, AUTH_API_KEYS can be given as a file. Set ${name} to the value itself.`,
+      ]);
+    },
+  );
+});
+
+describe('a slip in the name of a variable', () => {
+  test.each([
+    ['MAX_ALIAS', 'MAX_ALIASES'],
+    ['ALLOWED_HOST', 'ALLOWED_HOSTS'],
+    ['ALLOW_HOSTS', 'ALLOWED_HOSTS'],
+    ['allowed_hosts', 'ALLOWED_HOSTS'],
+    ['CORS_ORIGIN', 'CORS_ORIGINS'],
+    ['AUTH_API_KEY', 'AUTH_API_KEYS'],
+    ['AUTH_API_KEY_FILE', 'AUTH_API_KEYS_FILE'],
+    ['TRUSTED_DOCUMENT_ONLY', 'TRUSTED_DOCUMENTS_ONLY'],
+    ['UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT_MS'],
+  ])('%s is told', (name, meant) => {
+    expect(configWarnings({ [name]: 'secret' })).toEqual([
+      `${name} is not a setting, and is not read. Was ${meant} meant?`,
+    ]);
+  });
+
+  test('is none where the right one is set too, or where another program may read it', () => {
+    expect(configWarnings({ MAX_TOKEN: '1', MAX_TOKENS: '1', ALLOWED_HOST: '' })).toEqual([]);
+    const others = {
+      ...OVER_SERVICE,
+      ...Object.fromEntries(
+        [
+          'HOSTNAME HOME PATH PWD USER TERM LANG TZ SHELL CI DEBUG NODE_ENV NODE_OPTIONS NODE_PATH HTTP_PROXY HTTPS_PROXY',
+          'NO_PROXY NODE_EXTRA_CA_CERTS OTEL_SERVICE_NAME RECRUITING_PORT RECRUITING_SERVICE_HOST RECRUITING_SERVICE_PORT',
+          'RECRUITING_PORT_4000_TCP_ADDR TOKEN AUTH_TOKEN GITHUB_TOKEN npm_config_loglevel DATABASE_URL REDIS_HOST',
+        ].flatMap((line) => line.split(' ').map((name) => [name, 'x'])),
+      ),
+    };
+    expect(configWarnings(others)).toEqual([]);
+  });
+});
+
 describe('for the commands that serve nobody', () => {
   test('neither a service nor a word about who may ask is needed', () => {
     expect(commands({ RECRUITING_URL: 'https://api.example.com' })).toMatchObject({
@@ -363,7 +416,7 @@ describe('what is refused', () => {
 
   test('the sandbox in production', () => {
     expect(mistakesOf({ NODE_ENV: 'production' })).toEqual([
-      'RECRUITING_URL is missing: in production the sandbox is not started instead.',
+      'RECRUITING_URL is missing: in production the sandbox is not started instead. Set it to the base address of the service, for example https://api.example.com.',
     ]);
   });
 

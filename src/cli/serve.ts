@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
-import { readConfig, type Config } from '../config.ts';
+import { configWarnings, readConfig, type Config } from '../config.ts';
 import { createGateway } from '../gateway.ts';
 import { adminHandler } from '../http/admin.ts';
 import { adminHosts } from '../http/front-door/host-names.ts';
@@ -25,6 +25,7 @@ export async function serve(terminal: Terminal): Promise<void> {
     colors: terminal.stdout.isTTY === true,
     destination: terminal.stdout,
   });
+  for (const warning of configWarnings(terminal.env)) log.warn(warning);
   const snapshot = readSnapshotFile(config.schemaPath, terminal);
   const overrides = readAdaptersFile(config.schemaPath, terminal);
   await using parts = new AsyncDisposableStack();

@@ -1,0 +1,38 @@
+/**
+ * Warnings for variables that are read nowhere, and differ by a slip from one that is not set. Only long names
+ * count: `HOSTS` or `PORTS` may well be there for another program.
+ */
+export function nearMisses(
+  given: Readonly<Record<string, string>>,
+  known: readonly string[],
+): string[] {
+  const missing = known.filter((name) => name.includes('_') && given[name] === undefined);
+  return Object.keys(given)
+    .filter((name) => !known.includes(name))
+    .flatMap((name) => {
+      const meant = missing.find((other) => isNear(name.toUpperCase(), other));
+      return meant ? [`${name} is not a setting, and is not read. Was ${meant} meant?`] : [];
+    });
+}
+
+/** Up to two wrong, missing or needless letters, or the last word forgotten. */
+function isNear(name: string, known: string): boolean {
+  const words = name.split('_');
+  if (words.length < 2 || Math.abs(name.length - known.length) > 12) return false;
+  if (known.startsWith(`${name}_`)) return known.split('_').length === words.length + 1;
+  return distance(name, known) <= 2;
+}
+
+/** Of Levenshtein, row by row. */
+function distance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (let i = 0; i < one.length; i += 1) {
+    const next = [i + 1];
+    for (let j = 0; j < other.length; j += 1) {
+      const replaced = row[j]! + (one[i] === other[j] ? 0 : 1);
+      next.push(Math.min(replaced, row[j + 1]! + 1, next[j]! + 1));
+    }
+    row = next;
+  }
+  return row.at(-1)!;
+}
