@@ -1,24 +1,27 @@
 import { GraphQLError } from 'graphql';
 
 /** Every `extensions.code` that a caller can meet, beside what the upstream itself answers. A closed list. */
-export type ErrorCode =
-  | 'UPSTREAM_UNREACHABLE'
-  | 'UPSTREAM_TIMEOUT'
-  | 'UPSTREAM_BAD_RESPONSE'
-  | 'UPSTREAM_RATE_LIMITED'
-  | 'UPSTREAM_UNAUTHORIZED'
-  | 'TOKENS_MISSING'
-  | 'TOKENS_LOST'
-  | 'DRAIN_LIMIT_EXCEEDED'
-  | 'DRAIN_STALLED'
-  | 'DRAIN_INTERRUPTED'
-  | 'CURSOR_INVALID'
-  | 'BAD_USER_INPUT'
-  | 'UNAUTHENTICATED'
-  | 'FORBIDDEN'
-  | 'RATE_LIMITED'
-  | 'OPERATION_TOO_COMPLEX'
-  | 'INTERNAL_SERVER_ERROR';
+export const ERROR_CODES = [
+  'UPSTREAM_UNREACHABLE',
+  'UPSTREAM_TIMEOUT',
+  'UPSTREAM_BAD_RESPONSE',
+  'UPSTREAM_RATE_LIMITED',
+  'UPSTREAM_UNAUTHORIZED',
+  'TOKENS_MISSING',
+  'TOKENS_LOST',
+  'DRAIN_LIMIT_EXCEEDED',
+  'DRAIN_STALLED',
+  'DRAIN_INTERRUPTED',
+  'CURSOR_INVALID',
+  'BAD_USER_INPUT',
+  'UNAUTHENTICATED',
+  'FORBIDDEN',
+  'RATE_LIMITED',
+  'OPERATION_TOO_COMPLEX',
+  'INTERNAL_SERVER_ERROR',
+] as const;
+
+export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /**
  * An error for the caller: a stable code, a message that says what to do, and the facts as fields.
@@ -34,6 +37,11 @@ export function codedError(
   const error = new GraphQLError(message, { extensions: { ...facts.extensions, code } });
   if (facts.cause !== undefined) error.cause = facts.cause;
   return error;
+}
+
+/** One of our codes; `OTHER` for whatever else an error says, which may be of the upstream's own making. */
+export function knownCode(code: unknown): ErrorCode | 'OTHER' {
+  return ERROR_CODES.find((known) => known === code) ?? 'OTHER';
 }
 
 /** The `extensions.code` of a GraphQL error, ours or the upstream's. */

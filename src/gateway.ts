@@ -17,14 +17,13 @@ import { createFrontDoor } from './http/front-door/front-door.ts';
 import { remoteAddress, type ServerContext } from './http/front-door/remote-address.ts';
 import { examples } from './http/graphiql-examples.ts';
 import { graphiql } from './http/graphiql.ts';
+import { health, NO_ADDRESS } from './http/health.ts';
 import { introspection } from './http/introspection.ts';
 import { knownPaths } from './http/known-paths.ts';
 import { incrementalDelivery } from './http/incremental-delivery.ts';
 import { payerOf } from './http/payer.ts';
 import { requestFormat } from './http/request-format.ts';
 import { reservedNames } from './http/reserved-names.ts';
-import { logRequests } from './http/request-log.ts';
-import { createMetrics } from './metrics.ts';
 import { describeLists } from './schema/describe-lists.ts';
 import { createIncrementalExecution } from './schema/streaming/execution.ts';
 import type { ServingContext } from './schema/serving-context.ts';
@@ -38,6 +37,7 @@ import { createTokenKeeper, type TokenLink } from './tokens/token-keeper.ts';
 import { readTokenLink } from './tokens/service/token-link.ts';
 import type { TokenStore } from './tokens/store/token-store.ts';
 import { createUpstream } from './upstream/upstream.ts';
+import { createWatching } from './watching/watching.ts';
 
 export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
@@ -64,14 +64,26 @@ export interface GatewayParts {
  * @throws Error with a message for the operator: a snapshot that does not parse, a store of another service
  */
 export async function createGateway(parts: GatewayParts) {
-  const { config, store, rescue, clock, log, replica = 'gateway' } = parts;
+  const { config, store, rescue, clock, replica = 'gateway' } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
   const { proxyFor = () => undefined } = parts;
+  const watching = createWatching({
+    version: VERSION,
+    log: parts.log,
+    baseUrl,
+    callerOf: (request) => admission?.callerOf(request),
+    operationOf: () => '',
+    tokens: () => tokens?.standing(),
+    upstreamLoad: () => upstream.load,
+    drainLoad: () => served.drainLoad(),
+  });
+  const { log, metrics } = watching;
   // First what may fail, so that nothing is running yet when it does.
   const snapshot = readSnapshot(parts.snapshot, config.schemaPath);
   const served = createServedSchema({
     snapshot,
     execute: (request) => upstream.execute(request),
+    watch: watching.reading,
     mutations: config.mutations,
     connectionMax: config.connectionMax,
     drainMaxItems: config.drainMaxItems,
@@ -89,7 +101,6 @@ export async function createGateway(parts: GatewayParts) {
       log,
     });
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
-  const metrics = createMetrics(VERSION, () => tokens?.standing());
   const tokens = await createTokenKeeper({
     store,
     rescue,
@@ -97,10 +108,10 @@ export async function createGateway(parts: GatewayParts) {
     checkAccess: authCheck(service),
     link: tokenLink(config.tokenLink, { agent, proxyFor }),
     clock,
-    log,
+    log: parts.log,
     baseUrl,
     replica,
-    onExchange: metrics.exchanged,
+    onExchange: watching.exchanged,
   });
   const upstream = createUpstream({
     ...service,
@@ -108,7 +119,7 @@ export async function createGateway(parts: GatewayParts) {
     timeoutMs: config.upstreamTimeoutMs,
     tokens,
     clock,
-    log,
+    watch: watching.upstream,
   });
   const schemaWatch = watchLiveSchema({
     everySeconds: config.schemaPollSeconds,
@@ -133,20 +144,22 @@ export async function createGateway(parts: GatewayParts) {
   const yoga = createYoga({
     schema: served.schema,
     context: ({ request, req }: YogaInitialContext & ServerContext): ServingContext => {
-      const signal = callerSignal(request);
       const address = remoteAddress({ req }, config.trustProxy);
       const payer = payerOf(admission?.callerOf(request), address);
-      const pages = served.createMeter(payer);
+      const own = {
+        signal: callerSignal(request),
+        pages: served.createMeter(payer),
+        cause: watching.causeOf(request),
+      };
       return {
-        signal,
-        pages,
-        ...served.createLoaders({ signal, pages }),
+        ...own,
+        ...served.createLoaders(own),
         drainBudget: { max: config.drainMaxItems, left: config.drainMaxItems },
         surplusErrors: [],
       };
     },
     graphqlEndpoint: '/graphql',
-    healthCheckEndpoint: '/health',
+    healthCheckEndpoint: NO_ADDRESS,
     landingPage: false,
     cors: false,
     multipart: false,
@@ -157,9 +170,10 @@ export async function createGateway(parts: GatewayParts) {
     graphiql: explorer.graphiql,
     renderGraphiQL: explorer.renderGraphiQL,
     plugins: [
-      logRequests(log, clock),
+      watching.requests,
       closeUnread(clock),
       frontDoor.knownHosts,
+      health,
       knownPaths,
       frontDoor.cors,
       useReadinessCheck({ endpoint: '/ready', check: () => tokens.present }),

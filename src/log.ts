@@ -18,8 +18,23 @@ export function createLog({ level, json, colors, destination }: LogOptions): Log
         sync: true,
         ignore: 'pid,hostname',
         singleLine: true,
+        messageFormat: ({ msg }) => (typeof msg === 'string' ? escaped(msg, ALL_CONTROLS) : ''),
       });
-  return pino({ level, serializers: { err: describe } }, stream);
+  // JSON itself lets these through: a terminal that shows the log would obey some of them.
+  const write = (line: string) => void stream.write(escaped(line, CONTROLS_BEHIND_ASCII, json));
+  return pino({ level, serializers: { err: describe } }, { write });
+}
+
+const CONTROLS_BEHIND_ASCII = /[\u007f-\u009f\u2028\u2029]/g;
+// oxlint-disable-next-line no-control-regex -- they are what it is about
+const ALL_CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
+
+/** As JSON writes them. @param isRead whether it is JSON that somebody reads back as it was; else shown as it stands */
+function escaped(text: string, controls: RegExp, isRead = true): string {
+  return text.replace(controls, (control) => {
+    const code = control.charCodeAt(0).toString(16).padStart(4, '0');
+    return isRead ? `\\u${code}` : `\\\\u${code}`;
+  });
 }
 
 /**
@@ -35,7 +50,13 @@ function describe(error: unknown, depth = 0): unknown {
     message,
     code: extensions?.code ?? code,
     // Of an error with a code of ours the message says all; where it was made says nothing.
-    stack: depth === 0 && !extensions ? stack?.split('\n').slice(1, 8).join('\n') : undefined,
+    stack: depth === 0 && !extensions ? framesOf(stack) : undefined,
     ...(cause !== undefined && depth < 4 && { cause: describe(cause, depth + 1) }),
   };
+}
+
+/** The first places; a message of several lines stands before them, and could pass for lines of the log. */
+function framesOf(stack: string | undefined): string | undefined {
+  const frames = stack?.split('\n').filter((line) => /^ +at /.test(line));
+  return frames?.slice(0, 7).join('\n');
 }

@@ -8,6 +8,7 @@ import { listen, type Listening } from '../http/listen.ts';
 import { createLog } from '../log.ts';
 import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';
 import type { Metrics } from '../metrics.ts';
+import { processMetrics } from '../metrics/process.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
 import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
@@ -93,8 +94,12 @@ async function listenAdmin(
 ): Promise<Listening | undefined> {
   try {
     const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
+    const ofProcess = processMetrics();
+    const { contentType } = metrics;
+    const text = async () => (await metrics.text()) + (await ofProcess());
     const isOurHost = adminHosts({ host, allowedHosts });
-    const admin = await listen(adminHandler(metrics, isOurHost), { host, port, variables });
+    const handler = adminHandler({ contentType, text }, isOurHost);
+    const admin = await listen(handler, { host, port, variables });
     log.info({ url: `${admin.url}/metrics` }, 'metrics');
     return admin;
   } catch (error) {

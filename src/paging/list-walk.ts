@@ -23,6 +23,8 @@ export interface WalkableList<R> {
    * keeping only when it turns out to be long.
    */
   readonly isNested?: boolean;
+  /** Told of each walk whether it has an index to read pages ahead by. */
+  readonly onIndex?: (isThere: boolean) => void;
 }
 
 export interface ListWalkOptions {
@@ -62,7 +64,7 @@ async function* walkFrom<R extends Identified>(
   list: WalkableList<R>,
   { position, limit: wanted, tail, signal }: ListWalkOptions,
 ): AsyncGenerator<WalkedPage<R>, void, undefined> {
-  const { fetchPage, key, field, indexes, pace, isNested = false } = list;
+  const { fetchPage, key, field, indexes, pace, isNested = false, onIndex } = list;
   const index = indexes.get(key);
   const limit = indexes.limitOf(field);
   const progress = createProgress<R>();
@@ -74,6 +76,7 @@ async function* walkFrom<R extends Identified>(
   // Of a few records, or from the middle on, there is nothing to be learned for a whole walk.
   const leavesIndex = after === null && wanted === undefined && !late;
   let ended = false;
+  onIndex?.(start !== undefined);
   try {
     if (index && start) {
       const options = { index, start, limit, wanted, pace, signal, progress, builder };

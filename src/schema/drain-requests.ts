@@ -7,14 +7,17 @@ import type { UpstreamLink } from './asking/upstream-link.ts';
  * Requests of a walk, which belongs to nobody alone; each ends with the signal that is given for it.
  *
  * @param pay makes those pay who wait for the walk; where nobody can, it aborts the signal
+ * @param cause of whoever began it
  */
 export function drainRequests(
   link: UpstreamLink,
   pace: Pace,
   signalNow: () => AbortSignal,
   pay: (pages: number) => void,
+  cause: unknown,
 ): AskingContext {
   return {
+    cause,
     requests: {
       load: async (query) => {
         const { document, variables } = query;
@@ -26,6 +29,7 @@ export function drainRequests(
           signal,
           priority: 'drain',
           onPressure: request.pressed,
+          cause,
         };
         const result = await link.execute({
           document,

@@ -18,6 +18,7 @@ import type { UpstreamRecord } from './asking/read-page.ts';
 import { drainRequests } from './drain-requests.ts';
 import type { AskingContext } from './asking/asking-context.ts';
 import type { ServingContext } from './serving-context.ts';
+import { watchedWalk } from './watched-walk.ts';
 
 /** The walks of all callers, and what they leave behind. */
 export interface Drains {
@@ -28,8 +29,10 @@ export interface Drains {
   /** What earlier walks of a list left behind, by the list's key. */
   memoryOf(list: string): ListMemory;
   readonly totals: Totals;
+  /** Drains that run now, and that wait for their turn. */
+  readonly load: { readonly running: number; readonly waiting: number };
   /** What is known of a list when records of it are looked for, and the way to find the others. */
-  lookedUp(list: SearchedDrain): Pick<LookedUpList<never>, 'index' | 'search'>;
+  lookedUp(list: SearchedDrain): Pick<LookedUpList<never>, 'index' | 'search' | 'onPlaces'>;
   /** A mutation is sent, or was answered: no walk from now on shares one from before. */
   separate(): void;
 }
@@ -53,6 +56,8 @@ export interface DrainedList {
 export interface SearchedDrain extends Pick<DrainedList, 'key' | 'field' | 'fetcher'> {
   /** For people. */
   readonly name: string;
+  /** Of whoever looks for them. */
+  readonly cause: unknown;
 }
 
 export interface WalkOptions {
@@ -96,8 +101,14 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
   let totals = createTotals(clock);
   let set: string | undefined;
 
+  const { watch } = link;
+  const onIndex = watch.walkPlanned;
+
   return {
     separate,
+    get load() {
+      return { running: slots.taken, waiting: slots.waiting };
+    },
     get totals() {
       forgetOtherSets();
       return totals;
@@ -111,19 +122,24 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
       const its = indexes;
       return {
         index: its.get(list.key),
+        onPlaces: watch.placesLookedUp,
         search: (identities, tried, seeker) =>
           searches.find(
             {
               ...list,
               index: () => its.get(list.key),
               // It takes no turn of the drains: somebody may wait for one record, and there is one walk a list.
-              walk: (hold, leaving, pay) => {
-                const either = () => AbortSignal.any([leaving, hold.left]);
-                const asking = drainRequests(link, pace, either, pay);
-                const fetchPage = hold.held(list.fetcher(asking));
-                const walkable = { ...list, indexes: its, pace, fetchPage };
-                return walkList(walkable, { position: null, signal: leaving });
-              },
+              walk: (hold, leaving, pay) =>
+                watchedWalk(
+                  { watch, kind: 'search', list: list.field, cause: list.cause },
+                  (cause) => {
+                    const either = () => AbortSignal.any([leaving, hold.left]);
+                    const asking = drainRequests(link, pace, either, pay, cause);
+                    const fetchPage = hold.held(list.fetcher(asking));
+                    const walkable = { ...list, indexes: its, pace, fetchPage, onIndex };
+                    return walkList(walkable, { position: null, signal: leaving });
+                  },
+                ),
             },
             identities,
             tried,
@@ -143,19 +159,20 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
       }
       const { pages: meter } = context;
       meter.afford(pagesKnown(indexes.get(list.key), { position, limit, tail }));
-      const begin: JoinOptions<UpstreamRecord>['begin'] = (from, signal, pay) => {
-        const fetchPage = list.fetcher(drainRequests(link, pace, () => signal, pay));
-        return walkInTurn({ slots, owner: meter.account, signal }, (takeTurn) => {
-          const inTurn: typeof fetchPage = async (request, of) => {
-            if (request.after !== null || !list.hasFirstPage) await takeTurn();
-            return fetchPage(request, of);
-          };
-          return walkList(
-            { ...walkable, fetchPage: inTurn },
-            { position: from ?? position, limit, tail, signal },
-          );
+      const begin: JoinOptions<UpstreamRecord>['begin'] = (from, signal, pay) =>
+        watchedWalk({ watch, kind: 'drain', list: list.field, cause: context.cause }, (cause) => {
+          const fetchPage = list.fetcher(drainRequests(link, pace, () => signal, pay, cause));
+          return walkInTurn({ slots, owner: meter.account, signal }, (takeTurn) => {
+            const inTurn: typeof fetchPage = async (request, of) => {
+              if (request.after !== null || !list.hasFirstPage) await takeTurn();
+              return fetchPage(request, of);
+            };
+            return walkList(
+              { ...walkable, onIndex, fetchPage: inTurn },
+              { position: from ?? position, limit, tail, signal },
+            );
+          });
         });
-      };
       const name = JSON.stringify([list.key, list.selection, position, limit]);
       const { signal } = context;
       return list.selection === undefined

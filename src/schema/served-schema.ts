@@ -32,6 +32,7 @@ import type { Adapter, NestedAdapter } from './derivation/adapter.ts';
 import { planAdapters, type ListReport } from './derivation/plan-adapters.ts';
 import { readField } from './read-field.ts';
 import { createRequestLoader, type RequestLoader } from './asking/request-loader.ts';
+import { unwatched, type ReadingWatch } from './asking/reading-watch.ts';
 import { createRides } from './asking/ride-first-page.ts';
 import { servedNames } from './asking/served-names.ts';
 import { startWarnings } from './start-warnings.ts';
@@ -55,10 +56,13 @@ export interface ServedSchema {
   readonly createLoaders: (context: {
     readonly signal: AbortSignal;
     readonly pages: PageMeter;
+    readonly cause?: unknown;
   }) => {
     readonly requests: RequestLoader;
     readonly records: RecordLoader;
   };
+  /** Drains that run now, and that wait for their turn. */
+  readonly drainLoad: () => { readonly running: number; readonly waiting: number };
 }
 
 export interface ServedSchemaParts {
@@ -71,6 +75,7 @@ export interface ServedSchemaParts {
   connectionMax: number;
   /** Undefined where nothing is asked. */
   drains?: DrainParts;
+  watch?: ReadingWatch;
   /** Records that one operation may drain; only told in descriptions here. */
   drainMaxItems: number;
   /** What adapters.json says, as it was read; undefined without one. */
@@ -88,7 +93,7 @@ export interface ServedSchemaParts {
  * goes through `streaming` first.
  */
 export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
-  const { snapshot, execute, mutations, connectionMax } = parts;
+  const { snapshot, execute, mutations, connectionMax, watch = unwatched } = parts;
   const names = rootNames(snapshot, parts.prefix ?? '');
   const { transforms, toUpstream, fromUpstream } = servedNames(snapshot, names);
   const subschema: SubschemaConfig = {
@@ -110,6 +115,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     schema: wrapped,
     toUpstream,
     price: pagePrice(snapshot),
+    watch,
     execute: async (request) => {
       const isMutation = request.operationType === OperationTypeNode.MUTATION;
       if (isMutation) drains.separate();
@@ -158,6 +164,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
       const requests = createRequestLoader(link, context);
       return { requests, records: createRecordLoader({ ...context, requests }) };
     },
+    drainLoad: () => drains.load,
   };
 }
 

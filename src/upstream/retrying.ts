@@ -1,5 +1,4 @@
 import type { ExecutionResult } from 'graphql';
-import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import type { UpstreamAnswer } from './read-response.ts';
@@ -9,11 +8,12 @@ export type AuthorizedAnswer = Exclude<UpstreamAnswer, { kind: 'unauthorized' }>
 
 interface RetryOptions {
   clock: Clock;
-  log: Logger;
   signal: AbortSignal | undefined;
   /** How often to send at most. 4 unless told. */
   attempts?: number;
   random?: () => number;
+  /** Told of each failure after which it is sent again. */
+  onRetry?: (code: unknown, attempt: number) => void;
 }
 
 const ATTEMPTS = 4;
@@ -24,7 +24,7 @@ const LONGEST_WAIT_MS = 10_000;
 /** Sends again after failures that may pass: no connection, 5xx, and 429 when its Retry-After is bearable. */
 export async function retrying(
   send: () => Promise<AuthorizedAnswer>,
-  { clock, log, signal, attempts = ATTEMPTS, random = Math.random }: RetryOptions,
+  { clock, signal, attempts = ATTEMPTS, random = Math.random, onRetry }: RetryOptions,
 ): Promise<ExecutionResult> {
   for (let attempt = 1; ; attempt += 1) {
     const answer = await send();
@@ -34,7 +34,7 @@ export async function retrying(
       if (answer.kind === 'bad' && answer.result) return answer.result;
       throw error;
     }
-    log.debug({ code: error.extensions['code'], attempt }, 'asking the upstream again');
+    onRetry?.(error.extensions['code'], attempt);
     await clock.sleep(wait * (1 + random() / 2), signal);
   }
 }

@@ -8,6 +8,8 @@ export interface OutgoingRequest {
   readonly signal: AbortSignal | undefined;
   /** Called for each answer that says that the service has too much to do. */
   readonly onPressure: (() => void) | undefined;
+  /** For whom it is sent; of several who share it, for the one who began it. */
+  readonly cause: unknown;
 }
 
 export type AskQuery = (query: OutgoingRequest) => Promise<ExecutionResult>;
@@ -49,13 +51,13 @@ interface SharedQuery {
 /** @param onOver called when there is nothing to join any more: it was answered, or all have left */
 function startShared(
   ask: AskQuery,
-  { body, priority }: OutgoingRequest,
+  { body, priority, cause }: OutgoingRequest,
   onOver: () => void,
 ): SharedQuery {
   const waiting = new Set<OutgoingRequest>();
   const allLeft = new AbortController();
   const onPressure = () => waiting.forEach((caller) => caller.onPressure?.());
-  const answer = ask({ body, priority, signal: allLeft.signal, onPressure }).finally(onOver);
+  const answer = ask({ body, priority, signal: allLeft.signal, onPressure, cause }).finally(onOver);
 
   return {
     join: async (caller) => {

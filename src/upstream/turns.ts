@@ -10,6 +10,12 @@ export interface Turns {
    * @throws what the task throws, and the abort reason of the signal
    */
   take<T>(task: () => Promise<T>, by: TurnTaker): Promise<T>;
+  readonly load: TurnsLoad;
+}
+
+export interface TurnsLoad {
+  readonly inFlight: number;
+  readonly waiting: Readonly<Record<Priority, number>>;
 }
 
 export interface TurnTaker {
@@ -30,6 +36,15 @@ export function createTurns(concurrency: number): Turns {
       return priority === 'interactive'
         ? all.add(task, { ...options, priority: 1 })
         : drains.add(() => all.add(task, { ...options, priority: 0 }), options);
+    },
+    get load() {
+      return {
+        inFlight: all.pending,
+        waiting: {
+          interactive: all.sizeBy({ priority: 1 }),
+          drain: drains.size + all.sizeBy({ priority: 0 }),
+        },
+      };
     },
   };
 }

@@ -1,6 +1,5 @@
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import { OperationTypeNode, type ExecutionResult } from 'graphql';
-import type { Logger } from 'pino';
 import { Pool, ProxyAgent } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
@@ -9,7 +8,8 @@ import { readResponse, type UpstreamAnswer } from './read-response.ts';
 import { retrying, type AuthorizedAnswer } from './retrying.ts';
 import { shareQueries, type OutgoingRequest } from './share-queries.ts';
 import { transportError } from './transport-error.ts';
-import { createTurns, type Priority } from './turns.ts';
+import { createTurns, type Priority, type TurnsLoad } from './turns.ts';
+import { outcomeOf, unwatched, type SentRequest, type UpstreamWatch } from './upstream-watch.ts';
 
 /** The recruiting service's GraphQL endpoint, as an executor for graphql-tools. */
 export interface Upstream {
@@ -19,6 +19,7 @@ export interface Upstream {
    * @throws coded errors, and the abort reason of the caller's signal
    */
   execute(request: ExecutionRequest): Promise<ExecutionResult>;
+  readonly load: TurnsLoad;
   close(): Promise<void>;
 }
 
@@ -39,6 +40,8 @@ export interface UpstreamContext {
   readonly priority?: Priority;
   /** Called for each 429 and 5xx, also when the request is then sent again: a drain had better ask for less at a time. */
   readonly onPressure?: () => void;
+  /** Names to the watch for whom this is asked. Nothing here looks into it. */
+  readonly cause?: unknown;
 }
 
 export interface UpstreamParts<Token extends { readonly value: string }> {
@@ -53,7 +56,7 @@ export interface UpstreamParts<Token extends { readonly value: string }> {
   timeoutMs: number;
   tokens: BearerTokens<Token>;
   clock: Clock;
-  log: Logger;
+  watch?: UpstreamWatch;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -63,7 +66,7 @@ const MAX_REPLAYS = 2;
 export function createUpstream<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
 ): Upstream {
-  const { baseUrl, agent, proxy, concurrency, timeoutMs, tokens, clock, log } = parts;
+  const { baseUrl, agent, proxy, concurrency, timeoutMs, tokens, clock, watch = unwatched } = parts;
   const url = new URL(`${baseUrl}/graphql`);
   const turns = createTurns(concurrency);
   const options = {
@@ -81,7 +84,7 @@ export function createUpstream<Token extends { readonly value: string }>(
 
   const queries = shareQueries((query) => {
     const send = () => turns.take(() => sendAuthorized(query), query);
-    return retrying(send, { clock, log, signal: query.signal });
+    return retrying(send, { clock, signal: query.signal, onRetry: watch.again(query.cause) });
   });
 
   return {
@@ -90,6 +93,9 @@ export function createUpstream<Token extends { readonly value: string }>(
       return request.operationType === OperationTypeNode.QUERY
         ? queries.ask(outgoing(request))
         : mutate(outgoing(request));
+    },
+    get load() {
+      return turns.load;
     },
     close: () => pool.destroy(),
   };
@@ -100,7 +106,7 @@ export function createUpstream<Token extends { readonly value: string }>(
     const send = () => turns.take(() => sendAuthorized(mutation, queries.forget), mutation);
     queries.forget();
     try {
-      return await retrying(send, { clock, log, signal, attempts: 1 });
+      return await retrying(send, { clock, signal, attempts: 1 });
     } finally {
       queries.forget();
     }
@@ -117,7 +123,7 @@ export function createUpstream<Token extends { readonly value: string }>(
     let token = await tokens.accessToken();
     for (let replays = 0; ; replays += 1) {
       beforeSending();
-      const answer = await post(request, token.value);
+      const answer = await watched(request, token.value);
       if (answer.kind !== 'unauthorized') {
         if (answer.kind === 'result') tokens.accepted(token);
         return answer;
@@ -131,7 +137,23 @@ export function createUpstream<Token extends { readonly value: string }>(
     }
   }
 
-  async function post(request: OutgoingRequest, token: string): Promise<UpstreamAnswer> {
+  async function watched(request: OutgoingRequest, token: string): Promise<UpstreamAnswer> {
+    const sent = watch.sending(request.cause);
+    try {
+      const answer = await post(request, token, sent);
+      sent.ended(outcomeOf(answer));
+      return answer;
+    } catch (error) {
+      sent.ended('left');
+      throw error;
+    }
+  }
+
+  async function post(
+    request: OutgoingRequest,
+    token: string,
+    sent: SentRequest,
+  ): Promise<UpstreamAnswer> {
     const { body, signal, onPressure } = request;
     const deadline = AbortSignal.timeout(timeoutMs);
     try {
@@ -140,6 +162,7 @@ export function createUpstream<Token extends { readonly value: string }>(
         method: 'POST',
         path: url.pathname,
         headers: {
+          ...sent.headers,
           'content-type': 'application/json',
           accept: 'application/json',
           // Without it any coding would be allowed (RFC 9110, 12.5.3).
@@ -150,6 +173,7 @@ export function createUpstream<Token extends { readonly value: string }>(
         body,
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
       });
+      sent.answered(response.statusCode);
       if (response.statusCode === 429 || response.statusCode >= 500) onPressure?.();
       return await readResponse(response, { token, now: clock.now });
     } catch (error) {
@@ -167,6 +191,7 @@ function outgoing(request: ExecutionRequest): OutgoingRequest {
     priority: context?.priority ?? 'interactive',
     signal: context?.signal,
     onPressure: context?.onPressure,
+    cause: context?.cause,
   };
 }
 

@@ -79,7 +79,7 @@ test.each([
     ['GET', '/ready', 200],
     ['GET', '/elsewhere', 404],
   ]);
-  expect(requests.every(({ ms }) => Number.isInteger(ms) && ms >= 0)).toBe(true);
+  expect(requests.every(({ ms, requestId }) => ms >= 0 && requestId.length === 36)).toBe(true);
 });
 
 test('in production every line is JSON, the start-up too', async () => {

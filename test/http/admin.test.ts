@@ -12,10 +12,7 @@ test.each<[string, string, string[], string[]]>([
   ['under its own name', 'metrics', ['metrics:9464', '10.1.2.3'], ['hr']],
 ])('metrics are told under a name of this gateway alone: %s', async (_, host, ours, others) => {
   const isOurHost = adminHosts({ host, allowedHosts: ['hr.example.com'] });
-  const handler = adminHandler(
-    createMetrics('1.2.3', () => undefined),
-    isOurHost,
-  );
+  const handler = adminHandler(createMetrics('1.2.3'), isOurHost);
   const server = await listen(handler, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   for (const name of ours) {

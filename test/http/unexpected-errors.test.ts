@@ -42,7 +42,8 @@ test('a store that turns into that of another service is told by an id, which th
   // The service refuses the expired token, and what would be newer is not for this service.
   broken = true;
   now += 2 * DAY;
-  const { data, errors } = await gateway.ask(query);
+  const headers = { 'x-request-id': 'of-the-caller' };
+  const { data, errors } = await gateway.ask(query, {}, { headers });
   expect(data).toBeNull();
   expect(errors).toEqual([
     {
@@ -57,7 +58,7 @@ test('a store that turns into that of another service is told by an id, which th
   expect(JSON.stringify(errors)).not.toContain(ELSEWHERE);
   const logged = gateway.logged.filter(({ errorId }) => errorId === id);
   expect(logged).toMatchObject([
-    { level: 50, msg: 'unexpected error', err: { message: expect.stringContaining(ELSEWHERE) } },
+    { level: 50, requestId: 'of-the-caller', msg: 'unexpected error', err: { message: expect.stringContaining(ELSEWHERE) } },
   ]);
 
   broken = false;

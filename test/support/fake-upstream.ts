@@ -6,7 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { systemClock, type Clock } from '../../src/clock.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
@@ -139,9 +139,11 @@ export async function startGatewayOverFake(
   const upstream = await startFakeUpstream(upstreamOptions);
   const waits: number[] = [];
   const started = await startGateway(upstream, { clock: impatientClock(waits), ...options });
-  await expect
-    .poll(async () => (await started.store.read())?.generation, { interval: 2, timeout: 10_000 })
-    .toBe(2);
+  // Not `expect.poll`, which is for tests alone.
+  await vi.waitFor(async () => expect((await started.store.read())?.generation).toBe(2), {
+    interval: 2,
+    timeout: 10_000,
+  });
   return {
     ...started,
     upstream,

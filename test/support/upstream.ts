@@ -1,5 +1,4 @@
 import { parse, type ExecutionResult } from 'graphql';
-import pino from 'pino';
 import { systemClock, type Clock } from '../../src/clock.ts';
 import { createUpstream, type UpstreamContext } from '../../src/upstream/upstream.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
@@ -31,7 +30,6 @@ export async function startHeldUpstream({
       accepted: () => {},
     },
     clock,
-    log: pino({ level: 'silent' }),
   });
   const gates = new Map<string, PromiseWithResolvers<Reply>>();
   const gateOf = (label: string) => {

@@ -38,6 +38,8 @@ test('nothing of the headers that a caller sends goes upstream', async () => {
         'x-forwarded-for': '203.0.113.7',
         'api-user-agent': 'of-the-caller',
         traceparent: '00-of-the-caller',
+        baggage: 'user=of-the-caller',
+        'x-request-id': 'of-the-caller, @',
       },
     },
   );
@@ -53,6 +55,7 @@ test('nothing of the headers that a caller sends goes upstream', async () => {
     'content-length',
     'content-type',
     'host',
+    'x-request-id',
   ]);
 });
 

@@ -22,6 +22,8 @@ export interface LookedUpList<R> {
     tried: ReadonlyMap<string, Place>,
     seeking: Seeking,
   ) => Promise<Sought>;
+  /** Told how many of them the index had a place for, and how many not. */
+  readonly onPlaces?: (known: number, unknown: number) => void;
 }
 
 /** Who looks for something. */
@@ -51,6 +53,7 @@ export async function lookUp<R extends Identified>(
   const { missing } = pages;
 
   const met = placesIn(index?.pages ?? [], identities);
+  list.onPlaces?.(met.size, identities.length - met.size);
   await pages.read(met);
   if (index && missing.size > 0) {
     await pages.readWhole(

@@ -6,4 +6,6 @@ export interface AskingContext {
   readonly requests: Pick<RequestLoader, 'load'>;
   /** Pays for mutations; queries are paid for where they are sent. */
   readonly pages?: Pick<PageMeter, 'pay'>;
+  /** Names to the watch for whom this is asked. Nothing here looks into it. */
+  readonly cause?: unknown;
 }

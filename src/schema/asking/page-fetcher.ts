@@ -77,6 +77,7 @@ export function pageFetcher(
     const came = after === null ? ridden : undefined;
     if (came) ridden = undefined;
     const answer = came?.answer ?? (await unlessAborted(ask(variables, context), signal));
+    if (!came) link.watch.pageRead(context.cause);
     // A list that its type allows to be null, and that is so for no stated reason, holds nothing.
     const ifNull = isNullable.items && answer.errors.length === 0 ? [] : undefined;
     const { page, beside } = readPage(answer, came?.aliases ?? aliasesOf(source), identity, ifNull);

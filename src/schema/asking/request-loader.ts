@@ -26,7 +26,7 @@ const AT_A_TIME = 8;
  */
 export function createRequestLoader(
   { execute, price }: Pick<UpstreamLink, 'execute' | 'price'>,
-  context: { readonly signal: AbortSignal; readonly pages: PageMeter },
+  context: { readonly signal: AbortSignal; readonly pages: PageMeter; readonly cause?: unknown },
 ): RequestLoader {
   const { signal, pages } = context;
   const queue = new PQueue({ concurrency: AT_A_TIME });

@@ -8,6 +8,7 @@ import type {
   VariableDefinitionNode,
 } from 'graphql';
 import type { PagePrice } from './page-price.ts';
+import type { ReadingWatch } from './reading-watch.ts';
 import type { RequestTransform } from './served-names.ts';
 
 /** The upstream, seen through the schema that is served of it. */
@@ -20,6 +21,7 @@ export interface UpstreamLink {
   readonly price: PagePrice;
   /** Gives the answer in served names. */
   readonly execute: (request: ExecutionRequest) => Promise<ExecutionResult>;
+  readonly watch: ReadingWatch;
 }
 
 /**

@@ -40,6 +40,7 @@ export function lookupInList(
           key,
           field: `${adapter.parent}.${adapter.name}`,
           name: adapter.name,
+          cause: context.cause,
           fetcher: (asking) => pagesOf(bare, asking),
         }),
       };

@@ -1,0 +1,73 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { TokenStanding } from '../tokens/token-standing.ts';
+import { TROUBLES } from '../tokens/token-trouble.ts';
+
+/**
+ * How the token set stands, and how its exchanges went.
+ *
+ * @param tokens undefined while there are none
+ * @returns what is told of each exchange: its outcome, and the seconds from the mark to the end
+ */
+export function tokenMetrics(registry: Registry, tokens: () => TokenStanding | undefined) {
+  const registers = [registry];
+  const gauge = (name: string, help: string, value: (of: TokenStanding) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        const standing = tokens();
+        if (standing) this.set(value(standing));
+        // A number that nobody knows is no 0.
+        else this.remove();
+      },
+    });
+
+  gauge(
+    'recruiting_access_token_seconds_left',
+    'Seconds until the access token expires.',
+    ({ accessSecondsLeft }) => accessSecondsLeft,
+  );
+  gauge(
+    'recruiting_refresh_token_seconds_left',
+    'Seconds until the refresh token ends.',
+    ({ refreshSecondsLeft }) => refreshSecondsLeft,
+  );
+  gauge(
+    'recruiting_token_generation',
+    'Counts imports and rotations.',
+    ({ generation }) => generation,
+  );
+  gauge(
+    'recruiting_token_age_seconds',
+    'Seconds since the token pair was refreshed last.',
+    ({ age }) => age,
+  );
+  const troubles: Gauge<'trouble'> = new Gauge({
+    name: 'recruiting_token_trouble',
+    help: '1 while there is this trouble with the tokens.',
+    labelNames: ['trouble'],
+    registers,
+    collect: () => {
+      const found = tokens()?.troubles ?? ['missing'];
+      for (const trouble of TROUBLES) troubles.set({ trouble }, found.includes(trouble) ? 1 : 0);
+    },
+  });
+  const exchanges = new Counter({
+    name: 'recruiting_token_exchanges_total',
+    help: 'Exchanges of the refresh token by this process.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const duration = new Histogram({
+    name: 'recruiting_token_exchange_seconds',
+    help: 'How long exchanges took, from the mark to the saved pair.',
+    buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+    registers,
+  });
+
+  return (outcome: string, seconds: number): void => {
+    exchanges.inc({ outcome });
+    duration.observe(seconds);
+  };
+}

@@ -1,0 +1,37 @@
+import { knownCode, type ErrorCode } from '../errors.ts';
+import type { UpstreamAnswer } from './read-response.ts';
+
+/** What came of one request; `left`: nobody waited for it any more. */
+export type UpstreamOutcome = 'ok' | 'graphql_error' | 'left' | ErrorCode | 'OTHER';
+
+/** Who is told of the requests that go out. `cause` is what the context named: for whom they are sent. */
+export interface UpstreamWatch {
+  sending(cause: unknown): SentRequest;
+  /** Gives who is told of each failure after which a request is sent again. */
+  again(cause: unknown): (code: unknown, attempt: number) => void;
+}
+
+export interface SentRequest {
+  /** They travel with it. */
+  readonly headers: Readonly<Record<string, string>>;
+  answered(status: number): void;
+  ended(outcome: UpstreamOutcome): void;
+}
+
+export const unwatched: UpstreamWatch = {
+  sending: () => ({ headers: {}, answered: () => {}, ended: () => {} }),
+  again: () => () => {},
+};
+
+export function outcomeOf(answer: UpstreamAnswer): UpstreamOutcome {
+  switch (answer.kind) {
+    case 'result':
+      return answer.result.errors ? 'graphql_error' : 'ok';
+    case 'unauthorized':
+      return 'UPSTREAM_UNAUTHORIZED';
+    case 'rate-limited':
+      return 'UPSTREAM_RATE_LIMITED';
+    case 'bad':
+      return knownCode(answer.error.extensions['code']);
+  }
+}

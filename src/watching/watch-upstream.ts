@@ -1,0 +1,53 @@
+import { ROOT_CONTEXT, SpanKind, type Attributes } from '@opentelemetry/api';
+import type { Logger } from 'pino';
+import type { Metrics } from '../metrics.ts';
+import { knownCode } from '../errors.ts';
+import type { UpstreamWatch } from '../upstream/upstream-watch.ts';
+import { causeIn } from './cause.ts';
+import { end, spanOf, traceHeaders, type Spans } from './spans.ts';
+
+interface WatchingParts {
+  readonly metrics: Metrics;
+  readonly spans: Spans;
+  readonly log: Logger;
+  readonly stopwatch: () => number;
+  readonly server: Attributes;
+}
+
+/** What goes out carries the name of the caller's request, and its trace. */
+export function watchUpstream({
+  metrics,
+  spans,
+  log,
+  stopwatch,
+  server,
+}: WatchingParts): UpstreamWatch {
+  const attributes = { 'http.request.method': 'POST', ...server };
+  return {
+    sending: (given) => {
+      const cause = causeIn(given);
+      const begun = stopwatch();
+      const parent = cause?.context ?? ROOT_CONTEXT;
+      const context = spans.begin('POST', SpanKind.CLIENT, parent, attributes);
+      const span = spanOf(context);
+      if (cause) cause.cost.upstreamRequests += 1;
+      return {
+        headers: {
+          ...traceHeaders(context),
+          ...(cause && { 'x-request-id': cause.requestId }),
+        },
+        answered: (status) => void span.setAttribute('http.response.status_code', status),
+        ended: (outcome) => {
+          metrics.upstream.ended(outcome, (stopwatch() - begun) / 1000);
+          end(span, outcome === 'ok' || outcome === 'left' ? undefined : outcome);
+        },
+      };
+    },
+    again: (cause) => (given, attempt) => {
+      const code = knownCode(given);
+      metrics.upstream.again(code);
+      const requestId = causeIn(cause)?.requestId;
+      log.debug({ requestId, code, attempt }, 'asking the upstream again');
+    },
+  };
+}

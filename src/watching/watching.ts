@@ -1,0 +1,84 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Plugin, YogaInitialContext } from 'graphql-yoga';
+import type { Logger } from 'pino';
+import { watchRequests } from '../http/watching/watch-requests.ts';
+import { createMetrics, type Metrics, type MetricsParts } from '../metrics.ts';
+import type { ReadingWatch } from '../schema/asking/reading-watch.ts';
+import type { UpstreamWatch } from '../upstream/upstream-watch.ts';
+import type { Cause } from './cause.ts';
+import { createSpans } from './spans.ts';
+import { watchReading } from './watch-reading.ts';
+import { watchRequest } from './watch-request.ts';
+import { watchUpstream } from './watch-upstream.ts';
+
+export interface WatchingParts extends MetricsParts {
+  readonly log: Logger;
+  /** Of the service. */
+  readonly baseUrl: string;
+  /** `key:` and a name that the operator gave, or `sub:` and somebody's. */
+  readonly callerOf: (request: Request) => { readonly name: string } | undefined;
+  /** The name of the trusted operation that a request asks for; empty for any other. */
+  readonly operationOf: (request: Request) => string;
+  /** Milliseconds, finer than those of the clock, which counts by ten. */
+  readonly stopwatch?: () => number;
+}
+
+/** Logs, metrics and spans, and what the stages have to be given for them. */
+export interface Watching {
+  /** For what is written on behalf of requests: says of which. */
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly requests: Plugin<YogaInitialContext>;
+  readonly upstream: UpstreamWatch;
+  readonly reading: ReadingWatch;
+  readonly exchanged: (outcome: string, seconds: number) => void;
+  /** What stands for the request in all that is done for it. */
+  causeOf(request: Request): unknown;
+}
+
+export function createWatching(parts: WatchingParts): Watching {
+  const { stopwatch = () => performance.now(), operationOf } = parts;
+  const metrics = createMetrics(parts);
+  const spans = createSpans(parts.version);
+  const current = new AsyncLocalStorage<Cause>();
+  const causes = new WeakMap<Request, Cause>();
+  const { hostname, port, protocol } = new URL(parts.baseUrl);
+  const server = {
+    'server.address': hostname,
+    'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+  };
+  const log = namingRequests(parts.log, () => current.getStore()?.requestId);
+  const watched = { ...parts, metrics, spans, stopwatch, server };
+
+  return {
+    log,
+    metrics,
+    causeOf: (request) => causes.get(request),
+    upstream: watchUpstream(watched),
+    reading: watchReading(watched),
+    exchanged: (outcome, seconds) => {
+      metrics.exchanged(outcome, seconds);
+      const error = outcome === 'rotated' ? undefined : outcome;
+      spans.past('token exchange', seconds, { 'http.request.method': 'POST', ...server }, error);
+    },
+    requests: watchRequests({
+      operationOf,
+      begun: (request, begin) => {
+        const { cause, run, ended } = watchRequest(request, begin, watched);
+        causes.set(request, cause);
+        return { run: (work) => current.run(cause, () => run(work)), ended };
+      },
+    }),
+  };
+}
+
+/** A child cannot say this by its bindings: it lives longer than any request. */
+function namingRequests(log: Logger, requestId: () => string | undefined): Logger {
+  const formatters = {
+    log: (line: object) => {
+      const id = requestId();
+      return id === undefined || 'requestId' in line ? line : { requestId: id, ...line };
+    },
+  };
+  return log.child({}, { formatters });
+}

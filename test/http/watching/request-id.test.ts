@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  after,
+  honest,
+  json,
+  startGatewayOverFake,
+  type GatewayOverFake,
+} from '../../support/fake-upstream.ts';
+import { ask, gathered, partsOf } from '../../support/multipart.ts';
+
+const MADE = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/;
+
+let gateway: GatewayOverFake;
+beforeAll(async () => {
+  gateway = await startGatewayOverFake({ persons: 120 });
+});
+afterAll(() => gateway[Symbol.asyncDispose]());
+
+test('what a caller calls a request is said in the answer, to the service and in the log', async () => {
+  gateway.upstream.answer(honest);
+  const before = gateway.upstream.received.length;
+  const response = await named('from-the-caller_1.2', '{ persons { items { id } } }');
+  expect(response.headers.get('x-request-id')).toBe('from-the-caller_1.2');
+  expect(upstreamIds(before)).toEqual(['from-the-caller_1.2']);
+  expect(linesOf('from-the-caller_1.2')).toMatchObject([{ msg: 'request', status: 200 }]);
+});
+
+test.each(['two words', 'x'.repeat(65), '{"level":60}', 'max@example.com', '', 'a, b', 'é'])(
+  'the name %j is not taken over: the gateway makes one of its own',
+  async (name) => {
+    const response = await named(name, '{ __typename }');
+    const id = response.headers.get('x-request-id')!;
+    expect(id).toMatch(MADE);
+    expect(linesOf(id)).toHaveLength(1);
+    if (name !== '') expect(JSON.stringify(gateway.logged)).not.toContain(JSON.stringify(name));
+  },
+);
+
+test.each<
+  [string, number, string, Omit<RequestInit, 'headers'> & { headers?: Record<string, string> }]
+>([
+  ['what is no GraphQL', 400, '/graphql', { method: 'POST', body: '{' }],
+  [
+    'an operation that is not valid',
+    400,
+    '/graphql',
+    { method: 'POST', body: '{"query":"{ no }"}' },
+  ],
+  ['another method', 405, '/graphql', { method: 'PUT', body: '{}' }],
+  ['another type', 415, '/graphql', { method: 'POST', body: new URLSearchParams({ query: '{}' }) }],
+  ['another address', 404, '/elsewhere', {}],
+  ['GraphiQL', 200, '/graphql', { headers: { accept: 'text/html' } }],
+  ['a probe', 200, '/health', {}],
+])('the answer to %s has a name too', async (_, status, path, { headers, ...init }) => {
+  const type = init.body instanceof URLSearchParams ? {} : { 'content-type': 'application/json' };
+  const accept = { accept: 'application/graphql-response+json' };
+  const all = { ...type, ...accept, ...headers, 'x-request-id': 'refused' };
+  const response = await gateway.fetch(path, { ...init, headers: all });
+  expect([response.status, response.headers.get('x-request-id')]).toEqual([status, 'refused']);
+});
+
+test('a stream has the name in its head, and in all that is asked for it', async () => {
+  gateway.upstream.answer(honest);
+  const before = gateway.upstream.received.length;
+  const response = await ask(gateway, '{ allPersons @stream { id firstName } }');
+  const id = response.headers.get('x-request-id')!;
+  await gathered(partsOf(response));
+  expect(id).toMatch(MADE);
+  expect(new Set(upstreamIds(before))).toEqual(new Set([id]));
+});
+
+test('what several callers share is asked in the name of the one who began it', async () => {
+  const query = '{ allPersons { id firstName } }';
+  const before = gateway.upstream.received.length;
+  const gate = Promise.withResolvers<void>();
+  gateway.upstream.answer(after(gate.promise, honest));
+  const first = named('who-began-it', query);
+  await gateway.upstream.arrived(before + 1);
+  const second = named('who-joined-it', query);
+  const single = named('who-asks-alone', '{ persons(first: 3) { items { id } } }');
+  await gateway.upstream.arrived(before + 2);
+  gate.resolve();
+  const answers = await Promise.all([first, second, single]);
+  expect(answers.map(({ headers }) => headers.get('x-request-id'))).toEqual([
+    'who-began-it',
+    'who-joined-it',
+    'who-asks-alone',
+  ]);
+  expect(new Set(upstreamIds(before))).toEqual(new Set(['who-began-it', 'who-asks-alone']));
+});
+
+test('a request that is sent again keeps its name, and the log says of which it was', async () => {
+  const before = gateway.upstream.received.length;
+  gateway.upstream.answer(json({}, 503), honest);
+  await named('sent-twice', '{ persons(first: 4) { items { id } } }');
+  expect(upstreamIds(before)).toEqual(['sent-twice', 'sent-twice']);
+  expect(linesOf('sent-twice')).toMatchObject([
+    { msg: 'asking the upstream again', code: 'UPSTREAM_BAD_RESPONSE' },
+    { msg: 'request', upstreamRequests: 2 },
+  ]);
+});
+
+function named(id: string, query: string): Promise<Response> {
+  return gateway.fetch('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-request-id': id },
+    body: JSON.stringify({ query }),
+  });
+}
+
+function upstreamIds(from: number): unknown[] {
+  return gateway.upstream.received.slice(from).map(({ headers }) => headers['x-request-id']);
+}
+
+function linesOf(id: string) {
+  return gateway.logged.filter(({ requestId }) => requestId === id);
+}

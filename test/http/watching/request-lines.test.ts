@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listen, type Listening } from '../../../src/http/listen.ts';
+import { entryFor } from '../../support/api-key.ts';
+import {
+  honest,
+  json,
+  silence,
+  startGatewayOverFake,
+  type GatewayOverFake,
+} from '../../support/fake-upstream.ts';
+import { gathered, next, partsOf } from '../../support/multipart.ts';
+import { startIssuer, type Issuer } from '../auth/issuer.ts';
+
+const KEY = 'rsk_of-the-portal-0123456789012345678901';
+
+let issuer: Issuer;
+let gateway: GatewayOverFake;
+let server: Listening;
+beforeAll(async () => {
+  issuer = await startIssuer();
+  const apiKeys = [entryFor(KEY, 'portal', 'read')];
+  const auth = { apiKeys, jwt: issuer.jwt, routerCallers: undefined };
+  gateway = await startGatewayOverFake({ persons: 260 }, { config: { auth } });
+  server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+});
+afterAll(async () => {
+  await server.close();
+  await gateway[Symbol.asyncDispose]();
+  await issuer[Symbol.asyncDispose]();
+});
+
+test('a line says what was asked, how it ended, what it cost and which program asked', async () => {
+  gateway.upstream.answer(honest);
+  await (await ask('{ allPersons { id } }')).text();
+  expect(await line()).toEqual({
+    level: 30,
+    time: expect.any(Number),
+    pid: expect.any(Number),
+    hostname: expect.any(String),
+    requestId: expect.any(String),
+    method: 'POST',
+    path: '/graphql',
+    status: 200,
+    ms: expect.any(Number),
+    operationType: 'query',
+    caller: 'portal',
+    upstreamRequests: 6,
+    pages: 6,
+    msg: 'request',
+  });
+});
+
+test('a line says the first error by its code, and nothing that the service wrote there', async () => {
+  gateway.upstream.answer(
+    json({ data: null, errors: [{ message: 'of Max', extensions: { code: 'Max Mustermann' } }] }),
+  );
+  await (await ask('query OfMax { Max: persons { items { id } } }')).text();
+  const said = await line();
+  expect(said).toMatchObject({ status: 200, code: 'OTHER' });
+  expect(JSON.stringify(said)).not.toContain('Max');
+
+  await (await ask('{ persons(first: -1) { items { id } } nothing }')).text();
+  expect(await line()).toMatchObject({ status: 200, code: 'BAD_USER_INPUT' });
+  await (await ask('mutation { nothing }', { 'x-api-key': 'of Max' })).text();
+  expect(await line()).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
+});
+
+test('who is behind a token is not said, for it may be a person', async () => {
+  gateway.upstream.answer(honest);
+  const token = await issuer.token({ sub: 'max.mustermann' });
+  const headers = { authorization: `Bearer ${token}`, 'x-api-key': '' };
+  const answer = await post('{ __typename }', headers);
+  expect(await answer.json()).toEqual({ data: { __typename: 'Query' } });
+  expect(await line()).toMatchObject({ status: 200, operationType: 'query' });
+  expect(JSON.stringify(gateway.logged)).not.toContain('mustermann');
+});
+
+test('a stream has its line when it ends, with the error that broke it off', async () => {
+  gateway.upstream.answer(honest, honest, json({}, 400));
+  const response = await ask('{ allPersons @stream { id firstName } }', {}, 'multipart/mixed');
+  const parts = partsOf(response);
+  await next(parts);
+  expect(gateway.logged.filter(({ msg }) => msg === 'request')).toEqual([]);
+  await gathered(parts);
+  expect(await line()).toMatchObject({ status: 200, code: 'DRAIN_INTERRUPTED', pages: 2 });
+});
+
+test('a caller who leaves is said to have left, before an answer or in the middle of one', async () => {
+  const before = gateway.upstream.received.length;
+  gateway.upstream.answer(silence);
+  const leaving = new AbortController();
+  const asked = ask('{ persons { items { firstName } } }', {}, 'application/json', leaving.signal);
+  await gateway.upstream.arrived(before + 1);
+  leaving.abort();
+  await expect(asked).rejects.toThrow('abort');
+  const said = await line();
+  expect(said).toMatchObject({ code: 'LEFT', upstreamRequests: 1 });
+  expect(said).not.toHaveProperty('status');
+
+  gateway.upstream.answer(honest, honest, silence);
+  const parts = partsOf(await ask('{ allPersons @stream { firstName } }', {}, 'multipart/mixed'));
+  await next(parts);
+  await parts.return();
+  expect(await line()).toMatchObject({ code: 'LEFT', status: 200 });
+});
+
+test('probes are for who debugs, and only what is one passes for one', async () => {
+  for (const [path, status] of [
+    ['/health', 200],
+    ['/ready', 200],
+  ] as const) {
+    expect((await fetch(server.url + path)).status).toBe(status);
+    expect(await line()).toMatchObject({ level: 20, path, status });
+  }
+  for (const path of ['/x/health', '/x/ready', '/health/', '//health']) {
+    expect((await fetch(server.url + path)).status).toBe(404);
+    expect(await line()).toMatchObject({ level: 30, path, status: 404 });
+  }
+  expect((await fetch(`${server.url}/graphql?query=/health`)).status).toBe(401);
+  expect(await line()).toMatchObject({ level: 30, path: '/graphql', status: 401 });
+});
+
+test('addresses are shown as they were sent, cut where they go on for ever', async () => {
+  await fetch(`${server.url}/%1b%5B31m%0Aforged?of=Max`);
+  expect(await line()).toMatchObject({ path: '/%1b%5B31m%0Aforged' });
+  await fetch(`${server.url}/${'x'.repeat(4000)}`);
+  expect(String((await line())['path'])).toHaveLength(200);
+});
+
+/** The next line of a request; each is given once. */
+async function line(): Promise<Record<string, unknown>> {
+  await expect.poll(() => gateway.logged.some(isLine), { interval: 2, timeout: 10_000 }).toBe(true);
+  const [said] = gateway.logged.splice(gateway.logged.findIndex(isLine), 1);
+  return said!;
+}
+
+const isLine = ({ msg }: Record<string, unknown>) => msg === 'request';
+
+function ask(
+  query: string,
+  headers: Record<string, string> = {},
+  accept = 'application/json',
+  signal?: AbortSignal,
+): Promise<Response> {
+  return post(query, { 'x-api-key': KEY, accept, ...headers }, signal);
+}
+
+function post(query: string, headers: Record<string, string>, signal?: AbortSignal) {
+  const given = Object.entries(headers).filter(([, value]) => value !== '');
+  return fetch(`${server.url}/graphql?of=Max`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...Object.fromEntries(given) },
+    body: JSON.stringify({ query }),
+    ...(signal && { signal }),
+  });
+}
