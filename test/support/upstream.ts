@@ -1,6 +1,6 @@
 import { parse, type ExecutionResult } from 'graphql';
 import { systemClock, type Clock } from '../../src/clock.ts';
-import { createUpstream, type UpstreamContext } from '../../src/upstream/upstream.ts';
+import { createUpstream, type Upstream, type UpstreamContext } from '../../src/upstream/upstream.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
 
 /** The executor alone, in front of a service that holds every request until it is let go. */
@@ -12,6 +12,7 @@ export interface HeldUpstream extends AsyncDisposable {
   sent(): string[];
   /** Answers the requests with this label, also those to come. */
   release(label: string, reply?: Reply): void;
+  load(): Upstream['load'];
 }
 
 export async function startHeldUpstream({
@@ -52,6 +53,7 @@ export async function startHeldUpstream({
         context,
       }),
     sent: () => service.received.map(({ body }) => labelOf(body)),
+    load: () => upstream.load,
     release: (label, reply = echo) => gateOf(label).resolve(reply),
     [Symbol.asyncDispose]: async () => {
       await upstream.close();
