@@ -3,6 +3,7 @@ import { createLog } from '../log.ts';
 import { introspect, type LiveSchema } from '../schema/live/introspect.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import { createUpstream, type BearerTokens } from '../upstream/upstream.ts';
+import { unwatched } from '../upstream/upstream-watch.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore } from './token-session.ts';
 
@@ -20,6 +21,12 @@ export async function readLiveSchema(
     const { stored, store, config } = session;
     if (!stored) throw noTokens(session);
     const { baseUrl } = stored;
+    const log = createLog({
+      level: terminal.env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel,
+      json: false,
+      colors: false,
+      destination: terminal.stderr,
+    });
     const upstream = createUpstream({
       baseUrl,
       agent: config.agent,
@@ -28,12 +35,10 @@ export async function readLiveSchema(
       timeoutMs,
       tokens: tokensOf(store, stored),
       clock: systemClock,
-      log: createLog({
-        level: terminal.env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel,
-        json: false,
-        colors: false,
-        destination: terminal.stderr,
-      }),
+      watch: {
+        ...unwatched,
+        again: () => (code, attempt) => log.debug({ code, attempt }, 'asking the upstream again'),
+      },
     });
     try {
       const live = await introspect((request) => upstream.execute(request), terminal.stop);

@@ -58,7 +58,12 @@ test('a store that turns into that of another service is told by an id, which th
   expect(JSON.stringify(errors)).not.toContain(ELSEWHERE);
   const logged = gateway.logged.filter(({ errorId }) => errorId === id);
   expect(logged).toMatchObject([
-    { level: 50, requestId: 'of-the-caller', msg: 'unexpected error', err: { message: expect.stringContaining(ELSEWHERE) } },
+    {
+      level: 50,
+      requestId: 'of-the-caller',
+      msg: 'unexpected error',
+      err: { message: expect.stringContaining(ELSEWHERE) },
+    },
   ]);
 
   broken = false;

@@ -1,0 +1,47 @@
+import { Writable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { createLog } from '../src/log.ts';
+
+const HOSTILE = 'a\u001B[31mb\nINFO: forged\r\u007F\u009B2Jc\u2028d';
+const FAILURE = new Error(HOSTILE);
+
+test('JSON lines have no control characters, and are read as they were written', () => {
+  const text = written({ json: true, colors: false });
+  expect(controlsIn(text)).toEqual([]);
+  const lines = text.trimEnd().split('\n');
+  expect(lines).toHaveLength(2);
+  expect(JSON.parse(lines[0]!)).toMatchObject({ path: HOSTILE, msg: HOSTILE });
+  expect(JSON.parse(lines[1]!)).toMatchObject({ err: { message: HOSTILE }, msg: HOSTILE });
+});
+
+test.each([true, false])(
+  'lines for people have none either, beside their own colours (%j), and nothing passes for a line',
+  (colors) => {
+    const text = written({ json: false, colors });
+    // oxlint-disable-next-line no-control-regex -- the colours
+    expect(controlsIn(text.replaceAll(/\u001B\[\d+m/g, ''))).toEqual([]);
+    expect(text).toContain('\\u001b[31m');
+    expect(text.split('\n').filter((line) => /^\W*INFO: forged/.test(line))).toEqual([]);
+    expect(text).toMatch(/^ +at .*log\.test/m);
+  },
+);
+
+function written(options: { json: boolean; colors: boolean }): string {
+  let text = '';
+  const destination = new Writable({
+    write: (chunk, _encoding, done) => {
+      text += String(chunk);
+      done();
+    },
+  });
+  const log = createLog({ level: 'info', destination, ...options });
+  log.info({ path: HOSTILE }, HOSTILE);
+  log.error({ err: FAILURE }, HOSTILE);
+  return text;
+}
+
+/** All but the ends of lines. */
+function controlsIn(text: string): string[] {
+  // oxlint-disable-next-line no-control-regex -- they are what it is about
+  return text.match(/[\u0000-\u0009\u000B-\u001F\u007F-\u009F\u2028\u2029]/g) ?? [];
+}
