@@ -108,6 +108,7 @@ export async function createGateway(parts: GatewayParts) {
     checkAccess: authCheck(service),
     link: tokenLink(config.tokenLink, { agent, proxyFor }),
     clock,
+    // Rotations belong to no request.
     log: parts.log,
     baseUrl,
     replica,

@@ -71,6 +71,7 @@ describe('GraphiQL', () => {
     const page = await fetch(`${url}/graphql`, { headers: { accept: BROWSER } });
     expect(page.status).toBe(200);
     expect(page.headers.get('content-type')).toContain('text/html');
+    expect(page.headers.get('x-request-id')).toMatch(/^[\da-f-]{36}$/);
     const program = await fetch(`${url}/graphql`, { headers: { accept: 'application/json' } });
     expect(program.status).toBe(400);
   });

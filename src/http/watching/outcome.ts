@@ -1,4 +1,4 @@
-import type { ExecutionResult } from 'graphql';
+import { GraphQLError, type ExecutionResult } from 'graphql';
 import { knownCode, type ErrorCode } from '../../errors.ts';
 
 /**
@@ -15,13 +15,15 @@ interface Payload extends Pick<ExecutionResult, 'errors'> {
 export function errorOf({ errors, incremental = [] }: Payload): Outcome | undefined {
   const first = errors?.[0] ?? incremental.find((part) => part.errors?.length)?.errors?.[0];
   if (!first) return undefined;
+  const code: unknown = first.extensions?.['code'];
   // What will be masked has no code yet.
-  const isUnexpected = first.extensions?.['code'] === undefined && isOurs(first);
-  return isUnexpected ? 'INTERNAL_SERVER_ERROR' : knownCode(first.extensions?.['code']);
+  return code === undefined && isUnexpected(first) ? 'INTERNAL_SERVER_ERROR' : knownCode(code);
 }
 
-function isOurs(error: Error & { readonly originalError?: unknown }): boolean {
-  return error.name !== 'GraphQLError' || error.originalError instanceof Error;
+/** Made neither for callers nor by the service: those are GraphQL errors all the way down. */
+function isUnexpected(error: unknown): boolean {
+  if (!(error instanceof GraphQLError)) return true;
+  return error.originalError !== undefined && isUnexpected(error.originalError);
 }
 
 /** Of an answer that is no GraphQL. */

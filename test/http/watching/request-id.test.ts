@@ -49,7 +49,6 @@ test.each<
   ['another method', 405, '/graphql', { method: 'PUT', body: '{}' }],
   ['another type', 415, '/graphql', { method: 'POST', body: new URLSearchParams({ query: '{}' }) }],
   ['another address', 404, '/elsewhere', {}],
-  ['GraphiQL', 200, '/graphql', { headers: { accept: 'text/html' } }],
   ['a probe', 200, '/health', {}],
 ])('the answer to %s has a name too', async (_, status, path, { headers, ...init }) => {
   const type = init.body instanceof URLSearchParams ? {} : { 'content-type': 'application/json' };

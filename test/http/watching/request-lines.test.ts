@@ -58,6 +58,9 @@ test('a line says the first error by its code, and nothing that the service wrot
   const said = await line();
   expect(said).toMatchObject({ status: 200, code: 'OTHER' });
   expect(JSON.stringify(said)).not.toContain('Max');
+  gateway.upstream.answer(json({ errors: [{ message: 'of Max' }] }));
+  await (await ask('{ allPersons { id } }')).text();
+  expect(await line()).toMatchObject({ code: 'OTHER' });
 
   await (await ask('{ persons(first: -1) { items { id } } nothing }')).text();
   expect(await line()).toMatchObject({ status: 200, code: 'BAD_USER_INPUT' });
