@@ -51,6 +51,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   const server = own(
     await listen(gateway.yoga, {
       ...config,
+      clock: systemClock,
       onCut: (requests) =>
         log.warn({ requests }, 'requests were cut off, since they did not end in time'),
     }),

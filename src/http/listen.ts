@@ -1,5 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Clock } from '../clock.ts';
+import { endStalled } from './end-stalled.ts';
 
 export interface Listening {
   /** Where people open it, without a slash at the end. */
@@ -17,6 +19,8 @@ export interface ListenOptions {
   readonly onCut?: (requests: number) => void;
   /** How long a request may take to arrive, however slowly it is sent. */
   readonly arrival?: { readonly headersMs: number; readonly requestMs: number };
+  /** Ends connections whose clients have stopped reading; left out, these are kept. */
+  readonly clock?: Clock;
 }
 
 const PATIENCE_MS = 10_000;
@@ -25,7 +29,7 @@ const ARRIVAL = { headersMs: 20_000, requestMs: 60_000 };
 /** @throws Error with a message for the operator when the address cannot be used */
 export async function listen(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
-  { host, port, variables = ['HOST', 'PORT'], onCut, arrival = ARRIVAL }: ListenOptions,
+  { host, port, variables = ['HOST', 'PORT'], onCut, arrival = ARRIVAL, clock }: ListenOptions,
 ): Promise<Listening> {
   const answering = new Set<ServerResponse>();
   let closing = false;
@@ -46,6 +50,7 @@ export async function listen(
     );
     server.listen(port, host, resolve);
   });
+  const stopLooking = clock && endStalled(answering, clock);
   const { port: bound } = server.address() as AddressInfo;
   return {
     url: `http://${hostInUrl(host)}:${bound}`,
@@ -62,6 +67,7 @@ export async function listen(
         server.closeIdleConnections();
       });
       clearTimeout(impatience);
+      stopLooking?.();
     },
   };
 }

@@ -1,0 +1,131 @@
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { listen, type Listening } from '../../src/http/listen.ts';
+import { honest, silence, startGatewayOverFake } from '../support/fake-upstream.ts';
+import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { ManualClock, SECOND } from '../support/manual-clock.ts';
+
+const WIDE = Array.from({ length: 40 }, (_, index) => `id${index}: id`).join(' ');
+const config = { drainMaxItems: 1_000_000, maxDrains: 1, maxAliases: 100 };
+
+test('a stream that nobody reads ends after 60 s: its walk is let go, and its place is free', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 1_000_000 }, { config });
+  await using line = await listening(gateway);
+  const asked = () => gateway.sandbox.stats.requests.graphql;
+  const socket = post(line.server, `{ allPersons @stream { ${WIDE} } }`, 'multipart/mixed');
+  await once(socket, 'data');
+  socket.pause();
+  await standstill(asked);
+  const stalled = asked();
+
+  await line.pass(50 * SECOND);
+  expect(line.connections()).toBe(1);
+  await line.pass(30 * SECOND);
+  await expect.poll(line.connections).toBe(0);
+  // The only place for a walk is free again; the one before, had it gone on, would have asked for all the others.
+  const { data } = await gateway.ask<{ allPersons: unknown[] }>('{ allPersons(limit: 99) { id } }');
+  expect(data.allPersons).toHaveLength(99);
+  expect(asked()).toBeLessThan(stalled + 10);
+  socket.destroy();
+});
+
+const LARGE = Buffer.alloc(16_000_000, 'x');
+const large = { gateway: { yoga: (_: unknown, response: ServerResponse) => response.end(LARGE) } };
+
+test('a large answer of which a client reads nothing ends its connection after 60 s', async () => {
+  await using line = await listening(large);
+  const socket = post(line.server, '{ large }', 'application/json');
+  await once(socket, 'data');
+  socket.pause();
+  await line.pass(50 * SECOND);
+  expect(line.connections()).toBe(1);
+  await line.pass(30 * SECOND);
+  await expect.poll(line.connections).toBe(0);
+  socket.destroy();
+});
+
+test('who reads slowly, a piece in 50 s, keeps the connection and gets everything', async () => {
+  await using line = await listening(large);
+  const socket = post(line.server, '{ large }', 'application/json');
+  let received = 0;
+  socket.on('data', (chunk: Buffer) => {
+    received += chunk.length;
+  });
+  const ended = once(socket, 'end');
+  await once(socket, 'data');
+  for (let piece = 0; piece < 3; piece += 1) {
+    socket.pause();
+    await line.pass(50 * SECOND);
+    const next = received + 3_000_000;
+    socket.resume();
+    await expect.poll(() => received, { interval: 1 }).toBeGreaterThan(next);
+  }
+  await ended;
+  expect(received).toBeGreaterThan(LARGE.length);
+});
+
+test('who waits for an answer longer than 60 s keeps the connection', async () => {
+  await using gateway = await startGatewayOverFake();
+  await using line = await listening(gateway);
+  gateway.upstream.answer(silence, honest);
+  const socket = post(line.server, '{ persons { items { id } } }', 'application/json');
+  await gateway.upstream.arrived(1);
+  await line.pass(600 * SECOND);
+  expect(line.connections()).toBe(1);
+  socket.destroy();
+});
+
+async function listening({
+  gateway,
+}: {
+  gateway: { yoga: (request: IncomingMessage, response: ServerResponse) => unknown };
+}) {
+  const clock = new ManualClock();
+  const sockets = new Set<Socket>();
+  const server = await listen(
+    (request, response) => {
+      sockets.add(request.socket);
+      request.socket.once('close', () => sockets.delete(request.socket));
+      return gateway.yoga(request, response);
+    },
+    { host: '127.0.0.1', port: 0, clock },
+  );
+  return {
+    server,
+    connections: () => sockets.size,
+    pass: (ms: number) => clock.pass(ms),
+    [Symbol.asyncDispose]: () => server.close(),
+  };
+}
+
+/** An HTTP client that reads when it is told to, over a bare socket. */
+function post({ url }: Listening, query: string, accept: string): Socket {
+  const { hostname, port } = new URL(url);
+  const body = JSON.stringify({ query });
+  const socket = connect(Number(port), hostname);
+  const head = [
+    'POST /graphql HTTP/1.1',
+    'host: gateway',
+    'connection: close',
+    'content-type: application/json',
+    `accept: ${accept}`,
+    `content-length: ${body.length}`,
+  ];
+  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
+  return socket;
+}
+
+/** Waits until a count has stayed the same for a number of looks. */
+async function standstill(count: () => number): Promise<void> {
+  let last = -1;
+  let looks = 0;
+  const same = () => {
+    const now = count();
+    looks = now === last ? looks + 1 : 0;
+    last = now;
+    return looks;
+  };
+  await expect.poll(same, { interval: 20, timeout: 20_000 }).toBeGreaterThan(15);
+}
