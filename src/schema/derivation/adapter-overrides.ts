@@ -8,7 +8,7 @@ import {
 } from 'graphql';
 import { z } from 'zod';
 import type { FoundList } from './find-lists.ts';
-import { OperatorMistake } from './operator-mistake.ts';
+import { OperatorMistake } from '../../operator-mistake.ts';
 import { idArgument, idOf, type TypeOverride, type TypeOverrides } from './reach-parent.ts';
 
 /** What the operator decides otherwise than detection does: the file adapters.json, checked. */

@@ -1,6 +1,6 @@
 import type { GraphQLSchema } from 'graphql';
 import { fieldName } from './field-name.ts';
-import { OperatorMistake } from './operator-mistake.ts';
+import { OperatorMistake } from '../../operator-mistake.ts';
 
 /** Relay's; no other type has that name (Relay, cursor connections, 5). */
 export const RELAY_PAGE_INFO = 'PageInfo';
