@@ -185,7 +185,7 @@ export async function createGateway(parts: GatewayParts) {
       checkOperationName,
       admission?.enforceScopes ?? {},
       reservedNames,
-      introspection(config.introspection),
+      introspection(config.introspection, admission?.isRouter),
       useExecutionCancellation(),
       incrementalDelivery(createIncrementalExecution(served), maskError),
       appendSurplusErrors,

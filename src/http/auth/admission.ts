@@ -5,7 +5,7 @@ import { apiKeyOwners, type ApiKey } from './api-keys.ts';
 import { authenticate } from './authenticate.ts';
 import { bearerTokenOwners } from './bearer-tokens.ts';
 import type { Caller } from './caller.ts';
-import { enforceScopes } from './enforce-scopes.ts';
+import { enforceScopes, isRouter } from './enforce-scopes.ts';
 import { keysAt } from './fetch-keys.ts';
 import { createKeySet } from './key-set.ts';
 
@@ -35,6 +35,8 @@ export interface Admission {
   readonly enforceScopes: Plugin<YogaInitialContext>;
   /** Of a request that was let in. */
   readonly callerOf: (request: Request) => Caller | undefined;
+  /** Whether it came with the credential of a router: one that ROUTER_CALLERS names. */
+  readonly isRouter: (request: Request) => boolean;
 }
 
 /** A key comes to its scopes through api-keys, a token through key-set and bearer-tokens, and both through identify. */
@@ -48,6 +50,10 @@ export function createAdmission(parts: AdmissionParts): Admission {
     authenticate: plugin,
     enforceScopes: enforceScopes({ callerOf, routerCallers }),
     callerOf,
+    isRouter: (request) => {
+      const caller = callerOf(request);
+      return caller !== undefined && routerCallers !== undefined && isRouter(caller, routerCallers);
+    },
   };
 }
 

@@ -46,7 +46,7 @@ function checkScope({ scopes }: Caller, { operation }: OperationDefinitionNode):
   throw forbidden(`${what} the scope "${needed}", which this credential does not have.`);
 }
 
-function isRouter({ name, scopes }: Caller, routerCallers: readonly string[]): boolean {
+export function isRouter({ name, scopes }: Caller, routerCallers: readonly string[]): boolean {
   return routerCallers.some((entry) =>
     entry.startsWith('scope:') ? scopes.has(entry.slice('scope:'.length)) : entry === name,
   );
