@@ -21,6 +21,7 @@ import { health, NO_ADDRESS } from './http/health.ts';
 import { introspection } from './http/introspection.ts';
 import { knownPaths } from './http/known-paths.ts';
 import { incrementalDelivery } from './http/incremental-delivery.ts';
+import { guardOperations } from './http/operations/guard-operations.ts';
 import { payerOf } from './http/payer.ts';
 import { requestFormat } from './http/request-format.ts';
 import { reservedNames } from './http/reserved-names.ts';
@@ -45,6 +46,8 @@ export interface GatewayParts {
   readonly snapshot: string;
   /** What adapters.json says, as it was read; undefined without one. */
   readonly overrides?: unknown;
+  /** What the manifest of trusted documents says, as it was read; undefined without one. */
+  readonly trustedDocuments?: unknown;
   /** Owned by the caller: closed after the gateway. */
   readonly store: TokenStore;
   /** Owned by the caller as well; undefined for tokens that need not outlive the process. */
@@ -100,6 +103,12 @@ export async function createGateway(parts: GatewayParts) {
       clock,
       log,
     });
+  const operations = guardOperations({
+    ...config,
+    manifest: parts.trustedDocuments,
+    schema: served.schema,
+    isRouter: admission?.isRouter,
+  });
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
   const tokens = await createTokenKeeper({
     store,
@@ -133,6 +142,9 @@ export async function createGateway(parts: GatewayParts) {
   for (const warning of served.warnings) log.warn(warning);
   if (config.graphiql && !config.introspection) {
     log.warn('GraphiQL is on and introspection is off: it will show no documentation.');
+  }
+  if (config.graphiql && config.trustedDocumentsOnly) {
+    log.warn('GraphiQL is on and only trusted documents are taken: it can run nothing.');
   }
 
   const frontDoor = createFrontDoor(config, log);
@@ -168,6 +180,7 @@ export async function createGateway(parts: GatewayParts) {
     maxRequestBodySize: false,
     logging: false,
     maskedErrors: { maskError },
+    parserAndValidationCache: operations.documentCache,
     graphiql: explorer.graphiql,
     renderGraphiQL: explorer.renderGraphiQL,
     plugins: [
@@ -182,7 +195,9 @@ export async function createGateway(parts: GatewayParts) {
       admission?.authenticate ?? {},
       frontDoor.crossSite,
       requestFormat(config.maxBodyBytes),
+      operations.trustedDocuments,
       checkOperationName,
+      operations.enforceLimits,
       admission?.enforceScopes ?? {},
       reservedNames,
       introspection(config.introspection, admission?.isRouter),
@@ -198,6 +213,7 @@ export async function createGateway(parts: GatewayParts) {
     yoga: answerWhateverHappens(yoga, maskError),
     served,
     metrics,
+    trustedOperation: operations.trustedOperation,
     /** From now on no rotation is begun; `close` waits for one under way. */
     stopRotating: () => void tokens.stop(),
     /** Ends what goes out, and waits until the pair of a rotation under way is safe. */

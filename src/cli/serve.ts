@@ -15,6 +15,7 @@ import type { TokenStore } from '../tokens/store/token-store.ts';
 import { readAdaptersFile } from './adapters-file.ts';
 import { readSnapshotFile } from './snapshot-file.ts';
 import { stopped, type Terminal } from './terminal.ts';
+import { readTrustedDocumentsFile } from './trusted-documents-file.ts';
 import { openStore, replicaOf, rescueFolder } from './token-store.ts';
 
 /** Serves the gateway until the process is asked to stop. */
@@ -29,6 +30,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   for (const warning of configWarnings(terminal.env)) log.warn(warning);
   const snapshot = readSnapshotFile(config.schemaPath, terminal);
   const overrides = readAdaptersFile(config.schemaPath, terminal);
+  const trustedDocuments = readTrustedDocumentsFile(config.trustedDocuments, terminal);
   await using parts = new AsyncDisposableStack();
   const own: Own = (part) => parts.adopt(part, (it) => it.close());
 
@@ -40,6 +42,7 @@ export async function serve(terminal: Terminal): Promise<void> {
       config: { ...config, ...upstream.settings },
       snapshot,
       overrides,
+      trustedDocuments,
       proxyFor: terminal.proxyFor,
       replica: replicaOf(terminal.owner),
       clock: systemClock,

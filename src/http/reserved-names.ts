@@ -16,7 +16,7 @@ export const reservedNames: Plugin = {
 const PROMISED = 'then';
 
 /** Routers use names that begin with `__` as well, so of those only the one that tells types is kept. */
-function noReservedNames(context: ValidationContext): ASTVisitor {
+export function noReservedNames(context: ValidationContext): ASTVisitor {
   const refuse = (what: string, name: string, node: ASTNode) => {
     const { message, extensions } = codedError(
       'BAD_USER_INPUT',

@@ -13,7 +13,7 @@ const STREAM = '{ allPersons @stream { id firstName } }';
 test('a client that stops reading stops the walk of 1,000,000 persons; one that leaves then ends it', async () => {
   await using gateway = await startGatewayOverSandbox(
     { persons: 1_000_000 },
-    { config: { drainMaxItems: 1_000_000, maxDrains: 1 } },
+    { config: { drainMaxItems: 1_000_000, maxDrains: 1, maxAliases: 40 } },
   );
   const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
   const asked = () => gateway.sandbox.stats.requests.graphql;

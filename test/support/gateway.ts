@@ -35,6 +35,8 @@ export interface TestGatewayOptions {
   snapshot?: string;
   /** What adapters.json says. */
   overrides?: unknown;
+  /** What the manifest of trusted documents says. */
+  trustedDocuments?: unknown;
   clock?: Clock;
   store?: TokenStore;
 }
@@ -46,6 +48,7 @@ export async function startGateway(
     config,
     snapshot = documentedSdl,
     overrides,
+    trustedDocuments,
     clock = systemClock,
     store = openSqliteStore(':memory:'),
   }: TestGatewayOptions = {},
@@ -62,6 +65,7 @@ export async function startGateway(
     } as Config & { recruitingUrl: string },
     snapshot,
     overrides,
+    trustedDocuments,
     store,
     clock,
     log,

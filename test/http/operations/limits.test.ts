@@ -1,0 +1,153 @@
+import { getIntrospectionQuery } from 'graphql';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { entryFor } from '../../support/api-key.ts';
+import { post, startFront, type Body, type Front } from '../front.ts';
+
+const apiKeys = [
+  entryFor('gate', 'gate', 'read'),
+  entryFor('portal', 'portal', 'read'),
+  entryFor('writer', 'writer', 'read', 'write'),
+];
+
+let front: Front;
+beforeAll(async () => {
+  front = await startFront({
+    config: {
+      maxTokens: 400,
+      maxDepth: 4,
+      maxAliases: 10,
+      auth: { apiKeys, jwt: undefined, routerCallers: ['key:gate'] },
+    },
+  });
+});
+afterAll(() => front[Symbol.asyncDispose]());
+
+const aliases = (count: number) =>
+  `{ ${Array.from({ length: count }, (_, index) => `a${index}: __typename`).join(' ')} }`;
+
+describe('what is at the limit is answered, and one more is refused', () => {
+  test.each([
+    ['aliases', aliases(10), aliases(11), /^The operation has 11 aliases, .* 10 .*MAX_ALIASES/],
+    [
+      'aliases in a fragment, wherever it is spread',
+      '{ me { ...A } again: me { ...A } more: me { id } } fragment A on Candidate { a: id b: id c: id d: id }',
+      '{ me { ...A } again: me { ...A } more: me { x: id } } fragment A on Candidate { a: id b: id c: id d: id }',
+      / 11 aliases, those of a fragment counted wherever it is spread/,
+    ],
+    [
+      'levels',
+      '{ me { ... on Candidate { vacancy { candidates { __typename } } } } }',
+      '{ me { ... on Candidate { vacancy { candidates { items { id } } } } } }',
+      /^The operation is 5 levels deep; at most 4 .*MAX_DEPTH/,
+    ],
+    [
+      'levels in fragments',
+      '{ ...A } fragment A on Query { me { ...B } } fragment B on Candidate { vacancy { ...C } } fragment C on Vacancy { candidates { __typename } }',
+      '{ me { ...B } } fragment B on Candidate { vacancy { ...C } } fragment C on Vacancy { candidates { items { id } } }',
+      /5 levels deep/,
+    ],
+    [
+      'tokens',
+      `{ me { id ${'... { id } '.repeat(98)} } }`,
+      `{ me { id ${'... { id } '.repeat(99)} } }`,
+      /^The document has more than 400 tokens .*MAX_TOKENS/,
+    ],
+    [
+      'directives',
+      `{ me { ...A } again: me { ...A } } fragment A on Candidate { ${'id @a '.repeat(50)} }`,
+      `{ me @a { ...A } again: me { ...A } } fragment A on Candidate { ${'id @a '.repeat(50)} }`,
+      /101 directives, .* 100 /,
+    ],
+    [
+      'fields of the root',
+      `{ ${'me { id } '.repeat(50)} }`,
+      `{ ${'me { id } '.repeat(40)} ... { ...A } } fragment A on Query { ${'me { id } '.repeat(11)} }`,
+      /51 fields at its root; at most 50 /,
+    ],
+  ])('%s', async (_, most, more, message) => {
+    const taken = await ask(most, 'portal');
+    expect(JSON.stringify(taken)).not.toContain('OPERATION_TOO_COMPLEX');
+    const before = front.service.stats.requests.graphql;
+    const { data, errors } = await ask(more, 'portal');
+    expect(data).toBeUndefined();
+    expect(errors).toEqual([
+      {
+        message: expect.stringMatching(message) as string,
+        extensions: { code: 'OPERATION_TOO_COMPLEX' },
+      },
+    ]);
+    expect(front.service.stats.requests.graphql).toBe(before);
+  });
+
+  test('of each operation of a document by itself', async () => {
+    const { errors } = await ask(`query A ${aliases(10)} query B ${aliases(10)}`, 'portal', 'A');
+    expect(errors).toBeUndefined();
+  });
+
+  test('everything that is too much is said at once', async () => {
+    const { errors } = await ask(
+      `{ ${'me { id } '.repeat(50)} me { ... on Candidate { vacancy { candidates { items { id } } } } } }`,
+      'portal',
+    );
+    expect(errors).toHaveLength(1);
+    expect(errors![0]!.message).toMatch(/5 levels deep.* 51 fields at its root/);
+  });
+});
+
+describe('a router', () => {
+  test('may use aliases and fields of the root as it needs them, and nobody else may, whoever asked first', async () => {
+    for (const query of [aliases(60), `query Again ${aliases(61)}`]) {
+      const callers = query.startsWith('{') ? ['gate', 'portal'] : ['portal', 'gate'];
+      for (const caller of [...callers, ...callers]) {
+        const { data, errors } = await ask(query, caller);
+        if (caller === 'gate')
+          expect([Object.keys(data!).length, errors]).toEqual([expect.any(Number), undefined]);
+        else expect(errors![0]!.extensions.code).toBe('OPERATION_TOO_COMPLEX');
+      }
+    }
+  });
+
+  test('keeps to the other limits', async () => {
+    const { errors } = await ask(
+      '{ me { ... on Candidate { vacancy { candidates { items { id } } } } } }',
+      'gate',
+    );
+    expect(errors![0]!.extensions.code).toBe('OPERATION_TOO_COMPLEX');
+  });
+});
+
+test('a supergraph without credentials may ask for entities under as many aliases as it likes', async () => {
+  await using open = await startFront({ config: { maxAliases: 0 } });
+  const reference = '{ __typename: "Candidate", id: 1 }';
+  const query = `{ ${Array.from({ length: 60 }, (_, index) => `_${index}: _entities(representations: [${reference}]) { __typename }`).join(' ')} }`;
+  const response = await fetch(`${open.url}/graphql`, post({ query }));
+  const { data, errors } = (await response.json()) as Body;
+  expect(errors).toBeUndefined();
+  expect(Object.keys(data!)).toHaveLength(60);
+});
+
+describe('introspection', () => {
+  test('has its own depth, so the question of GraphiQL and others is answered', async () => {
+    const question = getIntrospectionQuery({ oneOf: true, inputValueDeprecation: true });
+    expect(question.length).toBeGreaterThan(0);
+    await using open = await startFront({ config: { maxDepth: 2 } });
+    const response = await fetch(`${open.url}/graphql`, post({ query: question }));
+    const { data, errors } = (await response.json()) as Body;
+    expect(errors).toBeUndefined();
+    expect(data).toHaveProperty('__schema');
+  });
+
+  test.each([
+    `{ __schema { types { ${'ofType { '.repeat(18)} name ${'} '.repeat(18)} } } }`,
+    `{ ...A } fragment A on Query { __type(name: "Candidate") { ${'ofType { '.repeat(20)} name ${'} '.repeat(20)} } }`,
+  ])('is not endless', async (query) => {
+    const { errors } = await ask(query, 'portal');
+    expect(errors).toMatchObject([{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }]);
+    expect(errors![0]!.message).toMatch(/introspection is 2\d levels deep; at most 20 /);
+  });
+});
+
+async function ask(query: string, key: string, operationName?: string): Promise<Body> {
+  const request = post({ query, operationName }, { 'x-api-key': key });
+  return (await (await fetch(`${front.url}/graphql`, request)).json()) as Body;
+}

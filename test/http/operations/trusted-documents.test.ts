@@ -1,0 +1,181 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { entryFor } from '../../support/api-key.ts';
+import { post, startFront, type Body, type Front } from '../front.ts';
+
+const TEXT = 'query Me($id: Int!) { candidate(id: $id) { id } }';
+const PAIR = 'query One { me { id } } query Two { me { name } }';
+const HASH = createHash('sha256').update(TEXT).digest('hex');
+const MAP = {
+  [HASH]: TEXT,
+  pair: PAIR,
+  nameless: '{ me { id } }',
+  rename: 'mutation Rename { rename(id: 1, name: "New") { id } }',
+};
+const APOLLO = {
+  format: 'apollo-persisted-query-manifest',
+  version: 1,
+  operations: Object.entries(MAP).map(([id, body]) => ({ id, name: 'Me', type: 'query', body })),
+};
+const ANSWER = { data: { candidate: { id: 7 } } };
+const byApollo = { persistedQuery: { version: 1, sha256Hash: HASH } };
+
+const apiKeys = [entryFor('gate', 'gate', 'read'), entryFor('portal', 'portal', 'read', 'write')];
+const auth = { apiKeys, jwt: undefined, routerCallers: ['key:gate'] };
+const config = { auth, mutations: 'all' as const };
+
+/** Takes texts as well. */
+let both: Front;
+let only: Front;
+beforeAll(async () => {
+  both = await startFront({ config, trustedDocuments: MAP });
+  only = await startFront({
+    config: { ...config, trustedDocumentsOnly: true, introspection: false },
+    trustedDocuments: APOLLO,
+  });
+});
+afterAll(async () => {
+  await both[Symbol.asyncDispose]();
+  await only[Symbol.asyncDispose]();
+});
+
+const variables = { id: 7 };
+const ASKED: [string, object][] = [
+  ['documentId', { documentId: HASH, variables }],
+  ['documentId with the name of its hash', { documentId: `sha256:${HASH}`, variables }],
+  ['extensions.persistedQuery, as of Apollo', { extensions: byApollo, variables }],
+  ['doc_id, as of Relay', { doc_id: HASH, variables }],
+  ['id', { id: HASH, variables }],
+];
+
+describe('a trusted document is had', () => {
+  test.each(ASKED)('with POST and %s', async (_, body) => {
+    for (const front of [both, only]) expect(await send(front, body)).toEqual(ANSWER);
+  });
+
+  test.each(ASKED)('with GET and %s', async (_, body) => {
+    const parameters = Object.entries(body).map(
+      ([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)] as const,
+    );
+    for (const { url } of [both, only]) {
+      const response = await fetch(
+        `${url}/graphql?${new URLSearchParams(Object.fromEntries(parameters))}`,
+        {
+          headers: { 'x-api-key': 'portal', 'apollo-require-preflight': 'true' },
+        },
+      );
+      expect(await response.json()).toEqual(ANSWER);
+    }
+  });
+
+  test('by the name of one of its operations', async () => {
+    const body = { documentId: 'pair', operationName: 'Two' };
+    expect((await send(only, body)).data).toEqual({ me: { name: expect.any(String) as string } });
+    const { errors } = await send(only, { documentId: 'pair' });
+    expect(errors![0]!.message).toContain('there is One, Two.');
+  });
+
+  test('under the rules for every other operation', async () => {
+    expect((await send(only, { documentId: 'rename' }, 'gate')).errors).toMatchObject([
+      { extensions: { code: 'FORBIDDEN' } },
+    ]);
+    const inAddress = await fetch(`${only.url}/graphql?documentId=rename`, {
+      headers: { 'x-api-key': 'portal', 'apollo-require-preflight': 'true' },
+    });
+    expect(inAddress.status).toBe(405);
+    expect(only.sent.renames).toBe(0);
+    expect((await fetch(`${only.url}/graphql`, post({ documentId: 'nameless' }))).status).toBe(401);
+  });
+});
+
+describe('is refused', () => {
+  test.each([
+    ['an unknown id', { documentId: 'nothing' }],
+    ['a name of every object', { documentId: 'constructor' }],
+    [
+      'an unknown hash, as of Apollo',
+      { extensions: { persistedQuery: { version: 1, sha256Hash: 'a' } } },
+    ],
+    ['neither an id nor a text', { variables: {} }],
+    ['an id that is none', { documentId: 7 }],
+  ])('%s', async (_, body) => {
+    for (const front of [both, only]) {
+      const response = await fetch(`${front.url}/graphql`, post(body, { 'x-api-key': 'portal' }));
+      expect(response.status).toBe(400);
+      const { errors } = (await response.json()) as Body;
+      expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+    }
+  });
+
+  test('what Apollo Client would register: the hash is of no use afterwards', async () => {
+    const query = '{ me { name } }';
+    const sha256Hash = createHash('sha256').update(query).digest('hex');
+    const extensions = { persistedQuery: { version: 1, sha256Hash } };
+    expect((await send(both, { query, extensions })).data).toHaveProperty('me');
+    const { errors } = await send(both, { extensions });
+    expect(errors![0]!.message).toMatch(/cannot be registered by a request/);
+    expect((await send(only, { query, extensions })).errors).toMatchObject([
+      { extensions: { code: 'FORBIDDEN' } },
+    ]);
+  });
+
+  test.each([
+    '{ me { id } }',
+    TEXT,
+    '{ nothing }',
+    '{',
+    '{ __schema { types { name } } }',
+    '__PERSISTED_OPERATION_nameless__',
+  ])('with TRUSTED_DOCUMENTS_ONLY a text, before it is looked at: %s', async (query) => {
+    const before = only.service.stats.requests.graphql;
+    for (const body of [
+      { query },
+      { query, documentId: 'nameless' },
+      { query, extensions: byApollo },
+    ]) {
+      const { data, errors } = await send(only, body);
+      expect([data, errors]).toEqual([
+        undefined,
+        [
+          {
+            message: expect.stringMatching(/^Only trusted documents/) as string,
+            extensions: { code: 'FORBIDDEN' },
+          },
+        ],
+      ]);
+    }
+    expect(only.service.stats.requests.graphql).toBe(before);
+  });
+
+  test('and a router with its credential may send texts', async () => {
+    const query =
+      '{ _entities(representations: [{ __typename: "Candidate", id: 7 }]) { __typename } }';
+    expect(await send(only, { query }, 'gate')).toEqual({
+      data: { _entities: [{ __typename: 'Candidate' }] },
+    });
+  });
+});
+
+test('the gateway knows which trusted operation a request asked for, and no other name', async () => {
+  const { gateway } = both.gateway;
+  const nameOf = async (body: object) => {
+    const request = new Request(
+      'http://gateway.test/graphql',
+      post(body, { 'x-api-key': 'portal' }),
+    );
+    await gateway.yoga.fetch(request);
+    return gateway.trustedOperation(request);
+  };
+  expect(await nameOf({ documentId: HASH, variables })).toBe('Me');
+  expect(await nameOf({ documentId: 'pair', operationName: 'Two' })).toBe('Two');
+  expect(await nameOf({ documentId: 'nameless' })).toBe('nameless');
+  expect(await nameOf({ documentId: 'pair', operationName: 'Mine' })).toBe('pair');
+  expect(await nameOf({ documentId: 'Mine' })).toBeUndefined();
+  expect(await nameOf({ query: TEXT, operationName: 'Me', variables })).toBeUndefined();
+});
+
+async function send(front: Front, body: object, key = 'portal'): Promise<Body> {
+  return (await (
+    await fetch(`${front.url}/graphql`, post(body, { 'x-api-key': key }))
+  ).json()) as Body;
+}
