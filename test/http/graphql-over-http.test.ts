@@ -1,0 +1,31 @@
+import { serverAudits } from 'graphql-http';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startFront, type Front } from './front.ts';
+
+let front: Front;
+beforeAll(async () => {
+  front = await startFront();
+});
+afterAll(() => front[Symbol.asyncDispose]());
+
+/**
+ * A GET needs a header that a page of another site cannot send without being asked first; the audits send none.
+ * Forms are refused for the same reason. No audit asks for one: what audit 5A70 calls one is a GET.
+ */
+const PREFLIGHT = { 'apollo-require-preflight': 'true' };
+
+const audits = serverAudits({
+  url: () => `${front.url}/graphql`,
+  fetchFn: (url: string, init: RequestInit = {}) =>
+    fetch(url, {
+      ...init,
+      headers: {
+        ...Object.fromEntries(new Headers(init.headers)),
+        ...(init.method !== 'POST' && PREFLIGHT),
+      },
+    }),
+});
+
+test.each(audits.map(({ id, name, fn }) => [`${id} ${name}`, fn] as const))('%s', async (_, fn) => {
+  expect(await fn()).toMatchObject({ status: 'ok' });
+});
