@@ -1,6 +1,7 @@
 import { getIntrospectionQuery } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
+import { entryFor } from '../support/api-key.ts';
 import { post, startFront, type Body } from './front.ts';
 
 const BROWSER = 'text/html,application/xhtml+xml,*/*;q=0.8';
@@ -118,6 +119,36 @@ describe('introspection', () => {
   });
 });
 
+const WAYS: [string, string, string?][] = [
+  ['under an alias', 'mutation { a: rename(id: 1, name: "New") { id } }'],
+  [
+    'in a fragment',
+    'mutation { ...F } fragment F on Mutation { rename(id: 1, name: "New") { id } }',
+  ],
+  [
+    'in a fragment without a name',
+    'mutation { ... on Mutation { ... { rename(id: 1, name: "New") { id } } } }',
+  ],
+  ['with @include', 'mutation { rename(id: 1, name: "New") @include(if: true) { id } }'],
+  [
+    'with @skip',
+    'mutation { ... @skip(if: false) { rename(id: 1, name: "New") @skip(if: false) { id } } }',
+  ],
+  [
+    'twice',
+    'mutation { rename(id: 1, name: "New") { id } b: rename(id: 1, name: "Newer") { id } }',
+  ],
+  [
+    'before an allowed one',
+    'mutation { rename(id: 1, name: "New") { id } hire(candidate: 2, vacancy: 1001) { __typename } }',
+  ],
+  [
+    'in one of several operations',
+    'mutation A { rename(id: 1, name: "New") { id } } query B { me { id } }',
+    'A',
+  ],
+];
+
 describe('mutations', () => {
   test('are off by default: refused before anything is sent', async () => {
     const { url, service, sent } = await start();
@@ -146,6 +177,26 @@ describe('mutations', () => {
     const { url, sent } = await start({ mutations: ['hire'] });
     const { errors } = await ask(url, 'mutation { hire: rename(id: 1, name: "New") { id } }');
     expect(errors).toMatchObject([{ path: ['hire'], extensions: { code: 'FORBIDDEN' } }]);
+    expect(sent.renames).toBe(0);
+  });
+
+  test('that are not named are refused in whichever way, also to who may write', async () => {
+    const apiKeys = [entryFor('writer', 'writer', 'write')];
+    const auth = { apiKeys, jwt: undefined, routerCallers: undefined };
+    const { url, sent } = await start({ mutations: ['hire'], auth });
+    for (const [way, query, operationName] of WAYS) {
+      const request = post({ query, operationName }, { 'x-api-key': 'writer' });
+      const { errors = [] } = (await (await fetch(`${url}/graphql`, request)).json()) as Body;
+      const codes = errors.map(({ extensions }) => extensions.code);
+      expect([way, new Set(codes)]).toEqual([way, new Set(['FORBIDDEN'])]);
+    }
+    expect(sent.renames).toBe(0);
+  });
+
+  test('that are skipped are no reason to refuse anything', async () => {
+    const { url, sent } = await start();
+    const query = 'mutation { rename(id: 1, name: "New") @skip(if: true) { id } __typename }';
+    expect(await ask(url, query)).toEqual({ data: { __typename: 'Mutation' } });
     expect(sent.renames).toBe(0);
   });
 
