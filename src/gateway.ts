@@ -213,6 +213,7 @@ export async function createGateway(parts: GatewayParts) {
     yoga: answerWhateverHappens(yoga, maskError),
     served,
     metrics,
+    /** The name, or else the id, of the trusted operation that a request asked for. */
     trustedOperation: operations.trustedOperation,
     /** From now on no rotation is begun; `close` waits for one under way. */
     stopRotating: () => void tokens.stop(),
