@@ -23,7 +23,10 @@ const { schema } = richUpstream();
 let rich: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 
 beforeAll(async () => {
-  rich = await startGatewayOverSandbox({ schema }, { snapshot: richSdl });
+  rich = await startGatewayOverSandbox(
+    { schema },
+    { snapshot: richSdl, config: { maxAliases: 1_000, maxTokens: 20_000 } },
+  );
   await rich.ask('{ me { __typename } }');
 });
 afterAll(() => rich[Symbol.asyncDispose]());

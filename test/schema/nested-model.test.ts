@@ -22,7 +22,10 @@ type Resolvers = Parameters<typeof makeExecutableSchema>[1];
 
 let nested: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 beforeAll(async () => {
-  nested = await startGatewayOverSandbox({ schema: nestedUpstream() }, { snapshot: nestedSdl });
+  nested = await startGatewayOverSandbox(
+    { schema: nestedUpstream() },
+    { snapshot: nestedSdl, config: { maxAliases: 1_000, maxDepth: 100, maxTokens: 20_000 } },
+  );
   await nested.ask('{ viewer { __typename } }');
 });
 afterAll(() => nested[Symbol.asyncDispose]());

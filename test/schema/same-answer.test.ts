@@ -21,7 +21,7 @@ const worlds = new Map<string, World>();
 
 beforeAll(async () => {
   for (const prefix of ['', 'Recruiting']) {
-    const config = { schemaPrefix: prefix };
+    const config = { schemaPrefix: prefix, maxAliases: 1_000, maxTokens: 20_000 };
     const world = await startGatewayOverSandbox({ schema }, { snapshot: richSdl, config });
     // Its tokens are there from now on.
     await world.ask(inServedNames('{ me { __typename } }', prefix));
