@@ -109,9 +109,9 @@ describe('is refused before anything is sent', () => {
     }
   });
 
-  test('variables that are nested 200,000 times', async () => {
-    const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
-    const json = `${'{"a":'.repeat(150_000)}1${'}'.repeat(150_000)}`;
+  test('variables that are nested 40,000 times', async () => {
+    const deep = `${'['.repeat(40_000)}${']'.repeat(40_000)}`;
+    const json = `${'{"a":'.repeat(30_000)}1${'}'.repeat(30_000)}`;
     const before = front.service.stats.requests.graphql;
     for (const [query, variables] of [
       ['query ($v: Int!) { candidate(id: $v) { id } }', deep],
