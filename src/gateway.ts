@@ -75,7 +75,7 @@ export async function createGateway(parts: GatewayParts) {
     log: parts.log,
     baseUrl,
     callerOf: (request) => admission?.callerOf(request),
-    operationOf: () => '',
+    operationOf: (request) => operations.trustedOperation(request) ?? '',
     tokens: () => tokens?.standing(),
     upstreamLoad: () => upstream.load,
     drainLoad: () => served.drainLoad(),

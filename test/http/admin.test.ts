@@ -4,7 +4,6 @@ import { expect, onTestFinished, test } from 'vitest';
 import { adminHandler } from '../../src/http/admin.ts';
 import { adminHosts } from '../../src/http/front-door/host-names.ts';
 import { listen } from '../../src/http/listen.ts';
-import { createMetrics } from '../../src/metrics.ts';
 
 test.each<[string, string, string[], string[]]>([
   ['on loopback', '127.0.0.1', ['localhost', '[::1]:9464', 'hr.example.com'], ['10.1.2.3']],
@@ -12,7 +11,8 @@ test.each<[string, string, string[], string[]]>([
   ['under its own name', 'metrics', ['metrics:9464', '10.1.2.3'], ['hr']],
 ])('metrics are told under a name of this gateway alone: %s', async (_, host, ours, others) => {
   const isOurHost = adminHosts({ host, allowedHosts: ['hr.example.com'] });
-  const handler = adminHandler(createMetrics('1.2.3'), isOurHost);
+  const metrics = { contentType: 'text/plain', text: () => Promise.resolve('version="1.2.3"') };
+  const handler = adminHandler(metrics, isOurHost);
   const server = await listen(handler, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   for (const name of ours) {
