@@ -126,6 +126,7 @@ export async function createGateway(parts: GatewayParts) {
   const upstream = createUpstream({
     ...service,
     concurrency: config.upstreamConcurrency,
+    fields: Object.keys(snapshot.getQueryType()?.getFields() ?? {}).length,
     timeoutMs: config.upstreamTimeoutMs,
     tokens,
     clock,

@@ -43,7 +43,14 @@ export function upstreamMetrics(registry: Registry, load: () => UpstreamLoad) {
       waiting.set({ priority: 'drain' }, drain);
     },
   });
+  const breaker = new Gauge({
+    name: 'recruiting_upstream_breaker_open',
+    help: '1 while the service is taken for down and spared: all but a request now and then is refused.',
+    registers,
+  });
+  breaker.set(0);
   return {
+    breaker: (state: string) => breaker.set(state === 'closed' ? 0 : 1),
     ended: (outcome: string, seconds: number) => {
       requests.inc({ outcome });
       duration.observe(seconds);

@@ -7,6 +7,7 @@ const OF_THE_SERVICE: readonly unknown[] = [
   'UPSTREAM_TIMEOUT',
   'UPSTREAM_RATE_LIMITED',
   'UPSTREAM_UNAUTHORIZED',
+  'RATE_LIMITED',
   'TOKENS_MISSING',
   'TOKENS_LOST',
 ] satisfies ErrorCode[];

@@ -9,6 +9,10 @@ export type AuthorizedAnswer = Exclude<UpstreamAnswer, { kind: 'unauthorized' }>
 interface RetryOptions {
   clock: Clock;
   signal: AbortSignal | undefined;
+  /** By `clock.elapsed`: nothing is sent again later than this. */
+  until: number;
+  /** Told of an answer that was no result, and after which nothing is sent any more. */
+  gaveUp: (answer: AuthorizedAnswer) => void;
   /** How often to send at most. 4 unless told. */
   attempts?: number;
   random?: () => number;
@@ -24,13 +28,23 @@ const LONGEST_WAIT_MS = 10_000;
 /** Sends again after failures that may pass: no connection, 5xx, and 429 when its Retry-After is bearable. */
 export async function retrying(
   send: () => Promise<AuthorizedAnswer>,
-  { clock, signal, attempts = ATTEMPTS, random = Math.random, onRetry }: RetryOptions,
+  {
+    clock,
+    signal,
+    until,
+    gaveUp,
+    attempts = ATTEMPTS,
+    random = Math.random,
+    onRetry,
+  }: RetryOptions,
 ): Promise<ExecutionResult> {
   for (let attempt = 1; ; attempt += 1) {
     const answer = await send();
     if (answer.kind === 'result') return answer.result;
     const { error, wait } = failure(answer, FIRST_WAIT_MS * 2 ** (attempt - 1));
-    if (attempt >= attempts || wait === undefined || wait > LONGEST_WAIT_MS) {
+    const isOver = attempt >= attempts || wait === undefined || clock.elapsed() + wait > until;
+    if (isOver || wait > LONGEST_WAIT_MS) {
+      gaveUp(answer);
       if (answer.kind === 'bad' && answer.result) return answer.result;
       throw error;
     }

@@ -3,6 +3,9 @@ import type { Priority } from './turns.ts';
 
 /** One request as it will be sent, and who wants it. */
 export interface OutgoingRequest {
+  readonly kind: 'query' | 'mutation';
+  /** The field of the root that it asks for. */
+  readonly field: string;
   readonly body: string;
   readonly priority: Priority;
   readonly signal: AbortSignal | undefined;
@@ -51,13 +54,15 @@ interface SharedQuery {
 /** @param onOver called when there is nothing to join any more: it was answered, or all have left */
 function startShared(
   ask: AskQuery,
-  { body, priority, cause }: OutgoingRequest,
+  { kind, field, body, priority, cause }: OutgoingRequest,
   onOver: () => void,
 ): SharedQuery {
   const waiting = new Set<OutgoingRequest>();
   const allLeft = new AbortController();
   const onPressure = () => waiting.forEach((caller) => caller.onPressure?.());
-  const answer = ask({ body, priority, signal: allLeft.signal, onPressure, cause }).finally(onOver);
+  const { signal } = allLeft;
+  const asked = { kind, field, body, priority, signal, onPressure, cause };
+  const answer = ask(asked).finally(onOver);
 
   return {
     join: async (caller) => {

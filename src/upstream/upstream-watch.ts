@@ -1,4 +1,5 @@
 import { knownCode, type ErrorCode } from '../errors.ts';
+import type { OnBreakerChange } from './breaker.ts';
 import type { UpstreamAnswer } from './read-response.ts';
 
 /** What came of one request; `left`: nobody waited for it any more. */
@@ -9,6 +10,7 @@ export interface UpstreamWatch {
   sending(cause: unknown): SentRequest;
   /** Gives who is told of each failure after which a request is sent again. */
   again(cause: unknown): (code: unknown, attempt: number) => void;
+  readonly breaker: OnBreakerChange;
 }
 
 export interface SentRequest {
@@ -21,6 +23,7 @@ export interface SentRequest {
 export const unwatched: UpstreamWatch = {
   sending: () => ({ headers: {}, answered: () => {}, ended: () => {} }),
   again: () => () => {},
+  breaker: () => {},
 };
 
 export function outcomeOf(answer: UpstreamAnswer): UpstreamOutcome {

@@ -1,5 +1,5 @@
 import type { ExecutionRequest } from '@graphql-tools/utils';
-import { OperationTypeNode, type ExecutionResult } from 'graphql';
+import { Kind, OperationTypeNode, type DocumentNode, type ExecutionResult } from 'graphql';
 import { Pool, ProxyAgent } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
@@ -52,13 +52,19 @@ export interface UpstreamParts<Token extends { readonly value: string }> {
   proxy?: string | undefined;
   /** Requests in flight at a time, each on a connection of its own. */
   concurrency: number;
+  /** How many fields the root of its queries has. 1 unless told. */
+  fields?: number;
   /** Time for one request from when it is sent, ms. */
   timeoutMs: number;
+  /** How long a request may wait for its turn, and be tried again, ms. 30 s unless told. */
+  patienceMs?: number;
   tokens: BearerTokens<Token>;
   clock: Clock;
   watch?: UpstreamWatch;
 }
 
+/** So long a request waits for its turn, and is tried again: with its own time on top it is the longest that anybody waits. */
+const PATIENCE_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** One for a token that others renewed meanwhile, one for a renewal of our own. */
 const MAX_REPLAYS = 2;
@@ -67,8 +73,10 @@ export function createUpstream<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
 ): Upstream {
   const { baseUrl, agent, proxy, concurrency, timeoutMs, tokens, clock, watch = unwatched } = parts;
+  const { fields = 1, patienceMs = PATIENCE_MS } = parts;
   const url = new URL(`${baseUrl}/graphql`);
-  const turns = createTurns(concurrency);
+  const turns = createTurns({ concurrency, fields, clock });
+  const breaker = createBreaker({ clock, onChange: watch.breaker });
   const options = {
     connections: concurrency,
     pipelining: 1,
@@ -83,8 +91,11 @@ export function createUpstream<Token extends { readonly value: string }>(
       : new ProxyAgent({ ...options, uri: proxy, proxyTunnel: true });
 
   const queries = shareQueries((query) => {
-    const send = () => turns.take(() => sendAuthorized(query), query);
-    return retrying(send, { clock, signal: query.signal, onRetry: watch.again(query.cause) });
+    const until = clock.elapsed() + patienceMs;
+    const gaveUp = (answer: AuthorizedAnswer) => breaker.gaveUp(query, answer);
+    const { signal } = query;
+    const onRetry = watch.again(query.cause);
+    return retrying(() => sendInTurn(query, until), { clock, signal, until, gaveUp, onRetry });
   });
 
   return {
@@ -103,13 +114,28 @@ export function createUpstream<Token extends { readonly value: string }>(
   /** What is asked after a mutation never joins what may have been answered before it. */
   async function mutate(mutation: OutgoingRequest): Promise<ExecutionResult> {
     const { signal } = mutation;
-    const send = () => turns.take(() => sendAuthorized(mutation, queries.forget), mutation);
+    const until = clock.elapsed() + patienceMs;
+    const send = () => sendInTurn(mutation, until, queries.forget);
     queries.forget();
     try {
-      return await retrying(send, { clock, signal, attempts: 1 });
+      const gaveUp = (answer: AuthorizedAnswer) => breaker.gaveUp(mutation, answer);
+      return await retrying(send, { clock, signal, until, gaveUp, attempts: 1 });
     } finally {
       queries.forget();
     }
+  }
+
+  /** Sent until then, or not at all. */
+  async function sendInTurn(
+    request: OutgoingRequest,
+    until: number,
+    beforeSending?: () => void,
+  ): Promise<AuthorizedAnswer> {
+    const refused = breaker.refusalOf(request);
+    if (refused) return refused;
+    const left = Math.max(0, until - clock.elapsed());
+    const taker = { ...request, patienceMs: left };
+    return turns.take(() => sendAuthorized(request, beforeSending), taker);
   }
 
   /**
@@ -155,6 +181,10 @@ export function createUpstream<Token extends { readonly value: string }>(
     sent: SentRequest,
   ): Promise<UpstreamAnswer> {
     const { body, signal, onPressure } = request;
+    // It may have been found to be down since the request began to wait.
+    const refused = breaker.refusalOf(request);
+    if (refused) return refused;
+    const exchange = breaker.begin(request);
     const deadline = AbortSignal.timeout(timeoutMs);
     try {
       const response = await pool.request({
@@ -175,10 +205,17 @@ export function createUpstream<Token extends { readonly value: string }>(
       });
       sent.answered(response.statusCode);
       if (response.statusCode === 429 || response.statusCode >= 500) onPressure?.();
-      return await readResponse(response, { token, now: clock.now });
+      const answer = await readResponse(response, { token, now: clock.now });
+      exchange.ended(answer);
+      return answer;
     } catch (error) {
-      if (signal?.aborted) throw signal.reason;
-      return transportError(error, timeoutMs);
+      if (signal?.aborted) {
+        exchange.left();
+        throw signal.reason;
+      }
+      const answer = transportError(error, timeoutMs);
+      exchange.ended(answer);
+      return answer;
     }
   }
 }
@@ -187,12 +224,23 @@ function outgoing(request: ExecutionRequest): OutgoingRequest {
   const { document, variables, operationName } = request;
   const context = request.context as UpstreamContext | undefined;
   return {
+    kind: request.operationType === OperationTypeNode.QUERY ? 'query' : 'mutation',
+    field: fieldOf(document),
     body: JSON.stringify({ query: printDocument(document), variables, operationName }),
     priority: context?.priority ?? 'interactive',
     signal: context?.signal,
     onPressure: context?.onPressure,
     cause: context?.cause,
   };
+}
+
+function fieldOf({ definitions }: DocumentNode): string {
+  for (const definition of definitions) {
+    if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
+    const [selection] = definition.selectionSet.selections;
+    if (selection?.kind === Kind.FIELD) return selection.name.value;
+  }
+  return '';
 }
 
 function unauthorized({ status, detail }: { status: number; detail: string }) {

@@ -49,5 +49,17 @@ export function watchUpstream({
       const requestId = causeIn(cause)?.requestId;
       log.debug({ requestId, code, attempt }, 'asking the upstream again');
     },
+    breaker: (state, { why, downMs }) => {
+      metrics.upstream.breaker(state);
+      if (why) {
+        log.warn(
+          { code: why.extensions['code'], err: why },
+          'the recruiting service is down: requests are refused for a while',
+        );
+      } else if (downMs !== undefined) {
+        const seconds = Math.round(downMs / 1000);
+        log.info({ seconds }, 'the recruiting service answers again');
+      }
+    },
   };
 }

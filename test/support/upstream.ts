@@ -11,7 +11,7 @@ import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstrea
 export interface HeldUpstream extends AsyncDisposable {
   readonly service: FakeUpstream;
   /** Asks a query that differs from others by its label. */
-  ask(label: string, context?: UpstreamContext): Promise<ExecutionResult>;
+  ask(label: string, context?: UpstreamContext, field?: string): Promise<ExecutionResult>;
   /** Labels of the requests, in the order of their arrival. */
   sent(): string[];
   /** Answers the requests with this label, also those to come. */
@@ -19,15 +19,26 @@ export interface HeldUpstream extends AsyncDisposable {
   load(): Upstream['load'];
 }
 
+export interface HeldUpstreamOptions {
+  concurrency?: number;
+  fields?: number;
+  patienceMs?: number;
+  clock?: Clock;
+}
+
 export async function startHeldUpstream({
   concurrency = 16,
+  fields = 1,
+  patienceMs = 30_000,
   clock = systemClock,
-}: { concurrency?: number; clock?: Clock } = {}): Promise<HeldUpstream> {
+}: HeldUpstreamOptions = {}): Promise<HeldUpstream> {
   const service = await startFakeUpstream();
   const upstream = createUpstream({
     baseUrl: service.url,
     agent: 'test',
     concurrency,
+    fields,
+    patienceMs,
     timeoutMs: 30_000,
     tokens: {
       accessToken: () => Promise.resolve({ value: 'token' }),
@@ -46,12 +57,11 @@ export async function startHeldUpstream({
     const reply = await gateOf(labelOf(received.body)).promise;
     return reply(response, received, sandbox);
   });
-  const document = parse('query ($label: String) { echo(label: $label) }');
   return {
     service,
-    ask: (label, context = {}) =>
+    ask: (label, context = {}, field = 'echo') =>
       upstream.execute({
-        document,
+        document: parse(`query ($label: String) { ${field}(label: $label) }`),
         variables: { label },
         operationType: 'query' as never,
         context,

@@ -148,6 +148,62 @@ test('each 429 and 5xx is told to who asked, also when the request is sent again
   expect(told).toBe(6);
 });
 
+test('a list that hangs leaves room for all others; one that answers may have all of it', async () => {
+  await using upstream = await startHeldUpstream({ concurrency: 16, fields: 2 });
+  const { ask, release, sent, service } = upstream;
+  const hanging = Array.from({ length: 20 }, (_, index) => ask(`h${index}`));
+  await service.arrived(14);
+  const others = ['o1', 'o2', 'o3', 'o4'].map((label) => ask(label, {}, 'other'));
+  for (const label of ['o1', 'o2', 'o3', 'o4']) release(label);
+  await Promise.all(others);
+  expect(sent().filter((label) => label.startsWith('h'))).toHaveLength(14);
+
+  release('h1');
+  // One place for the one that was answered, and the two that were kept.
+  await service.arrived(14 + 4 + 3);
+  await everybodyIsAnswered(upstream, []);
+  await service.arrived(24);
+  await everybodyIsAnswered(upstream, hanging);
+});
+
+test('who gets no turn in time is told so, and nothing was sent', async () => {
+  await using upstream = await startHeldUpstream({ concurrency: 2, patienceMs: 50 });
+  const { ask, sent, service } = upstream;
+  const asked = [ask('1'), ask('2')];
+  await service.arrived(2);
+  for (const late of [ask('3'), ask('4', DRAIN)]) {
+    await expect(late).rejects.toMatchObject({
+      message: expect.stringContaining('Nothing was sent'),
+      extensions: { code: 'UPSTREAM_TIMEOUT' },
+    });
+  }
+  expect(sent().toSorted()).toEqual(['1', '2']);
+  await everybodyIsAnswered(upstream, asked);
+  const next = ask('5');
+  upstream.release('5');
+  await next;
+});
+
+test('when too many wait, the next one is told to come back, and nothing was sent', async () => {
+  await using upstream = await startHeldUpstream({ concurrency: 1 });
+  const { ask, sent, service } = upstream;
+  const caller = new AbortController();
+  const first = ask('first');
+  await service.arrived(1);
+  const waiting = Array.from({ length: 100 }, (_, index) =>
+    ask(`w${index}`, { signal: caller.signal }),
+  );
+  const gone = Promise.allSettled(waiting);
+  await expect(ask('one more')).rejects.toMatchObject({
+    message: expect.stringContaining('Nothing was sent'),
+    extensions: { code: 'RATE_LIMITED', retryAfter: 5 },
+  });
+  caller.abort();
+  await gone;
+  expect(sent()).toEqual(['first']);
+  await everybodyIsAnswered(upstream, [first]);
+});
+
 async function everybodyIsAnswered(
   { release, sent }: HeldUpstream,
   asked: readonly Promise<unknown>[],

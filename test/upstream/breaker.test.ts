@@ -1,0 +1,327 @@
+import { assert, asyncProperty, array, constantFrom } from 'fast-check';
+import { setImmediate } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import {
+  after,
+  cut,
+  cutInBody,
+  honest,
+  json,
+  refusal,
+  silence,
+  startGatewayOverFake,
+  text,
+  type GatewayOverFake,
+  type Reply,
+} from '../support/fake-upstream.ts';
+import { ManualClock, SECOND } from '../support/manual-clock.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+const down: [string, Reply][] = [
+  ['connections that break', cut],
+  ['connections that break in the middle of an answer', cutInBody],
+  ['no answer in time', silence],
+  ['502 of a proxy', text('<html>', 502)],
+  ['503 with JSON that is no GraphQL', json({ error: 'down' }, 503)],
+];
+
+test.each(down)('a service that is down is spared, and found again: %s', async (_what, reply) => {
+  await using gateway = await start();
+  await gateway.goDown(reply);
+  await expectRefused(gateway, { retryAfter: 1 });
+  expect(gateway.said(/is down/)).toHaveLength(1);
+
+  gateway.clock.jump(SECOND);
+  gateway.upstream.answer(honest);
+  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+  expect(gateway.said(/answers again/)).toHaveLength(1);
+});
+
+test.each<[string, Reply]>([
+  ['errors of GraphQL', json({ errors: [{ message: 'No.' }] })],
+  ['errors of GraphQL with status 500', json({ data: null, errors: [{ message: 'No.' }] }, 500)],
+  ['what is no GraphQL', text('<html>')],
+  ['404', text('', 404)],
+  ['a redirect', text('', 302, { location: '/' })],
+  ['429', json({}, 429)],
+  ['a refused token', refusal('blocked')],
+])('who answers is not down: %s', async (_what, reply) => {
+  await using gateway = await start();
+  gateway.upstream.answer(reply);
+  for (let asked = 0; asked < 8; asked += 1) {
+    await gateway.ask(anyPersons());
+    gateway.clock.jump(SECOND);
+  }
+  expect(gateway.said(/is down/)).toEqual([]);
+  const { length } = gateway.upstream.received;
+  await gateway.ask(anyPersons());
+  expect(gateway.upstream.received.length).toBeGreaterThan(length);
+});
+
+test('it takes five questions and two seconds without an answer', async () => {
+  await using gateway = await start();
+  gateway.upstream.answer(cut);
+  const sentBy = async (questions: number) => {
+    const { length } = gateway.upstream.received;
+    await Promise.all(Array.from({ length: questions }, () => gateway.ask(anyPersons())));
+    return gateway.upstream.received.length - length;
+  };
+  expect(await sentBy(20)).toBe(80);
+  gateway.clock.jump(2 * SECOND);
+  gateway.upstream.answer(honest);
+  expect(await sentBy(1)).toBe(1);
+  gateway.upstream.answer(cut);
+  expect(await sentBy(3)).toBe(12);
+  gateway.clock.jump(2 * SECOND);
+  expect(await sentBy(1)).toBe(4);
+  expect(gateway.said(/is down/)).toEqual([]);
+  expect(await sentBy(1)).toBe(4);
+  expect(gateway.said(/is down/)).toHaveLength(1);
+  expect(await sentBy(1)).toBe(0);
+});
+
+test('failures that pass when the query is sent again open nothing', async () => {
+  await using gateway = await start();
+  for (let asked = 0; asked < 8; asked += 1) {
+    gateway.upstream.answer(text('', 503), cut, honest);
+    expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+    gateway.clock.jump(SECOND);
+  }
+  expect(gateway.said(/is down/)).toEqual([]);
+});
+
+test('callers who leave open nothing', async () => {
+  await using gateway = await start();
+  gateway.upstream.answer(silence);
+  const caller = new AbortController();
+  const asked = Array.from({ length: 8 }, () =>
+    gateway.ask(anyPersons(), {}, { signal: caller.signal }).catch(() => undefined),
+  );
+  await gateway.upstream.arrived(gateway.before + 8);
+  gateway.clock.jump(2 * SECOND);
+  caller.abort();
+  await Promise.all(asked);
+  gateway.upstream.answer(honest);
+  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+});
+
+test('a list that hangs opens nothing while others are answered', async () => {
+  await using gateway = await start();
+  gateway.upstream.answer(silence);
+  const hanging = Array.from({ length: 8 }, () => gateway.ask(anyPersons()));
+  await gateway.upstream.arrived(gateway.before + 8);
+  gateway.clock.jump(2 * SECOND);
+  gateway.upstream.answer(honest);
+  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+  for (const { errors } of await Promise.all(hanging)) {
+    expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_TIMEOUT' } }]);
+  }
+  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+  expect(gateway.said(/is down/)).toEqual([]);
+});
+
+test('after the pause one query is let through; while it is out, others are refused', async () => {
+  await using gateway = await start();
+  await gateway.goDown();
+  gateway.clock.jump(SECOND);
+  const gate = Promise.withResolvers<void>();
+  gateway.upstream.answer(after(gate.promise, honest));
+  const { length } = gateway.upstream.received;
+  const probe = gateway.ask(anyPersons());
+  await gateway.upstream.arrived(length + 1);
+  await expectRefused(gateway, { retryAfter: 5 });
+  gate.resolve();
+  expect((await probe).errors).toBeUndefined();
+  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+});
+
+test('a query that is let through and hangs does not keep the others out', async () => {
+  await using gateway = await start();
+  await gateway.goDown();
+  gateway.clock.jump(SECOND);
+  gateway.upstream.answer(silence, honest);
+  const { length } = gateway.upstream.received;
+  const probe = gateway.ask(anyPersons());
+  await gateway.upstream.arrived(length + 1);
+  gateway.clock.jump(5 * SECOND);
+  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+  expect((await probe).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_TIMEOUT' } }]);
+  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+});
+
+test('when the caller of the query that was let through leaves, the next one is', async () => {
+  await using gateway = await start();
+  await gateway.goDown();
+  gateway.clock.jump(SECOND);
+  gateway.upstream.answer(silence, honest);
+  const { length } = gateway.upstream.received;
+  const caller = new AbortController();
+  const probe = gateway.ask(anyPersons(), {}, { signal: caller.signal }).catch(() => undefined);
+  await gateway.upstream.arrived(length + 1);
+  caller.abort();
+  await probe;
+  expect(await gateway.upstream.received[length]!.over).toBe('cut');
+  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+});
+
+test('a mutation is refused unsent, and is let through only when nobody asks for a query', async () => {
+  const { schema, sent } = richUpstream();
+  await using gateway = await start(
+    { schema },
+    { snapshot: richSdl, config: { mutations: 'all' } },
+  );
+  await gateway.goDown(cut, anyCandidates);
+  const rename = 'mutation { rename(id: 1, name: "Ada") { id } }';
+  gateway.upstream.answer(honest);
+  for (const [passed, retryAfter] of [
+    [0, 2],
+    [SECOND, 1],
+  ] as const) {
+    gateway.clock.jump(passed);
+    expect((await gateway.ask(rename)).errors).toMatchObject([
+      {
+        message: expect.stringContaining('Nothing was sent'),
+        extensions: { code: 'UPSTREAM_UNREACHABLE', retryAfter },
+      },
+    ]);
+  }
+  expect(sent.renames).toBe(0);
+  gateway.clock.jump(SECOND);
+  expect((await gateway.ask(rename)).errors).toBeUndefined();
+  expect(sent.renames).toBe(1);
+});
+
+test('a drain that meets it says where to go on', async () => {
+  await using gateway = await start();
+  const first = await gateway.ask<{ allPersons: { id: string }[] }>('{ allPersons { id } }');
+  await gateway.goDown();
+  const { errors } = await gateway.ask('{ allPersons { id name: firstName } }');
+  expect(errors).toMatchObject([
+    { path: ['allPersons'], extensions: { code: 'UPSTREAM_UNREACHABLE', retryAfter: 1 } },
+  ]);
+  gateway.clock.jump(SECOND);
+  gateway.upstream.answer(honest);
+  expect(await gateway.ask('{ allPersons { id } }')).toEqual(first);
+});
+
+const PAUSES = [1, 2, 4, 8, 16, 30, 30];
+
+test('each time that it is still down the pause doubles, up to half a minute', async () => {
+  await using gateway = await start();
+  await gateway.goDown();
+  for (const retryAfter of PAUSES) {
+    await expectRefused(gateway, { retryAfter });
+    gateway.clock.jump(retryAfter * SECOND);
+    const { length } = gateway.upstream.received;
+    await gateway.ask(anyPersons());
+    expect(gateway.upstream.received.length).toBe(length + 1);
+  }
+  expect(gateway.said(/is down/)).toHaveLength(1);
+});
+
+test('whatever happens in whichever order, what is sent is what the rules say', async () => {
+  await using gateway = await start();
+  const step = constantFrom('fails', 'fails', 'fails', 'is answered', 'half a pause', 'a pause');
+  const history = array(step, { minLength: 10, maxLength: 30 });
+  await assert(
+    asyncProperty(history, async (steps) => {
+      gateway.upstream.answer(honest);
+      gateway.clock.jump(60 * SECOND);
+      expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+      let failures = 0;
+      let failingFor = 0;
+      let pauses = -1;
+      let wait = 0;
+      for (const what of steps) {
+        const pause = (PAUSES[pauses] ?? 30) * SECOND;
+        if (what === 'half a pause' || what === 'a pause') {
+          const passed = what === 'a pause' ? pause : pause / 2;
+          gateway.clock.jump(passed);
+          wait -= passed;
+          if (failures > 0) failingFor += passed;
+          continue;
+        }
+        gateway.upstream.answer(what === 'fails' ? cut : honest);
+        const { length } = gateway.upstream.received;
+        const { errors } = await gateway.ask(anyPersons());
+        const sent = gateway.upstream.received.length - length;
+        const isOpen = pauses >= 0;
+        if (isOpen && wait > 0) {
+          expect(sent).toBe(0);
+          expect(errors![0]!.extensions['retryAfter']).toBe(Math.ceil(wait / SECOND));
+        } else if (what === 'is answered') {
+          expect({ sent, errors }).toEqual({ sent: 1, errors: undefined });
+          failures = 0;
+          failingFor = 0;
+          pauses = -1;
+        } else {
+          failures += 1;
+          expect(sent).toBe(isOpen ? 1 : 4);
+          if (!isOpen && (failures < 5 || failingFor < 2 * SECOND)) continue;
+          pauses += 1;
+          wait = (PAUSES[pauses] ?? 30) * SECOND;
+        }
+      }
+    }),
+    { numRuns: 4 },
+  );
+});
+
+let asked = 0;
+
+/** No two are alike, or they would share a request. */
+function anyPersons(): string {
+  asked += 1;
+  return `{ persons(first: 1) { items { id${asked}: id } } }`;
+}
+
+function anyCandidates(): string {
+  return anyPersons().replace('persons', 'candidates');
+}
+
+async function start(
+  upstreamOptions: Parameters<typeof startGatewayOverFake>[0] = {},
+  options: Parameters<typeof startGatewayOverFake>[1] = {},
+) {
+  const clock = new ManualClock();
+  const { now, elapsed } = clock;
+  const gateway = await startGatewayOverFake(upstreamOptions, {
+    ...options,
+    config: { upstreamTimeoutMs: 300, ...options.config },
+    clock: {
+      now,
+      elapsed,
+      // Before a request is sent again nobody really waits, and the time stands still.
+      sleep: (ms, signal) => (ms < 15_000 ? setImmediate() : clock.sleep(ms, signal)),
+    },
+  });
+  return {
+    ...gateway,
+    clock,
+    before: gateway.upstream.received.length,
+    said: (words: RegExp) => gateway.logged.filter(({ msg }) => words.test(String(msg))),
+    goDown: async (reply: Reply = cut, query = anyPersons) => {
+      gateway.upstream.answer(reply);
+      await Promise.all(Array.from({ length: 4 }, () => gateway.ask(query())));
+      clock.jump(2 * SECOND);
+      await gateway.ask(query());
+    },
+  };
+}
+
+async function expectRefused(
+  gateway: GatewayOverFake,
+  { retryAfter }: { retryAfter: number },
+): Promise<void> {
+  const { length } = gateway.upstream.received;
+  const { errors } = await gateway.ask(anyPersons());
+  expect(errors).toMatchObject([
+    {
+      message: expect.stringContaining(`Try again in ${retryAfter} s.`),
+      path: ['persons'],
+      extensions: { code: 'UPSTREAM_UNREACHABLE', retryAfter },
+    },
+  ]);
+  expect(gateway.upstream.received).toHaveLength(length);
+}
