@@ -155,6 +155,7 @@ export async function createGateway(parts: GatewayParts) {
     examples: examples(describeLists(served)),
   });
   const maskError = maskUnexpected(log);
+  let stopping = false;
   const yoga = createYoga({
     schema: served.schema,
     context: ({ request, req }: YogaInitialContext & ServerContext): ServingContext => {
@@ -191,7 +192,7 @@ export async function createGateway(parts: GatewayParts) {
       health,
       knownPaths,
       frontDoor.cors,
-      useReadinessCheck({ endpoint: '/ready', check: () => tokens.present }),
+      useReadinessCheck({ endpoint: '/ready', check: () => tokens.present && !stopping }),
       explorer.plugin,
       admission?.authenticate ?? {},
       frontDoor.crossSite,
@@ -216,6 +217,8 @@ export async function createGateway(parts: GatewayParts) {
     metrics,
     /** The name, or else the id, of the trusted operation that a request asked for. */
     trustedOperation: operations.trustedOperation,
+    /** From now on `/ready` says no; everything else goes on. */
+    sayNotReady: () => void (stopping = true),
     /** From now on no rotation is begun; `close` waits for one under way. */
     stopRotating: () => void tokens.stop(),
     /** Ends what goes out, and waits until the pair of a rotation under way is safe. */

@@ -4,15 +4,25 @@ import { hostname } from 'node:os';
 import process from 'node:process';
 import { getProxyForUrl } from 'proxy-from-env';
 import { run } from './cli/program.ts';
+import { systemClock } from './clock.ts';
 
 // What stands on the command line may be secret (a token link), and everybody on this machine can read titles.
 const args = process.argv.slice(2);
 process.title = 'recruiting-subgraph';
 
 const stop = new AbortController();
+const hurry = new AbortController();
+/** npm passes on what terminals and systemd send to it and to this process alike: that is one signal, sent twice. */
+const ECHO_MS = 1_000;
+let askedAt = 0;
 // Not once: a second signal would end the process before a token pair under way is safe.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  process.on(signal, () => stop.abort());
+  process.on(signal, () => {
+    if (!stop.signal.aborted) {
+      askedAt = systemClock.elapsed();
+      stop.abort();
+    } else if (systemClock.elapsed() - askedAt >= ECHO_MS) hurry.abort();
+  });
 }
 // Whoever reads what is written may leave, also in the middle of an exchange: that ends no process.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
@@ -27,6 +37,7 @@ process.exitCode = await run(args, {
   proxyFor: (url) => getProxyForUrl(url) || undefined,
   owner: { host: hostname(), pid: process.pid, lives },
   stop: stop.signal,
+  hurry: hurry.signal,
 });
 clearInterval(alive);
 // Something may still be waited for there that nobody needs any more.

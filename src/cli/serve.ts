@@ -61,6 +61,9 @@ export async function serve(terminal: Terminal): Promise<void> {
   );
   announce(server.url, upstream.settings.recruitingUrl, config, log, terminal);
   await stopped(terminal.stop);
+  gateway.sayNotReady();
+  server.keepNoConnections();
+  await takeLastRequests(config.shutdownDelayMs, terminal, log);
   log.info('stopping: what is in flight has 10 s to finish, and a token pair is saved first');
   gateway.stopRotating();
 }
@@ -89,6 +92,14 @@ async function sandboxInside(own: Own): Promise<Upstream> {
     settings: { recruitingUrl: url, tokenLink },
     store: own(openSqliteStore(':memory:')),
   };
+}
+
+/** Balancers go on sending until they have seen that `/ready` says no. */
+async function takeLastRequests(ms: number, { hurry }: Terminal, log: Logger): Promise<void> {
+  if (ms === 0) return;
+  log.info({ ms }, 'asked to stop: /ready says no, and requests are still taken for a while');
+  // It rejects when a second signal cuts it short.
+  await systemClock.sleep(ms, hurry).catch(() => undefined);
 }
 
 async function listenAdmin(

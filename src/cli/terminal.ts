@@ -13,6 +13,8 @@ export interface Terminal {
   readonly owner: Owner;
   /** Aborted when the process is asked to stop. */
   readonly stop: AbortSignal;
+  /** Aborted when it is asked once more: then it waits for nothing that can be done without. */
+  readonly hurry: AbortSignal;
 }
 
 /** A failure that is the user's to mend: its message is all that is shown. */

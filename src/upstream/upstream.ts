@@ -4,6 +4,7 @@ import { Pool, ProxyAgent } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import { printDocument } from '../print-document.ts';
+import { createBreaker } from './breaker.ts';
 import { readResponse, type UpstreamAnswer } from './read-response.ts';
 import { retrying, type AuthorizedAnswer } from './retrying.ts';
 import { shareQueries, type OutgoingRequest } from './share-queries.ts';

@@ -1,4 +1,6 @@
-import { Agent, get, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { Agent, get, type IncomingMessage, type ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 
@@ -22,6 +24,71 @@ test('closing does not wait for idle connections', async () => {
   await server.close();
 });
 
+test('before it closes, new connections are taken, and each answer is the last one of its connection', async () => {
+  const server = await listen((_request, response) => response.end('whole'), LOOPBACK);
+  const agent = keepAlive();
+  expect(await read(server.url, agent)).toEqual({ body: 'whole', connection: 'keep-alive' });
+  server.keepNoConnections();
+  expect(await read(server.url, agent)).toEqual({ body: 'whole', connection: 'close' });
+  expect(await read(server.url, keepAlive())).toEqual({ body: 'whole', connection: 'close' });
+  await server.close();
+});
+
+test('closing does not wait for the next request behind an answer that began before', async () => {
+  const asked = Promise.withResolvers<ServerResponse>();
+  const server = await listen((_request, response) => asked.resolve(response), {
+    ...LOOPBACK,
+    patienceMs: 600_000,
+  });
+  const reply = read(server.url, keepAlive());
+  const response = await asked.promise;
+  response.write('half, ');
+  const closing = server.close();
+  await expect
+    .poll(() => fetch(server.url).catch(() => 'refused'), { interval: 5 })
+    .toBe('refused');
+  response.end('whole');
+  expect(await reply).toEqual({ body: 'half, whole', connection: 'keep-alive' });
+  await closing;
+});
+
+test('a connection is kept for longer than any balancer keeps it', async () => {
+  const server = await listen((_request, response) => response.end('whole'), LOOPBACK);
+  onTestFinished(() => server.close());
+  const { headers } = await fetch(server.url);
+  const [, seconds] = /^timeout=(\d+)$/.exec(headers.get('keep-alive')!)!;
+  expect(Number(seconds)).toBeGreaterThan(600);
+});
+
+test.each([
+  ['headers', 'GET / HTTP/1.1\r\nhost: localhost\r\n', 'x-more: 1\r\n'],
+  ['a body', 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n', 'x'],
+])(
+  'who sends %s a bit at a time is ended; who is idle meanwhile is not',
+  async (_what, begin, bit) => {
+    const timeOuts = {
+      keepAliveTimeout: 600_000,
+      headersTimeout: 100,
+      requestTimeout: 100,
+      connectionsCheckingInterval: 20,
+    };
+    const server = await listen(readAll, { ...LOOPBACK, timeOuts });
+    onTestFinished(() => server.close());
+    const idle = keepAlive();
+    await read(server.url, idle);
+    const { socket } = await lookAt(server.url, idle);
+
+    const slow = connect(Number(new URL(server.url).port), '127.0.0.1');
+    slow.on('error', () => undefined).write(begin);
+    const drops = setInterval(() => slow.write(bit), 10);
+    const [answer] = (await once(slow, 'data')) as [Buffer];
+    await once(slow, 'close');
+    clearInterval(drops);
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 408 /);
+    expect((await lookAt(server.url, idle)).socket).toBe(socket);
+  },
+);
+
 test('an address is written as people open it', async () => {
   const server = await listen((_request, response) => response.end(), { host: '0.0.0.0', port: 0 });
   onTestFinished(() => server.close());
@@ -43,6 +110,18 @@ function keepAlive(): Agent {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   onTestFinished(() => agent.destroy());
   return agent;
+}
+
+function readAll(request: IncomingMessage, response: ServerResponse): void {
+  request.resume().once('end', () => response.end('whole'));
+}
+
+/** The answer, once all of it is there; its socket is the one that was used. */
+async function lookAt(url: string, agent: Agent): Promise<IncomingMessage> {
+  const [response] = (await once(get(url, { agent }), 'response')) as [IncomingMessage];
+  const { socket } = response;
+  await once(response.resume(), 'end');
+  return Object.create(response, { socket: { value: socket } }) as IncomingMessage;
 }
 
 function read(url: string, agent: Agent): Promise<{ body: string; connection?: string }> {

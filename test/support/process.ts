@@ -127,6 +127,7 @@ export async function runHere(
     stop: ['tokens', 'schema'].includes(args[0]!)
       ? new AbortController().signal
       : AbortSignal.abort(),
+    hurry: new AbortController().signal,
   });
   if (!showsSecrets(args)) wrote(said.stdout + said.stderr);
   return { code, ...said };
