@@ -1,0 +1,80 @@
+import pino from 'pino';
+import { readFileSync } from 'node:fs';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { readConfig } from '../../src/config.ts';
+import { createGateway } from '../../src/gateway.ts';
+import { listen } from '../../src/http/listen.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { lookAtHeld } from '../soak/held.ts';
+import { startFaultyLine } from '../support/faulty-line.ts';
+import { startMixedLoad } from '../support/mixed-load.ts';
+
+// `npm run soak` does the same in processes of their own, for a hundred thousand requests.
+test('requests of all kinds over a faulty line leave no socket, listener or memory behind', async () => {
+  const { origin, exchanges } = await start();
+  const load = startMixedLoad(origin, 12);
+  onTestFinished(() => load.close());
+  await load.run(400);
+  const before = await settled();
+  await load.run(800);
+  const after = await settled();
+
+  expect(after.warnings.filter((text) => /leak|listeners/i.test(text))).toEqual([]);
+  // As many as callers and places may have, at both ends of each connection; a leak would be hundreds.
+  expect(after.sockets - before.sockets).toBeLessThan(50);
+  expect(after.timers - before.timers).toBeLessThan(50);
+  // 10 kB for each request.
+  expect(after.heap - before.heap).toBeLessThan(10_000_000);
+  expect(load.outcomes.get('answered')).toBeGreaterThan(500);
+  expect([...load.outcomes.keys()].filter((name) => /^broken|INTERNAL|nothing/.test(name))).toEqual(
+    [],
+  );
+  expect(exchanges()).toBeGreaterThan(0);
+}, 120_000);
+
+/** What requests that nobody waits for any more hold is let go of in a moment. */
+async function settled() {
+  let held = lookAtHeld();
+  for (;;) {
+    await new Promise((passed) => setTimeout(passed, 200));
+    const next = lookAtHeld();
+    if (next.sockets >= held.sockets && next.timers >= held.timers) return next;
+    held = next;
+  }
+}
+
+async function start() {
+  const ends = new AsyncDisposableStack();
+  onTestFinished(() => ends.disposeAsync());
+  const sandbox = ends.adopt(await startSandbox({ expiresIn: 3 }), (it) => it.close());
+  const line = ends.use(
+    await startFaultyLine(sandbox, { outageEvery: 600, outageMs: 100, hangMs: 100 }),
+  );
+  const store = ends.adopt(openSqliteStore(':memory:'), (it) => it.close());
+  const gateway = ends.adopt(
+    await createGateway({
+      config: {
+        ...readConfig({}, () => ''),
+        recruitingUrl: line.url,
+        tokenLink: line.tokenLink,
+        upstreamTimeoutMs: 10_000,
+        pagesPerMinute: 0,
+      },
+      snapshot: readFileSync('schema/upstream.graphql', 'utf8'),
+      store,
+      // What is sent again is sent soon.
+      clock: {
+        ...systemClock,
+        sleep: (ms, signal) => systemClock.sleep(ms < 1_500 ? ms / 20 : ms, signal),
+      },
+      log: pino({ level: 'silent' }),
+    }),
+    (it) => it.close(),
+  );
+  const server = ends.adopt(await listen(gateway.yoga, { host: '127.0.0.1', port: 0 }), (it) =>
+    it.close(),
+  );
+  return { origin: server.url, exchanges: () => sandbox.exchanges.length };
+}

@@ -1,0 +1,100 @@
+import { connect } from 'node:net';
+import { Pool } from 'undici';
+
+/** What became of the requests, by outcome: `answered`, a code of an error, `left`, or what broke. */
+export type Outcomes = Map<string, number>;
+
+export interface MixedLoad {
+  /** So many requests of all kinds, so many at a time. */
+  run(requests: number): Promise<void>;
+  readonly outcomes: Outcomes;
+  close(): Promise<void>;
+}
+
+const HEADERS = { 'content-type': 'application/json', accept: 'application/json' };
+const STREAM = { ...HEADERS, accept: 'multipart/mixed;deferSpec=20220824, application/json' };
+
+/** Callers who ask for everything there is, leave in the middle, and make mistakes; on kept connections. */
+export function startMixedLoad(origin: string, callers: number): MixedLoad {
+  const outcomes: Outcomes = new Map();
+  const pool = new Pool(origin, { connections: callers, pipelining: 1 });
+  let count = 0;
+
+  return {
+    outcomes,
+    run: async (requests) => {
+      const end = count + requests;
+      const caller = async () => {
+        while (count < end) {
+          count += 1;
+          const outcome = await askOne(count).catch(reasonOf);
+          outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+        }
+      };
+      await Promise.all(Array.from({ length: callers }, caller));
+    },
+    close: () => pool.destroy(),
+  };
+
+  async function askOne(number: number): Promise<string> {
+    const label = `i${number % 2_000}`;
+    switch (number % 25) {
+      case 0:
+        return ask(`{ allPersons { ${label}: id firstName } }`);
+      case 1:
+        return ask(`{ personsConnection(first: 70) { edges { cursor node { ${label}: id } } } }`);
+      case 2:
+        return ask(`{ personsConnection(last: 5) { totalCount nodes { ${label}: id } } }`);
+      case 3:
+        return ask(`{ person(id: "${number}") { ${label}: id } }`);
+      case 4:
+        return ask(`{ persons(first: 5) { items { ${label}: id } } }`, { leaveAfter: number % 7 });
+      case 5:
+        return ask(`{ allPersons { ${label}: id } }`, { leaveAfter: number % 11 });
+      case 6:
+        return ask(`{ nobody { ${label} } }`);
+      case 7:
+        return ask(`{ allPersons @stream(initialCount: 1) { ${label}: id } }`, { headers: STREAM });
+      case 8:
+        return leaveInTheMiddle();
+      default:
+        return ask(`{ persons(first: ${1 + (number % 50)}) { items { ${label}: id } } }`);
+    }
+  }
+
+  async function ask(
+    query: string,
+    {
+      headers = HEADERS,
+      leaveAfter,
+    }: { headers?: Record<string, string>; leaveAfter?: number } = {},
+  ): Promise<string> {
+    const { body } = await pool.request({
+      method: 'POST',
+      path: '/graphql',
+      headers,
+      body: JSON.stringify({ query }),
+      ...(leaveAfter !== undefined && { signal: AbortSignal.timeout(leaveAfter) }),
+    });
+    const text = await body.text();
+    return /"code":"(\w+)"/.exec(text)?.[1] ?? (text.includes('"data"') ? 'answered' : 'nothing');
+  }
+
+  function leaveInTheMiddle(): Promise<string> {
+    const { hostname, port } = new URL(origin);
+    return new Promise((resolve) => {
+      const socket = connect(Number(port), hostname, () => {
+        socket.write(
+          'POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{',
+          () => socket.destroy(),
+        );
+      });
+      socket.on('error', () => undefined).once('close', () => resolve('left'));
+    });
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { name, code } = error as { name: string; code?: string };
+  return name === 'TimeoutError' ? 'left' : `broken: ${code ?? name}`;
+}
