@@ -24,8 +24,8 @@ export interface TurnTaker {
   /** The field of the root that is asked for. */
   readonly field: string;
   readonly signal?: AbortSignal | undefined;
-  /** How long to wait for a turn at most, ms. */
-  readonly patienceMs: number;
+  /** By `clock.elapsed`: who has no turn by then leaves. */
+  readonly until: number;
 }
 
 export interface TurnsOptions {
@@ -49,6 +49,7 @@ const SLOW_MS = 5_000;
 export function createTurns({ concurrency, fields: known, clock }: TurnsOptions): Turns {
   const mostDrains = concurrency > 1 ? concurrency - Math.max(1, Math.floor(concurrency / 4)) : 1;
   const mostOfSilent = concurrency - (known > 1 ? Math.floor(concurrency / 8) : 0);
+  const isKept = mostOfSilent < concurrency;
   const fields = new Map<string, FieldTasks>();
   const waiting = { interactive: new Set<Waiting>(), drain: new Set<Waiting>() };
   const underWay = { interactive: 0, drain: 0 };
@@ -82,14 +83,15 @@ export function createTurns({ concurrency, fields: known, clock }: TurnsOptions)
   function begin({ priority, field }: TurnTaker): () => void {
     const tasks = fields.get(field) ?? { underWay: new Set(), answers: 0 };
     fields.set(field, tasks);
-    const task = { since: clock.elapsed(), answersBefore: tasks.answers };
+    // To ask a clock that counts suspend is not cheap.
+    const task = { since: isKept ? clock.elapsed() : 0, answersBefore: tasks.answers };
     tasks.underWay.add(task);
     underWay[priority] += 1;
     return () => {
       underWay[priority] -= 1;
       tasks.underWay.delete(task);
       if (tasks.underWay.size === 0) fields.delete(field);
-      else if (clock.elapsed() - task.since < SLOW_MS) tasks.answers += 1;
+      else if (isKept && clock.elapsed() - task.since < SLOW_MS) tasks.answers += 1;
       callNext();
     };
   }
@@ -102,7 +104,7 @@ export function createTurns({ concurrency, fields: known, clock }: TurnsOptions)
   }
 
   function turnOf(taker: TurnTaker): Promise<() => void> {
-    const { priority, signal, patienceMs } = taker;
+    const { priority, signal, until } = taker;
     const queue = waiting[priority];
     if (priority === 'interactive' && queue.size >= concurrency * WAITING_PER_PLACE) throw full();
     const { promise, resolve, reject } = Promise.withResolvers<() => void>();
@@ -111,7 +113,7 @@ export function createTurns({ concurrency, fields: known, clock }: TurnsOptions)
       reject(reason);
     };
     const onAbort = () => leave(signal?.reason);
-    const impatience = setTimeout(() => leave(tooLate()), patienceMs);
+    const impatience = setTimeout(() => leave(tooLate()), Math.max(0, until - clock.elapsed()));
     const leaveQueue = () => {
       queue.delete(place);
       clearTimeout(impatience);

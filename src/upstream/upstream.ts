@@ -134,9 +134,7 @@ export function createUpstream<Token extends { readonly value: string }>(
   ): Promise<AuthorizedAnswer> {
     const refused = breaker.refusalOf(request);
     if (refused) return refused;
-    const left = Math.max(0, until - clock.elapsed());
-    const taker = { ...request, patienceMs: left };
-    return turns.take(() => sendAuthorized(request, beforeSending), taker);
+    return turns.take(() => sendAuthorized(request, beforeSending), { ...request, until });
   }
 
   /**

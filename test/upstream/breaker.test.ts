@@ -26,7 +26,7 @@ const down: [string, Reply][] = [
 ];
 
 test.each(down)('a service that is down is spared, and found again: %s', async (_what, reply) => {
-  await using gateway = await start();
+  await using gateway = await start({}, reply === silence ? IMPATIENT : {});
   await gateway.goDown(reply);
   await expectRefused(gateway, { retryAfter: 1 });
   expect(gateway.said(/is down/)).toHaveLength(1);
@@ -67,7 +67,7 @@ test('it takes five questions and two seconds without an answer', async () => {
     await Promise.all(Array.from({ length: questions }, () => gateway.ask(anyPersons())));
     return gateway.upstream.received.length - length;
   };
-  expect(await sentBy(20)).toBe(80);
+  expect(await sentBy(8)).toBe(32);
   gateway.clock.jump(2 * SECOND);
   gateway.upstream.answer(honest);
   expect(await sentBy(1)).toBe(1);
@@ -107,7 +107,7 @@ test('callers who leave open nothing', async () => {
 });
 
 test('a list that hangs opens nothing while others are answered', async () => {
-  await using gateway = await start();
+  await using gateway = await start({}, IMPATIENT);
   gateway.upstream.answer(silence);
   const hanging = Array.from({ length: 8 }, () => gateway.ask(anyPersons()));
   await gateway.upstream.arrived(gateway.before + 8);
@@ -137,7 +137,7 @@ test('after the pause one query is let through; while it is out, others are refu
 });
 
 test('a query that is let through and hangs does not keep the others out', async () => {
-  await using gateway = await start();
+  await using gateway = await start({}, IMPATIENT);
   await gateway.goDown();
   gateway.clock.jump(SECOND);
   gateway.upstream.answer(silence, honest);
@@ -223,7 +223,7 @@ test('each time that it is still down the pause doubles, up to half a minute', a
 test('whatever happens in whichever order, what is sent is what the rules say', async () => {
   await using gateway = await start();
   const step = constantFrom('fails', 'fails', 'fails', 'is answered', 'half a pause', 'a pause');
-  const history = array(step, { minLength: 10, maxLength: 30 });
+  const history = array(step, { minLength: 8, maxLength: 20 });
   await assert(
     asyncProperty(history, async (steps) => {
       gateway.upstream.answer(honest);
@@ -264,9 +264,11 @@ test('whatever happens in whichever order, what is sent is what the rules say', 
         }
       }
     }),
-    { numRuns: 4 },
+    { numRuns: 3 },
   );
 });
+
+const IMPATIENT = { config: { upstreamTimeoutMs: 1_000 } };
 
 let asked = 0;
 
@@ -288,7 +290,6 @@ async function start(
   const { now, elapsed } = clock;
   const gateway = await startGatewayOverFake(upstreamOptions, {
     ...options,
-    config: { upstreamTimeoutMs: 300, ...options.config },
     clock: {
       now,
       elapsed,
