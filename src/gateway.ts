@@ -215,8 +215,6 @@ export async function createGateway(parts: GatewayParts) {
     yoga: answerWhateverHappens(yoga, maskError),
     served,
     metrics,
-    /** The name, or else the id, of the trusted operation that a request asked for. */
-    trustedOperation: operations.trustedOperation,
     /** From now on `/ready` says no; everything else goes on. */
     sayNotReady: () => void (stopping = true),
     /** From now on no rotation is begun; `close` waits for one under way. */

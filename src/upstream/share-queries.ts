@@ -60,8 +60,7 @@ function startShared(
   const waiting = new Set<OutgoingRequest>();
   const allLeft = new AbortController();
   const onPressure = () => waiting.forEach((caller) => caller.onPressure?.());
-  const { signal } = allLeft;
-  const asked = { kind, field, body, priority, signal, onPressure, cause };
+  const asked = { kind, field, body, priority, onPressure, cause, signal: allLeft.signal };
   const answer = ask(asked).finally(onOver);
 
   return {

@@ -146,6 +146,7 @@ test('a caller who leaves is counted as such', async () => {
   const leaving = new AbortController();
   const asked = fetch(`${server.url}/graphql?query={persons(first:7){items{id}}}`, {
     signal: leaving.signal,
+    headers: { 'apollo-require-preflight': 'true' },
   });
   await gateway.upstream.arrived(arrived + 1);
   leaving.abort();

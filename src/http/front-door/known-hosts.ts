@@ -16,12 +16,14 @@ export function knownHosts(isOurHost: IsOurHost): KnownHosts {
     plugin: {
       onRequest({ request, url, fetchAPI, endResponse }) {
         // Probes come by the address of a pod or a target, and are told nothing but yes or no.
-        if (url.pathname === '/ready' || isForUs(request)) return;
+        if (PROBES.includes(url.pathname) || isForUs(request)) return;
         endResponse(misdirected(fetchAPI));
       },
     },
   };
 }
+
+const PROBES = ['/health', '/ready'];
 
 /** RFC 9110, 15.5.20. It does not say which names would do: those may be internal. */
 function misdirected(fetchAPI: FetchAPI): Response {
