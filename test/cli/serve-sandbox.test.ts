@@ -85,7 +85,9 @@ describe('serve without RECRUITING_URL', () => {
 
   test('logs for people: no JSON lines', async () => {
     const [line] = await gateway.printed(/^.*INFO.*request.*$/m);
-    expect(line).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: request \{"method":"POST"/);
+    expect(line).toMatch(
+      /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: request \{"requestId":"[\w-]+","method":"POST"/,
+    );
     expect(gateway.stdout).not.toMatch(/^\{/m);
   });
 

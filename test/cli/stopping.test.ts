@@ -41,7 +41,8 @@ const query = '{persons{items{id}}}';
 
 function read(url: string, agent: Agent, asked = query) {
   return new Promise<{ status?: number; connection?: string; body: string }>((done, fail) => {
-    const request = get(`${url}?query=${asked}`, { agent }, (response) => {
+    const headers = { 'apollo-require-preflight': 'true' };
+    const request = get(`${url}?query=${asked}`, { agent, headers }, (response) => {
       let body = '';
       response.setEncoding('utf8').on('data', (text: string) => {
         body += text;

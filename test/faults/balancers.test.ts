@@ -23,7 +23,9 @@ test('one of two gateways stops under load behind a balancer: every request is a
   leaving.signal('SIGTERM');
   await leaving.printed(/\/ready says no/);
   expect((await fetch(new URL('/ready', leaving.url))).status).toBe(503);
-  const served = await fetch(`${leaving.url}?query={__typename}`);
+  const served = await fetch(`${leaving.url}?query={__typename}`, {
+    headers: { 'apollo-require-preflight': 'true' },
+  });
   expect(await served.json()).toEqual({ data: { __typename: 'Query' } });
   expect(served.headers.get('connection')).toBe('close');
 

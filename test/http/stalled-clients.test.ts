@@ -107,7 +107,7 @@ function post({ url }: Listening, query: string, accept: string): Socket {
   const socket = connect(Number(port), hostname);
   const head = [
     'POST /graphql HTTP/1.1',
-    'host: gateway',
+    'host: localhost',
     'connection: close',
     'content-type: application/json',
     `accept: ${accept}`,
