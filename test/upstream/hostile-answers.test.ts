@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import {
   honest,
   startGatewayOverFake,
@@ -32,6 +33,9 @@ const QUERIES = [
   '{ __proto__: me { constructor: id toString: __typename } }',
 ];
 
+/** Of the circuit breaker. */
+const LONGEST_PAUSE_MS = 30_000;
+
 const OURS = new Set<unknown>([
   'UPSTREAM_UNREACHABLE',
   'UPSTREAM_TIMEOUT',
@@ -53,10 +57,13 @@ afterAll(() => {
 
 test('whatever the service answers, callers get an answer with codes that are known, no secret is told, and nobody else is harmed', async () => {
   const { schema } = richUpstream();
+  const paused = { ms: 0 };
+  const clock = { ...systemClock, elapsed: () => systemClock.elapsed() + paused.ms };
   await using gateway = await startGatewayOverFake(
     { schema },
     {
       snapshot: richSdl,
+      clock,
       config: { mutations: 'all', drainMaxItems: 400, connectionMax: 60 },
     },
   );
@@ -67,6 +74,9 @@ test('whatever the service answers, callers get an answer with codes that are kn
       gateway.upstream.answer(reply);
       expectHarmless(await ask(gateway, query), gateway);
       gateway.upstream.answer(honest);
+      // It may be taken for down now: after a pause one request is let through, and then all.
+      paused.ms += LONGEST_PAUSE_MS;
+      await ask(gateway, '{ me { __typename } }');
       const { body } = await ask(gateway, query);
       expect(body).toEqual(truths.get(query)!.body);
     }),
