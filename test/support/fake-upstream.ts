@@ -158,7 +158,8 @@ export async function startGatewayOverFake(
 /** Retries wait less than this; who watches the tokens for a day or two waits longer. */
 const LONG_MS = 15_000;
 
-function impatientClock(waits: number[]): Clock {
+/** Retries do not wait. @param waits gets how long they would have */
+export function impatientClock(waits: number[] = []): Clock {
   return {
     ...systemClock,
     sleep: async (ms, signal) => {
