@@ -41,8 +41,8 @@ const query = '{persons{items{id}}}';
 
 function read(url: string, agent: Agent, asked = query) {
   return new Promise<{ status?: number; connection?: string; body: string }>((done, fail) => {
-    const headers = { 'apollo-require-preflight': 'true' };
-    const request = get(`${url}?query=${asked}`, { agent, headers }, (response) => {
+    const asking = { agent, headers: { 'apollo-require-preflight': 'true' } };
+    const request = get(`${url}?query=${asked}`, asking, (response) => {
       let body = '';
       response.setEncoding('utf8').on('data', (text: string) => {
         body += text;

@@ -98,9 +98,6 @@ describe('whatever fails inside, the caller gets an id, which is in the log, and
 
   test('a hook of the server throws', async () => {
     const { log, logged } = recordingLog();
-    const throwing = () => {
-      throw new Error(WORDS);
-    };
     const handler = answerWhateverHappens(
       { fetch: throwing, handleNodeRequestAndResponse: throwing },
       maskUnexpected(log),
@@ -112,6 +109,10 @@ describe('whatever fails inside, the caller gets an id, which is in the log, and
       expectMasked(await response.text(), logged);
     }
   });
+
+  function throwing(): never {
+    throw new Error(WORDS);
+  }
 
   function expectMasked(told: string, logged: readonly Record<string, unknown>[]): void {
     const { errors } = JSON.parse(told) as Body;
