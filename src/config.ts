@@ -155,7 +155,9 @@ export function readConfig(
     mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
   }
   if (serves) mistakes.push(...frontDoorContradictions(given), ...contradictions(given));
-  if (!read.success || mistakes.length > 0) throw new ConfigError(mistakes);
+  if (!read.success || mistakes.length > 0) {
+    throw new ConfigError([...mistakes, ...configWarnings(env)]);
+  }
   return {
     ...toConfig(read.data, given['NODE_ENV'] === 'production'),
     adminPortGiven: given['ADMIN_PORT'] !== undefined,

@@ -307,6 +307,14 @@ describe('a slip in the name of a variable', () => {
     ]);
   });
 
+  test('is told as well where the start is refused, perhaps for want of it', () => {
+    const env = { RECRUITING_URL: 'https://api.example.com', AUTH_API_KEY: 'secret' };
+    expect(mistakesOf(env)).toEqual([
+      expect.stringContaining('say with AUTH_API_KEYS'),
+      'AUTH_API_KEY is not a setting, and is not read. Was AUTH_API_KEYS meant?',
+    ]);
+  });
+
   test('is none where the right one is set too, or where another program may read it', () => {
     expect(configWarnings({ MAX_TOKEN: '1', MAX_TOKENS: '1', ALLOWED_HOST: '' })).toEqual([]);
     const others = {
@@ -361,6 +369,10 @@ describe('what is refused', () => {
     [{ RECRUITING_URL: 'https://u:secret@api.example.com' }, /^RECRUITING_URL must be a plain/],
     [{ RECRUITING_URL: 'https://api.example.com?key=secret' }, /^RECRUITING_URL must be a plain/],
     [{ RECRUITING_URL: 'https://api.example.com/#secret' }, /^RECRUITING_URL must be a plain/],
+    [
+      { RECRUITING_URL: 'https://api.example.com/graphql/' },
+      /^RECRUITING_URL must be .* \/graphql/,
+    ],
     [{ TOKEN_LINK: 'secret' }, /^TOKEN_LINK must be a whole address/],
     [{ TOKEN_LINK: 'http://api.example.com/secret' }, /^TOKEN_LINK must begin with https/],
     [{ TOKEN_STORE: 'data/tokens.db' }, /^TOKEN_STORE must be sqlite:<file>/],

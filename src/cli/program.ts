@@ -42,7 +42,10 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
   root
     .command('serve', { isDefault: true })
     .description('serve the gateway; its settings come from the environment')
-    .action(async () => {
+    // Being the default, it is given what is no command at all.
+    .allowExcessArguments()
+    .action(async (_options, { args: [typed] }: Command) => {
+      if (typed !== undefined) root.error(`error: there is no command ${quoted(typed)}`);
       const { serve } = await import('./serve.ts');
       await serve(terminal);
     });
@@ -102,6 +105,11 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
 
   addSchemaCommands(root, terminal, end);
   return root;
+}
+
+/** What is no word may be a secret. */
+function quoted(typed: string): string {
+  return /^[a-z][a-z-]{0,20}$/.test(typed) ? `'${typed}'` : 'of that name';
 }
 
 function wholeNumber(min: number, max: number) {

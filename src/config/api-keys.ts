@@ -44,7 +44,11 @@ export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
       'has a name that is not made of letters, digits, dots, dashes and underscores, 64 at most',
     );
   }
-  if (!/^[\da-f]{64}$/.test(hash)) mistakes.push('has a hash that is not SHA-256 in 64 hex digits');
+  if (!/^[\da-f]{64}$/.test(hash)) {
+    mistakes.push(
+      'has a hash that is not SHA-256 in 64 hex digits; the command `keys new` makes one',
+    );
+  }
   if (scopes.some((scope) => !SCOPES.includes(scope))) {
     mistakes.push(`has a scope that is none of ${SCOPES.join(', ')}; several are joined by +`);
   } else if (!scopes.includes('read') && !scopes.includes('write')) {

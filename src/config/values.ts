@@ -23,6 +23,10 @@ export function baseUrl() {
       const { search, hash, username, password } = new URL(url);
       return `${search}${hash}${username}${password}` === '';
     }, 'must be a plain base address, without user, query or fragment')
+    .refine(
+      (url) => !/\/graphql\/*$/.test(new URL(url).pathname),
+      'must be the address in front of /graphql, which is added here',
+    )
     .transform((text) => {
       const { origin, pathname } = new URL(text);
       return `${origin}${pathname}`.replace(/\/+$/, '');

@@ -39,6 +39,14 @@ test('every mistake in the configuration is named at once, without its value', a
   expect(stderr).not.toMatch(/^\s+at /m);
 });
 
+test('a command that does not exist is called so, and what was typed behind it stays unsaid', async () => {
+  const link = 'https://recruiting.example.com/secret-link';
+  const { code, stderr } = await runHere(['token', 'import', link]);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/^error: there is no command 'token'.*--help/s);
+  expect(stderr).not.toContain('secret-link');
+});
+
 describe('what cannot be used is said in a sentence', () => {
   const OVER_SERVICE = { RECRUITING_URL: 'http://127.0.0.1:9', ALLOW_ANONYMOUS: 'true' };
 

@@ -36,5 +36,6 @@ export function outcomeOfStatus(status: number): Outcome {
 const BY_STATUS: Readonly<Record<number, Outcome>> = {
   401: 'UNAUTHENTICATED',
   403: 'FORBIDDEN',
+  421: 'FORBIDDEN',
   429: 'RATE_LIMITED',
 };

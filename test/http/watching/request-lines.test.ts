@@ -1,3 +1,4 @@
+import { get } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listen, type Listening } from '../../../src/http/listen.ts';
 import { entryFor } from '../../support/api-key.ts';
@@ -66,6 +67,13 @@ test('a line says the first error by its code, and nothing that the service wrot
   expect(await line()).toMatchObject({ status: 200, code: 'BAD_USER_INPUT' });
   await (await ask('mutation { nothing }', { 'x-api-key': 'of Max' })).text();
   expect(await line()).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
+});
+
+test('a line and its answer agree, also where the request came by a foreign name', async () => {
+  const { hostname, port } = new URL(server.url);
+  const headers = { host: 'foreign.example' };
+  get({ hostname, port, path: '/graphql', headers }, (answer) => answer.resume());
+  expect(await line()).toMatchObject({ status: 421, code: 'FORBIDDEN' });
 });
 
 test('who is behind a token is not said, for it may be a person', async () => {
