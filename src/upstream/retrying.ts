@@ -1,10 +1,7 @@
 import type { ExecutionResult } from 'graphql';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
-import type { UpstreamAnswer } from './read-response.ts';
-
-/** An answer after the matter of tokens is settled. */
-export type AuthorizedAnswer = Exclude<UpstreamAnswer, { kind: 'unauthorized' }>;
+import type { AuthorizedAnswer } from './authorizing.ts';
 
 interface RetryOptions {
   clock: Clock;

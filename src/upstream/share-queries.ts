@@ -1,19 +1,5 @@
 import { GraphQLError, type ExecutionResult } from 'graphql';
-import type { Priority } from './turns.ts';
-
-/** One request as it will be sent, and who wants it. */
-export interface OutgoingRequest {
-  readonly kind: 'query' | 'mutation';
-  /** The field of the root that it asks for. */
-  readonly field: string;
-  readonly body: string;
-  readonly priority: Priority;
-  readonly signal: AbortSignal | undefined;
-  /** Called for each answer that says that the service has too much to do. */
-  readonly onPressure: (() => void) | undefined;
-  /** For whom it is sent; of several who share it, for the one who began it. */
-  readonly cause: unknown;
-}
+import type { OutgoingRequest } from './outgoing-request.ts';
 
 export type AskQuery = (query: OutgoingRequest) => Promise<ExecutionResult>;
 

@@ -1,10 +1,7 @@
 import { parse, type ExecutionResult } from 'graphql';
 import { systemClock, type Clock } from '../../src/clock.ts';
-import {
-  createUpstream,
-  type Upstream,
-  type UpstreamContext,
-} from '../../src/upstream/upstream.ts';
+import type { UpstreamContext } from '../../src/upstream/outgoing-request.ts';
+import { createUpstream, type Upstream } from '../../src/upstream/upstream.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
 
 /** The executor alone, in front of a service that holds every request until it is let go. */
