@@ -48,10 +48,13 @@ export function openConnections(parts: ConnectionsParts): Connections {
 
   return {
     post: async (request, token) => {
+      // The service may have been found to be down since the request began to wait.
+      const refused = breaker.refusalOf(request);
+      if (refused) return refused;
       const sent = watch.sending(request.cause);
       try {
         const answer = await exchange(request, token, sent);
-        sent.ended(outcomeOf(answer));
+        sent.ended(outcomeOf(answer), answer.kind === 'bad' ? answer.error : undefined);
         return answer;
       } catch (error) {
         sent.ended('left');
@@ -67,9 +70,6 @@ export function openConnections(parts: ConnectionsParts): Connections {
     sent: SentRequest,
   ): Promise<UpstreamAnswer> {
     const { body, signal, onPressure } = request;
-    // It may have been found to be down since the request began to wait.
-    const refused = breaker.refusalOf(request);
-    if (refused) return refused;
     const tried = breaker.begin(request);
     const deadline = AbortSignal.timeout(timeoutMs);
     try {

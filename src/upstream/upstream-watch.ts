@@ -1,3 +1,4 @@
+import type { GraphQLError } from 'graphql';
 import { knownCode, type ErrorCode } from '../errors.ts';
 import type { OnBreakerChange } from './breaker.ts';
 import type { UpstreamAnswer } from './read-response.ts';
@@ -17,7 +18,8 @@ export interface SentRequest {
   /** They travel with it. */
   readonly headers: Readonly<Record<string, string>>;
   answered(status: number): void;
-  ended(outcome: UpstreamOutcome): void;
+  /** `why`, where nothing usable came: for the log, with nothing in it that the service wrote. */
+  ended(outcome: UpstreamOutcome, why?: GraphQLError): void;
 }
 
 export const unwatched: UpstreamWatch = {

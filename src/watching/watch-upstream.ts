@@ -37,9 +37,14 @@ export function watchUpstream({
           ...(cause && { 'x-request-id': cause.requestId }),
         },
         answered: (status) => void span.setAttribute('http.response.status_code', status),
-        ended: (outcome) => {
+        ended: (outcome, why) => {
           metrics.upstream.ended(outcome, (stopwatch() - begun) / 1000);
           end(span, outcome === 'ok' || outcome === 'left' ? undefined : outcome);
+          if (!why) return;
+          log.debug(
+            { requestId: cause?.requestId, err: why },
+            'a request to the service brought nothing',
+          );
         },
       };
     },

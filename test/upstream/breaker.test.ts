@@ -106,6 +106,17 @@ test('callers who leave open nothing', async () => {
   expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
 });
 
+test('what waits for its turn meanwhile is refused then, and counts as sent nowhere', async () => {
+  await using gateway = await start({}, { config: { upstreamConcurrency: 1 } });
+  gateway.upstream.answer(cut);
+  await Promise.all(Array.from({ length: 4 }, () => gateway.ask(anyPersons())));
+  gateway.clock.jump(2 * SECOND);
+  await Promise.all(Array.from({ length: 20 }, () => gateway.ask(anyPersons())));
+  const lines = gateway.said(/^request$/) as { upstreamRequests?: number }[];
+  const counted = lines.reduce((sum, { upstreamRequests = 0 }) => sum + upstreamRequests, 0);
+  expect(counted).toBe(gateway.upstream.received.length - gateway.before);
+});
+
 test('a list that hangs opens nothing while others are answered', async () => {
   await using gateway = await start({}, IMPATIENT);
   gateway.upstream.answer(silence);
