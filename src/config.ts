@@ -10,6 +10,7 @@ import {
 } from './config/front-door.ts';
 import { nearMisses } from './config/near-misses.ts';
 import { readSecretFiles, SECRETS } from './config/secret-files.ts';
+import { uselessSettings } from './config/useless-settings.ts';
 import { baseUrl, choice, count, secureUrl } from './config/values.ts';
 
 export interface StoreAddress {
@@ -156,7 +157,7 @@ export function readConfig(
   }
   if (serves) mistakes.push(...frontDoorContradictions(given), ...contradictions(given));
   if (!read.success || mistakes.length > 0) {
-    throw new ConfigError([...mistakes, ...configWarnings(env)]);
+    throw new ConfigError([...mistakes, ...slips(env)]);
   }
   return {
     ...toConfig(read.data, given['NODE_ENV'] === 'production'),
@@ -165,7 +166,12 @@ export function readConfig(
 }
 
 /** What was probably meant otherwise than it is read; nothing that has to end the start. */
-export function configWarnings(env: Record<string, string | undefined>): string[] {
+export function configWarnings(env: Record<string, string | undefined>, config: Config): string[] {
+  return [...slips(env), ...uselessSettings(config)];
+}
+
+/** In the names of variables. */
+function slips(env: Record<string, string | undefined>): string[] {
   const files = SECRETS.map((name) => `${name}_FILE`);
   return nearMisses(withoutEmpty(env), [...Object.keys(variables.shape), ...files]);
 }

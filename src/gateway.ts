@@ -25,17 +25,17 @@ import { guardOperations } from './http/operations/guard-operations.ts';
 import { payerOf } from './http/payer.ts';
 import { requestFormat } from './http/request-format.ts';
 import { reservedNames } from './http/reserved-names.ts';
+import { createContext } from './schema/create-context.ts';
 import { describeLists } from './schema/describe-lists.ts';
 import { createIncrementalExecution } from './schema/streaming/execution.ts';
-import type { ServingContext } from './schema/serving-context.ts';
 import { createServedSchema } from './schema/served-schema.ts';
 import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
 import { readSnapshot } from './schema/snapshot.ts';
 import { authCheck } from './tokens/service/auth-check.ts';
 import { tokenEndpoint } from './tokens/service/exchange.ts';
 import type { Rescue } from './tokens/store/rescue.ts';
-import { createTokenKeeper, type TokenLink } from './tokens/token-keeper.ts';
-import { readTokenLink } from './tokens/service/token-link.ts';
+import { createTokenKeeper } from './tokens/token-keeper.ts';
+import { tokenLinkAt } from './tokens/service/token-link.ts';
 import type { TokenStore } from './tokens/store/token-store.ts';
 import { createUpstream } from './upstream/upstream.ts';
 import { createWatching } from './watching/watching.ts';
@@ -115,7 +115,10 @@ export async function createGateway(parts: GatewayParts) {
     rescue,
     connect: tokenEndpoint({ ...service, clock }),
     checkAccess: authCheck(service),
-    link: tokenLink(config.tokenLink, { agent, proxyFor }),
+    link:
+      config.tokenLink === undefined
+        ? undefined
+        : tokenLinkAt(config.tokenLink, { agent, proxyFor }),
     clock,
     // Rotations belong to no request.
     log: parts.log,
@@ -141,13 +144,6 @@ export async function createGateway(parts: GatewayParts) {
     onLook: metrics.schemaLookedAt,
   });
   for (const warning of served.warnings) log.warn(warning);
-  if (config.graphiql && !config.introspection) {
-    log.warn('GraphiQL is on and introspection is off: it will show no documentation.');
-  }
-  if (config.graphiql && config.trustedDocumentsOnly) {
-    log.warn('GraphiQL is on and only trusted documents are taken: it can run nothing.');
-  }
-
   const frontDoor = createFrontDoor(config, log);
   const explorer = graphiql({
     enabled: config.graphiql,
@@ -158,21 +154,13 @@ export async function createGateway(parts: GatewayParts) {
   let stopping = false;
   const yoga = createYoga({
     schema: served.schema,
-    context: ({ request, req }: YogaInitialContext & ServerContext): ServingContext => {
-      const address = remoteAddress({ req }, config.trustProxy);
-      const payer = payerOf(admission?.callerOf(request), address);
-      const own = {
+    context: ({ request, req }: YogaInitialContext & ServerContext) =>
+      createContext(served, {
+        ...config,
+        payer: payerOf(admission?.callerOf(request), remoteAddress({ req }, config.trustProxy)),
         signal: callerSignal(request),
-        pages: served.createMeter(payer),
         cause: watching.causeOf(request),
-      };
-      return {
-        ...own,
-        ...served.createLoaders(own),
-        drainBudget: { max: config.drainMaxItems, left: config.drainMaxItems },
-        surplusErrors: [],
-      };
-    },
+      }),
     graphqlEndpoint: '/graphql',
     healthCheckEndpoint: NO_ADDRESS,
     landingPage: false,
@@ -225,13 +213,4 @@ export async function createGateway(parts: GatewayParts) {
       await upstream.close();
     },
   };
-}
-
-function tokenLink(
-  url: string | undefined,
-  { agent, proxyFor }: { agent: string; proxyFor: (url: string) => string | undefined },
-): TokenLink | undefined {
-  return url === undefined
-    ? undefined
-    : { url, read: () => readTokenLink(url, { agent, proxy: proxyFor(url) }) };
 }

@@ -302,7 +302,7 @@ describe('a slip in the name of a variable', () => {
     ['TRUSTED_DOCUMENT_ONLY', 'TRUSTED_DOCUMENTS_ONLY'],
     ['UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT_MS'],
   ])('%s is told', (name, meant) => {
-    expect(configWarnings({ [name]: 'secret' })).toEqual([
+    expect(warningsOf({ [name]: 'secret' })).toEqual([
       `${name} is not a setting, and is not read. Was ${meant} meant?`,
     ]);
   });
@@ -316,7 +316,7 @@ describe('a slip in the name of a variable', () => {
   });
 
   test('is none where the right one is set too, or where another program may read it', () => {
-    expect(configWarnings({ MAX_TOKEN: '1', MAX_TOKENS: '1', ALLOWED_HOST: '' })).toEqual([]);
+    expect(warningsOf({ MAX_TOKEN: '1', MAX_TOKENS: '1', ALLOWED_HOST: '' })).toEqual([]);
     const others = {
       ...OVER_SERVICE,
       ...Object.fromEntries(
@@ -327,8 +327,18 @@ describe('a slip in the name of a variable', () => {
         ].flatMap((line) => line.split(' ').map((name) => [name, 'x'])),
       ),
     };
-    expect(configWarnings(others)).toEqual([]);
+    expect(warningsOf(others)).toEqual([]);
   });
+});
+
+test.each([
+  [{}, []],
+  [{ INTROSPECTION: 'off' }, [/it will show no documentation/]],
+  [{ TRUSTED_DOCUMENTS: 'a.json', TRUSTED_DOCUMENTS_ONLY: 'true' }, [/it can run nothing/]],
+])('GraphiQL that is of little use is told: %j', (env, warnings) => {
+  const expected = warnings.map((warning) => expect.stringMatching(warning) as string);
+  expect(warningsOf({ ...OVER_SERVICE, ...env })).toEqual(expected);
+  expect(warningsOf({ ...OVER_SERVICE, ...env, GRAPHIQL: 'off' })).toEqual([]);
 });
 
 describe('for the commands that serve nobody', () => {
@@ -507,4 +517,9 @@ function keyOf(byte: number): string {
 /** As a command reads it. */
 function commands(env: Record<string, string>) {
   return readConfig(env, () => '', { serves: false });
+}
+
+/** Of the start of the sandbox, where no other is asked for. */
+function warningsOf(env: Record<string, string>): string[] {
+  return configWarnings(env, read('RECRUITING_URL' in env ? env : {}));
 }

@@ -2,17 +2,15 @@ import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import { configWarnings, readConfig, type Config } from '../config.ts';
 import { createGateway } from '../gateway.ts';
-import { adminHandler } from '../http/admin.ts';
-import { adminHosts } from '../http/front-door/host-names.ts';
-import { listen, type Listening } from '../http/listen.ts';
+import { listen } from '../http/listen.ts';
 import { createLog } from '../log.ts';
 import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';
-import type { Metrics } from '../metrics.ts';
-import { processMetrics } from '../metrics/process.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
 import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
+import { announce } from './announce.ts';
 import { readAdaptersFile } from './adapters-file.ts';
+import { listenAdmin } from './listen-admin.ts';
 import { readSnapshotFile } from './snapshot-file.ts';
 import { stopped, type Terminal } from './terminal.ts';
 import { readTrustedDocumentsFile } from './trusted-documents-file.ts';
@@ -27,7 +25,7 @@ export async function serve(terminal: Terminal): Promise<void> {
     colors: terminal.stdout.isTTY === true,
     destination: terminal.stdout,
   });
-  for (const warning of configWarnings(terminal.env)) log.warn(warning);
+  for (const warning of configWarnings(terminal.env, config)) log.warn(warning);
   const snapshot = readSnapshotFile(config.schemaPath, terminal);
   const overrides = readAdaptersFile(config.schemaPath, terminal);
   const trustedDocuments = readTrustedDocumentsFile(config.trustedDocuments, terminal);
@@ -101,50 +99,3 @@ async function takeLastRequests(ms: number, { hurry }: Terminal, log: Logger): P
   // It rejects when a second signal cuts it short.
   await systemClock.sleep(ms, hurry).catch(() => undefined);
 }
-
-async function listenAdmin(
-  metrics: Metrics,
-  { adminHost: host, adminPort: port, adminPortGiven, allowedHosts }: Config,
-  log: Logger,
-): Promise<Listening | undefined> {
-  try {
-    const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
-    const ofProcess = processMetrics();
-    const { contentType } = metrics;
-    const text = async () => (await metrics.text()) + (await ofProcess());
-    const isOurHost = adminHosts({ host, allowedHosts });
-    const handler = adminHandler({ contentType, text }, isOurHost);
-    const admin = await listen(handler, { host, port, variables });
-    log.info({ url: `${admin.url}/metrics` }, 'metrics');
-    return admin;
-  } catch (error) {
-    // Nobody asked for this port: a second gateway on a developer's machine need not fail for it.
-    if (adminPortGiven) throw error;
-    log.warn(`There are no metrics: ${(error as Error).message}`);
-    return undefined;
-  }
-}
-
-function announce(
-  url: string,
-  upstream: string,
-  config: Config,
-  log: Logger,
-  { stdout }: Terminal,
-): void {
-  const isSandbox = config.recruitingUrl === undefined;
-  if (config.production) {
-    log.info({ url: `${url}/graphql`, upstream }, 'serving');
-    return;
-  }
-  stdout.write(`
-${isSandbox ? SANDBOX_NOTICE : `  Upstream   ${upstream}\n`}
-  ${config.graphiql ? 'GraphiQL ' : 'GraphQL  '}  ${url}/graphql
-  Health     ${url}/health   ${url}/ready
-
-`);
-}
-
-const SANDBOX_NOTICE = `  ***  SANDBOX  ***  The people served here are made up.
-  Set RECRUITING_URL to serve the real recruiting service.
-`;

@@ -20,6 +20,17 @@ export interface TokenLinkOptions {
   proxy: string | undefined;
 }
 
+/** A link that is read when its token set is wanted. */
+export function tokenLinkAt(
+  url: string,
+  {
+    agent,
+    proxyFor,
+  }: { readonly agent: string; readonly proxyFor: (url: string) => string | undefined },
+) {
+  return { url, read: () => readTokenLink(url, { agent, proxy: proxyFor(url) }) };
+}
+
 const MAX_FILE_BYTES = 64 * 1024;
 const MAKE_A_NEW_ONE =
   'Have an administrator make a new token in the personal account of the recruiting service, and use its new link.';
