@@ -11,12 +11,13 @@ export interface ApiKey {
 export const API_KEY_NAME = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}';
 
 export const SCOPES = ['read', 'drain', 'write', 'router'];
+const BETWEEN = /\s*[,\n]\s*/;
 const ENTRY = /^(?<name>[^:]*):(?<hash>[^:]*)(:(?<scopes>[^:]*))?$/;
 
-/** Entries with commas between. */
+/** Entries with commas or, as in a file, line breaks between. */
 export function apiKeys() {
   return z.string().transform((text, context): ApiKey[] => {
-    const entries = text.split(',').map((entry) => readEntry(entry.trim()));
+    const entries = text.split(BETWEEN).map(readEntry);
     const mistakes = [
       ...entries.flatMap((entry, index) =>
         mistakesOf(entry).map((mistake) => `entry ${index + 1} ${mistake}`),

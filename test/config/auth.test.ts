@@ -24,16 +24,19 @@ describe('what is read', () => {
     });
   });
 
-  test('API keys of a file', () => {
-    const auth = read(
-      { AUTH_API_KEYS_FILE: '/run/keys' },
-      { '/run/keys': `a:${A},\nb:${B}:write\n` },
-    );
-    expect(auth?.apiKeys.map(({ name, scopes }) => [name, ...scopes])).toEqual([
-      ['a', 'read'],
-      ['b', 'write'],
-    ]);
-  });
+  test.each([',\n', ',', '\n', '\r\n', '\n\n'])(
+    'API keys of a file, with %j between',
+    (between) => {
+      const auth = read(
+        { AUTH_API_KEYS_FILE: '/run/keys' },
+        { '/run/keys': `a:${A}${between}b:${B}:write\n` },
+      );
+      expect(auth?.apiKeys.map(({ name, scopes }) => [name, ...scopes])).toEqual([
+        ['a', 'read'],
+        ['b', 'write'],
+      ]);
+    },
+  );
 
   test('the issuer of bearer tokens', () => {
     expect(read(JWT)).toEqual({
