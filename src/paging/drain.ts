@@ -20,6 +20,8 @@ export interface DrainOptions {
   readonly signal: AbortSignal;
   /** Makes the `resumeAfter` of the errors. */
   readonly toCursor: (position: Position) => string;
+  /** Of a part nothing is given: then there is nothing to go on from, when pages are refused. */
+  readonly isWholeOnly?: boolean;
 }
 
 /** The records of one page that a drain gives, each with the position that its cursor is made from. */
@@ -35,12 +37,12 @@ export interface DrainedPage<R> {
  *
  * @param pages a walk that begins behind `position`
  * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, or what pages are refused with, each with
- *   `drained` and `resumeAfter`;
- *   the failure itself when it came before the first record, since then nothing is left to resume
+ *   `drained` and `resumeAfter`; the failure itself when it came before the first record, since then nothing is
+ *   left to resume
  */
 export async function* drainPages<R extends Identified>(
   pages: AsyncIterable<WalkedPage<R>>,
-  { limit, position, budget, signal, toCursor }: DrainOptions,
+  { limit, position, budget, signal, toCursor, isWholeOnly = false }: DrainOptions,
 ): AsyncGenerator<DrainedPage<R>, void, undefined> {
   if (limit === 0) return;
   let drained = 0;
@@ -60,6 +62,7 @@ export async function* drainPages<R extends Identified>(
     }
   } catch (error) {
     if (signal.aborted || drained === 0 || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
+    if (isWholeOnly && error instanceof PagesRefused) throw error;
     throw interrupted(error, facts());
   }
 }

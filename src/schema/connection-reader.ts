@@ -86,7 +86,14 @@ export function connectionReader(
   const drain = (walked: DrainedList, options: Pick<WalkOptions, 'position' | 'tail'>) => {
     const pages = drains.walk(walked, { ...options, limit: undefined, context, keepsAll: false });
     const { position } = options;
-    return drainPages(pages, { limit: undefined, position, budget, signal, toCursor: cursorOf });
+    return drainPages(pages, {
+      limit: undefined,
+      position,
+      budget,
+      signal,
+      toCursor: cursorOf,
+      isWholeOnly: true,
+    });
   };
 
   return { read, total, cursorOf };

@@ -139,6 +139,15 @@ test('one caller with many operations waits no less for drains than others do', 
   expect(ended.indexOf(OTHER)).toBeLessThan(3);
 });
 
+test.each(['totalCount', 'last'])('nobody is told to go on in the middle of %s', async (name) => {
+  const [, query] = ways.find(([way]) => way === name)!;
+  const world = await startWorld({ config: { pagesPerMinute: 5 } });
+  const { errors } = await world.ask(DRAINER, query);
+  const extensions = { code: 'RATE_LIMITED', retryAfter: expect.any(Number) };
+  expect(errors![0]!.extensions).toEqual(extensions);
+  expect(errors![0]!.message).not.toContain('drain ended');
+});
+
 describe('PAGES_PER_MINUTE', () => {
   test.each(ways)('ends what costs more, and nothing more is sent: %s', async (_, query) => {
     const world = await startWorld({ config: { pagesPerMinute: 5 } });
