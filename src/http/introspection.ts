@@ -1,7 +1,6 @@
 import {
   getOperationAST,
   getVariableValues,
-  GraphQLError,
   NoSchemaIntrospectionCustomRule,
   validate,
   type DocumentNode,
@@ -23,7 +22,7 @@ export function introspection(
   return {
     onValidate: ({ context, params, addValidationRule, setValidationFn }) => {
       setValidationFn((schema: GraphQLSchema, document: DocumentNode, rules: ValidationRule[]) =>
-        validate(schema, document, rules, { hideSuggestions: !enabled }).map(readable),
+        validate(schema, document, rules, { hideSuggestions: !enabled }),
       );
       if (enabled) return;
       addValidationRule(NoSchemaIntrospectionCustomRule);
@@ -49,15 +48,6 @@ export function introspection(
       };
     },
   };
-}
-
-const READABLE = 1_000;
-
-/** The name of an operation stands in the message of each of its mistakes, and may be as long as the document. */
-function readable(error: GraphQLError): GraphQLError {
-  const { message, nodes, extensions } = error;
-  if (message.length <= READABLE) return error;
-  return new GraphQLError(`${message.slice(0, READABLE)}…`, { nodes: nodes ?? null, extensions });
 }
 
 function closed() {

@@ -1,4 +1,4 @@
-import type { DocumentNode } from 'graphql';
+import { TokenKind, type DocumentNode } from 'graphql';
 import { measureDocument, type OperationSize } from './measure-document.ts';
 import { mostRepeatedField } from './repeated-field.ts';
 
@@ -23,6 +23,8 @@ export const MAX_DIRECTIVES = 100;
 export const MAX_SELECTIONS = 10_000;
 /** At one place of the answer. */
 export const MAX_REPEATS = 100;
+/** An alias stands in the answer once for each record: a long one makes gigabytes of it. */
+export const MAX_NAME = 255;
 /** The question of GraphiQL and other tools is 15 levels deep. */
 export const MAX_INTROSPECTION_DEPTH = 20;
 
@@ -32,6 +34,14 @@ export const MAX_INTROSPECTION_DEPTH = 20;
  * All of its operations are looked at, since all are validated.
  */
 export function excessOf(document: DocumentNode, limits: Limits): readonly Excess[] | 'broken' {
+  const longest = longestName(document);
+  if (longest > MAX_NAME) {
+    return [
+      tooMuch(
+        `A name in the document has ${longest} characters; at most ${MAX_NAME} are taken. Choose a shorter one.`,
+      ),
+    ];
+  }
   const { operations, fragments, hasBrokenFragments } = measureDocument(document);
   if (hasBrokenFragments) return 'broken';
   const sizes = [...operations.values()];
@@ -98,6 +108,14 @@ function excessOfSize(size: OperationSize, { maxDepth, maxAliases }: Limits): Ex
     );
   }
   return found;
+}
+
+function longestName({ loc }: DocumentNode): number {
+  let longest = 0;
+  for (let token = loc?.startToken; token; token = token.next ?? undefined) {
+    if (token.kind === TokenKind.NAME) longest = Math.max(longest, token.end - token.start);
+  }
+  return longest;
 }
 
 function tooMuch(message: string, isRoutersWay = false): Excess {

@@ -158,13 +158,15 @@ test('a hostile document takes no longer than a large honest one', async () => {
   }
 });
 
-test('the answer to many mistakes is not many times as long as the document', async () => {
+test('an answer is not many times as long as the document, by names that stand in it again and again', async () => {
   const name = 'n'.repeat(100_000);
-  const query = `query ${name}(${many(90, (index) => `$v${index}: Int`)}) { me { id } }`;
-  const response = await fetch(`${front.url}/graphql`, post({ query }));
-  const text = await response.text();
-  expect(JSON.parse(text).errors.length).toBeGreaterThan(80);
-  expect(text.length).toBeLessThan(query.length * 2);
+  for (const query of [
+    `query ${name}(${many(90, (index) => `$v${index}: Int`)}) { me { id } }`,
+    `{ people(first: 50) { items { ${name}: __typename } } }`,
+  ]) {
+    const response = await fetch(`${front.url}/graphql`, post({ query }));
+    expect((await response.text()).length).toBeLessThan(1_000);
+  }
 });
 
 async function ask(query: string): Promise<Body> {

@@ -59,6 +59,18 @@ describe('what is at the limit is answered, and one more is refused', () => {
       /101 directives, .* 100 /,
     ],
     [
+      'characters of a name',
+      `{ ${'a'.repeat(255)}: __typename }`,
+      `{ ${'a'.repeat(256)}: __typename }`,
+      /^A name in the document has 256 characters; at most 255 /,
+    ],
+    [
+      'characters of a name, in fragments that no rule would take',
+      `{ me { id } } fragment ${'a'.repeat(255)} on Query { me { id } }`,
+      `{ me { id } } fragment ${'a'.repeat(256)} on Query { me { id } }`,
+      /^A name in the document has 256 characters/,
+    ],
+    [
       'fields of the root',
       `{ ${'me { id } '.repeat(50)} }`,
       `{ ${'me { id } '.repeat(40)} ... { ...A } } fragment A on Query { ${'me { id } '.repeat(11)} }`,
