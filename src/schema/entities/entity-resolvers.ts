@@ -1,5 +1,11 @@
 import type { IResolvers } from '@graphql-tools/utils';
-import type { GraphQLFieldResolver, GraphQLObjectType, GraphQLResolveInfo } from 'graphql';
+import {
+  GraphQLError,
+  type GraphQLFieldResolver,
+  type GraphQLObjectType,
+  type GraphQLResolveInfo,
+} from 'graphql';
+import { codedError } from '../../errors.ts';
 import { surplusOf } from '../asking/page-fetcher.ts';
 import { notEmpty } from '../asking/page-question.ts';
 import { responsePath } from '../asking/response-path.ts';
@@ -54,12 +60,19 @@ function resolveRecord(parts: EntityParts, entity: Entity): Resolver<{ readonly 
   };
 }
 
+/** Of one operation. A megabyte can hold half a million that are bad, and to make as many errors takes a minute. */
+const MAX_REPRESENTATIONS = 10_000;
+
 /** In the order of the representations, with an error in the place of each that cannot be answered. */
 function resolveEntities(
   parts: EntityParts,
   byName: ReadonlyMap<string, Entity>,
 ): Resolver<{ readonly representations: readonly unknown[] }> {
+  const counts = new WeakMap<ServingContext, number>();
   return (_source, { representations }, context, info) => {
+    const count = (counts.get(context) ?? 0) + representations.length;
+    counts.set(context, count);
+    if (count > MAX_REPRESENTATIONS) throw tooMany();
     const lookups = new Map<Entity, RecordLookup>();
     const at = responsePath(info.path);
     return Promise.all(
@@ -71,11 +84,31 @@ function resolveEntities(
           const record = await recordAt({ entity, lookup, id }, [...at, place], context, info);
           return record && { ...record, __typename: entity.type.name };
         } catch (error) {
-          return error;
+          return placed(error, [...at, place], info);
         }
       }),
     );
   };
+}
+
+function tooMany(): GraphQLError {
+  return codedError(
+    'OPERATION_TOO_COMPLEX',
+    `One operation may have ${MAX_REPRESENTATIONS} representations, those of all its \`_entities\` together. Split it into several.`,
+  );
+}
+
+/** To put an error in its place, the executor would write out its stack trace, which takes longer than all else. */
+function placed(
+  error: unknown,
+  path: ReturnType<typeof responsePath>,
+  { fieldNodes }: GraphQLResolveInfo,
+): unknown {
+  if (!(error instanceof GraphQLError) || error.originalError || error.path) return error;
+  const { message, extensions, cause } = error;
+  const there = new GraphQLError(message, { nodes: fieldNodes, path, extensions });
+  if (cause !== undefined) there.cause = cause;
+  return there;
 }
 
 function lookupFor(

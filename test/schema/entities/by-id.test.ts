@@ -125,6 +125,23 @@ describe('bad input', () => {
     expect(requests()).toHaveLength(1);
   });
 
+  test.each([
+    [10_001, '_entities(representations: $all) { __typename }'],
+    [
+      5_001,
+      'a: _entities(representations: $all) { __typename } b: _entities(representations: $all) { __typename }',
+    ],
+  ])(
+    'more than 10,000 in one operation are refused in one error: %i of %s',
+    async (count, fields) => {
+      const { data, errors } = await gateway.ask(`query ($all: [_Any!]!) { ${fields} }`, {
+        all: Array.from({ length: count }, () => candidate(1)),
+      });
+      expect(data).toBeNull();
+      expect(errors).toMatchObject([{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }]);
+    },
+  );
+
   test('of 10,000 at once, every bad one has its error and every good one its answer', async () => {
     const all = Array.from({ length: 10_000 }, (_, at) =>
       at % 4 === 0 ? {} : candidate(101 + (at % 37)),
