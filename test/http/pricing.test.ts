@@ -228,6 +228,26 @@ describe('PAGES_PER_MINUTE', () => {
     expect(codesOf(await world.ask(DRAINER, page(49, 50)))).toEqual([]);
   });
 
+  test.each([
+    ['number their pages', 'odd(first: Int, after: Int): CandidatePage!', ''],
+    [
+      'come behind an interface',
+      'odd(first: Int, after: String): SomePage!',
+      'interface SomePage { items: [Candidate]! pageInfo: PageInfo! }',
+    ],
+    ['need no cursor', 'odd(first: Int): CandidatePage!', ''],
+  ])('counts lists that %s like others', async (_, field, more) => {
+    const nested = nestedUpstream();
+    const snapshot = `${printSchema(nested)} extend type Vacancy { ${field} } ${more}`;
+    const world = await startWorld({ schema: nested, snapshot, config: { pagesPerMinute: 50 } });
+    const { errors } = await world.ask(
+      DRAINER,
+      '{ vacancies(first: 50) { items { odd(first: 50) { items { __typename } } } } }',
+    );
+    expect(errors?.[0]?.message).toMatch(/^This costs 51 pages /);
+    expect(world.requests()).toBe(0);
+  });
+
   test('pays once for what many of one caller wait for together', async () => {
     const world = await startWorld({ config: { pagesPerMinute: 25 } });
     const answers = await Promise.all(

@@ -4,7 +4,9 @@ import {
   getNullableType,
   getOperationAST,
   isCompositeType,
+  isInterfaceType,
   isListType,
+  isObjectType,
   isUnionType,
   Kind,
   OperationTypeNode,
@@ -15,7 +17,6 @@ import {
   type GraphQLSchema,
   type SelectionNode,
 } from 'graphql';
-import { findLists } from '../derivation/find-lists.ts';
 import { selectedFields, type SelectionParts } from './selected-fields.ts';
 import type { UpstreamQuery } from './request-loader.ts';
 
@@ -33,15 +34,31 @@ type Field = GraphQLField<unknown, unknown>;
 
 /** @param schema the upstream's own */
 export function pagePrice(schema: GraphQLSchema): PagePrice {
-  const root = schema.getQueryType();
-  const lists = findLists(schema).filter(({ verdict }) => 'paged' in verdict);
-  // Then every request is one page, or less.
-  if (lists.every(({ parent }) => parent === root)) return () => 1;
-  const paged = new Set(lists.map(({ parent, name }) => parent.getFields()[name]!));
+  const roots: unknown[] = [schema.getQueryType(), schema.getMutationType()];
+  // Without pages below records, every request is one page, or less.
+  if (fieldsOf(schema).every(([parent, field]) => !isPage(field) || roots.includes(parent))) {
+    return () => 1;
+  }
   return ({ document, variables }) => {
-    const records = recordsOf(document, { ...partsOf(schema, document), variables }, paged);
+    const records = recordsOf(document, { ...partsOf(schema, document), variables });
     return Math.max(1, Math.ceil(records / PAGE));
   };
+}
+
+function fieldsOf(schema: GraphQLSchema) {
+  return Object.values(schema.getTypeMap())
+    .filter((type) => isObjectType(type) || isInterfaceType(type))
+    .flatMap((type) => Object.values(type.getFields()).map((field) => [type, field] as const));
+}
+
+/**
+ * By its type alone: what is too odd to be drained, such as a list whose cursors are numbers, costs the same.
+ */
+function isPage({ type }: Field): boolean {
+  const inner = getNamedType(type);
+  if (!isObjectType(inner) && !isInterfaceType(inner)) return false;
+  const { items, pageInfo } = inner.getFields();
+  return items !== undefined && pageInfo !== undefined;
 }
 
 function partsOf(schema: GraphQLSchema, { definitions }: DocumentNode) {
@@ -53,11 +70,7 @@ function partsOf(schema: GraphQLSchema, { definitions }: DocumentNode) {
 }
 
 /** The most that it can bring of lists in pages. */
-function recordsOf(
-  document: DocumentNode,
-  parts: SelectionParts,
-  paged: ReadonlySet<Field>,
-): number {
+function recordsOf(document: DocumentNode, parts: SelectionParts): number {
   const { schema, variables } = parts;
   const operation = getOperationAST(document);
   if (!operation) return 0;
@@ -74,18 +87,18 @@ function recordsOf(
       const [node] = nodes;
       const field = isUnionType(on) ? undefined : on.getFields()[node!.name.value];
       const inner = field && getNamedType(field.type);
-      if (!isCompositeType(inner)) return sum;
-      const isPage = paged.has(field!);
-      const many = isPage ? sizeOf(field!, node!) : isPlainList(field!, on) ? PLAIN_LIST : 1;
+      if (!field || !isCompositeType(inner)) return sum;
+      const own = isPage(field) ? sizeOf(field, node!) : 0;
+      const many = parents * (own || 1) * (isPlainList(field, on) ? PLAIN_LIST : 1);
       const selected = nodes.flatMap(({ selectionSet }) => selectionSet?.selections ?? []);
-      return sum + (isPage ? parents * many : 0) + below(selected, inner, parents * many);
+      return sum + (own && many) + below(selected, inner, many);
     }, 0);
   }
 
   function sizeOf(field: Field, node: FieldNode): number {
     try {
       const { first } = getArgumentValues(field, node, variables);
-      return typeof first === 'number' ? Math.min(Math.max(first, 0), PAGE) : PAGE;
+      return typeof first === 'number' ? Math.min(Math.max(first, 1), PAGE) : PAGE;
     } catch {
       // What does not suit the upstream is refused there.
       return PAGE;
