@@ -96,7 +96,7 @@ const rooms: Record<string, readonly string[]> = {
   'paging/price': ['paging/parallel', 'paging/place'],
   'http/auth': [],
   'http/front-door': [],
-  'http/watching': [],
+  'http/watching': ['http/known-paths.ts'],
   'http/operations': ['http/incremental-rules.ts', 'http/reserved-names.ts'],
   'schema/derivation': [],
   'schema/asking': [

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { getOperationAST, type DocumentNode, type ExecutionResult } from 'graphql';
 import { isAsyncIterable, type Plugin, type YogaInitialContext } from 'graphql-yoga';
+import { isKnownPath } from '../known-paths.ts';
 import { errorOf, outcomeOfStatus, type Outcome } from './outcome.ts';
 import { requestIdOf } from './request-id.ts';
 
@@ -14,8 +15,8 @@ export interface WatchedRequest {
 
 export interface RequestBegin {
   readonly requestId: string;
-  /** Without the query. */
-  readonly path: string;
+  /** Undefined where nothing is served: an address that somebody made up may hold a key, or name people. */
+  readonly path: string | undefined;
   /** Of a balancer, which asks all the time. */
   readonly isProbe: boolean;
 }
@@ -59,7 +60,7 @@ export function watchRequests(watch: RequestWatch): Plugin<YogaInitialContext> {
         const requestId = requestIdOf(request.headers);
         const path = new URL(request.url).pathname;
         const isProbe = path === '/health' || path === '/ready';
-        const begin = { requestId, path: path.slice(0, LONGEST_PATH), isProbe };
+        const begin = { requestId, path: isKnownPath(path) ? path : undefined, isProbe };
         const watched = watch.begun(request, begin);
         requests.set(request, { requestId, watched });
         return watched.run(work);
@@ -112,8 +113,6 @@ export function watchRequests(watch: RequestWatch): Plugin<YogaInitialContext> {
     });
   }
 }
-
-const LONGEST_PATH = 200;
 
 function outcomeOf({ result, error, operationType }: Seen, status: number): Outcome {
   const code = error ?? (result && errorOf(result));
