@@ -10,7 +10,7 @@ type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
  * @param begin makes the walk; it calls `takeTurn` before each request
  */
 export async function* walkInTurn<R>(
-  { slots, owner, signal }: { slots: WalkSlots; owner: object; signal: AbortSignal },
+  { slots, owner, signal }: { slots: WalkSlots; owner: unknown; signal: AbortSignal },
   begin: (takeTurn: () => Promise<void>) => Pages<R>,
 ): Pages<R> {
   const leaving = new AbortController();

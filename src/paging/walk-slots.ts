@@ -1,7 +1,7 @@
 /** So many walks at a time; who has to wait is served in turn, one owner after the other. */
 export interface WalkSlots {
   /** @param owner whose walk it is: one with a thousand walks waits no less than the others */
-  take(owner: object, signal: AbortSignal): Promise<WalkSlot>;
+  take(owner: unknown, signal: AbortSignal): Promise<WalkSlot>;
   readonly taken: number;
   readonly waiting: number;
 }
@@ -17,7 +17,7 @@ export interface WalkSlot {
 /** @param max walks at a time */
 export function createWalkSlots(max: number): WalkSlots {
   // A map keeps the order in which owners came, and one who was served goes to its end.
-  const queues = new Map<object, Set<() => void>>();
+  const queues = new Map<unknown, Set<() => void>>();
   const resting = new Set<Holder>();
   let taken = 0;
 
@@ -54,7 +54,7 @@ export function createWalkSlots(max: number): WalkSlots {
     },
   };
 
-  async function waitInTurn(owner: object, signal: AbortSignal): Promise<void> {
+  async function waitInTurn(owner: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const queue = queues.get(owner) ?? new Set();
@@ -76,7 +76,7 @@ export function createWalkSlots(max: number): WalkSlots {
 
   function serve(): void {
     while (queues.size > 0 && (taken < max || takeFromResting())) {
-      const [[owner, queue]] = queues as unknown as [[object, Set<() => void>]];
+      const [[owner, queue]] = queues as unknown as [[unknown, Set<() => void>]];
       const [next] = queue;
       queue.delete(next!);
       queues.delete(owner);

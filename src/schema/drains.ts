@@ -162,7 +162,7 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
       const begin: JoinOptions<UpstreamRecord>['begin'] = (from, signal, pay) =>
         watchedWalk({ watch, kind: 'drain', list: list.field, cause: context.cause }, (cause) => {
           const fetchPage = list.fetcher(drainRequests(link, pace, () => signal, pay, cause));
-          return walkInTurn({ slots, owner: meter.account, signal }, (takeTurn) => {
+          return walkInTurn({ slots, owner: meter.account.name, signal }, (takeTurn) => {
             const inTurn: typeof fetchPage = async (request, of) => {
               if (request.after !== null || !list.hasFirstPage) await takeTurn();
               return fetchPage(request, of);

@@ -3,6 +3,8 @@ import { refusal } from './pages-refused.ts';
 
 /** What one caller may still have of the minute's pages. */
 export interface Account {
+  /** The same name, the same pages. */
+  readonly name: string;
   /** @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX when no minute has so many */
   take(pages: number): void;
   /** Whether so many could be taken now. @throws as `take` */
@@ -10,11 +12,10 @@ export interface Account {
 }
 
 export interface Accounts {
-  /** The account of this name; anew when it was full again anyway. */
   of(name: string): Account;
 }
 
-interface Bucket extends Account {
+interface Bucket extends Omit<Account, 'name'> {
   readonly isFull: () => boolean;
 }
 
@@ -32,11 +33,21 @@ export function createAccounts(perMinute: number, clock: Clock): Accounts {
   return {
     of: (name) => {
       sweep();
-      const bucket = buckets.get(name) ?? createBucket(perMinute, clock);
-      buckets.set(name, bucket);
-      return bucket;
+      // Looked up anew each time: an operation that lasts would go on with a bucket that nobody else has any more.
+      return {
+        name,
+        take: (pages) => bucketOf(name)?.take(pages),
+        check: (pages) => bucketOf(name)?.check(pages),
+      };
     },
   };
+
+  function bucketOf(name: string): Bucket | undefined {
+    if (perMinute === 0) return undefined;
+    const bucket = buckets.get(name) ?? createBucket(perMinute, clock);
+    buckets.set(name, bucket);
+    return bucket;
+  }
 
   /** One that is full again says nothing that a new one would not: callers can be ever others. */
   function sweep(): void {
@@ -69,7 +80,6 @@ function createBucket(perMinute: number, clock: Clock): Bucket {
   }
 
   function check(pages: number): void {
-    if (perMinute === 0) return;
     if (pages > perMinute) throw tooMany(pages, perMinute);
     const missing = pages * MINUTE_MS - levelNow();
     if (missing > 0) throw rateLimited(perMinute, Math.ceil(missing / perMinute / 1000));

@@ -3,7 +3,7 @@ import { refusal, type PagesRefused } from './pages-refused.ts';
 
 /** Counts the upstream's pages that one operation costs, and charges them to its caller. */
 export interface PageMeter {
-  /** The same for all operations of a caller. */
+  /** The one of the caller, for all operations. */
   readonly account: Account;
   /**
    * For pages that are about to be asked for.
@@ -55,12 +55,12 @@ export function payTogether(
   meters: Iterable<PageMeter>,
   pages: number,
 ): ReadonlyMap<PageMeter, unknown> {
-  const charged = new Set<Account>();
+  const charged = new Set<string>();
   const refused = new Map<PageMeter, unknown>();
   for (const meter of meters) {
     try {
-      meter.pay(pages, { isCharged: charged.has(meter.account) });
-      charged.add(meter.account);
+      meter.pay(pages, { isCharged: charged.has(meter.account.name) });
+      charged.add(meter.account.name);
     } catch (error) {
       refused.set(meter, error);
     }
