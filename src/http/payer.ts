@@ -17,18 +17,10 @@ export function payerOf(caller: Caller | undefined, address: string | undefined)
   return { name: `address:${address === undefined ? 'none' : networkOf(address)}`, mayDrain: true };
 }
 
-/** Of IPv6 everybody has a network of at least 64 bits to take addresses from. */
+/** Of IPv6 everybody has a network of at least 64 bits to take addresses from. The address is written as URLs have it. */
 function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (mapped) return mapped;
-  const [head = '', tail] = address.replace(/%.*$/, '').split('::');
-  const groups = head.split(':').filter((group) => group !== '');
-  const behind = tail === undefined ? [] : tail.split(':').filter((group) => group !== '');
-  const zeros =
-    tail === undefined ? [] : Array<string>(8 - groups.length - behind.length).fill('0');
-  return [...groups, ...zeros, ...behind]
-    .slice(0, 4)
-    .map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''))
-    .join(':');
+  const [head = [], tail = []] = address.split('::').map((part) => part.split(':').filter(Boolean));
+  const zeros = Array<string>(8 - head.length - tail.length).fill('0');
+  return [...head, ...zeros, ...tail].slice(0, 4).join(':');
 }
