@@ -11,9 +11,12 @@ export const checkOperationName: Plugin<YogaInitialContext> = {
       const names = result.definitions.flatMap((definition) =>
         definition.kind === Kind.OPERATION_DEFINITION ? [definition.name?.value] : [],
       );
-      const { operationName } = context.params;
+      const operationName: unknown = context.params.operationName;
       const there = names.map((name) => name ?? 'one without a name').join(', ') || 'none';
       if (operationName !== undefined && operationName !== null) {
+        if (typeof operationName !== 'string') {
+          throw refused(`The operationName must be a string; there is ${there}.`);
+        }
         if (names.includes(operationName)) return;
         throw refused(
           `There is no operation named "${operationName}" in this document; there is ${there}.`,

@@ -94,7 +94,7 @@ describe('is no GraphQL request', () => {
 describe('is no operation that can run', () => {
   const candidate = 'query ($id: Int!) { candidate(id: $id) { id } }';
 
-  test.each<[string, object, RegExp]>([
+  test.each<[string, object | string, RegExp]>([
     ['a syntax error', { query: '{ candidates {' }, /^Syntax Error/],
     ['an empty query', { query: '' }, /^Syntax Error/],
     ['an unknown field', { query: '{ nothing }' }, /Cannot query field "nothing"/],
@@ -115,7 +115,16 @@ describe('is no operation that can run', () => {
     ],
     ['only a fragment', { query: 'fragment F on Query { me { id } }' }, /there is none\.$/],
     ['a subscription', { query: 'subscription { hired { id } }' }, /subscription/],
-    ['an odd name', { query: '{ me { id } }', operationName: { a: 1 } }, /no operation named/],
+    [
+      'an odd name',
+      { query: '{ me { id } }', operationName: { a: 1 } },
+      /^The operationName must be a string/,
+    ],
+    [
+      'a very odd name',
+      `{"query":"{ me { id } }","operationName":${'['.repeat(20_000)}${']'.repeat(20_000)}}`,
+      /^The operationName must be a string/,
+    ],
   ])('%s', async (_, body, message) => {
     const before = front.service.stats.requests.graphql;
     const strict = { accept: 'application/graphql-response+json' };
