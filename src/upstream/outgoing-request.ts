@@ -10,6 +10,8 @@ export interface OutgoingRequest {
   readonly field: string;
   readonly body: string;
   readonly priority: Priority;
+  /** Whose turn it takes; of several who share it, that of the one who began it. */
+  readonly caller: string | undefined;
   readonly signal: AbortSignal | undefined;
   /** Called for each answer that says that the service has too much to do. */
   readonly onPressure: (() => void) | undefined;
@@ -23,6 +25,8 @@ export interface UpstreamContext {
   readonly signal?: AbortSignal;
   /** Interactive unless told. */
   readonly priority?: Priority;
+  /** Who waits for it: of several callers it is the turn of one after the other. */
+  readonly caller?: string;
   /** Called for each 429 and 5xx, also when the request is then sent again: a drain had better ask for less at a time. */
   readonly onPressure?: () => void;
   /** Names to the watch for whom this is asked. Nothing here looks into it. */
@@ -38,6 +42,7 @@ export function outgoingRequest(request: ExecutionRequest): OutgoingRequest {
     field: fieldOf(document),
     body: JSON.stringify({ query: printDocument(document), variables, operationName }),
     priority: context?.priority ?? 'interactive',
+    caller: context?.caller,
     signal: context?.signal,
     onPressure: context?.onPressure,
     cause: context?.cause,

@@ -34,34 +34,34 @@ export function shareQueries(ask: AskQuery): SharedQueries {
 }
 
 interface SharedQuery {
-  join(caller: OutgoingRequest): Promise<ExecutionResult>;
+  join(joining: OutgoingRequest): Promise<ExecutionResult>;
 }
 
 /** @param onOver called when there is nothing to join any more: it was answered, or all have left */
 function startShared(
   ask: AskQuery,
-  { kind, field, body, priority, cause }: OutgoingRequest,
+  { kind, field, body, priority, caller, cause }: OutgoingRequest,
   onOver: () => void,
 ): SharedQuery {
   const waiting = new Set<OutgoingRequest>();
   const allLeft = new AbortController();
-  const onPressure = () => waiting.forEach((caller) => caller.onPressure?.());
-  const asked = { kind, field, body, priority, onPressure, cause, signal: allLeft.signal };
+  const onPressure = () => waiting.forEach((each) => each.onPressure?.());
+  const asked = { kind, field, body, priority, caller, onPressure, cause, signal: allLeft.signal };
   const answer = ask(asked).finally(onOver);
 
   return {
-    join: async (caller) => {
-      const { signal } = caller;
+    join: async (joining) => {
+      const { signal } = joining;
       const left = Promise.withResolvers<never>();
       const leave = () => {
-        waiting.delete(caller);
+        waiting.delete(joining);
         if (waiting.size === 0) {
           onOver();
           allLeft.abort(signal?.reason);
         }
         left.reject(signal?.reason);
       };
-      waiting.add(caller);
+      waiting.add(joining);
       signal?.addEventListener('abort', leave);
       try {
         return withOwnErrors(await Promise.race([answer, left.promise]));
@@ -69,7 +69,7 @@ function startShared(
         throw error instanceof GraphQLError ? copyOf(error) : error;
       } finally {
         signal?.removeEventListener('abort', leave);
-        waiting.delete(caller);
+        waiting.delete(joining);
       }
     },
   };

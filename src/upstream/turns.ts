@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
+import { createWaitingLine } from './waiting-line.ts';
 
 /** Somebody waits for this one answer, or it is one of the many pages of a walk. */
 export type Priority = 'interactive' | 'drain';
@@ -23,6 +24,8 @@ export interface TurnTaker {
   readonly priority: Priority;
   /** The field of the root that is asked for. */
   readonly field: string;
+  /** Whose turn it is: of those who wait, each caller has one after the other. */
+  readonly caller?: unknown;
   readonly signal?: AbortSignal | undefined;
   /** By `clock.elapsed`: who has no turn by then leaves. */
   readonly until: number;
@@ -44,14 +47,18 @@ const SLOW_MS = 5_000;
 /**
  * So many tasks at a time. Interactive ones overtake drains that wait, and a quarter of the places is theirs
  * alone, so that none of them has to wait for a slow page either. An eighth is not given to a field whose
- * answers do not come, so that a list that hangs leaves room for all others.
+ * answers do not come, so that a list that hangs leaves room for all others. Of those who wait, it is the turn of one
+ * caller after the other.
  */
 export function createTurns({ concurrency, fields: known, clock }: TurnsOptions): Turns {
   const mostDrains = concurrency > 1 ? concurrency - Math.max(1, Math.floor(concurrency / 4)) : 1;
   const mostOfSilent = concurrency - (known > 1 ? Math.floor(concurrency / 8) : 0);
   const isKept = mostOfSilent < concurrency;
   const fields = new Map<string, FieldTasks>();
-  const waiting = { interactive: new Set<Waiting>(), drain: new Set<Waiting>() };
+  const waiting = {
+    interactive: createWaitingLine<Waiting>(),
+    drain: createWaitingLine<Waiting>(),
+  };
   const underWay = { interactive: 0, drain: 0 };
 
   return {
@@ -104,36 +111,38 @@ export function createTurns({ concurrency, fields: known, clock }: TurnsOptions)
   }
 
   function turnOf(taker: TurnTaker): Promise<() => void> {
-    const { priority, signal, until } = taker;
-    const queue = waiting[priority];
-    if (priority === 'interactive' && queue.size >= concurrency * WAITING_PER_PLACE) throw full();
+    const { priority, caller, signal, until } = taker;
+    const line = waiting[priority];
+    const most = concurrency * WAITING_PER_PLACE;
+    if (priority === 'interactive' && line.isFull(caller, most)) throw full();
     const { promise, resolve, reject } = Promise.withResolvers<() => void>();
     const leave = (reason: unknown) => {
-      leaveQueue();
+      line.delete(caller, place);
+      stopWaiting();
       reject(reason);
     };
     const onAbort = () => leave(signal?.reason);
     const impatience = setTimeout(() => leave(tooLate()), Math.max(0, until - clock.elapsed()));
-    const leaveQueue = () => {
-      queue.delete(place);
+    const stopWaiting = () => {
       clearTimeout(impatience);
       signal?.removeEventListener('abort', onAbort);
     };
     const place: Waiting = {
       taker,
       call: () => {
-        leaveQueue();
+        line.served(caller, place);
+        stopWaiting();
         resolve(begin(taker));
       },
     };
     signal?.addEventListener('abort', onAbort);
-    queue.add(place);
+    line.add(caller, place);
     return promise;
   }
 
   function callNext(): void {
-    for (const queue of [waiting.interactive, waiting.drain]) {
-      for (const place of queue) {
+    for (const line of [waiting.interactive, waiting.drain]) {
+      for (const place of line) {
         if (underWay.interactive + underWay.drain >= concurrency) return;
         if (hasPlace(place.taker)) place.call();
       }

@@ -204,6 +204,29 @@ test('when too many wait, the next one is told to come back, and nothing was sen
   await everybodyIsAnswered(upstream, [first]);
 });
 
+test('who has much waiting holds nobody else up, and nobody else is sent away for it', async () => {
+  await using upstream = await startHeldUpstream({ concurrency: 1 });
+  const { ask, release, sent, service } = upstream;
+  const leaving = new AbortController();
+  const greedy = { caller: 'greedy', signal: leaving.signal };
+  const first = ask('first');
+  await service.arrived(1);
+  const gone = Promise.allSettled(
+    Array.from({ length: 100 }, (_, index) => ask(`w${index}`, greedy)),
+  );
+  const refused = { extensions: { code: 'RATE_LIMITED' } };
+  await expect(ask('one more', greedy)).rejects.toMatchObject(refused);
+  const others = ['o0', 'o1'].map((label) => ask(label, { caller: 'other' }));
+  for (const [index, label] of ['first', 'w0', 'o0', 'w1'].entries()) {
+    release(label);
+    await service.arrived(index + 2);
+  }
+  expect(sent()).toEqual(['first', 'w0', 'o0', 'w1', 'o1']);
+  leaving.abort();
+  await gone;
+  await everybodyIsAnswered(upstream, [first, ...others]);
+});
+
 async function everybodyIsAnswered(
   { release, sent }: HeldUpstream,
   asked: readonly Promise<unknown>[],

@@ -29,13 +29,14 @@ export function createRequestLoader(
   context: { readonly signal: AbortSignal; readonly pages: PageMeter; readonly cause?: unknown },
 ): RequestLoader {
   const { signal, pages } = context;
+  const asking = { ...context, caller: pages.account.name };
   const queue = new PQueue({ concurrency: AT_A_TIME });
   return new DataLoader(
     (queries) =>
       Promise.all(
         queries.map(async ({ document, variables }) => {
           pages.pay(price({ document, variables }));
-          const request = { document, variables, operationType: 'query', context };
+          const request = { document, variables, operationType: 'query', context: asking };
           return queue.add(() => execute(request as ExecutionRequest), { signal });
         }),
       ),
