@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { listen, type Listening } from '../../src/http/listen.ts';
+import { listen } from '../../src/http/listen.ts';
+import { postBare, standstill } from '../support/bare-client.ts';
 import { honest, silence, startGatewayOverFake } from '../support/fake-upstream.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import { ManualClock, SECOND } from '../support/manual-clock.ts';
@@ -14,7 +15,7 @@ test('a stream that nobody reads ends after 60 s: its walk is let go, and its pl
   await using gateway = await startGatewayOverSandbox({ persons: 1_000_000 }, { config });
   await using line = await listening(gateway);
   const asked = () => gateway.sandbox.stats.requests.graphql;
-  const socket = post(line.server, `{ allPersons @stream { ${WIDE} } }`, 'multipart/mixed');
+  const socket = postBare(line.server, `{ allPersons @stream { ${WIDE} } }`, 'multipart/mixed');
   await once(socket, 'data');
   socket.pause();
   await standstill(asked);
@@ -36,7 +37,7 @@ const large = { gateway: { yoga: (_: unknown, response: ServerResponse) => respo
 
 test('a large answer of which a client reads nothing ends its connection after 60 s', async () => {
   await using line = await listening(large);
-  const socket = post(line.server, '{ large }', 'application/json');
+  const socket = postBare(line.server, '{ large }', 'application/json');
   await once(socket, 'data');
   socket.pause();
   await line.pass(50 * SECOND);
@@ -48,7 +49,7 @@ test('a large answer of which a client reads nothing ends its connection after 6
 
 test('who reads slowly, a piece in 50 s, keeps the connection and gets everything', async () => {
   await using line = await listening(large);
-  const socket = post(line.server, '{ large }', 'application/json');
+  const socket = postBare(line.server, '{ large }', 'application/json');
   let received = 0;
   socket.on('data', (chunk: Buffer) => {
     received += chunk.length;
@@ -70,7 +71,7 @@ test('who waits for an answer longer than 60 s keeps the connection', async () =
   await using gateway = await startGatewayOverFake();
   await using line = await listening(gateway);
   gateway.upstream.answer(silence, honest);
-  const socket = post(line.server, '{ persons { items { id } } }', 'application/json');
+  const socket = postBare(line.server, '{ persons { items { id } } }', 'application/json');
   await gateway.upstream.arrived(1);
   await line.pass(600 * SECOND);
   expect(line.connections()).toBe(1);
@@ -98,34 +99,4 @@ async function listening({
     pass: (ms: number) => clock.pass(ms),
     [Symbol.asyncDispose]: () => server.close(),
   };
-}
-
-/** An HTTP client that reads when it is told to, over a bare socket. */
-function post({ url }: Listening, query: string, accept: string): Socket {
-  const { hostname, port } = new URL(url);
-  const body = JSON.stringify({ query });
-  const socket = connect(Number(port), hostname);
-  const head = [
-    'POST /graphql HTTP/1.1',
-    'host: localhost',
-    'connection: close',
-    'content-type: application/json',
-    `accept: ${accept}`,
-    `content-length: ${body.length}`,
-  ];
-  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
-  return socket;
-}
-
-/** Waits until a count has stayed the same for a number of looks. */
-async function standstill(count: () => number): Promise<void> {
-  let last = -1;
-  let looks = 0;
-  const same = () => {
-    const now = count();
-    looks = now === last ? looks + 1 : 0;
-    last = now;
-    return looks;
-  };
-  await expect.poll(same, { interval: 20, timeout: 20_000 }).toBeGreaterThan(15);
 }

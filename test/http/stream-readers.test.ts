@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { listen, type Listening } from '../../src/http/listen.ts';
+import { listen } from '../../src/http/listen.ts';
+import { postBare, standstill } from '../support/bare-client.ts';
 import { honest, silence, startGatewayOverFake } from '../support/fake-upstream.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import { next, partsOf } from '../support/multipart.ts';
@@ -19,7 +19,7 @@ test('a client that stops reading stops the walk of 1,000,000 persons; one that 
   const asked = () => gateway.sandbox.stats.requests.graphql;
   // Large records, so that the buffers on the way are soon full.
   const names = Array.from({ length: 40 }, (_, index) => `id${index}: id`).join(' ');
-  const socket = post(server, `{ allPersons @stream { ${names} } }`);
+  const socket = postBare(server, `{ allPersons @stream { ${names} } }`, 'multipart/mixed');
   await once(socket, 'data');
   socket.pause();
   await standstill(asked);
@@ -69,7 +69,7 @@ test('a long stream needs no more memory than a short one', async () => {
     collect();
     return process.memoryUsage().heapUsed;
   };
-  const socket = post(server, STREAM);
+  const socket = postBare(server, STREAM, 'multipart/mixed');
   let records = 0;
   let early: number | undefined;
   let rest = '';
@@ -88,43 +88,10 @@ test('a long stream needs no more memory than a short one', async () => {
 test('a connection that shall be closed after a stream is closed', async () => {
   await using gateway = await startGatewayOverSandbox();
   const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
-  const socket = post(server, STREAM);
+  const socket = postBare(server, STREAM, 'multipart/mixed');
   let received = '';
   for await (const text of socket.setEncoding('utf8')) received += text as string;
   expect(received).toMatch(/^connection: close\r$/im);
   expect(received).toContain('"hasNext":false');
   await server.close();
 });
-
-/** An HTTP client that reads when it is told to, over a bare socket. */
-function post({ url }: Listening, query: string): Socket {
-  const { hostname, port } = new URL(url);
-  const body = JSON.stringify({ query });
-  const socket = connect(Number(port), hostname);
-  socket.write(
-    [
-      'POST /graphql HTTP/1.1',
-      'host: localhost',
-      'connection: close',
-      'content-type: application/json',
-      'accept: multipart/mixed',
-      `content-length: ${body.length}`,
-      '',
-      body,
-    ].join('\r\n'),
-  );
-  return socket;
-}
-
-/** Waits until a count has stayed the same for a number of looks. */
-async function standstill(count: () => number): Promise<void> {
-  let last = -1;
-  let looks = 0;
-  const same = () => {
-    const now = count();
-    looks = now === last ? looks + 1 : 0;
-    last = now;
-    return looks;
-  };
-  await expect.poll(same, { interval: 20, timeout: 20_000 }).toBeGreaterThan(15);
-}
