@@ -122,9 +122,13 @@ export function createTurns({ concurrency, fields: known, clock }: TurnsOptions)
       reject(reason);
     };
     const onAbort = () => leave(signal?.reason);
-    const impatience = setTimeout(() => leave(tooLate()), Math.max(0, until - clock.elapsed()));
+    const waited = new AbortController();
+    clock.sleep(Math.max(0, until - clock.elapsed()), waited.signal).then(
+      () => leave(tooLate()),
+      () => {},
+    );
     const stopWaiting = () => {
-      clearTimeout(impatience);
+      waited.abort();
       signal?.removeEventListener('abort', onAbort);
     };
     const place: Waiting = {

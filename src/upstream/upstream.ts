@@ -34,8 +34,6 @@ export interface UpstreamParts<Token extends { readonly value: string }> {
   fields?: number;
   /** Time for one request from when it is sent, ms. */
   timeoutMs: number;
-  /** How long a request may wait for its turn, and be tried again, ms. 30 s unless told. */
-  patienceMs?: number;
   tokens: BearerTokens<Token>;
   clock: Clock;
   watch?: UpstreamWatch;
@@ -51,14 +49,13 @@ const PATIENCE_MS = 30_000;
 export function createUpstream<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
 ): Upstream {
-  const { concurrency, tokens, clock, watch = unwatched } = parts;
-  const { fields = 1, patienceMs = PATIENCE_MS } = parts;
+  const { concurrency, fields = 1, tokens, clock, watch = unwatched } = parts;
   const turns = createTurns({ concurrency, fields, clock });
   const breaker = createBreaker({ clock, onChange: watch.breaker });
   const connections = openConnections({ ...parts, breaker, watch });
 
   const queries = shareQueries((query) => {
-    const until = clock.elapsed() + patienceMs;
+    const until = clock.elapsed() + PATIENCE_MS;
     const gaveUp = (answer: AuthorizedAnswer) => breaker.gaveUp(query, answer);
     const { signal } = query;
     const onRetry = watch.again(query.cause);
@@ -79,7 +76,7 @@ export function createUpstream<Token extends { readonly value: string }>(
   /** What is asked after a mutation never joins what may have been answered before it. */
   async function mutate(mutation: OutgoingRequest): Promise<ExecutionResult> {
     const { signal } = mutation;
-    const until = clock.elapsed() + patienceMs;
+    const until = clock.elapsed() + PATIENCE_MS;
     const send = () => sendInTurn(mutation, until, queries.forget);
     queries.forget();
     try {

@@ -19,14 +19,12 @@ export interface HeldUpstream extends AsyncDisposable {
 export interface HeldUpstreamOptions {
   concurrency?: number;
   fields?: number;
-  patienceMs?: number;
   clock?: Clock;
 }
 
 export async function startHeldUpstream({
   concurrency = 16,
   fields = 1,
-  patienceMs = 30_000,
   clock = systemClock,
 }: HeldUpstreamOptions = {}): Promise<HeldUpstream> {
   const service = await startFakeUpstream();
@@ -35,7 +33,6 @@ export async function startHeldUpstream({
     agent: 'test',
     concurrency,
     fields,
-    patienceMs,
     timeoutMs: 30_000,
     tokens: {
       accessToken: () => Promise.resolve({ value: 'token' }),
