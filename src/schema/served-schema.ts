@@ -1,44 +1,29 @@
-import type { CreateProxyingResolverFn, SubschemaConfig } from '@graphql-tools/delegate';
+import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
-import type { ExecutionRequest, Executor, IResolvers } from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
-import {
-  assertValidSchema,
-  isIntrospectionType,
-  isObjectType,
-  OperationTypeNode,
-  type ExecutionResult,
-  type GraphQLObjectType,
-  type GraphQLSchema,
-} from 'graphql';
-import { systemClock } from '../clock.ts';
-import { createAccounts } from '../paging/price/accounts.ts';
-import { createPageMeter, type PageMeter, type Payer } from '../paging/price/page-meter.ts';
-import { pagePrice } from './asking/page-price.ts';
-import type { UpstreamLink } from './asking/upstream-link.ts';
-import { createDrains, type DrainParts } from './drains.ts';
+import { assertValidSchema, type DocumentNode, type GraphQLSchema } from 'graphql';
+import { servedNames } from './asking/served-names.ts';
+import type { Adapter, NestedAdapter } from './derivation/adapter.ts';
 import { derivedTypes } from './derivation/derived-types.ts';
 import type { Entity, EntityReport } from './derivation/entity.ts';
+import { planAdapters, type ListReport } from './derivation/plan-adapters.ts';
 import { planEntities } from './derivation/plan-entities.ts';
 import { RELAY_PAGE_INFO, rootNames } from './derivation/root-names.ts';
-import { derivedResolvers } from './derived-resolvers.ts';
-import { entityResolvers } from './entities/entity-resolvers.ts';
 import { entityTypes } from './entities/entity-types.ts';
-import { createRecordLoader, type RecordLoader } from './entities/record-loader.ts';
 import { subgraphSdl } from './entities/subgraph-sdl.ts';
-import { forwardField, refuseMutation, type AllowedMutations } from './forward-field.ts';
 import { INCREMENTAL } from './incremental-directives.ts';
-import type { Adapter, NestedAdapter } from './derivation/adapter.ts';
-import { planAdapters, type ListReport } from './derivation/plan-adapters.ts';
-import { readField } from './read-field.ts';
-import { createRequestLoader, type RequestLoader } from './asking/request-loader.ts';
-import { unwatched, type ReadingWatch } from './asking/reading-watch.ts';
-import { createRides } from './asking/ride-first-page.ts';
-import { servedNames } from './asking/served-names.ts';
 import { startWarnings } from './start-warnings.ts';
 
 export interface ServedSchema {
   readonly schema: GraphQLSchema;
+  /** The upstream's schema under served names: what of it is the service's own. */
+  readonly upstream: GraphQLSchema;
+  /** The upstream's schema as it is. */
+  readonly snapshot: GraphQLSchema;
+  /** Puts a document back into the upstream's names. */
+  readonly toUpstream: (document: DocumentNode) => DocumentNode;
+  /** The upstream's name of a served type. */
+  readonly upstreamType: (servedType: string) => string;
   /** Of the lists of the root. */
   readonly adapters: readonly Adapter[];
   readonly nested: readonly NestedAdapter[];
@@ -50,33 +35,19 @@ export interface ServedSchema {
   readonly warnings: readonly string[];
   /** The SDL that a supergraph is composed of. */
   readonly subgraphSdl: () => string;
-  /** Counts what one operation costs, and charges it to the account of its caller. */
-  readonly createMeter: (payer: Payer) => PageMeter;
-  /** What one operation asks the upstream, for its context. */
-  readonly createLoaders: (context: {
-    readonly signal: AbortSignal;
-    readonly pages: PageMeter;
-    readonly cause?: unknown;
-  }) => {
-    readonly requests: RequestLoader;
-    readonly records: RecordLoader;
-  };
-  /** Drains that run now, and that wait for their turn. */
-  readonly drainLoad: () => { readonly running: number; readonly waiting: number };
 }
+
+/** Which mutations callers may use: none, all, or these fields of the upstream. */
+export type AllowedMutations = 'off' | 'all' | readonly string[];
 
 export interface ServedSchemaParts {
   /** The upstream's schema, as it is. */
   snapshot: GraphQLSchema;
-  /** Sends an operation to the upstream. */
-  execute: (request: ExecutionRequest) => Promise<ExecutionResult>;
+  /** Only looked at for warnings: which mutations callers may use. */
   mutations: AllowedMutations;
-  /** The largest `first` of a connection. */
+  /** The largest `first` of a connection; only mentioned in descriptions here. */
   connectionMax: number;
-  /** Undefined where nothing is asked. */
-  drains?: DrainParts;
-  watch?: ReadingWatch;
-  /** Records that one operation may drain; only told in descriptions here. */
+  /** Records that one operation may drain; only mentioned in descriptions here. */
   drainMaxItems: number;
   /** What adapters.json says, as it was read; undefined without one. */
   overrides?: unknown;
@@ -85,115 +56,42 @@ export interface ServedSchemaParts {
 }
 
 /**
- * The schema that callers see: the upstream's own, wrapped, and what is derived from its lists.
- *
- * What is derived of it is decided in `derivation`. A query goes from its resolver (forward-field, all-field,
- * connection-field, and `entities` for records by their ids) by `asking`, which writes the request, and the operation's request-loader to `link.execute`,
- * and from there to the upstream stage. A mutation goes to `link.execute` at once. What is answered in parts
- * goes through `streaming` first.
+ * The schema that callers see: the upstream's own, wrapped, and what is derived from its lists, as decided in
+ * `derivation`. Nothing is resolved through it: an operation is compiled (`plans`) and answered as bytes.
  */
 export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
-  const { snapshot, execute, mutations, connectionMax, watch = unwatched } = parts;
+  const { snapshot, mutations } = parts;
   const names = rootNames(snapshot, parts.prefix ?? '');
-  const { transforms, toUpstream, fromUpstream } = servedNames(snapshot, names);
-  const subschema: SubschemaConfig = {
-    schema: snapshot,
-    executor: execute as Executor,
-    transforms,
-    // Each root field of an operation is a request of its own: one that fails takes no other with it.
-    createProxyingResolver: (({ operation = OperationTypeNode.QUERY, fieldName = '' }) =>
-      operation === OperationTypeNode.MUTATION && !isAllowed(fieldName, mutations)
-        ? refuseMutation(fieldName)
-        : forwardField(() => link, operation)) as CreateProxyingResolverFn,
-  };
-  const wrapped = wrapSchema(subschema);
-  const plan = planAdapters(wrapped, names, parts.overrides);
+  const { transforms, toUpstream, upstreamType } = servedNames(snapshot, names);
+  const subschema: SubschemaConfig = { schema: snapshot, transforms };
+  const upstream = wrapSchema(subschema);
+  const plan = planAdapters(upstream, names, parts.overrides);
   const { adapters, nested } = plan;
-  const found = planEntities(wrapped, { adapters, names, overrides: plan.types });
+  const found = planEntities(upstream, { adapters, names, overrides: plan.types });
   const { entities } = found;
-  const link: UpstreamLink = {
-    schema: wrapped,
-    toUpstream,
-    price: pagePrice(snapshot),
-    watch,
-    execute: async (request) => {
-      const isMutation = request.operationType === OperationTypeNode.MUTATION;
-      if (isMutation) drains.separate();
-      try {
-        return fromUpstream(await execute(request));
-      } finally {
-        if (isMutation) drains.separate();
-      }
-    },
-    writeRides: createRides({
-      upstream: wrapped,
-      served: () => schema,
-      adapters: nested,
-      connectionMax,
-    }),
-  };
-  const limits = parts.drains ?? NO_DRAINS;
-  const drains = createDrains(link, limits);
-  const accounts = createAccounts(limits.pagesPerMinute, limits.clock);
-  const schema: GraphQLSchema = stitchSchemas({
+  const schema = stitchSchemas({
     subschemas: [subschema],
     typeDefs: [
-      derivedTypes([...adapters, ...nested], wrapped, names, parts),
+      derivedTypes([...adapters, ...nested], upstream, names, parts),
       entityTypes(entities),
       ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
     ],
-    resolvers: [
-      upstreamResolvers(wrapped),
-      derivedResolvers([...adapters, ...nested], link, drains, connectionMax),
-      entityResolvers({ entities, link, drains, sdl: () => sdl() }),
-    ],
     assumeValidSDL: true,
   });
-  const sdl = once(() => subgraphSdl(schema, { entities, pageInfo: names.type(RELAY_PAGE_INFO) }));
   assertValidSchema(schema);
   return {
     schema,
+    upstream,
+    snapshot,
+    toUpstream,
+    upstreamType,
     adapters,
     nested,
     entities,
-    subgraphSdl: sdl,
+    subgraphSdl: once(() => subgraphSdl(schema, { entities, pageInfo: names.type(RELAY_PAGE_INFO) })),
     reports: [...plan.reports, ...found.reports],
-    warnings: [...plan.warnings, ...found.warnings, ...startWarnings(snapshot, wrapped, mutations)],
-    createMeter: ({ name, mayDrain }) => createPageMeter(accounts.of(name), mayDrain),
-    createLoaders: (context) => {
-      const requests = createRequestLoader(link, context);
-      return { requests, records: createRecordLoader({ ...context, requests }) };
-    },
-    drainLoad: () => drains.load,
+    warnings: [...plan.warnings, ...found.warnings, ...startWarnings(snapshot, upstream, mutations)],
   };
-}
-
-const NO_DRAINS: DrainParts = {
-  drainConcurrency: 1,
-  maxDrains: 1,
-  indexMaxIds: 0,
-  drainMaxItems: 0,
-  pagesPerMinute: 0,
-  clock: systemClock,
-  tokenSet: () => undefined,
-};
-
-function isAllowed(field: string, allowed: AllowedMutations): boolean {
-  return allowed === 'all' || (allowed !== 'off' && allowed.includes(field));
-}
-
-/** Every field below the root reads what the upstream gave, checked against its type. */
-function upstreamResolvers(wrapped: GraphQLSchema): IResolvers {
-  const roots: unknown[] = [wrapped.getQueryType(), wrapped.getMutationType()];
-  const types = Object.values(wrapped.getTypeMap()).filter(
-    (type) => isObjectType(type) && !isIntrospectionType(type) && !roots.includes(type),
-  ) as GraphQLObjectType[];
-  return Object.fromEntries(
-    types.map((type) => [
-      type.name,
-      Object.fromEntries(Object.keys(type.getFields()).map((field) => [field, readField])),
-    ]),
-  );
 }
 
 function once<T>(make: () => T): () => T {

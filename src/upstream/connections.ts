@@ -1,8 +1,13 @@
-import { Pool, ProxyAgent } from 'undici';
+import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import type { Breaker } from './breaker.ts';
 import type { OutgoingRequest } from './outgoing-request.ts';
-import { readResponse, type UpstreamAnswer } from './read-response.ts';
+import {
+  MAX_RESPONSE_BYTES,
+  readResponse,
+  type HttpAnswer,
+  type UpstreamAnswer,
+} from './read-response.ts';
 import { transportError } from './transport-error.ts';
 import { outcomeOf, type SentRequest, type UpstreamWatch } from './upstream-watch.ts';
 
@@ -64,16 +69,42 @@ export function openConnections(parts: ConnectionsParts): Connections {
     close: () => pool.destroy(),
   };
 
-  async function exchange(
-    request: OutgoingRequest,
-    token: string,
-    sent: SentRequest,
-  ): Promise<UpstreamAnswer> {
-    const { body, signal, onPressure } = request;
+  function exchange(request: OutgoingRequest, token: string, sent: SentRequest): Promise<UpstreamAnswer> {
+    const { signal, onPressure } = request;
     const tried = breaker.begin(request);
-    const deadline = AbortSignal.timeout(timeoutMs);
-    try {
-      const response = await pool.request({
+    const { promise, resolve, reject } = Promise.withResolvers<UpstreamAnswer>();
+    let under: Dispatcher.DispatchController | undefined;
+    let ended = false;
+    const end = (settle: () => void) => {
+      if (ended) return;
+      ended = true;
+      clearTimeout(deadline);
+      signal?.removeEventListener('abort', leave);
+      settle();
+    };
+    const answered = (answer: UpstreamAnswer) =>
+      end(() => {
+        tried.ended(answer);
+        resolve(answer);
+      });
+    const fail = (error: unknown) => answered(transportError(error, timeoutMs));
+    const leave = () =>
+      end(() => {
+        tried.left();
+        under?.abort(LEFT);
+        reject(signal?.reason as Error);
+      });
+    const deadline = setTimeout(() => {
+      fail(new DOMException('No answer in time.', 'TimeoutError'));
+      under?.abort(LEFT);
+    }, timeoutMs);
+    signal?.addEventListener('abort', leave);
+    let status = 0;
+    let headers: HttpAnswer['headers'] = {};
+    let size = 0;
+    const chunks: Buffer[] = [];
+    pool.dispatch(
+      {
         origin: url.origin,
         method: 'POST',
         path: url.pathname,
@@ -86,22 +117,57 @@ export function openConnections(parts: ConnectionsParts): Connections {
           authorization: `Bearer ${token}`,
           'api-user-agent': agent,
         },
-        body,
-        signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
-      });
-      sent.answered(response.statusCode);
-      if (response.statusCode === 429 || response.statusCode >= 500) onPressure?.();
-      const answer = await readResponse(response, { token, now: clock.now });
-      tried.ended(answer);
-      return answer;
-    } catch (error) {
-      if (signal?.aborted) {
-        tried.left();
-        throw signal.reason;
-      }
-      const answer = transportError(error, timeoutMs);
-      tried.ended(answer);
-      return answer;
-    }
+        body: request.body,
+      },
+      {
+        onRequestStart(controller) {
+          under = controller;
+          if (ended) controller.abort(LEFT);
+        },
+        onResponseStart(_controller, code, given) {
+          status = code;
+          headers = given;
+          sent.answered(code);
+          if (code === 429 || code >= 500) onPressure?.();
+        },
+        onResponseData(controller, chunk) {
+          size += chunk.length;
+          if (size <= MAX_RESPONSE_BYTES) {
+            chunks.push(chunk);
+            return;
+          }
+          answered(readResponse({ status, headers, body: undefined }, { token, now: clock.now, request }));
+          controller.abort(LEFT);
+        },
+        onResponseEnd() {
+          // A late one, of a caller who has left, is not read.
+          if (ended) return;
+          try {
+            const body = joined(chunks, size);
+            answered(readResponse({ status, headers, body }, { token, now: clock.now, request }));
+          } catch (error) {
+            end(() => {
+              tried.left();
+              reject(error as Error);
+            });
+          }
+        },
+        onResponseError(_controller, error) {
+          fail(error);
+        },
+      },
+    );
+    return promise;
   }
+}
+
+/** Made once: a new one, with its stack, costs more than what it ends. */
+const LEFT = new DOMException('Nobody waits for it.', 'AbortError');
+
+/** A buffer of its own: a part of what sockets are read into would keep all of that alive. */
+function joined(chunks: readonly Buffer[], size: number): Buffer {
+  const body = Buffer.allocUnsafeSlow(size);
+  let at = 0;
+  for (const chunk of chunks) at += chunk.copy(body, at);
+  return body;
 }

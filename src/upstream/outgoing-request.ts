@@ -1,59 +1,34 @@
-import type { ExecutionRequest } from '@graphql-tools/utils';
-import { Kind, OperationTypeNode, type DocumentNode } from 'graphql';
-import { printDocument } from '../print-document.ts';
+import type { Json } from '../json.ts';
 import type { Priority } from './turns.ts';
 
-/** One request as it will be sent, and who wants it. */
-export interface OutgoingRequest {
+/** One request as it is sent, how its answer is read, and who wants it. */
+export interface OutgoingRequest<T = unknown> extends RequestedAnswer<T>, RequestSender {
+  /** Only queries are shared, or sent twice. */
   readonly kind: 'query' | 'mutation';
   /** The field of the root that it asks for. */
   readonly field: string;
+  /** JSON. */
   readonly body: string;
-  readonly priority: Priority;
-  /** Whose turn it takes; of several who share it, that of the one who began it. */
-  readonly caller: string | undefined;
-  readonly signal: AbortSignal | undefined;
-  /** Called for each answer that says that the service has too much to do. */
-  readonly onPressure: (() => void) | undefined;
-  /** For whom it is sent; of several who share it, for the one who began it. */
-  readonly cause: unknown;
+  /** Beside the body, what tells requests that are read in different ways. */
+  readonly key?: string;
 }
 
-/** What the executor reads of the GraphQL context. */
-export interface UpstreamContext {
+export interface RequestedAnswer<T> {
+  /** Undefined: the answer has to be read in general. */
+  readonly scan: (bytes: Buffer) => T | undefined;
+  /** @param answer an object with `data`, or a list of `errors`, or both */
+  readonly read: (answer: Json) => T;
+}
+
+export interface RequestSender {
   /** The caller left: what only that caller waited for is aborted. */
-  readonly signal?: AbortSignal;
-  /** Interactive unless told. */
-  readonly priority?: Priority;
-  /** Who waits for it: of several callers it is the turn of one after the other. */
-  readonly caller?: string;
+  readonly signal?: AbortSignal | undefined;
+  /** Interactive unless stated. */
+  readonly priority?: Priority | undefined;
+  /** Whose turn it takes; of several who share it, that of the one who began it. */
+  readonly caller?: string | undefined;
   /** Called for each 429 and 5xx, also when the request is then sent again: a drain had better ask for less at a time. */
-  readonly onPressure?: () => void;
-  /** Names to the watch for whom this is asked. Nothing here looks into it. */
+  readonly onPressure?: (() => void) | undefined;
+  /** For telemetry; of several who share it, of the one who began it. Nothing here looks into it. */
   readonly cause?: unknown;
-}
-
-export function outgoingRequest(request: ExecutionRequest): OutgoingRequest {
-  const { document, variables, operationName } = request;
-  const context = request.context as UpstreamContext | undefined;
-  return {
-    // Only what is surely a query may be shared, or sent twice.
-    kind: request.operationType === OperationTypeNode.QUERY ? 'query' : 'mutation',
-    field: fieldOf(document),
-    body: JSON.stringify({ query: printDocument(document), variables, operationName }),
-    priority: context?.priority ?? 'interactive',
-    caller: context?.caller,
-    signal: context?.signal,
-    onPressure: context?.onPressure,
-    cause: context?.cause,
-  };
-}
-
-function fieldOf({ definitions }: DocumentNode): string {
-  for (const definition of definitions) {
-    if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
-    const [selection] = definition.selectionSet.selections;
-    if (selection?.kind === Kind.FIELD) return selection.name.value;
-  }
-  return '';
 }

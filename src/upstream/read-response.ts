@@ -1,24 +1,35 @@
-import type { ExecutionResult, GraphQLError } from 'graphql';
-import type { Dispatcher } from 'undici';
-import { BodyTooLarge, readBody } from '../read-body.ts';
+import { isUtf8 } from 'node:buffer';
+import type { GraphQLError } from 'graphql';
 import { codedError } from '../errors.ts';
-import { concealToken } from './conceal-token.ts';
-import { isDeeperThan } from './is-deeper-than.ts';
-import { isObject, readResult } from './read-result.ts';
+import { MAX_LEVELS, parseJson, type Json } from '../json.ts';
+import { concealToken, mayHoldToken } from './conceal-token.ts';
+import type { RequestedAnswer } from './outgoing-request.ts';
 
 /** What one HTTP answer of the service means. */
 export type UpstreamAnswer =
-  | { kind: 'result'; result: ExecutionResult }
+  | UpstreamResult
   | { kind: 'unauthorized'; status: number; detail: string }
   | { kind: 'rate-limited'; retryAfter: number | undefined }
   /** `result`: what it said all the same, where that was GraphQL. */
-  | { kind: 'bad'; error: GraphQLError; mayPass: boolean; result?: ExecutionResult };
+  | { kind: 'bad'; error: GraphQLError; mayPass: boolean; result?: UpstreamResult };
+
+export interface UpstreamResult {
+  readonly kind: 'result';
+  /** As the request wants it read. */
+  readonly value: unknown;
+  readonly hasErrors: boolean;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** A buffer of its own; undefined: it was larger than MAX_RESPONSE_BYTES. */
+  readonly body: Buffer | undefined;
+}
 
 const MEGABYTE = 1024 * 1024;
 /** Of one answer, counted while it is read: it is all in memory before any of it is of use. */
-const MAX_RESPONSE_BYTES = 64 * MEGABYTE;
-/** Of one answer. What comes after this copies, checks and writes it level by level, as deep as the stack is. */
-const MAX_LEVELS = 500;
+export const MAX_RESPONSE_BYTES = 64 * MEGABYTE;
 
 /**
  * Reads an answer of the GraphQL endpoint. The service documents only the 401 body (interface, 2.2), so
@@ -27,23 +38,15 @@ const MAX_LEVELS = 500;
  *
  * @param facts `token`: what the request was sent with, of which nothing is passed on either
  */
-export async function readResponse(
-  response: Dispatcher.ResponseData,
-  { token, now }: { readonly token: string; readonly now: () => number },
-): Promise<UpstreamAnswer> {
-  const { statusCode: status, headers, body } = response;
-  let text: string;
-  try {
-    text = await readBody(body, MAX_RESPONSE_BYTES);
-  } catch (cause) {
-    if (cause instanceof BodyTooLarge) {
-      return bad(
-        `its answer is larger than ${MAX_RESPONSE_BYTES / MEGABYTE} MB; ask for less at a time: fewer records or fields`,
-        false,
-        cause,
-      );
-    }
-    throw cause;
+export function readResponse(
+  { status, headers, body }: HttpAnswer,
+  { token, now, request }: { token: string; now: () => number; request: RequestedAnswer<unknown> },
+): UpstreamAnswer {
+  if (!body) {
+    return bad(
+      `its answer is larger than ${MAX_RESPONSE_BYTES / MEGABYTE} MB; ask for less at a time: fewer records or fields`,
+      false,
+    );
   }
   // Never unpacked, so that a small answer cannot become a large one. Other statuses speak for themselves.
   if (isCompressed(headers) && status < 500 && status !== 429) {
@@ -52,19 +55,28 @@ export async function readResponse(
       false,
     );
   }
-  const document = parse(concealToken(text, token));
-  if (isDeeperThan(MAX_LEVELS, document)) {
+  if (status === 200 && isUtf8(body) && !mayHoldToken(body, token)) {
+    const value = request.scan(body);
+    if (value !== undefined) return { kind: 'result', value, hasErrors: false };
+  }
+  // Without the byte order mark that some servers put in front of their JSON.
+  const json = parseJson(concealToken(new TextDecoder().decode(body), token));
+  if (json === 'too deep') {
     return bad(`its answer is nested more than ${MAX_LEVELS} levels deep`, false);
   }
   if (status === 401 || status === 403) {
-    return { kind: 'unauthorized', status, detail: stringField(document, 'detail') };
+    return { kind: 'unauthorized', status, detail: json?.get('detail')?.string ?? '' };
   }
-  if (status === 429)
+  if (status === 429) {
     return { kind: 'rate-limited', retryAfter: secondsOf(headers['retry-after'], now) };
-  const result = readResult(document);
-  if (result && status < 500) return { kind: 'result', result };
+  }
+  const isResult = json !== undefined && isGraphQL(json);
+  if (isResult && status < 500) return resultOf(json, request);
   if (status >= 500) {
-    return { ...bad(`it answered with status ${status}`, true), ...(result && { result }) };
+    return {
+      ...bad(`it answered with status ${status}`, true),
+      ...(isResult && { result: resultOf(json, request) }),
+    };
   }
   if (status >= 300 && status < 400) {
     return bad(`it answered with a redirect (${status}); check RECRUITING_URL`, false);
@@ -72,31 +84,32 @@ export async function readResponse(
   return bad(`its answer (status ${status}) is not GraphQL JSON`, false);
 }
 
-function isCompressed(headers: Dispatcher.ResponseData['headers']): boolean {
+function resultOf(json: Json, request: RequestedAnswer<unknown>): UpstreamResult {
+  return {
+    kind: 'result',
+    value: request.read(json),
+    hasErrors: (json.get('errors')?.values.length ?? 0) > 0,
+  };
+}
+
+function isGraphQL(json: Json): boolean {
+  const [data, errors] = [json.get('data'), json.get('errors')];
+  if (data && data.kind !== 'object' && !data.isNull) return false;
+  if (errors && errors.kind !== 'list' && !errors.isNull) return false;
+  return data !== undefined || (errors?.values.length ?? 0) > 0;
+}
+
+function isCompressed(headers: HttpAnswer['headers']): boolean {
   const encoding = headers['content-encoding'] ?? '';
   return encoding !== '' && String(encoding).toLowerCase() !== 'identity';
 }
 
-function bad(what: string, mayPass: boolean, cause?: unknown) {
+function bad(what: string, mayPass: boolean) {
   const error = codedError(
     'UPSTREAM_BAD_RESPONSE',
     `The recruiting service gave no usable answer: ${what}.`,
-    { cause },
   );
   return { kind: 'bad', error, mayPass } as const;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function stringField(document: unknown, name: string): string {
-  const value = isObject(document) ? document[name] : undefined;
-  return typeof value === 'string' ? value : '';
 }
 
 const HTTP_DATE = /^(mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .*\d\d:\d\d:\d\d/i;

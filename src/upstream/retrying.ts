@@ -1,7 +1,7 @@
-import type { ExecutionResult } from 'graphql';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import type { AuthorizedAnswer } from './authorizing.ts';
+import type { UpstreamResult } from './read-response.ts';
 
 interface RetryOptions {
   clock: Clock;
@@ -34,10 +34,10 @@ export async function retrying(
     random = Math.random,
     onRetry,
   }: RetryOptions,
-): Promise<ExecutionResult> {
+): Promise<UpstreamResult> {
   for (let attempt = 1; ; attempt += 1) {
     const answer = await send();
-    if (answer.kind === 'result') return answer.result;
+    if (answer.kind === 'result') return answer;
     const { error, wait } = failure(answer, FIRST_WAIT_MS * 2 ** (attempt - 1));
     const isOver = attempt >= attempts || wait === undefined || clock.elapsed() + wait > until;
     if (isOver || wait > LONGEST_WAIT_MS) {

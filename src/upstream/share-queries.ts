@@ -1,10 +1,11 @@
-import { GraphQLError, type ExecutionResult } from 'graphql';
+import { GraphQLError } from 'graphql';
 import type { OutgoingRequest } from './outgoing-request.ts';
+import type { UpstreamResult } from './read-response.ts';
 
-export type AskQuery = (query: OutgoingRequest) => Promise<ExecutionResult>;
+export type AskQuery = (query: OutgoingRequest) => Promise<UpstreamResult>;
 
 export interface SharedQueries {
-  /** The result is shared, so nobody may change its data. */
+  /** The result is shared, so nobody may change it. */
   readonly ask: AskQuery;
   /** From now on nobody joins what is under way; who waits for it still gets it. */
   readonly forget: () => void;
@@ -19,7 +20,7 @@ export function shareQueries(ask: AskQuery): SharedQueries {
   return {
     ask: async (query) => {
       query.signal?.throwIfAborted();
-      const key = `${query.priority} ${query.body}`;
+      const key = `${query.priority ?? ''} ${query.body}${query.key ?? ''}`;
       let shared = underWay.get(key);
       if (!shared) {
         shared = startShared(ask, query, () => {
@@ -34,20 +35,19 @@ export function shareQueries(ask: AskQuery): SharedQueries {
 }
 
 interface SharedQuery {
-  join(joining: OutgoingRequest): Promise<ExecutionResult>;
+  join(joining: OutgoingRequest): Promise<UpstreamResult>;
 }
 
 /** @param onOver called when there is nothing to join any more: it was answered, or all have left */
 function startShared(
   ask: AskQuery,
-  { kind, field, body, priority, caller, cause }: OutgoingRequest,
+  query: OutgoingRequest,
   onOver: () => void,
 ): SharedQuery {
   const waiting = new Set<OutgoingRequest>();
   const allLeft = new AbortController();
   const onPressure = () => waiting.forEach((each) => each.onPressure?.());
-  const asked = { kind, field, body, priority, caller, onPressure, cause, signal: allLeft.signal };
-  const answer = ask(asked).finally(onOver);
+  const answer = ask({ ...query, onPressure, signal: allLeft.signal }).finally(onOver);
 
   return {
     join: async (joining) => {
@@ -64,7 +64,7 @@ function startShared(
       waiting.add(joining);
       signal?.addEventListener('abort', leave);
       try {
-        return withOwnErrors(await Promise.race([answer, left.promise]));
+        return await Promise.race([answer, left.promise]);
       } catch (error) {
         throw error instanceof GraphQLError ? copyOf(error) : error;
       } finally {
@@ -76,10 +76,6 @@ function startShared(
 }
 
 /** On its way out an error is given a status and a code in its extensions, for one caller. */
-function withOwnErrors(result: ExecutionResult): ExecutionResult {
-  return result.errors ? { ...result, errors: result.errors.map(copyOf) } : result;
-}
-
 function copyOf({ message, path, originalError, extensions, cause }: GraphQLError): GraphQLError {
   const copy = new GraphQLError(message, {
     path: path ?? null,

@@ -31,7 +31,7 @@ export const unwatched: UpstreamWatch = {
 export function outcomeOf(answer: UpstreamAnswer): UpstreamOutcome {
   switch (answer.kind) {
     case 'result':
-      return answer.result.errors ? 'graphql_error' : 'ok';
+      return answer.hasErrors ? 'graphql_error' : 'ok';
     case 'unauthorized':
       return 'UPSTREAM_UNAUTHORIZED';
     case 'rate-limited':

@@ -1,23 +1,22 @@
-import type { ExecutionRequest } from '@graphql-tools/utils';
-import type { ExecutionResult } from 'graphql';
 import type { Clock } from '../clock.ts';
 import { authorizing, type AuthorizedAnswer, type BearerTokens } from './authorizing.ts';
 import { createBreaker } from './breaker.ts';
 import { openConnections } from './connections.ts';
-import { outgoingRequest, type OutgoingRequest } from './outgoing-request.ts';
+import type { OutgoingRequest } from './outgoing-request.ts';
+import type { UpstreamResult } from './read-response.ts';
 import { retrying } from './retrying.ts';
 import { shareQueries } from './share-queries.ts';
 import { createTurns, type TurnsLoad } from './turns.ts';
 import { unwatched, type UpstreamWatch } from './upstream-watch.ts';
 
-/** The recruiting service's GraphQL endpoint, as an executor for graphql-tools. */
+/** The recruiting service's GraphQL endpoint. */
 export interface Upstream {
   /**
-   * Queries that are alike share one request, and its result: nobody may change that.
+   * Queries that are alike share one request, and what is read of its answer: nobody may change that.
    *
    * @throws coded errors, and the abort reason of the caller's signal
    */
-  execute(request: ExecutionRequest): Promise<ExecutionResult>;
+  send<T>(request: OutgoingRequest<T>): Promise<T>;
   readonly load: TurnsLoad;
   close(): Promise<void>;
 }
@@ -63,9 +62,9 @@ export function createUpstream<Token extends { readonly value: string }>(
   });
 
   return {
-    execute: (given) => {
-      const request = outgoingRequest(given);
-      return request.kind === 'query' ? queries.ask(request) : mutate(request);
+    send: async <T>(request: OutgoingRequest<T>) => {
+      const { value } = await (request.kind === 'query' ? queries.ask(request) : mutate(request));
+      return value as T;
     },
     get load() {
       return turns.load;
@@ -74,7 +73,7 @@ export function createUpstream<Token extends { readonly value: string }>(
   };
 
   /** What is asked after a mutation never joins what may have been answered before it. */
-  async function mutate(mutation: OutgoingRequest): Promise<ExecutionResult> {
+  async function mutate(mutation: OutgoingRequest): Promise<UpstreamResult> {
     const { signal } = mutation;
     const until = clock.elapsed() + PATIENCE_MS;
     const send = () => sendInTurn(mutation, until, queries.forget);
@@ -102,6 +101,7 @@ export function createUpstream<Token extends { readonly value: string }>(
       beforeSending();
       return connections.post(request, token);
     };
-    return turns.take(() => authorizing(tokens, send), { ...request, until });
+    const { field, caller, signal, priority = 'interactive' } = request;
+    return turns.take(() => authorizing(tokens, send), { field, caller, signal, priority, until });
   }
 }

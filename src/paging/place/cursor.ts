@@ -26,14 +26,25 @@ const MAX_PAGE_SIZE = 1_000_000;
  * @param list names the list with its filters; the cursor is refused by any other
  */
 export function encodeCursor(list: string, position: Position): string {
-  const { after, end, size, place, identity } = position;
-  const payload = Buffer.from(
-    JSON.stringify([fingerprint(list), after, end, size, place, identity]),
-  );
-  const head = Buffer.alloc(5);
-  head.writeUInt8(VERSION, 0);
-  head.writeUInt32BE(crc32(payload), 1);
-  return Buffer.concat([head, payload]).toString('base64url');
+  return cursorEncoder(list)(position);
+}
+
+/** The same for many positions of one list: what those of one page share is written once. */
+export function cursorEncoder(list: string): (position: Position) => string {
+  const print = JSON.stringify(fingerprint(list));
+  let of: Position | undefined;
+  let head = '';
+  return (position) => {
+    const { after, end, size, place, identity } = position;
+    if (of?.after !== after || of.end !== end || of.size !== size) {
+      head = `[${print},${JSON.stringify(after)},${JSON.stringify(end)},${size},`;
+      of = position;
+    }
+    const bytes = Buffer.from(`     ${head}${place},${JSON.stringify(identity)}]`);
+    bytes.writeUInt8(VERSION, 0);
+    bytes.writeUInt32BE(crc32(bytes.subarray(5)), 1);
+    return bytes.toString('base64url');
+  };
 }
 
 /** @throws CURSOR_INVALID */

@@ -1,5 +1,5 @@
 import type { DelegationContext, Transform } from '@graphql-tools/delegate';
-import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
+import type { ExecutionRequest } from '@graphql-tools/utils';
 import {
   FilterRootFields,
   FilterTypes,
@@ -12,8 +12,6 @@ import { RELAY_PAGE_INFO, type RootNames } from '../derivation/root-names.ts';
 
 /** A document in served names, put back into the upstream's. */
 export type RequestTransform = (document: DocumentNode) => DocumentNode;
-/** An answer in the upstream's names, put into served ones. */
-export type ResultTransform = (result: ExecutionResult) => ExecutionResult;
 
 /**
  * The name `PageInfo` is Relay's, and shared across a supergraph; an upstream type of that name gives way.
@@ -62,11 +60,11 @@ export function servedNames(snapshot: GraphQLSchema, names: RootNames) {
     const renamed = roots.get(name);
     return renamed ?? (isBuiltIn(name) ? name : typeName(name));
   };
-  const fromUpstream: ResultTransform = ({ data, ...rest }) => ({
-    ...rest,
-    data: withTypenames(data, servedName) as ExecutionResult['data'],
-  });
-  return { transforms, toUpstream, fromUpstream };
+  const upstreamNames = new Map(
+    Object.keys(snapshot.getTypeMap()).map((name) => [servedName(name), name]),
+  );
+  const upstreamType = (name: string) => upstreamNames.get(name) ?? name;
+  return { transforms, toUpstream, upstreamType };
 }
 
 function isOfFederation(name: string): boolean {
@@ -76,25 +74,6 @@ function isOfFederation(name: string): boolean {
 /** Introspection types of an answer of the upstream, which nobody asks it. */
 function isBuiltIn(name: string): boolean {
   return name.startsWith('__');
-}
-
-/**
- * A copy of what has to be renamed: the answer is shared with others, and the library's own transforms would
- * change it in place. The rest, which is nearly always all of it, stays as it is.
- */
-function withTypenames(value: unknown, servedName: (name: string) => string): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) {
-    const items = value.map((item) => withTypenames(item, servedName));
-    return items.some((item, place) => item !== value[place]) ? items : value;
-  }
-  let copy: Record<string, unknown> | undefined;
-  for (const [key, inner] of Object.entries(value)) {
-    const isTypename = key === '__typename' && typeof inner === 'string';
-    const renamed = isTypename ? servedName(inner) : withTypenames(inner, servedName);
-    if (renamed !== inner) (copy ??= { ...value })[key] = renamed;
-  }
-  return copy ?? value;
 }
 
 /** Renaming looks at nothing but the document. */

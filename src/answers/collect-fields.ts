@@ -1,0 +1,120 @@
+import {
+  isAbstractType,
+  isObjectType,
+  Kind,
+  type DirectiveNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  type SelectionNode,
+} from 'graphql';
+
+/** What tells which selections of an operation count. */
+export interface SelectionScope {
+  /** As callers see it. */
+  readonly schema: GraphQLSchema;
+  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  /** The value of a Boolean variable that `@skip`, `@include` or the `if` of `@defer` goes by. */
+  readonly isTrue: (variable: string) => boolean;
+}
+
+/** The nodes that ask for one key of the answer, which are merged (specification, 6.3.2). */
+export interface CollectedField {
+  readonly key: string;
+  readonly nodes: readonly FieldNode[];
+  /** The `@defer` that puts it off; undefined when any of its nodes is not put off. */
+  readonly deferred: DeferUse | undefined;
+}
+
+export interface DeferUse {
+  readonly label: string | undefined;
+}
+
+/** The fields of an object of this type, in the order of the answer. */
+export function collectFields(
+  scope: SelectionScope,
+  type: GraphQLObjectType,
+  selections: readonly SelectionNode[],
+): ReadonlyMap<string, CollectedField> {
+  const fields = new Map<string, { key: string; nodes: FieldNode[]; deferred: DeferUse | undefined }>();
+  // A fragment counts once, but one that was put off counts again where it is not.
+  const spread = new Set<string>();
+  const spreadDeferred = new Set<string>();
+  collect(selections, undefined);
+  return fields;
+
+  function collect(some: readonly SelectionNode[], deferred: DeferUse | undefined): void {
+    for (const selection of some) {
+      if (!isIncluded(scope, selection.directives)) continue;
+      if (selection.kind === Kind.FIELD) {
+        const key = (selection.alias ?? selection.name).value;
+        const field = fields.get(key);
+        if (!field) fields.set(key, { key, nodes: [selection], deferred });
+        else {
+          field.nodes.push(selection);
+          field.deferred &&= deferred;
+        }
+        continue;
+      }
+      const inner = deferOf(scope, selection.directives) ?? deferred;
+      if (selection.kind === Kind.INLINE_FRAGMENT) {
+        if (applies(scope.schema, selection.typeCondition?.name.value, type)) {
+          collect(selection.selectionSet.selections, inner);
+        }
+        continue;
+      }
+      const name = selection.name.value;
+      const seen = inner ? spreadDeferred : spread;
+      const fragment = scope.fragments.get(name);
+      if (!fragment || seen.has(name) || spread.has(name)) continue;
+      seen.add(name);
+      if (applies(scope.schema, fragment.typeCondition.name.value, type)) {
+        collect(fragment.selectionSet.selections, inner);
+      }
+    }
+  }
+}
+
+/** What all nodes of one key select together. */
+export function selectionsOf(nodes: readonly FieldNode[]): readonly SelectionNode[] {
+  return nodes.flatMap(({ selectionSet }) => selectionSet?.selections ?? []);
+}
+
+export function isIncluded(
+  { isTrue }: Pick<SelectionScope, 'isTrue'>,
+  directives: readonly DirectiveNode[] = [],
+): boolean {
+  return directives.every(({ name: { value: name }, arguments: [condition] = [] }) => {
+    if (name !== 'skip' && name !== 'include') return true;
+    return valueOf(condition?.value, isTrue) === (name === 'include');
+  });
+}
+
+function deferOf(
+  { isTrue }: SelectionScope,
+  directives: readonly DirectiveNode[] = [],
+): DeferUse | undefined {
+  const defer = directives.find(({ name }) => name.value === 'defer');
+  if (!defer) return undefined;
+  const argument = (wanted: string) =>
+    defer.arguments?.find(({ name }) => name.value === wanted)?.value;
+  const condition = argument('if');
+  if (condition && !valueOf(condition, isTrue)) return undefined;
+  const label = argument('label');
+  return { label: label?.kind === Kind.STRING ? label.value : undefined };
+}
+
+type Argument = NonNullable<DirectiveNode['arguments']>[number];
+
+function valueOf(value: Argument['value'] | undefined, isTrue: SelectionScope['isTrue']): boolean {
+  if (value?.kind === Kind.VARIABLE) return isTrue(value.name.value);
+  return value?.kind === Kind.BOOLEAN && value.value;
+}
+
+function applies(schema: GraphQLSchema, on: string | undefined, type: GraphQLObjectType): boolean {
+  if (on === undefined || on === type.name) return true;
+  const condition = schema.getType(on);
+  if (isObjectType(condition)) return false;
+  return isAbstractType(condition) && schema.isSubType(condition, type);
+}

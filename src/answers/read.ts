@@ -1,0 +1,240 @@
+import { brokenValue, callerPath, readErrors, startsWith, type AnswerError, type Path, type UpstreamError } from './errors.ts';
+import type { Json } from '../json.ts';
+import {
+  TYPE_KEY,
+  type AbstractShape,
+  type HoleShape,
+  type LeafShape,
+  type ListShape,
+  type ObjectShape,
+  type Shape,
+} from './shape.ts';
+
+/** What is read of a value: its text, with holes in it where something is filled in later. */
+export interface Reading {
+  /** Undefined: null stands where none may be, so that what is around it has to be null. */
+  readonly parts: readonly (string | Hole)[] | undefined;
+  /** Their paths begin at the value. */
+  readonly errors: readonly AnswerError[];
+}
+
+/** A place where a derived field is filled in. */
+export interface Hole {
+  readonly shape: HoleShape;
+  /** From the value that was read. */
+  readonly path: Path;
+  /** The parent's id. */
+  readonly id: Json | undefined;
+  /** The first page of the list, if it came along, and the errors that stand in it. */
+  readonly page: Json | undefined;
+  readonly errors: readonly UpstreamError[];
+}
+
+/** An answer of the service, taken apart. */
+export interface ServiceAnswer {
+  readonly data: Json | undefined;
+  readonly errors: readonly UpstreamError[];
+  /** As it was written. */
+  readonly extensions: string | undefined;
+}
+
+export function readAnswer(answer: Json): ServiceAnswer {
+  const extensions = answer.get('extensions');
+  return {
+    data: answer.get('data'),
+    errors: readErrors(answer.get('errors')?.values ?? []),
+    extensions: extensions?.kind === 'object' ? extensions.raw : undefined,
+  };
+}
+
+/** What stands at a path of an answer, and the errors in it. */
+export interface Found {
+  readonly value: Json | undefined;
+  readonly errors: readonly UpstreamError[];
+}
+
+/** Errors that stand elsewhere belong to it all the same. */
+export function descend({ value, errors }: Found, path: readonly string[]): Found {
+  let inner = value;
+  for (const step of path) inner = inner?.get(step);
+  return {
+    value: inner,
+    errors: errors.map((error) => ({
+      ...error,
+      path: error.path && startsWith(error.path, path) ? error.path.slice(path.length) : [],
+    })),
+  };
+}
+
+/**
+ * The general reading: writes a value as its shape has it, whatever the order and the form in which it came. What
+ * the type does not allow becomes a coded error at its own place; a null where none may be goes up to the next place
+ * that may be null. Every error of the service is passed on once, whether a null stands at its place or not.
+ *
+ * @param errors of the service, their paths beginning at the value
+ * @param isExplained whether an error elsewhere, which names no place, may be why anything is null
+ */
+export function readValue(
+  shape: Shape,
+  value: Json | undefined,
+  errors: readonly UpstreamError[],
+  isExplained = false,
+): Reading {
+  const reader = new Reader(errors, isExplained);
+  const isThere = reader.read(shape, value);
+  return { parts: isThere ? reader.parts : undefined, errors: reader.errors() };
+}
+
+class Reader {
+  readonly parts: (string | Hole)[] = [];
+  readonly #errors: readonly UpstreamError[];
+  readonly #found: AnswerError[] = [];
+  /** Those that belong to a hole. */
+  readonly #taken = new Set<UpstreamError>();
+  readonly #path: (string | number)[] = [];
+
+  readonly #isExplained: boolean;
+
+  constructor(errors: readonly UpstreamError[], isExplained: boolean) {
+    this.#errors = errors;
+    this.#isExplained = isExplained;
+  }
+
+  errors(): AnswerError[] {
+    const left = this.#errors.filter((error) => !this.#taken.has(error));
+    const own = left.map((error) => ({ ...error, path: error.path && callerPath(error.path) }));
+    return [...own, ...this.#found];
+  }
+
+  /** @returns false when what is around the value has to be null */
+  read(shape: Shape, value: Json | undefined): boolean {
+    const mark = this.parts.length;
+    if (value === undefined || value.isNull) {
+      if (!shape.nullable) this.#complain('null', shape.type);
+    } else if (this.#write(shape, value)) return true;
+    this.parts.length = mark;
+    if (shape.nullable) this.parts.push('null');
+    return shape.nullable;
+  }
+
+  #write(shape: Shape, value: Json): boolean {
+    switch (shape.kind) {
+      case 'list':
+        return this.#list(shape, value);
+      case 'object':
+        return value.kind === 'object' ? this.#object(shape, value) : this.#complain('no object', named(shape));
+      case 'abstract':
+        return value.kind === 'object' ? this.#abstract(shape, value) : this.#complain('no object', named(shape));
+      default: {
+        const text = leafText(shape, value);
+        if (text === undefined) return this.#complain('something else', named(shape));
+        this.parts.push(text);
+        return true;
+      }
+    }
+  }
+
+  #list(shape: ListShape, value: Json): boolean {
+    if (value.kind !== 'list') return this.#complain('no list', named(shape));
+    this.parts.push('[');
+    for (let i = 0; i < value.values.length; i += 1) {
+      if (i > 0) this.parts.push(',');
+      this.#path.push(i);
+      const isThere = this.read(shape.of, value.values[i]);
+      this.#path.pop();
+      if (!isThere) return false;
+    }
+    this.parts.push(']');
+    return true;
+  }
+
+  #abstract(shape: AbstractShape, value: Json): boolean {
+    const type = value.get(TYPE_KEY)?.string;
+    const known = type === undefined ? undefined : shape.of(type);
+    return known ? this.#object(known, value) : this.#complain('an unknown type', named(shape));
+  }
+
+  #object(shape: ObjectShape, value: Json): boolean {
+    let open = '{';
+    for (const { key, shape: field, isSilent } of shape.fields) {
+      if (isSilent) continue;
+      this.parts.push(`${open}${JSON.stringify(key)}:`);
+      open = ',';
+      this.#path.push(key);
+      let isThere = true;
+      if (field.kind === 'hole') this.#hole(field, value);
+      else if (field.kind === 'typename') isThere = this.#typename(field, value.get(key));
+      else isThere = this.read(field, value.get(key));
+      this.#path.pop();
+      if (!isThere) return false;
+    }
+    this.parts.push(open === '{' ? '{}' : '}');
+    return true;
+  }
+
+  #typename({ upstream, served }: { upstream: string; served: string }, value: Json | undefined): boolean {
+    if (value?.string !== upstream) return this.#complain(value?.isNull === false ? 'another type' : 'null', upstream);
+    this.parts.push(JSON.stringify(served));
+    return true;
+  }
+
+  #hole(shape: HoleShape, parent: Json): void {
+    const { idKey, pageKey } = shape;
+    const path = [...this.#path];
+    const errors: UpstreamError[] = [];
+    if (pageKey !== undefined) {
+      const at = [...path.slice(0, -1), pageKey];
+      for (const error of this.#errors) {
+        if (!error.path || !startsWith(error.path, at)) continue;
+        this.#taken.add(error);
+        errors.push({ ...error, path: error.path.slice(at.length) });
+      }
+    }
+    this.parts.push({
+      shape,
+      path,
+      id: idKey === undefined ? undefined : parent.get(idKey),
+      page: pageKey === undefined ? undefined : parent.get(pageKey),
+      errors,
+    });
+  }
+
+  /** What is wrong is reported here, unless the service says itself what went wrong. */
+  #complain(what: string, expected: string): false {
+    const path = this.#path;
+    const isExplained =
+      this.#isExplained || this.#errors.some((error) => error.path && startsWith(error.path, path));
+    if (!isExplained || what !== 'null') {
+      this.#found.push({ thrown: brokenValue(what, expected), path: [...callerPath(path)] });
+    }
+    return false;
+  }
+}
+
+function named({ type }: Shape): string {
+  return type.endsWith('!') ? type.slice(0, -1) : type;
+}
+
+/** As it was written, where the type allows it; a number for an ID becomes the string of its digits. */
+function leafText(shape: LeafShape, value: Json): string | undefined {
+  const { kind } = value;
+  switch (shape.kind) {
+    case 'any':
+      return value.raw;
+    case 'string':
+      return kind === 'string' ? value.raw : undefined;
+    case 'id':
+      if (kind === 'string') return value.raw;
+      return kind === 'number' && /^-?\d+$/.test(value.raw) ? `"${value.raw}"` : undefined;
+    case 'boolean':
+      return kind === 'boolean' ? value.raw : undefined;
+    case 'float':
+      return kind === 'number' ? value.raw : undefined;
+    case 'int': {
+      const number = Number(value.raw);
+      return kind === 'number' && (number | 0) === number ? value.raw : undefined;
+    }
+    case 'enum':
+      return shape.values!.has(value.string ?? '') ? value.raw : undefined;
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * A value of JSON that still knows the text it was written as. The general reading passes that text on: what
+ * `JSON.parse` makes of `1e400`, `12345678901234567890` or `{"2":0,"1":0}` is not what the service said.
+ */
+export class Json {
+  readonly kind: 'object' | 'list' | 'string' | 'number' | 'boolean' | 'null';
+  /** Of an object, one for each of `values`. A key can come twice: then the last one counts. */
+  readonly keys: readonly string[];
+  /** Of an object or a list. */
+  readonly values: readonly Json[];
+  readonly #text: string;
+  readonly #start: number;
+  readonly #end: number;
+
+  constructor(kind: Json['kind'], text: string, [start, end]: readonly [number, number], inner = NOTHING) {
+    this.kind = kind;
+    this.keys = inner.keys;
+    this.values = inner.values;
+    this.#text = text;
+    this.#start = start;
+    this.#end = end;
+  }
+
+  /** As it was written. */
+  get raw(): string {
+    return this.#text.slice(this.#start, this.#end);
+  }
+
+  /** What an object has under this key. */
+  get(key: string): Json | undefined {
+    const at = this.keys.lastIndexOf(key);
+    return at < 0 ? undefined : this.values[at];
+  }
+
+  /** What a string says; undefined for anything else. */
+  get string(): string | undefined {
+    if (this.kind !== 'string') return undefined;
+    const { raw } = this;
+    return raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1);
+  }
+
+  get isNull(): boolean {
+    return this.kind === 'null';
+  }
+}
+
+const NOTHING: { keys: readonly string[]; values: readonly Json[] } = { keys: [], values: [] };
+
+/** Lists and objects inside of each other. What reads an answer calls itself for each level. */
+export const MAX_LEVELS = 500;
+
+/** @returns undefined when the text is not JSON, `too deep` when it is nested more than 500 levels deep */
+export function parseJson(text: string): Json | 'too deep' | undefined {
+  const parser = new Parser(text);
+  try {
+    return parser.document();
+  } catch (error) {
+    if (error === TOO_DEEP) return 'too deep';
+    if (error === INVALID) return undefined;
+    throw error;
+  }
+}
+
+/** Made once, and thrown only to leave the parser. */
+const INVALID = new Error('not JSON');
+const TOO_DEEP = new Error('too deep');
+
+const [SPACE, TAB, LINE_FEED, RETURN] = [32, 9, 10, 13];
+const [QUOTE, BACKSLASH, COMMA, COLON] = [34, 92, 44, 58];
+const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
+
+class Parser {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  document(): Json {
+    this.#skipSpace();
+    const value = this.#value(0);
+    this.#skipSpace();
+    if (this.#at < this.#text.length) throw INVALID;
+    return value;
+  }
+
+  #value(level: number): Json {
+    switch (this.#text.charCodeAt(this.#at)) {
+      case OPEN_OBJECT:
+        return this.#object(level + 1);
+      case OPEN_LIST:
+        return this.#list(level + 1);
+      case QUOTE: {
+        const start = this.#at;
+        this.#skipString();
+        return new Json('string', this.#text, [start, this.#at]);
+      }
+      default:
+        return this.#word('true', 'boolean') ?? this.#word('false', 'boolean') ?? this.#word('null', 'null') ?? this.#number();
+    }
+  }
+
+  #object(level: number): Json {
+    if (level > MAX_LEVELS) throw TOO_DEEP;
+    const start = this.#at;
+    const keys: string[] = [];
+    const values: Json[] = [];
+    for (let isFirst = true; ; isFirst = false) {
+      if (this.#hasEnded(CLOSE_OBJECT, isFirst)) break;
+      const key = this.#at;
+      if (this.#text.charCodeAt(key) !== QUOTE) throw INVALID;
+      const hasEscape = this.#skipString();
+      const raw = this.#text.slice(key, this.#at);
+      keys.push(hasEscape ? (JSON.parse(raw) as string) : raw.slice(1, -1));
+      this.#skipSpace();
+      if (this.#text.charCodeAt(this.#at) !== COLON) throw INVALID;
+      this.#at += 1;
+      this.#skipSpace();
+      values.push(this.#value(level));
+    }
+    return new Json('object', this.#text, [start, this.#at], { keys, values });
+  }
+
+  #list(level: number): Json {
+    if (level > MAX_LEVELS) throw TOO_DEEP;
+    const start = this.#at;
+    const values: Json[] = [];
+    for (let isFirst = true; !this.#hasEnded(CLOSE_LIST, isFirst); isFirst = false) {
+      values.push(this.#value(level));
+    }
+    return new Json('list', this.#text, [start, this.#at], { keys: [], values });
+  }
+
+  /** Goes over the bracket or comma before the next element, and the space around it. */
+  #hasEnded(close: number, isFirst: boolean): boolean {
+    if (isFirst) this.#at += 1;
+    this.#skipSpace();
+    const code = this.#text.charCodeAt(this.#at);
+    if (code === close) {
+      this.#at += 1;
+      return true;
+    }
+    if (isFirst) return false;
+    if (code !== COMMA) throw INVALID;
+    this.#at += 1;
+    this.#skipSpace();
+    return false;
+  }
+
+  /** @returns whether there is an escape in it */
+  #skipString(): boolean {
+    const text = this.#text;
+    let hasEscape = false;
+    let at = this.#at + 1;
+    for (; ; at += 1) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) break;
+      if (code === BACKSLASH) {
+        ESCAPE.lastIndex = at;
+        const [escape] = ESCAPE.exec(text) ?? [];
+        if (escape === undefined) throw INVALID;
+        hasEscape = true;
+        at += escape.length - 1;
+      } else if (!(code >= SPACE)) {
+        // A control character, or the end of the text.
+        throw INVALID;
+      }
+    }
+    this.#at = at + 1;
+    return hasEscape;
+  }
+
+  #word(word: string, kind: Json['kind']): Json | undefined {
+    if (!this.#text.startsWith(word, this.#at)) return undefined;
+    const start = this.#at;
+    this.#at += word.length;
+    return new Json(kind, this.#text, [start, this.#at]);
+  }
+
+  #number(): Json {
+    NUMBER.lastIndex = this.#at;
+    const [number] = NUMBER.exec(this.#text) ?? [];
+    if (number === undefined) throw INVALID;
+    const start = this.#at;
+    this.#at += number.length;
+    return new Json('number', this.#text, [start, this.#at]);
+  }
+
+  #skipSpace(): void {
+    for (; ; this.#at += 1) {
+      const code = this.#text.charCodeAt(this.#at);
+      if (code !== SPACE && code !== LINE_FEED && code !== RETURN && code !== TAB) return;
+    }
+  }
+}
+
+const ESCAPE = /\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/y;
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;

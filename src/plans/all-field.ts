@@ -1,0 +1,73 @@
+import type { AnswerError, Path, UpstreamError } from '../answers/errors.ts';
+import { checkedCount } from '../paging/connection/connection-arguments.ts';
+import { drainPages, type DrainedPage } from '../paging/drain.ts';
+import { decodeCursor, encodeCursor } from '../paging/place/cursor.ts';
+import type { Call } from './call.ts';
+import { errorsOfList } from './fetch-page.ts';
+import type { OpenedList } from './list-field.ts';
+import { writeRecords, type ListRecord, type Output, type Part } from './list-record.ts';
+
+/** The value of one field; undefined parts stand for null. */
+export interface FieldValue {
+  readonly parts: readonly Part[] | undefined;
+  readonly errors: readonly AnswerError[];
+}
+
+/** Reads an `all…` field: the pages of the list, drained into one. */
+export async function readAll(list: () => OpenedList, path: Path): Promise<FieldValue> {
+  const output: Output = { parts: ['['], errors: [] };
+  let count = 0;
+  try {
+    for await (const page of drainedPages(list(), true)) {
+      if (page.records.length > 0 && count > 0) output.parts.push(',');
+      if (!writePage(page, output, { path, offset: count })) return { parts: undefined, errors: output.errors };
+      count += page.records.length;
+    }
+  } catch (error) {
+    return { parts: undefined, errors: [...output.errors, ...errorsOfList(error, path)] };
+  }
+  output.parts.push(']');
+  return output;
+}
+
+/** @returns false when a record is null that may not be */
+export function writePage(
+  { records, beside }: DrainedPage<ListRecord>,
+  output: Output,
+  at: { readonly path: Path; readonly offset: number },
+): boolean {
+  for (const error of beside as readonly UpstreamError[]) output.errors.push({ ...error, path: at.path });
+  return writeRecords(
+    records.map(({ record }) => record),
+    0,
+    output,
+    at,
+  );
+}
+
+/**
+ * The pages that a drain gives, for the arguments of an `all…` field.
+ *
+ * @param keepsAll all records are kept until the end
+ * @throws BAD_USER_INPUT, CURSOR_INVALID, and what drains end with
+ */
+export function drainedPages(
+  list: OpenedList,
+  keepsAll: boolean,
+): AsyncGenerator<DrainedPage<ListRecord>, void, undefined> {
+  const { field, call, args, keys, isNested } = list;
+  const names = field.adapter.all!;
+  const { [names.limit]: given, [names.after]: after } = args;
+  const limit = typeof given === 'number' ? checkedCount(names.limit, given) : undefined;
+  const position = typeof after === 'string' ? decodeCursor(keys.cursors, after) : null;
+  const selection = isNested ? undefined : nameOf(list, call);
+  const source = list.source('shown');
+  const pages = field.parts.drains.walk(list.drained(source, selection), { position, limit, call, keepsAll });
+  const { signal, drainBudget: budget } = call;
+  const toCursor = (at: Parameters<typeof encodeCursor>[1]) => encodeCursor(keys.cursors, at);
+  return drainPages(pages, { limit, position, budget, signal, toCursor });
+}
+
+function nameOf({ field }: OpenedList, { variables }: Call): string {
+  return field.shown.name(variables);
+}

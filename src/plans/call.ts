@@ -1,0 +1,142 @@
+import DataLoader from 'dataloader';
+import PQueue from 'p-queue';
+import type { Json } from '../json.ts';
+import type { DrainBudget } from '../paging/drain.ts';
+import type { PageMeter } from '../paging/price/page-meter.ts';
+import { createRecordLoader, type RecordLoader } from './record-loader.ts';
+
+/** One request of the service, and how its answer is read. */
+export interface UpstreamRequest<T> {
+  readonly kind: 'query' | 'mutation';
+  /** The field of the root that it asks for, the first of several. */
+  readonly field: string;
+  /** JSON. */
+  readonly body: string;
+  /** Beside the body, what tells requests that are read in different ways; mostly empty. */
+  readonly key: string;
+  /** What it costs in pages. */
+  readonly pages: number;
+  /** Undefined: the answer has to be read in general. */
+  readonly scan: (bytes: Buffer) => T | undefined;
+  readonly read: (answer: Json) => T;
+}
+
+/** For whom a request is sent, and until when. */
+export interface RequestSender {
+  /** Aborted when nobody waits for it any more. */
+  readonly signal?: AbortSignal;
+  /** Interactive unless stated. */
+  readonly priority?: 'interactive' | 'drain';
+  /** Of several callers it is the turn of one after the other. */
+  readonly caller?: string;
+  /** Called for each answer that says that the service has too much to do. */
+  readonly onPressure?: () => void;
+  /** For telemetry. */
+  readonly cause?: unknown;
+}
+
+/** What is read is shared with others who send the same: nobody may change it. */
+export type SendRequest = <T>(request: UpstreamRequest<T>, sender: RequestSender) => Promise<T>;
+
+/** Sends requests in somebody's name. */
+export interface Asking {
+  ask<T>(request: UpstreamRequest<T>): Promise<T>;
+  readonly cause: unknown;
+}
+
+/** The variables of one request, as values, and as the caller wrote them. */
+export interface CallVariables {
+  /** Coerced to their types. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** As JSON; undefined for one that was not given. */
+  readonly text: (name: string) => string | undefined;
+}
+
+/** What one operation has of its own while it is answered. */
+export interface Call extends Asking {
+  readonly variables: CallVariables;
+  /** Aborted when the caller leaves. */
+  readonly signal: AbortSignal;
+  /** What it costs. */
+  readonly pages: PageMeter;
+  /** Shared by all drains of the operation. */
+  readonly drainBudget: DrainBudget;
+  /** The records that it asks for by their ids. */
+  readonly records: RecordLoader;
+  /** Pays for a request and sends it, whatever else the operation asks for. */
+  send<T>(request: UpstreamRequest<T>): Promise<T>;
+}
+
+export interface CallParts {
+  readonly send: SendRequest;
+  readonly variables: CallVariables;
+  /** Made when it is first read: most operations need none. */
+  readonly signal: () => AbortSignal;
+  readonly pages: PageMeter;
+  readonly drainMaxItems: number;
+  readonly cause: unknown;
+}
+
+/** Of one operation in flight: one that asks for thousands of pages below its parents is not alone. */
+const AT_A_TIME = 8;
+
+export class OperationCall implements Call {
+  readonly variables: CallVariables;
+  readonly pages: PageMeter;
+  readonly drainBudget: DrainBudget;
+  readonly cause: unknown;
+  readonly #parts: CallParts;
+  #requests: DataLoader<UpstreamRequest<unknown>, unknown, string> | undefined;
+  #records: RecordLoader | undefined;
+
+  constructor(parts: CallParts) {
+    this.#parts = parts;
+    this.variables = parts.variables;
+    this.pages = parts.pages;
+    this.cause = parts.cause;
+    this.drainBudget = { max: parts.drainMaxItems, left: parts.drainMaxItems };
+  }
+
+  get signal(): AbortSignal {
+    return this.#parts.signal();
+  }
+
+  get records(): RecordLoader {
+    return (this.#records ??= createRecordLoader(this));
+  }
+
+  send<T>(request: UpstreamRequest<T>): Promise<T> {
+    this.pages.pay(request.pages);
+    const { signal, cause } = this;
+    return this.#parts.send(request, { signal, cause, caller: this.pages.account.name });
+  }
+
+  /**
+   * What is asked twice in an operation, by aliases or by two lists over one page, is sent once. Requests end with
+   * the operation, and not with the one walk that happened to ask first.
+   */
+  ask<T>(request: UpstreamRequest<T>): Promise<T> {
+    return (this.#requests ??= this.#createLoader()).load(request) as Promise<T>;
+  }
+
+  #createLoader() {
+    const queue = new PQueue({ concurrency: AT_A_TIME });
+    return new DataLoader<UpstreamRequest<unknown>, unknown, string>(
+      (requests) =>
+        Promise.all(
+          requests.map(async (request) => {
+            const { signal } = this;
+            this.pages.pay(request.pages);
+            const { cause } = this;
+            const sender = { signal, cause, caller: this.pages.account.name };
+            return queue.add(() => this.#parts.send(request, sender), { signal });
+          }),
+        ),
+      {
+        // One by one: a batch would hold back the first answer until the last has come.
+        batch: false,
+        cacheKeyFn: ({ body, key }) => body + key,
+      },
+    );
+  }
+}

@@ -1,0 +1,374 @@
+import {
+  executeSync,
+  isNonNullType,
+  Kind,
+  OperationTypeNode,
+  visit,
+  type DocumentNode,
+  type FragmentDefinitionNode,
+  type GraphQLObjectType,
+  type OperationDefinitionNode,
+} from 'graphql';
+import { collectFields, selectionsOf, type CollectedField } from '../answers/collect-fields.ts';
+import { inlinedPageKey, type AnswerError } from '../answers/errors.ts';
+import { shapeOf, type HoleShape, type ShapeScope } from '../answers/shape.ts';
+import type { Adapter, NestedAdapter } from '../schema/derivation/adapter.ts';
+import type { Entity } from '../schema/derivation/entity.ts';
+import { idOf } from '../schema/derivation/reach-parent.ts';
+import { readAll, type FieldValue } from './all-field.ts';
+import type { Call } from './call.ts';
+import { readConnection } from './connection-field.ts';
+import type { Drains } from './drains.ts';
+import { forwardedFields, type ForwardedAnswer, type ForwardedShape } from './forward.ts';
+import { fillHoles, isHole, type Filling } from './holes.ts';
+import type { PageInlining } from './inlined-pages.ts';
+import { listField, openList, type ListField } from './list-field.ts';
+import type { Output, Part } from './list-record.ts';
+import type { ReadingWatch } from './reading-watch.ts';
+import { entitiesField, recordField } from './record-field.ts';
+import { idKey } from './record-identity.ts';
+import { checkBelowRoot, isAllowed, onlyForwarded, refusedMutation, type RootRules } from './root-fields.ts';
+import { askSparingParents } from './sparing-parents.ts';
+import type { RequestWriter, WrittenOperation } from './upstream-request.ts';
+
+/** What an operation comes to: made once, answered again and again. */
+export interface OperationPlan {
+  answer(call: Call): Promise<OperationAnswer>;
+  /** The plan for these values of variables, which decide what is selected. */
+  variant(call: Call): Variant;
+}
+
+export interface OperationAnswer {
+  /** The members of `data`; undefined: it is null. */
+  readonly data: readonly (string | Buffer)[] | undefined;
+  readonly errors: readonly AnswerError[];
+  /** Of the service's own answer, as they were written. */
+  readonly extensions: string | undefined;
+}
+
+export interface PlanParts extends RootRules {
+  readonly adapters: readonly Adapter[];
+  readonly nested: readonly NestedAdapter[];
+  readonly entities: readonly Entity[];
+  readonly upstreamType: (servedType: string) => string;
+  readonly inlining: PageInlining;
+  readonly writer: Omit<RequestWriter, 'inlinePages'>;
+  readonly drains: Drains;
+  readonly watch: ReadingWatch;
+  readonly connectionMax: number;
+  /** The SDL that `_service` gives. */
+  readonly sdl: () => string;
+}
+
+export interface PlannedDocument {
+  readonly document: DocumentNode;
+  readonly operation: OperationDefinitionNode;
+}
+
+/** Different plans of one operation that are kept: what its conditions and the sizes of inlined pages come to. */
+const MAX_VARIANTS = 32;
+
+export function planOperation(parts: PlanParts, { document, operation }: PlannedDocument): OperationPlan {
+  const fragments = new Map(
+    document.definitions.flatMap((one) => (one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [])),
+  );
+  const conditions = conditionsOf(document);
+  const decide = parts.inlining.decisions(document);
+  const variants = new Map<string, Variant>();
+  const variant = ({ variables: { values } }: Call): Variant => {
+    const isTrue = (name: string) => values[name] === true;
+    const bits = conditions.map((name) => (isTrue(name) ? '1' : '0')).join('');
+    const name = decide ? `${bits} ${decide(parts.schema, values)}` : bits;
+    const known = variants.get(name);
+    if (known) return known;
+    if (variants.size >= MAX_VARIANTS) variants.clear();
+    // Its own copy: nothing of the call is kept.
+    const truth = new Set(conditions.filter(isTrue));
+    const made = planVariant(parts, {
+      operation,
+      fragments,
+      variables: values,
+      isTrue: (condition) => truth.has(condition),
+    });
+    variants.set(name, made);
+    return made;
+  };
+  return { variant, answer: (call) => variant(call).answer(call) };
+}
+
+/** The variables that `@skip`, `@include` and the `if` of `@defer` and `@stream` go by. */
+function conditionsOf(document: DocumentNode): readonly string[] {
+  const found = new Set<string>();
+  visit(document, {
+    Directive: ({ arguments: args = [] }) => {
+      for (const { name, value } of args) {
+        if (name.value === 'if' && value.kind === Kind.VARIABLE) found.add(value.name.value);
+      }
+    },
+  });
+  return [...found];
+}
+
+interface VariantParts {
+  readonly operation: OperationDefinitionNode;
+  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  /** Those of the call for which it is made: of these, only what the variant goes by is looked at. */
+  readonly variables: Readonly<Record<string, unknown>>;
+  readonly isTrue: (variable: string) => boolean;
+}
+
+export interface Variant {
+  readonly scope: ShapeScope;
+  readonly root: GraphQLObjectType;
+  readonly fields: readonly RootField[];
+  /** Answers all of them, or those alone that are named. */
+  answer(call: Call, only?: ReadonlySet<string>): Promise<OperationAnswer>;
+}
+
+export type RootField = { readonly key: string; readonly collected: CollectedField; readonly isNullable: boolean } & (
+  | { readonly kind: 'forwarded' }
+  | { readonly kind: 'list'; readonly list: ListField }
+  | { readonly kind: 'read'; readonly read: (call: Call) => Promise<FieldValue> | FieldValue }
+);
+
+function planVariant(parts: PlanParts, variant: VariantParts): Variant {
+  const { schema } = parts;
+  const { operation, fragments, variables, isTrue } = variant;
+  const root = schema.getRootType(operation.operation)!;
+  const scope: ShapeScope = {
+    schema,
+    fragments,
+    isTrue,
+    upstreamType: parts.upstreamType,
+    holeAt: (type, key, nodes) => holes.at(type, key, nodes),
+  };
+  const writer: RequestWriter = {
+    ...parts.writer,
+    inlinePages: (inlined, wanted) => parts.inlining.inline(inlined, { ...scope, variables, wanted }),
+  };
+  const written: WrittenOperation = {
+    operation: operation.operation,
+    ...(operation.name && { name: operation.name }),
+    directives: operation.directives ?? [],
+    variableDefinitions: operation.variableDefinitions ?? [],
+    fragments,
+  };
+  const shared = { ...parts, writer, scope, operation: written };
+  const holes = holesOf(parts.nested, shared);
+  const collected = [...collectFields(scope, root, operation.selectionSet.selections).values()];
+  checkBelowRoot(parts, collected, root, fragments);
+  const planned = collected.map((field) => rootField(parts, { ...variant, shared, root }, field));
+  // The name of the root's type comes along, unless nothing else is asked for.
+  const asksService = planned.some(({ kind, collected: { nodes } }) => kind === 'forwarded' && nodes[0]!.name.value !== '__typename');
+  const fields = asksService ? planned : planned.map((field) => (field.kind === 'forwarded' ? constant(field, JSON.stringify(root.name)) : field));
+  const ownFields = fields.filter(({ kind }) => kind === 'forwarded');
+  const isWhole = ownFields.length === fields.length;
+  const isForwarded = (name: string) => !parts.derived.has(name) && !LOCAL.has(name) && (operation.operation === OperationTypeNode.QUERY || name === '__typename' || isAllowed(parts, name));
+  const forwarded =
+    ownFields.length === 0
+      ? undefined
+      : forwardedFields({
+          writer,
+          operation: written,
+          selections: isWhole
+            ? operation.selectionSet.selections
+            : onlyForwarded(isForwarded, operation.selectionSet.selections, fragments),
+          fields: ownFields.map(({ key, collected: { nodes } }) => forwardedShape(scope, root, key, nodes)),
+        });
+  const isQuery = operation.operation === OperationTypeNode.QUERY;
+
+  return { scope, root, fields, answer };
+
+  async function answer(call: Call, only?: ReadonlySet<string>): Promise<OperationAnswer> {
+    if (isWhole && !only) {
+      try {
+        const { data, errors, extensions } = await forward(call);
+        return data ? await filled(call, { parts: [...data.whole], errors: [...errors] }, extensions) : { data: undefined, errors, extensions };
+      } catch (error) {
+        return failed(error);
+      }
+    }
+    const wanted = only ? fields.filter(({ key }) => only.has(key)) : fields;
+    const asksOwn = wanted.some(({ kind }) => kind === 'forwarded');
+    const answered = asksOwn ? forward(call).catch((error: unknown) => ({ error })) : undefined;
+    const values = await Promise.all(
+      wanted.map((field) => (field.kind === 'forwarded' ? undefined : readField(call, field))),
+    );
+    const own = await answered;
+    const output: Output = { parts: [], errors: [] };
+    let extensions: string | undefined;
+    let isNull = false;
+    if (own && 'error' in own) output.errors.push({ thrown: own.error, path: [ownFields[0]!.key] });
+    else if (own) {
+      output.errors.push(...own.errors);
+      ({ extensions } = own);
+    }
+    for (const [i, field] of wanted.entries()) {
+      const value = values[i];
+      const given: readonly Part[] | undefined = value
+        ? value.parts
+        : own && 'data' in own
+          ? own.data?.valueOf(ownFields.findIndex(({ key }) => key === field.key))
+          : undefined;
+      if (value) for (const error of value.errors) output.errors.push(error);
+      if (!given && !field.isNullable) isNull = true;
+      output.parts.push(`${i > 0 ? ',' : ''}${JSON.stringify(field.key)}:`);
+      for (const part of given ?? ['null']) output.parts.push(part);
+    }
+    if (isNull) return { data: undefined, errors: output.errors, extensions };
+    return filled(call, output, extensions);
+  }
+
+  function failed(error: unknown): OperationAnswer {
+    const data = fields.every(({ isNullable }) => isNullable)
+      ? fields.map(({ key }, i) => `${i > 0 ? ',' : ''}${JSON.stringify(key)}:null`)
+      : undefined;
+    return { data, errors: [{ thrown: error, path: [fields[0]!.key] }], extensions: undefined };
+  }
+
+  async function forward(call: Call): Promise<ForwardedAnswer> {
+    if (isQuery) {
+      const asking = isWhole ? { ask: call.send.bind(call) } : call;
+      return askSparingParents(asking, (pages) => forwarded!.request(call.variables, pages));
+    }
+    // Nothing that is read from now on was read before it.
+    parts.drains.separate();
+    try {
+      return await call.send(forwarded!.request(call.variables));
+    } finally {
+      parts.drains.separate();
+    }
+  }
+}
+
+function readField(call: Call, field: Exclude<RootField, { kind: 'forwarded' }>): Promise<FieldValue> | FieldValue {
+  if (field.kind === 'read') return field.read(call);
+  const { list } = field;
+  const open = () => openList(list, call);
+  return list.connection ? readConnection(open, [field.key]) : readAll(open, [field.key]);
+}
+
+async function filled(call: Call, output: Output, extensions: string | undefined): Promise<OperationAnswer> {
+  const { parts, errors } = output.parts.some(isHole) ? await fillHoles(call, output) : output;
+  return { data: parts as (string | Buffer)[], errors, extensions };
+}
+
+/** Answered by the gateway alone, from its own schema. */
+const LOCAL = new Set(['__schema', '__type', '_service']);
+
+function rootField(
+  parts: PlanParts,
+  {
+    operation,
+    fragments,
+    shared,
+    root,
+  }: VariantParts & { readonly shared: PlanParts & { writer: RequestWriter; scope: ShapeScope; operation: WrittenOperation }; root: GraphQLObjectType },
+  collected: CollectedField,
+): RootField {
+  const { key, nodes } = collected;
+  const name = nodes[0]!.name.value;
+  const definition = root.getFields()[name];
+  const field = { key, collected, isNullable: !definition || !isNonNullType(definition.type) };
+  if (operation.operation === OperationTypeNode.MUTATION && definition && !isAllowed(parts, name)) {
+    const refused = { parts: undefined, errors: [{ thrown: refusedMutation(name), path: [key] }] };
+    return { ...field, kind: 'read', read: () => refused };
+  }
+  if (name === '__typename') return { ...field, isNullable: false, kind: 'forwarded' };
+  if (operation.operation !== OperationTypeNode.QUERY) return { ...field, kind: 'forwarded' };
+  if (LOCAL.has(name) && (name !== '_service' || parts.derived.has(name))) {
+    const read = localField(parts, { operation, fragments, collected, scope: shared.scope });
+    return { ...field, kind: 'read', read };
+  }
+  for (const adapter of parts.adapters) {
+    const kind = adapter.all?.field === name ? 'all' : adapter.connection?.field === name ? 'connection' : undefined;
+    if (kind) return { ...field, kind: 'list', list: listField(shared, adapter, { kind, key, nodes }) };
+  }
+  if (!parts.derived.has(name)) return { ...field, kind: 'forwarded' };
+  const asked = { definition: definition!, key, nodes };
+  if (name === '_entities') {
+    const byName = new Map(parts.entities.map((entity) => [entity.type.name, entity]));
+    return { ...field, kind: 'read', read: entitiesField(shared, byName, asked) };
+  }
+  const entity = parts.entities.find((each) => each.field === name)!;
+  return { ...field, kind: 'read', read: recordField(shared, entity, asked) };
+}
+
+function constant(field: RootField, text: string): RootField {
+  const value: FieldValue = { parts: [text], errors: [] };
+  return { ...field, kind: 'read', read: () => value };
+}
+
+/** Introspection, and the SDL for routers: the same in every call, unless variables are in it. */
+function localField(
+  { schema, sdl }: PlanParts,
+  { operation, fragments, collected, scope }: Pick<VariantParts, 'operation' | 'fragments'> & { collected: CollectedField; scope: ShapeScope },
+): (call: Call) => FieldValue {
+  const { key, nodes } = collected;
+  if (nodes[0]!.name.value === '_service') {
+    const type = schema.getType('_Service') as GraphQLObjectType;
+    const members = [...collectFields(scope, type, selectionsOf(nodes)).values()].map(
+      (field) =>
+        `${JSON.stringify(field.key)}:${JSON.stringify(field.nodes[0]!.name.value === 'sdl' ? sdl() : type.name)}`,
+    );
+    const value: FieldValue = { parts: [`{${members.join(',')}}`], errors: [] };
+    return () => value;
+  }
+  const document: DocumentNode = {
+    kind: Kind.DOCUMENT,
+    definitions: [
+      { ...operation, selectionSet: { kind: Kind.SELECTION_SET, selections: nodes } },
+      ...fragments.values(),
+    ],
+  };
+  const read = (variableValues: Readonly<Record<string, unknown>>): FieldValue => {
+    const { data } = executeSync({ schema, document, variableValues });
+    return { parts: [JSON.stringify(data?.[key] ?? null)], errors: [] };
+  };
+  if ((operation.variableDefinitions ?? []).length > 0) return ({ variables }) => read(variables.values);
+  let once: FieldValue | undefined;
+  return () => (once ??= read({}));
+}
+
+function forwardedShape(
+  scope: ShapeScope,
+  root: GraphQLObjectType,
+  key: string,
+  nodes: CollectedField['nodes'],
+): ForwardedShape {
+  const name = nodes[0]!.name.value;
+  if (name === '__typename') {
+    const shape = { kind: 'typename', upstream: scope.upstreamType(root.name), served: root.name } as const;
+    return { key, shape, isSilent: false };
+  }
+  const shape = shapeOf(scope, root.getFields()[name]!.type, selectionsOf(nodes));
+  return { key, shape, isSilent: false };
+}
+
+/** The derived fields below other objects than the root. */
+function holesOf(
+  nested: readonly NestedAdapter[],
+  shared: Parameters<typeof listField>[0],
+): { at: ShapeScope['holeAt'] } {
+  const fields = new Map<string, { adapter: NestedAdapter; kind: 'all' | 'connection' }>();
+  for (const adapter of nested) {
+    const { parent, all, connection } = adapter;
+    if (all) fields.set(`${parent}.${all.field}`, { adapter, kind: 'all' });
+    if (connection) fields.set(`${parent}.${connection.field}`, { adapter, kind: 'connection' });
+  }
+  return {
+    at: (type, key, nodes): HoleShape | undefined => {
+      const found = fields.get(`${type.name}.${nodes[0]!.name.value}`);
+      if (!found) return undefined;
+      let made: ListField | undefined;
+      const filling: Filling = () => (made ??= listField(shared, found.adapter, { kind: found.kind, key, nodes }));
+      return {
+        kind: 'hole',
+        filling,
+        idKey: idOf(type) ? idKey(type.name) : undefined,
+        pageKey: inlinedPageKey(type.name, key),
+      };
+    },
+  };
+}
+
