@@ -7,6 +7,8 @@ import {
   isIntrospectionType,
   isObjectType,
   OperationTypeNode,
+  parse,
+  type DocumentNode,
   type ExecutionResult,
   type GraphQLObjectType,
   type GraphQLSchema,
@@ -29,12 +31,12 @@ import { subgraphSdl } from './entities/subgraph-sdl.ts';
 import { forwardField, refuseMutation, type AllowedMutations } from './forward-field.ts';
 import { INCREMENTAL } from './incremental-directives.ts';
 import type { Adapter, NestedAdapter } from './derivation/adapter.ts';
-import { planAdapters, type ListReport } from './derivation/plan-adapters.ts';
+import { planAdapters, type AdapterPlan, type ListReport } from './derivation/plan-adapters.ts';
 import { readField } from './read-field.ts';
 import { createRequestLoader, type RequestLoader } from './asking/request-loader.ts';
 import { unwatched, type ReadingWatch } from './asking/reading-watch.ts';
 import { createRides } from './asking/ride-first-page.ts';
-import { servedNames } from './asking/served-names.ts';
+import { servedNames } from './served-names.ts';
 import { startWarnings } from './start-warnings.ts';
 
 export interface ServedSchema {
@@ -95,20 +97,29 @@ export interface ServedSchemaParts {
 export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const { snapshot, execute, mutations, connectionMax, watch = unwatched } = parts;
   const names = rootNames(snapshot, parts.prefix ?? '');
-  const { transforms, toUpstream, fromUpstream } = servedNames(snapshot, names);
-  const subschema: SubschemaConfig = {
-    schema: snapshot,
-    executor: execute as Executor,
-    transforms,
-    // Each root field of an operation is a request of its own: one that fails takes no other with it.
-    createProxyingResolver: (({ operation = OperationTypeNode.QUERY, fieldName = '' }) =>
-      operation === OperationTypeNode.MUTATION && !isAllowed(fieldName, mutations)
-        ? refuseMutation(fieldName)
-        : forwardField(() => link, operation)) as CreateProxyingResolverFn,
+  const wrap = (servesConnections: boolean) => {
+    const { transforms, ...served } = servedNames(snapshot, names, servesConnections);
+    const subschema: SubschemaConfig = {
+      schema: snapshot,
+      executor: execute as Executor,
+      transforms,
+      // Each root field of an operation is a request of its own: one that fails takes no other with it.
+      createProxyingResolver: (({ operation = OperationTypeNode.QUERY, fieldName = '' }) =>
+        operation === OperationTypeNode.MUTATION && !isAllowed(fieldName, mutations)
+          ? refuseMutation(fieldName)
+          : forwardField(() => link, operation)) as CreateProxyingResolverFn,
+    };
+    const wrapped = wrapSchema(subschema);
+    return { ...served, subschema, wrapped, plan: planAdapters(wrapped, names, parts.overrides) };
   };
-  const wrapped = wrapSchema(subschema);
-  const plan = planAdapters(wrapped, names, parts.overrides);
+  const withConnections = wrap(true);
+  // What is derived depends on no name that changes here, so that the second plan has no connections either.
+  const { plan, subschema, wrapped, toUpstream, fromUpstream } =
+    servesConnections(withConnections.plan) || !snapshot.getType(RELAY_PAGE_INFO)
+      ? withConnections
+      : wrap(false);
   const { adapters, nested } = plan;
+  const root = snapshot.getQueryType()!.name;
   const found = planEntities(wrapped, { adapters, names, overrides: plan.types });
   const { entities } = found;
   const link: UpstreamLink = {
@@ -138,18 +149,20 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const schema: GraphQLSchema = stitchSchemas({
     subschemas: [subschema],
     typeDefs: [
+      rootsOf(snapshot),
       derivedTypes([...adapters, ...nested], wrapped, names, parts),
-      entityTypes(entities),
+      entityTypes(entities, root),
       ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
     ],
     resolvers: [
       upstreamResolvers(wrapped),
       derivedResolvers([...adapters, ...nested], link, drains, connectionMax),
-      entityResolvers({ entities, link, drains, sdl: () => sdl() }),
+      entityResolvers({ entities, root, link, drains, sdl: () => sdl() }),
     ],
     assumeValidSDL: true,
   });
   const sdl = once(() => subgraphSdl(schema, { entities, pageInfo: names.type(RELAY_PAGE_INFO) }));
+  schema.description = snapshot.description;
   assertValidSchema(schema);
   return {
     schema,
@@ -177,6 +190,18 @@ const NO_DRAINS: DrainParts = {
   clock: systemClock,
   tokenSet: () => undefined,
 };
+
+function servesConnections({ adapters, nested }: AdapterPlan): boolean {
+  return [...adapters, ...nested].some(({ connection }) => connection !== undefined);
+}
+
+/** Without it stitching would call them `Query` and `Mutation`. */
+function rootsOf(schema: GraphQLSchema): DocumentNode {
+  const mutation = schema.getMutationType();
+  return parse(
+    `schema { query: ${schema.getQueryType()!.name} ${mutation ? `mutation: ${mutation.name}` : ''} }`,
+  );
+}
 
 function isAllowed(field: string, allowed: AllowedMutations): boolean {
   return allowed === 'all' || (allowed !== 'off' && allowed.includes(field));

@@ -44,6 +44,7 @@ test('schema explain --json: the same for programs, with what adapters.json deci
     list: 'Query.named',
     all: null,
     connection: null,
+    types: null,
     parent: null,
     renamed: {},
     why: ['adapters.json skips it.'],

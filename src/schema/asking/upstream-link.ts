@@ -9,7 +9,7 @@ import type {
 } from 'graphql';
 import type { PagePrice } from './page-price.ts';
 import type { ReadingWatch } from './reading-watch.ts';
-import type { RequestTransform } from './served-names.ts';
+import type { RequestTransform } from '../served-names.ts';
 
 /** The upstream, seen through the schema that is served of it. */
 export interface UpstreamLink {

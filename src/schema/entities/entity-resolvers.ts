@@ -24,6 +24,8 @@ import type { RecordId, RecordLookup } from './record-loader.ts';
 
 interface EntityParts {
   readonly entities: readonly Entity[];
+  /** The query root's name. */
+  readonly root: string;
   readonly link: UpstreamLink;
   readonly drains: Pick<Drains, 'lookedUp'>;
   /** The SDL that `_service` gives. */
@@ -34,13 +36,13 @@ type Resolver<Arguments> = GraphQLFieldResolver<unknown, ServingContext, Argumen
 
 /** Resolves records that are asked for by their ids: `_entities`, and fields like `person(id)`. */
 export function entityResolvers(parts: EntityParts): IResolvers {
-  const { entities, sdl } = parts;
+  const { entities, root, sdl } = parts;
   const byName = new Map(entities.map((entity) => [entity.type.name, entity]));
   const fields = entities.flatMap((entity) =>
     entity.field === undefined ? [] : [[entity.field, resolveRecord(parts, entity)] as const],
   );
   return {
-    Query: {
+    [root]: {
       ...Object.fromEntries(fields),
       _service: () => ({ sdl: sdl() }),
       ...(entities.length > 0 && { _entities: resolveEntities(parts, byName) }),
