@@ -21,6 +21,7 @@ import type { UpstreamLink } from './asking/upstream-link.ts';
 import { createDrains, type DrainParts } from './drains.ts';
 import { derivedTypes } from './derivation/derived-types.ts';
 import type { Entity, EntityReport } from './derivation/entity.ts';
+import { findLists } from './derivation/find-lists.ts';
 import { planEntities } from './derivation/plan-entities.ts';
 import { RELAY_PAGE_INFO, rootNames } from './derivation/root-names.ts';
 import { derivedResolvers } from './derived-resolvers.ts';
@@ -112,12 +113,10 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     const wrapped = wrapSchema(subschema);
     return { ...served, subschema, wrapped, plan: planAdapters(wrapped, names, parts.overrides) };
   };
-  const withConnections = wrap(true);
   // What is derived depends on no name that changes here, so that the second plan has no connections either.
+  const withConnections = isPagedSomewhere(snapshot) ? wrap(true) : undefined;
   const { plan, subschema, wrapped, toUpstream, fromUpstream } =
-    servesConnections(withConnections.plan) || !snapshot.getType(RELAY_PAGE_INFO)
-      ? withConnections
-      : wrap(false);
+    withConnections && servesConnections(withConnections.plan) ? withConnections : wrap(false);
   const { adapters, nested } = plan;
   const root = snapshot.getQueryType()!.name;
   const found = planEntities(wrapped, { adapters, names, overrides: plan.types });
@@ -190,6 +189,10 @@ const NO_DRAINS: DrainParts = {
   clock: systemClock,
   tokenSet: () => undefined,
 };
+
+function isPagedSomewhere(snapshot: GraphQLSchema): boolean {
+  return findLists(snapshot).some(({ verdict }) => 'paged' in verdict);
+}
 
 function servesConnections({ adapters, nested }: AdapterPlan): boolean {
   return [...adapters, ...nested].some(({ connection }) => connection !== undefined);
