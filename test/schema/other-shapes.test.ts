@@ -107,6 +107,16 @@ test('a way back to the root is said at the start, since what is derived does no
   );
 });
 
+test('many ways back to the root are said at once', async () => {
+  const fields = Array.from({ length: 30 }, (_, index) => `again${index}: Query`);
+  const sdl = `type Query { ${fields.join(' ')} persons(first: Int, after: String): PersonPage! }`;
+  await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
+  const warnings = gateway.logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
+  expect(warnings).toEqual([
+    'Below Query.again0, Query.again1, Query.again2 and 27 more the derived fields do not work.',
+  ]);
+});
+
 test('a list that may be null and is, gives null; one without items gives nothing', async () => {
   const sdl = `
     type Query { gone(first: Int, after: String): Gone empty(first: Int, after: String): Gone }

@@ -16,6 +16,8 @@ import type { RootNames } from './root-names.ts';
 export interface ListReport {
   /** For example `Vacancy.candidates`. */
   readonly list: string;
+  /** Whether it gives pages, or what looks like them. */
+  readonly inPages: boolean;
   readonly all: string | null;
   readonly connection: string | null;
   /** What the types of the connection are called; null without one. */
@@ -95,6 +97,7 @@ function keyOf({ parent, name }: FoundList): string {
 function notDerived(list: FoundList, why: string): ListReport {
   return {
     list: keyOf(list),
+    inPages: list.givesPages,
     all: null,
     connection: null,
     types: null,
@@ -120,6 +123,7 @@ function derived(
   ];
   return {
     list: `${parent}.${name}`,
+    inPages: true,
     all: all?.field ?? null,
     connection: connection?.field ?? null,
     types: connection ? { connection: connection.type, edge: connection.edge } : null,
