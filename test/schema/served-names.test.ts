@@ -2,6 +2,7 @@ import { printSchema } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { makeExecutableSchema } from '../support/executable-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { all, whole } from '../support/multipart.ts';
 import { personPages } from '../support/people-pages.ts';
 import { servedOffline } from '../support/served-offline.ts';
 
@@ -55,6 +56,16 @@ describe('a service whose roots have names of its own', () => {
     expect(mutation).toEqual({
       data: { __typename: 'MutationRoot', done: { name: 'x', query: { __typename: 'QueryRoot' } } },
     });
+  });
+
+  test('streams what is below them', async () => {
+    await using gateway = await over(sdl, resolvers);
+    const parts = await all(
+      gateway,
+      'query { ...Root } fragment Root on QueryRoot { allPersons @stream(initialCount: 1) { id } }',
+    );
+    expect(parts.length).toBeGreaterThan(1);
+    expect(whole(parts)).toEqual([{ id: '0' }, { id: '1' }, { id: '2' }]);
   });
 
   test('shows them in its introspection', async () => {
