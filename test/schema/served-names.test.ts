@@ -130,6 +130,37 @@ describe('PageInfo of the service', () => {
   });
 });
 
+test('a page that is called a connection is served beside the connection, each under its name', async () => {
+  const sdl = `
+    type Query { persons(first: Int, after: String): PersonConnection! edge: PersonEdge }
+    type Person { id: ID! }
+    type PersonEdge { mine: Boolean }
+    type PersonConnection { items: [Person!]! pageInfo: PageInfo! }
+    type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+  const resolvers = { Query: { persons: twoPages, edge: () => ({ mine: true }) } };
+  await using gateway = await over(sdl, resolvers);
+  const { data, errors } = await gateway.ask(
+    `{ page: persons(first: 1) { __typename ... on PersonConnection { items { id } } }
+       personsConnection(first: 1) {
+         __typename
+         ... on RelayPersonConnection { edges { __typename ... on RelayPersonEdge { node { id } } } }
+       }
+       edge { __typename mine } }`,
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    page: { __typename: 'PersonConnection', items: [{ id: '0' }] },
+    personsConnection: {
+      __typename: 'RelayPersonConnection',
+      edges: [{ __typename: 'RelayPersonEdge', node: { id: '0' } }],
+    },
+    edge: { __typename: 'PersonEdge', mine: true },
+  });
+  expect(printed(sdl, { prefix: 'Ats' })).toContain('type AtsRelayPersonConnection {');
+  const overrides = { types: { Person: { connection: 'PeopleConnection', edge: 'Someone' } } };
+  expect(printed(sdl, { overrides })).toMatch(/type PeopleConnection \{[^}]*edges: \[Someone!\]!/);
+});
+
 test('what the service says of its schema as a whole is served', async () => {
   const sdl = `"""All about people."""\nschema { query: Query }\ntype Query { ${PERSONS} } ${PAGE}`;
   await using gateway = await over(sdl, { Query: { persons: twoPages } });
