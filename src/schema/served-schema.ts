@@ -116,7 +116,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   // What is derived depends on no name that changes here, so that the second plan has no connections either.
   const withConnections = isPagedSomewhere(snapshot) ? wrap(true) : undefined;
   const { plan, subschema, wrapped, toUpstream, fromUpstream } =
-    withConnections && servesConnections(withConnections.plan) ? withConnections : wrap(false);
+    withConnections && hasConnections(withConnections.plan) ? withConnections : wrap(false);
   const { adapters, nested } = plan;
   const root = snapshot.getQueryType()!.name;
   const found = planEntities(wrapped, { adapters, names, overrides: plan.types });
@@ -194,7 +194,7 @@ function isPagedSomewhere(snapshot: GraphQLSchema): boolean {
   return findLists(snapshot).some(({ verdict }) => 'paged' in verdict);
 }
 
-function servesConnections({ adapters, nested }: AdapterPlan): boolean {
+function hasConnections({ adapters, nested }: AdapterPlan): boolean {
   return [...adapters, ...nested].some(({ connection }) => connection !== undefined);
 }
 

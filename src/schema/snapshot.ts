@@ -93,21 +93,25 @@ function shortened(mistakes: readonly string[]): string[] {
 
 /** Valid, but the library that wraps schemas takes them for other types of the same names. */
 function ofIntrospection(schema: GraphQLSchema): string[] {
-  const isOf = ({ type }: { type: GraphQLInputType | GraphQLOutputType }) =>
-    isIntrospectionType(getNamedType(type));
   return Object.values(schema.getTypeMap())
     .filter((type) => !isIntrospectionType(type))
     .flatMap((type) => {
       if (isInputObjectType(type)) {
-        const fields = Object.values(type.getFields()).filter(isOf);
+        const fields = Object.values(type.getFields()).filter(isOfIntrospection);
         return fields.map(({ name }) => `${type.name}.${name}`);
       }
       if (!isObjectType(type) && !isInterfaceType(type)) return [];
       return Object.values(type.getFields()).flatMap((field) => [
-        ...(isOf(field) ? [`${type.name}.${field.name}`] : []),
-        ...field.args.filter(isOf).map(({ name }) => `${type.name}.${field.name}(${name}:)`),
+        ...(isOfIntrospection(field) ? [`${type.name}.${field.name}`] : []),
+        ...field.args
+          .filter(isOfIntrospection)
+          .map(({ name }) => `${type.name}.${field.name}(${name}:)`),
       ]);
     });
+}
+
+function isOfIntrospection({ type }: { type: GraphQLInputType | GraphQLOutputType }): boolean {
+  return isIntrospectionType(getNamedType(type));
 }
 
 /** The published interface has none, and nothing here could carry them. */
