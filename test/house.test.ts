@@ -102,6 +102,7 @@ const rooms: Record<string, readonly string[]> = {
   'schema/asking': [
     'schema/derivation',
     'schema/incremental-directives.ts',
+    'schema/served-names.ts',
     'schema/serving-context.ts',
   ],
   'schema/entities': [

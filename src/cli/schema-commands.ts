@@ -25,12 +25,13 @@ export function addSchemaCommands(
   schema
     .command('explain')
     .description('say for every list why it got adapters, or why not')
+    .option('--all', 'also each of many that got nothing', false)
     .option('--json', 'for programs', false)
-    .action(async ({ json }: { json: boolean }) => {
+    .action(async ({ all, json }: { all: boolean; json: boolean }) => {
       const { servedOffline } = await import('./schema-print.ts');
       const { snapshot, config, overrides } = settings(terminal);
       const { reports } = servedOffline(snapshot, config, overrides);
-      stdout.write(json ? explainedAsJson(reports) : explained(reports));
+      stdout.write(json ? explainedAsJson(reports) : explained(reports, { all }));
     });
   schema
     .command('check')

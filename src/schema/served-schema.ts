@@ -1,17 +1,18 @@
 import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
 import { wrapSchema } from '@graphql-tools/wrap';
-import { assertValidSchema, type DocumentNode, type GraphQLSchema } from 'graphql';
-import { servedNames } from './asking/served-names.ts';
+import { assertValidSchema, parse, type DocumentNode, type GraphQLSchema } from 'graphql';
 import type { Adapter, NestedAdapter } from './derivation/adapter.ts';
 import { derivedTypes } from './derivation/derived-types.ts';
 import type { Entity, EntityReport } from './derivation/entity.ts';
-import { planAdapters, type ListReport } from './derivation/plan-adapters.ts';
+import { findLists } from './derivation/find-lists.ts';
+import { planAdapters, type AdapterPlan, type ListReport } from './derivation/plan-adapters.ts';
 import { planEntities } from './derivation/plan-entities.ts';
 import { RELAY_PAGE_INFO, rootNames } from './derivation/root-names.ts';
 import { entityTypes } from './entities/entity-types.ts';
 import { subgraphSdl } from './entities/subgraph-sdl.ts';
 import { INCREMENTAL } from './incremental-directives.ts';
+import { servedNames } from './served-names.ts';
 import { startWarnings } from './start-warnings.ts';
 
 export interface ServedSchema {
@@ -62,29 +63,38 @@ export interface ServedSchemaParts {
 export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const { snapshot, mutations } = parts;
   const names = rootNames(snapshot, parts.prefix ?? '');
-  const { transforms, toUpstream, upstreamType } = servedNames(snapshot, names);
-  const subschema: SubschemaConfig = { schema: snapshot, transforms };
-  const upstream = wrapSchema(subschema);
-  const plan = planAdapters(upstream, names, parts.overrides);
+  const wrap = (servesConnections: boolean) => {
+    const { transforms, ...served } = servedNames(snapshot, names, servesConnections);
+    const subschema: SubschemaConfig = { schema: snapshot, transforms };
+    const upstream = wrapSchema(subschema);
+    return { ...served, subschema, upstream, plan: planAdapters(upstream, names, parts.overrides) };
+  };
+  // What is derived depends on no name that changes here, so that the second plan has no connections either.
+  const withConnections = isPagedSomewhere(snapshot) ? wrap(true) : undefined;
+  const { plan, subschema, upstream, toUpstream, upstreamName } =
+    withConnections && hasConnections(withConnections.plan) ? withConnections : wrap(false);
   const { adapters, nested } = plan;
+  const root = snapshot.getQueryType()!.name;
   const found = planEntities(upstream, { adapters, names, overrides: plan.types });
   const { entities } = found;
   const schema = stitchSchemas({
     subschemas: [subschema],
     typeDefs: [
+      rootsOf(snapshot),
       derivedTypes([...adapters, ...nested], upstream, names, parts),
-      entityTypes(entities),
+      entityTypes(entities, root),
       ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
     ],
     assumeValidSDL: true,
   });
+  schema.description = snapshot.description;
   assertValidSchema(schema);
   return {
     schema,
     upstream,
     snapshot,
     toUpstream,
-    upstreamType,
+    upstreamType: (name) => upstreamName(name) ?? name,
     adapters,
     nested,
     entities,
@@ -92,6 +102,22 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     reports: [...plan.reports, ...found.reports],
     warnings: [...plan.warnings, ...found.warnings, ...startWarnings(snapshot, upstream, mutations)],
   };
+}
+
+function isPagedSomewhere(snapshot: GraphQLSchema): boolean {
+  return findLists(snapshot).some(({ verdict }) => 'paged' in verdict);
+}
+
+function hasConnections({ adapters, nested }: AdapterPlan): boolean {
+  return [...adapters, ...nested].some(({ connection }) => connection !== undefined);
+}
+
+/** Without it stitching would call them `Query` and `Mutation`. */
+function rootsOf(schema: GraphQLSchema): DocumentNode {
+  const mutation = schema.getMutationType();
+  return parse(
+    `schema { query: ${schema.getQueryType()!.name} ${mutation ? `mutation: ${mutation.name}` : ''} }`,
+  );
 }
 
 function once<T>(make: () => T): () => T {

@@ -1,26 +1,117 @@
-import { assertValidSchema, buildSchema, GraphQLSchema } from 'graphql';
+import {
+  assertValidSchema,
+  buildASTSchema,
+  getNamedType,
+  GraphQLSchema,
+  isInputObjectType,
+  isInterfaceType,
+  isIntrospectionType,
+  isObjectType,
+  parse,
+  type GraphQLInputType,
+  type GraphQLOutputType,
+} from 'graphql';
+import { OperatorMistake } from '../operator-mistake.ts';
+import { readPastFederation, type UndefinedDirective } from './federation-sdl.ts';
 
 /**
- * Reads the snapshot of the upstream's schema.
+ * Reads the snapshot of the upstream's schema. What SDL of a subgraph says of its supergraph is read past.
  *
  * @param source SDL
  * @param path where it came from, for the message
- * @throws Error with a message for the operator
+ * @throws OperatorMistake
  */
 export function readSnapshot(source: string, path: string): GraphQLSchema {
-  try {
-    const schema = buildSchema(source);
-    assertValidSchema(schema);
-    return withoutSubscriptions(schema);
-  } catch (error) {
-    const { message, locations } = error as Error & { locations?: { line: number }[] };
-    const place = locations?.[0] ? `${path}, line ${locations[0].line}` : path;
-    throw new Error(
-      `The schema snapshot is not a GraphQL schema (${place}): ${message} ` +
-        'Correct the file, or set RECRUITING_SCHEMA to another one.',
-      { cause: error },
+  const schema = withoutSubscriptions(build(source, path));
+  const unservable = ofIntrospection(schema);
+  if (unservable.length > 0) {
+    throw new OperatorMistake(
+      `The schema snapshot (${path}) has fields or arguments of the types of the introspection, which can be ` +
+        `served as such alone: ${shortened(unservable).join(', ')}. Remove them from the file.`,
     );
   }
+  return schema;
+}
+
+function build(source: string, path: string): GraphQLSchema {
+  const refused = (cause: unknown) => {
+    const { message, locations } = cause as Error & { locations?: { line: number }[] };
+    return new OperatorMistake(
+      `The schema snapshot is not a GraphQL schema (${placeIn(path, locations?.[0]?.line)}): ` +
+        `${shortened(message.split('\n\n')).join('\n')} ` +
+        'Correct the file, or set RECRUITING_SCHEMA to another one.',
+      { cause },
+    );
+  };
+  let read: ReturnType<typeof readPastFederation>;
+  try {
+    read = readPastFederation(parse(source));
+  } catch (error) {
+    throw refused(error);
+  }
+  if (read.hiding.length > 0) throw hidingDirectives(read.hiding, path);
+  if (read.unknown.length > 0) throw unknownDirectives(read.unknown, path);
+  try {
+    const schema = buildASTSchema(read.document);
+    assertValidSchema(schema);
+    return schema;
+  } catch (error) {
+    throw refused(error);
+  }
+}
+
+function hidingDirectives(directives: readonly UndefinedDirective[], path: string) {
+  const names = directives.map(({ name }) => `@${name}`);
+  return new OperatorMistake(
+    `The schema snapshot (${placeIn(path, directives[0]!.line)}) has ${names.join(' and ')}, by which a supergraph ` +
+      'hides or protects fields. Here they would neither be hidden nor protected. Remove from it what callers ' +
+      'must not see, and these directives.',
+  );
+}
+
+function unknownDirectives(directives: readonly UndefinedDirective[], path: string) {
+  const names = directives.map(
+    ({ name, count }) => `@${name}${count > 1 ? ` (${count} times)` : ''}`,
+  );
+  return new OperatorMistake(
+    `The schema snapshot (${placeIn(path, directives[0]!.line)}) uses directives that it does not define: ` +
+      `${names.join(', ')}. Define them there, or remove them: to the gateway they mean nothing.`,
+  );
+}
+
+function placeIn(path: string, line: number | undefined): string {
+  return line === undefined ? path : `${path}, line ${line}`;
+}
+
+const SHOWN = 5;
+
+/** The first of many mistakes lead to the others. */
+function shortened(mistakes: readonly string[]): string[] {
+  const more = mistakes.length - SHOWN;
+  return more > 0 ? [...mistakes.slice(0, SHOWN), `(and ${more} more)`] : [...mistakes];
+}
+
+/** Valid, but the library that wraps schemas takes them for other types of the same names. */
+function ofIntrospection(schema: GraphQLSchema): string[] {
+  return Object.values(schema.getTypeMap())
+    .filter((type) => !isIntrospectionType(type))
+    .flatMap((type) => {
+      if (isInputObjectType(type)) {
+        const fields = Object.values(type.getFields()).filter(isOfIntrospection);
+        return fields.map(({ name }) => `${type.name}.${name}`);
+      }
+      if (!isObjectType(type) && !isInterfaceType(type)) return [];
+      return Object.values(type.getFields()).flatMap((field) => [
+        ...(isOfIntrospection(field) ? [`${type.name}.${field.name}`] : []),
+        ...field.args
+          .filter(isOfIntrospection)
+          .map(({ name }) => `${type.name}.${field.name}(${name}:)`),
+      ]);
+    });
+}
+
+function isOfIntrospection({ type }: { type: GraphQLInputType | GraphQLOutputType }): boolean {
+  return isIntrospectionType(getNamedType(type));
 }
 
 /** The published interface has none, and nothing here could carry them. */

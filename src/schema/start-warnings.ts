@@ -22,14 +22,19 @@ function unknownMutations(snapshot: GraphQLSchema, allowed: AllowedMutations): s
     .map((name) => `MUTATIONS names ${name}, but the schema has no such mutation.`);
 }
 
+const SHOWN = 3;
+
 /** What is derived at the root stands there alone, and the upstream does not know it. */
 function waysBackToTheRoot(wrapped: GraphQLSchema): string[] {
   const root = wrapped.getQueryType();
-  return Object.values(wrapped.getTypeMap())
+  const ways = Object.values(wrapped.getTypeMap())
     .filter((type) => isObjectType(type) || isInterfaceType(type))
     .flatMap((type) =>
       Object.values(type.getFields())
         .filter((field) => getNamedType(field.type) === root)
-        .map((field) => `Below ${type.name}.${field.name} the derived fields do not work.`),
+        .map((field) => `${type.name}.${field.name}`),
     );
+  if (ways.length === 0) return [];
+  const more = ways.length > SHOWN ? ` and ${ways.length - SHOWN} more` : '';
+  return [`Below ${ways.slice(0, SHOWN).join(', ')}${more} the derived fields do not work.`];
 }

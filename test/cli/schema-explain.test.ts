@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { nestedSdl } from '../support/nested-upstream.ts';
 import { runHere, runProgram, temporaryFolder } from '../support/process.ts';
 
@@ -20,11 +20,70 @@ test('schema explain: of every list what it got and why, for people', async () =
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain(`Vacancy.candidates
   all         allCandidates
-  connection  candidatesConnection
+  connection  candidatesConnection (CandidateConnection, CandidateEdge)
   parent      reached again by vacancy(id: …)
 `);
   expect(stdout).toContain('allRelated(limit) is called drainLimit');
   expect(stdout).toMatch(/Robot\.parts\n {2}nothing .* cannot be reached again/);
+});
+
+describe('of a schema with many lists that are not in pages, and many types that are not found again', () => {
+  const many = Array.from({ length: 40 }, (_, index) => index);
+  const large = `type Query {
+      persons(first: Int, after: String): PersonConnection! near(first: Int): PersonConnection!
+      ${many.map((index) => `list${index}: [Type${index}!]!`).join(' ')}
+    }
+    type Person { id: ID! }
+    type PersonConnection { items: [Person!]! pageInfo: PageInfo! }
+    type PageInfo { hasNextPage: Boolean! endCursor: String }
+    ${many.map((index) => `type Type${index} { id: ID! }`).join(' ')}`;
+  const explain = async (...args: string[]) => {
+    const env = { RECRUITING_SCHEMA: join(folder.path, 'large.graphql') };
+    writeFileSync(env.RECRUITING_SCHEMA, large);
+    const { code, stdout } = await runHere(['schema', 'explain', ...args], env);
+    expect(code).toBe(0);
+    return stdout;
+  };
+
+  test('schema explain shows what got something, or nearly did, and counts the others', async () => {
+    expect(await explain()).toBe(`Query.persons
+  all         allPersons
+  connection  personsConnection (RelayPersonConnection, RelayPersonEdge)
+  why         it takes first and after, and gives pages of Person.
+  why         The service has a type PersonConnection already.
+
+Query.near
+  nothing     it has no argument after: String.
+
+Person
+  entity      found by Query.persons
+  field       person
+  why         Query.persons: it lists the type, and needs no arguments.
+
+40 lists are not in pages and get nothing: Query.list0, Query.list1, Query.list2, and 37 more.
+40 types are not found again by their id: Type0, Type1, Type10, and 37 more.
+Use \`schema explain --all\` for all of them and why, or \`--json\` for programs.
+`);
+  });
+
+  test('schema explain --all shows each, and so does --json', async () => {
+    const all = await explain('--all');
+    expect(all).toContain('Query.list39\n  nothing     it does not return a page');
+    expect(all).toContain('Type39\n  entity      not found again by its id');
+    expect(all).not.toContain('more.');
+    expect(JSON.parse(await explain('--json'))).toHaveLength(83);
+  });
+});
+
+test('schema explain says what a list in pages is where there is none', async () => {
+  const env = { RECRUITING_SCHEMA: join(folder.path, 'plain.graphql') };
+  writeFileSync(
+    env.RECRUITING_SCHEMA,
+    'type Query { persons: [Person] } type Person { name: Int }',
+  );
+  const { stdout } = await runHere(['schema', 'explain'], env);
+  expect(stdout).toContain('Query.persons\n  nothing     it does not return a page');
+  expect(stdout).toMatch(/No list is in pages.*first: Int.*items.*hasNextPage/s);
 });
 
 test('schema explain --json: the same for programs, with what adapters.json decides', async () => {
@@ -42,8 +101,10 @@ test('schema explain --json: the same for programs, with what adapters.json deci
   });
   expect(lists.find(({ list }) => list === 'Query.named')).toEqual({
     list: 'Query.named',
+    inPages: true,
     all: null,
     connection: null,
+    types: null,
     parent: null,
     renamed: {},
     why: ['adapters.json skips it.'],

@@ -355,6 +355,24 @@ describe('with SCHEMA_PREFIX', () => {
   });
 });
 
+test('a query root with a name of its own is the Query of the supergraph', async () => {
+  await using own = await startSupergraph({ root: 'QueryRoot' });
+  const [person] = own.recruiting.persons;
+  const { data, errors } = await own.ask(
+    `{
+      __typename
+      ... on Query { allPersons(limit: 1) { id salaryBand } }
+      payrollRun(size: 1) { person { __typename id firstName } }
+    }`,
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    __typename: 'Query',
+    allPersons: [{ id: person!.id, salaryBand: salaryBandOf(person!.id) }],
+    payrollRun: [{ person: { __typename: 'Person', id: person!.id, firstName: null } }],
+  });
+});
+
 /** Requests as their sources write them, with their names and headers. */
 describe('routers that are not started here', () => {
   test('Apollo Router: an operation named after the subgraph, and aliases for fields that would clash', async () => {

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { compose, type PublishedSubgraph } from '../support/composition.ts';
 import { payrollSdl } from '../support/payroll-subgraph.ts';
@@ -51,6 +51,41 @@ test('a PageInfo with more fields elsewhere composes only with SCHEMA_PREFIX', a
   });
   expect(prefixed.errors).toBeUndefined();
   expect(prefixed.publicSdl).toContain('type RecruitingPageInfo');
+});
+
+test('roots with names of their own, and a description of the schema, compose with the usual ones', async () => {
+  using folder = temporaryFolder();
+  writeFileSync(
+    folder.file('upstream.graphql'),
+    `${readFileSync('schema/upstream.graphql', 'utf8')
+      .replace('schema {', '"All about people." schema { mutation: MutationRoot')
+      .replaceAll(/\bQuery\b/g, 'QueryRoot')}
+    type MutationRoot { rename(id: ID!): Person } type Query { name: String }`,
+  );
+  const recruiting = await recruitingSdl(undefined, folder.file('upstream.graphql'));
+  expect(recruiting).toContain('query: QueryRoot\n');
+  const { errors, publicSdl } = composeAll({
+    recruiting,
+    payroll: payrollSdl(),
+    reviews: reviewsSdl(),
+  });
+  expect(errors).toBeUndefined();
+  expect(publicSdl).toMatch(/type Query \{[^}]*allPersons/);
+  expect(publicSdl).toContain('type Mutation {');
+  expect(publicSdl).not.toContain('QueryRoot');
+});
+
+test('a PageInfo that the service shares with Relay composes with that of others', async () => {
+  using folder = temporaryFolder();
+  writeFileSync(
+    folder.file('upstream.graphql'),
+    `type Query { info: PageInfo }
+    type PageInfo { hasNextPage: Boolean! hasPreviousPage: Boolean! startCursor: String endCursor: String }`,
+  );
+  const recruiting = await recruitingSdl(undefined, folder.file('upstream.graphql'));
+  const { errors, publicSdl } = composeAll({ recruiting, reviews: reviewsSdl() });
+  expect(errors).toBeUndefined();
+  expect(publicSdl).toContain('info: PageInfo');
 });
 
 test('a root field of the same name elsewhere composes only with SCHEMA_PREFIX', async () => {

@@ -67,6 +67,92 @@ test('our own arguments step aside for filters of their names', () => {
   });
 });
 
+test.each([
+  ['Connection', 'type NoteConnection { text: String }', 'NoteConnection'],
+  ['Edge', 'type NoteEdge { text: String }', 'NoteEdge'],
+  ['a page that is called a connection', '', 'NoteConnection'],
+])('connection types are called Relay… where the service has their names: %s', (_, type, taken) => {
+  const page = type === '' ? 'NoteConnection' : 'NotePage';
+  const sdl = `type Query { notes(first: Int, after: String): ${page}! } ${type}`;
+  const { adapters, reports, warnings } = planned(sdl + PAGES.replaceAll('NotePage', page));
+  expect(adapters[0]!.connection).toMatchObject({
+    field: 'notesConnection',
+    type: 'RelayNoteConnection',
+    edge: 'RelayNoteEdge',
+  });
+  expect(reports[0]).toMatchObject({
+    types: { connection: 'RelayNoteConnection', edge: 'RelayNoteEdge' },
+    why: expect.arrayContaining([`The service has a type ${taken} already.`]),
+  });
+  expect(warnings).toEqual([]);
+});
+
+test('all lists of one kind of record share their connection types, also under such a name', () => {
+  const sdl = `type Query {
+    notes(first: Int, after: String): NotePage! others(first: Int, after: String): NotePage!
+    maybe(first: Int, after: String): MaybePage!
+    a: RelayNoteEdge b: NoteConnection
+  }
+  type MaybePage { items: [Note]! pageInfo: PageInfo! }
+  type RelayNoteEdge { text: String } type NoteConnection { text: String }`;
+  const { adapters } = planned(sdl + PAGES);
+  expect(adapters.map(({ connection }) => connection!.type)).toEqual([
+    'RelayRelayNoteConnection',
+    'RelayRelayNoteConnection',
+    'NullableNoteConnection',
+  ]);
+});
+
+test('adapters.json names the types of connections, of interfaces and unions as well', () => {
+  const sdl = `type Query {
+    notes(first: Int, after: String): NotePage! maybe(first: Int, after: String): MaybePage!
+    any(first: Int, after: String): AnyPage!
+  }
+  type MaybePage { items: [Note]! pageInfo: PageInfo! }
+  type AnyPage { items: [Any!]! pageInfo: PageInfo! } union Any = Note`;
+  const { adapters } = planned(sdl + PAGES, {
+    types: {
+      Note: { connection: 'NotesConnection', edge: 'NotesEdge' },
+      Any: { connection: 'EverythingConnection' },
+    },
+  });
+  expect(adapters.map(({ connection }) => [connection!.type, connection!.edge])).toEqual([
+    ['NotesConnection', 'NotesEdge'],
+    ['NullableNotesConnection', 'NullableNotesEdge'],
+    ['EverythingConnection', 'AnyEdge'],
+  ]);
+});
+
+test.each([
+  [
+    { Note: { connection: 'Notes' } },
+    /types\.Note\.connection: Notes does not end with Connection/,
+  ],
+  [
+    { Note: { connection: 'TakenConnection' } },
+    /types\.Note\.connection: there is a type TakenConnection already\. Write another name/,
+  ],
+  [{ Note: { edge: 'PageInfo' } }, /types\.Note\.edge: there is a type PageInfo already/],
+  [{ Note: { edge: '_Any' } }, /types\.Note\.edge: there is a type _Any already/],
+  [
+    { Note: { connection: 'XConnection' }, Tag: { connection: 'XConnection' } },
+    /types\.Tag\.connection: there is a type XConnection already/,
+  ],
+  [
+    { TakenConnection: { edge: 'X' } },
+    /types\.TakenConnection\.edge: no list in pages gives any TakenConnection\. Leave it out/,
+  ],
+  [{ Any: { byId: 'notes' } }, /types\.Any: there is no object type of that name/],
+])('names of connection types that cannot be are refused: %j', (types, mistake) => {
+  const sdl = `type Query {
+    notes(first: Int, after: String): NotePage! tags(first: Int, after: String): TagPage!
+    taken: TakenConnection any: Any
+  }
+  type Tag { text: String } type TagPage { items: [Tag!]! pageInfo: PageInfo! }
+  type TakenConnection { text: String } union Any = Note`;
+  expect(() => planned(sdl + PAGES, { types })).toThrow(mistake);
+});
+
 test('interfaces, plain lists and lists of values that look paged are explained as well', () => {
   const sdl = `
     type Query { tags(first: Int): TagPage plain: [Note] any: HasNotes one: Int }

@@ -1,6 +1,8 @@
 import { entryFor } from './api-key.ts';
 import type { PublishedSubgraph } from './composition.ts';
-import { startGatewayOverSandbox } from './gateway.ts';
+import { makeExecutableSchema } from './executable-schema.ts';
+import { documentedSdl, startGatewayOverSandbox } from './gateway.ts';
+import { personPages } from './people-pages.ts';
 import { serveRecorded, type RecordedServer } from './recorded-server.ts';
 
 /** The credential that the router has for it; nobody else may ask for entities. */
@@ -20,15 +22,29 @@ export interface RecruitingOptions {
   readonly persons?: number;
   /** SCHEMA_PREFIX */
   readonly prefix?: string;
+  /** What the service calls its query root. */
+  readonly root?: string;
 }
 
 export async function startRecruiting({
   persons = 230,
   prefix = '',
+  root = 'Query',
 }: RecruitingOptions = {}): Promise<RecruitingSubgraph> {
+  const snapshot = documentedSdl.replaceAll(/\bQuery\b/g, root);
+  const ids = Array.from({ length: persons }, (_, index) => `person-${index}`);
   const gateway = await startGatewayOverSandbox(
-    { persons },
     {
+      persons,
+      ...(root !== 'Query' && {
+        schema: makeExecutableSchema(snapshot, {
+          [root]: { persons: personPages(ids) },
+          PageInfo: { first: () => 50 },
+        }),
+      }),
+    },
+    {
+      snapshot,
       config: {
         schemaPrefix: prefix || undefined,
         auth: {

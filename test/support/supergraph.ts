@@ -16,6 +16,8 @@ export interface Supergraph extends Router {
 export interface SupergraphOptions {
   /** SCHEMA_PREFIX */
   readonly prefix?: string;
+  /** What the service calls its query root. */
+  readonly root?: string;
   readonly pageInfo?: ReviewsOptions['pageInfo'];
 }
 
@@ -24,9 +26,10 @@ export const UNKNOWN_ID = 'nobody';
 
 export async function startSupergraph({
   prefix = '',
+  root = 'Query',
   pageInfo = '',
 }: SupergraphOptions = {}): Promise<Supergraph> {
-  const recruiting = await startRecruiting({ prefix });
+  const recruiting = await startRecruiting({ prefix, root });
   const ids = recruiting.persons.map(({ id }) => id);
   const person = `${prefix}Person`;
   const payroll = await startPayroll(ids, person);

@@ -3,6 +3,7 @@ import {
   isAbstractType,
   isObjectType,
   isRequiredArgument,
+  type GraphQLNamedType,
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
@@ -73,6 +74,8 @@ const FIELD = z.strictObject({
 const TYPE = z.strictObject({
   byId: NAME.nullable().optional(),
   list: NAME.nullable().optional(),
+  connection: NAME.optional(),
+  edge: NAME.optional(),
 });
 const FILE = z.strictObject({
   fields: z.record(z.string(), FIELD).optional(),
@@ -83,7 +86,7 @@ const FILE = z.strictObject({
 const KEYS: Readonly<Record<string, string>> = {
   '': '"fields" and "types"',
   fields: '"skip", "all" and "connection"',
-  types: '"byId" and "list"',
+  types: '"byId", "list", "connection" and "edge"',
 };
 
 function readShape(json: unknown) {
@@ -118,34 +121,68 @@ function unknownList(key: string, lists: readonly FoundList[], paged: readonly s
 function mistakesOfType(
   schema: GraphQLSchema,
   name: string,
-  { byId, list }: TypeOverride,
+  { byId, list, ...types }: TypeOverride,
   lists: readonly FoundList[],
 ): string[] {
   const type = schema.getType(name);
+  if (isAbstractType(type) && byId === undefined && list === undefined) {
+    return mistakesOfNames(type, types, lists);
+  }
   if (!isObjectType(type)) return [`types.${name}: there is no object type of that name.`];
   const given = [...(byId ? ['byId'] : []), ...(list ? ['list'] : [])];
   if (!idOf(type)) {
-    return given.map((key) => `types.${name}.${key}: ${name} has no plain field id. Leave it out.`);
+    return [
+      ...given.map((key) => `types.${name}.${key}: ${name} has no plain field id. Leave it out.`),
+      ...mistakesOfNames(type, types, lists),
+    ];
   }
   return [
+    ...mistakesOfNames(type, types, lists),
     ...(byId ? mistakesOfById(schema, type, byId) : []),
     ...(list ? mistakesOfList(schema, type, list, lists) : []),
   ];
 }
 
+/** Whether a name is free is seen when all are given. */
+function mistakesOfNames(
+  type: GraphQLNamedType,
+  { connection, edge }: TypeOverride,
+  lists: readonly FoundList[],
+): string[] {
+  const isListed = lists.some(
+    ({ verdict }) => 'paged' in verdict && verdict.paged.nodeType === type,
+  );
+  const given = Object.entries({ connection, edge }).filter(([, name]) => name !== undefined);
+  if (!isListed) {
+    return given.map(
+      ([key]) =>
+        `types.${type.name}.${key}: no list in pages gives any ${type.name}. Leave it out.`,
+    );
+  }
+  return connection === undefined || connection.endsWith('Connection')
+    ? []
+    : [
+        `types.${type.name}.connection: ${connection} does not end with Connection, by which clients know one. ` +
+          `Write ${connection}Connection, for example.`,
+      ];
+}
+
 function mistakesOfById(schema: GraphQLSchema, type: GraphQLObjectType, byId: string): string[] {
   const place = `types.${type.name}.byId`;
-  const field = schema.getQueryType()?.getFields()[byId];
-  if (!field) return [`${place}: there is no Query.${byId}. Write a root field, or null for none.`];
+  const root = schema.getQueryType();
+  const field = root?.getFields()[byId];
+  if (!field) {
+    return [`${place}: there is no ${root?.name}.${byId}. Write a root field, or null for none.`];
+  }
   if (getNullableType(field.type) !== type) {
     return [
-      `${place}: Query.${byId} gives ${String(field.type)}. Write one that gives ${type.name}.`,
+      `${place}: ${root?.name}.${byId} gives ${String(field.type)}. Write one that gives ${type.name}.`,
     ];
   }
   return idArgument(field)
     ? []
     : [
-        `${place}: Query.${byId} does not take an id alone. Write one whose only required argument is the id.`,
+        `${place}: ${root?.name}.${byId} does not take an id alone. Write one whose only required argument is the id.`,
       ];
 }
 
@@ -156,19 +193,22 @@ function mistakesOfList(
   lists: readonly FoundList[],
 ): string[] {
   const place = `types.${type.name}.list`;
-  const verdict = lists.find(
-    ({ parent, name }) => parent === schema.getQueryType() && name === list,
-  )?.verdict;
+  const root = schema.getQueryType();
+  const verdict = lists.find(({ parent, name }) => parent === root && name === list)?.verdict;
   if (!verdict || 'why' in verdict) {
     return [
-      `${place}: there is no list in pages Query.${list}. Write one of the root, or null for none.`,
+      `${place}: there is no list in pages ${root?.name}.${list}. Write one of the root, or null for none.`,
     ];
   }
   const { nodeType, filters } = verdict.paged;
   if (nodeType !== type && !(isAbstractType(nodeType) && schema.isSubType(nodeType, type))) {
-    return [`${place}: Query.${list} lists ${nodeType.name}. Write one that lists ${type.name}.`];
+    return [
+      `${place}: ${root?.name}.${list} lists ${nodeType.name}. Write one that lists ${type.name}.`,
+    ];
   }
   return filters.some(isRequiredArgument)
-    ? [`${place}: Query.${list} needs arguments, which nobody has who asks by id. Write another.`]
+    ? [
+        `${place}: ${root?.name}.${list} needs arguments, which nobody has who asks by id. Write another.`,
+      ]
     : [];
 }

@@ -17,6 +17,8 @@ import { judgeField, type PagedField } from './find-paged-fields.ts';
 export interface FoundList {
   readonly parent: GraphQLObjectType | GraphQLInterfaceType;
   readonly name: string;
+  /** Whether its type has what pages have, `items` and `pageInfo`; it may still be none. */
+  readonly givesPages: boolean;
   readonly verdict: { readonly paged: PagedField } | { readonly why: string };
 }
 
@@ -31,7 +33,12 @@ export function findLists(schema: GraphQLSchema): FoundList[] {
   return [...(root ? [root] : []), ...types].flatMap((parent) =>
     Object.values(parent.getFields())
       .filter(looksLikeList)
-      .map((field) => ({ parent, name: field.name, verdict: verdictOn(field) })),
+      .map((field) => ({
+        parent,
+        name: field.name,
+        givesPages: givesPages(field),
+        verdict: verdictOn(field),
+      })),
   );
 }
 
@@ -39,7 +46,12 @@ function looksLikeList(field: GraphQLField<unknown, unknown>): boolean {
   const type = getNullableType(field.type);
   if (isListType(type)) return isCompositeType(getNamedType(type));
   const takesPages = field.args.some(({ name }) => name === 'first' || name === 'after');
-  return takesPages || (isObjectType(type) && isPage(type));
+  return takesPages || givesPages(field);
+}
+
+function givesPages(field: GraphQLField<unknown, unknown>): boolean {
+  const type = getNullableType(field.type);
+  return isObjectType(type) && isPage(type);
 }
 
 function isPage(type: GraphQLObjectType | GraphQLInterfaceType): boolean {

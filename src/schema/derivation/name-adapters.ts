@@ -1,7 +1,9 @@
-import { isInterfaceType, isNonNullType, isObjectType, type GraphQLSchema } from 'graphql';
+import { isInterfaceType, isObjectType, type GraphQLSchema } from 'graphql';
 import type { FieldOverride } from './adapter-overrides.ts';
 import type { PagedField } from './find-paged-fields.ts';
 import type { Adapter } from './adapter.ts';
+import { connectionTypeNames } from './name-connection-types.ts';
+import type { TypeOverrides } from './reach-parent.ts';
 import type { RootNames } from './root-names.ts';
 
 /**
@@ -14,14 +16,14 @@ export function derivedNames(
   schema: GraphQLSchema,
   lists: readonly PagedField[],
   names: RootNames,
+  overrides: TypeOverrides,
 ) {
   const warnings: string[] = [];
-  const mistakes: string[] = [];
+  const types = connectionTypeNames(schema, lists, names, overrides);
+  const { mistakes } = types;
   const fields = new Map<string, Set<string>>();
   // Of every name that the operator wrote, where.
   const written = new Map<string, string>();
-  // Of every derived type the kind of record it holds: lists of one kind share it, others may not.
-  const types = new Map<string, string>();
   const fieldsOf = (parent: string) => {
     const known = fields.get(parent) ?? fieldNames(schema, parent);
     fields.set(parent, known);
@@ -43,12 +45,6 @@ export function derivedNames(
       else taken.push(`${parent}.${name} is not derived: there is a field of that name.`);
       return false;
     };
-    const freeType = (name: string) => {
-      const holds = types.get(name);
-      if (!schema.getType(name) && (!holds || holds === String(list.recordType))) return true;
-      taken.push(`The type ${name} is not derived: there is a type of that name.`);
-      return false;
-    };
     const isRoot = parent === schema.getQueryType()?.name;
     const plain = isRoot ? names.upstream(list.name) : list.name;
     const derived = (name: string) => (isRoot ? names.derived(name) : name);
@@ -57,28 +53,23 @@ export function derivedNames(
       ...stepAside(list, { limit: 'drainLimit' }),
       after: 'after',
     };
-    const connection = {
-      field: override.connection ?? derived(`${plain}Connection`),
-      ...connectionTypes(list, lists, names),
+    const connectionField = override.connection ?? derived(`${plain}Connection`);
+    const hasAll = freeField('all', all.field);
+    const named = freeField('connection', connectionField) ? types.of(list) : undefined;
+    const connection = named && {
+      field: connectionField,
+      type: named.type,
+      edge: named.edge,
       ...stepAside(list, { last: 'connectionLast', before: 'connectionBefore' }),
     };
-    const hasAll = freeField('all', all.field);
-    const hasConnection =
-      freeType(connection.type) &&
-      freeType(connection.edge) &&
-      freeField('connection', connection.field);
-    if (hasConnection) {
-      types.set(connection.type, String(list.recordType));
-      types.set(connection.edge, String(list.recordType));
-    }
     warnings.push(...taken);
     const adapter: Adapter = {
       ...list,
       parent,
       all: hasAll ? all : undefined,
-      connection: hasConnection ? connection : undefined,
+      connection,
     };
-    return { adapter, taken };
+    return { adapter, why: [...(named?.why ?? []), ...taken] };
   };
   return { of, warnings, mistakes };
 }
@@ -101,19 +92,6 @@ function stepAside<Name extends string>({ filters }: PagedField, names: Record<N
     return [usual, name];
   });
   return Object.fromEntries(free) as Record<Name, string>;
-}
-
-/**
- * Connection types are named after the node. Where one node is listed both as `[Node!]` and as `[Node]`,
- * the second kind is called `Nullable…`, since its edges promise less.
- */
-function connectionTypes(list: PagedField, lists: readonly PagedField[], names: RootNames) {
-  const node = names.unprefixed(list.nodeType.name);
-  const hasTwoKinds =
-    !isNonNullType(list.recordType) &&
-    lists.some((other) => other.nodeType === list.nodeType && isNonNullType(other.recordType));
-  const name = names.type(hasTwoKinds ? `Nullable${node}` : node);
-  return { type: `${name}Connection`, edge: `${name}Edge` };
 }
 
 function capitalised(name: string): string {

@@ -16,8 +16,12 @@ import type { RootNames } from './root-names.ts';
 export interface ListReport {
   /** For example `Vacancy.candidates`. */
   readonly list: string;
+  /** Whether it gives pages, or what looks like them. */
+  readonly inPages: boolean;
   readonly all: string | null;
   readonly connection: string | null;
+  /** What the types of the connection are called; null without one. */
+  readonly types: { readonly connection: string; readonly edge: string } | null;
   /** How the parent is reached again; null at the root, or where it is not. */
   readonly parent: string | null;
   /** Arguments of ours that stepped aside for a filter, by the field that has them. */
@@ -51,17 +55,17 @@ export function planAdapters(schema: GraphQLSchema, names: RootNames, json?: unk
     return { list, verdict, override: overrides.fields.get(keyOf(list)) ?? {} };
   });
   const paged = chosen.flatMap(({ verdict }) => ('paged' in verdict ? verdict.paged : []));
-  const given = derivedNames(schema, paged, names);
+  const given = derivedNames(schema, paged, names, overrides.types);
 
   const adapters: Adapter[] = [];
   const nested: NestedAdapter[] = [];
   const reports = chosen.map(({ list, verdict, override }) => {
     if ('why' in verdict) return notDerived(list, verdict.why);
     const { paged: field, reach } = verdict;
-    const { adapter, taken } = given.of(list.parent.name, field, override);
+    const { adapter, why } = given.of(list.parent.name, field, override);
     if (reach) nested.push({ ...adapter, reach });
     else adapters.push(adapter);
-    return derived(adapter, reach, [...reasons(adapter, override), ...taken]);
+    return derived(adapter, reach, [...reasons(adapter, override), ...why]);
   });
   const all = [...mistakes, ...given.mistakes];
   if (all.length > 0) throw new OverridesError(all);
@@ -93,8 +97,10 @@ function keyOf({ parent, name }: FoundList): string {
 function notDerived(list: FoundList, why: string): ListReport {
   return {
     list: keyOf(list),
+    inPages: list.givesPages,
     all: null,
     connection: null,
+    types: null,
     parent: null,
     renamed: {},
     why: [why],
@@ -117,8 +123,10 @@ function derived(
   ];
   return {
     list: `${parent}.${name}`,
+    inPages: true,
     all: all?.field ?? null,
     connection: connection?.field ?? null,
+    types: connection ? { connection: connection.type, edge: connection.edge } : null,
     parent: reach ? describeReach(reach) : null,
     renamed: Object.fromEntries(
       ours.flatMap(([place, usual, actual]) => (usual === actual ? [] : [[place, actual]])),

@@ -39,6 +39,7 @@ interface Derived {
  */
 export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPlan {
   const { names } = derived;
+  const root = rootOf(schema);
   const taken = new Set([
     ...Object.keys(schema.getQueryType()?.getFields() ?? {}),
     ...derived.adapters.flatMap(({ all, connection }) => [all?.field, connection?.field]),
@@ -49,7 +50,7 @@ export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPla
     const wanted =
       lookup?.kind === 'list' ? names.derived(fieldName(names.unprefixed(type.name))) : undefined;
     const isFree = wanted === undefined || !taken.has(wanted);
-    const clash = `Query.${wanted} is not derived: there is a field of that name.`;
+    const clash = `${root}.${wanted} is not derived: there is a field of that name.`;
     if (!isFree) warnings.push(clash);
     if (wanted !== undefined) taken.add(wanted);
     const entity: Entity = {
@@ -58,7 +59,7 @@ export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPla
       lookup,
       field: isFree ? wanted : undefined,
     };
-    return { entity, report: reportOf(entity, isFree ? why : [...why, clash]) };
+    return { entity, report: reportOf(entity, root, isFree ? why : [...why, clash]) };
   });
   return {
     entities: found.map(({ entity }) => entity),
@@ -90,12 +91,13 @@ function lookupOf(
   { adapters, overrides, names }: Derived,
 ): { lookup: EntityLookup | undefined; why: readonly string[] } {
   const said = overrides.get(type.name) ?? {};
+  const root = rootOf(schema);
   const byId = byIdField(schema, type, overrides);
   if (byId) {
     const why = said.byId
       ? 'adapters.json names it.'
       : 'it gives the type, and takes its id alone.';
-    return { lookup: byId, why: [`Query.${byId.field}: ${why}`] };
+    return { lookup: byId, why: [`${root}.${byId.field}: ${why}`] };
   }
   if (said.list === null) return { lookup: undefined, why: ['adapters.json says so.'] };
   const holding = adapters.filter((adapter) => holds(schema, adapter, type));
@@ -104,13 +106,13 @@ function lookupOf(
     said.list === undefined
       ? usable.toSorted(byRank(type, names))
       : usable.filter(({ name }) => name === said.list);
-  if (!adapter) return { lookup: undefined, why: [whyNot(type, holding)] };
+  if (!adapter) return { lookup: undefined, why: [whyNot(type, root, holding)] };
   return {
     lookup: { kind: 'list', adapter },
     why: [
-      `Query.${adapter.name}: ${said.list === undefined ? 'it lists the type, and needs no arguments.' : 'adapters.json names it.'}`,
+      `${root}.${adapter.name}: ${said.list === undefined ? 'it lists the type, and needs no arguments.' : 'adapters.json names it.'}`,
       ...(others.length > 0
-        ? [`Others that list it: ${others.map(({ name }) => `Query.${name}`).join(', ')}.`]
+        ? [`Others that list it: ${others.map(({ name }) => `${root}.${name}`).join(', ')}.`]
         : []),
       ...adapter.filters
         .filter(({ defaultValue }) => defaultValue !== undefined && defaultValue !== null)
@@ -139,17 +141,25 @@ function byRank(type: GraphQLObjectType, names: RootNames) {
     (a.name < b.name ? -1 : 1);
 }
 
-function whyNot(type: GraphQLObjectType, holding: readonly Adapter[]): string {
-  const needing = holding.map(({ name }) => `Query.${name}`).join(', ');
+function whyNot(type: GraphQLObjectType, root: string, holding: readonly Adapter[]): string {
+  const needing = holding.map(({ name }) => `${root}.${name}`).join(', ');
   return holding.length > 0
     ? `no root field gives it by its id alone, and what lists it (${needing}) needs arguments.`
     : `no root field gives it by its id alone, and no list in pages of the root has any ${type.name}.`;
 }
 
-function reportOf({ type, lookup, field }: Entity, why: readonly string[]): EntityReport {
+function reportOf(
+  { type, lookup, field }: Entity,
+  root: string,
+  why: readonly string[],
+): EntityReport {
   const foundBy =
     lookup?.kind === 'id'
-      ? `Query.${lookup.field}(${lookup.argument.name}: …)`
-      : lookup && `Query.${lookup.adapter.name}`;
+      ? `${root}.${lookup.field}(${lookup.argument.name}: …)`
+      : lookup && `${root}.${lookup.adapter.name}`;
   return { type: type.name, foundBy: foundBy ?? null, field: field ?? null, why };
+}
+
+function rootOf(schema: GraphQLSchema): string {
+  return schema.getQueryType()!.name;
 }

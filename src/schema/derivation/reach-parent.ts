@@ -25,12 +25,15 @@ export type Reach =
 
 type AnyField = GraphQLField<unknown, unknown>;
 
-/** What the operator has said of a type: how its records are found by their ids. */
+/** What the operator has said of a type: how its records are found by their ids, and what is made of its lists. */
 export interface TypeOverride {
   /** The root field that gives one by its id; null: none does. */
   readonly byId?: string | null | undefined;
   /** The list of the root that they are looked for in; null: none. */
   readonly list?: string | null | undefined;
+  /** What the types of its connections are called. */
+  readonly connection?: string | undefined;
+  readonly edge?: string | undefined;
 }
 
 export type TypeOverrides = ReadonlyMap<string, TypeOverride>;
@@ -183,7 +186,7 @@ function whyNot(schema: GraphQLSchema, parent: GraphQLObjectType): string {
     `${start}no root field gives it by its id alone (like ${own}(id: ${String(getNullableType(id.type))}!): ${name}), ` +
     `and no path from the root without a list leads to it.` +
     (near && idArgument(near)
-      ? ` If Query.${near.name} takes its id, say so in adapters.json: "types": { "${name}": { "byId": "${near.name}" } }.`
+      ? ` If ${schema.getQueryType()!.name}.${near.name} takes its id, say so in adapters.json: "types": { "${name}": { "byId": "${near.name}" } }.`
       : '')
   );
 }

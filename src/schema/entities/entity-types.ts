@@ -2,8 +2,12 @@ import { parse, type DocumentNode } from 'graphql';
 import { SEARCH_AGAIN_AFTER_MS } from '../../paging/lookup/searches.ts';
 import type { Entity } from '../derivation/entity.ts';
 
-/** What makes the schema a subgraph of Federation 2, and the fields that give one record by its id. */
-export function entityTypes(entities: readonly Entity[]): DocumentNode {
+/**
+ * What makes the schema a subgraph of Federation 2, and the fields that give one record by its id.
+ *
+ * @param root the query root's name
+ */
+export function entityTypes(entities: readonly Entity[], root: string): DocumentNode {
   const fields = entities.map(recordField);
   const names = entities.map(({ type }) => type.name);
   return parse(`
@@ -23,7 +27,7 @@ union _Entity = ${names.join(' | ')}`
     : ''
 }
 
-extend type Query {
+extend type ${root} {
   """For routers: what this subgraph offers a supergraph."""
   _service: _Service!
   ${

@@ -22,6 +22,7 @@ export function subgraphSdl(
   const keys = new Map(
     entities.map(({ type, lookup }) => [type.name, keyOf(lookup !== undefined)]),
   );
+  const root = schema.getQueryType()?.name;
   const document = visit(parse(printSchema(lexicographicSortSchema(schema))), {
     DirectiveDefinition: () => null,
     ScalarTypeDefinition: ({ name }) => (OWN_TYPES.has(name.value) ? null : false),
@@ -32,7 +33,7 @@ export function subgraphSdl(
       const key = keys.get(name.value);
       if (key) return { ...node, directives: [...directives, key] };
       if (name.value === pageInfo) return { ...node, directives: [...directives, SHAREABLE] };
-      if (name.value !== 'Query') return false;
+      if (name.value !== root) return false;
       return { ...node, fields: fields.filter((field) => !OWN_FIELDS.has(field.name.value)) };
     },
   });

@@ -10,6 +10,7 @@ import {
 } from 'graphql';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeExecutableSchema } from '../../support/executable-schema.ts';
 import { documentedSdl, startGatewayOverSandbox } from '../../support/gateway.ts';
 import { runHere } from '../../support/process.ts';
 import { richSdl, richUpstream } from '../../support/rich-upstream.ts';
@@ -103,6 +104,42 @@ test('a service that is a subgraph itself is served with entities of ours in pla
   );
   expect(errors).toBeUndefined();
   expect(data).toMatchObject({ allPersons: [{}], _entities: [null] });
+});
+
+test.each(['_service: String', '_entities(of: ID): [Person]'])(
+  'a root field of the name that a subgraph needs is refused, and served with SCHEMA_PREFIX: %s',
+  async (field) => {
+    const snapshot = `type Query { ${field} } type Person { id: ID! }`;
+    await expect(startGatewayOverSandbox({}, { snapshot })).rejects.toThrow(
+      /Query\._(service|entities) of its own.* Set SCHEMA_PREFIX/,
+    );
+    await using world = await startGatewayOverSandbox(
+      { schema: buildSchema(snapshot) },
+      { snapshot, config: { schemaPrefix: 'Ats' } },
+    );
+    const name = /^\w+/.exec(field)![0];
+    const selection = name === '_entities' ? ' { id }' : '';
+    const { data, errors } = await world.ask(`{ own: ats${name}${selection} _service { sdl } }`);
+    expect(errors).toBeUndefined();
+    expect(data).toMatchObject({
+      own: null,
+      _service: { sdl: expect.stringContaining(`ats${name}`) },
+    });
+  },
+);
+
+test('types that are only called like those for routers get out of their way', async () => {
+  const snapshot = 'type Query { one: _Entity by: _Any } type _Entity { name: String } scalar _Any';
+  const schema = makeExecutableSchema(snapshot, {
+    Query: { one: () => ({ name: 'Ann' }), by: () => 'x' },
+  });
+  await using world = await startGatewayOverSandbox({ schema }, { snapshot });
+  const { data } = await world.ask('{ one { __typename name } by _service { __typename } }');
+  expect(data).toEqual({
+    one: { __typename: 'Upstream_Entity', name: 'Ann' },
+    by: 'x',
+    _service: { __typename: '_Service' },
+  });
 });
 
 test('the union of entities holds every type with a key', async () => {

@@ -1,0 +1,181 @@
+import { printSchema } from 'graphql';
+import { describe, expect, test } from 'vitest';
+import { makeExecutableSchema } from '../support/executable-schema.ts';
+import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { all, whole } from '../support/multipart.ts';
+import { personPages } from '../support/people-pages.ts';
+import { servedOffline } from '../support/served-offline.ts';
+
+type Resolvers = Parameters<typeof makeExecutableSchema>[1];
+
+const twoPages = personPages(['0', '1', '2']);
+const PAGE = `
+  type Person { id: ID! name: String }
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+`;
+const PERSONS = 'persons(first: Int, after: String): PersonPage!';
+
+describe('a service whose roots have names of its own', () => {
+  const sdl = `
+    schema { query: QueryRoot mutation: MutationRoot }
+    type QueryRoot { ${PERSONS} }
+    type MutationRoot { rename(name: String!): Renamed! }
+    type Renamed { query: QueryRoot! name: String! }
+    ${PAGE}`;
+  const resolvers = {
+    QueryRoot: { persons: twoPages },
+    MutationRoot: { rename: (_: unknown, { name }: { name: string }) => ({ name, query: {} }) },
+  };
+
+  test.each([undefined, 'Recruiting'])('keeps them, with SCHEMA_PREFIX %s', async (prefix) => {
+    const config = { schemaPrefix: prefix, mutations: 'all' } as const;
+    await using gateway = await over(sdl, resolvers, config);
+    const field = (name: string) =>
+      prefix ? `recruiting${name.charAt(0).toUpperCase()}${name.slice(1)}` : name;
+    const { data, errors } = await gateway.ask(
+      `query { __typename ...Root
+        ... on QueryRoot { page: ${field('persons')}(first: 1) { items { id } } } }
+      fragment Root on QueryRoot {
+        all: ${field('allPersons')}(limit: 2) { id }
+        connection: ${field('personsConnection')}(first: 1) { nodes { id } }
+        one: ${field('person')}(id: "0") { id }
+      }`,
+    );
+    expect(errors).toBeUndefined();
+    expect(data).toEqual({
+      __typename: 'QueryRoot',
+      page: { items: [{ id: '0' }] },
+      all: [{ id: '0' }, { id: '1' }],
+      connection: { nodes: [{ id: '0' }] },
+      one: { id: '0' },
+    });
+    const mutation = await gateway.ask(
+      `mutation { __typename ... on MutationRoot { done: ${field('rename')}(name: "x") { name query { __typename } } } }`,
+    );
+    expect(mutation).toEqual({
+      data: { __typename: 'MutationRoot', done: { name: 'x', query: { __typename: 'QueryRoot' } } },
+    });
+  });
+
+  test('streams what is below them', async () => {
+    await using gateway = await over(sdl, resolvers);
+    const parts = await all(
+      gateway,
+      'query { ...Root } fragment Root on QueryRoot { allPersons @stream(initialCount: 1) { id } }',
+    );
+    expect(parts.length).toBeGreaterThan(1);
+    expect(whole(parts)).toEqual([{ id: '0' }, { id: '1' }, { id: '2' }]);
+  });
+
+  test('shows them in its introspection', async () => {
+    await using gateway = await over(sdl, resolvers);
+    const { data } = await gateway.ask(
+      '{ __schema { queryType { name } mutationType { name } } __type(name: "Query") { name } }',
+    );
+    expect(data).toEqual({
+      __schema: { queryType: { name: 'QueryRoot' }, mutationType: { name: 'MutationRoot' } },
+      __type: null,
+    });
+  });
+
+  test('is explained, and overridden by adapters.json, under them', () => {
+    const overrides = { fields: { 'QueryRoot.persons': { all: 'everybody' } } };
+    const { reports } = servedOffline(sdl, { overrides });
+    expect(reports).toMatchObject([
+      { list: 'QueryRoot.persons', all: 'everybody' },
+      { type: 'Person', foundBy: 'QueryRoot.persons' },
+    ]);
+    expect(() => servedOffline(sdl, { overrides: { fields: { 'Query.persons': {} } } })).toThrow(
+      'write one of QueryRoot.persons',
+    );
+  });
+});
+
+describe('PageInfo of the service', () => {
+  test('gives way to that of Relay where a connection is served', () => {
+    const sdl = printed(`type Query { ${PERSONS} } ${PAGE}`);
+    expect(sdl).toContain(
+      'type UpstreamPageInfo {\n  hasNextPage: Boolean!\n  endCursor: String\n}',
+    );
+    expect(sdl).toContain('hasPreviousPage: Boolean!');
+  });
+
+  test.each([
+    ['no list is in pages', `type Query { info: PageInfo } ${PAGE}`, {}],
+    [
+      'adapters.json skips the only one',
+      `type Query { ${PERSONS} } ${PAGE}`,
+      { fields: { 'Query.persons': { skip: true } } },
+    ],
+    [
+      'the name of the only connection is taken',
+      `type Query { ${PERSONS} personsConnection: Int } ${PAGE}`,
+      {},
+    ],
+  ])('stays as it is where %s', (_, snapshot, overrides) => {
+    const sdl = printed(snapshot, { overrides });
+    expect(sdl).toContain('type PageInfo {\n  hasNextPage: Boolean!\n  endCursor: String\n}');
+    expect(sdl).not.toContain('UpstreamPageInfo');
+  });
+
+  test('is asked for and answered under its own name then', async () => {
+    const sdl = `type Query { page(first: Int): PersonPage! } ${PAGE}`;
+    await using gateway = await over(sdl, { Query: { page: twoPages } });
+    const { data, errors } = await gateway.ask(
+      '{ page(first: 1) { pageInfo { __typename ... on PageInfo { hasNextPage } } } }',
+    );
+    expect(errors).toBeUndefined();
+    expect(data).toEqual({ page: { pageInfo: { __typename: 'PageInfo', hasNextPage: true } } });
+  });
+});
+
+test('a page that is called a connection is served beside the connection, each under its name', async () => {
+  const sdl = `
+    type Query { persons(first: Int, after: String): PersonConnection! edge: PersonEdge }
+    type Person { id: ID! }
+    type PersonEdge { mine: Boolean }
+    type PersonConnection { items: [Person!]! pageInfo: PageInfo! }
+    type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+  const resolvers = { Query: { persons: twoPages, edge: () => ({ mine: true }) } };
+  await using gateway = await over(sdl, resolvers);
+  const { data, errors } = await gateway.ask(
+    `{ page: persons(first: 1) { __typename ... on PersonConnection { items { id } } }
+       personsConnection(first: 1) {
+         __typename
+         ... on RelayPersonConnection { edges { __typename ... on RelayPersonEdge { node { id } } } }
+       }
+       edge { __typename mine } }`,
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    page: { __typename: 'PersonConnection', items: [{ id: '0' }] },
+    personsConnection: {
+      __typename: 'RelayPersonConnection',
+      edges: [{ __typename: 'RelayPersonEdge', node: { id: '0' } }],
+    },
+    edge: { __typename: 'PersonEdge', mine: true },
+  });
+  expect(printed(sdl, { prefix: 'Ats' })).toContain('type AtsRelayPersonConnection {');
+  const overrides = { types: { Person: { connection: 'PeopleConnection', edge: 'Someone' } } };
+  expect(printed(sdl, { overrides })).toMatch(/type PeopleConnection \{[^}]*edges: \[Someone!\]!/);
+});
+
+test('what the service says of its schema as a whole is served', async () => {
+  const sdl = `"""All about people."""\nschema { query: Query }\ntype Query { ${PERSONS} } ${PAGE}`;
+  await using gateway = await over(sdl, { Query: { persons: twoPages } });
+  const { data } = await gateway.ask('{ __schema { description } }');
+  expect(data).toEqual({ __schema: { description: 'All about people.' } });
+  expect(printed(sdl)).toMatch(/^"""All about people\."""\nschema \{/);
+});
+
+function printed(sdl: string, parts: Parameters<typeof servedOffline>[1] = {}): string {
+  return printSchema(servedOffline(sdl, parts).schema);
+}
+
+function over(sdl: string, resolvers: Resolvers, config = {}) {
+  return startGatewayOverSandbox(
+    { schema: makeExecutableSchema(sdl, resolvers) },
+    { snapshot: sdl, config },
+  );
+}
