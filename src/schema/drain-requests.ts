@@ -19,10 +19,9 @@ export function drainRequests(
   return {
     cause,
     requests: {
-      load: async (query) => {
-        const { document, variables } = query;
+      load: async ({ document, variables }) => {
         const signal = signalNow();
-        pay(link.price(query));
+        pay(link.price(document)(variables));
         signal.throwIfAborted();
         const request = pace.begin();
         const context = {

@@ -54,7 +54,7 @@ export function asking(
       const variables = Object.fromEntries(
         Object.entries(given).filter(([name]) => used.has(name)),
       );
-      if (!isQuery) context.pages?.pay(link.price({ document, variables }));
+      if (!isQuery) context.pages?.pay(link.price(document)(variables));
       const result = isQuery
         ? await context.requests.load({ document, variables })
         : await link.execute({ document, variables, operationType: operation, context });

@@ -1,5 +1,4 @@
 import {
-  getArgumentValues,
   getNamedType,
   getNullableType,
   getOperationAST,
@@ -10,21 +9,29 @@ import {
   isUnionType,
   Kind,
   OperationTypeNode,
+  valueFromASTUntyped,
   type DocumentNode,
   type FieldNode,
   type GraphQLCompositeType,
   type GraphQLField,
   type GraphQLSchema,
-  type SelectionNode,
+  type OperationDefinitionNode,
 } from 'graphql';
-import { selectedFields, type SelectionParts } from './selected-fields.ts';
-import type { UpstreamQuery } from './request-loader.ts';
+import {
+  conditionalSelections,
+  createConditions,
+  type Condition,
+  type Holds,
+  type ConditionalSelections,
+} from './conditional-selections.ts';
 
 /**
- * What a request costs in pages of the upstream, 50 records each (interface, section 8): a page of a list is
- * one, and a list below its records counts once for each of them. At least 1.
+ * What a document costs in pages of the upstream, 50 records each (interface, section 8): a page of a list is one, and
+ * a list below other records counts once for each of them. At least 1.
  */
-export type PagePrice = (query: UpstreamQuery) => number;
+export type PagePrice = (document: DocumentNode) => (variables: Variables) => number;
+
+type Variables = Readonly<Record<string, unknown>>;
 
 const PAGE = 50;
 /** Of a list that is not in pages nobody knows how long it is. */
@@ -32,23 +39,113 @@ const PLAIN_LIST = 10;
 
 type Field = GraphQLField<unknown, unknown>;
 
-/** @param schema the upstream's own */
+/**
+ * Walks a document once; what is left for each call are the variables that decide something.
+ *
+ * @param schema the upstream's own
+ */
 export function pagePrice(schema: GraphQLSchema): PagePrice {
-  const roots: unknown[] = [schema.getQueryType(), schema.getMutationType()];
-  // Without pages below records, every request is one page, or less.
-  if (fieldsOf(schema).every(([parent, field]) => !isPage(field) || roots.includes(parent))) {
-    return () => 1;
-  }
-  return ({ document, variables }) => {
-    const records = recordsOf(document, { ...partsOf(schema, document), variables });
-    return Math.max(1, Math.ceil(records / PAGE));
+  const compiled = new WeakMap<DocumentNode, (variables: Variables) => number>();
+  return (document) => {
+    const known = compiled.get(document) ?? compile(schema, document);
+    compiled.set(document, known);
+    return known;
   };
 }
 
-function fieldsOf(schema: GraphQLSchema) {
-  return Object.values(schema.getTypeMap())
-    .filter((type) => isObjectType(type) || isInterfaceType(type))
-    .flatMap((type) => Object.values(type.getFields()).map((field) => [type, field] as const));
+/** A list, or fields that lead to lists; what leads to none has no part. */
+interface Part {
+  readonly condition: Condition;
+  /** How many there are for each parent: so many, or so many at most, and the exact number by variables. */
+  readonly most: number;
+  readonly exact: SizeOf | undefined;
+  readonly isCounted: boolean;
+  readonly parts: readonly Part[];
+}
+
+type SizeOf = (variables: Variables) => number;
+
+function compile(schema: GraphQLSchema, document: DocumentNode): (variables: Variables) => number {
+  const operation = getOperationAST(document);
+  const isMutation = operation?.operation === OperationTypeNode.MUTATION;
+  const root = isMutation ? schema.getMutationType() : schema.getQueryType();
+  if (!operation || !root) return () => 1;
+  const conditions = createConditions();
+  const { always } = conditions;
+  const fields = conditionalSelections({ schema, document, conditions });
+  const parts = partsOf(
+    [{ condition: always, selections: operation.selectionSet.selections }],
+    root,
+  );
+  const isAlways = conditions.decide(() => false);
+  const most = inPages(recordsOf(parts, { holds: () => true }));
+  if (most === 1 || !parts.some(isVariable)) {
+    const pages = inPages(recordsOf(parts, { holds: isAlways }));
+    return () => pages;
+  }
+  const defaults = defaultsOf(operation);
+  return (given) => {
+    const variables = { ...defaults, ...given };
+    // One that is missing is refused by the upstream.
+    const holds = conditions.decide(({ variable, value }) => variables[variable] !== !value);
+    return inPages(recordsOf(parts, { holds, variables }));
+  };
+
+  function partsOf(selections: ConditionalSelections, type: GraphQLCompositeType): Part[] {
+    return fields(selections, type).flatMap(({ on, node, condition, below }): Part[] => {
+      const field = isUnionType(on) ? undefined : on.getFields()[node.name.value];
+      const of = field && getNamedType(field.type);
+      if (!field || !isCompositeType(of)) return [];
+      const isOfPages = isPage(field);
+      const isPlain = isPlainList(field, on);
+      const inner = partsOf(below, of);
+      const isCounted = isOfPages || isPlain;
+      if (!isCounted && inner.length === 0) return [];
+      const times = isPlain ? PLAIN_LIST : 1;
+      const size = isOfPages ? sizeOf(field, node) : 1;
+      return typeof size === 'number'
+        ? [{ condition, most: size * times, exact: undefined, isCounted, parts: inner }]
+        : [
+            {
+              condition,
+              most: PAGE * times,
+              exact: (by) => size(by) * times,
+              isCounted,
+              parts: inner,
+            },
+          ];
+    });
+  }
+
+  function isVariable({ condition, exact, parts: inner }: Part): boolean {
+    return !isAlways(condition) || exact !== undefined || inner.some(isVariable);
+  }
+}
+
+function defaultsOf({ variableDefinitions = [] }: OperationDefinitionNode): Variables {
+  return Object.fromEntries(
+    variableDefinitions.flatMap(({ variable, defaultValue }) =>
+      defaultValue ? [[variable.name.value, valueFromASTUntyped(defaultValue)]] : [],
+    ),
+  );
+}
+
+function inPages(records: number): number {
+  return Math.max(1, Math.ceil(records / PAGE));
+}
+
+/** What they bring for one parent; without variables the most. */
+function recordsOf(
+  parts: readonly Part[],
+  by: { readonly holds: Holds; readonly variables?: Variables },
+): number {
+  let sum = 0;
+  for (const { condition, most, exact, isCounted, parts: inner } of parts) {
+    if (!by.holds(condition)) continue;
+    const many = exact && by.variables ? exact(by.variables) : most;
+    sum += many * ((isCounted ? 1 : 0) + recordsOf(inner, by));
+  }
+  return sum;
 }
 
 /**
@@ -61,53 +158,24 @@ function isPage({ type }: Field): boolean {
   return items !== undefined && pageInfo !== undefined;
 }
 
-function partsOf(schema: GraphQLSchema, { definitions }: DocumentNode) {
-  const fragments = definitions.filter((one) => one.kind === Kind.FRAGMENT_DEFINITION);
-  return {
-    schema,
-    fragments: new Map(fragments.map((fragment) => [fragment.name.value, fragment])),
-  };
-}
-
-/** The most that it can bring of lists in pages. */
-function recordsOf(document: DocumentNode, parts: SelectionParts): number {
-  const { schema, variables } = parts;
-  const operation = getOperationAST(document);
-  if (!operation) return 0;
-  const isMutation = operation.operation === OperationTypeNode.MUTATION;
-  const root = isMutation ? schema.getMutationType() : schema.getQueryType();
-  return root ? below(operation.selectionSet.selections, root, 1) : 0;
-
-  function below(
-    selections: readonly SelectionNode[],
-    type: GraphQLCompositeType,
-    parents: number,
-  ): number {
-    return selectedFields(parts, type, selections).reduce((sum, { on, nodes }) => {
-      const [node] = nodes;
-      const field = isUnionType(on) ? undefined : on.getFields()[node!.name.value];
-      const inner = field && getNamedType(field.type);
-      if (!field || !isCompositeType(inner)) return sum;
-      const own = isPage(field) ? sizeOf(field, node!) : 0;
-      const many = parents * (own || 1) * (isPlainList(field, on) ? PLAIN_LIST : 1);
-      const selected = nodes.flatMap(({ selectionSet }) => selectionSet?.selections ?? []);
-      return sum + (own && many) + below(selected, inner, many);
-    }, 0);
-  }
-
-  function sizeOf(field: Field, node: FieldNode): number {
-    try {
-      const { first } = getArgumentValues(field, node, variables);
-      return typeof first === 'number' ? Math.min(Math.max(first, 1), PAGE) : PAGE;
-    } catch {
-      // What does not suit the upstream is refused there.
-      return PAGE;
-    }
-  }
-}
-
 /** `items` of a page are counted with the page. */
 function isPlainList(field: Field, on: GraphQLCompositeType): boolean {
   const isItems = field.name === 'items' && !isUnionType(on) && 'pageInfo' in on.getFields();
   return isListType(getNullableType(field.type)) && !isItems;
+}
+
+/** Without a `first` that can be read, the largest: what does not suit the upstream is refused there. */
+function sizeOf({ args }: Field, node: FieldNode): number | SizeOf {
+  const byDefault = within(args.find(({ name }) => name === 'first')?.defaultValue);
+  const given = node.arguments?.find(({ name }) => name.value === 'first')?.value;
+  if (given?.kind === Kind.VARIABLE) {
+    const name = given.name.value;
+    return (variables) => (variables[name] === undefined ? byDefault : within(variables[name]));
+  }
+  if (given === undefined) return byDefault;
+  return given.kind === Kind.INT ? within(Number(given.value)) : PAGE;
+}
+
+function within(first: unknown): number {
+  return typeof first === 'number' ? Math.min(Math.max(first, 1), PAGE) : PAGE;
 }

@@ -35,7 +35,7 @@ export function createRequestLoader(
     (queries) =>
       Promise.all(
         queries.map(async ({ document, variables }) => {
-          pages.pay(price({ document, variables }));
+          pages.pay(price(document)(variables));
           const request = { document, variables, operationType: 'query', context: asking };
           return queue.add(() => execute(request as ExecutionRequest), { signal });
         }),
