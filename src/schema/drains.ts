@@ -96,7 +96,7 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
   let indexes = createPageIndexes(indexMaxIds);
   const pace = createPace(drainConcurrency);
   const shared = createSharedWalks();
-  const slots = createWalkSlots(maxDrains);
+  const slots = createWalkSlots(maxDrains, clock);
   const searches = createSearches({ clock, maxItems: drainMaxItems, maxRecords: indexMaxIds });
   let totals = createTotals(clock);
   let set: string | undefined;
@@ -162,7 +162,8 @@ export function createDrains(link: UpstreamLink, parts: DrainParts): Drains {
       const begin: JoinOptions<UpstreamRecord>['begin'] = (from, signal, pay) =>
         watchedWalk({ watch, kind: 'drain', list: list.field, cause: context.cause }, (cause) => {
           const fetchPage = list.fetcher(drainRequests(link, pace, () => signal, pay, cause));
-          return walkInTurn({ slots, owner: meter.account.name, signal }, (takeTurn) => {
+          const turn = { slots, owner: meter.account.name, operation: meter, signal };
+          return walkInTurn(turn, (takeTurn) => {
             const inTurn: typeof fetchPage = async (request, of) => {
               if (request.after !== null || !list.hasFirstPage) await takeTurn();
               return fetchPage(request, of);
