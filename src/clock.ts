@@ -5,14 +5,51 @@ import { setTimeout as delay } from 'node:timers/promises';
 export interface Clock {
   /** Wall time. It can jump; it is used across restarts only. */
   now(): number;
-  /** Time since boot. Never jumps, and counts suspend, which `performance.now()` does not. */
+  /** Time since boot. Never jumps back, and counts suspend, which `performance.now()` does not. */
   elapsed(): number;
   /** Rejects when the signal is aborted. Does not keep the process alive. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-export const systemClock: Clock = {
-  now: Date.now,
-  elapsed: () => uptime() * 1000,
-  sleep: (ms, signal) => delay(ms, undefined, { ref: false, ...(signal && { signal }) }),
-};
+/** What the system's time is read from. All values are milliseconds. */
+export interface TimeSources {
+  readonly wall: () => number;
+  /** Cheap and exact. Stands still while the machine is suspended. */
+  readonly steady: () => number;
+  /** Counts suspend. Rounded down, to 10 ms or more; a reading costs several microseconds. */
+  readonly sinceBoot: () => number;
+}
+
+/** After so long by the steady source, the time since boot is read again. */
+const READ_AGAIN_MS = 10;
+/** The wall clock and the steady one are this far apart after a suspend, or when somebody set the wall clock. */
+const APART_MS = 5;
+
+export function createClock({ wall, steady, sinceBoot }: TimeSources): Clock {
+  let known = { elapsed: sinceBoot(), steady: steady(), wall: wall() };
+  return {
+    now: wall,
+    elapsed: () => {
+      const awake = steady() - known.steady;
+      const elapsed = known.elapsed + awake;
+      // The wall clock is only a hint to look: without it a suspend would be seen up to 10 ms later.
+      const isApart = Math.abs(wall() - known.wall - awake) >= APART_MS;
+      if (awake < READ_AGAIN_MS && !isApart) return elapsed;
+      // Neither is ever ahead of the truth: the one was rounded down, the other began with such a reading and then
+      // missed suspends. So the later of the two is nearer, and no result is before the last.
+      known = {
+        elapsed: Math.max(elapsed, sinceBoot()),
+        steady: known.steady + awake,
+        wall: wall(),
+      };
+      return known.elapsed;
+    },
+    sleep: (ms, signal) => delay(ms, undefined, { ref: false, ...(signal && { signal }) }),
+  };
+}
+
+export const systemClock: Clock = createClock({
+  wall: Date.now,
+  steady: () => performance.now(),
+  sinceBoot: () => uptime() * 1000,
+});

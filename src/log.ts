@@ -1,5 +1,4 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
-import pretty from 'pino-pretty';
 
 export interface LogOptions {
   readonly level: string;
@@ -9,10 +8,10 @@ export interface LogOptions {
   readonly destination: DestinationStream & NodeJS.WritableStream;
 }
 
-export function createLog({ level, json, colors, destination }: LogOptions): Logger {
+export async function createLog({ level, json, colors, destination }: LogOptions): Promise<Logger> {
   const stream = json
     ? destination
-    : pretty({
+    : (await import('pino-pretty')).default({
         destination,
         colorize: colors,
         sync: true,

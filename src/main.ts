@@ -2,9 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import process from 'node:process';
-import { getProxyForUrl } from 'proxy-from-env';
-import { run } from './cli/program.ts';
 import { systemClock } from './clock.ts';
+import { cacheCompiledCode } from './compile-cache.ts';
 
 // What stands on the command line may be secret (a token link), and everybody on this machine can read titles.
 const args = process.argv.slice(2);
@@ -28,6 +27,10 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 // Waiting keeps no process alive by itself, and a token pair that is not saved yet may have to be waited for.
 const alive = setInterval(() => {}, 2 ** 30);
+// Only what is loaded from here on is found there.
+cacheCompiledCode();
+const { getProxyForUrl } = await import('proxy-from-env');
+const { run } = await import('./cli/program.ts');
 process.exitCode = await run(args, {
   env: process.env,
   stdin: process.stdin,

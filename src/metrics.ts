@@ -1,4 +1,4 @@
-import { Gauge, Registry } from 'prom-client';
+import { CONTENT_TYPE, createExposition } from './metrics/exposition.ts';
 import { readingMetrics, type DrainLoad } from './metrics/reading.ts';
 import { requestMetrics } from './metrics/requests.ts';
 import { tokenMetrics } from './metrics/tokens.ts';
@@ -28,28 +28,33 @@ export interface MetricsParts {
 
 export function createMetrics(parts: MetricsParts): Metrics {
   const { version, tokens, upstreamLoad, drainLoad } = parts;
-  const registry = new Registry();
-  new Gauge({
-    name: 'recruiting_build_info',
-    help: 'Always 1; the version is its label.',
-    labelNames: ['version'],
-    registers: [registry],
-  }).set({ version }, 1);
-  const drift = new Gauge({
-    name: 'recruiting_schema_drift',
-    help: 'Differences of the live schema from the snapshot, at the last look.',
-    labelNames: ['kind'],
-    registers: [registry],
-  });
+  const exposition = createExposition();
+  exposition.gauge(
+    {
+      name: 'recruiting_build_info',
+      help: 'Always 1; the version is its label.',
+      labelNames: ['version'],
+    },
+    () => [[1, version]],
+  );
+  const drift = new Map<string, number>();
+  exposition.gauge(
+    {
+      name: 'recruiting_schema_drift',
+      help: 'Differences of the live schema from the snapshot, at the last look.',
+      labelNames: ['kind'],
+    },
+    () => Array.from(drift, ([kind, count]) => [count, kind] as const),
+  );
   return {
-    contentType: registry.contentType,
-    text: () => registry.metrics(),
-    requests: requestMetrics(registry),
-    upstream: upstreamMetrics(registry, upstreamLoad),
-    reading: readingMetrics(registry, drainLoad),
-    exchanged: tokenMetrics(registry, tokens),
+    contentType: CONTENT_TYPE,
+    text: async () => exposition.text(),
+    requests: requestMetrics(exposition),
+    upstream: upstreamMetrics(exposition, upstreamLoad),
+    reading: readingMetrics(exposition, drainLoad),
+    exchanged: tokenMetrics(exposition, tokens),
     schemaLookedAt: (found) => {
-      for (const [kind, count] of Object.entries(found)) drift.set({ kind }, count);
+      for (const [kind, count] of Object.entries(found)) drift.set(kind, count);
     },
   };
 }

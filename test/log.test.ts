@@ -5,8 +5,8 @@ import { createLog } from '../src/log.ts';
 const HOSTILE = 'a\u001B[31mb\nINFO: forged\r\u007F\u009B2Jc\u2028d';
 const FAILURE = new Error(HOSTILE);
 
-test('JSON lines have no control characters, and are read as they were written', () => {
-  const text = written({ json: true, colors: false });
+test('JSON lines have no control characters, and are read as they were written', async () => {
+  const text = await written({ json: true, colors: false });
   expect(controlsIn(text)).toEqual([]);
   const lines = text.trimEnd().split('\n');
   expect(lines).toHaveLength(2);
@@ -16,8 +16,8 @@ test('JSON lines have no control characters, and are read as they were written',
 
 test.each([true, false])(
   'lines for people have none either, beside their own colours (%j), and nothing passes for a line',
-  (colors) => {
-    const text = written({ json: false, colors });
+  async (colors) => {
+    const text = await written({ json: false, colors });
     // oxlint-disable-next-line no-control-regex -- the colours
     expect(controlsIn(text.replaceAll(/\u001B\[\d+m/g, ''))).toEqual([]);
     expect(text).toContain('\\u001b[31m');
@@ -26,7 +26,7 @@ test.each([true, false])(
   },
 );
 
-function written(options: { json: boolean; colors: boolean }): string {
+async function written(options: { json: boolean; colors: boolean }): Promise<string> {
   let text = '';
   const destination = new Writable({
     write: (chunk, _encoding, done) => {
@@ -34,7 +34,7 @@ function written(options: { json: boolean; colors: boolean }): string {
       done();
     },
   });
-  const log = createLog({ level: 'info', destination, ...options });
+  const log = await createLog({ level: 'info', destination, ...options });
   log.info({ path: HOSTILE }, HOSTILE);
   log.error({ err: FAILURE }, HOSTILE);
   return text;

@@ -22,7 +22,7 @@ export async function readLiveSchema(
     const { stored, store, config } = session;
     if (!stored) throw noTokens(session);
     const { baseUrl } = stored;
-    const log = createLog({
+    const log = await createLog({
       level: terminal.env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel,
       json: false,
       colors: false,

@@ -4,7 +4,7 @@ import { configWarnings, readConfig, type Config } from '../config.ts';
 import { createGateway } from '../gateway.ts';
 import { listen } from '../http/listen.ts';
 import { createLog } from '../log.ts';
-import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
 import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
@@ -19,7 +19,7 @@ import { openStore, replicaOf, rescueFolder } from './token-store.ts';
 /** Serves the gateway until the process is asked to stop. */
 export async function serve(terminal: Terminal): Promise<void> {
   const config = readConfig(terminal.env, terminal.readFile);
-  const log = createLog({
+  const log = await createLog({
     level: config.logLevel,
     json: config.production,
     colors: terminal.stdout.isTTY === true,
@@ -85,6 +85,8 @@ function real(config: Config, { owner }: Terminal, log: Logger, own: Own): Upstr
 
 /** Its tokens stay in memory, so that nothing of it can mix with real ones. */
 async function sandboxInside(own: Own): Promise<Upstream> {
+  // A gateway in front of a service does without.
+  const { startSandbox } = await import('../sandbox/sandbox.ts');
   const { url, tokenLink } = own<Sandbox>(await startSandbox());
   return {
     settings: { recruitingUrl: url, tokenLink },

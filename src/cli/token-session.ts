@@ -70,7 +70,7 @@ export async function withTokenService<T>(
   work: (service: TokenService) => Promise<T>,
 ): Promise<T> {
   const level = terminal.env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel;
-  const log = createLog({ level, json: false, colors: false, destination: terminal.stderr });
+  const log = await createLog({ level, json: false, colors: false, destination: terminal.stderr });
   const rescue = openRescue(folder, log);
   const service = { baseUrl, agent: config.agent, proxy: terminal.proxyFor(baseUrl) };
   const clock = systemClock;

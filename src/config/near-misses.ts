@@ -20,7 +20,7 @@ function isNear(name: string, known: string): boolean {
   const words = name.split('_');
   if (words.length < 2 || Math.abs(name.length - known.length) > 12) return false;
   if (known.startsWith(`${name}_`)) return known.split('_').length === words.length + 1;
-  return distance(name, known) <= 2;
+  return Math.abs(name.length - known.length) <= 2 && distance(name, known) <= 2;
 }
 
 /** Of Levenshtein, row by row. */

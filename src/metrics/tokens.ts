@@ -1,6 +1,6 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { TokenStanding } from '../tokens/token-standing.ts';
 import { TROUBLES } from '../tokens/token-trouble.ts';
+import type { Exposition } from './exposition.ts';
 
 /**
  * How the token set stands, and how its exchanges went.
@@ -8,19 +8,15 @@ import { TROUBLES } from '../tokens/token-trouble.ts';
  * @param tokens undefined while there are none
  * @returns what is told of each exchange: its outcome, and the seconds from the mark to the end
  */
-export function tokenMetrics(registry: Registry, tokens: () => TokenStanding | undefined) {
-  const registers = [registry];
+export function tokenMetrics(
+  { counter, gauge: anyGauge, histogram }: Exposition,
+  tokens: () => TokenStanding | undefined,
+) {
   const gauge = (name: string, help: string, value: (of: TokenStanding) => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        const standing = tokens();
-        if (standing) this.set(value(standing));
-        // A number that nobody knows is no 0.
-        else this.remove();
-      },
+    anyGauge({ name, help }, () => {
+      const standing = tokens();
+      // A number that nobody knows is no 0.
+      return standing ? [[value(standing)]] : [];
     });
 
   gauge(
@@ -43,31 +39,30 @@ export function tokenMetrics(registry: Registry, tokens: () => TokenStanding | u
     'Seconds since the token pair was refreshed last.',
     ({ age }) => age,
   );
-  const troubles: Gauge<'trouble'> = new Gauge({
-    name: 'recruiting_token_trouble',
-    help: '1 while there is this trouble with the tokens.',
-    labelNames: ['trouble'],
-    registers,
-    collect: () => {
-      const found = tokens()?.troubles ?? ['missing'];
-      for (const trouble of TROUBLES) troubles.set({ trouble }, found.includes(trouble) ? 1 : 0);
+  anyGauge(
+    {
+      name: 'recruiting_token_trouble',
+      help: '1 while there is this trouble with the tokens.',
+      labelNames: ['trouble'],
     },
-  });
-  const exchanges = new Counter({
+    () => {
+      const found = tokens()?.troubles ?? ['missing'];
+      return TROUBLES.map((trouble) => [found.includes(trouble) ? 1 : 0, trouble] as const);
+    },
+  );
+  const exchanges = counter({
     name: 'recruiting_token_exchanges_total',
     help: 'Exchanges of the refresh token by this process.',
     labelNames: ['outcome'],
-    registers,
   });
-  const duration = new Histogram({
+  const duration = histogram({
     name: 'recruiting_token_exchange_seconds',
     help: 'How long exchanges took, from the mark to the saved pair.',
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
-    registers,
   });
 
   return (outcome: string, seconds: number): void => {
-    exchanges.inc({ outcome });
-    duration.observe(seconds);
+    exchanges(1, outcome);
+    duration(seconds);
   };
 }

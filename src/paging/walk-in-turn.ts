@@ -1,5 +1,5 @@
 import type { WalkedPage } from './walk.ts';
-import type { WalkSlot, WalkSlots } from './walk-slots.ts';
+import type { WalkSlot, WalkSlots, WalkTurn } from './walk-slots.ts';
 
 type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
 
@@ -10,14 +10,14 @@ type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
  * @param begin makes the walk; it calls `takeTurn` before each request
  */
 export async function* walkInTurn<R>(
-  { slots, owner, signal }: { slots: WalkSlots; owner: unknown; signal: AbortSignal },
+  { slots, ...turn }: WalkTurn & { readonly slots: WalkSlots },
   begin: (takeTurn: () => Promise<void>) => Pages<R>,
 ): Pages<R> {
   const leaving = new AbortController();
   let taking: Promise<WalkSlot> | undefined;
   let slot: WalkSlot | undefined;
   const pages = begin(async () => {
-    taking ??= slots.take(owner, AbortSignal.any([signal, leaving.signal]));
+    taking ??= slots.take({ ...turn, signal: AbortSignal.any([turn.signal, leaving.signal]) });
     slot = await taking;
   });
   try {

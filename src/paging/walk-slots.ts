@@ -1,23 +1,68 @@
-/** So many walks at a time; who has to wait is served in turn, one owner after the other. */
+import type { Clock } from '../clock.ts';
+import { refusal } from './price/pages-refused.ts';
+
+/**
+ * So many walks at a time. Who has to wait is served in turn: one owner after the other, and of one owner one
+ * operation after the other. How many wait, and how long, is bounded.
+ */
 export interface WalkSlots {
-  /** @param owner whose walk it is: one with a thousand walks waits no less than the others */
-  take(owner: unknown, signal: AbortSignal): Promise<WalkSlot>;
+  /**
+   * @throws PagesRefused: RATE_LIMITED with `retryAfter`, when too many operations wait or no turn came in time; and the
+   *   abort reason of the signal
+   */
+  take(turn: WalkTurn): Promise<WalkSlot>;
   readonly taken: number;
   readonly waiting: number;
+}
+
+export interface WalkTurn {
+  /** Whose walk it is: one with a thousand walks waits no less than the others. */
+  readonly owner: unknown;
+  /** What it is for: the walks of one operation wait together, and one that has a turn is patient for the others. */
+  readonly operation: object;
+  readonly signal: AbortSignal;
 }
 
 export interface WalkSlot {
   /** Others may have it while this walk has nothing to do. */
   rest(): void;
-  /** Goes on; waits in turn when somebody else has it now. */
+  /** Goes on; waits in turn when somebody else has it now, however long: what has begun is not refused. */
   resume(): Promise<void>;
   giveBack(): void;
 }
 
+/** Operations that may wait, for each walk that may be under way. */
+const WAITING_PER_SLOT = 100;
+const FULL_RETRY_SECONDS = 5;
+/** An operation that has no turn for so long leaves. */
+const PATIENCE_MS = 30_000;
+
+interface Operation {
+  readonly owner: unknown;
+  readonly waiters: Set<Waiter>;
+  /** Walks that have their turn now. */
+  running: number;
+  /** Since its patience was looked at last. */
+  hadTurn: boolean;
+  patience: AbortController | undefined;
+}
+
+interface Waiter {
+  readonly isNew: boolean;
+  readonly serve: () => void;
+  readonly refuse: (reason: unknown) => void;
+}
+
+interface Holder {
+  readonly of: Operation;
+  has: boolean;
+}
+
 /** @param max walks at a time */
-export function createWalkSlots(max: number): WalkSlots {
-  // A map keeps the order in which owners came, and one who was served goes to its end.
-  const queues = new Map<unknown, Set<() => void>>();
+export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkSlots {
+  const operations = new WeakMap<object, Operation>();
+  // Maps and sets keep the order in which they came, and one that was served goes to its end.
+  const queues = new Map<unknown, Set<Operation>>();
   const resting = new Set<Holder>();
   let taken = 0;
 
@@ -26,11 +71,13 @@ export function createWalkSlots(max: number): WalkSlots {
       return taken;
     },
     get waiting() {
-      return [...queues.values()].reduce((sum, { size }) => sum + size, 0);
+      return waitingOperations().reduce((sum, { waiters }) => sum + waiters.size, 0);
     },
-    take: async (owner, signal) => {
-      await waitInTurn(owner, signal);
-      const holder: Holder = { has: true };
+    take: async ({ owner, operation, signal }) => {
+      const of = operations.get(operation) ?? createOperation(owner);
+      operations.set(operation, of);
+      await waitInTurn(of, signal, true);
+      const holder: Holder = { of, has: true };
       return {
         rest: () => {
           if (!holder.has) return;
@@ -40,49 +87,93 @@ export function createWalkSlots(max: number): WalkSlots {
         resume: async () => {
           resting.delete(holder);
           if (holder.has) return;
-          await waitInTurn(owner, signal);
+          await waitInTurn(of, signal, false);
           holder.has = true;
         },
         giveBack: () => {
           resting.delete(holder);
           if (!holder.has) return;
-          holder.has = false;
-          taken -= 1;
+          release(holder);
           serve();
         },
       };
     },
   };
 
-  async function waitInTurn(owner: unknown, signal: AbortSignal): Promise<void> {
+  async function waitInTurn(of: Operation, signal: AbortSignal, isNew: boolean): Promise<void> {
     signal.throwIfAborted();
+    if (isNew && of.running === 0 && of.waiters.size === 0 && isFull(of.owner)) throw full();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const queue = queues.get(owner) ?? new Set();
-    queues.set(owner, queue.add(resolve));
-    const leave = () => {
-      const left = queues.get(owner);
-      left?.delete(resolve);
-      if (left?.size === 0) queues.delete(owner);
-      reject(signal.reason as Error);
+    const waiter: Waiter = {
+      isNew,
+      serve: resolve,
+      refuse: (reason) => {
+        leave(of, waiter);
+        reject(reason);
+      },
     };
-    signal.addEventListener('abort', leave, { once: true });
+    of.waiters.add(waiter);
+    queues.set(of.owner, (queues.get(of.owner) ?? new Set()).add(of));
+    const abort = () => waiter.refuse(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
     serve();
+    if (of.waiters.size > 0 && !of.patience) void losePatience(of);
     try {
       await promise;
     } finally {
-      signal.removeEventListener('abort', leave);
+      signal.removeEventListener('abort', abort);
     }
+  }
+
+  /** And of this owner not less than a fair part of them. */
+  function isFull(owner: unknown): boolean {
+    const most = max * WAITING_PER_SLOT;
+    const own = queues.get(owner)?.size ?? 0;
+    const sharers = queues.size + (own > 0 ? 0 : 1);
+    return own >= most / sharers && waitingOperations().length >= most;
+  }
+
+  function waitingOperations(): Operation[] {
+    return [...queues.values()].flatMap((own) => [...own]);
+  }
+
+  /** Until none of it waits. A turn of any of its walks is one of the operation. */
+  async function losePatience(of: Operation): Promise<void> {
+    const { signal } = (of.patience = new AbortController());
+    try {
+      do {
+        of.hadTurn = of.running > 0;
+        await clock.sleep(PATIENCE_MS, signal);
+      } while (of.hadTurn);
+    } catch {
+      return;
+    }
+    of.patience = undefined;
+    for (const { isNew, refuse } of of.waiters) if (isNew) refuse(tooLate(max));
+  }
+
+  function leave(of: Operation, waiter: Waiter): void {
+    of.waiters.delete(waiter);
+    if (of.waiters.size > 0) return;
+    of.patience?.abort();
+    of.patience = undefined;
+    const own = queues.get(of.owner);
+    own?.delete(of);
+    if (own?.size === 0) queues.delete(of.owner);
   }
 
   function serve(): void {
     while (queues.size > 0 && (taken < max || takeFromResting())) {
-      const [[owner, queue]] = queues as unknown as [[unknown, Set<() => void>]];
-      const [next] = queue;
-      queue.delete(next!);
-      queues.delete(owner);
-      if (queue.size > 0) queues.set(owner, queue);
+      const [[owner, own]] = queues as unknown as [[unknown, Set<Operation>]];
+      const [of] = own as unknown as [Operation];
+      const [next] = of.waiters as unknown as [Waiter];
+      leave(of, next);
+      if (own.delete(of)) own.add(of);
+      if (queues.delete(owner)) queues.set(owner, own);
       taken += 1;
-      next!();
+      of.running += 1;
+      of.hadTurn = true;
+      next.serve();
     }
   }
 
@@ -90,12 +181,35 @@ export function createWalkSlots(max: number): WalkSlots {
     const [holder] = resting;
     if (!holder) return false;
     resting.delete(holder);
-    holder.has = false;
-    taken -= 1;
+    release(holder);
     return true;
+  }
+
+  function release(holder: Holder): void {
+    holder.has = false;
+    holder.of.running -= 1;
+    taken -= 1;
   }
 }
 
-interface Holder {
-  has: boolean;
+function createOperation(owner: unknown): Operation {
+  return { owner, waiters: new Set(), running: 0, hadTurn: false, patience: undefined };
+}
+
+function full() {
+  return refusal(
+    'RATE_LIMITED',
+    `Too many drains wait for their turn, many of this caller among them. Try again in ${FULL_RETRY_SECONDS} s.`,
+    { retryAfter: FULL_RETRY_SECONDS },
+  );
+}
+
+function tooLate(max: number) {
+  const retryAfter = PATIENCE_MS / 1000;
+  return refusal(
+    'RATE_LIMITED',
+    `The drain had no turn within ${retryAfter} s, since the gateway runs ${max} at a time and others took longer. ` +
+      `Try again in ${retryAfter} s, or have the operator raise MAX_DRAINS.`,
+    { retryAfter },
+  );
 }

@@ -98,7 +98,7 @@ export function createDrains(
   let indexes = createPageIndexes(indexMaxIds);
   const pace = createPace(drainConcurrency);
   const shared = createSharedWalks();
-  const slots = createWalkSlots(maxDrains);
+  const slots = createWalkSlots(maxDrains, clock);
   const searches = createSearches({ clock, maxItems: drainMaxItems, maxRecords: indexMaxIds });
   let totals = createTotals(clock);
   let set: string | undefined;
@@ -163,7 +163,8 @@ export function createDrains(
       const begin: JoinOptions<ListRecord>['begin'] = (from, signal, pay) =>
         watchedWalk({ watch, kind: 'drain', list: list.field, cause: call.cause }, (cause) => {
           const fetchPage = list.fetcher(drainRequests(send, pace, () => signal, pay, cause));
-          return walkInTurn({ slots, owner: meter.account.name, signal }, (takeTurn) => {
+          const turn = { slots, owner: meter.account.name, operation: meter, signal };
+          return walkInTurn(turn, (takeTurn) => {
             const inTurn: typeof fetchPage = async (request, of) => {
               if (request.after !== null || !list.hasFirstPage) await takeTurn();
               return fetchPage(request, of);

@@ -1,6 +1,7 @@
 import {
   context,
   defaultTextMapGetter,
+  INVALID_SPAN_CONTEXT,
   propagation,
   ROOT_CONTEXT,
   SpanKind,
@@ -8,12 +9,13 @@ import {
   trace,
   type Attributes,
   type Context,
+  type ProxyTracerProvider,
   type Span,
 } from '@opentelemetry/api';
 
 /**
- * Spans by whatever SDK the operator has registered; without one none of this does anything. Parents are passed on
- * explicitly: what several callers share, and what waited in a queue, runs in whose context it happens to.
+ * Spans by whatever SDK the operator has registered; without one nothing is made, read or passed on. Parents are passed
+ * on explicitly: what several callers share, and what waited in a queue, runs in whose context it happens to.
  */
 export interface Spans {
   /** The span of a caller's request, below the one of its `traceparent`. */
@@ -24,20 +26,41 @@ export interface Spans {
   past(name: string, seconds: number, attributes: Attributes, error?: string): void;
 }
 
+/** Of a request that nobody traces: its span takes everything and keeps nothing. */
+const UNTRACED = trace.setSpan(ROOT_CONTEXT, trace.wrapSpanContext(INVALID_SPAN_CONTEXT));
+
 export function createSpans(version: string): Spans {
-  const tracer = trace.getTracer('recruiting-subgraph', version);
-  const begin: Spans['begin'] = (name, kind, parent, attributes) =>
-    trace.setSpan(parent, tracer.startSpan(name, { kind, attributes }, parent));
+  const name = 'recruiting-subgraph';
+  const tracer = trace.getTracer(name, version);
+  /** Asked anew each time, since an SDK may be registered later than we start; it takes some 20 ns. */
+  const isTracing = () => {
+    const provider: object = trace.getTracerProvider();
+    // Of another copy of the API's code it may be, or of a later one without proxies: then somebody has set it.
+    const hasTracer = !isProxy(provider) || provider.getDelegateTracer(name, version) !== undefined;
+    // A propagator alone passes on what callers send.
+    return hasTracer || propagation.fields().length > 0;
+  };
+  const begin: Spans['begin'] = (of, kind, parent, attributes) => {
+    if (!isTraced(parent) || !isTracing()) return UNTRACED;
+    return trace.setSpan(parent, tracer.startSpan(of, { kind, attributes }, parent));
+  };
   return {
     begin,
     request: (headers, attributes) =>
-      begin('request', SpanKind.SERVER, callersContext(headers), attributes),
-    past: (name, seconds, attributes, error) => {
+      isTracing()
+        ? begin('request', SpanKind.SERVER, callersContext(headers), attributes)
+        : UNTRACED,
+    past: (of, seconds, attributes, error) => {
       const startTime = Date.now() - seconds * 1000;
       const options = { kind: SpanKind.CLIENT, startTime, attributes };
-      end(tracer.startSpan(name, options, ROOT_CONTEXT), error);
+      end(tracer.startSpan(of, options, ROOT_CONTEXT), error);
     },
   };
+}
+
+/** Whether there is a span to tell of anything: what would only be told to it need not be made. */
+export function isTraced(of: Context): boolean {
+  return of !== UNTRACED;
 }
 
 export function spanOf(of: Context): Span {
@@ -56,7 +79,8 @@ export function end(span: Span, error?: string, isFailure = true): void {
 /** W3C Trace Context, and of that only these: a caller's baggage is not for the service. */
 const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
-export function traceHeaders(of: Context): Record<string, string> {
+export function traceHeaders(of: Context): Record<string, string> | undefined {
+  if (!isTraced(of)) return undefined;
   const headers: Record<string, string> = {};
   propagation.inject(of, headers);
   return Object.fromEntries(
@@ -74,4 +98,8 @@ function callersContext(headers: Headers): Context {
     if (value !== null) carrier[name] = value;
   }
   return propagation.extract(ROOT_CONTEXT, carrier, defaultTextMapGetter);
+}
+
+function isProxy(provider: object): provider is ProxyTracerProvider {
+  return 'getDelegateTracer' in provider;
 }

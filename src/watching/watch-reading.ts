@@ -25,7 +25,7 @@ export function watchReading({
       const parent = cause?.context ?? ROOT_CONTEXT;
       const context = spans.begin(kind, SpanKind.INTERNAL, parent, attributes);
       return {
-        cause: cause && { ...cause, context },
+        cause: cause && (context === cause.context ? cause : { ...cause, context }),
         ended: (outcome) => {
           const isError = typeof outcome !== 'string';
           const told = isError ? knownCode(outcome.code) : outcome;

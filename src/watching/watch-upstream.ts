@@ -1,9 +1,9 @@
-import { ROOT_CONTEXT, SpanKind, type Attributes } from '@opentelemetry/api';
+import { ROOT_CONTEXT, SpanKind, type Attributes, type Context } from '@opentelemetry/api';
 import type { Logger } from 'pino';
 import type { Metrics } from '../metrics.ts';
 import { knownCode } from '../errors.ts';
 import type { UpstreamWatch } from '../upstream/upstream-watch.ts';
-import { causeIn } from './cause.ts';
+import { causeIn, type Cause } from './cause.ts';
 import { end, spanOf, traceHeaders, type Spans } from './spans.ts';
 
 interface WatchingParts {
@@ -32,15 +32,12 @@ export function watchUpstream({
       const span = spanOf(context);
       if (cause) cause.cost.upstreamRequests += 1;
       return {
-        headers: {
-          ...traceHeaders(context),
-          ...(cause && { 'x-request-id': cause.requestId }),
-        },
+        headers: headersFor(cause, context),
         answered: (status) => void span.setAttribute('http.response.status_code', status),
         ended: (outcome, why) => {
           metrics.upstream.ended(outcome, (stopwatch() - begun) / 1000);
           end(span, outcome === 'ok' || outcome === 'left' ? undefined : outcome);
-          if (!why) return;
+          if (!why || !log.isLevelEnabled('debug')) return;
           log.debug(
             { requestId: cause?.requestId, err: why },
             'a request to the service brought nothing',
@@ -51,6 +48,7 @@ export function watchUpstream({
     again: (cause) => (given, attempt) => {
       const code = knownCode(given);
       metrics.upstream.again(code);
+      if (!log.isLevelEnabled('debug')) return;
       const requestId = causeIn(cause)?.requestId;
       log.debug({ requestId, code, attempt }, 'asking the upstream again');
     },
@@ -67,4 +65,10 @@ export function watchUpstream({
       }
     },
   };
+}
+
+function headersFor(cause: Cause | undefined, context: Context): Record<string, string> {
+  const headers = traceHeaders(context) ?? {};
+  if (cause) headers['x-request-id'] = cause.requestId;
+  return headers;
 }

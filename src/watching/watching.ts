@@ -19,7 +19,7 @@ export interface WatchingParts extends MetricsParts {
   readonly callerOf: (request: Request) => { readonly name: string } | undefined;
   /** The name of the trusted operation that a request asks for; empty for any other. */
   readonly operationOf: (request: Request) => string;
-  /** Milliseconds, finer than those of the clock, which counts by ten. */
+  /** Milliseconds. */
   readonly stopwatch?: () => number;
 }
 

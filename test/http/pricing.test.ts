@@ -1,7 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { printSchema } from 'graphql';
 import { entryFor } from '../support/api-key.ts';
-import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway.ts';
+import {
+  documentedSdl,
+  startGatewayOverSandbox,
+  type TestGatewayOptions,
+} from '../support/gateway.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
 import { nestedUpstream } from '../support/nested-upstream.ts';
 import { codesOf } from '../support/tokens.ts';
@@ -248,6 +252,47 @@ describe('PAGES_PER_MINUTE', () => {
     expect(world.requests()).toBe(0);
   });
 
+  test('counts a list that is not in pages as ten records, for each record above it', async () => {
+    const snapshot = `${documentedSdl} extend type Person { friends: [Person!]! }`;
+    const world = await startWorld({ snapshot, config: { pagesPerMinute: 10 } });
+    const friends = (depth: number): string =>
+      depth > 0 ? `friends { ${friends(depth - 1)} }` : 'id';
+    const cost = async (query: string) => {
+      const { errors } = await world.ask(DRAINER, query);
+      return /^This costs (\d+) pages/.exec(errors?.[0]?.message ?? '')?.[1];
+    };
+    expect(await cost(`{ persons(first: 50) { items { ${friends(1)} } } }`)).toBe('11');
+    expect(await cost(`{ persons(first: 5) { items { ${friends(2)} } } }`)).toBe('12');
+    expect(await cost(`{ allPersons { ${friends(1)} } }`)).toBe('11');
+    const deep = `{ persons(first: 50) { items { ${friends(12)} } } }`;
+    expect(Number(await cost(deep))).toBeGreaterThan(1e12);
+    expect(codesOf(await world.ask(READER, deep))).toEqual(['FORBIDDEN']);
+    expect(world.requests()).toBe(0);
+  });
+
+  test('counts what variables include, and as much of it as they ask for', async () => {
+    const nested = nestedUpstream();
+    const world = await startWorld({
+      schema: nested,
+      snapshot: printSchema(nested),
+      config: { pagesPerMinute: 20 },
+    });
+    const query =
+      'query ($in: Boolean!, $out: Boolean!, $first: Int, $inner: Int = 50) { vacancies(first: $first) { items { ...one @include(if: $in) ...one @skip(if: $out) } } } ' +
+      'fragment one on Vacancy { candidates(first: $inner) { items { id } } }';
+    const ask = async (variables: Record<string, unknown>) =>
+      codesOf(await world.ask(DRAINER, query, variables));
+    const tooMuch = ['OPERATION_TOO_COMPLEX'];
+    expect(await ask({ in: true, out: true })).toEqual(tooMuch);
+    expect(await ask({ in: false, out: false })).toEqual(tooMuch);
+    expect(await ask({ in: true, out: false, first: 20 })).toEqual(tooMuch);
+    expect(world.requests()).toBe(0);
+    expect(await ask({ in: false, out: true })).toEqual([]);
+    expect(await ask({ in: true, out: true, first: 3 })).toEqual([]);
+    expect(await ask({ in: true, out: true, first: 50, inner: 10 })).toEqual([]);
+    expect(world.requests()).toBe(3);
+  });
+
   test('pays once for what many of one caller wait for together', async () => {
     const world = await startWorld({ config: { pagesPerMinute: 25 } });
     const answers = await Promise.all(
@@ -316,8 +361,8 @@ async function startWorld({
     },
   );
   onTestFinished(() => world[Symbol.asyncDispose]());
-  const ask = (key: string, query: string) =>
-    world.ask(query, undefined, { headers: { 'x-api-key': key } });
+  const ask = (key: string, query: string, variables?: Record<string, unknown>) =>
+    world.ask(query, variables, { headers: { 'x-api-key': key } });
   return { ...world, ask, clock, requests: () => world.sandbox.stats.requests.graphql };
 }
 

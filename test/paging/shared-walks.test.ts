@@ -5,6 +5,7 @@ import type { Received, Reply } from '../support/fake-upstream.ts';
 import { honest, startGatewayOverFake, type GatewayOverFake } from '../support/fake-upstream.ts';
 import { createSharedWalks } from '../../src/paging/shared-walks.ts';
 import type { WalkedPage } from '../../src/paging/walk.ts';
+import { systemClock } from '../../src/clock.ts';
 import { createWalkSlots } from '../../src/paging/walk-slots.ts';
 import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 
@@ -125,17 +126,14 @@ describe('MAX_DRAINS', () => {
   });
 
   test('serves callers in turn: one with many drains does not make the others wait for all of his', async () => {
-    const slots = createWalkSlots(1);
+    const slots = createWalkSlots(1, systemClock);
     const { signal } = new AbortController();
     const served: string[] = [];
-    const [greedy, modest] = [{}, {}];
-    const first = await slots.take(greedy, signal);
-    const waiting = [
-      ...Array.from({ length: 10 }, () => [greedy, 'greedy'] as const),
-      [modest, 'modest'] as const,
-    ].map(async ([owner, name]) => {
-      const slot = await slots.take(owner, signal);
-      served.push(name);
+    const take = (owner: string) => slots.take({ owner, operation: {}, signal });
+    const first = await take('greedy');
+    const waiting = [...Array.from({ length: 10 }, () => 'greedy'), 'modest'].map(async (owner) => {
+      const slot = await take(owner);
+      served.push(owner);
       slot.giveBack();
     });
     first.giveBack();
@@ -145,10 +143,10 @@ describe('MAX_DRAINS', () => {
   });
 
   test('a walk whose caller does not read on lets others go first, and goes on later', async () => {
-    const slots = createWalkSlots(1);
+    const slots = createWalkSlots(1, systemClock);
     const { signal } = new AbortController();
-    const slow = await slots.take({}, signal);
-    const other = slots.take({}, signal);
+    const slow = await slots.take({ ...anybody(), signal });
+    const other = slots.take({ ...anybody(), signal });
     slow.rest();
     const slot = await other;
     const order: string[] = [];
@@ -162,12 +160,12 @@ describe('MAX_DRAINS', () => {
   });
 
   test('who leaves while waiting takes no place', async () => {
-    const slots = createWalkSlots(1);
+    const slots = createWalkSlots(1, systemClock);
     const leaving = new AbortController();
     const { signal } = new AbortController();
-    const first = await slots.take({}, signal);
-    const left = slots.take({}, leaving.signal);
-    const next = slots.take({}, signal);
+    const first = await slots.take({ ...anybody(), signal });
+    const left = slots.take({ ...anybody(), signal: leaving.signal });
+    const next = slots.take({ ...anybody(), signal });
     leaving.abort();
     await expect(left).rejects.toThrow(/left|abort/i);
     first.giveBack();
@@ -175,6 +173,11 @@ describe('MAX_DRAINS', () => {
     expect(slots).toMatchObject({ taken: 0, waiting: 0 });
   });
 });
+
+/** Another operation of another caller each time. */
+function anybody() {
+  return { owner: {}, operation: {} };
+}
 
 /** Each also asks something of its own, whose arrival says that its drain has begun too. */
 function startMany(gateway: GatewayOverFake, count: number, init: RequestInit = {}, from = 1) {

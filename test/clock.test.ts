@@ -1,0 +1,112 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createClock, systemClock } from '../src/clock.ts';
+
+test('time passes as the machine has been on, between two readings of the boot time too', () => {
+  const machine = startMachine();
+  const begun = machine.clock.elapsed();
+  machine.run(3);
+  expect(machine.clock.elapsed() - begun).toBe(3);
+  machine.run(4);
+  expect(machine.clock.elapsed() - begun).toBe(7);
+});
+
+test('the boot time is read at most once in 10 ms', () => {
+  const machine = startMachine();
+  const before = machine.readings();
+  for (let at = 0; at < 1_000; at += 1) {
+    machine.run(0.1);
+    machine.clock.elapsed();
+  }
+  expect(machine.readings() - before).toBeLessThanOrEqual(10);
+});
+
+test('a suspend is counted by the first look after it', () => {
+  const machine = startMachine();
+  const begun = machine.clock.elapsed();
+  machine.suspend(3_600_000);
+  expect(machine.clock.elapsed() - begun).toBeGreaterThanOrEqual(3_600_000 - 10);
+});
+
+test('a suspend that the wall clock hides is counted 10 ms later', () => {
+  const machine = startMachine();
+  const begun = machine.clock.elapsed();
+  machine.suspend(3_600_000);
+  machine.setWall(-3_600_000);
+  machine.run(10);
+  expect(machine.clock.elapsed() - begun).toBeGreaterThanOrEqual(3_600_000);
+});
+
+test('setting the wall clock changes nothing', () => {
+  const machine = startMachine();
+  const begun = machine.clock.elapsed();
+  for (const by of [3_600_000, -7_200_000]) {
+    machine.setWall(by);
+    expect(machine.clock.elapsed()).toBe(begun);
+    expect(machine.clock.now()).toBe(machine.wall());
+  }
+});
+
+test('whatever happens, time never goes back, and is right to within one reading', () => {
+  const event = fc.tuple(
+    fc.constantFrom('run', 'suspend', 'setWall', 'look'),
+    fc.double({ min: 0, max: 50, noNaN: true }),
+  );
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 200 }), (events) => {
+      const machine = startMachine();
+      let last = machine.clock.elapsed();
+      for (const [kind, ms] of events) {
+        if (kind === 'run') machine.run(ms);
+        else if (kind === 'suspend') machine.suspend(ms);
+        else if (kind === 'setWall') machine.setWall(ms - 25);
+        const elapsed = machine.clock.elapsed();
+        expect(elapsed).toBeGreaterThanOrEqual(last);
+        last = elapsed;
+        expect(elapsed).toBeLessThanOrEqual(machine.sinceBoot() + 1e-6);
+      }
+      machine.run(10);
+      expect(machine.sinceBoot() - machine.clock.elapsed()).toBeLessThan(machine.rounding + 1e-6);
+    }),
+  );
+});
+
+test('the clock of the system goes on', async () => {
+  const begun = systemClock.elapsed();
+  await systemClock.sleep(20);
+  expect(systemClock.elapsed()).toBeGreaterThan(begun);
+});
+
+/** A machine whose time passes when it is told to. Its boot time is rounded down, as Linux does it. */
+function startMachine() {
+  const rounding = 10;
+  let boot = 86_400_003;
+  let steady = 1_234.5;
+  let wall = Date.UTC(2026, 0, 1);
+  let readings = 0;
+  const clock = createClock({
+    wall: () => wall,
+    steady: () => steady,
+    sinceBoot: () => {
+      readings += 1;
+      return Math.floor(boot / rounding) * rounding;
+    },
+  });
+  return {
+    clock,
+    rounding,
+    readings: () => readings,
+    wall: () => wall,
+    sinceBoot: () => boot,
+    run: (ms: number) => {
+      boot += ms;
+      steady += ms;
+      wall += ms;
+    },
+    suspend: (ms: number) => {
+      boot += ms;
+      wall += ms;
+    },
+    setWall: (by: number) => void (wall += by),
+  };
+}

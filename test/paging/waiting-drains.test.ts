@@ -1,0 +1,163 @@
+import { setImmediate } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { createWalkSlots, type WalkSlot } from '../../src/paging/walk-slots.ts';
+import { entryFor } from '../support/api-key.ts';
+import { samplesOf } from '../support/exposition.ts';
+import { after, honest, startGatewayOverFake } from '../support/fake-upstream.ts';
+import { ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
+import { codesOf } from '../support/tokens.ts';
+
+const GREEDY = 'the greedy caller';
+const MODEST = 'the modest caller';
+const auth = {
+  apiKeys: [
+    entryFor(GREEDY, 'greedy', 'read', 'drain'),
+    entryFor(MODEST, 'modest', 'read', 'drain'),
+  ],
+  jwt: undefined,
+  routerCallers: undefined,
+};
+
+/** How many operations may wait for each drain that may run. */
+const MAY_WAIT = 100;
+
+test('a drain that has no turn within 30 s is refused, and the one before it goes on', async () => {
+  const world = await startWorld();
+  const running = world.drain(GREEDY, 100);
+  await world.begun();
+  const refused = world.drain(MODEST, 101);
+  await world.waiting(1);
+  world.clock.jump(30 * SECOND - 1);
+  await world.waiting(1);
+  world.clock.jump(1);
+  expect((await refused).errors).toMatchObject([
+    {
+      message: expect.stringMatching(/no turn within 30 s.*MAX_DRAINS/),
+      path: ['allPersons'],
+      extensions: { code: 'RATE_LIMITED', retryAfter: 30 },
+    },
+  ]);
+  expect(world.pages()).toBe(1);
+  world.open();
+  expect(codesOf(await running)).toEqual([]);
+  expect(codesOf(await world.drain(MODEST, 101))).toEqual([]);
+});
+
+test('a caller with too many waiting drains is refused, and another caller is not', async () => {
+  const world = await startWorld();
+  const running = world.drain(GREEDY, 51);
+  await world.begun();
+  const waiting = Array.from({ length: MAY_WAIT }, (_, at) => world.drain(GREEDY, 52 + at));
+  await world.waiting(MAY_WAIT);
+  const { errors } = await world.drain(GREEDY, 199);
+  expect(errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', retryAfter: 5 } }]);
+  const other = world.drain(MODEST, 198);
+  await world.waiting(MAY_WAIT + 1);
+  expect(world.pages()).toBe(1);
+  world.open();
+  for (const answer of await Promise.all([running, other, ...waiting])) {
+    expect(codesOf(answer)).toEqual([]);
+  }
+});
+
+test('a drain whose caller leaves while it waits makes room for another', async () => {
+  const world = await startWorld();
+  const running = world.drain(GREEDY, 51);
+  await world.begun();
+  const leaving = new AbortController();
+  const left = world.drain(GREEDY, 52, leaving.signal);
+  const waiting = Array.from({ length: MAY_WAIT - 1 }, (_, at) => world.drain(GREEDY, 53 + at));
+  await world.waiting(MAY_WAIT);
+  leaving.abort();
+  await expect(left).rejects.toThrow(/abort/i);
+  await world.waiting(MAY_WAIT - 1);
+  const last = world.drain(GREEDY, 199);
+  await world.waiting(MAY_WAIT);
+  world.open();
+  for (const answer of await Promise.all([running, last, ...waiting])) {
+    expect(codesOf(answer)).toEqual([]);
+  }
+});
+
+test('an operation with thousands of lists waits as one, and a turn of any of them is its turn', async () => {
+  const clock = new ManualClock();
+  const slots = createWalkSlots(1, clock);
+  const { signal } = new AbortController();
+  const turn = { owner: 'one', operation: {}, signal };
+  const given: WalkSlot[] = [];
+  const walks = Array.from({ length: 1_000 }, async () => given.push(await slots.take(turn)));
+  for (let served = 1; served <= walks.length; served += 1) {
+    await setImmediate();
+    expect(given).toHaveLength(served);
+    if (served % 100 === 0) clock.jump(MINUTE);
+    given.at(-1)!.giveBack();
+  }
+  await Promise.all(walks);
+  expect(slots).toMatchObject({ taken: 0, waiting: 0 });
+});
+
+test('of one caller, an operation does not wait for all the lists of another one', async () => {
+  const slots = createWalkSlots(1, new ManualClock());
+  const { signal } = new AbortController();
+  const served: string[] = [];
+  const walk = async (name: string, operation: object) => {
+    const slot = await slots.take({ owner: 'one', operation, signal });
+    served.push(name);
+    await setImmediate();
+    slot.giveBack();
+  };
+  const large = {};
+  await Promise.all([...Array.from({ length: 10 }, () => walk('large', large)), walk('small', {})]);
+  expect(served.indexOf('small')).toBeLessThanOrEqual(2);
+});
+
+test('a drain that has begun and rested is not refused when it goes on', async () => {
+  const clock = new ManualClock();
+  const slots = createWalkSlots(1, clock);
+  const { signal } = new AbortController();
+  const rested = await slots.take({ owner: 'one', operation: {}, signal });
+  rested.rest();
+  const other = await slots.take({ owner: 'other', operation: {}, signal });
+  const resuming = rested.resume();
+  for (let minute = 0; minute < 5; minute += 1) {
+    clock.jump(MINUTE);
+    await setImmediate();
+  }
+  expect(slots).toMatchObject({ taken: 1, waiting: 1 });
+  other.giveBack();
+  await resuming;
+  rested.giveBack();
+});
+
+/** One drain at a time, in front of a service that holds every answer until it is opened. */
+async function startWorld() {
+  const clock = new ManualClock();
+  const gateway = await startGatewayOverFake(
+    { persons: 200 },
+    { clock, config: { auth, maxDrains: 1 } },
+  );
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  const gate = Promise.withResolvers<void>();
+  gateway.upstream.answer(after(gate.promise, honest));
+  return {
+    clock,
+    drain: (key: string, limit: number, signal?: AbortSignal) =>
+      gateway.ask(`{ allPersons(limit: ${limit}) { id } }`, undefined, {
+        headers: { 'x-api-key': key },
+        ...(signal && { signal }),
+      }),
+    begun: () => gateway.upstream.arrived(1),
+    /** Resolves when so many drains wait. */
+    waiting: async (count: number) => {
+      await expect
+        .poll(
+          async () =>
+            samplesOf(await gateway.gateway.metrics.text()).get('recruiting_drains_waiting'),
+          { interval: 5, timeout: 10_000 },
+        )
+        .toBe(count);
+    },
+    pages: () => gateway.upstream.received.length,
+    open: () => gate.resolve(),
+  };
+}
