@@ -1,33 +1,22 @@
-import {
-  createYoga,
-  useExecutionCancellation,
-  useReadinessCheck,
-  type YogaInitialContext,
-} from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Clock } from './clock.ts';
 import { VERSION, type Config } from './config.ts';
-import { callerSignal } from './http/caller-signal.ts';
-import { checkOperationName } from './http/check-operation-name.ts';
-import { answerWhateverHappens } from './http/answer-whatever-happens.ts';
-import { appendSurplusErrors } from './http/append-surplus-errors.ts';
-import { closeUnread } from './http/close-unread.ts';
-import { codeRefusedRequests, maskUnexpected } from './http/error-policy.ts';
-import { createFrontDoor } from './http/front-door/front-door.ts';
-import { remoteAddress, type ServerContext } from './http/front-door/remote-address.ts';
+import { maskUnexpected } from './http/execution/error-policy.ts';
+import { createRefusals } from './http/execution/refusals.ts';
+import type { Stage } from './http/exchange/exchange.ts';
+import { createHandler } from './http/exchange/handler.ts';
 import { examples } from './http/graphiql-examples.ts';
 import { graphiql } from './http/graphiql.ts';
-import { health, NO_ADDRESS } from './http/health.ts';
-import { introspection } from './http/introspection.ts';
-import { knownPaths } from './http/known-paths.ts';
-import { incrementalDelivery } from './http/incremental-delivery.ts';
-import { guardOperations } from './http/operations/guard-operations.ts';
-import { payerOf } from './http/payer.ts';
-import { requestFormat } from './http/request-format.ts';
-import { reservedNames } from './http/reserved-names.ts';
-import { createContext } from './schema/create-context.ts';
+import { answerOperation } from './http/operation/answer-operation.ts';
+import { checkOperations } from './http/operation/check-operation.ts';
+import { readParams } from './http/operation/read-params.ts';
+import { trustedDocuments } from './http/operation/trusted.ts';
+import { createOrigin } from './http/origin/origin.ts';
+import { health, knownPaths, readiness } from './http/paths.ts';
+import { createOperations } from './operations/operations.ts';
+import { readTrustedDocuments } from './operations/trusted-documents.ts';
+import { createPlanner } from './plans/planner.ts';
 import { describeLists } from './schema/describe-lists.ts';
-import { createIncrementalExecution } from './schema/streaming/execution.ts';
 import { createServedSchema } from './schema/served-schema.ts';
 import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
 import { readSnapshot } from './schema/snapshot.ts';
@@ -74,25 +63,25 @@ export async function createGateway(parts: GatewayParts) {
     version: VERSION,
     log: parts.log,
     baseUrl,
-    callerOf: (request) => admission?.callerOf(request),
-    operationOf: (request) => operations.trustedOperation(request) ?? '',
     tokens: () => tokens?.standing(),
     upstreamLoad: () => upstream.load,
-    drainLoad: () => served.drainLoad(),
+    drainLoad: () => planner.drainLoad,
   });
   const { log, metrics } = watching;
   // First what may fail, so that nothing is running yet when it does.
   const snapshot = readSnapshot(parts.snapshot, config.schemaPath);
   const served = createServedSchema({
+    ...config,
     snapshot,
-    execute: (request) => upstream.execute(request),
-    watch: watching.reading,
-    mutations: config.mutations,
-    connectionMax: config.connectionMax,
-    drainMaxItems: config.drainMaxItems,
-    drains: { ...config, clock, tokenSet: () => tokens?.set },
     overrides: parts.overrides,
     prefix: config.schemaPrefix,
+  });
+  const planner = createPlanner({
+    ...config,
+    served,
+    send: (request, sender) => upstream.send({ ...request, ...sender }),
+    watch: watching.reading,
+    drains: { ...config, clock, tokenSet: () => tokens?.set },
   });
   // Loaded where it is wanted: what reads tokens is a part of the start that shows.
   const admission =
@@ -103,12 +92,14 @@ export async function createGateway(parts: GatewayParts) {
       clock,
       log,
     });
-  const operations = guardOperations({
-    ...config,
-    manifest: parts.trustedDocuments,
-    schema: served.schema,
-    isRouter: admission?.isRouter,
-  });
+  const isRouter = admission?.isRouter ?? (() => false);
+  const trusted =
+    parts.trustedDocuments === undefined
+      ? undefined
+      : trustedDocuments(
+          readTrustedDocuments(parts.trustedDocuments, { ...config, schema: served.schema }),
+          { only: config.trustedDocumentsOnly, isRouter },
+        );
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
   const tokens = await createTokenKeeper({
     store,
@@ -138,69 +129,59 @@ export async function createGateway(parts: GatewayParts) {
   const schemaWatch = watchLiveSchema({
     everySeconds: config.schemaPollSeconds,
     snapshot,
-    execute: (request) => upstream.execute(request),
+    execute: (request) => upstream.send(request),
     clock,
     log,
     onLook: metrics.schemaLookedAt,
   });
   for (const warning of served.warnings) log.warn(warning);
-  const frontDoor = createFrontDoor(config, log);
-  const explorer = graphiql({
-    enabled: config.graphiql,
-    opensFor: frontDoor.isForUs,
-    examples: examples(describeLists(served)),
-  });
-  const maskError = maskUnexpected(log);
-  let stopping = false;
-  const yoga = createYoga({
+  const origin = createOrigin(config, log);
+  const mask = maskUnexpected(log);
+  const operation = checkOperations({
+    ...config,
+    operations: createOperations({ ...config, schema: served.schema, compile: planner.plan }),
     schema: served.schema,
-    context: ({ request, req }: YogaInitialContext & ServerContext) =>
-      createContext(served, {
-        ...config,
-        payer: payerOf(admission?.callerOf(request), remoteAddress({ req }, config.trustProxy)),
-        signal: callerSignal(request),
-        cause: watching.causeOf(request),
-      }),
-    graphqlEndpoint: '/graphql',
-    healthCheckEndpoint: NO_ADDRESS,
-    landingPage: false,
-    cors: false,
-    multipart: false,
-    // What is read of a body is limited in requestFormat, which can still answer when it is too large.
-    maxRequestBodySize: false,
-    logging: false,
-    maskedErrors: { maskError },
-    parserAndValidationCache: operations.documentCache,
-    graphiql: explorer.graphiql,
-    renderGraphiQL: explorer.renderGraphiQL,
-    plugins: [
-      watching.requests,
-      closeUnread(clock),
-      frontDoor.knownHosts,
+    isRouter,
+    answer: answerOperation({ planner, mask }),
+  });
+  const refusals = createRefusals({ schema: served.schema, mask });
+  let stopping = false;
+  const handler = createHandler({
+    telemetry: watching.requests,
+    stages: [
+      // Whatever answers, a page of a listed origin may read it.
+      origin.corsHeaders,
+      origin.knownHosts,
       health,
+      readiness(() => tokens.present && !stopping),
       knownPaths,
-      frontDoor.cors,
-      useReadinessCheck({ endpoint: '/ready', check: () => tokens.present && !stopping }),
-      explorer.plugin,
-      admission?.authenticate ?? {},
-      frontDoor.crossSite,
-      requestFormat(config.maxBodyBytes),
-      operations.trustedDocuments,
-      checkOperationName,
-      operations.enforceLimits,
-      admission?.enforceScopes ?? {},
-      reservedNames,
-      introspection(config.introspection, admission?.isRouter),
-      useExecutionCancellation(),
-      incrementalDelivery(createIncrementalExecution(served), maskError),
-      appendSurplusErrors,
-      codeRefusedRequests,
+      // Browsers send neither of these with a credential.
+      origin.preflights,
+      graphiql({ enabled: config.graphiql, examples: examples(describeLists(served)) }),
+      // Nothing is read of the body of a stranger, or of the page of another site.
+      admission?.authenticate ?? passOn,
+      origin.crossSite,
+      readParams(config.maxBodyBytes),
+      trusted ?? passOn,
+      operation.find,
+      // Both before validation: it is expensive, and what it says gives the schema away.
+      operation.enforceLimits,
+      admission?.enforceScopes ?? passOn,
+      operation.concealSdl,
+      operation.refuseInvalid,
+      operation.coerceVariables,
+      origin.findPayer,
+      operation.answer,
+      refusals.notAcceptable,
     ],
+    refuse: refusals.refuse,
+    mask,
+    clock,
   });
 
   return {
     /** Answers requests: as a `fetch`, or as the handler of a Node server. */
-    yoga: answerWhateverHappens(yoga, maskError),
+    yoga: handler,
     served,
     metrics,
     /** From now on `/ready` says no; everything else goes on. */
@@ -214,3 +195,5 @@ export async function createGateway(parts: GatewayParts) {
     },
   };
 }
+
+const passOn: Stage = () => undefined;

@@ -42,7 +42,7 @@ export async function readLiveSchema(
       },
     });
     try {
-      const live = await introspect((request) => upstream.execute(request), terminal.stop);
+      const live = await introspect((request) => upstream.send(request), terminal.stop);
       return { ...live, service: new URL(baseUrl).host };
     } catch (error) {
       throw terminal.stop.aborted

@@ -22,7 +22,6 @@ export function servedOffline(
 ): ServedSchema {
   return createServedSchema({
     snapshot: readSnapshot(snapshot, schemaPath),
-    execute: () => Promise.reject(new TypeError('Nothing is asked for the sake of printing.')),
     mutations: 'off',
     connectionMax,
     drainMaxItems,

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { IsOurHost } from './front-door/host-names.ts';
-import { MISDIRECTED } from './front-door/known-hosts.ts';
+import type { IsOurHost } from './origin/host-names.ts';
+import { MISDIRECTED } from './origin/known-hosts.ts';
 
 interface Metrics {
   readonly contentType: string;

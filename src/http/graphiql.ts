@@ -1,67 +1,45 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Plugin } from 'graphql-yoga';
+import type { Exchange, Reply, Stage } from './exchange/exchange.ts';
 import { welcome, type Example } from './graphiql-examples.ts';
 
 export type GraphiqlOptions = {
   readonly enabled: boolean;
-  /** Asked first: Yoga answers with the page before any plugin is asked. */
-  readonly opensFor?: (request: Request) => boolean;
   readonly title?: string;
   readonly examples?: readonly Example[];
   /** Sent with every request that the page makes. Readable by everybody who opens it. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-export type Graphiql = {
-  readonly graphiql: false | ((request: Request) => boolean);
-  readonly renderGraphiQL: () => Promise<string>;
-  readonly plugin: Plugin;
-};
-
 /**
- * GraphiQL out of our own package: the page holds all of its code, styles, fonts and workers.
- * `graphiql` and `renderGraphiQL` are Yoga options; `plugin` adds the headers that keep the page
- * from asking anybody but this server.
+ * GraphiQL out of our own package, for browsers: the page holds all of its code, styles, fonts and workers, and its
+ * headers keep it from asking anybody but this server.
  */
-export function graphiql(options: GraphiqlOptions): Graphiql {
+export function graphiql(options: GraphiqlOptions): Stage {
+  if (!options.enabled) return () => undefined;
   const title = options.title ?? 'Recruiting';
   const page = once(() => render({ ...options, title }));
-  const asked = new WeakSet<Request>();
-  return {
-    graphiql:
-      options.enabled &&
-      ((request) => {
-        const opens = options.opensFor?.(request) ?? true;
-        if (opens) asked.add(request);
-        return opens;
-      }),
-    renderGraphiQL: async () => (await page()).html,
-    plugin: {
-      async onResponse(answer) {
-        const { request, response, fetchAPI } = answer;
-        if (!asked.has(request) || response.status !== 200) return;
-        const { html, zipped, etag, policy } = await page();
-        const headers = new fetchAPI.Headers(response.headers);
-        for (const [name, value] of Object.entries(protection)) headers.set(name, value);
-        headers.set('content-security-policy', policy);
-        headers.set('content-type', 'text/html; charset=utf-8');
-        headers.set('cache-control', 'private, no-cache');
-        headers.set('etag', etag);
-        headers.append('vary', 'Accept, Accept-Encoding');
-        headers.delete('content-length'); // that of the body which is replaced here
-        if (request.headers.get('if-none-match')?.includes(etag)) {
-          answer.setResponse(new fetchAPI.Response(null, { status: 304, headers }));
-        } else if (/\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(accepted(request))) {
-          headers.set('content-encoding', 'gzip');
-          answer.setResponse(new fetchAPI.Response(zipped, { status: 200, headers }));
-        } else {
-          answer.setResponse(new fetchAPI.Response(html, { status: 200, headers }));
-        }
-      },
-    },
+  return (exchange) => {
+    const isAsked = exchange.method === 'GET' && exchange.header('accept')?.includes('text/html');
+    return isAsked ? page().then((rendered) => replyWith(rendered, exchange)) : undefined;
   };
+}
+
+function replyWith({ html, zipped, etag, policy }: Page, exchange: Exchange): Reply {
+  const headers = {
+    ...protection,
+    'content-security-policy': policy,
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'private, no-cache',
+    etag,
+    vary: 'Accept, Accept-Encoding',
+  };
+  if (exchange.header('if-none-match')?.includes(etag)) return { status: 304, headers };
+  const accepted = exchange.header('accept-encoding') ?? '';
+  return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(accepted)
+    ? { status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body: zipped }
+    : { status: 200, headers, body: html };
 }
 
 type Page = { html: string; zipped: Buffer<ArrayBuffer>; etag: string; policy: string };
@@ -187,10 +165,6 @@ function asScript(value: unknown): string {
 
 function sha256(text: string): string {
   return createHash('sha256').update(text).digest('base64');
-}
-
-function accepted(request: Request): string {
-  return request.headers.get('accept-encoding') ?? '';
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

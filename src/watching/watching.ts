@@ -1,24 +1,19 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import type { Logger } from 'pino';
-import { watchRequests } from '../http/watching/watch-requests.ts';
+import type { ExchangeTelemetry } from '../http/exchange/handler.ts';
 import { createMetrics, type Metrics, type MetricsParts } from '../metrics.ts';
-import type { ReadingWatch } from '../schema/asking/reading-watch.ts';
+import type { ReadingWatch } from '../plans/reading-watch.ts';
 import type { UpstreamWatch } from '../upstream/upstream-watch.ts';
 import type { Cause } from './cause.ts';
 import { createSpans } from './spans.ts';
 import { watchReading } from './watch-reading.ts';
-import { watchRequest } from './watch-request.ts';
+import { watchRequests } from './watch-requests.ts';
 import { watchUpstream } from './watch-upstream.ts';
 
 export interface WatchingParts extends MetricsParts {
   readonly log: Logger;
   /** Of the service. */
   readonly baseUrl: string;
-  /** `key:` and a name that the operator gave, or `sub:` and somebody's. */
-  readonly callerOf: (request: Request) => { readonly name: string } | undefined;
-  /** The name of the trusted operation that a request asks for; empty for any other. */
-  readonly operationOf: (request: Request) => string;
   /** Milliseconds. */
   readonly stopwatch?: () => number;
 }
@@ -28,20 +23,17 @@ export interface Watching {
   /** For what is written on behalf of requests: says of which. */
   readonly log: Logger;
   readonly metrics: Metrics;
-  readonly requests: Plugin<YogaInitialContext>;
+  readonly requests: ExchangeTelemetry;
   readonly upstream: UpstreamWatch;
   readonly reading: ReadingWatch;
   readonly exchanged: (outcome: string, seconds: number) => void;
-  /** What stands for the request in all that is done for it. */
-  causeOf(request: Request): unknown;
 }
 
 export function createWatching(parts: WatchingParts): Watching {
-  const { stopwatch = () => performance.now(), operationOf } = parts;
+  const { stopwatch = () => performance.now() } = parts;
   const metrics = createMetrics(parts);
   const spans = createSpans(parts.version);
   const current = new AsyncLocalStorage<Cause>();
-  const causes = new WeakMap<Request, Cause>();
   const { hostname, port, protocol } = new URL(parts.baseUrl);
   const server = {
     'server.address': hostname,
@@ -53,7 +45,6 @@ export function createWatching(parts: WatchingParts): Watching {
   return {
     log,
     metrics,
-    causeOf: (request) => causes.get(request),
     upstream: watchUpstream(watched),
     reading: watchReading(watched),
     exchanged: (outcome, seconds) => {
@@ -61,14 +52,7 @@ export function createWatching(parts: WatchingParts): Watching {
       const error = outcome === 'rotated' ? undefined : outcome;
       spans.past('token exchange', seconds, { 'http.request.method': 'POST', ...server }, error);
     },
-    requests: watchRequests({
-      operationOf,
-      begun: (request, begin) => {
-        const { cause, run, ended } = watchRequest(request, begin, watched);
-        causes.set(request, cause);
-        return { run: (work) => current.run(cause, () => run(work)), ended };
-      },
-    }),
+    requests: watchRequests({ ...watched, current }),
   };
 }
 

@@ -2,7 +2,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { adminHandler } from '../../src/http/admin.ts';
-import { adminHosts } from '../../src/http/front-door/host-names.ts';
+import { adminHosts } from '../../src/http/origin/host-names.ts';
 import { listen } from '../../src/http/listen.ts';
 
 test.each<[string, string, string[], string[]]>([

@@ -1,8 +1,7 @@
-import { request, type IncomingMessage } from 'node:http';
+import { request } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
-import { remoteAddress } from '../../src/http/front-door/remote-address.ts';
 import { listen } from '../../src/http/listen.ts';
-import { payerOf } from '../../src/http/payer.ts';
+import { payerOf, remoteAddress } from '../../src/http/origin/payer.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import { codesOf } from '../support/tokens.ts';
 
@@ -40,8 +39,8 @@ test.each([
 });
 
 function nameAt(address: string): string {
-  const req = { headers: {}, socket: { remoteAddress: address } } as IncomingMessage;
-  return payerOf(undefined, remoteAddress({ req }, false)).name;
+  const exchange = { header: () => undefined, peer: address };
+  return payerOf(undefined, remoteAddress(exchange, false)).name;
 }
 
 function askFrom(

@@ -1,10 +1,12 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createSchema, createYoga } from 'graphql-yoga';
+import { createSchema } from 'graphql-yoga';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { examples } from '../../src/http/graphiql-examples.ts';
 import { graphiql, type GraphiqlOptions } from '../../src/http/graphiql.ts';
+import type { Stage } from '../../src/http/exchange/exchange.ts';
+import { handlerFor } from '../support/stages.ts';
 import { openBrowser, recordComplaints, recordRequests } from '../support/browser.ts';
 
 const patience = 60_000;
@@ -365,15 +367,15 @@ const usual = { enabled: true, examples: examples([persons]) };
 const usualPage = graphiql(usual);
 
 async function serve(options?: Partial<GraphiqlOptions>) {
-  const { plugin, ...page } = options ? graphiql({ ...usual, ...options }) : usualPage;
+  const page = options ? graphiql({ ...usual, ...options }) : usualPage;
   const received: Received[] = [];
-  const recorder = {
-    onParams({ request, params }: { request: Request; params: unknown }) {
-      received.push({ headers: Object.fromEntries(request.headers), body: params });
-    },
+  const recorder: Stage = (exchange) => {
+    const headers = { 'x-secret': exchange.header('x-secret') ?? '' };
+    received.push({ headers, body: exchange.params });
+    return undefined;
   };
-  const yoga = createYoga({ schema, ...page, plugins: [plugin, recorder], logging: false });
-  const server = await listen((request, response) => void yoga(request, response));
+  const handler = handlerFor(schema, { first: [page], checked: [recorder] });
+  const server = await listen(handler);
   return { ...server, url: `${server.origin}/graphql`, received };
 }
 

@@ -1,13 +1,15 @@
-import { Response } from '@whatwg-node/server';
+import type { Logger } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { answerWhateverHappens } from '../../src/http/answer-whatever-happens.ts';
-import { maskUnexpected } from '../../src/http/error-policy.ts';
+import type { Reply } from '../../src/http/exchange/exchange.ts';
+import { createHandler, type Handler } from '../../src/http/exchange/handler.ts';
+import { maskUnexpected } from '../../src/http/execution/error-policy.ts';
 import { listen } from '../../src/http/listen.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { honest, refusal, startGatewayOverFake } from '../support/fake-upstream.ts';
 import { ask } from '../support/multipart.ts';
+import { noTelemetry } from '../support/stages.ts';
 import { recordingLog, startGateway } from '../support/gateway.ts';
 import { post, startFront, type Body } from './front.ts';
 
@@ -98,10 +100,7 @@ describe('whatever fails inside, the caller gets an id, which is in the log, and
 
   test('a hook of the server throws', async () => {
     const { log, logged } = recordingLog();
-    const handler = answerWhateverHappens(
-      { fetch: throwing, handleNodeRequestAndResponse: throwing },
-      maskUnexpected(log),
-    );
+    const handler = handlerOf(throwing, log);
     const server = await listen(handler, { host: '127.0.0.1', port: 0 });
     onTestFinished(() => server.close());
     for (const response of [await fetch(server.url), await handler.fetch(server.url)]) {
@@ -132,10 +131,7 @@ describe('whatever fails inside, the caller gets an id, which is in the log, and
 
 test('an answer that breaks while it is sent is cut off, and the log says why', async () => {
   const { log, logged } = recordingLog();
-  const handler = answerWhateverHappens(
-    { fetch: breaking, handleNodeRequestAndResponse: breaking },
-    maskUnexpected(log),
-  );
+  const handler = handlerOf(breaking, log);
   const server = await listen(handler, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   await expect(fetch(server.url).then((response) => response.text())).rejects.toThrow(
@@ -179,11 +175,24 @@ test.each([
   ]);
 });
 
-function breaking(): Response {
-  return new Response(
-    new ReadableStream({
-      pull: () => Promise.reject(new Error('Nobody expected this.')),
-    }),
-    { headers: { 'content-type': 'multipart/mixed' } },
-  );
+function breaking(): Reply {
+  return {
+    status: 200,
+    headers: { 'content-type': 'multipart/mixed' },
+    body: {
+      [Symbol.asyncIterator]: () => ({
+        next: () => Promise.reject(new Error('Nobody expected this.')),
+      }),
+    },
+  };
+}
+
+function handlerOf(stage: () => Reply, log: Logger): Handler {
+  return createHandler({
+    telemetry: noTelemetry,
+    stages: [stage],
+    refuse: stage,
+    mask: maskUnexpected(log),
+    clock: systemClock,
+  });
 }

@@ -1,10 +1,9 @@
-import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
+import type { Exchange, Stage } from '../exchange/exchange.ts';
 import { apiKeyOwners, type ApiKey } from './api-keys.ts';
 import { authenticate } from './authenticate.ts';
 import { bearerTokenOwners } from './bearer-tokens.ts';
-import type { Caller } from './caller.ts';
 import { enforceScopes, isRouter } from './enforce-scopes.ts';
 import { keysAt } from './fetch-keys.ts';
 import { createKeySet } from './key-set.ts';
@@ -31,29 +30,23 @@ export interface TrustedIssuer {
 
 /** Who is let in, and what each may do. */
 export interface Admission {
-  readonly authenticate: Plugin;
-  readonly enforceScopes: Plugin<YogaInitialContext>;
-  /** Of a request that was let in. */
-  readonly callerOf: (request: Request) => Caller | undefined;
+  readonly authenticate: Stage;
+  readonly enforceScopes: Stage;
   /** Whether it came with the credential of a router: one that ROUTER_CALLERS names. */
-  readonly isRouter: (request: Request) => boolean;
+  readonly isRouter: (exchange: Exchange) => boolean;
 }
 
 /** A key comes to its scopes through api-keys, a token through key-set and bearer-tokens, and both through identify. */
 export function createAdmission(parts: AdmissionParts): Admission {
   const { apiKeys, jwt, routerCallers } = parts;
-  const { plugin, callerOf } = authenticate({
-    apiKeyOwner: apiKeys.length > 0 ? apiKeyOwners(apiKeys) : undefined,
-    bearerTokenOwner: jwt && ownersBy(jwt, parts),
-  });
   return {
-    authenticate: plugin,
-    enforceScopes: enforceScopes({ callerOf, routerCallers }),
-    callerOf,
-    isRouter: (request) => {
-      const caller = callerOf(request);
-      return caller !== undefined && routerCallers !== undefined && isRouter(caller, routerCallers);
-    },
+    authenticate: authenticate({
+      apiKeyOwner: apiKeys.length > 0 ? apiKeyOwners(apiKeys) : undefined,
+      bearerTokenOwner: jwt && ownersBy(jwt, parts),
+    }),
+    enforceScopes: enforceScopes(routerCallers),
+    isRouter: ({ caller }) =>
+      caller !== undefined && routerCallers !== undefined && isRouter(caller, routerCallers),
   };
 }
 

@@ -1,46 +1,28 @@
-import {
-  getOperationAST,
-  OperationTypeNode,
-  type DocumentNode,
-  type GraphQLSchema,
-  type OperationDefinitionNode,
-} from 'graphql';
-import type { Plugin, YogaInitialContext } from 'graphql-yoga';
+import { OperationTypeNode } from 'graphql';
 import { codedError } from '../../errors.ts';
+import type { CheckedOperation } from '../../operations/operations.ts';
+import type { Stage } from '../exchange/exchange.ts';
 import type { Caller } from './caller.ts';
-import { findRouterFields } from './router-fields.ts';
-
-export interface ScopeRules {
-  readonly callerOf: (request: Request) => Caller | undefined;
-  /** `key:<name>` or `scope:<scope>` each; undefined: everybody is taken for one. */
-  readonly routerCallers: readonly string[] | undefined;
-}
 
 /**
- * Refuses operations that the caller has no scope for, before they are validated: what validation says gives the
- * schema away.
+ * Refuses operations that the caller has no scope for, before anything is said about them that gives the schema
+ * away, as validation does.
  *
- * It is no validation rule: Yoga keeps the outcome of those for each document, whoever sends it next.
+ * @param routerCallers `key:<name>` or `scope:<scope>` each; undefined: everybody is taken for one
  */
-export function enforceScopes({ callerOf, routerCallers }: ScopeRules): Plugin<YogaInitialContext> {
-  return {
-    onValidate({ context, params: { documentAST, schema } }) {
-      const caller = callerOf(context.request);
-      if (!caller) throw codedError('UNAUTHENTICATED', 'Nobody stands behind this request.');
-      const document = documentAST as DocumentNode;
-      const operation = getOperationAST(document, context.params.operationName);
-      if (!operation) return;
-      checkScope(caller, operation);
-      if (routerCallers && !isRouter(caller, routerCallers)) {
-        checkRouterFields(schema as GraphQLSchema, document, operation);
-      }
-    },
+export function enforceScopes(routerCallers: readonly string[] | undefined): Stage {
+  return ({ caller, operation }) => {
+    if (!caller) throw codedError('UNAUTHENTICATED', 'Nobody stands behind this request.');
+    if (!operation) return undefined;
+    checkScope(caller, operation);
+    if (routerCallers && !isRouter(caller, routerCallers)) checkRouterFields(operation);
+    return undefined;
   };
 }
 
 /** Routers included: a scope more never stands for another one. */
-function checkScope({ scopes }: Caller, { operation }: OperationDefinitionNode): void {
-  const needed = operation === OperationTypeNode.MUTATION ? 'write' : 'read';
+function checkScope({ scopes }: Caller, { type }: CheckedOperation): void {
+  const needed = type === OperationTypeNode.MUTATION ? 'write' : 'read';
   if (scopes.has(needed)) return;
   const what = needed === 'write' ? 'Mutations need' : 'Queries need';
   throw forbidden(`${what} the scope "${needed}", which this credential does not have.`);
@@ -52,12 +34,7 @@ export function isRouter({ name, scopes }: Caller, routerCallers: readonly strin
   );
 }
 
-function checkRouterFields(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-): void {
-  const [field] = findRouterFields(schema, document, operation);
+function checkRouterFields({ routerFields: [field] }: CheckedOperation): void {
   if (field === undefined) return;
   throw forbidden(
     `The field ${field} is for the router of the supergraph, and this credential is not that of a router: no entry of ROUTER_CALLERS names it.`,

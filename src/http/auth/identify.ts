@@ -1,3 +1,4 @@
+import type { Exchange } from '../exchange/exchange.ts';
 import type { Caller } from './caller.ts';
 
 /** What is taken. A header whose part is missing here is not looked at. */
@@ -17,27 +18,23 @@ export type Identity =
  * Goes by the credentials in the headers. Of two, both have to be valid: to pass over a wrong one would hide from a
  * caller that a token has expired, and let the other credential answer for whoever sent it.
  */
-export async function identify(
-  headers: Headers,
+export function identify(
+  exchange: Exchange,
   { apiKeyOwner, bearerTokenOwner }: Credentials,
-): Promise<Identity> {
-  const callers: Caller[] = [];
-  const key = headers.get('x-api-key');
-  if (apiKeyOwner && key !== null) {
-    const caller = apiKeyOwner(key);
-    if (!caller) return { kind: 'refused', header: 'x-api-key' };
-    callers.push(caller);
+): Identity | Promise<Identity> {
+  const key = apiKeyOwner && exchange.header('x-api-key');
+  const program = key === undefined ? undefined : apiKeyOwner?.(key);
+  if (key !== undefined && !program) return { kind: 'refused', header: 'x-api-key' };
+  const authorization = bearerTokenOwner && exchange.header('authorization');
+  if (authorization === undefined) {
+    return program ? { kind: 'known', caller: program } : { kind: 'nobody' };
   }
-  const authorization = headers.get('authorization');
-  if (bearerTokenOwner && authorization !== null) {
-    const token = bearerToken(authorization);
-    const caller = token === undefined ? undefined : await bearerTokenOwner(token);
-    if (!caller) return { kind: 'refused', header: 'authorization' };
-    callers.push(caller);
-  }
-  const [first, second] = callers;
-  if (!first) return { kind: 'nobody' };
-  return { kind: 'known', caller: second ? onBehalf(first, second) : first };
+  const token = bearerToken(authorization);
+  if (token === undefined) return { kind: 'refused', header: 'authorization' };
+  return bearerTokenOwner!(token).then((person): Identity => {
+    if (!person) return { kind: 'refused', header: 'authorization' };
+    return { kind: 'known', caller: program ? onBehalf(program, person) : person };
+  });
 }
 
 /** RFC 6750, 2.1; the name of a scheme may be written in small letters too (RFC 9110, 11.1). */

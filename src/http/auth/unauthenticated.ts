@@ -1,13 +1,7 @@
-import type { FetchAPI } from 'graphql-yoga';
+import type { Exchange, Reply } from '../exchange/exchange.ts';
 import type { Credentials, Identity } from './identify.ts';
 
 type Stranger = Exclude<Identity, { kind: 'known' }>;
-
-interface Asked {
-  readonly request: Request;
-  readonly fetchAPI: FetchAPI;
-  readonly credentials: Credentials;
-}
 
 /**
  * The 401 for a stranger, with an error as GraphQL has it. Written here, since Yoga would choose status and format by
@@ -15,22 +9,21 @@ interface Asked {
  */
 export function unauthenticated(
   stranger: Stranger,
-  { request, fetchAPI, credentials }: Asked,
-): Response {
+  exchange: Exchange,
+  credentials: Credentials,
+): Reply {
   const message = messageFor(stranger, credentials);
   const graphql = 'application/graphql-response+json';
-  const type = request.headers.get('accept')?.includes(graphql) ? graphql : 'application/json';
-  return new fetchAPI.Response(
-    JSON.stringify({ errors: [{ message, extensions: { code: 'UNAUTHENTICATED' } }] }),
-    {
-      status: 401,
-      headers: {
-        'content-type': `${type}; charset=utf-8`,
-        'www-authenticate': challenges(stranger, credentials).join(', '),
-        'cache-control': 'no-store',
-      },
+  const type = exchange.header('accept')?.includes(graphql) ? graphql : 'application/json';
+  return {
+    status: 401,
+    headers: {
+      'content-type': `${type}; charset=utf-8`,
+      'www-authenticate': challenges(stranger, credentials).join(', '),
+      'cache-control': 'no-store',
     },
-  );
+    body: JSON.stringify({ errors: [{ message, extensions: { code: 'UNAUTHENTICATED' } }] }),
+  };
 }
 
 function messageFor(stranger: Stranger, { apiKeyOwner, bearerTokenOwner }: Credentials): string {

@@ -1,9 +1,8 @@
-import type { ExecutionRequest } from '@graphql-tools/utils';
 import {
   assertValidSchema,
   buildClientSchema,
   lexicographicSortSchema,
-  OperationTypeNode,
+  print,
   printSchema,
   type DocumentNode,
   type ExecutionResult,
@@ -19,8 +18,16 @@ import {
 } from './introspection-query.ts';
 import { onOneLine } from './on-one-line.ts';
 
-/** Sends an operation to the service. */
-export type Execute = (request: ExecutionRequest) => Promise<ExecutionResult>;
+/** Sends a request to the service, and reads its answer as it says. */
+export type Execute = (request: {
+  readonly kind: 'query';
+  readonly field: string;
+  readonly body: string;
+  readonly scan: () => undefined;
+  readonly read: (answer: { readonly raw: string }) => ExecutionResult;
+  readonly signal: AbortSignal;
+  readonly priority: 'drain';
+}) => Promise<ExecutionResult>;
 
 /** What the service tells of its schema at this moment. */
 export interface LiveSchema {
@@ -59,10 +66,14 @@ async function answerTo<Data>(
   signal: AbortSignal,
 ): Promise<Data> {
   const { data, errors } = await execute({
-    document,
-    operationType: OperationTypeNode.QUERY,
+    kind: 'query',
+    field: '__schema',
+    body: JSON.stringify({ query: print(document) }),
+    scan: () => undefined,
+    read: ({ raw }) => JSON.parse(raw) as ExecutionResult,
+    signal,
     // Behind everybody who waits for an answer.
-    context: { signal, priority: 'drain' },
+    priority: 'drain',
   });
   if (data && !errors?.length) return data as Data;
   const said = errors?.[0] ? ` (${onOneLine(errors[0].message)})` : '';

@@ -1,9 +1,9 @@
-import { createYoga, type YogaInitialContext } from 'graphql-yoga';
 import type { GraphQLSchema } from 'graphql';
 import pino from 'pino';
 import { systemClock } from '../../../src/clock.ts';
 import { createAdmission, type AdmissionParts } from '../../../src/http/auth/admission.ts';
 import type { Caller } from '../../../src/http/auth/caller.ts';
+import { handlerFor } from '../../support/stages.ts';
 import type { Body } from '../front.ts';
 
 export interface Door {
@@ -30,14 +30,13 @@ export function openDoor(schema: GraphQLSchema, parts: Partial<AdmissionParts>):
     ...parts,
   });
   let caller: Caller | undefined;
-  const yoga = createYoga({
-    schema,
-    logging: false,
-    context: ({ request }: YogaInitialContext) => {
-      caller = admission.callerOf(request);
+  const handler = handlerFor(schema, {
+    first: [admission.authenticate],
+    checked: [admission.enforceScopes],
+    contextOf: (exchange) => {
+      caller = exchange.caller;
       return {};
     },
-    plugins: [admission.authenticate, admission.enforceScopes],
   });
   return {
     get caller() {
@@ -45,7 +44,7 @@ export function openDoor(schema: GraphQLSchema, parts: Partial<AdmissionParts>):
     },
     logged,
     ask: async (query, headers, operationName) => {
-      const response = await yoga.fetch('http://gateway.test/graphql', {
+      const response = await handler.fetch('http://gateway.test/graphql', {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...headers },
         body: JSON.stringify({ query, operationName }),

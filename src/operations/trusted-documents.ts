@@ -1,0 +1,98 @@
+import { GraphQLError, Kind, type DocumentNode, type GraphQLSchema } from 'graphql';
+import { z } from 'zod';
+import { OperatorMistake } from '../operator-mistake.ts';
+import { excessOf, parseWithin, type Limits } from './limits.ts';
+import { validationErrors } from './validation.ts';
+
+export interface TrustedDocument {
+  readonly text: string;
+  /** Of its operations, in their order; undefined for one without a name. */
+  readonly operations: readonly (string | undefined)[];
+}
+
+export interface DocumentRules extends Limits {
+  readonly schema: GraphQLSchema;
+  readonly introspection: boolean;
+}
+
+/**
+ * Holds the documents of a manifest against everything that a request with them would be held against, by their ids.
+ *
+ * @throws OperatorMistake that names every one of them that would be refused
+ */
+export function readTrustedDocuments(
+  content: unknown,
+  rules: DocumentRules,
+): ReadonlyMap<string, TrustedDocument> {
+  const documents = readManifest(content);
+  if (!documents) throw mistaken([FORMS]);
+  const checked = new Map<string, TrustedDocument>();
+  const mistakes: string[] = [];
+  for (const { id, text } of documents) {
+    const found = check(text, rules);
+    if (checked.has(id)) mistakes.push(`${id}: it is there twice.`);
+    if (Array.isArray(found)) mistakes.push(...found.map((mistake) => `${id}: ${mistake}`));
+    else checked.set(id, { text, operations: operationsOf(found) });
+  }
+  if (documents.length === 0) mistakes.push('It holds no operation.');
+  if (mistakes.length > 0) throw mistaken(mistakes);
+  return checked;
+}
+
+const FORMS =
+  'It must be a JSON object with the text of each operation by its id, as Relay and GraphQL Code Generator write it, or a manifest of Apollo (format "apollo-persisted-query-manifest", version 1).';
+
+function mistaken(mistakes: readonly string[]): OperatorMistake {
+  return new OperatorMistake(
+    `The manifest of TRUSTED_DOCUMENTS has ${mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`,
+  );
+}
+
+function check(text: string, rules: DocumentRules): DocumentNode | string[] {
+  try {
+    const document = parseWithin(rules.maxTokens)(text);
+    if (operationsOf(document).length === 0) return ['It has no operation.'];
+    const excess = excessOf(document, rules);
+    const hasBrokenFragments = excess === 'broken';
+    if (!hasBrokenFragments && excess.length > 0) return excess.map(({ message }) => message);
+    const errors = validationErrors(document, {
+      ...rules,
+      hasBrokenFragments,
+      hideSuggestions: false,
+    });
+    return errors.length > 0 ? errors.map(placed) : document;
+  } catch (error) {
+    if (error instanceof GraphQLError) return [placed(error)];
+    throw error;
+  }
+}
+
+function placed({ message, locations: [at] = [] }: GraphQLError): string {
+  return at ? `${message} (line ${at.line}, column ${at.column})` : message;
+}
+
+function operationsOf({ definitions }: DocumentNode): (string | undefined)[] {
+  return definitions
+    .filter((each) => each.kind === Kind.OPERATION_DEFINITION)
+    .map(({ name }) => name?.value);
+}
+
+/** What generate-persisted-query-manifest of Apollo writes. */
+const apolloManifest = z.object({
+  format: z.literal('apollo-persisted-query-manifest'),
+  version: z.literal(1),
+  operations: z.array(z.object({ id: z.string().min(1), body: z.string() })),
+});
+
+/** What relay-compiler and the client preset of GraphQL Code Generator write. */
+const textsById = z.record(z.string().min(1), z.string());
+
+/** Reads a manifest in one of the forms of this field; undefined when it has none of them. */
+function readManifest(
+  content: unknown,
+): readonly { readonly id: string; readonly text: string }[] | undefined {
+  const apollo = apolloManifest.safeParse(content);
+  if (apollo.success) return apollo.data.operations.map(({ id, body }) => ({ id, text: body }));
+  const map = textsById.safeParse(content);
+  return map.success ? Object.entries(map.data).map(([id, text]) => ({ id, text })) : undefined;
+}
