@@ -17,6 +17,8 @@ export interface SelectionScope {
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   /** The value of a Boolean variable that `@skip`, `@include` or the `if` of `@defer` goes by. */
   readonly isTrue: (variable: string) => boolean;
+  /** Whether `@defer` puts off anything; left out: everything comes at once. */
+  readonly defers?: boolean;
 }
 
 /** The nodes that ask for one key of the answer, which are merged (specification, 6.3.2). */
@@ -92,10 +94,10 @@ export function isIncluded(
 }
 
 function deferOf(
-  { isTrue }: SelectionScope,
+  { isTrue, defers = false }: SelectionScope,
   directives: readonly DirectiveNode[] = [],
 ): DeferUse | undefined {
-  const defer = directives.find(({ name }) => name.value === 'defer');
+  const defer = !defers ? undefined : directives.find(({ name }) => name.value === 'defer');
   if (!defer) return undefined;
   const argument = (wanted: string) =>
     defer.arguments?.find(({ name }) => name.value === wanted)?.value;

@@ -90,6 +90,19 @@ export function writeError(error: AnswerError, mask: (error: unknown) => Error):
   });
 }
 
+/** The list of errors of an answer. @param mask as in writeError */
+export function writeErrors(errors: readonly AnswerError[], mask: (error: unknown) => Error): string {
+  return `[${errors.map((error) => writeError(error, mask)).join(',')}]`;
+}
+
+/** The code of the first error, for telemetry; undefined without one. */
+export function codeOfFirst([first]: readonly AnswerError[], mask: (error: unknown) => Error): unknown {
+  if (!first) return undefined;
+  if (!('thrown' in first)) return first.code ?? 'OTHER';
+  const masked = mask(first.thrown);
+  return masked instanceof GraphQLError ? masked.extensions['code'] : 'OTHER';
+}
+
 /** `http` is for the server that writes a refusal. */
 function withoutHttp({ http: _, ...extensions }: GraphQLError['extensions']) {
   return extensions;
@@ -98,7 +111,7 @@ function withoutHttp({ http: _, ...extensions }: GraphQLError['extensions']) {
 function readError(error: Json): UpstreamError {
   const message = error.get('message')?.string ?? 'The recruiting service reported an error.';
   const members = error.keys.flatMap((key, i) =>
-    OF_ITS_OWN.has(key) ? [] : [`${JSON.stringify(key)}:${error.values[i]!.raw}`],
+    OF_ITS_OWN.has(key) || (key === 'extensions' && error.values[i]!.kind !== 'object') ? [] : [`${JSON.stringify(key)}:${error.values[i]!.raw}`],
   );
   const code = error.get('extensions')?.get('code');
   return {

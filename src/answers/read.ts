@@ -3,6 +3,7 @@ import type { Json } from '../json.ts';
 import {
   TYPE_KEY,
   type AbstractShape,
+  type FieldShape,
   type HoleShape,
   type LeafShape,
   type ListShape,
@@ -16,6 +17,17 @@ export interface Reading {
   readonly parts: readonly (string | Hole)[] | undefined;
   /** Their paths begin at the value. */
   readonly errors: readonly AnswerError[];
+  /** What of it comes later. */
+  readonly deferred: readonly DeferredReading[];
+}
+
+/** Fields of an object that come in a later part of the answer. */
+export interface DeferredReading {
+  readonly label: string | undefined;
+  /** From the value that was read. */
+  readonly path: Path;
+  /** Of the object with these fields alone; its paths begin at the object. */
+  readonly read: () => Reading;
 }
 
 /** A place where a derived field is filled in. */
@@ -82,7 +94,18 @@ export function readValue(
 ): Reading {
   const reader = new Reader(errors, isExplained);
   const isThere = reader.read(shape, value);
-  return { parts: isThere ? reader.parts : undefined, errors: reader.errors() };
+  const deferred = isThere ? reader.deferred() : NOTHING_DEFERRED;
+  return { parts: isThere ? reader.parts : undefined, errors: reader.errors(), deferred };
+}
+
+const NOTHING_DEFERRED: readonly DeferredReading[] = [];
+
+interface DeferredFields {
+  readonly path: Path;
+  readonly label: string | undefined;
+  readonly shape: ObjectShape;
+  readonly value: Json;
+  readonly errors: readonly UpstreamError[];
 }
 
 class Reader {
@@ -94,6 +117,7 @@ class Reader {
   readonly #path: (string | number)[] = [];
 
   readonly #isExplained: boolean;
+  #deferred: DeferredFields[] | undefined;
 
   constructor(errors: readonly UpstreamError[], isExplained: boolean) {
     this.#errors = errors;
@@ -106,13 +130,25 @@ class Reader {
     return [...own, ...this.#found];
   }
 
+  deferred(): readonly DeferredReading[] {
+    return (
+      this.#deferred?.map(({ path, label, shape, value, errors }) => ({
+        path,
+        label,
+        read: () => readValue(shape, value, errors, this.#isExplained),
+      })) ?? NOTHING_DEFERRED
+    );
+  }
+
   /** @returns false when what is around the value has to be null */
   read(shape: Shape, value: Json | undefined): boolean {
     const mark = this.parts.length;
+    const deferredBefore = this.#deferred?.length ?? 0;
     if (value === undefined || value.isNull) {
       if (!shape.nullable) this.#complain('null', shape.type);
     } else if (this.#write(shape, value)) return true;
     this.parts.length = mark;
+    if (this.#deferred) this.#deferred.length = deferredBefore;
     if (shape.nullable) this.parts.push('null');
     return shape.nullable;
   }
@@ -156,8 +192,14 @@ class Reader {
 
   #object(shape: ObjectShape, value: Json): boolean {
     let open = '{';
-    for (const { key, shape: field, isSilent } of shape.fields) {
+    let putOff: FieldShape[] | undefined;
+    for (const one of shape.fields) {
+      const { key, shape: field, isSilent, deferred } = one;
       if (isSilent) continue;
+      if (deferred) {
+        (putOff ??= []).push(one);
+        continue;
+      }
       this.parts.push(`${open}${JSON.stringify(key)}:`);
       open = ',';
       this.#path.push(key);
@@ -169,7 +211,33 @@ class Reader {
       if (!isThere) return false;
     }
     this.parts.push(open === '{' ? '{}' : '}');
+    if (putOff) this.#putOff(putOff, value);
     return true;
+  }
+
+  #putOff(fields: readonly FieldShape[], value: Json): void {
+    const path = [...this.#path];
+    for (const [use, some] of Map.groupBy(fields, ({ deferred }) => deferred)) {
+      const errors = some.flatMap(({ key }) => this.#takeErrors([...path, key], path.length));
+      const shape: ObjectShape = {
+        kind: 'object',
+        nullable: true,
+        type: '',
+        fields: some.map((field) => ({ ...field, deferred: undefined })),
+      };
+      (this.#deferred ??= []).push({ path, label: use?.label, shape, value, errors });
+    }
+  }
+
+  /** Those that stand at a place or below it; they are no longer those of this reading. */
+  #takeErrors(at: Path, depth: number): UpstreamError[] {
+    const errors: UpstreamError[] = [];
+    for (const error of this.#errors) {
+      if (!error.path || !startsWith(error.path, at)) continue;
+      this.#taken.add(error);
+      errors.push({ ...error, path: error.path.slice(depth) });
+    }
+    return errors;
   }
 
   #typename({ upstream, served }: { upstream: string; served: string }, value: Json | undefined): boolean {
@@ -181,15 +249,8 @@ class Reader {
   #hole(shape: HoleShape, parent: Json): void {
     const { idKey, pageKey } = shape;
     const path = [...this.#path];
-    const errors: UpstreamError[] = [];
-    if (pageKey !== undefined) {
-      const at = [...path.slice(0, -1), pageKey];
-      for (const error of this.#errors) {
-        if (!error.path || !startsWith(error.path, at)) continue;
-        this.#taken.add(error);
-        errors.push({ ...error, path: error.path.slice(at.length) });
-      }
-    }
+    const at = pageKey === undefined ? undefined : [...path.slice(0, -1), pageKey];
+    const errors = at ? this.#takeErrors(at, at.length) : [];
     this.parts.push({
       shape,
       path,

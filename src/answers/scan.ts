@@ -340,13 +340,13 @@ function leaveOutLeading(bytes: Uint8Array, at: number, end: number, tape: Tape)
 }
 
 function fieldScanner(
-  { key, isSilent, idOf, shape }: FieldShape,
+  { key, isSilent, idOf, deferred, shape }: FieldShape,
   { isFirst, isLeading, note, marks }: { isFirst: boolean; isLeading: boolean; note: number; marks: Marks },
 ): Scan {
   const open = `${isFirst ? '{' : ','}${JSON.stringify(key)}:`;
   const head = Buffer.from(open);
   const length = head.length;
-  if (shape.kind === 'hole') return () => -1;
+  if (shape.kind === 'hole' || deferred) return () => -1;
   if (shape.kind === 'typename') {
     const all = Buffer.from(open + JSON.stringify(shape.upstream));
     const isRenamed = shape.upstream !== shape.served;

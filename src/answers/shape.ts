@@ -6,13 +6,15 @@ import {
   isNonNullType,
   isObjectType,
   isScalarType,
+  SchemaMetaFieldDef,
+  TypeMetaFieldDef,
   type FieldNode,
   type GraphQLAbstractType,
   type GraphQLObjectType,
   type GraphQLOutputType,
   type SelectionNode,
 } from 'graphql';
-import { collectFields, selectionsOf, type SelectionScope } from './collect-fields.ts';
+import { collectFields, selectionsOf, type DeferUse, type SelectionScope } from './collect-fields.ts';
 
 /**
  * What a value of the answer has to look like: made once from a selection, read by the scanner and by the
@@ -57,6 +59,8 @@ export interface FieldShape {
   readonly isSilent: boolean;
   /** The type whose records this field tells from each other: set for the ids of a list's records. */
   readonly idOf?: string;
+  /** It comes in a later part of the answer. */
+  readonly deferred?: DeferUse | undefined;
 }
 
 export interface TypenameShape {
@@ -130,21 +134,28 @@ function fieldsOf(
 ): FieldShape[] {
   const definitions = type.getFields();
   const fields: FieldShape[] = [];
-  for (const { key, nodes } of collectFields(scope, type, selections).values()) {
+  for (const { key, nodes, deferred } of collectFields(scope, type, selections).values()) {
     const name = nodes[0]!.name.value;
     const hole = scope.holeAt(type, key, nodes);
     if (hole) {
-      fields.push({ key, shape: hole, isSilent: false });
+      fields.push({ key, shape: hole, isSilent: false, deferred });
     } else if (name === '__typename') {
       const shape = { kind: 'typename', served: type.name, upstream: scope.upstreamType(type.name) } as const;
-      fields.push({ key, shape, isSilent: false });
+      fields.push({ key, shape, isSilent: false, deferred });
     } else {
-      const shape = shapeOf(scope, definitions[name]!.type, selectionsOf(nodes));
-      fields.push({ key, shape, isSilent: false });
+      const { type: its } = definitions[name] ?? INTROSPECTION[name]!;
+      const shape = shapeOf(scope, its, selectionsOf(nodes));
+      fields.push({ key, shape, isSilent: false, deferred });
     }
   }
   return fields;
 }
+
+/** A service may be asked for its own schema where its root type is met again. */
+const INTROSPECTION: Readonly<Record<string, { readonly type: GraphQLOutputType }>> = {
+  __schema: SchemaMetaFieldDef,
+  __type: TypeMetaFieldDef,
+};
 
 /** Made when a type is met: an interface can have hundreds of them. */
 function possibleShapes(

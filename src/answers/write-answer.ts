@@ -1,4 +1,4 @@
-import { writeError, type AnswerError } from './errors.ts';
+import { writeErrors, type AnswerError } from './errors.ts';
 
 /** An answer, as far as it was read. */
 export interface WholeAnswer {
@@ -14,24 +14,11 @@ export function writeAnswer(
   { data, errors, extensions }: WholeAnswer,
   mask: (error: unknown) => Error,
 ): (string | Buffer)[] {
-  const tail = errorsAndExtensions(errors, extensions, mask);
+  const list = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
+  const tail = `${list}${extensions === undefined ? '' : `,"extensions":${extensions}`}`;
   if (!data) return [`{"data":null${tail}}`];
-  return ['{"data":{', ...data, `}${tail}}`];
-}
-
-export function errorsAndExtensions(
-  errors: readonly AnswerError[],
-  extensions: string | undefined,
-  mask: (error: unknown) => Error,
-): string {
-  const list = errors.map((error) => writeError(error, mask)).join(',');
-  return `${list === '' ? '' : `,"errors":[${list}]`}${extensions === undefined ? '' : `,"extensions":${extensions}`}`;
-}
-
-/** The code of the first error, for telemetry. */
-export function codeOfAnswer([first]: readonly AnswerError[], mask: (error: unknown) => Error): unknown {
-  if (!first) return undefined;
-  if (!('thrown' in first)) return first.code ?? 'OTHER';
-  const masked = mask(first.thrown) as { extensions?: { code?: unknown } };
-  return masked.extensions?.code;
+  const all: (string | Buffer)[] = ['{"data":{'];
+  for (const part of data) all.push(part);
+  all.push(`}${tail}}`);
+  return all;
 }

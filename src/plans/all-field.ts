@@ -1,4 +1,5 @@
 import type { AnswerError, Path, UpstreamError } from '../answers/errors.ts';
+import type { DeferredReading } from '../answers/read.ts';
 import { checkedCount } from '../paging/connection/connection-arguments.ts';
 import { drainPages, type DrainedPage } from '../paging/drain.ts';
 import { decodeCursor, encodeCursor } from '../paging/place/cursor.ts';
@@ -11,6 +12,8 @@ import { writeRecords, type ListRecord, type Output, type Part } from './list-re
 export interface FieldValue {
   readonly parts: readonly Part[] | undefined;
   readonly errors: readonly AnswerError[];
+  /** What comes later. */
+  readonly deferred?: readonly DeferredReading[] | undefined;
 }
 
 /** Reads an `all…` field: the pages of the list, drained into one. */

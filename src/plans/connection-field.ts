@@ -17,7 +17,7 @@ export async function readConnection(list: () => OpenedList, path: Path): Promis
   try {
     const connection = openConnection(list());
     if (!connection.isTotalOnly) await connection.finish();
-    const output: Output = { parts: [], errors: connection.takeErrors(path) };
+    const output: Output = { parts: [], errors: connection.takeErrors(path), deferred: [] };
     const isThere = await writeConnection(connection, connection.shape.fields, output, path);
     return isThere ? output : { parts: undefined, errors: output.errors };
   } catch (error) {

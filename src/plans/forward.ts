@@ -1,6 +1,6 @@
 import { OperationTypeNode, type SelectionNode } from 'graphql';
 import { callerPath, type AnswerError, type UpstreamError } from '../answers/errors.ts';
-import { readAnswer, readValue } from '../answers/read.ts';
+import { readAnswer, readValue, type DeferredReading } from '../answers/read.ts';
 import { createTape, cut, resetTape, scanner } from '../answers/scan.ts';
 import type { FieldShape, ObjectShape, Shape, TypenameShape } from '../answers/shape.ts';
 import type { Json } from '../json.ts';
@@ -31,6 +31,8 @@ export interface ForwardedData {
   readonly whole: readonly Part[];
   /** The value of one of them. */
   readonly valueOf: (field: number) => readonly Part[];
+  /** What comes later, by the fields that it is in. */
+  readonly deferred: readonly (readonly DeferredReading[])[];
 }
 
 export interface ForwardedParts {
@@ -100,6 +102,7 @@ function answerScanner(fields: ForwardedParts['fields']): (bytes: Buffer) => For
           const [from, to] = [at[2 * field]!, at[2 * field + 1]!];
           return [cuts ? cut(bytes, from, to, cuts) : bytes.subarray(from, to)];
         },
+        deferred: NOTHING,
       },
       errors: NO_ERRORS,
       extensions,
@@ -111,6 +114,7 @@ function answerScanner(fields: ForwardedParts['fields']): (bytes: Buffer) => For
 const DATA = Buffer.from('{"data":');
 const EXTENSIONS = Buffer.from(',"extensions":');
 const NO_ERRORS: readonly AnswerError[] = [];
+const NOTHING: readonly never[] = [];
 
 function startsWith(bytes: Buffer, at: number, text: Buffer): boolean {
   for (let i = 0; i < text.length; i += 1) if (bytes[at + i] !== text[i]) return false;
@@ -134,7 +138,8 @@ function readForwarded(
   // An error that has no place may be why anything is null.
   const unplaced = elsewhere.some(({ path }) => !path);
   let isWhole = true;
-  const values = fields.map(({ key, shape }): readonly Part[] => {
+  const deferred: DeferredReading[][] = fields.map(() => []);
+  const values = fields.map(({ key, shape }, field): readonly Part[] => {
     if (shape.kind === 'typename') return [JSON.stringify(shape.served)];
     const own = errors.flatMap((error) =>
       error.path && error.path[0] === key ? [{ ...error, path: error.path.slice(1) }] : [],
@@ -143,12 +148,13 @@ function readForwarded(
     const reading = readValue(shape, value, own, unplaced);
     for (const error of reading.errors) found.push({ ...error, path: [key, ...(error.path ?? [])] });
     if (!reading.parts) isWhole = false;
+    for (const one of reading.deferred) deferred[field]!.push({ ...one, path: [key, ...one.path] });
     return (reading.parts ?? []).map((part) => (typeof part === 'string' ? part : { ...part, path: [key, ...part.path] }));
   });
   const whole = () =>
     values.flatMap((parts, i): Part[] => [`${i > 0 ? ',' : ''}${JSON.stringify(fields[i]!.key)}:`, ...parts]);
   return {
-    data: isWhole ? { whole: whole(), valueOf: (field) => values[field]! } : undefined,
+    data: isWhole ? { whole: whole(), valueOf: (field) => values[field]!, deferred } : undefined,
     errors: found,
     extensions,
     takenAlong,

@@ -14,8 +14,9 @@ export type Filling = () => ListField;
  * Fills what is derived below other objects: the lists of all parents at the same time, and then what is derived below
  * their records.
  */
-export async function fillHoles(call: Call, { parts, errors }: Output): Promise<Output> {
-  if (!parts.some(isHole)) return { parts, errors };
+export async function fillHoles(call: Call, output: Output): Promise<Output> {
+  const { parts, errors, deferred } = output;
+  if (!parts.some(isHole)) return output;
   let begun = 0;
   let turn = Promise.resolve();
   const filled = await Promise.all(
@@ -29,7 +30,7 @@ export async function fillHoles(call: Call, { parts, errors }: Output): Promise<
       return fillHoles(call, { parts: [...(value.parts ?? ['null'])], errors: [...value.errors] });
     }),
   );
-  const all: Output = { parts: [], errors: [...errors] };
+  const all: Output = { parts: [], errors: [...errors], deferred };
   for (const part of filled) {
     if (typeof part === 'string' || Buffer.isBuffer(part)) all.parts.push(part);
     else {

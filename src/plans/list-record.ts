@@ -1,5 +1,5 @@
 import type { AnswerError, Path } from '../answers/errors.ts';
-import type { Hole, Reading } from '../answers/read.ts';
+import type { DeferredReading, Hole, Reading } from '../answers/read.ts';
 import type { Identified } from '../paging/page.ts';
 
 /** A piece of an answer: text, bytes that may be shared with other answers, or a place that is still to be filled. */
@@ -30,6 +30,8 @@ export type RecordPage =
 export interface Output {
   readonly parts: Part[];
   readonly errors: AnswerError[];
+  /** Takes what comes later; left out where everything comes at once. */
+  readonly deferred?: DeferredReading[] | undefined;
 }
 
 /**
@@ -41,7 +43,7 @@ export interface Output {
 export function writeRecords(
   records: readonly ListRecord[],
   of: number,
-  { parts, errors }: Output,
+  { parts, errors, deferred }: Output,
   at: { readonly path: Path; readonly offset: number },
 ): boolean {
   for (let i = 0; i < records.length;) {
@@ -57,7 +59,7 @@ export function writeRecords(
     }
     const reading = page.readings[of]![place]!;
     const path = [...at.path, at.offset + i];
-    if (!writeReading(reading, { parts, errors }, path)) return false;
+    if (!writeReading(reading, { parts, errors, deferred }, path)) return false;
     i += 1;
   }
   return true;
@@ -70,12 +72,17 @@ export function writeRecord({ page, place }: ListRecord, of: number, output: Out
   return true;
 }
 
-export function writeReading(reading: Reading, { parts, errors }: Output, path: Path): boolean {
+export function writeReading(
+  reading: Reading,
+  { parts, errors, deferred }: Output,
+  path: Path,
+): boolean {
   for (const error of reading.errors) errors.push({ ...error, path: [...path, ...(error.path ?? [])] });
   if (!reading.parts) return false;
   for (const part of reading.parts) {
     parts.push(typeof part === 'string' ? part : { ...part, path: [...path, ...part.path] });
   }
+  for (const one of reading.deferred) deferred?.push({ ...one, path: [...path, ...one.path] });
   return true;
 }
 

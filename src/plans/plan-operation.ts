@@ -9,9 +9,13 @@ import {
   type GraphQLObjectType,
   type OperationDefinitionNode,
 } from 'graphql';
-import { collectFields, selectionsOf, type CollectedField } from '../answers/collect-fields.ts';
+import { collectFields, selectionsOf, type CollectedField, type DeferUse } from '../answers/collect-fields.ts';
 import { inlinedPageKey, type AnswerError } from '../answers/errors.ts';
+import type { DeferredReading } from '../answers/read.ts';
 import { shapeOf, type HoleShape, type ShapeScope } from '../answers/shape.ts';
+import type { WholeAnswer } from '../answers/write-answer.ts';
+import type { Payload } from '../answers/write-payload.ts';
+import { asksForIncremental } from '../schema/incremental-directives.ts';
 import type { Adapter, NestedAdapter } from '../schema/derivation/adapter.ts';
 import type { Entity } from '../schema/derivation/entity.ts';
 import { idOf } from '../schema/derivation/reach-parent.ts';
@@ -19,7 +23,12 @@ import { readAll, type FieldValue } from './all-field.ts';
 import type { Call } from './call.ts';
 import { readConnection } from './connection-field.ts';
 import type { Drains } from './drains.ts';
-import { forwardedFields, type ForwardedAnswer, type ForwardedShape } from './forward.ts';
+import {
+  forwardedFields,
+  type ForwardedAnswer,
+  type ForwardedFields,
+  type ForwardedShape,
+} from './forward.ts';
 import { fillHoles, isHole, type Filling } from './holes.ts';
 import type { PageInlining } from './inlined-pages.ts';
 import { listField, openList, type ListField } from './list-field.ts';
@@ -29,21 +38,19 @@ import { entitiesField, recordField } from './record-field.ts';
 import { idKey } from './record-identity.ts';
 import { checkBelowRoot, isAllowed, onlyForwarded, refusedMutation, type RootRules } from './root-fields.ts';
 import { askSparingParents } from './sparing-parents.ts';
+import { isStreamed, streamOperation } from './stream-operation.ts';
 import type { RequestWriter, WrittenOperation } from './upstream-request.ts';
 
 /** What an operation comes to: made once, answered again and again. */
 export interface OperationPlan {
+  /** Gives everything at once. */
   answer(call: Call): Promise<OperationAnswer>;
-  /** The plan for these values of variables, which decide what is selected. */
-  variant(call: Call): Variant;
+  /** Gives what `@defer` and `@stream` say in later parts; undefined when, in this call, they say nothing. */
+  stream(call: Call): AsyncGenerator<Payload, void, undefined> | undefined;
 }
 
-export interface OperationAnswer {
-  /** The members of `data`; undefined: it is null. */
-  readonly data: readonly (string | Buffer)[] | undefined;
-  readonly errors: readonly AnswerError[];
-  /** Of the service's own answer, as they were written. */
-  readonly extensions: string | undefined;
+export interface OperationAnswer extends WholeAnswer {
+  readonly deferred: readonly DeferredReading[];
 }
 
 export interface PlanParts extends RootRules {
@@ -75,9 +82,10 @@ export function planOperation(parts: PlanParts, { document, operation }: Planned
   const conditions = conditionsOf(document);
   const decide = parts.inlining.decisions(document);
   const variants = new Map<string, Variant>();
-  const variant = ({ variables: { values } }: Call): Variant => {
+  const isQuery = operation.operation === OperationTypeNode.QUERY;
+  const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
     const isTrue = (name: string) => values[name] === true;
-    const bits = conditions.map((name) => (isTrue(name) ? '1' : '0')).join('');
+    const bits = conditions.map((name) => (isTrue(name) ? '1' : '0')).join('') + (defers ? 'd' : '');
     const name = decide ? `${bits} ${decide(parts.schema, values)}` : bits;
     const known = variants.get(name);
     if (known) return known;
@@ -89,11 +97,19 @@ export function planOperation(parts: PlanParts, { document, operation }: Planned
       fragments,
       variables: values,
       isTrue: (condition) => truth.has(condition),
+      defers,
     });
     variants.set(name, made);
     return made;
   };
-  return { variant, answer: (call) => variant(call).answer(call) };
+  return {
+    answer: (call) => variant(call, false).answer(call),
+    stream: (call) => {
+      // Those of a mutation are ignored.
+      if (!isQuery || !asksForIncremental(document, call.variables.values)) return undefined;
+      return streamOperation(variant(call, true), call);
+    },
+  };
 }
 
 /** The variables that `@skip`, `@include` and the `if` of `@defer` and `@stream` go by. */
@@ -115,15 +131,20 @@ interface VariantParts {
   /** Those of the call for which it is made: of these, only what the variant goes by is looked at. */
   readonly variables: Readonly<Record<string, unknown>>;
   readonly isTrue: (variable: string) => boolean;
+  readonly defers: boolean;
 }
 
 export interface Variant {
-  readonly scope: ShapeScope;
-  readonly root: GraphQLObjectType;
   readonly fields: readonly RootField[];
-  /** Answers all of them, or those alone that are named. */
-  answer(call: Call, only?: ReadonlySet<string>): Promise<OperationAnswer>;
+  /**
+   * Answers the fields that come together: those that are not put off, or those that one `@defer` puts off.
+   *
+   * @param given values that are there already
+   */
+  answer(call: Call, use?: DeferUse, given?: GivenValues): Promise<OperationAnswer>;
 }
+
+export type GivenValues = ReadonlyMap<RootField, Promise<FieldValue>>;
 
 export type RootField = { readonly key: string; readonly collected: CollectedField; readonly isNullable: boolean } & (
   | { readonly kind: 'forwarded' }
@@ -133,12 +154,13 @@ export type RootField = { readonly key: string; readonly collected: CollectedFie
 
 function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   const { schema } = parts;
-  const { operation, fragments, variables, isTrue } = variant;
+  const { operation, fragments, variables, isTrue, defers } = variant;
   const root = schema.getRootType(operation.operation)!;
   const scope: ShapeScope = {
     schema,
     fragments,
     isTrue,
+    defers,
     upstreamType: parts.upstreamType,
     holeAt: (type, key, nodes) => holes.at(type, key, nodes),
   };
@@ -158,87 +180,124 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   const collected = [...collectFields(scope, root, operation.selectionSet.selections).values()];
   checkBelowRoot(parts, collected, root, fragments);
   const planned = collected.map((field) => rootField(parts, { ...variant, shared, root }, field));
-  // The name of the root's type comes along, unless nothing else is asked for.
-  const asksService = planned.some(({ kind, collected: { nodes } }) => kind === 'forwarded' && nodes[0]!.name.value !== '__typename');
-  const fields = asksService ? planned : planned.map((field) => (field.kind === 'forwarded' ? constant(field, JSON.stringify(root.name)) : field));
-  const ownFields = fields.filter(({ kind }) => kind === 'forwarded');
-  const isWhole = ownFields.length === fields.length;
-  const isForwarded = (name: string) => !parts.derived.has(name) && !LOCAL.has(name) && (operation.operation === OperationTypeNode.QUERY || name === '__typename' || isAllowed(parts, name));
-  const forwarded =
-    ownFields.length === 0
-      ? undefined
-      : forwardedFields({
-          writer,
-          operation: written,
-          selections: isWhole
-            ? operation.selectionSet.selections
-            : onlyForwarded(isForwarded, operation.selectionSet.selections, fragments),
-          fields: ownFields.map(({ key, collected: { nodes } }) => forwardedShape(scope, root, key, nodes)),
-        });
+  const fields = planned.map((field) => (isAlone(field, planned) ? constant(field, JSON.stringify(root.name)) : field));
+  const isForwarded = forwardable(parts, operation.operation);
+  const groups = new Map(
+    Array.from(Map.groupBy(fields, ({ collected: { deferred } }) => deferred), ([use, some]) => {
+      const own = some.filter(({ kind }) => kind === 'forwarded');
+      const isAll = own.length === fields.length;
+      const selections = isAll
+        ? operation.selectionSet.selections
+        : groupsOf(fields) > 1
+          ? own.flatMap(({ collected: { nodes } }) => nodes)
+          : onlyForwarded(isForwarded, operation.selectionSet.selections, fragments);
+      const shapes = own.map(({ key, collected: { nodes } }) => forwardedShape(scope, root, key, nodes));
+      const forwarded = own.length > 0 ? forwardedFields({ writer, operation: written, selections, fields: shapes }) : undefined;
+      return [use, { fields: some, own, isAll: isAll && own.length > 0, forwarded }] as const;
+    }),
+  );
   const isQuery = operation.operation === OperationTypeNode.QUERY;
 
-  return { scope, root, fields, answer };
+  return { fields, answer };
 
-  async function answer(call: Call, only?: ReadonlySet<string>): Promise<OperationAnswer> {
-    if (isWhole && !only) {
+  async function answer(call: Call, use?: DeferUse, given?: GivenValues): Promise<OperationAnswer> {
+    const group = groups.get(use);
+    if (!group) return { data: [], errors: [], extensions: undefined, deferred: [] };
+    const { own, isAll, forwarded } = group;
+    if (isAll) {
       try {
-        const { data, errors, extensions } = await forward(call);
-        return data ? await filled(call, { parts: [...data.whole], errors: [...errors] }, extensions) : { data: undefined, errors, extensions };
+        const { data, errors, extensions } = await forward(call, forwarded!, true);
+        if (!data) return { data: undefined, errors, extensions, deferred: [] };
+        const output: Output = { parts: data.whole as Part[], errors: errors as AnswerError[], deferred: data.deferred.flat() };
+        return await filled(call, output, extensions);
       } catch (error) {
-        return failed(error);
+        return failed(own, error);
       }
     }
-    const wanted = only ? fields.filter(({ key }) => only.has(key)) : fields;
-    const asksOwn = wanted.some(({ kind }) => kind === 'forwarded');
-    const answered = asksOwn ? forward(call).catch((error: unknown) => ({ error })) : undefined;
+    const answered = forwarded && forward(call, forwarded, false).catch((error: unknown) => ({ error }));
     const values = await Promise.all(
-      wanted.map((field) => (field.kind === 'forwarded' ? undefined : readField(call, field))),
+      group.fields.map((field) =>
+        field.kind === 'forwarded' ? undefined : (given?.get(field) ?? readField(call, field)),
+      ),
     );
-    const own = await answered;
-    const output: Output = { parts: [], errors: [] };
+    const service = await answered;
+    const output: Output & { deferred: DeferredReading[] } = { parts: [], errors: [], deferred: [] };
     let extensions: string | undefined;
     let isNull = false;
-    if (own && 'error' in own) output.errors.push({ thrown: own.error, path: [ownFields[0]!.key] });
-    else if (own) {
-      output.errors.push(...own.errors);
-      ({ extensions } = own);
+    if (service && 'error' in service) {
+      output.errors.push({ thrown: service.error, path: [own[0]!.key] });
+    } else if (service) {
+      output.errors.push(...service.errors);
+      ({ extensions } = service);
     }
-    for (const [i, field] of wanted.entries()) {
-      const value = values[i];
-      const given: readonly Part[] | undefined = value
-        ? value.parts
-        : own && 'data' in own
-          ? own.data?.valueOf(ownFields.findIndex(({ key }) => key === field.key))
-          : undefined;
-      if (value) for (const error of value.errors) output.errors.push(error);
-      if (!given && !field.isNullable) isNull = true;
+    for (const [i, field] of group.fields.entries()) {
+      const value = values[i] ?? ofService(service, own.indexOf(field));
+      for (const error of value.errors) output.errors.push(error);
+      for (const one of value.deferred ?? []) output.deferred.push(one);
+      if (!value.parts && !field.isNullable) isNull = true;
       output.parts.push(`${i > 0 ? ',' : ''}${JSON.stringify(field.key)}:`);
-      for (const part of given ?? ['null']) output.parts.push(part);
+      for (const part of value.parts ?? ['null']) output.parts.push(part);
     }
-    if (isNull) return { data: undefined, errors: output.errors, extensions };
+    if (isNull) return { data: undefined, errors: output.errors, extensions, deferred: [] };
     return filled(call, output, extensions);
   }
 
-  function failed(error: unknown): OperationAnswer {
-    const data = fields.every(({ isNullable }) => isNullable)
-      ? fields.map(({ key }, i) => `${i > 0 ? ',' : ''}${JSON.stringify(key)}:null`)
-      : undefined;
-    return { data, errors: [{ thrown: error, path: [fields[0]!.key] }], extensions: undefined };
-  }
-
-  async function forward(call: Call): Promise<ForwardedAnswer> {
+  async function forward(call: Call, forwarded: ForwardedFields, isAlone: boolean): Promise<ForwardedAnswer> {
     if (isQuery) {
-      const asking = isWhole ? { ask: call.send.bind(call) } : call;
-      return askSparingParents(asking, (pages) => forwarded!.request(call.variables, pages));
+      const asking = isAlone ? { ask: call.send.bind(call) } : call;
+      return askSparingParents(asking, (pages) => forwarded.request(call.variables, pages));
     }
     // Nothing that is read from now on was read before it.
     parts.drains.separate();
     try {
-      return await call.send(forwarded!.request(call.variables));
+      return await call.send(forwarded.request(call.variables));
     } finally {
       parts.drains.separate();
     }
   }
+}
+
+/** The name of the root's type comes along with what the service is asked for, unless nothing else is. */
+function isAlone(field: RootField, all: readonly RootField[]): boolean {
+  if (field.kind !== 'forwarded' || nameOf(field) !== '__typename') return false;
+  return !all.some(
+    (other) =>
+      other.kind === 'forwarded' &&
+      nameOf(other) !== '__typename' &&
+      other.collected.deferred === field.collected.deferred,
+  );
+}
+
+function nameOf({ collected: { nodes } }: RootField): string {
+  return nodes[0]!.name.value;
+}
+
+function groupsOf(fields: readonly RootField[]): number {
+  return new Set(fields.map(({ collected: { deferred } }) => deferred)).size;
+}
+
+function forwardable(parts: PlanParts, operation: OperationTypeNode): (name: string) => boolean {
+  return (name) =>
+    name === '__typename' ||
+    (operation === OperationTypeNode.QUERY
+      ? !parts.derived.has(name) && !LOCAL.has(name)
+      : isAllowed(parts, name));
+}
+
+function ofService(
+  service: ForwardedAnswer | { readonly error: unknown } | undefined,
+  field: number,
+): FieldValue {
+  const data = service && 'data' in service ? service.data : undefined;
+  return { parts: data?.valueOf(field), errors: [], deferred: data?.deferred[field] ?? [] };
+}
+
+function failed(fields: readonly RootField[], error: unknown): OperationAnswer {
+  const data = fields.every(({ isNullable }) => isNullable)
+    ? fields.map(({ key }, i) => `${i > 0 ? ',' : ''}${JSON.stringify(key)}:null`)
+    : undefined;
+  const errors = [{ thrown: error, path: [fields[0]!.key] }];
+  return { data, errors, extensions: undefined, deferred: [] };
 }
 
 function readField(call: Call, field: Exclude<RootField, { kind: 'forwarded' }>): Promise<FieldValue> | FieldValue {
@@ -249,8 +308,8 @@ function readField(call: Call, field: Exclude<RootField, { kind: 'forwarded' }>)
 }
 
 async function filled(call: Call, output: Output, extensions: string | undefined): Promise<OperationAnswer> {
-  const { parts, errors } = output.parts.some(isHole) ? await fillHoles(call, output) : output;
-  return { data: parts as (string | Buffer)[], errors, extensions };
+  const { parts, errors, deferred = [] } = output.parts.some(isHole) ? await fillHoles(call, output) : output;
+  return { data: parts as (string | Buffer)[], errors, extensions, deferred };
 }
 
 /** Answered by the gateway alone, from its own schema. */
@@ -282,7 +341,11 @@ function rootField(
   }
   for (const adapter of parts.adapters) {
     const kind = adapter.all?.field === name ? 'all' : adapter.connection?.field === name ? 'connection' : undefined;
-    if (kind) return { ...field, kind: 'list', list: listField(shared, adapter, { kind, key, nodes }) };
+    if (!kind) continue;
+    // In a list that comes whole nothing is put off: it would have to be kept for each of its records.
+    const defers = shared.scope.defers === true && (kind === 'connection' || isStreamed(shared.scope, nodes));
+    const scope = { ...shared.scope, defers };
+    return { ...field, kind: 'list', list: listField({ ...shared, scope }, adapter, { kind, key, nodes }) };
   }
   if (!parts.derived.has(name)) return { ...field, kind: 'forwarded' };
   const asked = { definition: definition!, key, nodes };

@@ -8,7 +8,6 @@ export function servedOffline(
 ) {
   return createServedSchema({
     snapshot: buildSchema(sdl),
-    execute: () => Promise.reject(new Error('Nothing is asked.')),
     mutations: 'off',
     connectionMax: 500,
     drainMaxItems: 1_000,
