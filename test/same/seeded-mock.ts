@@ -1,4 +1,5 @@
 import {
+  getDirectiveValues,
   getNullableType,
   GraphQLError,
   isEnumType,
@@ -29,7 +30,7 @@ export interface Mix {
 
 /**
  * Resolvers for any schema. A value follows from the seed of its object, the field and its arguments, so it is
- * the same under each alias and in whichever request it is read. Nulls, failing elements of lists, and values
+ * the same under each alias and in whichever request it is read; at the root also from the operation's directives. Nulls, failing elements of lists, and values
  * of every possible type come by chance.
  */
 export function seededMock(
@@ -40,11 +41,21 @@ export function seededMock(
   return {
     rootValue: { seed },
     fieldResolver: (source, args, _, info) => {
-      const { fieldName, returnType } = info;
+      const { fieldName, returnType, path } = info;
       const own = source as { seed: number };
-      return valueOf(returnType, hash(`${own.seed}.${fieldName}${printExactly(args)}`), info, mix);
+      const place = path.prev === undefined ? `${own.seed}${contextOf(info)}` : own.seed;
+      return valueOf(returnType, hash(`${place}.${fieldName}${printExactly(args)}`), info, mix);
     },
   };
+}
+
+/** As Shopify's `@inContext` chooses the language of all that is asked. */
+function contextOf({ schema, operation, variableValues }: GraphQLResolveInfo): string {
+  if (!operation.directives?.length) return '';
+  const values = schema
+    .getDirectives()
+    .map((directive) => getDirectiveValues(directive, operation, variableValues));
+  return printExactly(values);
 }
 
 function valueOf(
