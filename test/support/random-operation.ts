@@ -10,6 +10,7 @@ import {
   isListType,
   isNonNullType,
   isRequiredArgument,
+  type DirectiveLocation,
   type GraphQLCompositeType,
   type GraphQLField,
   type GraphQLInputType,
@@ -33,6 +34,12 @@ export interface RandomSelection {
 /** Values for custom scalars and for arguments where any value would hardly ever hit something. */
 export interface ArgumentHints {
   scalar(name: string, g: GeneratorValue): unknown;
+}
+
+/** A random document with one operation or several. */
+export interface RandomDocument extends RandomOperation {
+  /** Which one to execute; undefined where there is one only. */
+  readonly operationName: string | undefined;
 }
 
 const MAX_DEPTH = 4;
@@ -61,20 +68,73 @@ export function operationAround(
   return { query: [`${head} ${body}`, ...fragments].join('\n'), variables };
 }
 
+/**
+ * A random document: as `randomOperation`, and mutations, fragments at the root, fragments used again, defaults of
+ * variables, further operations that are not executed, and the schema's own directives wherever it allows them.
+ */
+export function randomDocument(
+  schema: GraphQLSchema,
+  g: GeneratorValue,
+  hints: ArgumentHints,
+): RandomDocument {
+  const chance = (percent: number) => g(fc.nat, { max: 99 }) < percent;
+  const operations = Array.from({ length: chance(15) ? 2 : 1 }, (_, index) => {
+    const mutation = chance(20) ? schema.getMutationType() : undefined;
+    const root = mutation ?? schema.getQueryType()!;
+    const { selection, fragments, definitions, variables, directives } = randomSelection(
+      schema,
+      root,
+      g,
+      hints,
+      { anything: true, names: index === 0 ? '' : 'z' },
+    );
+    const kind = mutation ? 'mutation' : 'query';
+    const name = `Random${index}`;
+    const declared = definitions.length > 0 ? `(${definitions.join(', ')})` : '';
+    return {
+      name,
+      text: [`${kind} ${name}${declared}${directives} ${selection}`, ...fragments],
+      variables,
+    };
+  });
+  const [first] = operations;
+  return {
+    query: operations
+      .toReversed()
+      .flatMap(({ text }) => text)
+      .join('\n'),
+    variables: first!.variables,
+    operationName: operations.length > 1 || chance(30) ? first!.name : undefined,
+  };
+}
+
+/** How much of the language a selection uses. */
+export interface Extent {
+  /** Fragments at the root and again, the schema's directives, defaults of variables. */
+  readonly anything?: boolean;
+  /** Put before the names of fragments and variables. */
+  readonly names?: string;
+}
+
 export function randomSelection(
   schema: GraphQLSchema,
   rootType: GraphQLCompositeType,
   g: GeneratorValue,
   hints: ArgumentHints,
-): RandomSelection {
+  { anything = false, names = '' }: Extent = {},
+): RandomSelection & { readonly directives: string } {
   const variables: Record<string, unknown> = {};
   const definitions: string[] = [];
   const fragments: string[] = [];
+  const named: { readonly name: string; readonly on: GraphQLCompositeType }[] = [];
   const chance = (percent: number) => g(fc.nat, { max: 99 }) < percent;
   const pick = <T>(from: readonly T[]): T => from[g(fc.nat, { max: from.length - 1 })]!;
 
-  const root = selectionSet(rootType, rootType === schema.getQueryType() ? 0 : 2);
-  return { selection: root, fragments, definitions, variables };
+  const isMutation = rootType === schema.getMutationType();
+  const isRoot = rootType === schema.getQueryType() || isMutation;
+  const root = selectionSet(rootType, isRoot ? 0 : 2);
+  const directives = isRoot ? ownDirectives(isMutation ? 'MUTATION' : 'QUERY') : '';
+  return { selection: root, fragments, definitions, variables, directives };
 
   function selectionSet(type: GraphQLCompositeType, depth: number): string {
     const count = 1 + g(fc.nat, { max: depth < 2 ? 2 : 3 });
@@ -84,7 +144,8 @@ export function randomSelection(
 
   function selection(type: GraphQLCompositeType, depth: number): string {
     if (chance(8)) return `${chance(50) ? `t${g(fc.nat, { max: 2 })}: ` : ''}__typename`;
-    if (chance(isAbstractType(type) ? 50 : 8) && depth > 0) return fragment(type, depth);
+    const spreads = isAbstractType(type) ? 50 : anything ? 14 : 8;
+    if (chance(spreads) && (depth > 0 || anything)) return fragment(type, depth);
     const fields = 'getFields' in type ? Object.values(type.getFields()) : [];
     const reachable = fields.filter(
       (field) => depth < MAX_DEPTH || isLeafType(getNamedType(field.type)),
@@ -101,35 +162,66 @@ export function randomSelection(
     const alias = args.length > 0 || chance(30) ? `a${g(fc.nat, { max: 400 })}: ` : '';
     const call = args.length > 0 ? `${field.name}(${args.join(', ')})` : field.name;
     const below = isCompositeType(type) ? ` ${selectionSet(type, depth + 1)}` : '';
-    return `${alias}${call}${directive()}${below}`;
+    return `${alias}${call}${directive('FIELD')}${below}`;
   }
 
   function fragment(type: GraphQLCompositeType, depth: number): string {
     const on = isAbstractType(type) && chance(80) ? pick(schema.getPossibleTypes(type)) : type;
+    const again = named.filter(({ on: other }) => other === on);
+    if (anything && again.length > 0 && chance(40)) {
+      return `...${pick(again).name}${directive('FRAGMENT_SPREAD')}`;
+    }
     const body = selectionSet(on, depth);
     const condition = on !== type || chance(80) ? ` on ${on.name}` : '';
-    if (chance(50)) return `...${condition}${directive()} ${body}`;
-    const name = `F${fragments.length}`;
-    fragments.push(`fragment ${name} on ${on.name} ${body}`);
-    return `...${name}${directive()}`;
+    if (chance(50)) return `...${condition}${directive('INLINE_FRAGMENT')} ${body}`;
+    const name = `F${names}${fragments.length}`;
+    const own = ownDirectives('FRAGMENT_DEFINITION');
+    fragments.push(`fragment ${name} on ${on.name}${own} ${body}`);
+    named.push({ name, on });
+    return `...${name}${directive('FRAGMENT_SPREAD')}`;
   }
 
-  function directive(): string {
-    if (!chance(8)) return '';
+  function directive(location: `${DirectiveLocation}`): string {
+    const own = ownDirectives(location);
+    if (!chance(8)) return own;
     const name = pick(['skip', 'include']);
     const value = chance(30);
-    return ` @${name}(if: ${chance(50) ? variable('Boolean!', value) : value})`;
+    return `${own} @${name}(if: ${chance(50) ? variable('Boolean!', value) : value})`;
+  }
+
+  /** The directives of the schema's own that may stand here; `@defer` and `@stream` are the gateway's. */
+  function ownDirectives(location: `${DirectiveLocation}`): string {
+    if (!anything) return '';
+    const allowed = schema
+      .getDirectives()
+      .filter(({ name }) => !['skip', 'include', 'defer', 'stream'].includes(name))
+      .filter(({ locations }) => (locations as readonly string[]).includes(location));
+    const constant = location === 'FRAGMENT_DEFINITION';
+    const used = allowed
+      .filter(() => chance(30))
+      .map(({ name, args: all }) => {
+        const args = all.flatMap((arg) =>
+          isRequiredArgument(arg) || chance(60)
+            ? [
+                `${arg.name}: ${constant ? literal(arg.type, inputValue(arg.type, 0)) : argument(arg.type)}`,
+              ]
+            : [],
+        );
+        return ` @${name}${args.length > 0 ? `(${args.join(', ')})` : ''}`;
+      });
+    return used.join('');
   }
 
   function argument(type: GraphQLInputType): string {
     const value = inputValue(type, 0);
-    return chance(40) ? variable(String(type), value) : literal(type, value);
+    return chance(40) ? variable(String(type), value, literal(type, value)) : literal(type, value);
   }
 
-  function variable(type: string, value: unknown): string {
-    const name = `v${definitions.length}`;
-    definitions.push(`$${name}: ${type}`);
-    variables[name] = value;
+  function variable(type: string, value: unknown, literally?: string): string {
+    const name = `v${names}${definitions.length}`;
+    const byDefault = anything && literally !== undefined && literally !== 'null' && chance(20);
+    definitions.push(`$${name}: ${type}${byDefault ? ` = ${literally}` : ''}`);
+    if (!byDefault || chance(30)) variables[name] = value;
     return `$${name}`;
   }
 

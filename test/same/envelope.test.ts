@@ -1,0 +1,150 @@
+import { buildSchema, type GraphQLFieldResolver } from 'graphql';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeExecutableSchema } from '../support/executable-schema.ts';
+import { canonical } from './exact-json.ts';
+import { sideBySide, startSideBySide, type SideBySide } from './side-by-side.ts';
+
+const schema = buildSchema(
+  `type Query { a: String b: String c: String! list: [Item] items: [Item!]! }
+   type Mutation { a: String b: String }
+   type Item { a: String b: String! }`,
+);
+
+let answer: string;
+let canned: SideBySide;
+beforeAll(async () => {
+  canned = await startSideBySide({ schema, service: () => answer });
+});
+afterAll(() => canned[Symbol.asyncDispose]());
+
+/** A service that answers with this body, whatever it is asked. */
+function expectPassedOn(body: string, query: string) {
+  answer = body;
+  return canned.expectSame({ query });
+}
+
+test.each([
+  [
+    'the extensions of an answer',
+    '{"data":{"a":"x"},"extensions":{"cost":{"b":1,"a":2.50},"list":[1,null]}}',
+  ],
+  ['empty extensions', '{"data":{"a":"x"},"extensions":{}}'],
+  [
+    'the further keys of an error',
+    '{"data":{"a":null},"errors":[{"type":"NOT_FOUND","message":"m","path":["a"],"severity":{"level":1.0},"code":7,"extensions":{"code":"X"}}]}',
+  ],
+  [
+    'the keys of the extensions of an error, in their order',
+    '{"data":{"a":null},"errors":[{"message":"m","path":["a"],"extensions":{"z":1,"2":"two","1":"one","a":[{"then":1}],"code":"OWN"}}]}',
+  ],
+  [
+    'extensions that would mean something to the gateway',
+    '{"data":{"a":null},"errors":[{"message":"m","path":["a"],"extensions":{"http":{"status":418,"headers":{"x-a":"b"}},"unexpected":true,"originalError":{"message":"o"}}}]}',
+  ],
+  ['an error without a path', '{"data":{"a":"x"},"errors":[{"message":"A part of it is old."}]}'],
+  [
+    'an error with a path that leads nowhere',
+    '{"data":{"a":"x"},"errors":[{"message":"m","path":["z",1]}]}',
+  ],
+  [
+    'an error at a field that has a value',
+    '{"data":{"a":"x"},"errors":[{"message":"m","path":["a"]}]}',
+  ],
+  [
+    'two errors of one field',
+    '{"data":{"a":null},"errors":[{"message":"1","path":["a"]},{"message":"2","path":["a"]}]}',
+  ],
+  [
+    'two equal errors',
+    '{"data":{"a":null},"errors":[{"message":"1","path":["a"]},{"message":"1","path":["a"]}]}',
+  ],
+  ['data that is null', '{"data":null,"errors":[{"message":"m","path":["c"]}]}'],
+  ['data that is null, and an error without a path', '{"data":null,"errors":[{"message":"m"}]}'],
+  ['an error without data', '{"errors":[{"message":"No.","extensions":{"code":"NO"}}]}'],
+  [
+    'errors without data, with further keys',
+    '{"errors":[{"message":"1","type":"X"},{"message":"2"}],"extensions":{"id":"r1"}}',
+  ],
+])('%s: passed on as it is', async (_, body) => {
+  await expectPassedOn(body, body.includes('"c"') ? '{ a c }' : '{ a }');
+});
+
+test.each([
+  ['{ a b c }'],
+  ['query Named { x: a ...F } fragment F on Query { y: b z: c }'],
+  ['mutation { a b }'],
+])(
+  'an error of the whole request is reported once, and not for each root field: %s',
+  async (query) => {
+    for (const body of [
+      '{"errors":[{"message":"You may not ask this.","extensions":{"code":"ACCESS_DENIED"}}]}',
+      '{"data":null,"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED"}}],"extensions":{"cost":1}}',
+    ]) {
+      const { through, sent } = await expectPassedOn(body, query);
+      expect(through.errors).toHaveLength(1);
+      expect(sent).toHaveLength(1);
+    }
+  },
+);
+
+test('errors at several places come with their paths and in their order', async () => {
+  const body = canonical(`{
+    "data": { "a": null, "list": [{ "a": "1", "n": "n" }, null, { "a": null, "n": "n" }, null], "b": "b" },
+    "errors": [
+      { "message": "third", "path": ["list", 2, "a"], "extensions": { "k": 1 } },
+      { "message": "first", "path": ["a"] },
+      { "message": "null in the place of b", "path": ["list", 1, "n"] },
+      { "message": "item", "path": ["list", 3] },
+      { "message": "of nothing" }
+    ] }`);
+  await expectPassedOn(body, '{ a list { a n: b } b }');
+});
+
+test('two non-null root fields that fail at once are reported as the service reports them', async () => {
+  const one = '{"data":null,"errors":[{"message":"1","path":["c"]}]}';
+  const two =
+    '{"data":null,"errors":[{"message":"2","path":["items"]},{"message":"1","path":["c"]}]}';
+  for (const body of [one, two]) {
+    await expectPassedOn(body, '{ c items { a } a }');
+  }
+});
+
+test('the service gets the name of the operation, and only the operation that was selected', async () => {
+  const world = await sideBySide({ schema: namesSchema() });
+  const { through } = await world.expectSame({ query: 'query Hello { operation }' });
+  expect(through.data).toBe('{"operation":"Hello"}');
+
+  const query = `query Hello { operation ...F } query Other($x: Int) { b: operation(x: $x) }
+    mutation Change { operation } fragment F on Query { again: operation }`;
+  for (const operationName of ['Hello', 'Other', 'Change']) {
+    const { sent } = await world.expectSame({ query, operationName });
+    expect(sent).toEqual([
+      expect.objectContaining({ query: expect.stringContaining(operationName) }),
+    ]);
+    for (const other of ['Hello', 'Other', 'Change']) {
+      if (other !== operationName) expect(sent[0]!.query).not.toContain(other);
+    }
+  }
+});
+
+test('an operation without a name is sent without one', async () => {
+  const world = await sideBySide({ schema: namesSchema() });
+  const { through } = await world.expectSame({ query: '{ operation }' });
+  expect(through.data).toBe('{"operation":"none"}');
+});
+
+test('the description of the schema is kept', async () => {
+  const described = '"""All about people."""\nschema { query: Query }\ntype Query { a: String }';
+  const world = await sideBySide({ schema: buildSchema(described), snapshot: described });
+  await world.expectSame({ query: '{ __schema { description } }' });
+});
+
+const operation = (...[, , , info]: Parameters<GraphQLFieldResolver<never, unknown, never>>) =>
+  info.operation.name?.value ?? 'none';
+
+function namesSchema() {
+  return makeExecutableSchema(
+    'type Query { operation(x: Int): String } type Mutation { operation: String }',
+    { Query: { operation }, Mutation: { operation } },
+  );
+}

@@ -1,0 +1,143 @@
+import { buildSchema } from 'graphql';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { canonical } from './exact-json.ts';
+import { sideBySide, startSideBySide, type SideBySide } from './side-by-side.ts';
+
+/** Names that mean something to JavaScript or its libraries, and nothing to GraphQL. */
+const NAMES = [
+  'then',
+  'catch',
+  'constructor',
+  'toString',
+  'valueOf',
+  'toJSON',
+  'hasOwnProperty',
+  'prototype',
+  'length',
+  'data',
+  'errors',
+  'extensions',
+  'query',
+  'variables',
+  'undefined',
+  'null',
+];
+
+const FIELDS = NAMES.map((name) => `${name}: String`).join(' ');
+const INPUTS = NAMES.map((name) => `${name}: Json`).join(' ');
+const ECHOES = NAMES.map((name) => `echo_${name}(${name}: Json, in: In): Json`).join(' ');
+
+let answer: string;
+let canned: SideBySide;
+let echoing: SideBySide;
+beforeAll(async () => {
+  const sdl = `
+    scalar Json
+    input In { ${INPUTS} }
+    type Below { ${FIELDS} a: String below: [Below] }
+    type Query { ${FIELDS} a: String below: Below json: Json list: [Json!]! ${ECHOES} }`;
+  canned = await startSideBySide({ schema: buildSchema(sdl), service: () => answer });
+  const echoes = NAMES.map((name) => [`echo_${name}`, (given: object) => given]);
+  const deep = { below: [{ a: 'deep' }] };
+  const rootValue = { a: 'there', below: deep, ...Object.fromEntries(echoes) };
+  echoing = await startSideBySide({ schema: buildSchema(sdl), service: { rootValue } });
+});
+afterAll(async () => {
+  await canned[Symbol.asyncDispose]();
+  await echoing[Symbol.asyncDispose]();
+});
+
+/** The service says this, and the gateway the same. */
+async function expectPassedOn(data: string, query: string): Promise<void> {
+  answer = `{"data":${data}}`;
+  const { through } = await canned.expectSame({ query });
+  expect(through.data).toBe(canonical(data));
+}
+
+test.each(NAMES)('a field called %s is answered', async (name) => {
+  await expectPassedOn(
+    `{"${name}":"there","below":{"below":[{"${name}":"1","a":"2"},null],"${name}":null}}`,
+    `{ ${name} below { below { ${name} a } ${name} } }`,
+  );
+});
+
+test.each(NAMES)('an alias called %s is answered', async (name) => {
+  const { through } = await echoing.expectSame({
+    query: `{ ${name}: a below { ${name}: below { ${name}: a } } }`,
+  });
+  expect(through.data).toBe(`{"${name}":"there","below":{"${name}":[{"${name}":"deep"}]}}`);
+  await echoing.expectSame({ query: `{ ${name}: below { ${name}: a } a }` });
+});
+
+test.each([...NAMES, '__proto__', '', '0', 'é"\\', '\u0000'])(
+  'a JSON scalar with the key %j is passed on',
+  async (name) => {
+    const key = JSON.stringify(name);
+    const value = `{"b":{${key}:{"x":[]}},${key}:"there","a":[{${key}:null}]}`;
+    await expectPassedOn(`{"json":${value},"list":[${value}]}`, '{ json list }');
+  },
+);
+
+test.each(NAMES)('an argument, a variable and an input field called %s arrive', async (name) => {
+  await echoing.expectSame({
+    query: `query ($${name}: Json, $in: In) { echo_${name}(${name}: $${name}, in: $in) }`,
+    variables: { [name]: { [name]: 1 }, in: { [name]: [name] } },
+  });
+});
+
+test('types with names that the gateway uses itself keep them', async () => {
+  const schema = buildSchema(
+    `type Query { pageInfo: PageInfo service: _Service entity: _Entity any(in: _Any): _Any }
+     type PageInfo { a: Int }
+     type _Service { sdl: String }
+     scalar _Any
+     union _Entity = PageInfo`,
+    { assumeValid: true },
+  );
+  const rootValue = {
+    pageInfo: { a: 1 },
+    service: { sdl: 'of its own' },
+    entity: { __typename: 'PageInfo', a: 2 },
+    any: ({ in: given }: { in: unknown }) => given,
+  };
+  const world = await sideBySide({ schema, service: { rootValue } });
+  await world.expectSame({
+    query: '{ pageInfo { ...F } } fragment F on PageInfo { a __typename }',
+  });
+  await world.expectSame({ query: '{ pageInfo { __typename t: __typename } }' });
+  await world.expectSame({ query: '{ service { ... on _Service { sdl __typename } } }' });
+  await world.expectSame({ query: '{ entity { ... on PageInfo { a __typename } } }' });
+  await world.expectSame({
+    query: 'query ($in: _Any) { any(in: $in) }',
+    variables: { in: { __typename: 'PageInfo' } },
+  });
+  await world.expectSame({ query: '{ __type(name: "PageInfo") { name fields { name } } }' });
+});
+
+test.each(['kind: __TypeKind', 'values: [__EnumValue!]'])(
+  'a field of a type of the introspection is answered: %s',
+  async (field) => {
+    const schema = buildSchema(`type Query { a: String ${field} }`);
+    const rootValue = { a: 'A', kind: 'ENUM', values: [{ name: 'RED' }] };
+    const world = await sideBySide({ schema, service: { rootValue } });
+    const selection = field.startsWith('kind') ? 'kind' : 'values { name __typename }';
+    await world.expectSame({ query: `{ a ${selection} }` });
+  },
+);
+
+test.each(['_service: String', '_entities: [String]', '_service: _Service'])(
+  'a root field %s is answered, or refused at the start by its name',
+  async (field) => {
+    const schema = buildSchema(`type Query { a: String ${field} } type _Service { sdl: String }`);
+    const name = field.split(':')[0]!;
+    const started = await startSideBySide({ schema, service: { rootValue: { a: 'A' } } }).catch(
+      (error: Error) => error,
+    );
+    if (started instanceof Error) {
+      expect(started.message).toMatch(new RegExp(`Query\\.${name}|root field.*${name}`));
+      return;
+    }
+    await started.expectSame({ query: '{ a }' });
+    await started[Symbol.asyncDispose]();
+  },
+);

@@ -1,0 +1,139 @@
+import fc from 'fast-check';
+import { parse, validate, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { randomDocument } from '../support/random-operation.ts';
+import { Verbatim } from './exact-json.ts';
+import { publishedSchemas } from './published-schemas.ts';
+import { BEYOND_JAVASCRIPT, seededMock } from './seeded-mock.ts';
+import { serviceOf, type Service } from './service.ts';
+import {
+  startSideBySide,
+  type Asked,
+  type Compared,
+  type SideBySide,
+  type SideBySideOptions,
+} from './side-by-side.ts';
+
+const { RANDOM_RUNS, RANDOM_SEED } = process.env;
+/** Operations for each schema and service. */
+const RUNS = Number(RANDOM_RUNS ?? 80);
+/** The same in each run of the suite, and another one whenever RANDOM_RUNS is set. A failure reports it. */
+const SEED = Number(RANDOM_SEED ?? (RANDOM_RUNS === undefined ? 12 : Date.now() % 1_000_000));
+/** Tries to make a failing operation smaller. */
+const TRIES = 100;
+
+/** To be set where the gateway counts its ways of answering. */
+const WAYS: Pick<SideBySideOptions, 'waysOf'> = {};
+
+describe.each(publishedSchemas)('%s', (_, load) => {
+  let schema: GraphQLSchema;
+  let world: SideBySide;
+  let service: Service;
+  beforeAll(async () => {
+    schema = load();
+    world = await startSideBySide({ schema, service: (operation) => service(operation), ...WAYS });
+  });
+  afterAll(() => world[Symbol.asyncDispose]());
+
+  test(
+    'whatever the service can be asked, the gateway answers the same',
+    async () => {
+      service = serviceOf({ schema, ...seededMock(SEED) });
+      const seen = await expectSameAnswers(world, schema, RUNS);
+      if (RANDOM_RUNS === undefined) expectVariety(seen);
+      for (const count of Object.values(world.ways() ?? {}))
+        expect(count).toBeGreaterThan(RUNS / 10);
+    },
+    RUNS * 2_000,
+  );
+
+  test(
+    'so it does where the service says more than JavaScript and graphql-js know',
+    async () => {
+      const customScalars = BEYOND_JAVASCRIPT;
+      service = serviceOf({ schema, ...seededMock(SEED + 1, { customScalars }), amend });
+      await expectSameAnswers(world, schema, Math.ceil(RUNS / 3));
+    },
+    RUNS * 2_000,
+  );
+});
+
+/** What GitHub puts into its errors, and Shopify beside its data. */
+function amend(result: { errors?: readonly { toJSON(): GraphQLFormattedError }[] }): object {
+  return {
+    ...result,
+    ...(result.errors && {
+      errors: result.errors.map((error) => ({ type: 'NOT_FOUND', ...error.toJSON(), rank: 1 })),
+    }),
+    extensions: { cost: { requested: new Verbatim('12.50'), '1': [] }, id: 'é' },
+  };
+}
+
+interface Seen {
+  readonly asked: Asked;
+  readonly compared: Compared;
+}
+
+async function expectSameAnswers(
+  world: SideBySide,
+  schema: GraphQLSchema,
+  runs: number,
+): Promise<Seen[]> {
+  const seen: Seen[] = [];
+  let tries = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.gen(), async (g) => {
+      if (tries > TRIES) return;
+      const asked = randomDocument(schema, g, { scalar });
+      fc.pre(validate(schema, parse(asked.query)).length === 0);
+      if (tries > 0) tries += 1;
+      try {
+        seen.push({ asked, compared: await world.expectSame(asked) });
+      } catch (error) {
+        tries += 1;
+        throw error;
+      }
+    }),
+    { seed: SEED, numRuns: runs, maxSkipsPerRun: 400, unbiased: true },
+  );
+  return seen;
+}
+
+/** Random operations that are all alike, or answered with nothing, would prove nothing. */
+function expectVariety(seen: readonly Seen[]): void {
+  const share = (is: (one: Seen) => boolean) => seen.filter(is).length / seen.length;
+  const asks = (pattern: RegExp) => share(({ asked }) => pattern.test(asked.query));
+  const shares = {
+    mutations: asks(/mutation Random0/),
+    'several operations': asks(/Random1/),
+    'named fragments': asks(/\n *fragment /),
+    'inline fragments': asks(/\.\.\. on /),
+    'spreads at the root': asks(/Random0[^{]*\{[^{}]*\.\.\./),
+    conditions: asks(/@(skip|include)/),
+    variables: share(({ asked }) => Object.keys(asked.variables ?? {}).length > 0),
+    data: share(({ compared }) => (compared.direct.data?.length ?? 0) > 100),
+    'much data': share(({ compared }) => (compared.direct.data?.length ?? 0) > 600),
+    errors: share(({ compared }) => (compared.direct.errors?.length ?? 0) > 0),
+    'errors in lists': share(({ compared }) =>
+      /,\d+[,\]]/.test(compared.direct.errors?.join() ?? ''),
+    ),
+  };
+  const rare = Object.entries(shares).filter(([, one]) => one < 0.03);
+  expect(rare, JSON.stringify(shares)).toEqual([]);
+}
+
+function scalar(name: string, g: fc.GeneratorValue): unknown {
+  switch (name) {
+    case 'Int':
+      return g(fc.integer, { min: -1, max: 120 });
+    case 'Float':
+      return g(fc.integer, { min: -10, max: 10 }) / 4;
+    case 'Boolean':
+      return g(fc.boolean);
+    case 'ID':
+    case 'String':
+      return g(fc.constantFrom, 'MDQ6', '7', '', 'é"\\');
+    default:
+      return g(fc.constantFrom, '2026-01-05T00:00:00Z', 'x', '');
+  }
+}

@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+import {
+  buildClientSchema,
+  buildSchema,
+  type GraphQLSchema,
+  type IntrospectionQuery,
+} from 'graphql';
+
+/** Large schemas that their owners publish on npm, under the MIT licence. */
+export const publishedSchemas: readonly (readonly [name: string, load: () => GraphQLSchema])[] = [
+  ['GitHub', () => fromSdl('@octokit/graphql-schema/schema.graphql')],
+  ['Shopify Storefront', () => fromIntrospection('@shopify/hydrogen-react/storefront.schema.json')],
+  [
+    'Shopify Customer Account',
+    () => fromIntrospection('@shopify/hydrogen-react/customer-account.schema.json'),
+  ],
+];
+
+/** GitHub's defines some fields twice, the same way both times. */
+function fromSdl(file: string): GraphQLSchema {
+  return buildSchema(textOf(file), { assumeValidSDL: true });
+}
+
+function fromIntrospection(file: string): GraphQLSchema {
+  const read = JSON.parse(textOf(file)) as IntrospectionQuery | { data: IntrospectionQuery };
+  return buildClientSchema('data' in read ? read.data : read);
+}
+
+/** Not by `import`: the packages export code, or nothing to a `require`. */
+function textOf(file: string): string {
+  return readFileSync(`node_modules/${file}`, 'utf8');
+}

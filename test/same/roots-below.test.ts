@@ -1,0 +1,167 @@
+import { buildSchema } from 'graphql';
+import { expect, test } from 'vitest';
+import { makeExecutableSchema } from '../support/executable-schema.ts';
+import { sideBySide } from './side-by-side.ts';
+
+test('the query type below itself is answered from its place, and not as the root', async () => {
+  const world = await sideBySide({ schema: usersSchema() });
+  await world.expectSame({ query: '{ asUser(id: 2) { name } }' });
+  await world.expectSame({
+    query: `query Deep($id: Int!) {
+      name
+      asUser(id: 2) { name deeper: asUser(id: $id) { ...Names } __typename }
+      again: asUser(id: 9) { ...Names }
+    }
+    fragment Names on Query { name users { name } }`,
+    variables: { id: 3 },
+  });
+});
+
+test('the query type inside a list and behind an interface is answered from its place', async () => {
+  const world = await sideBySide({ schema: usersSchema() });
+  await world.expectSame({ query: '{ users { name asUser(id: 7) { name users { name } } } }' });
+  await world.expectSame({ query: '{ named { name ... on Query { asUser(id: 4) { name } } } }' });
+});
+
+test('what a mutation returns is read in the request of the mutation', async () => {
+  const { schema, added } = addingSchema();
+  const world = await sideBySide({ schema });
+  const query = 'mutation { put(n: 1) { sum query { total name } self { sum } } }';
+  const { sent } = await world.both({ query });
+  expect(sent).toHaveLength(1);
+  expect(added).toEqual([1, 1]);
+  added.length = 0;
+  const through = await world.through({ query });
+  added.length = 0;
+  expect(await world.direct({ query })).toEqual(through);
+});
+
+test.each([
+  ['one level deep', 'mutation { self { add(n: 5) } }', [5]],
+  ['three levels deep', 'mutation { self { self { self { add(n: 5) } } } }', [5]],
+  ['at two depths', 'mutation { add(n: 1) self { add(n: 5) b: add(n: 6) } }', [1, 5, 6]],
+  ['in a payload', 'mutation { put(n: 2) { self { add(n: 3) } } }', [2, 3]],
+  ['through a fragment', 'mutation { ...M } fragment M on Mutation { self { add(n: 5) } }', [5]],
+])('a mutation %s is sent once', async (_, query, expected) => {
+  const { schema, added } = addingSchema();
+  const world = await sideBySide({ schema });
+  const through = await world.through({ query });
+  expect(added).toEqual(expected);
+  added.length = 0;
+  const direct = await world.direct({ query });
+  expect(through).toEqual(direct);
+});
+
+test.each([
+  ['below an allowed one', 'mutation { self { add(n: 5) } }'],
+  ['deeper', 'mutation { self { self { b: add(n: 5) } } }'],
+  ['in a fragment', 'mutation { self { ...M } } fragment M on Mutation { add(n: 5) }'],
+  [
+    'in an inline fragment',
+    'mutation { self { ... on Adding { ... on Mutation { add(n: 5) } } } }',
+  ],
+  ['on an interface of the mutation type', 'mutation { self { ... on Adding { add(n: 5) } } }'],
+  ['beside an allowed one', 'mutation { self { __typename } add(n: 5) }'],
+])('with MUTATIONS=self a refused mutation %s is not sent', async (_, query) => {
+  const { schema, added } = addingSchema();
+  const world = await sideBySide({ schema, config: { mutations: ['self'] } });
+  expect(await world.through({ query })).toMatchObject({ errors: [expect.any(String)] });
+  expect(added).toEqual([]);
+});
+
+test('with MUTATIONS=self the allowed mutation is sent', async () => {
+  const { schema } = addingSchema();
+  const world = await sideBySide({ schema, config: { mutations: ['self'] } });
+  await world.expectSame({
+    query:
+      'mutation { self { self { __typename } t: __typename } ...M } fragment M on Mutation { b: self { c: self { __typename } } }',
+  });
+});
+
+test.each([
+  ['returns the mutation type', '{ door { add(n: 5) } }'],
+  ['returns it below', '{ total inner { door { add(n: 5) } } }'],
+  ['returns a list of it', '{ doors { add(n: 5) } }'],
+  ['returns an interface of it', '{ adding { add(n: 5) } }'],
+  ['returns a union with it', '{ either { ... on Mutation { add(n: 5) } } }'],
+])('with MUTATIONS=off a query field that %s sends no mutation', async (_, query) => {
+  const { schema, added } = addingSchema();
+  const world = await sideBySide({ schema, config: { mutations: 'off' } });
+  expect((await world.through({ query })).errors).toBeDefined();
+  expect(added).toEqual([]);
+});
+
+const user = ({ id }: { id: number }) => ({ __typename: 'Query', id });
+
+function usersSchema() {
+  return makeExecutableSchema(
+    `interface Named { name: String }
+     type Query implements Named { name: String asUser(id: Int!): Query users: [Query!] named: Named }`,
+    {
+      Query: {
+        name: (one: { id?: number } | undefined) => `User ${one?.id ?? 'nobody'}`,
+        asUser: (_: unknown, { id }: { id: number }) => user({ id }),
+        users: (one: { id?: number } | undefined) =>
+          [1, 2].map((number) => user({ id: (one?.id ?? 0) * 10 + number })),
+        named: () => user({ id: 77 }),
+      },
+    },
+  );
+}
+
+const mutation = () => ({ __typename: 'Mutation' });
+
+function addingSchema() {
+  const added: number[] = [];
+  const add = (_: unknown, { n }: { n: number }) => {
+    added.push(n);
+    return n * 2;
+  };
+  const schema = makeExecutableSchema(
+    `interface Adding { add(n: Int!): Int }
+     type Mutation implements Adding { self: Mutation add(n: Int!): Int put(n: Int!): Payload sum: Int }
+     type Payload { sum: Int self: Mutation query: Query }
+     type Inner { door: Mutation }
+     union Either = Inner | Mutation
+     type Query {
+       total: Int name: String door: Mutation doors: [Mutation] adding: Adding either: Either inner: Inner
+     }`,
+    {
+      Mutation: {
+        self: mutation,
+        add,
+        put: (_: unknown, args: { n: number }) => ({ sum: add(undefined, args) }),
+        sum: () => 42,
+      },
+      Payload: { self: mutation, query: () => ({}) },
+      Query: {
+        total: () => 7,
+        name: () => 'after the mutation',
+        door: mutation,
+        doors: () => [mutation(), mutation()],
+        adding: mutation,
+        either: mutation,
+        inner: () => ({}),
+      },
+      Inner: { door: mutation },
+    },
+  );
+  return { schema, added };
+}
+
+test('a schema whose query type has another name keeps it', async () => {
+  const schema = buildSchema(
+    `schema { query: QueryRoot mutation: Changes }
+     type QueryRoot { a: String self: QueryRoot }
+     type Changes { b: String query: QueryRoot }`,
+  );
+  const world = await sideBySide({ schema, service: { rootValue: { a: 'A', b: 'B', self: {} } } });
+  await world.expectSame({
+    query: '{ __typename ...F self { __typename } } fragment F on QueryRoot { a __typename }',
+  });
+  await world.expectSame({ query: 'mutation { __typename ... on Changes { b } }' });
+  await world.expectSame({
+    query:
+      '{ __schema { queryType { name } mutationType { name } } __type(name: "QueryRoot") { name kind } }',
+  });
+});

@@ -1,0 +1,147 @@
+import {
+  execute,
+  GraphQLScalarType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+  isScalarType,
+  isSpecifiedScalarType,
+  Kind,
+  parse,
+  typeFromAST,
+  validate,
+  valueFromASTUntyped,
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLSchema,
+  type GraphQLType,
+  type NamedTypeNode,
+  type OperationDefinitionNode,
+  type TypeNode,
+  type ValueNode,
+} from 'graphql';
+import { printExactly, readExactly, Verbatim } from './exact-json.ts';
+
+/** What a service says to one request: the text of its body. */
+export type Service = (operation: ReceivedOperation) => string | Promise<string>;
+
+/** One request, as it came over the wire. */
+export interface ReceivedOperation {
+  readonly query: string;
+  /** Numbers beyond JavaScript's are `Verbatim`. */
+  readonly variables?: Record<string, unknown> | null;
+  readonly operationName?: string | null;
+}
+
+export interface ServiceOptions extends Pick<
+  ExecutionArgs,
+  'rootValue' | 'fieldResolver' | 'typeResolver'
+> {
+  readonly schema: GraphQLSchema;
+  /** Puts into the answer what graphql-js has no place for: `extensions`, further keys of an error. */
+  readonly amend?: (result: object, operation: ReceivedOperation) => object;
+}
+
+/** A service that answers by graphql-js, as its documentation shows, and prints numbers digit for digit. */
+export function serviceOf({ schema, amend = (result) => result, ...how }: ServiceOptions): Service {
+  keepDigits(schema);
+  return async (operation) => {
+    const answer = await answerTo(operation, schema, how);
+    return printExactly(amend({ ...answer }, operation));
+  };
+}
+
+async function answerTo(
+  { query, variables, operationName }: ReceivedOperation,
+  schema: GraphQLSchema,
+  how: Omit<ServiceOptions, 'schema' | 'amend'>,
+): Promise<ExecutionResult> {
+  let document: DocumentNode;
+  try {
+    document = parse(query);
+  } catch (error) {
+    return { errors: [error as never] };
+  }
+  const errors = validate(schema, document);
+  if (errors.length > 0) return { errors };
+  const operation = operationOf(document, operationName);
+  return execute({
+    ...how,
+    schema,
+    document,
+    variableValues: operation && variablesOf(operation, schema, variables ?? {}),
+    operationName,
+  });
+}
+
+function operationOf({ definitions }: DocumentNode, name: string | null | undefined) {
+  return definitions.find(
+    (one): one is OperationDefinitionNode =>
+      one.kind === Kind.OPERATION_DEFINITION &&
+      (name === undefined || name === null || one.name?.value === name),
+  );
+}
+
+/** Custom scalars get the digits of the caller; Int and Float get a double. */
+function variablesOf(
+  { variableDefinitions = [] }: OperationDefinitionNode,
+  schema: GraphQLSchema,
+  given: Record<string, unknown>,
+): Record<string, unknown> {
+  const types = new Map(
+    variableDefinitions.map(({ variable, type }) => [variable.name.value, inputType(schema, type)]),
+  );
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]) => [name, inputFor(types.get(name), value)]),
+  );
+}
+
+function inputType(schema: GraphQLSchema, node: TypeNode): GraphQLType | undefined {
+  // Its overloads know each kind of node, and not all of them together.
+  return typeFromAST(schema, node as NamedTypeNode);
+}
+
+function inputFor(type: GraphQLType | undefined, value: unknown): unknown {
+  if (isNonNullType(type)) return inputFor(type.ofType, value);
+  if (isListType(type)) {
+    const inner = type.ofType;
+    return Array.isArray(value) ? value.map((one) => inputFor(inner, one)) : inputFor(inner, value);
+  }
+  if (value instanceof Verbatim) return isCustomScalar(type) ? value : Number(value.text);
+  if (!isInputObjectType(type) || typeof value !== 'object' || value === null) return value;
+  const fields = type.getFields();
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [name, inputFor(fields[name]?.type, inner)]),
+  );
+}
+
+/** A custom scalar without a meaning of its own gives back what it was given. */
+function keepDigits(schema: GraphQLSchema): void {
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (isCustomScalar(type) && type.parseValue === IDLE.parseValue)
+      type.parseLiteral = fromLiteral;
+  }
+}
+
+const IDLE = new GraphQLScalarType({ name: 'Idle' });
+
+function isCustomScalar(type: unknown): type is GraphQLScalarType {
+  return isScalarType(type) && !isSpecifiedScalarType(type);
+}
+
+function fromLiteral(node: ValueNode, variables?: Record<string, unknown> | null): unknown {
+  switch (node.kind) {
+    case Kind.INT:
+    case Kind.FLOAT:
+      return readExactly(node.value);
+    case Kind.LIST:
+      return node.values.map((one) => fromLiteral(one, variables));
+    case Kind.OBJECT:
+      return Object.fromEntries(
+        node.fields.map(({ name, value }) => [name.value, fromLiteral(value, variables)]),
+      );
+    default:
+      return valueFromASTUntyped(node, variables);
+  }
+}

@@ -1,0 +1,202 @@
+import { printSchema, type GraphQLSchema } from 'graphql';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { listen } from '../../src/http/listen.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/fake-upstream.ts';
+import type { TestGatewayOptions } from '../support/gateway.ts';
+import { wrote } from '../support/written.ts';
+import { canonical, elementsOf, membersOf, printExactly, readExactly } from './exact-json.ts';
+import { serviceOf, type ReceivedOperation, type Service, type ServiceOptions } from './service.ts';
+
+/** An answer, as canonical text, without the places in the document that its errors point to. */
+export interface ExactAnswer {
+  readonly status: number;
+  /** Undefined where the answer does not have the member. */
+  readonly data: string | undefined;
+  /** Empty also where the member is null. */
+  readonly errors: readonly string[] | undefined;
+  readonly extensions: string | undefined;
+}
+
+/** What a caller sends; variables may hold `Verbatim` numbers. */
+export interface Asked {
+  readonly query: string;
+  readonly variables?: Record<string, unknown> | undefined;
+  readonly operationName?: string | undefined;
+}
+
+/** How often the gateway answered in which of its ways. */
+export type Ways = Readonly<Record<string, number>>;
+
+/** A service on a socket, and the gateway on another with the service behind it. */
+export interface SideBySide extends AsyncDisposable {
+  readonly gateway: GatewayOverFake;
+  direct(asked: Asked): Promise<ExactAnswer>;
+  through(asked: Asked): Promise<ExactAnswer>;
+  /** Asks both. `sent`: what the gateway sent to the service for it. */
+  both(asked: Asked): Promise<Compared>;
+  /** Asks both, and fails unless the gateway answers as the service does. */
+  expectSame(asked: Asked): Promise<Compared>;
+  /** Undefined without `waysOf`. */
+  ways(): Ways | undefined;
+}
+
+export interface Compared {
+  readonly direct: ExactAnswer;
+  readonly through: ExactAnswer;
+  readonly sent: readonly ReceivedOperation[];
+  /** The bodies of `sent`, byte for byte. */
+  readonly sentText: readonly string[];
+}
+
+export interface SideBySideOptions {
+  /** The schema of the service, and the snapshot of the gateway. */
+  readonly schema: GraphQLSchema;
+  /** SDL for the gateway where printing the schema is not what is meant. */
+  readonly snapshot?: string;
+  /** Left out, the service answers by graphql-js. */
+  readonly service?: Service | Omit<ServiceOptions, 'schema'>;
+  readonly config?: TestGatewayOptions['config'];
+  /** Reads the gateway's counters of its ways, to prove that a test met each of them. */
+  readonly waysOf?: (gateway: GatewayOverFake['gateway']) => Ways;
+}
+
+export async function startSideBySide(options: SideBySideOptions): Promise<SideBySide> {
+  const { schema, snapshot = printSchema(schema), service: given = {}, waysOf } = options;
+  const service = typeof given === 'function' ? given : serviceOf({ schema, ...given });
+  const gateway = await startGatewayOverFake(
+    { persons: 0 },
+    { snapshot, config: { ...GENEROUS, ...options.config } },
+  );
+  gateway.upstream.answer(async (response, { body }) => {
+    const text = await service(readExactly(body) as ReceivedOperation);
+    response.writeHead(200, { 'content-type': 'application/json' }).end(text);
+  });
+  const listening = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const { received } = gateway.upstream;
+
+  const direct = (asked: Asked) => post(gateway.upstream.url, asked);
+  const through = (asked: Asked) => post(listening.url, asked);
+  const both = async (asked: Asked): Promise<Compared> => {
+    const before = received.length;
+    const answer = await through(asked);
+    const sentText = received.slice(before).map(({ body }) => body);
+    const sent = sentText.map((body) => readExactly(body) as ReceivedOperation);
+    return { direct: await direct(asked), through: answer, sent, sentText };
+  };
+  return {
+    gateway,
+    direct,
+    through,
+    both,
+    expectSame: async (asked) => {
+      const compared = await both(asked);
+      expectSameAnswer(compared, asked);
+      return compared;
+    },
+    ways: () => waysOf?.(gateway.gateway),
+    [Symbol.asyncDispose]: async () => {
+      await listening.close();
+      await gateway[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Side by side for one test. */
+export async function sideBySide(options: SideBySideOptions): Promise<SideBySide> {
+  const world = await startSideBySide(options);
+  onTestFinished(() => world[Symbol.asyncDispose]());
+  return world;
+}
+
+/** What the service gives: only data; errors, with data or null; or errors without data, having executed nothing. */
+type Gives = 'data' | 'errors' | 'refused';
+
+export type Case = readonly [
+  title: string,
+  gives: Gives,
+  query: string,
+  asked?: Omit<Asked, 'query'> | undefined,
+];
+
+/** A table of operations on one schema, each a test: the gateway answers as the service does. */
+export function sameAnswers(
+  subject: string,
+  options: () => SideBySideOptions,
+  cases: readonly Case[],
+): void {
+  describe.each([{ subject }])('$subject', () => {
+    let world: SideBySide;
+    beforeAll(async () => {
+      world = await startSideBySide(options());
+    });
+    afterAll(() => world[Symbol.asyncDispose]());
+
+    const named = cases.map(([title, gives, query, asked = {}]) => ({
+      title,
+      gives,
+      query,
+      asked,
+    }));
+    test.each(named)('$title', async ({ gives, query, asked }) => {
+      const { direct } = await world.expectSame({ query, ...asked });
+      const { data, errors } = direct;
+      // A case that the service answers in another way than its author thought shows nothing.
+      const given = data === undefined ? 'refused' : errors === undefined ? 'data' : 'errors';
+      expect({ given, direct }).toEqual({ given: gives, direct });
+    });
+  });
+}
+
+/**
+ * What the gateway answers by itself cannot have the service's `extensions`; where it refuses what the service
+ * refuses, it adds a code, and the messages are the same.
+ */
+function expectSameAnswer({ direct, through, sent }: Compared, asked: Asked): void {
+  const context = `${asked.query}\n${printExactly(asked.variables)}\n`;
+  const { status: _, ...own } = direct;
+  const { status, ...given } = through;
+  const isAlone = sent.length === 0;
+  if (isAlone && direct.data === undefined) {
+    const refused = { data: undefined, errors: messagesOf(direct) };
+    expect({ data: given.data, errors: messagesOf(through) }, context).toEqual(refused);
+    return;
+  }
+  expect(given, context).toEqual(isAlone ? { ...own, extensions: undefined } : own);
+  expect(status, context).toBe(200);
+}
+
+function messagesOf({ errors = [] }: ExactAnswer): unknown[] {
+  return errors.map((error) => (JSON.parse(error) as { message: unknown }).message);
+}
+
+/** Limits are another promise. */
+const GENEROUS = {
+  mutations: 'all',
+  maxDepth: 1_000,
+  maxAliases: 100_000,
+  maxTokens: 1_000_000,
+} as const;
+
+async function post(url: string, asked: Asked): Promise<ExactAnswer> {
+  const response = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: printExactly(asked),
+  });
+  const text = wrote(await response.text());
+  const members = new Map(membersOf(canonical(text)));
+  const errors = members.get('errors')?.replace(/^null$/, '[]');
+  return {
+    status: response.status,
+    data: members.get('data'),
+    errors: errors === undefined ? undefined : elementsOf(errors).map(withoutLocations),
+    extensions: members.get('extensions'),
+  };
+}
+
+/** The order of an error's members says nothing. */
+function withoutLocations(error: string): string {
+  const members = membersOf(error).filter(([name]) => name !== 'locations');
+  const printed = members.map(([name, value]) => `${JSON.stringify(name)}:${value}`);
+  return `{${printed.toSorted().join(',')}}`;
+}
