@@ -1,9 +1,10 @@
 #!/usr/bin/env node
+// oxlint-disable-next-line import/no-unassigned-import -- it does what is to be done first
+import './start.js';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import process from 'node:process';
 import { systemClock } from './clock.ts';
-import { cacheCompiledCode } from './compile-cache.ts';
 
 // What stands on the command line may be secret (a token link), and everybody on this machine can read titles.
 const args = process.argv.slice(2);
@@ -27,8 +28,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 // Waiting keeps no process alive by itself, and a token pair that is not saved yet may have to be waited for.
 const alive = setInterval(() => {}, 2 ** 30);
-// Only what is loaded from here on is found there.
-cacheCompiledCode();
+// Loaded now, and not by an import above: what is loaded before the cache is on is not found there.
 const { getProxyForUrl } = await import('proxy-from-env');
 const { run } = await import('./cli/program.ts');
 process.exitCode = await run(args, {

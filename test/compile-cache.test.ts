@@ -37,7 +37,7 @@ test('the folder that NODE_COMPILE_CACHE names is used instead, and ours is not 
 function cacheOf(folder: string, env: Record<string, string> = {}): string {
   const script = `
     import { getCompileCacheDir } from 'node:module';
-    import { cacheCompiledCode } from ${JSON.stringify(resolve('src/compile-cache.ts'))};
+    import { cacheCompiledCode } from ${JSON.stringify(resolve('src/compile-cache.js'))};
     cacheCompiledCode(${JSON.stringify(folder)});
     console.log(getCompileCacheDir() ?? 'none');`;
   const args = ['--input-type=module', '--eval', script];
