@@ -76,18 +76,22 @@ export async function messageOf(child: ChildProcess): Promise<unknown> {
 /** The address that a server prints when it listens. */
 export async function endpointIn(child: ChildProcess): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  let printed = '';
-  const look = (bytes: Buffer) => {
-    printed += bytes.toString();
-    const found = /http:\/\/[^\s"]+\/graphql(?=[\s"])/.exec(printed);
-    if (!found) return;
-    // Read to the end, but no longer looked at: a log that nobody reads holds up who writes it.
-    child.stdout!.off('data', look).on('data', () => {});
-    resolve(found[0]);
-  };
-  child.stdout!.on('data', look);
-  child.once('exit', () => reject(new Error(`The server ended:\n${printed}`)));
+  const printed = printedBy(child);
+  child.stdout!.on('data', () => {
+    const found = /http:\/\/[^\s"]+\/graphql(?=[\s"])/.exec(printed());
+    if (found) resolve(found[0]);
+  });
+  child.once('exit', () => reject(new Error(`The server ended:\n${printed()}`)));
   return await promise;
+}
+
+/** Reads its output to the end, since output that nobody reads holds up who writes it; keeps the start. */
+export function printedBy(child: ChildProcess): () => string {
+  let printed = '';
+  child.stdout!.on('data', (bytes: Buffer) => {
+    if (printed.length < 10_000) printed += bytes.toString();
+  });
+  return () => printed;
 }
 
 /** Removed when the benchmark ends. */

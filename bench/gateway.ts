@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { end, endpointIn, hasEnded, pathOf, start, tell } from './child-processes.ts';
-import type { StartOptions } from './child-processes.ts';
+import { end, hasEnded, pathOf, printedBy, start, tell } from './child-processes.ts';
 import type { Target } from './processes/load-process.ts';
 import type { Service } from './services.ts';
 
@@ -38,39 +39,64 @@ export async function startGateway(
   service: Service,
   options: GatewayOptions = {},
 ): Promise<BenchGateway> {
-  const child = spawnGateway(service, options);
-  return {
-    endpoint: await endpointIn(child),
-    headers: { 'x-api-key': KEY },
-    pid: child.pid!,
-    hasEnded: () => hasEnded(child),
-    inUse: async () => (await tell(child, 'look')) as number,
-    [Symbol.asyncDispose]: () => end(child),
-  };
+  return (await timeToReady(service, options)).gateway;
 }
 
 /** Seconds from its start until it says on /ready that it is. */
 export async function timeToReady(
   service: Service,
   options: GatewayOptions = {},
-): Promise<{ seconds: number; gateway: Server }> {
+): Promise<{ seconds: number; gateway: BenchGateway }> {
+  // Chosen here: a gateway that logs only warnings does not say where it listens.
+  const port = await freePort();
   const begin = performance.now();
-  const gateway = await startGateway(service, options);
-  for (;;) {
-    const { status } = await fetch(new URL('/ready', gateway.endpoint));
-    if (status === 200) return { seconds: (performance.now() - begin) / 1_000, gateway };
+  const child = spawnGateway(service, port, options);
+  const printed = printedBy(child);
+  while (!(await isReady(port))) {
+    if (hasEnded(child)) throw new Error(`The gateway ended:\n${printed()}`);
     await wait(2);
+  }
+  const gateway = {
+    endpoint: `http://127.0.0.1:${port}/graphql`,
+    headers: { 'x-api-key': KEY },
+    pid: child.pid!,
+    hasEnded: () => hasEnded(child),
+    inUse: async () => (await tell(child, 'look')) as number,
+    [Symbol.asyncDispose]: () => end(child),
+  };
+  return { seconds: (performance.now() - begin) / 1_000, gateway };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function isReady(port: number): Promise<boolean> {
+  try {
+    return (await fetch(`http://127.0.0.1:${port}/ready`)).status === 200;
+  } catch {
+    // It does not listen yet.
+    return false;
   }
 }
 
-function spawnGateway(service: Service, { env, execArgv = [], reportsMemory }: GatewayOptions) {
+function spawnGateway(
+  service: Service,
+  port: number,
+  { env, execArgv = [], reportsMemory }: GatewayOptions,
+) {
   const { file, flags } = startCommand();
   const reports = reportsMemory ? ['--import', pathOf('processes/memory-reports.ts')] : [];
   return start(file, {
     execArgv: [...flags, ...execArgv, ...reports],
     env: {
       NODE_ENV: 'production',
-      PORT: '0',
+      PORT: String(port),
       ADMIN_PORT: '0',
       RECRUITING_URL: service.url,
       TOKEN_LINK: service.tokenLink,
@@ -80,7 +106,7 @@ function spawnGateway(service: Service, { env, execArgv = [], reportsMemory }: G
       PAGES_PER_MINUTE: '0',
       ...env,
     },
-  } satisfies StartOptions);
+  });
 }
 
 /** What `npm start` runs. */
