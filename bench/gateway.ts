@@ -54,7 +54,8 @@ export async function timeToReady(
   const printed = printedBy(child);
   while (!(await isReady(port))) {
     if (hasEnded(child)) throw new Error(`The gateway ended:\n${printed()}`);
-    await wait(2);
+    // Often enough for what is measured, and not so often that the gateway goes without CPU.
+    await wait(10);
   }
   const gateway = {
     endpoint: `http://127.0.0.1:${port}/graphql`,
