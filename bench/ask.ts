@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { BenchSandbox } from './processes.ts';
-import type { SandboxState } from './sandbox-process.ts';
+import type { BenchSandbox } from './services.ts';
+import type { SandboxState } from './processes/sandbox-process.ts';
 
 export interface Asking {
   readonly endpoint: string;

@@ -1,7 +1,12 @@
 export interface Benchmark {
   /** Under which circumstances. */
   readonly title: string;
-  measure(): Promise<readonly Row[]>;
+  measure(options: BenchmarkOptions): Promise<readonly Row[]>;
+}
+
+export interface BenchmarkOptions {
+  /** Whether plots are drawn anew, where there are any. */
+  readonly svg: boolean;
 }
 
 export interface Row {

@@ -1,26 +1,46 @@
 import process from 'node:process';
-import { drains } from './drains.ts';
-import { entities } from './entities.ts';
-import { interactive } from './interactive.ts';
+import { parseArgs } from 'node:util';
+import { checks } from './benchmarks/checks.ts';
+import { crowds } from './benchmarks/crowds.ts';
+import { drains } from './benchmarks/drains.ts';
+import { entities } from './benchmarks/entities.ts';
+import { growth } from './benchmarks/growth.ts';
+import { interactive } from './benchmarks/interactive.ts';
+import { latency } from './benchmarks/latency.ts';
+import { pages } from './benchmarks/pages.ts';
+import { spellings } from './benchmarks/spellings.ts';
+import { start } from './benchmarks/start.ts';
+import { streaming } from './benchmarks/streaming.ts';
+import { wholeLists } from './benchmarks/whole-lists.ts';
+import { installPeers } from './install-peers.ts';
 import { printRows, verdict, type Benchmark, type Row } from './report.ts';
-import { streaming } from './streaming.ts';
-import { throughput } from './throughput.ts';
 
 const benchmarks: Record<string, Benchmark> = {
+  pages,
+  spellings,
+  latency,
+  'whole-lists': wholeLists,
   drains,
-  entities,
-  interactive,
+  crowds,
+  start,
   streaming,
-  throughput,
+  interactive,
+  entities,
+  checks,
+  growth,
 };
 
-const asked = process.argv.slice(2);
+const { values: options, positionals: asked } = parseArgs({
+  options: { svg: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
 const unknown = asked.filter((name) => !Object.hasOwn(benchmarks, name));
 if (unknown.length > 0) {
   const names = Object.keys(benchmarks).join(', ');
   process.stderr.write(`There is no benchmark ${unknown.join(', ')}. There are: ${names}.\n`);
   process.exitCode = 2;
 } else {
+  installPeers();
   process.exitCode = await run(asked.length > 0 ? asked : Object.keys(benchmarks));
 }
 
@@ -33,7 +53,7 @@ async function run(names: readonly string[]): Promise<number> {
     process.stdout.write(`\n${name}: ${title}\n\n`);
     let rows: readonly Row[];
     try {
-      rows = await measure();
+      rows = await measure(options);
     } catch (error) {
       verdicts.push(`does not hold  ${name}: ${(error as Error).message}`);
       allHold = false;

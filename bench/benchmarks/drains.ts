@@ -1,9 +1,10 @@
-import { ask, mustBeTheList, timed, type Asking } from './ask.ts';
-import { bareLoop, readAtATime, type Cursor } from './bare-pages.ts';
-import { startBenchSandbox, startGateway, type BenchSandbox } from './processes.ts';
-import { randomNumbers } from './random-numbers.ts';
-import type { Benchmark, Row } from './report.ts';
-import type { SandboxCommand } from './sandbox-process.ts';
+import { ask, mustBeTheList, timed, type Asking } from '../ask.ts';
+import { bareLoop, readAtATime, type Cursor } from '../bare-pages.ts';
+import { startGateway } from '../gateway.ts';
+import { randomNumbers } from '../random-numbers.ts';
+import type { Benchmark, Row } from '../report.ts';
+import { startBenchSandbox, type BenchSandbox } from '../services.ts';
+import type { SandboxCommand } from '../processes/sandbox-process.ts';
 
 const PERSONS = 5_000;
 const LATENCY = 20;
@@ -134,7 +135,7 @@ function rowsOf(rounds: readonly Round[]): Row[] {
       unit: 'x',
       promise: { atMost: 1.1 },
     },
-    ...speedUps('a second drain', 6, ofAll, ({ second }) => second),
+    ...speedUps('a second drain', 7, ofAll, ({ second }) => second),
     ...names.flatMap((name) =>
       speedUps(`after 1 % ${name}`, 4, ofChange(name), ({ afterChange }) => afterChange),
     ),

@@ -1,6 +1,8 @@
-import { askPage, timed } from './ask.ts';
-import { startBenchSandbox, startDrains, startGateway } from './processes.ts';
-import { median, type Benchmark } from './report.ts';
+import { askPage, timed } from '../ask.ts';
+import { startGateway } from '../gateway.ts';
+import { startDrains } from '../load.ts';
+import { median, type Benchmark } from '../report.ts';
+import { startBenchSandbox } from '../services.ts';
 
 const PERSONS = 5_000;
 const LATENCY = 20;

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { askPage, post, timed, type Asking } from './ask.ts';
-import { jsonParts } from './multipart.ts';
-import { startBenchSandbox, startGateway, type BenchGateway } from './processes.ts';
-import { median, type Benchmark, type Row } from './report.ts';
+import { askPage, post, timed, type Asking } from '../ask.ts';
+import { startGateway, type BenchGateway } from '../gateway.ts';
+import { jsonParts } from '../multipart.ts';
+import { residentOf } from '../process-figures.ts';
+import { median, type Benchmark, type Row } from '../report.ts';
+import { startBenchSandbox } from '../services.ts';
 
 const PERSONS = 1_000_000;
 const LATENCY = 50;
@@ -141,10 +142,4 @@ function watchResident({ pid }: BenchGateway) {
   let highest = begin;
   const timer = setInterval(() => (highest = Math.max(highest, residentOf(pid))), 100);
   return { begin, highest: () => highest, [Symbol.dispose]: () => clearInterval(timer) };
-}
-
-/** Bytes. Only Linux says so. */
-function residentOf(pid: number): number {
-  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-  return Number(kilobytes) * 1_024;
 }

@@ -1,5 +1,5 @@
 import process from 'node:process';
-import { post } from './ask.ts';
+import { post } from '../ask.ts';
 
 // In a process of its own: whoever measures must not wait while long answers are read here.
 const [endpoint, count] = process.argv.slice(2) as [string, string];

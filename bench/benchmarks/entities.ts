@@ -1,7 +1,8 @@
-import { ask, askPage, timed } from './ask.ts';
-import { bareLoop, readAtATime } from './bare-pages.ts';
-import { startBenchSandbox, startGateway } from './processes.ts';
-import { median, type Benchmark } from './report.ts';
+import { ask, askPage, timed } from '../ask.ts';
+import { bareLoop, readAtATime } from '../bare-pages.ts';
+import { startGateway } from '../gateway.ts';
+import { median, type Benchmark } from '../report.ts';
+import { startBenchSandbox } from '../services.ts';
 
 const PERSONS = 5_000;
 const LATENCY = 20;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import process from 'node:process';
-import { startSandbox, type SandboxOptions } from '../src/sandbox/sandbox.ts';
+import { startSandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
 
 /** What the benchmark asks of its sandbox, beside HTTP. */
 export type SandboxCommand =

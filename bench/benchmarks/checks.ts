@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PERSONS } from '../ask.ts';
+import { temporaryFolder } from '../child-processes.ts';
+import { FRONT_DOOR, startGateway, type Server } from '../gateway.ts';
+import { startLoad } from '../load.ts';
+import { CONNECTIONS, measureInTurn, pagesFrom, type Contender } from '../measure-pages.ts';
+import type { Benchmark, Row } from '../report.ts';
+import { startUpstream, type Upstream } from '../services.ts';
+
+const ROUNDS = 6;
+const OPEN = { AUTH_API_KEYS: '', ALLOW_ANONYMOUS: 'true' };
+const NO_BUDGET = { PAGES_PER_MINUTE: '0' };
+const NO_LINES = { LOG_LEVEL: 'warn' };
+
+/** What is different from a front door that has everything. Sizes, host names and metrics cannot be switched off. */
+const variants = {
+  'without API keys': OPEN,
+  'without a budget of pages': NO_BUDGET,
+  'without a line of log for each request': NO_LINES,
+  'without all three': { ...OPEN, ...NO_BUDGET, ...NO_LINES },
+} satisfies Record<string, Record<string, string>>;
+const TRUSTED = 'with trusted documents, asked for by id';
+const ORIGIN = 'with CORS, asked from an allowed origin';
+
+export const checks: Benchmark = {
+  title: `what the checks of the front door cost of a page, ${CONNECTIONS} connections, ${ROUNDS} rounds`,
+  measure: async () => {
+    await using upstream = await startUpstream({ persons: 5_000 });
+    await using load = startLoad();
+    await using started = new AsyncDisposableStack();
+    const gateway = async (env: Record<string, string>) =>
+      started.use(await startAnother(upstream, env));
+    const everything = await pagesFrom(await gateway({}));
+    const contenders: Record<string, Contender> = { everything };
+    for (const [name, env] of Object.entries(variants)) {
+      contenders[name] = await pagesFrom(await gateway(env));
+    }
+    contenders[TRUSTED] = byId(await gateway({ TRUSTED_DOCUMENTS: manifest() }), everything);
+    const origin = 'https://app.example.com';
+    const cors = await gateway({ CORS_ORIGINS: origin });
+    contenders[ORIGIN] = await pagesFrom({ ...cors, headers: { ...cors.headers, origin } });
+    const options = { rounds: ROUNDS, ms: 1_500, warmUpMs: 2_500 };
+    const rounds = await measureInTurn(load, upstream, contenders, options);
+    const all = rounds.map((one) => one['everything']!);
+    return [
+      { what: 'everything on', figures: all.map(({ rate }) => rate), unit: 'requests/s' },
+      { what: 'everything on: CPU of a request', figures: all.map(({ cpu }) => cpu), unit: 'us' },
+      ...Object.keys(contenders)
+        .filter((name) => name !== 'everything')
+        .flatMap((name): Row[] => [
+          {
+            what: `${name}: CPU of a request`,
+            figures: rounds.map((one) => one[name]!.cpu / one['everything']!.cpu),
+            unit: 'x',
+          },
+          {
+            what: `${name}: requests/s`,
+            figures: rounds.map((one) => one[name]!.rate / one['everything']!.rate),
+            unit: 'x',
+          },
+        ]),
+    ];
+  },
+};
+
+async function startAnother(upstream: Upstream, different: Record<string, string>) {
+  const all = Object.entries({ ...FRONT_DOOR, ...different });
+  const env = Object.fromEntries(all.filter(([, value]) => value !== ''));
+  return await startGateway(upstream, { env });
+}
+
+const documentId = createHash('sha256').update(PERSONS).digest('hex');
+
+function manifest(): string {
+  const file = join(temporaryFolder(), 'operations.json');
+  writeFileSync(file, JSON.stringify({ [documentId]: PERSONS }));
+  return file;
+}
+
+function byId(server: Server, { bodies }: Contender): Contender {
+  const pages = bodies.map((body) => {
+    const { variables } = JSON.parse(body) as { variables: Record<string, unknown> };
+    return JSON.stringify({ documentId, variables });
+  });
+  return { server, bodies: pages };
+}

@@ -1,0 +1,107 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { FRONT_DOOR, startGateway, type Server } from '../gateway.ts';
+import { startLoad, type Load } from '../load.ts';
+import { peakOf, watchPeak } from '../process-figures.ts';
+import type { Benchmark, Row } from '../report.ts';
+import { startUpstream } from '../services.ts';
+
+const PERSONS = 100_000;
+const HEAP_MB = 512;
+const DRAINS = 40;
+const ALIASES = 30;
+const STALLED = 30;
+/** Milliseconds that clients that do not read are watched. */
+const STALLED_MS = 20_000;
+const MB = 1024 * 1024;
+
+const DRAIN = JSON.stringify({ query: '{ allPersons { id firstName } }' });
+
+export const crowds: Benchmark = {
+  title: `what a gateway with ${HEAP_MB} MB of heap lives through, ${PERSONS} persons`,
+  measure: async () => [
+    ...(await measure(`${DRAINS} identical drains at once`, drainTogether)),
+    ...(await measure(`${ALIASES} long aliases in one operation`, drainLongAliases)),
+    ...(await measure(`${STALLED} clients that stop reading`, stopReading)),
+  ],
+};
+
+/** Gives rows of its own. */
+type Crowd = (load: Load, server: Server) => Promise<Row[]>;
+
+async function measure(name: string, crowd: Crowd): Promise<Row[]> {
+  await using upstream = await startUpstream({ persons: PERSONS });
+  await using load = startLoad();
+  await using gateway = await startGateway(upstream, {
+    env: FRONT_DOOR,
+    execArgv: [`--max-old-space-size=${HEAP_MB}`],
+  });
+  watchPeak(gateway.pid);
+  const health = watchHealth(gateway);
+  const own = await crowd(load, gateway);
+  const { slowest, peak } = await health.stop();
+  const alive = !gateway.hasEnded();
+  return [
+    ...own,
+    { what: 'the process lives', figures: [Number(alive)], unit: '', promise: { atLeast: 1 } },
+    {
+      what: 'the slowest /health meanwhile',
+      figures: [alive ? slowest : Infinity],
+      unit: 'ms',
+      promise: { atMost: 100 },
+    },
+    { what: 'resident at the peak', figures: [peak / MB], unit: 'MB', promise: { atMost: 400 } },
+  ].map((row) => ({ ...row, what: `${name}: ${row.what}` }));
+}
+
+async function drainTogether(load: Load, { endpoint, headers }: Server): Promise<Row[]> {
+  const answers = await load.read({ endpoint, headers, body: DRAIN, clients: DRAINS });
+  const whole = answers.filter(({ status, bytes }) => status === 200 && bytes > PERSONS * 30);
+  const same = whole.filter(({ digest }) => digest === whole[0]!.digest);
+  return [
+    { what: 'answered', figures: [same.length], unit: '', promise: { atLeast: DRAINS } },
+    { what: 'the last answer', figures: [Math.max(...answers.map(({ ms }) => ms))], unit: 'ms' },
+  ];
+}
+
+/** 4 KB in, 400 MB out, or an error instead. */
+async function drainLongAliases(load: Load, { endpoint, headers }: Server): Promise<Row[]> {
+  const aliases = Array.from({ length: ALIASES }, (_, at) => `${'a'.repeat(120)}${at}: id`);
+  const body = JSON.stringify({ query: `{ allPersons { ${aliases.join(' ')} } }` });
+  const [answer] = await load.read({ endpoint, headers, body, clients: 1 });
+  return [{ what: 'the answer', figures: [answer!.bytes / MB], unit: 'MB' }];
+}
+
+async function stopReading(load: Load, { endpoint, headers }: Server): Promise<Row[]> {
+  await load.stall({ endpoint, headers, body: DRAIN, clients: STALLED });
+  await wait(STALLED_MS);
+  await load.drop();
+  return [];
+}
+
+/** Asks all the time, one request after the other. */
+function watchHealth(server: Server) {
+  const address = new URL('/health', server.endpoint);
+  const stopping = new AbortController();
+  let slowest = 0;
+  let peak = 0;
+  const watching = (async () => {
+    while (!stopping.signal.aborted && !server.hasEnded()) {
+      const start = performance.now();
+      try {
+        await (await fetch(address)).text();
+      } catch {
+        // It has ended, or is about to: that shows in what lives afterwards.
+      }
+      slowest = Math.max(slowest, performance.now() - start);
+      if (!server.hasEnded()) peak = Math.max(peak, peakOf(server.pid) || 0);
+      await wait(10);
+    }
+  })();
+  return {
+    stop: async () => {
+      stopping.abort();
+      await watching;
+      return { slowest, peak };
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import { FRONT_DOOR, startGateway } from '../gateway.ts';
+import { startLoad } from '../load.ts';
+import { CONNECTIONS, measureInTurn, PAGES, pagesFrom } from '../measure-pages.ts';
+import { startDocumented } from '../peers.ts';
+import type { JsonStyle } from '../processes/upstream-process.ts';
+import type { Benchmark, Row } from '../report.ts';
+import { startUpstream } from '../services.ts';
+
+const ROUNDS = 5;
+const STYLES: readonly JsonStyle[] = ['pretty', 'reversed keys'];
+
+export const spellings: Benchmark = {
+  title: `the pages of a service that writes its JSON otherwise, ${PAGES} pages over ${CONNECTIONS} connections`,
+  measure: async () => {
+    const rows: Row[] = [];
+    for (const style of STYLES) rows.push(...(await measureStyle(style)));
+    return rows;
+  },
+};
+
+async function measureStyle(style: JsonStyle): Promise<Row[]> {
+  await using upstream = await startUpstream({ persons: 5_000, style });
+  await using load = startLoad();
+  await using documented = await startDocumented(upstream);
+  await using gateway = await startGateway(upstream, { env: FRONT_DOOR });
+  const contenders = {
+    documented: await pagesFrom(documented),
+    gateway: await pagesFrom(gateway),
+  };
+  const options = { rounds: ROUNDS, ms: 2_000, warmUpMs: 3_000 };
+  const rounds = await measureInTurn(load, upstream, contenders, options);
+  return [
+    {
+      what: `${style}: this gateway`,
+      figures: rounds.map((one) => one.gateway.rate),
+      unit: 'requests/s',
+    },
+    {
+      what: `${style}: requests/s, of documented stitching`,
+      figures: rounds.map((one) => one.gateway.rate / one.documented.rate),
+      unit: 'x',
+      promise: { atLeast: 4 },
+    },
+  ];
+}

@@ -1,0 +1,15 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, statSync } from 'node:fs';
+import { pathOf } from './child-processes.ts';
+
+/** Installs what bench/package-lock.json names, unless that is done since it was last changed. */
+export function installPeers(): void {
+  const installed = pathOf('node_modules/.package-lock.json');
+  const wanted = pathOf('package-lock.json');
+  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(wanted).mtimeMs) return;
+  const { status } = spawnSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
+    cwd: pathOf('.'),
+    stdio: 'inherit',
+  });
+  if (status !== 0) throw new Error('The peers could not be installed: run npm ci in bench/.');
+}

@@ -1,0 +1,60 @@
+import { PERSONS } from './ask.ts';
+import type { Target } from './processes/load-process.ts';
+
+const CONNECTION = /* GraphQL */ `
+  query ($first: Int, $after: String) {
+    personsConnection(first: $first, after: $after) {
+      edges {
+        cursor
+        node {
+          id
+          firstName
+        }
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
+    }
+  }
+`;
+
+/** Bodies of requests for different pages of 50. */
+export async function pagesOf(target: Target, count: number): Promise<string[]> {
+  return await bodiesOf(target, count, PERSONS, 'persons');
+}
+
+/** The same pages as connections, which only our gateway has. */
+export async function connectionsOf(target: Target, count: number): Promise<string[]> {
+  return await bodiesOf(target, count, CONNECTION, 'personsConnection');
+}
+
+interface Page {
+  readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null };
+}
+
+async function bodiesOf(
+  { endpoint, headers }: Target,
+  count: number,
+  query: string,
+  field: string,
+): Promise<string[]> {
+  const bodies: string[] = [];
+  let after: string | null = null;
+  while (bodies.length < count) {
+    const body = JSON.stringify({ query, variables: { first: 50, after } });
+    bodies.push(body);
+    const response = await fetch(endpoint, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body,
+    });
+    const { data, errors } = (await response.json()) as {
+      data?: Record<string, Page>;
+      errors?: { message: string }[];
+    };
+    if (!data || errors) throw new Error(`${endpoint} answered: ${errors?.[0]?.message}`);
+    ({ endCursor: after } = data[field]!.pageInfo);
+  }
+  return bodies;
+}

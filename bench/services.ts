@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import { end, messageOf, start, tell, temporaryFolder } from './child-processes.ts';
+import type { SandboxOptions } from '../src/sandbox/sandbox.ts';
+import type { SandboxAddress, SandboxCommand, SandboxState } from './processes/sandbox-process.ts';
+import type {
+  UpstreamCommand,
+  UpstreamOptions,
+  UpstreamState,
+} from './processes/upstream-process.ts';
+
+/** What a gateway can stand in front of. */
+export interface Service extends SandboxAddress {
+  /** Of /graphql. */
+  readonly endpoint: string;
+  /** A good access token, for asking it without a gateway. */
+  readonly token: string;
+  /** The token store of the next gateway in front of it. */
+  tokenStore(): string;
+}
+
+export interface BenchSandbox extends Service, AsyncDisposable {
+  tell(command: SandboxCommand): Promise<SandboxState>;
+}
+
+export interface Upstream extends Service, AsyncDisposable {
+  readonly pid: number;
+  tell(command: UpstreamCommand): Promise<UpstreamState>;
+}
+
+/** The sandbox in a process of its own, which can be told to change its persons. */
+export async function startBenchSandbox(options: SandboxOptions): Promise<BenchSandbox> {
+  const service = await startService<SandboxState>('processes/sandbox-process.ts', options);
+  // All gateways in front of it share a store: the link opens only for the first one.
+  const store = service.tokenStore();
+  return { ...service, tokenStore: () => store };
+}
+
+/** A service that spends next to nothing on its answers, since it has prepared them. */
+export async function startUpstream(options: UpstreamOptions): Promise<Upstream> {
+  return await startService<UpstreamState>('processes/upstream-process.ts', options);
+}
+
+async function startService<State>(file: string, options: object) {
+  const child = start(file, { args: [JSON.stringify(options)] });
+  const address = (await messageOf(child)) as SandboxAddress;
+  const set = (await (await fetch(address.tokenLink)).json()) as { access_token: string };
+  return {
+    ...address,
+    endpoint: `${address.url}/graphql`,
+    pid: child.pid!,
+    token: set.access_token,
+    tokenStore: () => `sqlite:${join(temporaryFolder(), 'tokens.db')}`,
+    tell: async (command: object) => (await tell(child, command)) as State,
+    [Symbol.asyncDispose]: () => end(child),
+  };
+}
