@@ -61,6 +61,8 @@ export async function listen(
   const answering = new Set<ServerResponse>();
   let lastAnswers = false;
   let closing = false;
+  // Most requests come by the name of the one before, and to read a name costs more than to compare it.
+  let lastHost = 'localhost';
   // Of two credentials in headers of one name Node would take the first, and another on the way perhaps the last.
   const server = createServer({ ...timeOuts, joinDuplicateHeaders: true }, (request, response) => {
     response.shouldKeepAlive &&= !lastAnswers;
@@ -70,8 +72,10 @@ export async function listen(
       // Its headers may have promised to keep the connection before it was known better.
       if (closing) setImmediate(() => server.closeIdleConnections());
     });
-    if (isHost(request.headers.host)) handler(request, response);
-    else response.writeHead(400).end();
+    const { host: called = lastHost } = request.headers;
+    if (called !== lastHost && !isHost(called)) return void response.writeHead(400).end();
+    lastHost = called;
+    handler(request, response);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
@@ -108,8 +112,8 @@ export async function listen(
   };
 }
 
-/** Yoga makes an address of it, and answers with a stack trace where that fails. */
-function isHost(host = 'localhost'): boolean {
+/** RFC 9112, 3.2: what is no host is answered with 400, whatever it asks for. */
+function isHost(host: string): boolean {
   return /^[^/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`);
 }
 

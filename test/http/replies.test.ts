@@ -1,0 +1,118 @@
+import { connect } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import type { Body, Reply } from '../../src/http/exchange/exchange.ts';
+import { createHandler, type Handler } from '../../src/http/exchange/handler.ts';
+import { listen } from '../../src/http/listen.ts';
+import { standstill } from '../support/bare-client.ts';
+import { noTelemetry } from '../support/stages.ts';
+
+const MEGABYTE = 1024 * 1024;
+const large = Array.from({ length: 3_000 }, (_, n) =>
+  n % 2 === 0 ? `é${n};`.padEnd(1_000, '.') : Buffer.from(`${n};`.padEnd(700, '-')),
+);
+
+test.each<[string, Body, string | null]>([
+  ['nothing', '', '0'],
+  ['text', 'é', '2'],
+  ['bytes', Buffer.from('é'), '2'],
+  ['pieces', ['é', Buffer.from('a'), '', 'b'], '4'],
+  ['no pieces', [], '0'],
+  ['many pieces', large, String(Buffer.byteLength(textOf(large)))],
+])('an answer of %s arrives whole, with its length', async (_, body, length) => {
+  const handler = handlerFor(() => body);
+  const { url } = await start(handler);
+  const response = await fetch(url);
+  expect(response.headers.get('content-length')).toBe(length);
+  expect(await response.text()).toBe(textOf(body));
+  expect(await (await handler.fetch(url)).text()).toBe(textOf(body));
+});
+
+test('an answer that is made while it is sent arrives in its order', async () => {
+  const handler = handlerFor(async function* () {
+    yield 'a';
+    yield ['b', Buffer.from('c')];
+    await Promise.resolve();
+    yield* large.slice(0, 200);
+  });
+  const whole = `abc${textOf(large.slice(0, 200))}`;
+  const { url } = await start(handler);
+  expect(await (await fetch(url)).text()).toBe(whole);
+  expect(await (await handler.fetch(url)).text()).toBe(whole);
+});
+
+test('no more of an answer is made than its reader takes, and no more once the reader has left', async () => {
+  let made = 0;
+  const ended = Promise.withResolvers<void>();
+  const handler = handlerFor(async function* () {
+    try {
+      for (;;) {
+        made += 1;
+        yield Buffer.alloc(MEGABYTE / 4, 'x');
+      }
+    } finally {
+      ended.resolve();
+    }
+  });
+  const { url } = await start(handler);
+  const socket = connect(Number(new URL(url).port), '127.0.0.1').pause();
+  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await standstill(() => made);
+  expect(made).toBeLessThan(100);
+  socket.destroy();
+  await ended.promise;
+
+  made = 0;
+  const response = await handler.fetch(url);
+  const reader = response.body!.getReader();
+  await reader.read();
+  expect(made).toBe(1);
+  await reader.cancel();
+  expect(made).toBe(1);
+});
+
+test('others are answered while a large answer is written', async () => {
+  const huge = Array<Buffer>(3_000).fill(Buffer.alloc(64 * 1024, 'x'));
+  let isWritten = false;
+  const handler = createHandler({
+    ...parts,
+    stages: [
+      ({ path }) => (path === '/huge' ? reply(huge) : reply(isWritten ? 'late' : 'in between')),
+    ],
+  });
+  const { url } = await start(handler);
+  const writing = fetch(`${url}/huge`).then(async (response) => {
+    const { byteLength } = await response.arrayBuffer();
+    isWritten = true;
+    return byteLength;
+  });
+  expect(await (await fetch(url)).text()).toBe('in between');
+  expect(await writing).toBe(3_000 * 64 * 1024);
+});
+
+const parts = {
+  telemetry: noTelemetry,
+  refuse: (_: unknown, error: unknown): never => {
+    throw error;
+  },
+  mask: (error: unknown) => error as Error,
+  clock: systemClock,
+};
+
+function handlerFor(body: () => Body | AsyncIterable<Body>): Handler {
+  return createHandler({ ...parts, stages: [() => reply(body())] });
+}
+
+function reply(body: Body | AsyncIterable<Body>): Reply {
+  return { status: 200, headers: { 'content-type': 'text/plain' }, body };
+}
+
+function textOf(body: Body): string {
+  return Array.isArray(body) ? body.map(String).join('') : String(body);
+}
+
+async function start(handler: Handler): Promise<{ url: string }> {
+  const server = await listen(handler, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  return server;
+}

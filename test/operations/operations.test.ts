@@ -1,0 +1,62 @@
+import { buildSchema } from 'graphql';
+import { expect, test } from 'vitest';
+import { createOperations } from '../../src/operations/operations.ts';
+
+const schema = buildSchema('type Query { a(n: Int): String b: String }');
+const rules = { schema, introspection: true, maxTokens: 50_000, maxDepth: 9, maxAliases: 9 };
+
+test('an operation is found, validated and compiled once, however often its text comes', () => {
+  const compiled: unknown[] = [];
+  const operations = createOperations({
+    ...rules,
+    compile: ({ name, errors }) => compiled.push([name, errors]),
+  });
+  const text = 'query A { a } query B { b }';
+  const one = operations.find(text, 'A');
+  expect(compiled).toEqual([]);
+  expect([one.plan, one.plan, operations.find(text, 'A').plan]).toEqual([1, 1, 1]);
+  expect(operations.find(text, 'A')).toBe(one);
+  const other = operations.find(text, 'B');
+  expect([other.name, other.plan, other.document]).toEqual(['B', 2, one.document]);
+  expect(other.errors).toBe(one.errors);
+  expect(compiled).toEqual([
+    ['A', []],
+    ['B', []],
+  ]);
+});
+
+test('a plan that could not be made is tried again with the next request', () => {
+  let tries = 0;
+  const operations = createOperations({
+    ...rules,
+    compile: () => {
+      tries += 1;
+      if (tries === 1) throw new Error('Not now.');
+      return tries;
+    },
+  });
+  expect(() => operations.find('{ a }', undefined).plan).toThrow('Not now.');
+  expect(operations.find('{ a }', null).plan).toBe(2);
+});
+
+test('documents are kept by their size, and those used last are kept longest', () => {
+  const operations = createOperations(rules);
+  const textOf = (n: number) => `{ a(n: ${n}) } #${' '.repeat(100_000)}`;
+  const first = operations.find(textOf(1), undefined);
+  operations.find(textOf(2), undefined);
+  expect(operations.find(textOf(1), undefined)).toBe(first);
+  for (const n of [3, 4, 5]) operations.find(textOf(n), undefined);
+  expect(operations.find(textOf(1), undefined)).toBe(first);
+  for (const n of [6, 7, 8, 9]) operations.find(textOf(n), undefined);
+  expect(operations.find(textOf(1), undefined)).not.toBe(first);
+});
+
+test.each([
+  ['{ a }', false],
+  ['{ ... @defer { a } }', true],
+  ['query A { ...F } fragment F on Query { ... @ defer(if: false) { a } }', true],
+  ['{ a # @defer\n }', false],
+  ['{ stream: a }', false],
+])('whether %s may come in parts is known with it', (text, isIncremental) => {
+  expect(createOperations(rules).find(text, undefined).isIncremental).toBe(isIncremental);
+});
