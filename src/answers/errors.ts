@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { codedError } from '../errors.ts';
+import { codedError, type ErrorCode } from '../errors.ts';
 import type { Json } from '../json.ts';
 
 export type Path = readonly (string | number)[];
@@ -13,6 +13,8 @@ export interface UpstreamError {
   readonly members: string;
   /** Its `extensions.code`, for telemetry. */
   readonly code: unknown;
+  /** Its place among the errors of the service's answer. */
+  readonly order: number;
 }
 
 /** An error of the answer, as callers see it. */
@@ -108,7 +110,7 @@ function withoutHttp({ http: _, ...extensions }: GraphQLError['extensions']) {
   return extensions;
 }
 
-function readError(error: Json): UpstreamError {
+function readError(error: Json, order: number): UpstreamError {
   const message = error.get('message')?.string ?? 'The recruiting service reported an error.';
   const members = error.keys.flatMap((key, i) =>
     OF_ITS_OWN.has(key) || (key === 'extensions' && error.values[i]!.kind !== 'object') ? [] : [`${JSON.stringify(key)}:${error.values[i]!.raw}`],
@@ -119,6 +121,7 @@ function readError(error: Json): UpstreamError {
     path: readPath(error.get('path')),
     members: members.join(','),
     code: code?.string ?? code?.raw,
+    order,
   };
 }
 
@@ -132,10 +135,13 @@ function readPath(path: Json | undefined): Path | undefined {
 }
 
 function tooMany(count: number): UpstreamError {
-  const { message } = codedError(
+  return ownError(
     'UPSTREAM_BAD_RESPONSE',
     `The recruiting service reported ${count} more errors, which are left out. Ask for less at a time.`,
   );
-  const code = 'UPSTREAM_BAD_RESPONSE';
-  return { message, path: undefined, members: `"extensions":{"code":"${code}"}`, code };
+}
+
+/** An error of the gateway's in place of one of the service: written once, without the stack of an exception. */
+export function ownError(code: ErrorCode, message: string, path?: Path): UpstreamError {
+  return { message, path, members: `"extensions":{"code":"${code}"}`, code, order: Infinity };
 }

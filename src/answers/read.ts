@@ -286,7 +286,7 @@ function leafText(shape: LeafShape, value: Json): string | undefined {
       return kind === 'string' ? value.raw : undefined;
     case 'id':
       if (kind === 'string') return value.raw;
-      return kind === 'number' && /^-?\d+$/.test(value.raw) ? `"${value.raw}"` : undefined;
+      return kind === 'number' && Number.isInteger(Number(value.raw)) ? `"${value.raw}"` : undefined;
     case 'boolean':
       return kind === 'boolean' ? value.raw : undefined;
     case 'float':

@@ -2,8 +2,8 @@ import { writeErrors, type AnswerError } from './errors.ts';
 
 /** An answer, as far as it was read. */
 export interface WholeAnswer {
-  /** The members of `data`; undefined: it is null. */
-  readonly data: readonly (string | Buffer)[] | undefined;
+  /** The members of `data`, or null; undefined: there is none, since the service did not even begin. */
+  readonly data: readonly (string | Buffer)[] | null | undefined;
   readonly errors: readonly AnswerError[];
   /** Of the service's own answer, as they were written. */
   readonly extensions: string | undefined;
@@ -16,7 +16,8 @@ export function writeAnswer(
 ): (string | Buffer)[] {
   const list = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
   const tail = `${list}${extensions === undefined ? '' : `,"extensions":${extensions}`}`;
-  if (!data) return [`{"data":null${tail}}`];
+  if (data === undefined) return [`{${tail.slice(1)}}`];
+  if (data === null) return [`{"data":null${tail}}`];
   const all: (string | Buffer)[] = ['{"data":{'];
   for (const part of data) all.push(part);
   all.push(`}${tail}}`);

@@ -8,8 +8,8 @@ export interface Payload {
 }
 
 export interface GivenPart {
-  /** The members of an object, or the elements of a list; undefined: null. */
-  readonly parts: readonly (string | Buffer)[] | undefined;
+  /** The members of an object, or the elements of a list. */
+  readonly parts: readonly (string | Buffer)[] | null | undefined;
   readonly errors: readonly AnswerError[];
   /** Of the service's own answer, as they were written. */
   readonly extensions?: string | undefined;
@@ -58,7 +58,7 @@ function tailOf({ errors }: GivenPart, mask: (error: unknown) => Error): string 
 
 function inBrackets(
   open: string,
-  parts: readonly (string | Buffer)[] | undefined,
+  parts: readonly (string | Buffer)[] | null | undefined,
   close: string,
 ): readonly (string | Buffer)[] {
   return parts ? [open, ...parts, close] : ['null'];

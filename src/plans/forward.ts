@@ -17,8 +17,8 @@ export interface ForwardedFields {
 
 /** What the service answered. It may be shared with others who asked for the same. */
 export interface ForwardedAnswer {
-  /** Undefined: `data` is null, since the service did not even begin, or a null went all the way up. */
-  readonly data: ForwardedData | undefined;
+  /** Null where a null went all the way up; undefined: the service did not even begin. */
+  readonly data: ForwardedData | null | undefined;
   /** As the service reported them, and what the types do not allow. */
   readonly errors: readonly AnswerError[];
   /** Of the answer itself, as they were written. */
@@ -130,7 +130,7 @@ function readForwarded(
   const takenAlong = isQuery ? parentsTakenAlong(data, errors) : NOBODY;
   const isNull = data === undefined || data.isNull;
   if (isNull && errors.length > 0) {
-    return { data: undefined, errors: errors.map(asCallerSees), extensions, takenAlong };
+    return { data: data && null, errors: errors.map(asCallerSees), extensions, takenAlong };
   }
   const keys = new Set(fields.map(({ key }) => key));
   const elsewhere = errors.filter(({ path }) => !path || !keys.has(String(path[0])));
@@ -154,11 +154,16 @@ function readForwarded(
   const whole = () =>
     values.flatMap((parts, i): Part[] => [`${i > 0 ? ',' : ''}${JSON.stringify(fields[i]!.key)}:`, ...parts]);
   return {
-    data: isWhole ? { whole: whole(), valueOf: (field) => values[field]!, deferred } : undefined,
-    errors: found,
+    data: isWhole ? { whole: whole(), valueOf: (field) => values[field]!, deferred } : null,
+    errors: found.toSorted((a, b) => orderOf(a) - orderOf(b)),
     extensions,
     takenAlong,
   };
+}
+
+/** In the order in which the service reported them, and behind those what the types do not allow. */
+function orderOf(error: AnswerError): number {
+  return 'thrown' in error ? Number.MAX_SAFE_INTEGER : error.order;
 }
 
 function asCallerSees(error: UpstreamError): AnswerError {

@@ -207,7 +207,7 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     if (isAll) {
       try {
         const { data, errors, extensions } = await forward(call, forwarded!, true);
-        if (!data) return { data: undefined, errors, extensions, deferred: [] };
+        if (!data) return { data, errors, extensions, deferred: [] };
         const output: Output = { parts: data.whole as Part[], errors: errors as AnswerError[], deferred: data.deferred.flat() };
         return await filled(call, output, extensions);
       } catch (error) {
@@ -238,7 +238,7 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
       output.parts.push(`${i > 0 ? ',' : ''}${JSON.stringify(field.key)}:`);
       for (const part of value.parts ?? ['null']) output.parts.push(part);
     }
-    if (isNull) return { data: undefined, errors: output.errors, extensions, deferred: [] };
+    if (isNull) return { data: null, errors: output.errors, extensions, deferred: [] };
     return filled(call, output, extensions);
   }
 
@@ -295,7 +295,7 @@ function ofService(
 function failed(fields: readonly RootField[], error: unknown): OperationAnswer {
   const data = fields.every(({ isNullable }) => isNullable)
     ? fields.map(({ key }, i) => `${i > 0 ? ',' : ''}${JSON.stringify(key)}:null`)
-    : undefined;
+    : null;
   const errors = [{ thrown: error, path: [fields[0]!.key] }];
   return { data, errors, extensions: undefined, deferred: [] };
 }

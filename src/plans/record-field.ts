@@ -1,6 +1,6 @@
 import { getArgumentValues, type FieldNode, type GraphQLField, type SelectionNode } from 'graphql';
 import { collectFields, selectionsOf } from '../answers/collect-fields.ts';
-import type { AnswerError, Path } from '../answers/errors.ts';
+import { ownError, type AnswerError, type Path } from '../answers/errors.ts';
 import type { ShapeScope } from '../answers/shape.ts';
 import { codedError } from '../errors.ts';
 import type { Entity } from '../schema/derivation/entity.ts';
@@ -119,8 +119,7 @@ async function entityValue(call: Call, lookup: RecordLookup, id: RecordId, path:
 
 /** Written once: of a thousand wrong ones the stack of an error would cost more than everything else. */
 function refused(message: string, path: Path): FieldValue {
-  const members = '"extensions":{"code":"BAD_USER_INPUT"}';
-  return { parts: undefined, errors: [{ message, path, members, code: 'BAD_USER_INPUT' }] };
+  return { parts: undefined, errors: [ownError('BAD_USER_INPUT', message, path)] };
 }
 
 function lookupFor(

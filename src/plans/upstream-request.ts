@@ -81,7 +81,7 @@ export function writeRequest(
   const members = (names: Iterable<string>, { text }: CallVariables, own: OwnVariables) => {
     let written = '';
     for (const variable of names) {
-      const value = own[variable] ?? text(variable);
+      const value = Object.hasOwn(own, variable) ? own[variable] : text(variable);
       if (value === undefined) continue;
       written += `${written === '' ? '' : ','}${JSON.stringify(variable)}:${value}`;
     }

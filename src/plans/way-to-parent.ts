@@ -1,8 +1,8 @@
 import { astFromType } from '@graphql-tools/utils';
 import { Kind, type FieldNode, type VariableDefinitionNode } from 'graphql';
-import type { UpstreamError } from '../answers/errors.ts';
+import { ownError } from '../answers/errors.ts';
 import { descend, type Found } from '../answers/read.ts';
-import { codedError, type ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
 import type { Reach } from '../schema/derivation/reach-parent.ts';
 import { idKey } from './record-identity.ts';
 import { field } from './upstream-request.ts';
@@ -90,7 +90,5 @@ function another(parent: string, path: readonly string[]): Found {
 }
 
 function failed(code: ErrorCode, message: string): Found {
-  const { message: text } = codedError(code, message);
-  const error: UpstreamError = { path: [], message: text, members: `"extensions":{"code":"${code}"}`, code };
-  return { value: undefined, errors: [error] };
+  return { value: undefined, errors: [ownError(code, message, [])] };
 }
