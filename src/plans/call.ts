@@ -61,6 +61,8 @@ export interface Call extends Asking {
   readonly pages: PageMeter;
   /** Shared by all drains of the operation. */
   readonly drainBudget: DrainBudget;
+  /** Shared by all `_entities` of the operation. */
+  readonly representations: { count: number };
   /** The records that it asks for by their ids. */
   readonly records: RecordLoader;
   /** Pays for a request and sends it, whatever else the operation asks for. */
@@ -84,6 +86,7 @@ export class OperationCall implements Call {
   readonly variables: CallVariables;
   readonly pages: PageMeter;
   readonly drainBudget: DrainBudget;
+  readonly representations = { count: 0 };
   readonly cause: unknown;
   readonly #parts: CallParts;
   #requests: DataLoader<UpstreamRequest<unknown>, unknown, string> | undefined;

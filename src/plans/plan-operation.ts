@@ -59,7 +59,7 @@ export interface PlanParts extends RootRules {
   readonly entities: readonly Entity[];
   readonly upstreamType: (servedType: string) => string;
   readonly inlining: PageInlining;
-  readonly writer: Omit<RequestWriter, 'inlinePages'>;
+  readonly writer: Omit<RequestWriter, 'inlinePages' | 'defers'>;
   readonly drains: Drains;
   readonly watch: ReadingWatch;
   readonly connectionMax: number;
@@ -166,6 +166,7 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   };
   const writer: RequestWriter = {
     ...parts.writer,
+    defers,
     inlinePages: (inlined, wanted) => parts.inlining.inline(inlined, { ...scope, variables, wanted }),
   };
   const written: WrittenOperation = {
