@@ -187,9 +187,9 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     Array.from(Map.groupBy(fields, ({ collected: { deferred } }) => deferred), ([use, some]) => {
       const own = some.filter(({ kind }) => kind === 'forwarded');
       const isAll = own.length === fields.length;
-      const selections = isAll
-        ? operation.selectionSet.selections
-        : groupsOf(fields) > 1
+      // What is skipped in this call has to be left out too, where the service does not know it.
+      const selections =
+        groupsOf(fields) > 1
           ? own.flatMap(({ collected: { nodes } }) => nodes)
           : onlyForwarded(isForwarded, operation.selectionSet.selections, fragments);
       const shapes = own.map(({ key, collected: { nodes } }) => forwardedShape(scope, root, key, nodes));

@@ -148,7 +148,7 @@ test('an error that the service puts inside of a custom scalar is told, and the 
   const pageInfo = { hasNextPage: false, endCursor: null };
   for (const inside of [['deep'], ['list', 0], ['list', 1, 'deep'], ['more'], ['gone']]) {
     for (const [query, data, place, path] of [
-      ['{ m: me { ... on Candidate { x: extra } } }', { me: record }, ['me', 'x'], ['m', 'x']],
+      ['{ m: me { ... on Candidate { x: extra } } }', { m: record }, ['m', 'x'], ['m', 'x']],
       [
         '{ allActiveCandidates { extra } }',
         { activeCandidates: { items: [record], pageInfo } },
