@@ -5,6 +5,7 @@ import {
   isNullableType,
   isRequiredArgument,
   Kind,
+  OperationTypeNode,
   type ArgumentNode,
   type FieldNode,
   type GraphQLObjectType,
@@ -103,7 +104,7 @@ export function pageText(parts: PageTextParts): PageText {
     ...(way?.definitions(PARENT_ID) ?? []),
   ];
   const write = (wanted: WantedPages) =>
-    writeRequest(writer, { ...operation, variableDefinitions }, [way ? way.wrap(list, PARENT_ID) : list], wanted);
+    writeRequest(writer, { ...asQuery(operation), variableDefinitions }, [way ? way.wrap(list, PARENT_ID) : list], wanted);
   const whole = write('all');
   const shapes = places.map((selections, place) => recordShape(parts, place === 0 ? identity : undefined, selections));
   const scan = way ? undefined : pageScanner(adapter.name, keys, shapes, sizes);
@@ -137,6 +138,12 @@ export function pageText(parts: PageTextParts): PageText {
       takenAlong: NOBODY,
     }),
   };
+}
+
+/** Lists below a mutation are read by queries, where the directives of a mutation may not stand. */
+function asQuery(operation: WrittenOperation): WrittenOperation {
+  if (operation.operation === OperationTypeNode.QUERY) return operation;
+  return { ...operation, operation: OperationTypeNode.QUERY, directives: [] };
 }
 
 /** For a list that does not let `first` be left out (interface, section 8). */
@@ -229,7 +236,7 @@ function readPage(
   if (!first || lists.some((list) => !list) || hasNextPage?.kind !== 'boolean') {
     return { page: undefined, isNull: nullable && errors.length === 0, errors };
   }
-  const { byRecord, beside } = sortErrors(errors, keys);
+  const { byRecord, beside } = sortErrors(errors, keys, first.length);
   const readings = lists.map((list, of) =>
     first.map((_, place) => readValue(shapes[of]!, list![place], byRecord.get(`${of}.${place}`) ?? NO_ERRORS)),
   );
@@ -260,13 +267,14 @@ function cursorFrom(cursor: Json | undefined): string | null {
   return (cursor?.kind === 'number' ? cursor.raw : cursor?.string) ?? null;
 }
 
-function sortErrors(errors: readonly UpstreamError[], keys: readonly string[]) {
+/** What stands at no record that is there belongs to the list. */
+function sortErrors(errors: readonly UpstreamError[], keys: readonly string[], count: number) {
   const byRecord = new Map<string, UpstreamError[]>();
   const beside: UpstreamError[] = [];
   for (const error of errors) {
     const [key, place, ...path] = error.path ?? [];
     const of = keys.indexOf(String(key));
-    if (of < 0 || place === undefined) {
+    if (of < 0 || typeof place !== 'number' || place >= count) {
       beside.push(error);
       continue;
     }
