@@ -175,7 +175,12 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     variableDefinitions: operation.variableDefinitions ?? [],
     fragments,
   };
-  const shared = { ...parts, writer, scope, operation: written };
+  const isQuery = operation.operation === OperationTypeNode.QUERY;
+  // Pages of lists below what a mutation returns are queries; a directive may be for mutations alone.
+  const reading: WrittenOperation = isQuery
+    ? written
+    : { ...written, operation: OperationTypeNode.QUERY, directives: [] };
+  const shared = { ...parts, writer, scope, operation: reading };
   const holes = holesOf(parts.nested, shared);
   const collected = [...collectFields(scope, root, operation.selectionSet.selections).values()];
   checkBelowRoot(parts, collected, root, fragments);
@@ -196,7 +201,6 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
       return [use, { fields: some, own, isAll: isAll && own.length > 0, forwarded }] as const;
     }),
   );
-  const isQuery = operation.operation === OperationTypeNode.QUERY;
 
   return { fields, answer };
 
