@@ -1,14 +1,14 @@
-import { parse, type ExecutionResult } from 'graphql';
+import type { ExecutionResult } from 'graphql';
 import { systemClock, type Clock } from '../../src/clock.ts';
-import type { UpstreamContext } from '../../src/upstream/outgoing-request.ts';
+import type { RequestSender } from '../../src/upstream/outgoing-request.ts';
 import { createUpstream, type Upstream } from '../../src/upstream/upstream.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
 
-/** The executor alone, in front of a service that holds every request until it is let go. */
+/** What sends requests alone, in front of a service that holds every request until it is let go. */
 export interface HeldUpstream extends AsyncDisposable {
   readonly service: FakeUpstream;
   /** Asks a query that differs from others by its label. */
-  ask(label: string, context?: UpstreamContext, field?: string): Promise<ExecutionResult>;
+  ask(label: string, sender?: RequestSender, field?: string): Promise<ExecutionResult>;
   /** Labels of the requests, in the order of their arrival. */
   sent(): string[];
   /** Answers the requests with this label, also those to come. */
@@ -53,12 +53,17 @@ export async function startHeldUpstream({
   });
   return {
     service,
-    ask: (label, context = {}, field = 'echo') =>
-      upstream.execute({
-        document: parse(`query ($label: String) { ${field}(label: $label) }`),
-        variables: { label },
-        operationType: 'query' as never,
-        context,
+    ask: (label, sender = {}, field = 'echo') =>
+      upstream.send({
+        ...sender,
+        kind: 'query',
+        field,
+        body: JSON.stringify({
+          query: `query ($label: String) { ${field}(label: $label) }`,
+          variables: { label },
+        }),
+        scan: () => undefined,
+        read: ({ raw }) => JSON.parse(raw) as ExecutionResult,
       }),
     sent: () => service.received.map(({ body }) => labelOf(body)),
     load: () => upstream.load,
