@@ -116,6 +116,5 @@ function startCommand(): { file: string; flags: readonly string[] } {
     scripts: { start: string };
   };
   const [, ...words] = scripts.start.split(' ');
-  const file = words.find((word) => !word.startsWith('-'))!;
-  return { file: `../${file}`, flags: words.filter((word) => word.startsWith('-')) };
+  return { file: `../${words.at(-1)}`, flags: words.slice(0, -1) };
 }

@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import manifest from '../package.json' with { type: 'json' };
@@ -50,6 +51,8 @@ export interface Config extends FrontDoorSettings {
   readonly maxDrains: number;
   readonly indexMaxIds: number;
   readonly connectionMax: number;
+  /** Bytes that the answers of all operations together may hold. */
+  readonly answerBytes: number;
   readonly graphiql: boolean;
   readonly introspection: boolean;
   readonly logLevel: string;
@@ -69,6 +72,14 @@ export class ConfigError extends Error {
 }
 
 export const VERSION = manifest.version;
+
+const MEGABYTE = 1024 * 1024;
+
+/** A quarter of what the process may have for its heap, at most 256 MB. */
+function defaultAnswerBytes(): number {
+  const { heap_size_limit: heap } = getHeapStatistics();
+  return Math.min(256 * MEGABYTE, Math.floor(heap / 4));
+}
 
 const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 
@@ -132,6 +143,7 @@ export const variables = z.object({
   MAX_DRAINS: count(1, 1_000, 4),
   INDEX_MAX_IDS: count(0, 100_000_000, 200_000),
   CONNECTION_MAX: count(1, 100_000, 500),
+  ANSWER_BYTES: count(1_048_576, 1_099_511_627_776, defaultAnswerBytes()),
   GRAPHIQL: z.enum(['on', 'off'], choice('on or off', 'off')).optional(),
   INTROSPECTION: z.enum(['on', 'off'], choice('on or off', 'off')).optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS, choice(LOG_LEVELS.join(', '), 'info')).default('info'),
@@ -235,6 +247,7 @@ function toConfig(
     maxDrains: given.MAX_DRAINS,
     indexMaxIds: given.INDEX_MAX_IDS,
     connectionMax: given.CONNECTION_MAX,
+    answerBytes: given.ANSWER_BYTES,
     graphiql: onOutsideProduction(given.GRAPHIQL),
     introspection: onOutsideProduction(given.INTROSPECTION),
     logLevel: given.LOG_LEVEL,

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { createAnswerBudget } from './answers/budget.ts';
 import type { Clock } from './clock.ts';
 import { VERSION, type Config } from './config.ts';
 import { maskUnexpected } from './http/execution/error-policy.ts';
@@ -76,11 +77,13 @@ export async function createGateway(parts: GatewayParts) {
     overrides: parts.overrides,
     prefix: config.schemaPrefix,
   });
+  const budget = createAnswerBudget(config.answerBytes, clock);
   const planner = createPlanner({
     ...config,
     served,
     send: (request, sender) => upstream.send({ ...request, ...sender }),
     watch: watching.reading,
+    budget,
     drains: { ...config, clock, tokenSet: () => tokens?.set },
   });
   // Loaded where it is wanted: what reads tokens is a part of the start that shows.

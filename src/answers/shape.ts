@@ -59,6 +59,8 @@ export interface FieldShape {
   readonly isSilent: boolean;
   /** The type whose records this field tells from each other: set for the ids of a list's records. */
   readonly idOf?: string;
+  /** Of the field's own name, where an alias stands in its place. */
+  readonly nameLength?: number;
   /** It comes in a later part of the answer. */
   readonly deferred?: DeferUse | undefined;
 }
@@ -145,10 +147,37 @@ function fieldsOf(
     } else {
       const { type: its } = definitions[name] ?? INTROSPECTION[name]!;
       const shape = shapeOf(scope, its, selectionsOf(nodes));
-      fields.push({ key, shape, isSilent: false, deferred });
+      fields.push({ key, shape, isSilent: false, nameLength: name.length, deferred });
     }
   }
   return fields;
+}
+
+export interface KeyBytes {
+  readonly all: number;
+  /** What aliases are longer than the names that they stand for. */
+  readonly ofAliases: number;
+}
+
+/** Of a list nobody knows how long it is. */
+const PLAIN_LIST = 10;
+
+/** What the keys of a value take in its answer: they stand there once for each record. */
+export function keyBytesOf(shapes: readonly Shape[]): KeyBytes {
+  let all = 0;
+  let ofAliases = 0;
+  const count = (shape: FieldShape['shape'], times: number): void => {
+    if (shape.kind === 'list') count(shape.of, times * PLAIN_LIST);
+    if (shape.kind !== 'object') return;
+    for (const field of shape.fields) {
+      if (field.isSilent) continue;
+      all += times * (field.key.length + 4);
+      ofAliases += times * Math.max(0, field.key.length - (field.nameLength ?? field.key.length));
+      count(field.shape, times);
+    }
+  };
+  for (const shape of shapes) count(shape, 1);
+  return { all, ofAliases };
 }
 
 /** A service may be asked for its own schema where its root type is met again. */

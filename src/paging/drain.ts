@@ -3,7 +3,7 @@ import { codedError, codeOf, type ErrorCode } from '../errors.ts';
 import type { Position } from './place/cursor.ts';
 import type { Identified } from './page.ts';
 import { PagesRefused } from './price/pages-refused.ts';
-import { positionsOf, type WalkedPage } from './walk.ts';
+import { positionOf, type WalkedPage } from './walk.ts';
 
 /** How many records one operation may still drain, all its drains together. */
 export interface DrainBudget {
@@ -24,9 +24,10 @@ export interface DrainOptions {
   readonly isWholeOnly?: boolean;
 }
 
-/** The records of one page that a drain gives, each with the position that its cursor is made from. */
+/** The records of one page that a drain gives. */
 export interface DrainedPage<R> {
-  readonly records: readonly { readonly record: R; readonly position: Position }[];
+  readonly page: WalkedPage<R>;
+  readonly records: WalkedPage<R>['records'];
   readonly hasNextPage: boolean;
   /** What came with the page and belongs to no record. */
   readonly beside: readonly unknown[];
@@ -51,12 +52,16 @@ export async function* drainPages<R extends Identified>(
   try {
     for await (const page of pages) {
       const { hasNextPage, beside = [] } = page;
-      const wanted = positionsOf(page).slice(0, limit === undefined ? undefined : limit - drained);
-      const records = wanted.slice(0, Math.max(0, budget.left));
+      const { records: all } = page;
+      const left = limit === undefined ? all.length : limit - drained;
+      const wanted = left < all.length ? all.slice(0, left) : all;
+      const allowed = Math.max(0, budget.left);
+      const records = allowed < wanted.length ? wanted.slice(0, allowed) : wanted;
       budget.left -= records.length;
       drained += records.length;
-      last = records.at(-1)?.position ?? last;
-      yield { records, hasNextPage, beside };
+      const [end] = records.slice(-1);
+      if (end) last = positionOf(page, end);
+      yield { page, records, hasNextPage, beside };
       if (records.length < wanted.length) throw limitExceeded(budget, facts());
       if (drained === limit) return;
     }

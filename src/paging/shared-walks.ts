@@ -1,8 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Position } from './place/cursor.ts';
 import type { Identified } from './page.ts';
 import { payTogether, type PageMeter } from './price/page-meter.ts';
 import { unlessAborted } from './unless-aborted.ts';
-import { positionsOf, type WalkedPage } from './walk.ts';
+import { positionOf, type WalkedPage } from './walk.ts';
 
 /** Walks under way, shared by all who ask for the same at the same time. */
 export interface SharedWalks {
@@ -30,6 +31,8 @@ export interface JoinOptions<R> {
 }
 
 type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
+
+const AT_A_TIME = 8;
 
 /** Pages kept for those who read slower, or come later. Who is further behind walks on alone. */
 const PAGES_KEPT = 16;
@@ -85,6 +88,7 @@ class SharedWalk<R extends Identified> {
 
   async *#follow(reader: Reader, begin: JoinOptions<R>['begin'], signal: AbortSignal): Pages<R> {
     let last: Position | null = null;
+    let read = 0;
     try {
       for (;;) {
         signal.throwIfAborted();
@@ -93,8 +97,12 @@ class SharedWalk<R extends Identified> {
         const page = this.#kept[reader.at - this.#dropped];
         if (page) {
           reader.at += 1;
-          last = positionsOf(page).at(-1)?.position ?? last;
+          const end = page.records.at(-1);
+          if (end) last = positionOf(page, end);
           yield page;
+          // One that comes late finds all pages there: others come to their turn in between.
+          read += 1;
+          if (read % AT_A_TIME === 0) await nextTurn();
           continue;
         }
         if (this.#failure) throw this.#failure.error;

@@ -95,10 +95,16 @@ export function walkedPage<R>(
 }
 
 /** The records of a page, each with the position that its cursor is made from. */
-export function positionsOf<R extends Identified>(page: WalkedPage<R>) {
-  const { records, after, endCursor: end, size } = page;
-  return records.map(({ record, place }) => ({
-    record,
-    position: { after, end, size, place, identity: record.identity } satisfies Position,
-  }));
+export function positionsOf<R extends Identified>(
+  page: WalkedPage<R>,
+  records = page.records,
+): { readonly record: R; readonly position: Position }[] {
+  return records.map((one) => ({ record: one.record, position: positionOf(page, one) }));
+}
+
+export function positionOf<R extends Identified>(
+  { after, endCursor: end, size }: WalkedPage<R>,
+  { record, place }: WalkedPage<R>['records'][number],
+): Position {
+  return { after, end, size, place, identity: record.identity };
 }

@@ -6,7 +6,7 @@ import { decodeCursor, encodeCursor } from '../paging/place/cursor.ts';
 import type { Call } from './call.ts';
 import { errorsOfList } from './fetch-page.ts';
 import type { OpenedList } from './list-field.ts';
-import { writeRecords, type ListRecord, type Output, type Part } from './list-record.ts';
+import { holdPages, writeRecords, type ListRecord, type Output, type Part } from './list-record.ts';
 
 /** The value of one field; undefined parts stand for null. */
 export interface FieldValue {
@@ -17,11 +17,12 @@ export interface FieldValue {
 }
 
 /** Reads an `all…` field: the pages of the list, drained into one. */
-export async function readAll(list: () => OpenedList, path: Path): Promise<FieldValue> {
+export async function readAll(call: Call, list: () => OpenedList, path: Path): Promise<FieldValue> {
   const output: Output = { parts: ['['], errors: [] };
   let count = 0;
   try {
     for await (const page of drainedPages(list(), true)) {
+      await holdPages(call.held, page.records);
       if (page.records.length > 0 && count > 0) output.parts.push(',');
       if (!writePage(page, output, { path, offset: count })) return { parts: undefined, errors: output.errors };
       count += page.records.length;
@@ -63,12 +64,22 @@ export function drainedPages(
   const { [names.limit]: given, [names.after]: after } = args;
   const limit = typeof given === 'number' ? checkedCount(names.limit, given) : undefined;
   const position = typeof after === 'string' ? decodeCursor(keys.cursors, after) : null;
+  if (keepsAll) expectBytes(list, limit);
   const selection = isNested ? undefined : nameOf(list, call);
   const source = list.source('shown');
   const pages = field.parts.drains.walk(list.drained(source, selection), { position, limit, call, keepsAll });
   const { signal, drainBudget: budget } = call;
   const toCursor = (at: Parameters<typeof encodeCursor>[1]) => encodeCursor(keys.cursors, at);
   return drainPages(pages, { limit, position, budget, signal, toCursor });
+}
+
+/** A key stands in the answer once for each record: a long alias makes gigabytes of it. */
+function expectBytes({ field, call, keys }: OpenedList, limit: number | undefined): void {
+  const { all, ofAliases } = field.shown.keyBytes;
+  const length = field.parts.drains.lengthOf(keys.walk);
+  const most = Math.min(limit ?? Infinity, call.drainBudget.max);
+  // Of a list that was never walked nobody knows how long it is: then only what the caller adds counts.
+  call.held.expect(length === undefined ? most * ofAliases : Math.min(most, length) * all);
 }
 
 function nameOf({ field }: OpenedList, { variables }: Call): string {

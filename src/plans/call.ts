@@ -1,5 +1,6 @@
 import DataLoader from 'dataloader';
 import PQueue from 'p-queue';
+import type { HeldBytes } from '../answers/budget.ts';
 import type { Json } from '../json.ts';
 import type { DrainBudget } from '../paging/drain.ts';
 import type { PageMeter } from '../paging/price/page-meter.ts';
@@ -63,6 +64,8 @@ export interface Call extends Asking {
   readonly drainBudget: DrainBudget;
   /** The records that it asks for by their ids. */
   readonly records: RecordLoader;
+  /** What of its answer is in memory. */
+  readonly held: HeldBytes;
   /** Pays for a request and sends it, whatever else the operation asks for. */
   send<T>(request: UpstreamRequest<T>): Promise<T>;
 }
@@ -74,6 +77,7 @@ export interface CallParts {
   readonly signal: () => AbortSignal;
   readonly pages: PageMeter;
   readonly drainMaxItems: number;
+  readonly held: HeldBytes;
   readonly cause: unknown;
 }
 
@@ -85,6 +89,7 @@ export class OperationCall implements Call {
   readonly pages: PageMeter;
   readonly drainBudget: DrainBudget;
   readonly cause: unknown;
+  readonly held: HeldBytes;
   readonly #parts: CallParts;
   #requests: DataLoader<UpstreamRequest<unknown>, unknown, string> | undefined;
   #records: RecordLoader | undefined;
@@ -94,6 +99,7 @@ export class OperationCall implements Call {
     this.variables = parts.variables;
     this.pages = parts.pages;
     this.cause = parts.cause;
+    this.held = parts.held;
     this.drainBudget = { max: parts.drainMaxItems, left: parts.drainMaxItems };
   }
 

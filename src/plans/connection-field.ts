@@ -1,3 +1,4 @@
+import type { HeldBytes } from '../answers/budget.ts';
 import type { AnswerError, Path, UpstreamError } from '../answers/errors.ts';
 import { readBackward } from '../paging/connection/backward.ts';
 import { checkedCounts } from '../paging/connection/connection-arguments.ts';
@@ -10,7 +11,7 @@ import type { ConnectionField, ConnectionShape } from './connection-shape.ts';
 import type { DrainedList, WalkOptions } from './drains.ts';
 import { errorsOfList, pageFetcher } from './fetch-page.ts';
 import type { OpenedList } from './list-field.ts';
-import { writeRecord, writeRecords, type ListRecord, type Output } from './list-record.ts';
+import { holdPages, writeRecord, writeRecords, type ListRecord, type Output } from './list-record.ts';
 
 /** Reads a `…Connection` field. */
 export async function readConnection(list: () => OpenedList, path: Path): Promise<FieldValue> {
@@ -70,7 +71,7 @@ export function openConnection(list: OpenedList): OpenedConnection {
   const cursorOf = cursorEncoder(keys.cursors);
   const { signal, drainBudget: budget } = call;
   const wanted = shape.fields.filter(({ kind }) => kind !== 'typename');
-  const reading = createReading(sliceOf(), cursorOf);
+  const reading = createReading(sliceOf(), cursorOf, call.held);
 
   return {
     ...reading,
@@ -121,7 +122,11 @@ export function openConnection(list: OpenedList): OpenedConnection {
   }
 }
 
-function createReading(slice: Slice<ListRecord>, cursorOf: (position: Position) => string) {
+function createReading(
+  slice: Slice<ListRecord>,
+  cursorOf: (position: Position) => string,
+  held: HeldBytes,
+) {
   const read: (readonly Edge[])[] = [];
   const errors: UpstreamError[] = [];
   let end: SliceEnd | undefined;
@@ -163,6 +168,7 @@ function createReading(slice: Slice<ListRecord>, cursorOf: (position: Position) 
       return;
     }
     errors.push(...(value.beside as readonly UpstreamError[]));
+    await holdPages(held, value.edges);
     read.push(value.edges);
   }
 

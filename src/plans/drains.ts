@@ -28,6 +28,8 @@ export interface Drains {
   /** What earlier walks of a list left behind, by the list's key. */
   memoryOf(list: string): ListMemory;
   readonly totals: Totals;
+  /** How many records a list had when it was walked last; undefined: nobody knows. */
+  lengthOf(list: string): number | undefined;
   /** Drains that run now, and that wait for their turn. */
   readonly load: { readonly running: number; readonly waiting: number };
   /** What is known of a list when records of it are looked for, and the way to find the others. */
@@ -113,6 +115,11 @@ export function createDrains(
     get totals() {
       forgetOtherSets();
       return totals;
+    },
+    lengthOf: (list) => {
+      forgetOtherSets();
+      const { pages, complete } = indexes.get(list) ?? { pages: [], complete: false };
+      return complete ? pages.reduce((sum, { count }) => sum + count, 0) : undefined;
     },
     memoryOf: (list) => {
       forgetOtherSets();

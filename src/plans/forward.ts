@@ -24,6 +24,8 @@ export interface ForwardedAnswer {
   /** Of the answer itself, as they were written. */
   readonly extensions: string | undefined;
   readonly takenAlong: ReadonlySet<string>;
+  /** Bytes. */
+  readonly size: number;
 }
 
 export interface ForwardedData {
@@ -107,6 +109,7 @@ function answerScanner(fields: ForwardedParts['fields']): (bytes: Buffer) => For
       errors: NO_ERRORS,
       extensions,
       takenAlong: NOBODY,
+      size: bytes.length,
     };
   };
 }
@@ -128,9 +131,10 @@ function readForwarded(
 ): ForwardedAnswer {
   const { data, errors, extensions } = readAnswer(answer);
   const takenAlong = isQuery ? parentsTakenAlong(data, errors) : NOBODY;
+  const size = answer.raw.length;
   const isNull = data === undefined || data.isNull;
   if (isNull && errors.length > 0) {
-    return { data: data && null, errors: errors.map(asCallerSees), extensions, takenAlong };
+    return { data: data && null, errors: errors.map(asCallerSees), extensions, takenAlong, size };
   }
   const keys = new Set(fields.map(({ key }) => key));
   const elsewhere = errors.filter(({ path }) => !path || !keys.has(String(path[0])));
@@ -158,6 +162,7 @@ function readForwarded(
     errors: found.toSorted((a, b) => orderOf(a) - orderOf(b)),
     extensions,
     takenAlong,
+    size,
   };
 }
 

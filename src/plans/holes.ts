@@ -47,7 +47,7 @@ function fill(call: Call, hole: Hole): Promise<FieldValue> {
   const path: Path = hole.path;
   const field = (hole.shape.filling as Filling)();
   const list = () => openList(field, call, hole);
-  return field.connection ? readConnection(list, path) : readAll(list, path);
+  return field.connection ? readConnection(list, path) : readAll(call, list, path);
 }
 
 export function isHole(part: Part): part is Hole {

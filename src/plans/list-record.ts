@@ -1,3 +1,4 @@
+import type { HeldBytes } from '../answers/budget.ts';
 import type { AnswerError, Path } from '../answers/errors.ts';
 import type { DeferredReading, Hole, Reading } from '../answers/read.ts';
 import type { Identified } from '../paging/page.ts';
@@ -23,8 +24,25 @@ export type RecordPage =
       /** Start and end of each record, of one place after the other. */
       readonly at: Int32Array;
       readonly count: number;
+      readonly size: number;
     }
-  | { readonly kind: 'readings'; readonly readings: readonly (readonly Reading[])[] };
+  | {
+      readonly kind: 'readings';
+      readonly readings: readonly (readonly Reading[])[];
+      /** Of all of them, in bytes, about. */
+      readonly size: number;
+    };
+
+/** Holds the pages of these records for the answer of an operation. */
+export async function holdPages(held: HeldBytes, records: readonly { readonly record: ListRecord }[]): Promise<void> {
+  let last: RecordPage | undefined;
+  for (const { record } of records) {
+    if (record.page === last) continue;
+    last = record.page;
+    const waiting = held.hold(last, last.size);
+    if (waiting) await waiting;
+  }
+}
 
 /** Takes what is written of an answer. */
 export interface Output {

@@ -13,9 +13,9 @@ import {
 } from 'graphql';
 import { astFromType } from '@graphql-tools/utils';
 import type { UpstreamError } from '../answers/errors.ts';
-import { descend, readAnswer, readValue, type Found } from '../answers/read.ts';
+import { descend, readAnswer, readValue, type Found, type Reading } from '../answers/read.ts';
 import { createTape, cut, resetTape, scanner, type Tape } from '../answers/scan.ts';
-import { shapeOf, type FieldShape, type ObjectShape, type Shape, type ShapeScope } from '../answers/shape.ts';
+import { keyBytesOf, shapeOf, type FieldShape, type KeyBytes, type ObjectShape, type Shape, type ShapeScope } from '../answers/shape.ts';
 import type { Json } from '../json.ts';
 import type { Page } from '../paging/page.ts';
 import type { Adapter } from '../schema/derivation/adapter.ts';
@@ -29,6 +29,8 @@ import type { WayToParent } from './way-to-parent.ts';
 
 /** The pages of one list with what an operation selects of its records: written once, asked for again and again. */
 export interface PageText {
+  /** Of one record: the bytes of its keys, and of these what aliases add. */
+  readonly keyBytes: KeyBytes;
   /** The same for all who ask for the same fields of the same records. */
   name(variables: CallVariables): string;
   request(variables: CallVariables, page: PageArguments, wanted?: WantedPages): UpstreamRequest<PageAnswer>;
@@ -107,6 +109,7 @@ export function pageText(parts: PageTextParts): PageText {
   const reading: PageReading = { adapter, identity, shapes };
 
   return {
+    keyBytes: keyBytesOf(shapes),
     name: whole.name,
     request: (variables, { first, after, parentId }, wanted = 'all') => {
       const written = wanted === 'all' ? whole : write(wanted);
@@ -229,19 +232,24 @@ function readPage(
   const readings = lists.map((list, of) =>
     first.map((_, place) => readValue(shapes[of]!, list![place], byRecord.get(`${of}.${place}`) ?? NO_ERRORS)),
   );
-  const page: RecordPage = { kind: 'readings', readings };
-  const size = Number(pageInfo?.get('first')?.raw);
+  const size = readings.reduce((sum, some) => sum + some.reduce((all, reading) => all + sizeOf(reading), 0), 0);
+  const page: RecordPage = { kind: 'readings', readings, size };
+  const limit = Number(pageInfo?.get('first')?.raw);
   return {
     page: {
       items: first.map((record, place) => ({ identity: identity.of(record), page, place })),
       hasNextPage: hasNextPage.raw === 'true',
       endCursor: cursorFrom(pageInfo?.get('endCursor')),
-      limit: size > 0 ? size : undefined,
+      limit: limit > 0 ? limit : undefined,
       beside,
     },
     isNull: false,
     errors: beside,
   };
+}
+
+function sizeOf({ parts = [] }: Reading): number {
+  return parts.reduce((sum, part) => sum + (typeof part === 'string' ? part.length : 0), 0);
 }
 
 const NO_RECORDS: readonly Json[] = [];
@@ -316,7 +324,8 @@ function scannedPage(bytes: Buffer, tape: Tape): Page<ListRecord> {
 function scannedRecords(bytes: Buffer, tape: Tape): RecordPage {
   const { records, cuts, inserts, counts } = tape;
   const count = counts[0]!;
-  if (cuts.length === 0) return { kind: 'bytes', bytes, at: Int32Array.from(records), count };
+  const size = bytes.length;
+  if (cuts.length === 0) return { kind: 'bytes', bytes, at: Int32Array.from(records), count, size };
   const start = records[0] ?? 0;
   const end = records.at(-1) ?? 0;
   const at = new Int32Array(records.length);
@@ -329,7 +338,8 @@ function scannedRecords(bytes: Buffer, tape: Tape): RecordPage {
     }
     at[i] = records[i]! + shift;
   }
-  return { kind: 'bytes', bytes: cut(bytes, start, end, tape), at, count };
+  const own = cut(bytes, start, end, tape);
+  return { kind: 'bytes', bytes: own, at, count, size: own.length };
 }
 
 function identityAt(bytes: Buffer, { ids, types }: Tape, place: number): string | null {

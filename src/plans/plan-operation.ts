@@ -72,6 +72,9 @@ export interface PlannedDocument {
   readonly operation: OperationDefinitionNode;
 }
 
+/** Bytes. Smaller answers of the service are not counted: so much is in the buffers of a socket anyway. */
+const LARGE = 65_536;
+
 /** Different plans of one operation that are kept: what its conditions and the sizes of inlined pages come to. */
 const MAX_VARIANTS = 32;
 
@@ -210,7 +213,9 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     const { own, isAll, forwarded } = group;
     if (isAll) {
       try {
-        const { data, errors, extensions } = await forward(call, forwarded!, true);
+        const answer = await forward(call, forwarded!, true);
+        const { data, errors, extensions } = answer;
+        if (answer.size >= LARGE) await call.held.hold(answer, answer.size);
         if (!data) return { data, errors, extensions, deferred: [] };
         const output: Output = { parts: data.whole as Part[], errors: errors as AnswerError[], deferred: data.deferred.flat() };
         return await filled(call, output, extensions);
@@ -225,6 +230,7 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
       ),
     );
     const service = await answered;
+    if (service && 'size' in service && service.size >= LARGE) await call.held.hold(service, service.size);
     const output: Output & { deferred: DeferredReading[] } = { parts: [], errors: [], deferred: [] };
     let extensions: string | undefined;
     let isNull = false;
@@ -308,7 +314,7 @@ function readField(call: Call, field: Exclude<RootField, { kind: 'forwarded' }>)
   if (field.kind === 'read') return field.read(call);
   const { list } = field;
   const open = () => openList(list, call);
-  return list.connection ? readConnection(open, [field.key]) : readAll(open, [field.key]);
+  return list.connection ? readConnection(open, [field.key]) : readAll(call, open, [field.key]);
 }
 
 async function filled(call: Call, output: Output, extensions: string | undefined): Promise<OperationAnswer> {

@@ -1,3 +1,4 @@
+import type { AnswerBudget } from '../answers/budget.ts';
 import { systemClock } from '../clock.ts';
 import { createAccounts } from '../paging/price/accounts.ts';
 import { createPageMeter, type Payer } from '../paging/price/page-meter.ts';
@@ -38,6 +39,7 @@ export interface PlannerParts {
   readonly drainMaxItems: number;
   /** Undefined where nothing is asked. */
   readonly drains?: DrainParts;
+  readonly budget: AnswerBudget;
 }
 
 /**
@@ -82,6 +84,7 @@ export function createPlanner(parts: PlannerParts): Planner {
         ...request,
         send,
         drainMaxItems,
+        held: parts.budget.open(),
         pages: createPageMeter(accounts.of(payer.name), payer.mayDrain),
       }),
     get drainLoad() {

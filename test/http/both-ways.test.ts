@@ -1,5 +1,5 @@
 import { request } from 'node:http';
-import { text } from 'node:stream/consumers';
+import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { entryFor } from '../support/api-key.ts';
 import { startFront, type Body, type Front } from './front.ts';
@@ -244,7 +244,7 @@ function overSocket(asked: Asked): Promise<Answered> {
     const options = { hostname, port, method, path, headers: { ...headers, host }, agent: false };
     request(options, (response) => {
       const { statusCode = 0 } = response;
-      text(response).then(
+      textOf(response).then(
         (read) => resolve({ status: statusCode, headers: response.headers, text: read }),
         reject,
       );

@@ -41,7 +41,6 @@ test('a plan that could not be made is tried again with the next request', () =>
 
 test('documents are kept by their size, and those used last are kept longest', () => {
   const operations = createOperations(rules);
-  const textOf = (n: number) => `{ a(n: ${n}) } #${' '.repeat(100_000)}`;
   const first = operations.find(textOf(1), undefined);
   operations.find(textOf(2), undefined);
   expect(operations.find(textOf(1), undefined)).toBe(first);
@@ -60,3 +59,7 @@ test.each([
 ])('whether %s may come in parts is known with it', (text, isIncremental) => {
   expect(createOperations(rules).find(text, undefined).isIncremental).toBe(isIncremental);
 });
+
+function textOf(n: number): string {
+  return `{ a(n: ${n}) } #${' '.repeat(100_000)}`;
+}

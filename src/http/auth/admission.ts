@@ -36,7 +36,7 @@ export interface Admission {
   readonly isRouter: (exchange: Exchange) => boolean;
 }
 
-/** A key comes to its scopes through api-keys, a token through key-set and bearer-tokens, and both through identify. */
+/** A key comes to its scopes through api-keys, a token through key-set and bearer-tokens, and both through authenticate. */
 export function createAdmission(parts: AdmissionParts): Admission {
   const { apiKeys, jwt, routerCallers } = parts;
   return {

@@ -1,6 +1,19 @@
 import type { Exchange, Reply, Stage } from '../exchange/exchange.ts';
-import { identify, type Credentials, type Identity } from './identify.ts';
+import type { Caller } from './caller.ts';
 import { unauthenticated } from './unauthenticated.ts';
+
+/** What is taken. A header whose part is missing here is not looked at. */
+export interface Credentials {
+  readonly apiKeyOwner?: ((key: string) => Caller | undefined) | undefined;
+  readonly bearerTokenOwner?: ((token: string) => Promise<Caller | undefined>) | undefined;
+}
+
+/** Who a request comes from. */
+export type Identity =
+  | { readonly kind: 'known'; readonly caller: Caller }
+  | { readonly kind: 'nobody' }
+  /** By the header that is wrong. */
+  | { readonly kind: 'refused'; readonly header: 'x-api-key' | 'authorization' };
 
 /** Turns away who is not known, before any of the body is read. What stages before it answer is open to everybody. */
 export function authenticate(credentials: Credentials): Stage {
@@ -17,4 +30,38 @@ export function authenticate(credentials: Credentials): Stage {
       ? identity.then((found) => admit(exchange, found))
       : admit(exchange, identity);
   };
+}
+
+/**
+ * Goes by the credentials in the headers. Of two, both have to be valid: to pass over a wrong one would hide from a
+ * caller that a token has expired, and let the other credential answer for whoever sent it.
+ */
+function identify(
+  exchange: Exchange,
+  { apiKeyOwner, bearerTokenOwner }: Credentials,
+): Identity | Promise<Identity> {
+  const key = apiKeyOwner && exchange.header('x-api-key');
+  const program = key === undefined ? undefined : apiKeyOwner?.(key);
+  if (key !== undefined && !program) return { kind: 'refused', header: 'x-api-key' };
+  const authorization = bearerTokenOwner && exchange.header('authorization');
+  if (authorization === undefined) {
+    return program ? { kind: 'known', caller: program } : { kind: 'nobody' };
+  }
+  const token = bearerToken(authorization);
+  if (token === undefined) return { kind: 'refused', header: 'authorization' };
+  return bearerTokenOwner!(token).then((person): Identity => {
+    if (!person) return { kind: 'refused', header: 'authorization' };
+    return { kind: 'known', caller: program ? onBehalf(program, person) : person };
+  });
+}
+
+/** RFC 6750, 2.1; the name of a scheme may be written in small letters too (RFC 9110, 11.1). */
+function bearerToken(authorization: string): string | undefined {
+  return /^Bearer +([\w.~+/-]+=*)$/i.exec(authorization)?.[1];
+}
+
+/** A program that asks for somebody, such as a router, may do what both may: neither lends its rights to the other. */
+function onBehalf(program: Caller, person: Caller): Caller {
+  const scopes = [...program.scopes].filter((scope) => person.scopes.has(scope));
+  return { name: program.name, scopes: new Set(scopes) };
 }

@@ -1,5 +1,5 @@
 import type { Exchange, Reply } from '../exchange/exchange.ts';
-import type { Credentials, Identity } from './identify.ts';
+import type { Credentials, Identity } from './authenticate.ts';
 
 type Stranger = Exclude<Identity, { kind: 'known' }>;
 

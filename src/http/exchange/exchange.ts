@@ -54,6 +54,7 @@ export abstract class Exchange {
 
   #hasLeft = false;
   #leaving: Set<() => void> | undefined;
+  #ending: (() => void)[] | undefined;
   #signal: AbortController | undefined;
 
   get hasLeft(): boolean {
@@ -78,6 +79,17 @@ export abstract class Exchange {
       this.onLeave(() => controller.abort(new DOMException('The caller left.', 'AbortError')));
     }
     return this.#signal.signal;
+  }
+
+  /** Calls the listener when the answer is sent whole, or the caller has left. */
+  onEnd(listener: () => void): void {
+    (this.#ending ??= []).push(listener);
+  }
+
+  /** For the adapter. */
+  end(): void {
+    for (const listener of this.#ending ?? []) listener();
+    this.#ending = undefined;
   }
 
   /** For the adapter. */

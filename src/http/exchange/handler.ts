@@ -77,6 +77,7 @@ export function createHandler(parts: HandlerParts): Handler {
     const exchange = new NodeExchange(request);
     response.once('close', () => {
       if (!response.writableFinished) exchange.leave();
+      exchange.end();
       telemetry.ended(exchange, response.headersSent ? response.statusCode : undefined);
     });
     const broken = (error: unknown) => {
@@ -113,6 +114,7 @@ export function createHandler(parts: HandlerParts): Handler {
       const ended = (status: number | undefined) => {
         if (!isEnded) telemetry.ended(exchange, status);
         isEnded = true;
+        exchange.end();
       };
       const send = (reply: Reply) => {
         const headers = headersOf(reply, exchange);

@@ -14,7 +14,7 @@ export interface NodeAnswering {
 /** Pieces are joined up to this, bytes. */
 const JOINED = 64 * 1024;
 /** After this, others have their turn: a reader that is fast enough would keep the loop to itself. Bytes. */
-const TURN = 1024 * 1024;
+const TURN = 128 * 1024;
 /** Between the refusal of a body and the end of its connection, at most, ms. */
 const LINGER_MS = 1_000;
 

@@ -34,12 +34,14 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
     return answerInParts(payloads);
 
     function callOf(): Call {
-      return planner.createCall({
+      const call = planner.createCall({
         variables: variablesOf(exchange, values),
         payer: exchange.payer!,
         signal: () => exchange.signal,
         cause: exchange.cause,
       });
+      exchange.onEnd(call.held.release);
+      return call;
     }
 
     function answerWhole(call = callOf()): Promise<Reply> {

@@ -4,6 +4,7 @@ import type { DrainedPage } from '../drain.ts';
 import type { Tail } from '../list-walk.ts';
 import type { SearchedList } from '../place/locate.ts';
 import type { Identified } from '../page.ts';
+import { positionsOf } from '../walk.ts';
 import { borderAt, noIdentities, type Border } from './border.ts';
 
 export interface BackwardOptions {
@@ -65,12 +66,12 @@ async function readUpTo<R extends Identified>(
   let isStart: boolean | undefined;
   for await (const page of pages) {
     const [start] = page.records;
-    if (start) isStart ??= start.position.after === null;
+    if (start) isStart ??= page.page.after === null;
     beside.push(...page.beside);
     const met = page.records.findIndex(
       ({ record }) => border !== null && record.identity === border,
     );
-    edges.push(...page.records.slice(0, met < 0 ? undefined : met));
+    edges.push(...positionsOf(page.page, page.records.slice(0, met < 0 ? undefined : met)));
     edges = edges.slice(-wanted);
     if (met >= 0) return { edges, beside, isStart, isMet: true };
   }
