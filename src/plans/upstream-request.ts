@@ -43,6 +43,7 @@ export interface RequestWriter {
   readonly toUpstream: (document: DocumentNode) => DocumentNode;
   /** Writes the first pages of nested lists in place of what is derived of them. */
   readonly inlinePages: (document: DocumentNode, wanted: WantedPages) => DocumentNode;
+  readonly onWritten: (characters: number) => void;
   readonly price: (document: DocumentNode) => (variables: Readonly<Record<string, unknown>>) => number;
 }
 
@@ -77,6 +78,7 @@ export function writeRequest(
   const used = variablesOf(typed);
   const document = writer.toUpstream(onlyDefined(typed, used));
   const open = `{"query":${JSON.stringify(print(document))}${name ? `,"operationName":${JSON.stringify(name.value)}` : ''},"variables":{`;
+  writer.onWritten(open.length);
   const cost = writer.price(document);
   const members = (names: Iterable<string>, { text }: CallVariables, own: OwnVariables) => {
     let written = '';
