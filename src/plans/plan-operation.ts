@@ -39,6 +39,7 @@ import { idKey } from './record-identity.ts';
 import { checkBelowRoot, isAllowed, onlyForwarded, refusedMutation, type RootRules } from './root-fields.ts';
 import { askSparingParents } from './sparing-parents.ts';
 import { isStreamed, streamOperation } from './stream-operation.ts';
+import type { KeptVariants } from './kept-variants.ts';
 import type { RequestWriter, WrittenOperation } from './upstream-request.ts';
 
 /** What an operation comes to: made once, answered again and again. */
@@ -59,10 +60,11 @@ export interface PlanParts extends RootRules {
   readonly entities: readonly Entity[];
   readonly upstreamType: (servedType: string) => string;
   readonly inlining: PageInlining;
-  readonly writer: Omit<RequestWriter, 'inlinePages' | 'defers'>;
+  readonly writer: Omit<RequestWriter, 'inlinePages' | 'defers' | 'onWritten'>;
   readonly drains: Drains;
   readonly watch: ReadingWatch;
   readonly connectionMax: number;
+  readonly variants: KeptVariants;
   /** The SDL that `_service` gives. */
   readonly sdl: () => string;
 }
@@ -75,16 +77,13 @@ export interface PlannedDocument {
 /** Bytes. Smaller answers of the service are not counted: so much is in the buffers of a socket anyway. */
 const LARGE = 65_536;
 
-/** Different plans of one operation that are kept: what its conditions and the sizes of inlined pages come to. */
-const MAX_VARIANTS = 32;
-
 export function planOperation(parts: PlanParts, { document, operation }: PlannedDocument): OperationPlan {
   const fragments = new Map(
     document.definitions.flatMap((one) => (one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [])),
   );
   const conditions = conditionsOf(document);
   const decide = parts.inlining.decisions(document);
-  const variants = new Map<string, Variant>();
+  const variants = parts.variants.ofOperation();
   const isQuery = operation.operation === OperationTypeNode.QUERY;
   const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
     const isTrue = (name: string) => values[name] === true;
@@ -92,7 +91,6 @@ export function planOperation(parts: PlanParts, { document, operation }: Planned
     const name = decide ? `${bits} ${decide(parts.schema, values)}` : bits;
     const known = variants.get(name);
     if (known) return known;
-    if (variants.size >= MAX_VARIANTS) variants.clear();
     // Its own copy: nothing of the call is kept.
     const truth = new Set(conditions.filter(isTrue));
     const made = planVariant(parts, {
@@ -138,6 +136,8 @@ interface VariantParts {
 }
 
 export interface Variant {
+  /** Characters of the requests that were written for it when it was made. */
+  readonly size: number;
   readonly fields: readonly RootField[];
   /**
    * Answers the fields that come together: those that are not put off, or those that one `@defer` puts off.
@@ -167,9 +167,11 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     upstreamType: parts.upstreamType,
     holeAt: (type, key, nodes) => holes.at(type, key, nodes),
   };
+  let size = 0;
   const writer: RequestWriter = {
     ...parts.writer,
     defers,
+    onWritten: (characters) => void (size += characters),
     inlinePages: (inlined, wanted) => parts.inlining.inline(inlined, { ...scope, variables, wanted }),
   };
   const written: WrittenOperation = {
@@ -179,7 +181,12 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     variableDefinitions: operation.variableDefinitions ?? [],
     fragments,
   };
-  const shared = { ...parts, writer, scope, operation: written };
+  const isQuery = operation.operation === OperationTypeNode.QUERY;
+  // Pages of lists below what a mutation returns are queries; a directive may be for mutations alone.
+  const reading: WrittenOperation = isQuery
+    ? written
+    : { ...written, operation: OperationTypeNode.QUERY, directives: [] };
+  const shared = { ...parts, writer, scope, operation: reading };
   const holes = holesOf(parts.nested, shared);
   const collected = [...collectFields(scope, root, operation.selectionSet.selections).values()];
   checkBelowRoot(parts, collected, root, fragments);
@@ -200,9 +207,8 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
       return [use, { fields: some, own, isAll: isAll && own.length > 0, forwarded }] as const;
     }),
   );
-  const isQuery = operation.operation === OperationTypeNode.QUERY;
 
-  return { fields, answer };
+  return { size, fields, answer };
 
   async function answer(call: Call, use?: DeferUse, given?: GivenValues): Promise<OperationAnswer> {
     const group = groups.get(use);
