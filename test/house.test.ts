@@ -82,6 +82,7 @@ const rooms: Record<string, readonly string[]> = {
     'paging/failures.ts',
     'paging/identity-set.ts',
     'paging/pace.ts',
+    'paging/page-identities.ts',
     'paging/page.ts',
     'paging/progress.ts',
     'paging/walk.ts',

@@ -11,6 +11,8 @@ export interface OperationAnswer extends WholeAnswer {
 
 /** An operation as its conditions have it: made once for all calls in which they are the same. */
 export interface Variant {
+  /** Characters of the requests that were written for it when it was made. */
+  readonly size: number;
   readonly fields: readonly RootField[];
   /**
    * Answers the fields that come together: those that are not put off, or those that one `@defer` puts off.

@@ -26,8 +26,8 @@ import {
 } from './conditional-selections.ts';
 
 /**
- * What a document costs in pages of the upstream, 50 records each (interface, section 8): a page of a list is one, and
- * a list below other records counts once for each of them. At least 1.
+ * What a document costs in pages of the upstream, 50 records each (interface, section 8): each list of the root costs
+ * whole pages, and a list below other records counts once for each of them. At least 1.
  */
 export type PagePrice = (document: DocumentNode) => (variables: Variables) => number;
 
@@ -78,9 +78,9 @@ function compile(schema: GraphQLSchema, document: DocumentNode): (variables: Var
     root,
   );
   const isAlways = conditions.decide(() => false);
-  const most = inPages(recordsOf(parts, { holds: () => true }));
+  const most = pagesOf(parts, { holds: () => true });
   if (most === 1 || !parts.some(isVariable)) {
-    const pages = inPages(recordsOf(parts, { holds: isAlways }));
+    const pages = pagesOf(parts, { holds: isAlways });
     return () => pages;
   }
   const defaults = defaultsOf(operation);
@@ -88,7 +88,7 @@ function compile(schema: GraphQLSchema, document: DocumentNode): (variables: Var
     const variables = { ...defaults, ...given };
     // One that is missing is refused by the upstream.
     const holds = conditions.decide(({ variable, value }) => variables[variable] !== !value);
-    return inPages(recordsOf(parts, { holds, variables }));
+    return pagesOf(parts, { holds, variables });
   };
 
   function partsOf(selections: ConditionalSelections, type: GraphQLCompositeType): Part[] {
@@ -130,15 +130,20 @@ function defaultsOf({ variableDefinitions = [] }: OperationDefinitionNode): Vari
   );
 }
 
-function inPages(records: number): number {
-  return Math.max(1, Math.ceil(records / PAGE));
+interface PartsSize {
+  readonly holds: Holds;
+  readonly variables?: Variables;
+}
+
+/** Several lists of the root share no page, though they are asked for in one request. */
+function pagesOf(root: readonly Part[], by: PartsSize): number {
+  const [lists, others] = [root.filter(({ isCounted }) => isCounted), root.filter(({ isCounted }) => !isCounted)];
+  const wholePages = lists.reduce((sum, list) => sum + Math.ceil(recordsOf([list], by) / PAGE), 0);
+  return Math.max(1, wholePages + Math.ceil(recordsOf(others, by) / PAGE));
 }
 
 /** What they bring for one parent; without variables the most. */
-function recordsOf(
-  parts: readonly Part[],
-  by: { readonly holds: Holds; readonly variables?: Variables },
-): number {
+function recordsOf(parts: readonly Part[], by: PartsSize): number {
   let sum = 0;
   for (const { condition, most, exact, isCounted, parts: inner } of parts) {
     if (!by.holds(condition)) continue;

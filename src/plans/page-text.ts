@@ -4,7 +4,6 @@ import {
   GraphQLInt,
   isRequiredArgument,
   Kind,
-  OperationTypeNode,
   type ArgumentNode,
   type FieldNode,
   type GraphQLObjectType,
@@ -89,7 +88,7 @@ export function pageText(parts: PageTextParts): PageText {
     ...(way?.definitions(PARENT_ID) ?? []),
   ];
   const write = (wanted: WantedPages) =>
-    writeRequest(writer, { ...asQuery(operation), variableDefinitions }, [way ? way.wrap(list, PARENT_ID) : list], wanted);
+    writeRequest(writer, { ...operation, variableDefinitions }, [way ? way.wrap(list, PARENT_ID) : list], wanted);
   const whole = write('all');
   const shapes = places.map((selections, place) => recordShape(parts, place === 0 ? identity : undefined, selections));
   const scan = way ? undefined : pageScanner(adapter.name, keys, shapes, sizes);
@@ -123,12 +122,6 @@ export function pageText(parts: PageTextParts): PageText {
       takenAlong: NOBODY,
     }),
   };
-}
-
-/** Lists below a mutation are read by queries, where the directives of a mutation may not stand. */
-function asQuery(operation: WrittenOperation): WrittenOperation {
-  if (operation.operation === OperationTypeNode.QUERY) return operation;
-  return { ...operation, operation: OperationTypeNode.QUERY, directives: [] };
 }
 
 /** For a list that does not let `first` be left out (interface, section 8). */

@@ -20,16 +20,13 @@ export interface PlannedDocument {
   readonly operation: OperationDefinitionNode;
 }
 
-/** Different plans of one operation that are kept: what its conditions and the sizes of inlined pages come to. */
-const MAX_VARIANTS = 32;
-
 export function planOperation(parts: PlanParts, { document, operation }: PlannedDocument): OperationPlan {
   const fragments = new Map(
     document.definitions.flatMap((one) => (one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [])),
   );
   const conditions = conditionsOf(document);
   const decide = parts.inlining.decisions(document);
-  const variants = new Map<string, Variant>();
+  const variants = parts.variants.ofOperation();
   const isQuery = operation.operation === OperationTypeNode.QUERY;
   const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
     const isTrue = (name: string) => values[name] === true;
@@ -37,7 +34,6 @@ export function planOperation(parts: PlanParts, { document, operation }: Planned
     const name = decide ? `${bits} ${decide(parts.schema, values)}` : bits;
     const known = variants.get(name);
     if (known) return known;
-    if (variants.size >= MAX_VARIANTS) variants.clear();
     // Its own copy: nothing of the call is kept.
     const truth = new Set(conditions.filter(isTrue));
     const made = planVariant(parts, {

@@ -4,6 +4,7 @@ import type { Adapter, NestedAdapter } from '../schema/derivation/adapter.ts';
 import type { Entity } from '../schema/derivation/entity.ts';
 import type { Drains } from './drains.ts';
 import type { PageInlining } from './inlined-pages.ts';
+import type { KeptVariants } from './kept-variants.ts';
 import type { ReadingWatch } from './reading-watch.ts';
 import type { RootRules } from './root-rules.ts';
 import type { RequestWriter, WrittenOperation } from './upstream-request.ts';
@@ -15,10 +16,11 @@ export interface PlanParts extends RootRules {
   readonly entities: readonly Entity[];
   readonly upstreamType: (servedType: string) => string;
   readonly inlining: PageInlining;
-  readonly writer: Omit<RequestWriter, 'inlinePages' | 'defers'>;
+  readonly writer: Omit<RequestWriter, 'inlinePages' | 'defers' | 'onWritten'>;
   readonly drains: Drains;
   readonly watch: ReadingWatch;
   readonly connectionMax: number;
+  readonly variants: KeptVariants;
   /** The SDL that `_service` gives. */
   readonly sdl: () => string;
 }

@@ -33,9 +33,11 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     upstreamType: parts.upstreamType,
     holeAt: (type, key, nodes) => holes.at(type, key, nodes),
   };
+  let size = 0;
   const writer: RequestWriter = {
     ...parts.writer,
     defers,
+    onWritten: (characters) => void (size += characters),
     inlinePages: (inlined, wanted) => parts.inlining.inline(inlined, { ...scope, variables, wanted }),
   };
   const written: WrittenOperation = {
@@ -45,7 +47,12 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     variableDefinitions: operation.variableDefinitions ?? [],
     fragments,
   };
-  const shared = { ...parts, writer, scope, operation: written };
+  const isQuery = operation.operation === OperationTypeNode.QUERY;
+  // Pages of lists below what a mutation returns are queries; a directive may be for mutations alone.
+  const reading: WrittenOperation = isQuery
+    ? written
+    : { ...written, operation: OperationTypeNode.QUERY, directives: [] };
+  const shared = { ...parts, writer, scope, operation: reading };
   const holes = holesOf(parts.nested, shared);
   const collected = [...collectFields(scope, root, operation.selectionSet.selections).values()];
   checkBelowRoot(parts, collected, root, fragments);
@@ -66,9 +73,8 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
       return [use, { fields: some, own, isAll: isAll && own.length > 0, forwarded }] as const;
     }),
   );
-  const isQuery = operation.operation === OperationTypeNode.QUERY;
 
-  return { fields, answer };
+  return { size, fields, answer };
 
   async function answer(call: Call, use?: DeferUse, given?: GivenValues): Promise<OperationAnswer> {
     const group = groups.get(use);

@@ -7,6 +7,7 @@ import type { ServedSchema } from '../schema/served-schema.ts';
 import { OperationCall, type Call, type CallVariables, type SendRequest } from './call.ts';
 import { createDrains, type DrainParts } from './drains.ts';
 import { createPageInlining } from './inlined-pages.ts';
+import { createKeptVariants } from './kept-variants.ts';
 import { pagePrice } from './page-price.ts';
 import { planOperation, type OperationPlan, type PlannedDocument } from './plan-operation.ts';
 import { unwatched, type ReadingWatch } from './reading-watch.ts';
@@ -75,6 +76,7 @@ export function createPlanner(parts: PlannerParts): Planner {
     drains,
     watch,
     connectionMax,
+    variants: createKeptVariants(),
     sdl: served.subgraphSdl,
   };
   return {

@@ -47,6 +47,7 @@ export interface RequestWriter {
   readonly inlinePages: (document: DocumentNode, wanted: WantedPages) => DocumentNode;
   /** Whether the answer is read in parts where `@defer` stands, which is not sent. */
   readonly defers: boolean;
+  readonly onWritten: (characters: number) => void;
   readonly price: (document: DocumentNode) => (variables: Readonly<Record<string, unknown>>) => number;
 }
 
@@ -81,6 +82,7 @@ export function writeRequest(
   const used = variablesOf(typed);
   const document = writer.toUpstream(onlyDefined(typed, used));
   const open = `{"query":${JSON.stringify(print(document))}${name ? `,"operationName":${JSON.stringify(name.value)}` : ''},"variables":{`;
+  writer.onWritten(open.length);
   const cost = writer.price(document);
   const members = (names: Iterable<string>, { text }: CallVariables, own: OwnVariables) => {
     let written = '';

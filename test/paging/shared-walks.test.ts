@@ -193,7 +193,7 @@ function startMany(gateway: GatewayOverFake, count: number, init: RequestInit = 
 /** Holds the pages of drains back, until they are let go; answers everything else. */
 function holdDrains({ upstream }: GatewayOverFake, field = 'persons') {
   const gate = Promise.withResolvers<void>();
-  const isDrain = ({ body }: Received) => body.includes(`${field}(`) && body.includes('_rsId');
+  const isDrain = ({ body }: Received) => body.includes(`${field}(first: $_rs_first`);
   const reply: Reply = async (response, received, sandbox) => {
     if (isDrain(received) && !received.body.includes('"_rs_first":1}')) await gate.promise;
     if (!response.destroyed) await honest(response, received, sandbox);

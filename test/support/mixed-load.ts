@@ -14,8 +14,12 @@ export interface MixedLoad {
 const HEADERS = { 'content-type': 'application/json', accept: 'application/json' };
 const STREAM = { ...HEADERS, accept: 'multipart/mixed;deferSpec=20220824, application/json' };
 
-/** Callers who ask for everything there is, leave in the middle, and make mistakes; on kept connections. */
-export function startMixedLoad(origin: string, callers: number): MixedLoad {
+/**
+ * Callers who ask for everything there is, leave in the middle, and make mistakes; on kept connections.
+ *
+ * @param labels how many different documents there are of most kinds; a multiple of 50
+ */
+export function startMixedLoad(origin: string, callers: number, labels = 2_000): MixedLoad {
   const outcomes: Outcomes = new Map();
   const pool = new Pool(origin, { connections: callers, pipelining: 1 });
   let count = 0;
@@ -37,7 +41,7 @@ export function startMixedLoad(origin: string, callers: number): MixedLoad {
   };
 
   async function askOne(number: number): Promise<string> {
-    const label = `i${number % 2_000}`;
+    const label = `i${number % labels}`;
     switch (number % 25) {
       case 0:
         return ask(`{ allPersons { ${label}: id firstName } }`);

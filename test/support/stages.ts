@@ -1,4 +1,4 @@
-import type { GraphQLSchema } from 'graphql';
+import { execute, type GraphQLSchema } from 'graphql';
 import { systemClock } from '../../src/clock.ts';
 import type { Exchange, Stage } from '../../src/http/exchange/exchange.ts';
 import {
@@ -6,7 +6,8 @@ import {
   type ExchangeTelemetry,
   type Handler,
 } from '../../src/http/exchange/handler.ts';
-import { createExecution } from '../../src/http/execution/execution.ts';
+import { jsonTypeFor } from '../../src/http/execution/accept.ts';
+import { createRefusals } from '../../src/http/execution/refusals.ts';
 import { checkOperations } from '../../src/http/operation/check-operation.ts';
 import { readParams } from '../../src/http/operation/read-params.ts';
 import { createOperations } from '../../src/operations/operations.ts';
@@ -34,9 +35,16 @@ export function handlerFor(
     schema,
     introspection: true,
     isRouter: () => false,
-    answer: () => undefined,
+    answer: async ({ document, name }, variableValues, exchange) => {
+      const type = jsonTypeFor(exchange.header('accept'));
+      if (!type) return undefined;
+      const contextValue = contextOf(exchange);
+      const operationName = name ?? null;
+      const result = await execute({ schema, document, operationName, variableValues, contextValue });
+      return { status: 200, headers: { 'content-type': type }, body: JSON.stringify(result) };
+    },
   });
-  const execution = createExecution({ schema, contextOf, mask, plugins: [] });
+  const refusals = createRefusals({ schema, mask });
   return createHandler({
     telemetry: noTelemetry,
     stages: [
@@ -47,9 +55,9 @@ export function handlerFor(
       operation.refuseInvalid,
       operation.coerceVariables,
       operation.answer,
-      execution.execute,
+      refusals.notAcceptable,
     ],
-    refuse: execution.refuse,
+    refuse: refusals.refuse,
     mask,
     clock: systemClock,
   });

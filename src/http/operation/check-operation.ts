@@ -61,8 +61,10 @@ export function checkOperations<Plan>(checks: OperationChecks<Plan>) {
     },
 
     refuseInvalid: ({ operation }) => {
-      const { errors } = operation!;
+      const { errors, type } = operation!;
       if (errors.length > 0) throw new AggregateError(errors);
+      // Validation does not report this: without a root type it knows none of the fields.
+      if (!schema.getRootType(type)) throw notOffered(type);
       return undefined;
     },
 
@@ -111,6 +113,10 @@ function mutationInAddress() {
   const http = { status: 405, headers: { Allow: 'POST' } };
   const message = 'Can only perform a mutation operation from a POST request.';
   return codedError('BAD_USER_INPUT', message, { extensions: { http } });
+}
+
+function notOffered(type: OperationTypeNode) {
+  return codedError('BAD_USER_INPUT', `The schema offers no ${type}. Send an operation of another type.`);
 }
 
 function concealed() {

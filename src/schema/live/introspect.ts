@@ -76,7 +76,8 @@ async function answerTo<Data>(
     priority: 'drain',
   });
   if (data && !errors?.length) return data as Data;
-  const said = errors?.[0] ? ` (${onOneLine(errors[0].message)})` : '';
+  const message: unknown = errors?.[0]?.message;
+  const said = typeof message === 'string' ? ` (${onOneLine(message)})` : '';
   throw codedError(
     'UPSTREAM_BAD_RESPONSE',
     `The recruiting service does not show its schema${said}. ` +
