@@ -10,7 +10,8 @@ import { openConnection, type Edge, type OpenedConnection } from './open-connect
 export async function readConnection(list: () => OpenedList, path: Path): Promise<FieldValue> {
   try {
     const connection = openConnection(list());
-    if (!connection.isTotalOnly) await connection.finish();
+    if (connection.isTotalOnly) await connection.total();
+    else await connection.finish();
     const output: Output = { parts: [], errors: connection.takeErrors(path), deferred: [] };
     const isThere = await writeConnection(connection, connection.shape.fields, output, path);
     return isThere ? output : { parts: undefined, errors: output.errors };

@@ -35,7 +35,7 @@ export interface OpenedConnection {
    */
   parts(): AsyncGenerator<readonly Edge[], void, undefined>;
   cursorOf(position: Position): string;
-  /** Counts the records of the whole list. */
+  /** Counts the records of the whole list, once. */
   total(): Promise<number>;
   /** What came with the pages and belongs to no record; each is given once. */
   takeErrors(path: Path): AnswerError[];
@@ -57,6 +57,7 @@ export function openConnection(list: OpenedList): OpenedConnection {
   const cursorOf = cursorEncoder(keys.cursors);
   const { signal, drainBudget: budget } = call;
   const wanted = shape.fields.filter(({ kind }) => kind !== 'typename');
+  let counting: Promise<number> | undefined;
   const reading = createReading(sliceOf(), cursorOf, call.held);
 
   return {
@@ -67,7 +68,7 @@ export function openConnection(list: OpenedList): OpenedConnection {
     shape,
     isTotalOnly: wanted.length > 0 && wanted.every(({ kind }) => kind === 'totalCount'),
     cursorOf,
-    total,
+    total: () => (counting ??= total()),
   };
 
   function sliceOf(): Slice<ListRecord> {
