@@ -82,9 +82,9 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     const { own, isAll, forwarded } = group;
     if (isAll) {
       try {
-        const answer = await forward(call, forwarded!, true);
-        const { data, errors, extensions } = answer;
-        if (answer.size >= LARGE) await call.held.hold(answer, answer.size);
+        const service = await forward(call, forwarded!, true);
+        const { data, errors, extensions } = service;
+        if (service.size >= LARGE) await call.held.hold(service, service.size);
         if (!data) return { data, errors, extensions, deferred: [] };
         const output: Output = { parts: data.whole as Part[], errors: errors as AnswerError[], deferred: data.deferred.flat() };
         return await filled(call, output, extensions);
@@ -121,9 +121,9 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     return filled(call, output, extensions);
   }
 
-  async function forward(call: Call, forwarded: ForwardedFields, isAlone: boolean): Promise<ForwardedAnswer> {
+  async function forward(call: Call, forwarded: ForwardedFields, isOnly: boolean): Promise<ForwardedAnswer> {
     if (isQuery) {
-      const asking = isAlone ? { ask: call.send.bind(call) } : call;
+      const asking = isOnly ? { ask: call.send.bind(call) } : call;
       return askSparingParents(asking, (pages) => forwarded.request(call.variables, pages));
     }
     // Nothing that is read from now on was read before it.

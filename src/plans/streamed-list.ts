@@ -123,8 +123,8 @@ function openStreamedConnection(
       const list = createStreamedList<Edge>(at, stream, {
         parts: () => {
           const source = of.parts();
-          sources.push(source as PartSource<Edge>);
-          return source as PartSource<Edge>;
+          sources.push(source);
+          return source;
         },
         write: (edges, offset, into) => {
           into.errors.push(...of.takeErrors(path));
