@@ -11,7 +11,7 @@ import type { ConnectionField, ConnectionShape } from './connection-shape.ts';
 import type { DrainedList, WalkOptions } from './drains.ts';
 import { errorsOfList, pageFetcher } from './fetch-page.ts';
 import type { OpenedList } from './list-field.ts';
-import { holdPages, writeRecord, writeRecords, type ListRecord, type Output } from './list-record.ts';
+import { holdPages, writeRecord, writeRecords, type RecordPage, type ListRecord, type Output } from './list-record.ts';
 
 /** Reads a `…Connection` field. */
 export async function readConnection(list: () => OpenedList, path: Path): Promise<FieldValue> {
@@ -253,9 +253,10 @@ export function writeEdges(
     return writeRecords(records, field.place, output, at);
   }
   const heads = field.fields.map(({ key }, i) => `${i > 0 ? ',' : ''}${JSON.stringify(key)}:`);
-  const { parts } = output;
-  // What stands between two records is one piece.
+  // One byte a character: everything but the records is ASCII, and the bytes of records go through as they are.
   let text = '';
+  let page: RecordPage | undefined;
+  let pageText = '';
   for (let i = 0; i < edges.length; i += 1) {
     const { record, position } = edges[i]!;
     text += i > 0 ? ',{' : '{';
@@ -264,15 +265,21 @@ export function writeEdges(
       text += heads[j]!;
       if (one.kind === 'cursor') text += `"${cursorOf(position)}"`;
       else if (one.kind === 'typename') text += JSON.stringify(one.name);
-      else {
-        parts.push(text);
+      else if (record.page.kind === 'bytes') {
+        if (page !== record.page) pageText = record.page.bytes.toString('latin1');
+        page = record.page;
+        const { at: ends, count } = record.page;
+        const slot = 2 * (one.place * count + record.place);
+        text += pageText.slice(ends[slot], ends[slot + 1]);
+      } else {
+        output.parts.push(Buffer.from(text, 'latin1'));
         text = '';
         if (!writeRecord(record, one.place, output, [...at.path, at.offset + i, one.key])) return false;
       }
     }
     text += '}';
   }
-  if (text !== '') parts.push(text);
+  if (text !== '') output.parts.push(Buffer.from(text, 'latin1'));
   return true;
 }
 

@@ -99,6 +99,7 @@ export function planOperation(parts: PlanParts, { document, operation }: Planned
       variables: values,
       isTrue: (condition) => truth.has(condition),
       defers,
+      hasNested: decide !== undefined,
     });
     variants.set(name, made);
     return made;
@@ -133,6 +134,8 @@ interface VariantParts {
   readonly variables: Readonly<Record<string, unknown>>;
   readonly isTrue: (variable: string) => boolean;
   readonly defers: boolean;
+  /** Whether something is derived below other objects than the root. */
+  readonly hasNested: boolean;
 }
 
 export interface Variant {
@@ -208,11 +211,14 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     }),
   );
 
+  const isOneList = fields.length === 1 && fields[0]!.kind === 'list' && !variant.hasNested;
+
   return { size, fields, answer };
 
   async function answer(call: Call, use?: DeferUse, given?: GivenValues): Promise<OperationAnswer> {
     const group = groups.get(use);
     if (!group) return { data: [], errors: [], extensions: undefined, deferred: [] };
+    if (isOneList) call.alone();
     const { own, isAll, forwarded } = group;
     if (isAll) {
       try {
@@ -313,7 +319,10 @@ function failed(fields: readonly RootField[], error: unknown): OperationAnswer {
   return { data, errors, extensions: undefined, deferred: [] };
 }
 
-function readField(call: Call, field: Exclude<RootField, { kind: 'forwarded' }>): Promise<FieldValue> | FieldValue {
+function readField(
+  call: Call,
+  field: Exclude<RootField, { kind: 'forwarded' }>,
+): Promise<FieldValue> | FieldValue {
   if (field.kind === 'read') return field.read(call);
   const { list } = field;
   const open = () => openList(list, call);
