@@ -114,7 +114,7 @@ export class OperationCall implements Call {
   }
 
   get records(): RecordLoader {
-    return (this.#records ??= createRecordLoader(this));
+    return (this.#records ??= createRecordLoader());
   }
 
   send<T>(request: UpstreamRequest<T>): Promise<T> {
