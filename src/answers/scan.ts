@@ -351,9 +351,13 @@ function fieldScanner(
     const all = Buffer.from(open + JSON.stringify(shape.upstream));
     const isRenamed = shape.upstream !== shape.served;
     const served = JSON.stringify(shape.served);
-    return (bytes, at, { cuts, inserts }) => {
+    return (bytes, at, { cuts, inserts, noted }) => {
       if (!matches(bytes, at, all)) return -1;
       const end = at + all.length;
+      if (note >= 0) {
+        noted[2 * note] = at + length;
+        noted[2 * note + 1] = end;
+      }
       if (isRenamed) {
         cuts.push(at + length, end);
         inserts.push(served);

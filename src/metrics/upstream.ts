@@ -15,6 +15,11 @@ export function upstreamMetrics(
     help: 'Requests sent to the service, each attempt, by outcome: ok, graphql_error, left, or a code.',
     labelNames: ['outcome'],
   });
+  const answers = counter({
+    name: 'recruiting_upstream_answers_total',
+    help: 'Answers of the service that are GraphQL, by how they were read: scanned as bytes, or general, value by value.',
+    labelNames: ['read'],
+  });
   const retries = counter({
     name: 'recruiting_upstream_retries_total',
     help: 'Requests that were sent again, by the code of the failure before.',
@@ -60,6 +65,7 @@ export function upstreamMetrics(
       requests(1, outcome);
       duration(seconds);
     },
+    read: (how: string) => answers(1, how),
     again: (code: string) => retries(1, code),
   };
 }

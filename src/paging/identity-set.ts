@@ -1,6 +1,6 @@
 /**
- * A set of identities that keeps a 64-bit hash of each: a million of them cost 16 MB, not the hundreds
- * that the strings would. At a million, the chance that any two of them collide is about 1 in 30 million.
+ * A set of identities that keeps a 53-bit hash of each: a million of them cost 16 MB, not the hundreds
+ * that the strings would. At a million, the chance that any two of them collide is about 1 in 18,000.
  */
 export class IdentitySet {
   #low = new Uint32Array(INITIAL_SLOTS);
@@ -12,9 +12,10 @@ export class IdentitySet {
   }
 
   /** Adds it; false when it was there already. */
-  add(identity: string): boolean {
+  add(hash: number): boolean {
     if (2 * this.#size >= this.#low.length) this.#grow();
-    const [low, high] = hash(identity);
+    const low = hash >>> 0;
+    const high = (hash - low) / TWO_32;
     const slot = this.#slotOf(low, high);
     if (this.#holds(slot)) return false;
     this.#low[slot] = low;
@@ -23,22 +24,25 @@ export class IdentitySet {
     return true;
   }
 
-  has(identity: string): boolean {
-    return this.#holds(this.#slotOf(...hash(identity)));
+  has(hash: number): boolean {
+    const low = hash >>> 0;
+    return this.#holds(this.#slotOf(low, (hash - low) / TWO_32));
   }
 
   /** The slot that holds the hash, or the free one where it belongs. Open addressing, linear probing. */
   #slotOf(low: number, high: number): number {
-    const mask = this.#low.length - 1;
+    const [lows, highs] = [this.#low, this.#high];
+    const mask = lows.length - 1;
     let slot = low & mask;
-    while (this.#holds(slot) && !(this.#low[slot] === low && this.#high[slot] === high)) {
+    for (;;) {
+      const [there, above] = [lows[slot]!, highs[slot]!];
+      if ((there === low && above === high) || (there === 0 && above === 0)) return slot;
       slot = (slot + 1) & mask;
     }
-    return slot;
   }
 
   #holds(slot: number): boolean {
-    // A stored hash is never all zeros: see hash().
+    // A stored hash is never 0: see finish().
     return this.#low[slot] !== 0 || this.#high[slot] !== 0;
   }
 
@@ -57,25 +61,63 @@ export class IdentitySet {
 }
 
 const INITIAL_SLOTS = 256;
+const TWO_32 = 2 ** 32;
 
-/** 53 bits of the hash, as a number: small enough to keep many, and wrong about one time in 10^16. */
+/** 53 bits as a number: small enough to keep many, and two identities share one about once in 10^16. */
 export function identityHash(identity: string): number {
-  const [low, high] = hash(identity);
-  return (high & 0x1fffff) * 2 ** 32 + low;
+  const state = begin();
+  mixText(state, identity);
+  return finish(state, identity.length);
+}
+
+/**
+ * Hashes identities of one type as `identityHash` hashes `Type:id`, without making a string of each.
+ *
+ * @returns undefined for bytes that are not the characters of the id as they stand: an escape, or no ASCII
+ */
+export function identityHasher(
+  type: string,
+): (bytes: Uint8Array, start: number, end: number) => number | undefined {
+  const prefix = begin();
+  mixText(prefix, `${type}:`);
+  const length = type.length + 1;
+  const state = begin();
+  return (bytes, start, end) => {
+    let { a, b } = prefix;
+    for (let at = start; at < end; at += 1) {
+      const unit = bytes[at]!;
+      if (unit > 126 || unit === 92) return undefined;
+      a = Math.imul(a ^ unit, 0x01000193);
+      b = Math.imul(((b << 13) | (b >>> 19)) ^ unit, 0xcc9e2d51);
+    }
+    state.a = a;
+    state.b = b;
+    return finish(state, length + end - start);
+  };
 }
 
 /** Two independent multiplicative hashes of the UTF-16 units, each avalanched at the end. */
-function hash(text: string): readonly [low: number, high: number] {
-  let a = 0x811c9dc5;
-  let b = 0x1b873593 ^ text.length;
+interface State {
+  a: number;
+  b: number;
+}
+
+function begin(): State {
+  return { a: 0x811c9dc5, b: 0x1b873593 };
+}
+
+function mixText(state: State, text: string): void {
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
-    a = Math.imul(a ^ unit, 0x01000193);
-    b = Math.imul(((b << 13) | (b >>> 19)) ^ unit, 0xcc9e2d51);
+    state.a = Math.imul(state.a ^ unit, 0x01000193);
+    state.b = Math.imul(((state.b << 13) | (state.b >>> 19)) ^ unit, 0xcc9e2d51);
   }
+}
+
+function finish({ a, b }: State, length: number): number {
   const low = avalanche(a);
-  const high = avalanche(b ^ low);
-  return low === 0 && high === 0 ? [1, 0] : [low, high];
+  const high = avalanche(b ^ length ^ low);
+  return (high & 0x1fffff) * TWO_32 + low || 1;
 }
 
 function avalanche(value: number): number {

@@ -8,6 +8,8 @@ export interface Page<R> {
   readonly limit?: number | undefined;
   /** What came with the page and belongs to none of its records, for whoever reads it. */
   readonly beside?: readonly unknown[];
+  /** The hashes of the identities, where whoever read the page has made them already; NaN for a record without one. */
+  readonly hashes?: Float64Array;
 }
 
 export interface PageRequest {

@@ -1,5 +1,6 @@
 import { codedError } from '../errors.ts';
-import { IdentitySet } from './identity-set.ts';
+import { identityHash, IdentitySet } from './identity-set.ts';
+import { identitiesOf } from './page-identities.ts';
 import type { Identified, Page } from './page.ts';
 
 /** Tells the records that a walk has not given yet from those that it has. */
@@ -25,19 +26,21 @@ export function createProgress<R extends Identified>(): Progress<R> {
     get idsAreUnique() {
       return idsAreUnique;
     },
-    of: ({ items }) => {
-      if (idsAreUnique && hasRepeatedIdentity(items)) idsAreUnique = false;
-      const records = items
-        .map((record, place) => ({ record, place }))
-        .filter(({ record }) => {
-          const isNew = record.identity === null || seen.add(record.identity);
-          return isNew || !idsAreUnique;
-        });
-      const isProved = idsAreUnique && records.some(({ record }) => record.identity !== null);
-      return { records, isProved };
+    of: (page) => {
+      const { items } = page;
+      const { hashes, hasRepeats } = identitiesOf(page);
+      if (hasRepeats) idsAreUnique = false;
+      const records: { record: R; place: number }[] = [];
+      let isProved = false;
+      for (const [place, hash] of hashes.entries()) {
+        const isKnown = !Number.isNaN(hash);
+        if (isKnown && !seen.add(hash) && idsAreUnique) continue;
+        isProved ||= isKnown;
+        records.push({ record: items[place]!, place });
+      }
+      return { records, isProved: idsAreUnique && isProved };
     },
-    repeatedBy: ({ items }) =>
-      items.filter(({ identity }) => identity !== null && seen.has(identity)).length,
+    repeatedBy: (page) => identitiesOf(page).hashes.filter((hash) => seen.has(hash)).length,
   };
 }
 
@@ -51,7 +54,7 @@ export function createStallWatch<R>() {
   return {
     hasStalled({ endCursor }: Page<R>, { records, isProved }: NewRecords<R>): boolean {
       barrenPages = records.length === 0 ? barrenPages + 1 : 0;
-      const cursorStands = endCursor === null || !cursors.add(endCursor);
+      const cursorStands = endCursor === null || !cursors.add(identityHash(endCursor));
       // A cursor that comes again is enough to stop, where it is not sure that anything else was new.
       return endCursor === null || (cursorStands && !isProved) || barrenPages >= MAX_BARREN_PAGES;
     },
@@ -64,9 +67,4 @@ export function stalledError() {
     'The recruiting service says that there is a next page, but its cursor leads nowhere new. ' +
       'The list cannot be read to its end now; try again later, and report it to the service if it stays.',
   );
-}
-
-function hasRepeatedIdentity(items: readonly Identified[]): boolean {
-  const identities = items.flatMap(({ identity }) => identity ?? []);
-  return new Set(identities).size < identities.length;
 }

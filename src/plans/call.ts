@@ -62,6 +62,8 @@ export interface Call extends Asking {
   readonly pages: PageMeter;
   /** Shared by all drains of the operation. */
   readonly drainBudget: DrainBudget;
+  /** Shared by all `_entities` of the operation. */
+  readonly representations: { count: number };
   /** The records that it asks for by their ids. */
   readonly records: RecordLoader;
   /** What of its answer is in memory. */
@@ -88,6 +90,7 @@ export class OperationCall implements Call {
   readonly variables: CallVariables;
   readonly pages: PageMeter;
   readonly drainBudget: DrainBudget;
+  readonly representations = { count: 0 };
   readonly cause: unknown;
   readonly held: HeldBytes;
   readonly #parts: CallParts;

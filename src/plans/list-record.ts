@@ -13,6 +13,21 @@ export interface ListRecord extends Identified {
   readonly place: number;
 }
 
+/** A record of a page of bytes: its identity is read when somebody wants it as text. */
+export class ScannedRecord implements ListRecord {
+  readonly page: Extract<RecordPage, { kind: 'bytes' }>;
+  readonly place: number;
+
+  constructor(page: ScannedRecord['page'], place: number) {
+    this.page = page;
+    this.place = place;
+  }
+
+  get identity(): string | null {
+    return this.page.identityAt(this.place);
+  }
+}
+
 /**
  * The records of one page: as bytes where the scanner took them, else as they were read. Each is there once for each
  * place of the operation that shows records.
@@ -25,6 +40,7 @@ export type RecordPage =
       readonly at: Int32Array;
       readonly count: number;
       readonly size: number;
+      readonly identityAt: (place: number) => string | null;
     }
   | {
       readonly kind: 'readings';

@@ -5,6 +5,7 @@ import {
   isNullableType,
   isRequiredArgument,
   Kind,
+  OperationTypeNode,
   type ArgumentNode,
   type FieldNode,
   type GraphQLObjectType,
@@ -17,10 +18,11 @@ import { descend, readAnswer, readValue, type Found, type Reading } from '../ans
 import { createTape, cut, resetTape, scanner, type Tape } from '../answers/scan.ts';
 import { keyBytesOf, shapeOf, type FieldShape, type KeyBytes, type ObjectShape, type Shape, type ShapeScope } from '../answers/shape.ts';
 import type { Json } from '../json.ts';
+import { identityHash, identityHasher } from '../paging/identity-set.ts';
 import type { Page } from '../paging/page.ts';
 import type { Adapter } from '../schema/derivation/adapter.ts';
 import type { CallVariables, UpstreamRequest } from './call.ts';
-import type { ListRecord, RecordPage } from './list-record.ts';
+import { ScannedRecord, type ListRecord, type RecordPage } from './list-record.ts';
 import type { WantedPages } from './inlined-pages.ts';
 import { identifyingFor, type RecordIdentity } from './record-identity.ts';
 import { NOBODY, parentsTakenAlong } from './sparing-parents.ts';
@@ -102,7 +104,7 @@ export function pageText(parts: PageTextParts): PageText {
     ...(way?.definitions(PARENT_ID) ?? []),
   ];
   const write = (wanted: WantedPages) =>
-    writeRequest(writer, { ...operation, variableDefinitions }, [way ? way.wrap(list, PARENT_ID) : list], wanted);
+    writeRequest(writer, { ...asQuery(operation), variableDefinitions }, [way ? way.wrap(list, PARENT_ID) : list], wanted);
   const whole = write('all');
   const shapes = places.map((selections, place) => recordShape(parts, place === 0 ? identity : undefined, selections));
   const scan = way ? undefined : pageScanner(adapter.name, keys, shapes, sizes);
@@ -136,6 +138,12 @@ export function pageText(parts: PageTextParts): PageText {
       takenAlong: NOBODY,
     }),
   };
+}
+
+/** Lists below a mutation are read by queries, where the directives of a mutation may not stand. */
+function asQuery(operation: WrittenOperation): WrittenOperation {
+  if (operation.operation === OperationTypeNode.QUERY) return operation;
+  return { ...operation, operation: OperationTypeNode.QUERY, directives: [] };
 }
 
 /** For a list that does not let `first` be left out (interface, section 8). */
@@ -228,7 +236,7 @@ function readPage(
   if (!first || lists.some((list) => !list) || hasNextPage?.kind !== 'boolean') {
     return { page: undefined, isNull: nullable && errors.length === 0, errors };
   }
-  const { byRecord, beside } = sortErrors(errors, keys);
+  const { byRecord, beside } = sortErrors(errors, keys, first.length);
   const readings = lists.map((list, of) =>
     first.map((_, place) => readValue(shapes[of]!, list![place], byRecord.get(`${of}.${place}`) ?? NO_ERRORS)),
   );
@@ -259,13 +267,14 @@ function cursorFrom(cursor: Json | undefined): string | null {
   return (cursor?.kind === 'number' ? cursor.raw : cursor?.string) ?? null;
 }
 
-function sortErrors(errors: readonly UpstreamError[], keys: readonly string[]) {
+/** What stands at no record that is there belongs to the list. */
+function sortErrors(errors: readonly UpstreamError[], keys: readonly string[], count: number) {
   const byRecord = new Map<string, UpstreamError[]>();
   const beside: UpstreamError[] = [];
   for (const error of errors) {
     const [key, place, ...path] = error.path ?? [];
     const of = keys.indexOf(String(key));
-    if (of < 0 || place === undefined) {
+    if (of < 0 || typeof place !== 'number' || place >= count) {
       beside.push(error);
       continue;
     }
@@ -294,21 +303,27 @@ function pageScanner(
   const page = object([...lists.map((list, i) => shown(keys[i]!, list)), shown('pageInfo', object(noted))]);
   const scan = scanner(object([shown('data', object([shown(name, page)]))]), { lists: new Set(lists), noted });
   const tape = createTape();
+  const hashers = new Map<string, ReturnType<typeof identityHasher>>();
   return (bytes) => {
     resetTape(tape);
     if (scan(bytes, 0, tape) !== bytes.length) return undefined;
     if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
-    return { page: scannedPage(bytes, tape), isNull: false, errors: NO_ERRORS, takenAlong: NOBODY };
+    return { page: scannedPage(bytes, tape, hashers), isNull: false, errors: NO_ERRORS, takenAlong: NOBODY };
   };
 }
 
-function scannedPage(bytes: Buffer, tape: Tape): Page<ListRecord> {
-  const { noted, counts } = tape;
+type Hashers = Map<string, ReturnType<typeof identityHasher>>;
+
+function scannedPage(bytes: Buffer, tape: Tape, hashers: Hashers): Page<ListRecord> {
+  const { noted, counts, ids, types } = tape;
   const count = counts[0]!;
   const page = scannedRecords(bytes, tape);
-  const items: ListRecord[] = Array.from({ length: count });
+  const items: ListRecord[] = [];
+  const hashes = new Float64Array(count);
   for (let place = 0; place < count; place += 1) {
-    items[place] = { identity: identityAt(bytes, tape, place), page, place };
+    items.push(new ScannedRecord(page, place));
+    const [start, end, type] = [ids[2 * place]!, ids[2 * place + 1]!, types[place]!];
+    hashes[place] = hashAt(bytes, start, end, hasherOf(type, hashers)) ?? hashOf(page.identityAt(place));
   }
   const size = noted.length > 4 ? Number(bytes.toString('latin1', noted[4], noted[5])) : 0;
   return {
@@ -317,15 +332,45 @@ function scannedPage(bytes: Buffer, tape: Tape): Page<ListRecord> {
     endCursor: bytes[noted[2]!] === 110 ? null : textAt(bytes, noted[2]! + 1, noted[3]! - 1),
     limit: size > 0 ? size : undefined,
     beside: NO_ERRORS,
+    hashes,
   };
 }
 
+function hasherOf(type: string, hashers: Hashers): ReturnType<typeof identityHasher> {
+  const known = hashers.get(type) ?? identityHasher(type);
+  hashers.set(type, known);
+  return known;
+}
+
+/** Undefined where the id has to be read as text. */
+function hashAt(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  hash: ReturnType<typeof identityHasher>,
+): number | undefined {
+  if (bytes[start] === 34 && end > start) return hash(bytes, start + 1, end - 1);
+  return isNumberAt(bytes, start, end) ? hash(bytes, start, end) : undefined;
+}
+
+function hashOf(identity: string | null): number {
+  return identity === null ? NaN : identityHash(identity);
+}
+
 /** Without what is cut out of them, if something is. */
-function scannedRecords(bytes: Buffer, tape: Tape): RecordPage {
-  const { records, cuts, inserts, counts } = tape;
+function scannedRecords(bytes: Buffer, tape: Tape): ScannedRecord['page'] {
+  const { records, cuts, inserts, counts, types } = tape;
   const count = counts[0]!;
   const size = bytes.length;
-  if (cuts.length === 0) return { kind: 'bytes', bytes, at: Int32Array.from(records), count, size };
+  if (cuts.length === 0) {
+    const ids = Int32Array.from(tape.ids);
+    const [first] = types;
+    const same = types.every((type) => type === first) ? first! : [...types];
+    const identityOf = (place: number) => identityAt(bytes, ids, typeof same === 'string' ? same : same[place]!, place);
+    return { kind: 'bytes', bytes, at: Int32Array.from(records), count, size, identityAt: identityOf };
+  }
+  // Of the bytes as they came nothing is kept.
+  const identities = types.map((type, place) => identityAt(bytes, tape.ids, type, place));
   const start = records[0] ?? 0;
   const end = records.at(-1) ?? 0;
   const at = new Int32Array(records.length);
@@ -339,15 +384,18 @@ function scannedRecords(bytes: Buffer, tape: Tape): RecordPage {
     at[i] = records[i]! + shift;
   }
   const own = cut(bytes, start, end, tape);
-  return { kind: 'bytes', bytes: own, at, count, size: own.length };
+  return { kind: 'bytes', bytes: own, at, count, size: own.length, identityAt: (place) => identities[place] ?? null };
 }
 
-function identityAt(bytes: Buffer, { ids, types }: Tape, place: number): string | null {
+function identityAt(bytes: Buffer, ids: ArrayLike<number>, type: string, place: number): string | null {
   const [start, end] = [ids[2 * place]!, ids[2 * place + 1]!];
+  if (bytes[start] === 34 && end > start) return `${type}:${textAt(bytes, start + 1, end - 1)}`;
+  return isNumberAt(bytes, start, end) ? `${type}:${bytes.toString('latin1', start, end)}` : null;
+}
+
+function isNumberAt(bytes: Buffer, start: number, end: number): boolean {
   const byte = bytes[start]!;
-  if (byte === 34) return `${types[place]}:${textAt(bytes, start + 1, end - 1)}`;
-  const isNumber = end > start && (byte === 45 || (byte >= 48 && byte <= 57));
-  return isNumber ? `${types[place]}:${bytes.toString('latin1', start, end)}` : null;
+  return end > start && (byte === 45 || (byte >= 48 && byte <= 57));
 }
 
 /** What the characters between two quotes stand for. */

@@ -60,7 +60,7 @@ export interface PlanParts extends RootRules {
   readonly entities: readonly Entity[];
   readonly upstreamType: (servedType: string) => string;
   readonly inlining: PageInlining;
-  readonly writer: Omit<RequestWriter, 'inlinePages' | 'onWritten'>;
+  readonly writer: Omit<RequestWriter, 'inlinePages' | 'defers' | 'onWritten'>;
   readonly drains: Drains;
   readonly watch: ReadingWatch;
   readonly connectionMax: number;
@@ -171,6 +171,7 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   const writer: RequestWriter = {
     ...parts.writer,
     onWritten: (characters) => void (size += characters),
+    defers,
     inlinePages: (inlined, wanted) => parts.inlining.inline(inlined, { ...scope, variables, wanted }),
   };
   const written: WrittenOperation = {
@@ -196,9 +197,9 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     Array.from(Map.groupBy(fields, ({ collected: { deferred } }) => deferred), ([use, some]) => {
       const own = some.filter(({ kind }) => kind === 'forwarded');
       const isAll = own.length === fields.length;
-      const selections = isAll
-        ? operation.selectionSet.selections
-        : groupsOf(fields) > 1
+      // What is skipped in this call has to be left out too, where the service does not know it.
+      const selections =
+        groupsOf(fields) > 1
           ? own.flatMap(({ collected: { nodes } }) => nodes)
           : onlyForwarded(isForwarded, operation.selectionSet.selections, fragments);
       const shapes = own.map(({ key, collected: { nodes } }) => forwardedShape(scope, root, key, nodes));

@@ -66,7 +66,7 @@ export function createPlanner(parts: PlannerParts): Planner {
   const shared = {
     schema,
     derived,
-    mutations,
+    mutations: typeof mutations === 'string' ? mutations : mutations.map(served.servedMutation),
     adapters,
     nested,
     entities,

@@ -68,15 +68,13 @@ export function entitiesField(
   entities: ReadonlyMap<string, Entity>,
   { definition, key, nodes }: AskedField,
 ): FieldPlan {
-  const counts = new WeakMap<Call['drainBudget'], number>();
   const lookups = new Map<Entity, (call: Call) => RecordLookup>();
   return async (call) => {
     try {
       const args = getArgumentValues(definition, nodes[0]!, call.variables.values);
       const representations = args['representations'] as readonly unknown[];
-      const count = (counts.get(call.drainBudget) ?? 0) + representations.length;
-      counts.set(call.drainBudget, count);
-      if (count > MAX_REPRESENTATIONS) throw tooMany();
+      call.representations.count += representations.length;
+      if (call.representations.count > MAX_REPRESENTATIONS) throw tooMany();
       const pages = Math.floor(representations.length / REPRESENTATIONS_PER_PAGE);
       if (pages > 0) call.pages.pay(pages);
       const own = new Map<Entity, RecordLookup>();

@@ -20,6 +20,7 @@ export interface RootRules {
   readonly schema: GraphQLSchema;
   /** The fields of Query that the gateway answers itself. */
   readonly derived: ReadonlySet<string>;
+  /** Those that callers may use, by their served names. */
   readonly mutations: AllowedMutations;
 }
 

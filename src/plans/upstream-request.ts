@@ -16,7 +16,7 @@ import {
   type VariableDefinitionNode,
 } from 'graphql';
 import { TYPE_KEY } from '../answers/shape.ts';
-import { isIncremental } from '../schema/incremental-directives.ts';
+import { asksForIncremental, isIncremental } from '../schema/incremental-directives.ts';
 import type { CallVariables } from './call.ts';
 import type { WantedPages } from './inlined-pages.ts';
 
@@ -44,6 +44,8 @@ export interface RequestWriter {
   /** Writes the first pages of nested lists in place of what is derived of them. */
   readonly inlinePages: (document: DocumentNode, wanted: WantedPages) => DocumentNode;
   readonly onWritten: (characters: number) => void;
+  /** Whether the answer is read in parts where `@defer` stands, which is not sent. */
+  readonly defers: boolean;
   readonly price: (document: DocumentNode) => (variables: Readonly<Record<string, unknown>>) => number;
 }
 
@@ -89,11 +91,11 @@ export function writeRequest(
     }
     return written;
   };
-  // Two derived fields can be written as the same page: what is filled in differs.
-  const derived = inlined === asked ? '' : print(asked);
-  const ofDerived = derived === '' ? used : variablesOf(asked);
+  // Two derived fields can be written as the same page: what is filled in differs. What is put off is not sent.
+  const unsent = inlined !== asked || (writer.defers && asksForIncremental(asked, NONE)) ? print(asked) : '';
+  const ofUnsent = unsent === '' ? used : variablesOf(asked);
   const key = (variables: CallVariables) =>
-    derived === '' ? '' : `${derived}${members(ofDerived, variables, NONE)}`;
+    unsent === '' ? '' : `${unsent}${members(ofUnsent, variables, NONE)}`;
   return {
     field: fieldOf(document),
     body: (variables, own = NONE) => `${open}${members(used, variables, own)}}}`,

@@ -25,6 +25,8 @@ export interface ServedSchema {
   readonly toUpstream: (document: DocumentNode) => DocumentNode;
   /** The upstream's name of a served type. */
   readonly upstreamType: (servedType: string) => string;
+  /** The served name of one of the upstream's mutations. */
+  readonly servedMutation: (field: string) => string;
   /** Of the lists of the root. */
   readonly adapters: readonly Adapter[];
   readonly nested: readonly NestedAdapter[];
@@ -95,6 +97,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     snapshot,
     toUpstream,
     upstreamType: (name) => upstreamName(name) ?? name,
+    servedMutation: (field) => names.field('Mutation', field),
     adapters,
     nested,
     entities,

@@ -26,8 +26,8 @@ export function readSnapshot(source: string, path: string): GraphQLSchema {
   const unservable = ofIntrospection(schema);
   if (unservable.length > 0) {
     throw new OperatorMistake(
-      `The schema snapshot (${path}) has fields or arguments of the types of the introspection, which can be ` +
-        `served as such alone: ${shortened(unservable).join(', ')}. Remove them from the file.`,
+      `The schema snapshot (${path}) has fields or arguments of introspection types, which cannot be served: ` +
+        `${shortened(unservable).join(', ')}. Remove them from the file.`,
     );
   }
   return schema;

@@ -59,6 +59,7 @@ export function openConnections(parts: ConnectionsParts): Connections {
       const sent = watch.sending(request.cause);
       try {
         const answer = await exchange(request, token, sent);
+        if (answer.kind === 'result') sent.read(answer.readAs);
         sent.ended(outcomeOf(answer), answer.kind === 'bad' ? answer.error : undefined);
         return answer;
       } catch (error) {

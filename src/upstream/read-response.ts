@@ -18,7 +18,11 @@ export interface UpstreamResult {
   /** As the request wants it read. */
   readonly value: unknown;
   readonly hasErrors: boolean;
+  readonly readAs: ReadAs;
 }
+
+/** By the scanner where the answer is exactly as it was promised; else value by value, which costs more. */
+export type ReadAs = 'scanned' | 'general';
 
 export interface HttpAnswer {
   readonly status: number;
@@ -57,7 +61,7 @@ export function readResponse(
   }
   if (status === 200 && isUtf8(body) && !mayHoldToken(body, token)) {
     const value = request.scan(body);
-    if (value !== undefined) return { kind: 'result', value, hasErrors: false };
+    if (value !== undefined) return { kind: 'result', value, hasErrors: false, readAs: 'scanned' };
   }
   // Without the byte order mark that some servers put in front of their JSON.
   const json = parseJson(concealToken(new TextDecoder().decode(body), token));
@@ -89,6 +93,7 @@ function resultOf(json: Json, request: RequestedAnswer<unknown>): UpstreamResult
     kind: 'result',
     value: request.read(json),
     hasErrors: (json.get('errors')?.values.length ?? 0) > 0,
+    readAs: 'general',
   };
 }
 

@@ -1,7 +1,7 @@
 import type { GraphQLError } from 'graphql';
 import { knownCode, type ErrorCode } from '../errors.ts';
 import type { OnBreakerChange } from './breaker.ts';
-import type { UpstreamAnswer } from './read-response.ts';
+import type { ReadAs, UpstreamAnswer } from './read-response.ts';
 
 /** What came of one request; `left`: nobody waited for it any more. */
 export type UpstreamOutcome = 'ok' | 'graphql_error' | 'left' | ErrorCode | 'OTHER';
@@ -18,12 +18,14 @@ export interface SentRequest {
   /** They travel with it. */
   readonly headers: Readonly<Record<string, string>>;
   answered(status: number): void;
+  /** Called for each answer that is GraphQL, before `ended`. */
+  read(how: ReadAs): void;
   /** `why`, where nothing usable came: for the log, with nothing in it that the service wrote. */
   ended(outcome: UpstreamOutcome, why?: GraphQLError): void;
 }
 
 export const unwatched: UpstreamWatch = {
-  sending: () => ({ headers: {}, answered: () => {}, ended: () => {} }),
+  sending: () => ({ headers: {}, answered: () => {}, read: () => {}, ended: () => {} }),
   again: () => () => {},
   breaker: () => {},
 };

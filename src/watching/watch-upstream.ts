@@ -34,6 +34,7 @@ export function watchUpstream({
       return {
         headers: headersFor(cause, context),
         answered: (status) => void span.setAttribute('http.response.status_code', status),
+        read: metrics.upstream.read,
         ended: (outcome, why) => {
           metrics.upstream.ended(outcome, (stopwatch() - begun) / 1000);
           end(span, outcome === 'ok' || outcome === 'left' ? undefined : outcome);

@@ -105,23 +105,41 @@ test('types with names that the gateway uses itself keep them', async () => {
     query: '{ pageInfo { ...F } } fragment F on PageInfo { a __typename }',
   });
   await world.expectSame({ query: '{ pageInfo { __typename t: __typename } }' });
-  await world.expectSame({ query: '{ service { ... on _Service { sdl __typename } } }' });
   await world.expectSame({ query: '{ entity { ... on PageInfo { a __typename } } }' });
-  await world.expectSame({
-    query: 'query ($in: _Any) { any(in: $in) }',
-    variables: { in: { __typename: 'PageInfo' } },
-  });
   await world.expectSame({ query: '{ __type(name: "PageInfo") { name fields { name } } }' });
 });
 
+test('types called _Service and _Any, which every subgraph has, are served under other names', async () => {
+  const schema = buildSchema(
+    `type Query { service: _Service any(in: _Any): _Any }
+     type _Service { sdl: String }
+     scalar _Any`,
+    { assumeValid: true },
+  );
+  const rootValue = {
+    service: { sdl: 'own' },
+    any: ({ in: given }: { in: unknown }) => given,
+  };
+  const world = await sideBySide({ schema, service: { rootValue } });
+  const { through } = await world.both({
+    query: '{ service { ... on Upstream_Service { sdl __typename } } }',
+  });
+  expect(through.data).toBe('{"service":{"sdl":"own","__typename":"Upstream_Service"}}');
+  const given = await world.through({
+    query: 'query ($in: Upstream_Any) { any(in: $in) }',
+    variables: { in: { __typename: 'PageInfo' } },
+  });
+  expect(given.data).toBe('{"any":{"__typename":"PageInfo"}}');
+});
+
 test.each(['kind: __TypeKind', 'values: [__EnumValue!]'])(
-  'a field of a type of the introspection is answered: %s',
+  'a field of a type of the introspection is refused at the start by its name: %s',
   async (field) => {
     const schema = buildSchema(`type Query { a: String ${field} }`);
-    const rootValue = { a: 'A', kind: 'ENUM', values: [{ name: 'RED' }] };
-    const world = await sideBySide({ schema, service: { rootValue } });
-    const selection = field.startsWith('kind') ? 'kind' : 'values { name __typename }';
-    await world.expectSame({ query: `{ a ${selection} }` });
+    const name = field.split(':')[0]!;
+    await expect(startSideBySide({ schema, service: {} })).rejects.toThrow(
+      new RegExp(`fields or arguments of introspection types.*Query\\.${name}`),
+    );
   },
 );
 

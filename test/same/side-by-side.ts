@@ -37,7 +37,7 @@ export interface SideBySide extends AsyncDisposable {
   /** Asks both, and fails unless the gateway answers as the service does. */
   expectSame(asked: Asked): Promise<Compared>;
   /** Undefined without `waysOf`. */
-  ways(): Ways | undefined;
+  ways(): Promise<Ways | undefined>;
 }
 
 export interface Compared {
@@ -57,7 +57,7 @@ export interface SideBySideOptions {
   readonly service?: Service | Omit<ServiceOptions, 'schema'>;
   readonly config?: TestGatewayOptions['config'];
   /** Reads the gateway's counters of its ways, to prove that a test met each of them. */
-  readonly waysOf?: (gateway: GatewayOverFake['gateway']) => Ways;
+  readonly waysOf?: (gateway: GatewayOverFake['gateway']) => Promise<Ways>;
 }
 
 export async function startSideBySide(options: SideBySideOptions): Promise<SideBySide> {
@@ -93,7 +93,7 @@ export async function startSideBySide(options: SideBySideOptions): Promise<SideB
       expectSameAnswer(compared, asked);
       return compared;
     },
-    ways: () => waysOf?.(gateway.gateway),
+    ways: async () => waysOf?.(gateway.gateway),
     [Symbol.asyncDispose]: async () => {
       await listening.close();
       await gateway[Symbol.asyncDispose]();

@@ -244,7 +244,7 @@ test('a parent that is gone when its further pages are asked for is said to be',
   expect(data).toEqual({ allPersons: [{ id: 'p', allNotes: null }] });
   expect(errors).toEqual([
     expect.objectContaining({
-      message: expect.stringContaining('does not give this Person any more'),
+      message: expect.stringContaining('no longer has this Person'),
       path: ['allPersons', 0, 'allNotes'],
       extensions: expect.objectContaining({ code: 'DRAIN_INTERRUPTED', drained: 1 }),
     }),

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { execute, parse, printSchema, validate } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { codedError } from '../../src/errors.ts';
 import { checkedCount, checkedCounts } from '../../src/paging/connection/connection-arguments.ts';
 import { decodeCursor } from '../../src/paging/place/cursor.ts';
-import { readRepresentation } from '../../src/schema/entities/read-representation.ts';
+import { readRepresentation } from '../../src/plans/read-representation.ts';
 import { makeExecutableSchema } from '../support/executable-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import {
@@ -100,7 +101,9 @@ function entityOf(representation: unknown): unknown {
   const { entities } = nested.gateway.served;
   const byName = new Map(entities.map((entity) => [entity.type.name, entity]));
   try {
-    const { entity, id } = readRepresentation(representation, byName);
+    const read = readRepresentation(representation, byName);
+    if (typeof read === 'string') return codedError('BAD_USER_INPUT', read);
+    const { entity, id } = read;
     const all = whole.named().map((record) => ({ ...record }));
     return all.find((each) => each.__typename === entity.type.name && each.id === id) ?? null;
   } catch (error) {

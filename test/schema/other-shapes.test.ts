@@ -157,7 +157,6 @@ test('an empty first page is read over, so that a connection begins with a recor
 test.each([
   '{ allPersons { _rsId: name } }',
   '{ allPersons { __typename: name } }',
-  '{ allPersons { then: name } }',
   'query ($_rs_first: Int) { personsConnection(first: $_rs_first) { nodes { id } } }',
 ])('names that the gateway needs itself are refused: %s', async (query) => {
   const sdl = `type Query { persons(first: Int, after: String): PersonPage! }`;

@@ -1,19 +1,23 @@
-import type { ExecutionResult } from 'graphql';
 import { systemClock, type Clock } from '../../src/clock.ts';
 import type { RequestSender } from '../../src/upstream/outgoing-request.ts';
 import { createUpstream, type Upstream } from '../../src/upstream/upstream.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
 
-/** What sends requests alone, in front of a service that holds every request until it is let go. */
+/** What goes out, alone, in front of a service that holds every request until it is let go. */
 export interface HeldUpstream extends AsyncDisposable {
   readonly service: FakeUpstream;
   /** Asks a query that differs from others by its label. */
-  ask(label: string, sender?: RequestSender, field?: string): Promise<ExecutionResult>;
+  ask(label: string, sender?: RequestSender, field?: string): Promise<Answered>;
   /** Labels of the requests, in the order of their arrival. */
   sent(): string[];
   /** Answers the requests with this label, also those to come. */
   release(label: string, reply?: Reply): void;
   load(): Upstream['load'];
+}
+
+export interface Answered {
+  readonly data?: unknown;
+  readonly errors?: readonly { readonly message: string; readonly extensions?: object }[];
 }
 
 export interface HeldUpstreamOptions {
@@ -63,7 +67,7 @@ export async function startHeldUpstream({
           variables: { label },
         }),
         scan: () => undefined,
-        read: ({ raw }) => JSON.parse(raw) as ExecutionResult,
+        read: ({ raw }) => JSON.parse(raw) as Answered,
       }),
     sent: () => service.received.map(({ body }) => labelOf(body)),
     load: () => upstream.load,

@@ -64,7 +64,7 @@ test('of an answer with the token in it only the token is left out', async () =>
 });
 
 function me(fields: Record<string, unknown>) {
-  return { __typename: 'Candidate', id: 1, name: null, extra: null, ...fields };
+  return { _rsType: 'Candidate', id: 1, name: null, extra: null, ...fields };
 }
 
 function escaped(token: string): string {

@@ -1,4 +1,4 @@
-import { identityHash } from '../identity-set.ts';
+import { identitiesOf } from '../page-identities.ts';
 import type { Identified, Page } from '../page.ts';
 
 /** What two pages that were read on their own have to do with each other. */
@@ -25,42 +25,19 @@ export function joinPages<R extends Identified>(
   next: Page<R>,
   behind: number | null,
 ): Join {
-  const first = next.items[0]?.identity;
-  if (first === undefined) return INSIDE;
-  if (!isJoinable(page) || !isJoinable(next)) return APART;
-  const at = page.items.findIndex(({ identity }) => identity === first);
+  if (next.items.length === 0) return INSIDE;
+  const [one, other] = [identitiesOf(page), identitiesOf(next)];
+  if (!one.isJoinable || !other.isJoinable) return APART;
+  const [hashes, head] = [one.hashes, other.hashes];
+  const at = hashes.indexOf(head[0]!);
   if (at < 0) return APART;
-  const shared = page.items.slice(at);
-  if (!agree(shared, next.items)) return APART;
-  if (shared.length >= next.items.length) return INSIDE;
-  return shared.length > 1 || has(page, behind) ? { kind: 'joined', at } : APART;
+  const shared = hashes.length - at;
+  for (let place = 0; place < Math.min(shared, head.length); place += 1) {
+    if (hashes[at + place] !== head[place]) return APART;
+  }
+  if (shared >= head.length) return INSIDE;
+  return shared > 1 || (behind !== null && hashes.includes(behind)) ? { kind: 'joined', at } : APART;
 }
-
-/** Whether every record can be told from the others, so that something can be proved by them. */
-export function isJoinable(page: Page<Identified>): boolean {
-  const known = joinable.get(page);
-  if (known !== undefined) return known;
-  const { items } = page;
-  const identities = new Set(items.map(({ identity }) => identity));
-  const verdict = identities.size === items.length && !identities.has(null);
-  joinable.set(page, verdict);
-  return verdict;
-}
-
-/** Each page is looked at from both sides. */
-const joinable = new WeakMap<Page<Identified>, boolean>();
 
 const INSIDE: Join = { kind: 'inside' };
 const APART: Join = { kind: 'apart' };
-
-function agree(shared: readonly Identified[], head: readonly Identified[]): boolean {
-  const length = Math.min(shared.length, head.length);
-  for (let place = 0; place < length; place += 1) {
-    if (shared[place]!.identity !== head[place]!.identity) return false;
-  }
-  return true;
-}
-
-function has({ items }: Page<Identified>, hash: number | null): boolean {
-  return hash !== null && items.some(({ identity }) => identityHash(identity ?? '') === hash);
-}

@@ -1,6 +1,6 @@
 import { identityHash } from '../identity-set.ts';
 import { overlappingSize, type Identified, type Page } from '../page.ts';
-import { isJoinable } from './join-pages.ts';
+import { identitiesOf } from '../page-identities.ts';
 
 /** Where one page of a list began when it was walked last. */
 export interface IndexedPage {
@@ -43,12 +43,12 @@ export function createIndexBuilder(maxRecords: number): IndexBuilder {
     add: (after, page, at = last?.hashes.length ?? 0) => {
       const { items } = page;
       if (!isUsable) return;
-      if (!isJoinable(page)) {
+      const { hashes, isJoinable } = identitiesOf(page);
+      if (!isJoinable) {
         isUsable = false;
         pages.length = 0;
         return;
       }
-      const hashes = Float64Array.from(items, ({ identity }) => identityHash(identity!));
       // Two pages that begin with the same record: the later cursor is the fresher one.
       const behind = last && at === 0 ? last.behind : (last?.hashes[at - 1] ?? null);
       if (last && at > 0) close(at);

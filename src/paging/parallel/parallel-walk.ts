@@ -1,7 +1,8 @@
 import { overlappingSize, type FetchPage, type Identified, type Page } from '../page.ts';
 import { identityHash } from '../identity-set.ts';
 import { nextRecord, type IndexBuilder, type PageIndex } from './page-index.ts';
-import { isJoinable, joinPages } from './join-pages.ts';
+import { identitiesOf } from '../page-identities.ts';
+import { joinPages } from './join-pages.ts';
 import { prefetchPages, type PageRead, type Prefetch } from './prefetch-pages.ts';
 import type { Pace } from '../pace.ts';
 import { stalledError, type Progress } from '../progress.ts';
@@ -107,9 +108,9 @@ export async function* parallelWalk<R extends Identified>(
     from: number,
   ): AsyncGenerator<WalkedPage<R>, { page: number; joinedTo: Page<R> } | undefined, undefined> {
     let last = end;
-    const again = isJoinable(end.page) ? await trail.readEndAgain() : end;
+    const again = identitiesOf(end.page).isJoinable ? await trail.readEndAgain() : end;
     // Records without an identity would be given twice.
-    if (again !== end && isJoinable(again.page)) {
+    if (again !== end && identitiesOf(again.page).isJoinable) {
       last = again;
       const walked = give(again, 0);
       if (walked.records.length > 0) yield walked;
@@ -176,7 +177,7 @@ async function buildBridge<R extends Identified>(
    */
   async function isBehind(page: PageRead<R>, read: PageRead<R>): Promise<boolean> {
     const [end, start] = [page.page.items.at(-1)?.identity, read.page.items[0]?.identity];
-    if (!end || !start || !isJoinable(read.page)) return false;
+    if (!end || !start || !identitiesOf(read.page).isJoinable) return false;
     if (nextRecord(index, end, next - 2, next) === identityHash(start)) return true;
     const again = await prefetch.readFrom(page.after);
     return again !== undefined && isSame(again.page, page.page);

@@ -1,7 +1,7 @@
 import { mayBeRefusal } from '../failures.ts';
 import type { Identified, Page } from '../page.ts';
 import type { Progress } from '../progress.ts';
-import { isJoinable } from './join-pages.ts';
+import { identitiesOf } from '../page-identities.ts';
 import type { PageRead, Prefetch } from './prefetch-pages.ts';
 
 /** The pages that a walk gave, from the last one on that was read when its turn came. */
@@ -53,6 +53,6 @@ export function createTrail<R extends Identified>(
   /** Two records, where there are two: one alone may have been moved there. */
   function repeats(page: Page<R>): boolean {
     const repeated = progress.repeatedBy(page);
-    return isJoinable(page) && repeated > 0 && repeated >= Math.min(2, page.items.length);
+    return identitiesOf(page).isJoinable && repeated > 0 && repeated >= Math.min(2, page.items.length);
   }
 }
