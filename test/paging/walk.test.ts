@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { IdentitySet } from '../../src/paging/identity-set.ts';
+import { identityHash, identityHasher, IdentitySet } from '../../src/paging/identity-set.ts';
 import type { FetchPage, Page, PageRequest } from '../../src/paging/page.ts';
 import { walk } from '../../src/paging/walk.ts';
 
@@ -89,15 +89,26 @@ test('a list that only ever repeats itself under new cursors is ended too', asyn
 
 test('a set of identities tells apart what it was given, also many and alike', () => {
   const set = new IdentitySet();
-  const identities = Array.from({ length: 200_000 }, (_, index) => `Person:${index}`);
+  const identities = Array.from({ length: 200_000 }, (_, index) => identityHash(`Person:${index}`));
   expect(identities.every((identity) => set.add(identity))).toBe(true);
   expect(identities.some((identity) => set.add(identity))).toBe(false);
   expect(set.size).toBe(identities.length);
   fc.assert(
     fc.property(fc.uniqueArray(fc.string({ unit: 'grapheme' }), { maxLength: 50 }), (texts) => {
       const fresh = new IdentitySet();
-      expect(texts.filter((text) => fresh.add(text))).toEqual(texts);
-      expect(texts.filter((text) => fresh.add(text))).toEqual([]);
+      expect(texts.filter((text) => fresh.add(identityHash(text)))).toEqual(texts);
+      expect(texts.filter((text) => fresh.add(identityHash(text)))).toEqual([]);
+    }),
+  );
+});
+
+test('an id in the bytes of a page is the same identity as the id in a text', () => {
+  const asIs = /^[^\\\u007f-\uffff]*$/;
+  fc.assert(
+    fc.property(fc.string(), fc.string({ unit: 'binary' }), fc.nat(20), (type, id, start) => {
+      const bytes = Buffer.from(`${' '.repeat(start)}${id}`);
+      const hashed = identityHasher(type)(bytes, start, bytes.length);
+      expect(hashed).toBe(asIs.test(id) ? identityHash(`${type}:${id}`) : undefined);
     }),
   );
 });
