@@ -170,8 +170,8 @@ function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   let size = 0;
   const writer: RequestWriter = {
     ...parts.writer,
-    onWritten: (characters) => void (size += characters),
     defers,
+    onWritten: (characters) => void (size += characters),
     inlinePages: (inlined, wanted) => parts.inlining.inline(inlined, { ...scope, variables, wanted }),
   };
   const written: WrittenOperation = {

@@ -43,9 +43,9 @@ export interface RequestWriter {
   readonly toUpstream: (document: DocumentNode) => DocumentNode;
   /** Writes the first pages of nested lists in place of what is derived of them. */
   readonly inlinePages: (document: DocumentNode, wanted: WantedPages) => DocumentNode;
-  readonly onWritten: (characters: number) => void;
   /** Whether the answer is read in parts where `@defer` stands, which is not sent. */
   readonly defers: boolean;
+  readonly onWritten: (characters: number) => void;
   readonly price: (document: DocumentNode) => (variables: Readonly<Record<string, unknown>>) => number;
 }
 
