@@ -14,9 +14,16 @@ export function apiKeyOwners(keys: readonly ApiKey[]): (key: string) => Caller |
     hash,
     caller: { name: `key:${name}`, scopes: new Set(scopes) },
   }));
-  return (key) => {
+  /** Keys that were found before: each is hashed once. A wrong one is never kept. */
+  const known = new Map<string, Caller>();
+  const find = (key: string) => {
     const sent = hashOf('sha256', key, 'buffer');
     // Each is looked at, also behind the right one.
     return owners.filter(({ hash }) => timingSafeEqual(hash, sent))[0]?.caller;
+  };
+  return (key) => {
+    const caller = known.get(key) ?? find(key);
+    if (caller) known.set(key, caller);
+    return caller;
   };
 }
