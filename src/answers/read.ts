@@ -182,7 +182,7 @@ class Reader {
   #putOff(fields: readonly FieldShape[], value: Json): void {
     const path = [...this.#path];
     for (const [use, some] of Map.groupBy(fields, ({ deferred }) => deferred)) {
-      const errors = some.flatMap(({ key }) => this.#takeErrors([...path, key], path.length));
+      const errors = some.flatMap(keysOf).flatMap((key) => this.#takeErrors([...path, key], path.length));
       const shape: ObjectShape = {
         kind: 'object',
         nullable: true,
@@ -234,6 +234,11 @@ class Reader {
     }
     return false;
   }
+}
+
+/** Under which the service may have reported errors of a field. */
+function keysOf({ key, shape }: FieldShape): readonly string[] {
+  return shape.kind === 'hole' && shape.pageKey !== undefined ? [key, shape.pageKey] : [key];
 }
 
 function named({ type }: Shape): string {

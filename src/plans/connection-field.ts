@@ -3,7 +3,7 @@ import type { FieldValue } from './all-field.ts';
 import type { ConnectionField } from './connection-shape.ts';
 import { errorsOfList } from './fetch-page.ts';
 import type { OpenedList } from './list-field.ts';
-import { writeRecord, writeRecords, type Output } from './list-record.ts';
+import { writeRecord, writeRecords, type Output, type RecordPage } from './list-record.ts';
 import { openConnection, type Edge, type OpenedConnection } from './open-connection.ts';
 
 /** Reads a `…Connection` field. */
@@ -82,9 +82,10 @@ export function writeEdges(
     return writeRecords(records, field.place, output, at);
   }
   const heads = field.fields.map(({ key }, i) => `${i > 0 ? ',' : ''}${JSON.stringify(key)}:`);
-  const { parts } = output;
-  // What stands between two records is one piece.
+  // One byte a character: everything but the records is ASCII, and the bytes of records go through as they are.
   let text = '';
+  let page: RecordPage | undefined;
+  let pageText = '';
   for (let i = 0; i < edges.length; i += 1) {
     const { record, position } = edges[i]!;
     text += i > 0 ? ',{' : '{';
@@ -93,15 +94,21 @@ export function writeEdges(
       text += heads[j]!;
       if (one.kind === 'cursor') text += `"${cursorOf(position)}"`;
       else if (one.kind === 'typename') text += JSON.stringify(one.name);
-      else {
-        parts.push(text);
+      else if (record.page.kind === 'bytes') {
+        if (page !== record.page) pageText = record.page.bytes.toString('latin1');
+        page = record.page;
+        const { at: ends, count } = record.page;
+        const slot = 2 * (one.place * count + record.place);
+        text += pageText.slice(ends[slot], ends[slot + 1]);
+      } else {
+        output.parts.push(Buffer.from(text, 'latin1'));
         text = '';
         if (!writeRecord(record, one.place, output, [...at.path, at.offset + i, one.key])) return false;
       }
     }
     text += '}';
   }
-  if (text !== '') parts.push(text);
+  if (text !== '') output.parts.push(Buffer.from(text, 'latin1'));
   return true;
 }
 

@@ -64,6 +64,8 @@ export function holesOf(
   shared: Parameters<typeof listField>[0],
 ): { at: ShapeScope['holeAt'] } {
   const fields = new Map<string, { adapter: NestedAdapter; kind: 'all' | 'connection' }>();
+  // They come whole, in whichever part their parent comes.
+  const whole = { ...shared, scope: { ...shared.scope, defers: false } };
   for (const adapter of nested) {
     const { parent, all, connection } = adapter;
     if (all) fields.set(`${parent}.${all.field}`, { adapter, kind: 'all' });
@@ -74,7 +76,7 @@ export function holesOf(
       const found = fields.get(`${type.name}.${nodes[0]!.name.value}`);
       if (!found) return undefined;
       let made: ListField | undefined;
-      const filling: Filling = () => (made ??= listField(shared, found.adapter, { kind: found.kind, key, nodes }));
+      const filling: Filling = () => (made ??= listField(whole, found.adapter, { kind: found.kind, key, nodes }));
       return {
         kind: 'hole',
         filling,

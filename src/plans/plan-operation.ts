@@ -42,6 +42,7 @@ export function planOperation(parts: PlanParts, { document, operation }: Planned
       variables: values,
       isTrue: (condition) => truth.has(condition),
       defers,
+      hasNested: decide !== undefined,
     });
     variants.set(name, made);
     return made;

@@ -33,6 +33,8 @@ export interface VariantParts {
   readonly variables: Readonly<Record<string, unknown>>;
   readonly isTrue: (variable: string) => boolean;
   readonly defers: boolean;
+  /** Whether something is derived below other objects than the root. */
+  readonly hasNested: boolean;
 }
 
 /** What of a variant its fields are planned with. */

@@ -74,11 +74,14 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     }),
   );
 
+  const isOneList = fields.length === 1 && fields[0]!.kind === 'list' && !variant.hasNested;
+
   return { size, fields, answer };
 
   async function answer(call: Call, use?: DeferUse, given?: GivenValues): Promise<OperationAnswer> {
     const group = groups.get(use);
     if (!group) return { data: [], errors: [], extensions: undefined, deferred: [] };
+    if (isOneList) call.alone();
     const { own, isAll, forwarded } = group;
     if (isAll) {
       try {
@@ -89,7 +92,7 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
         const output: Output = { parts: data.whole as Part[], errors: errors as AnswerError[], deferred: data.deferred.flat() };
         return await filled(call, output, extensions);
       } catch (error) {
-        return failed(own, error);
+        return failed(own, error, root);
       }
     }
     const answered = forwarded && forward(call, forwarded, false).catch((error: unknown) => ({ error }));
@@ -104,13 +107,13 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     let extensions: string | undefined;
     let isNull = false;
     if (service && 'error' in service) {
-      output.errors.push({ thrown: service.error, path: [own[0]!.key] });
+      output.errors.push({ thrown: service.error, path: [firstOf(own)] });
     } else if (service) {
       output.errors.push(...service.errors);
       ({ extensions } = service);
     }
     for (const [i, field] of group.fields.entries()) {
-      const value = values[i] ?? ofService(service, own.indexOf(field));
+      const value = values[i] ?? ofService(service, own.indexOf(field)) ?? withoutService(field, root);
       for (const error of value.errors) output.errors.push(error);
       for (const one of value.deferred ?? []) output.deferred.push(one);
       if (!value.parts && !field.isNullable) isNull = true;
@@ -166,17 +169,30 @@ function forwardable(parts: PlanParts, operation: OperationTypeNode): (name: str
 function ofService(
   service: ForwardedAnswer | { readonly error: unknown } | undefined,
   field: number,
-): FieldValue {
-  const data = service && 'data' in service ? service.data : undefined;
+): FieldValue | undefined {
+  if (!service || 'error' in service) return undefined;
+  const { data } = service;
   return { parts: data?.valueOf(field), errors: [], deferred: data?.deferred[field] ?? [] };
 }
 
-function failed(fields: readonly RootField[], error: unknown): OperationAnswer {
-  const data = fields.every(({ isNullable }) => isNullable)
-    ? fields.map(({ key }, i) => `${i > 0 ? ',' : ''}${JSON.stringify(key)}:null`)
+/** What a forwarded field comes to when there was no answer: only its name is known of the root's type. */
+function withoutService(field: RootField, root: GraphQLObjectType): FieldValue {
+  const parts = nameOf(field) === '__typename' ? [JSON.stringify(root.name)] : undefined;
+  return { parts, errors: [] };
+}
+
+function failed(fields: readonly RootField[], error: unknown, root: GraphQLObjectType): OperationAnswer {
+  const values = fields.map((field) => ({ field, ...withoutService(field, root) }));
+  const data = values.every(({ field, parts }) => parts ?? field.isNullable)
+    ? values.map(({ field: { key }, parts = ['null'] }, i) => `${i > 0 ? ',' : ''}${JSON.stringify(key)}:${parts.join('')}`)
     : null;
-  const errors = [{ thrown: error, path: [fields[0]!.key] }];
+  const errors = [{ thrown: error, path: [firstOf(fields)] }];
   return { data, errors, extensions: undefined, deferred: [] };
+}
+
+/** The key of the first field that had to be asked for. */
+function firstOf(fields: readonly RootField[]): string {
+  return (fields.find((field) => nameOf(field) !== '__typename') ?? fields[0]!).key;
 }
 
 function readField(call: Call, field: Exclude<RootField, { kind: 'forwarded' }>): Promise<FieldValue> | FieldValue {

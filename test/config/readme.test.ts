@@ -14,6 +14,7 @@ const DEPENDENT: Record<string, string> = {
   RECRUITING_SCHEMA: '`schema/upstream.graphql` here',
   TOKEN_RESCUE_DIR: 'the folder of the store',
   ALLOWED_HOSTS: 'the names of loopback, there',
+  ANSWER_BYTES: 'a quarter of the heap',
   GRAPHIQL: '`on`, in production `off`',
   INTROSPECTION: '`on`, in production `off`',
 };

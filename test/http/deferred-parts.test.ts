@@ -1,7 +1,9 @@
+import { printSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import { after, honest, startGatewayOverFake } from '../support/fake-upstream.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import { all, ask, next, partsOf, putTogether } from '../support/multipart.ts';
+import { nestedUpstream } from '../support/nested-upstream.ts';
 
 test('what is put off beside a streamed list does not wait for its end', async () => {
   await using gateway = await startGatewayOverFake({ persons: 600 });
@@ -60,6 +62,31 @@ test.each([
   const parts = await all(gateway, query);
   expect(putTogether(parts)).toEqual((await gateway.ask(query)).data);
   expect(parts.length).toBeGreaterThan(1);
+});
+
+test.each([
+  `{ vacancies(first: 2) { items { id candidatesConnection(first: 1) { nodes { id ... @defer { name } } ... @defer { pageInfo { hasNextPage } } } } } ... @defer { __typename } }`,
+  `{ vacancies(first: 2) { items { id ... @defer { allCandidates(limit: 60) { id ... @defer { name } } } } } }`,
+  `{ allVacancies(limit: 2) @stream { id ... @defer { allCandidates(limit: 3) @stream { id ...Name @defer } } } } fragment Name on Named { name }`,
+  `{ vacanciesConnection(first: 3) { nodes @stream(initialCount: 1) { id relatedConnection(first: 1) { nodes { __typename ...Name @defer } } } } } fragment Name on Named { name }`,
+  `{ vacancies(first: 3) { items { lead { id ... @defer { score } } ... @defer { lead { rank name } applicantsConnection(first: 4) { edges { node { ... on Robot { ... @defer { model } } ... on Candidate { score } } } } } } } }`,
+  `{ allVacancies(limit: 4) @stream { ... @defer { fragileConnection(first: 2) { nodes { text } } allCandidates(limit: 9) { ... @defer { score } rank } } } }`,
+  `{ vacancy(id: 1) { ... @defer { lead { ... @defer { vacancy { ... @defer { title } } } } } } ... @defer { vacancy(id: 1) { name } } }`,
+])('below other records too, with the same errors: %s', async (query) => {
+  const schema = nestedUpstream();
+  const snapshot = printSchema(schema);
+  await using gateway = await startGatewayOverSandbox({ schema }, { snapshot });
+  const parts = await all(gateway, query);
+  const whole = await gateway.ask(query);
+  expect(putTogether(parts)).toEqual(whole.data);
+  expect(parts.length).toBeGreaterThan(1);
+  const places = (errors: readonly { path?: unknown }[] = []) =>
+    errors.map(({ path }) => JSON.stringify(path)).toSorted();
+  const told = parts.flatMap(({ errors = [], incremental = [] }) => [
+    ...errors,
+    ...incremental.flatMap((one) => one.errors ?? []),
+  ]);
+  expect(places(told)).toEqual(places(whole.errors));
 });
 
 test('inside of a drained list that comes whole nothing is put off: it comes with its records', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { identityHash, IdentitySet } from '../../src/paging/identity-set.ts';
+import { identityHash, identityHasher, IdentitySet } from '../../src/paging/identity-set.ts';
 import type { FetchPage, Page, PageRequest } from '../../src/paging/page.ts';
 import { walk } from '../../src/paging/walk.ts';
 
@@ -98,6 +98,17 @@ test('a set of identities tells apart what it was given, also many and alike', (
       const fresh = new IdentitySet();
       expect(texts.filter((text) => fresh.add(identityHash(text)))).toEqual(texts);
       expect(texts.filter((text) => fresh.add(identityHash(text)))).toEqual([]);
+    }),
+  );
+});
+
+test('an id in the bytes of a page is the same identity as the id in a text', () => {
+  const asIs = /^[^\\\u007f-\uffff]*$/;
+  fc.assert(
+    fc.property(fc.string(), fc.string({ unit: 'binary' }), fc.nat(20), (type, id, start) => {
+      const bytes = Buffer.from(`${' '.repeat(start)}${id}`);
+      const hashed = identityHasher(type)(bytes, start, bytes.length);
+      expect(hashed).toBe(asIs.test(id) ? identityHash(`${type}:${id}`) : undefined);
     }),
   );
 });

@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib';
+import { printSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import {
   cut,
@@ -16,6 +17,7 @@ import {
   type GatewayOverFake,
   type Reply,
 } from '../support/fake-upstream.ts';
+import { nestedUpstream } from '../support/nested-upstream.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 const HTML = '<!doctype html><title>Sign in</title>';
@@ -29,6 +31,21 @@ test('a service that is not there is UPSTREAM_UNREACHABLE', async () => {
     'The recruiting service cannot be reached (ECONNREFUSED). Try again later.',
   );
   expect(gateway.waits).toHaveLength(3);
+});
+
+test.each([
+  '{ __typename viewer { company { id } } }',
+  '{ kind: __typename viewer { company { id } } allVacancies(limit: 0) { id } }',
+])('__typename of the root needs no service: %s', async (query) => {
+  const schema = nestedUpstream();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: printSchema(schema) });
+  await gateway.upstream[Symbol.asyncDispose]();
+  const { data, errors } = await gateway.ask(query);
+  expect(data).toMatchObject({ viewer: null });
+  expect(Object.values(data)).toContain('Query');
+  expect(errors).toMatchObject([
+    { path: ['viewer'], extensions: { code: 'UPSTREAM_UNREACHABLE' } },
+  ]);
 });
 
 test.each([
