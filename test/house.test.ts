@@ -21,12 +21,24 @@ const arrows: Record<string, readonly string[]> = {
   ],
   'config.ts': ['package.json', 'config'],
   config: [],
-  'gateway.ts': ['config.ts', 'http', 'operations', 'schema', 'upstream', 'tokens', 'watching'],
-  watching: ['http', 'schema', 'upstream', 'metrics.ts'],
+  'gateway.ts': [
+    'answers',
+    'config.ts',
+    'http',
+    'operations',
+    'plans',
+    'schema',
+    'upstream',
+    'tokens',
+    'watching',
+  ],
+  watching: ['http', 'plans', 'upstream', 'metrics.ts'],
   'metrics.ts': ['metrics', 'tokens'],
   metrics: ['tokens'],
-  http: ['operations'],
+  http: ['operations', 'plans', 'answers'],
   operations: [],
+  plans: ['answers', 'paging', 'schema'],
+  answers: [],
   schema: ['paging'],
   paging: [],
   upstream: [],
@@ -36,6 +48,7 @@ const arrows: Record<string, readonly string[]> = {
   'errors.ts': [],
   'operator-mistake.ts': [],
   'clock.ts': [],
+  'json.ts': [],
   'compile-cache.js': [],
   'read-body.ts': [],
   'print-document.ts': [],
@@ -44,6 +57,7 @@ const everybody = [
   'errors.ts',
   'operator-mistake.ts',
   'clock.ts',
+  'json.ts',
   'print-document.ts',
   'read-body.ts',
 ];
@@ -68,6 +82,7 @@ const rooms: Record<string, readonly string[]> = {
     'paging/failures.ts',
     'paging/identity-set.ts',
     'paging/pace.ts',
+    'paging/page-identities.ts',
     'paging/page.ts',
     'paging/progress.ts',
     'paging/walk.ts',
@@ -101,32 +116,16 @@ const rooms: Record<string, readonly string[]> = {
   'http/exchange': ['http/auth/caller.ts', 'http/origin/payer.ts', 'http/telemetry'],
   'http/auth': ['http/exchange/exchange.ts'],
   'http/origin': ['http/auth/caller.ts', 'http/exchange/exchange.ts', 'http/paths.ts'],
-  'http/operation': ['http/exchange/exchange.ts'],
+  'http/operation': [
+    'http/exchange/exchange.ts',
+    'http/execution/accept.ts',
+    'http/execution/multipart.ts',
+  ],
   'http/execution': ['http/exchange/exchange.ts', 'http/telemetry'],
   'http/telemetry': [],
   'schema/derivation': [],
-  'schema/asking': [
-    'schema/derivation',
-    'schema/incremental-directives.ts',
-    'schema/served-names.ts',
-    'schema/serving-context.ts',
-  ],
-  'schema/entities': [
-    'schema/asking',
-    'schema/derivation',
-    'schema/drains.ts',
-    'schema/list-key.ts',
-    'schema/read-field.ts',
-    'schema/serving-context.ts',
-  ],
+  'schema/entities': ['schema/derivation'],
   'schema/live': ['schema/snapshot.ts'],
-  'schema/streaming': [
-    'schema/asking',
-    'schema/connection-source.ts',
-    'schema/incremental-directives.ts',
-    'schema/served-schema.ts',
-    'schema/serving-context.ts',
-  ],
 };
 
 test('rooms within a folder import only what is named here', () => {
@@ -154,14 +153,16 @@ test('only main.ts touches the process, and nothing else reads its environment',
   expect(readers).toEqual([join('src', 'main.ts')]);
 });
 
-test('no import goes round in a circle', () => {
+test('no import goes round in a circle, of types neither', () => {
   const circles: string[] = [];
+  const done = new Set<string>();
   const visit = (file: string, way: readonly string[]) => {
     if (way.includes(file)) circles.push([...way.slice(way.indexOf(file)), file].join(' -> '));
-    else
-      importsOf(file, { types: false })
-        .filter((next) => next.endsWith('.ts'))
-        .forEach((next) => visit(next, [...way, file]));
+    if (done.has(file) || way.includes(file)) return;
+    importsOf(file)
+      .filter((next) => next.endsWith('.ts'))
+      .forEach((next) => visit(next, [...way, file]));
+    done.add(file);
   };
   for (const file of files) visit(file, []);
   expect(circles).toEqual([]);
@@ -174,11 +175,8 @@ test('files stay small enough to be read in one go', () => {
   expect(long).toEqual([]);
 });
 
-function importsOf(file: string, { types = true } = {}): string[] {
-  const pattern = types
-    ? /(?:from|import)\s*\(?\s*'(\.[^']+)'/g
-    : /(?:^|\n)(?:import|export)\s(?!type\s)[^;]*?from\s*'(\.[^']+)'/g;
-  return [...read(file).matchAll(pattern)].map(([, path]) =>
+function importsOf(file: string): string[] {
+  return [...read(file).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, path]) =>
     relative('.', join(dirname(file), path!)),
   );
 }

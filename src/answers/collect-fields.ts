@@ -107,6 +107,19 @@ function deferOf(
   return { label: label?.kind === Kind.STRING ? label.value : undefined };
 }
 
+/** Whether `@stream` is at one of these nodes and not switched off. */
+export function isStreamed(
+  { isTrue }: Pick<SelectionScope, 'isTrue'>,
+  nodes: readonly FieldNode[],
+): boolean {
+  return nodes.some(({ directives = [] }) =>
+    directives.some(({ name, arguments: args = [] }) => {
+      const condition = args.find((argument) => argument.name.value === 'if')?.value;
+      return name.value === 'stream' && (!condition || valueOf(condition, isTrue));
+    }),
+  );
+}
+
 type Argument = NonNullable<DirectiveNode['arguments']>[number];
 
 function valueOf(value: Argument['value'] | undefined, isTrue: SelectionScope['isTrue']): boolean {

@@ -60,7 +60,7 @@ export class IdentitySet {
   }
 }
 
-const INITIAL_SLOTS = 256;
+const INITIAL_SLOTS = 128;
 const TWO_32 = 2 ** 32;
 
 /** 53 bits as a number: small enough to keep many, and two identities share one about once in 10^16. */

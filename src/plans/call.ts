@@ -70,6 +70,8 @@ export interface Call extends Asking {
   readonly held: HeldBytes;
   /** Pays for a request and sends it, whatever else the operation asks for. */
   send<T>(request: UpstreamRequest<T>): Promise<T>;
+  /** For an operation that reads one list and nothing else: it asks for no page twice, and for one after the other. */
+  alone(): this;
 }
 
 export interface CallParts {
@@ -94,6 +96,7 @@ export class OperationCall implements Call {
   readonly cause: unknown;
   readonly held: HeldBytes;
   readonly #parts: CallParts;
+  #isAlone = false;
   #requests: DataLoader<UpstreamRequest<unknown>, unknown, string> | undefined;
   #records: RecordLoader | undefined;
 
@@ -111,7 +114,7 @@ export class OperationCall implements Call {
   }
 
   get records(): RecordLoader {
-    return (this.#records ??= createRecordLoader(this));
+    return (this.#records ??= createRecordLoader());
   }
 
   send<T>(request: UpstreamRequest<T>): Promise<T> {
@@ -125,7 +128,13 @@ export class OperationCall implements Call {
    * the operation, and not with the one walk that happened to ask first.
    */
   ask<T>(request: UpstreamRequest<T>): Promise<T> {
+    if (this.#isAlone) return this.send(request);
     return (this.#requests ??= this.#createLoader()).load(request) as Promise<T>;
+  }
+
+  alone(): this {
+    this.#isAlone = true;
+    return this;
   }
 
   #createLoader() {

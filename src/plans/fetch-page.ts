@@ -6,7 +6,8 @@ import { unlessAborted } from '../paging/unless-aborted.ts';
 import type { Adapter } from '../schema/derivation/adapter.ts';
 import type { Asking, CallVariables } from './call.ts';
 import type { ListRecord } from './list-record.ts';
-import { pageSizeOf, type PageAnswer, type PageText } from './page-text.ts';
+import { pageSizeOf, type PageText } from './page-text.ts';
+import type { PageAnswer } from './read-page.ts';
 import type { ReadingWatch } from './reading-watch.ts';
 import { askSparingParents } from './sparing-parents.ts';
 

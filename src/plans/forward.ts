@@ -1,14 +1,15 @@
 import { OperationTypeNode, type SelectionNode } from 'graphql';
 import { callerPath, type AnswerError, type UpstreamError } from '../answers/errors.ts';
-import { readAnswer, readValue, type DeferredReading } from '../answers/read.ts';
-import { createTape, cut, resetTape, scanner } from '../answers/scan.ts';
+import { readValue, type DeferredReading } from '../answers/read.ts';
+import { scanner } from '../answers/scan.ts';
+import { readAnswer } from '../answers/service-answer.ts';
 import type { FieldShape, ObjectShape, Shape, TypenameShape } from '../answers/shape.ts';
+import { createTape, cut, resetTape } from '../answers/tape.ts';
 import type { Json } from '../json.ts';
 import type { CallVariables, UpstreamRequest } from './call.ts';
-import type { WantedPages } from './inlined-pages.ts';
 import type { Part } from './list-record.ts';
 import { NOBODY, parentsTakenAlong } from './sparing-parents.ts';
-import { writeRequest, type RequestWriter, type WrittenOperation } from './upstream-request.ts';
+import { writeRequest, type RequestWriter, type WrittenOperation, type WantedPages } from './upstream-request.ts';
 
 /** The fields of the root that the service has itself: asked for in one request, as the caller wrote them. */
 export interface ForwardedFields {

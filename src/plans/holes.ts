@@ -1,11 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Path } from '../answers/errors.ts';
+import { inlinedPageKey, type Path } from '../answers/errors.ts';
 import type { Hole } from '../answers/read.ts';
+import type { HoleShape, ShapeScope } from '../answers/shape.ts';
+import type { NestedAdapter } from '../schema/derivation/adapter.ts';
+import { idOf } from '../schema/derivation/reach-parent.ts';
 import { readAll, type FieldValue } from './all-field.ts';
 import type { Call } from './call.ts';
 import { readConnection } from './connection-field.ts';
-import { openList, type ListField } from './list-field.ts';
+import { listField, openList, type ListField } from './list-field.ts';
 import type { Output, Part } from './list-record.ts';
+import { idKey } from './record-identity.ts';
 
 /** Fills a derived field below another object than the root; made when it is first needed. */
 export type Filling = () => ListField;
@@ -52,4 +56,33 @@ function fill(call: Call, hole: Hole): Promise<FieldValue> {
 
 export function isHole(part: Part): part is Hole {
   return typeof part !== 'string' && !Buffer.isBuffer(part);
+}
+
+/** The derived fields below other objects than the root. */
+export function holesOf(
+  nested: readonly NestedAdapter[],
+  shared: Parameters<typeof listField>[0],
+): { at: ShapeScope['holeAt'] } {
+  const fields = new Map<string, { adapter: NestedAdapter; kind: 'all' | 'connection' }>();
+  // They come whole, in whichever part their parent comes.
+  const whole = { ...shared, scope: { ...shared.scope, defers: false } };
+  for (const adapter of nested) {
+    const { parent, all, connection } = adapter;
+    if (all) fields.set(`${parent}.${all.field}`, { adapter, kind: 'all' });
+    if (connection) fields.set(`${parent}.${connection.field}`, { adapter, kind: 'connection' });
+  }
+  return {
+    at: (type, key, nodes): HoleShape | undefined => {
+      const found = fields.get(`${type.name}.${nodes[0]!.name.value}`);
+      if (!found) return undefined;
+      let made: ListField | undefined;
+      const filling: Filling = () => (made ??= listField(whole, found.adapter, { kind: found.kind, key, nodes }));
+      return {
+        kind: 'hole',
+        filling,
+        idKey: idOf(type) ? idKey(type.name) : undefined,
+        pageKey: inlinedPageKey(type.name, key),
+      };
+    },
+  };
 }

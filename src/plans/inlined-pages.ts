@@ -22,7 +22,7 @@ import { idOf } from '../schema/derivation/reach-parent.ts';
 import { connectionShape } from './connection-shape.ts';
 import { idKey, identifying } from './record-identity.ts';
 import { pageSizeOf } from './page-text.ts';
-import { field, notEmpty } from './upstream-request.ts';
+import { field, notEmpty, type WantedPages } from './upstream-request.ts';
 
 /*
  * The first page of a nested list comes along in the request for its parent, so that a list of parents does not
@@ -35,9 +35,6 @@ export interface InliningParts {
   readonly adapters: readonly NestedAdapter[];
   readonly connectionMax: number;
 }
-
-/** Which pages are inlined: all, all but those under these keys, or `safe`: only those that may be null. */
-export type WantedPages = 'all' | 'safe' | ReadonlySet<string>;
 
 export interface InliningScope extends SelectionScope {
   /** As they are in this call. */

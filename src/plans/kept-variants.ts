@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Variant } from './plan-operation.ts';
+import type { Variant } from './operation-answer.ts';
 
 /**
  * The plans of all operations that were made and may be wanted again: of each operation one for what its conditions

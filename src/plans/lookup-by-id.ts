@@ -1,17 +1,17 @@
 import { astFromType } from '@graphql-tools/utils';
 import { Kind, OperationTypeNode, type FieldNode, type GraphQLObjectType } from 'graphql';
 import type { UpstreamError } from '../answers/errors.ts';
-import { readAnswer, readValue, type Found } from '../answers/read.ts';
+import { readValue } from '../answers/read.ts';
+import { readAnswer, type Found } from '../answers/service-answer.ts';
 import { shapeOf, type Shape } from '../answers/shape.ts';
 import type { Json } from '../json.ts';
 import type { EntityLookup } from '../schema/derivation/entity.ts';
 import type { Call } from './call.ts';
 import { PageFailure } from './fetch-page.ts';
-import type { WantedPages } from './inlined-pages.ts';
-import type { LookupParts } from './record-field.ts';
+import type { LookupParts } from './lookup-parts.ts';
 import type { Finding, RecordId, RecordLookup } from './record-loader.ts';
 import { askSparingParents, parentsTakenAlong } from './sparing-parents.ts';
-import { field, notEmpty, writeRequest, type RequestText } from './upstream-request.ts';
+import { field, notEmpty, writeRequest, type RequestText, type WantedPages } from './upstream-request.ts';
 
 type ById = Extract<EntityLookup, { kind: 'id' }>;
 
@@ -44,9 +44,9 @@ export function lookupById(
     return known;
   };
 
-  return ({ variables }) => ({
-    name: `${by.field} ${textFor(1, 'all').name(variables)}`,
-    find: async (ids, call) => {
+  return (call) => ({
+    name: `${by.field} ${textFor(1, 'all').name(call.variables)}`,
+    find: async (ids) => {
       const values = await Promise.all(
         batches(ids).map((batch) =>
           ask(batch, call).catch((error: Error) => batch.map(() => error)),

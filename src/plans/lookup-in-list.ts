@@ -10,7 +10,7 @@ import { NullList, pageFetcher } from './fetch-page.ts';
 import { walkKey } from './list-key.ts';
 import type { ListRecord } from './list-record.ts';
 import { pageText, type PageText } from './page-text.ts';
-import type { LookupParts } from './record-field.ts';
+import type { LookupParts } from './lookup-parts.ts';
 import { asError, type Finding, type RecordLookup } from './record-loader.ts';
 
 /** Finds records in a list of the root, by what is remembered of it. */
@@ -27,12 +27,13 @@ export function lookupInList(
   const bare = text([[]]);
   const key = walkKey(adapter.name, defaultsOf(adapter));
 
-  return ({ variables }) => {
+  return (call) => {
+    const { variables } = call;
     const pagesOf = (of: PageText, asking: Asking): FetchPage<ListRecord> =>
       orNothing(pageFetcher({ adapter, text: of, variables, watch }, asking));
     return {
       name: `${type.name} ${shown.name(variables)}`,
-      find: async (ids, call) => {
+      find: async (ids) => {
         // 12 and "12" are two ids for a custom scalar, and one record.
         const byIdentity = Map.groupBy(ids, (id) => `${type.name}:${id}`);
         const list = {

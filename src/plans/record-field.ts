@@ -1,32 +1,18 @@
-import { getArgumentValues, type FieldNode, type GraphQLField, type SelectionNode } from 'graphql';
+import { getArgumentValues, type FieldNode, type GraphQLField } from 'graphql';
 import { collectFields, selectionsOf } from '../answers/collect-fields.ts';
 import { ownError, type AnswerError, type Path } from '../answers/errors.ts';
-import type { ShapeScope } from '../answers/shape.ts';
 import { codedError } from '../errors.ts';
 import type { Entity } from '../schema/derivation/entity.ts';
 import type { FieldValue } from './all-field.ts';
 import type { Call } from './call.ts';
-import type { Drains } from './drains.ts';
 import { errorsOfList } from './fetch-page.ts';
 import { writeReading, writeRecord, type Output } from './list-record.ts';
 import { lookupById } from './lookup-by-id.ts';
 import { lookupInList } from './lookup-in-list.ts';
+import type { LookupParts } from './lookup-parts.ts';
 import { readId } from './read-id.ts';
 import { readRepresentation, wrongId } from './read-representation.ts';
-import type { ReadingWatch } from './reading-watch.ts';
 import type { RecordId, RecordLookup } from './record-loader.ts';
-import type { RequestWriter, WrittenOperation } from './upstream-request.ts';
-
-/** What looking for records by their ids needs of the rest. */
-export interface LookupParts {
-  readonly writer: RequestWriter;
-  readonly scope: ShapeScope;
-  readonly operation: WrittenOperation;
-  readonly drains: Pick<Drains, 'lookedUp'>;
-  readonly watch: ReadingWatch;
-  /** What is selected of the records. */
-  readonly selections: readonly SelectionNode[];
-}
 
 type FieldPlan = (call: Call) => Promise<FieldValue>;
 

@@ -1,7 +1,6 @@
 import DataLoader from 'dataloader';
 import type { UpstreamError } from '../answers/errors.ts';
 import type { Reading } from '../answers/read.ts';
-import type { Call } from './call.ts';
 import type { ListRecord } from './list-record.ts';
 
 /** An id as the upstream takes it. */
@@ -12,7 +11,7 @@ export interface RecordLookup {
   /** The same for all that ask the upstream for the same. */
   readonly name: string;
   /** @returns for each id what was found; nothing for those of which there is no record */
-  find(ids: readonly RecordId[], call: Call): Promise<ReadonlyMap<RecordId, Finding>>;
+  find(ids: readonly RecordId[]): Promise<ReadonlyMap<RecordId, Finding>>;
 }
 
 export interface FoundRecord {
@@ -32,7 +31,7 @@ export interface WantedRecord {
 export type RecordLoader = DataLoader<WantedRecord, FoundRecord | null, string>;
 
 /** The records that one operation asks for by their ids: those of one selection together, and each once. */
-export function createRecordLoader(call: Call): RecordLoader {
+export function createRecordLoader(): RecordLoader {
   return new DataLoader(
     async (wanted) => {
       const found = new Map<string, ReadonlyMap<RecordId, Finding>>();
@@ -41,7 +40,7 @@ export function createRecordLoader(call: Call): RecordLoader {
           Map.groupBy(wanted, ({ lookup }) => lookup.name),
           async ([name, records]) => {
             const ids = records.map(({ id }) => id);
-            found.set(name, await records[0]!.lookup.find(ids, call).catch(allFailed(ids)));
+            found.set(name, await records[0]!.lookup.find(ids).catch(allFailed(ids)));
           },
         ),
       );

@@ -2,7 +2,7 @@ import type { Path } from '../answers/errors.ts';
 import { INLINED_PAGE, type UpstreamError } from '../answers/errors.ts';
 import type { Json } from '../json.ts';
 import type { Asking, UpstreamRequest } from './call.ts';
-import type { WantedPages } from './inlined-pages.ts';
+import type { WantedPages } from './upstream-request.ts';
 
 interface Answer {
   /** The keys of inlined pages whose failure also nulled their parent. */

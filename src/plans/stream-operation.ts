@@ -1,5 +1,4 @@
-import type { FieldNode } from 'graphql';
-import { isIncluded, type DeferUse, type SelectionScope } from '../answers/collect-fields.ts';
+import type { DeferUse } from '../answers/collect-fields.ts';
 import type { Path } from '../answers/errors.ts';
 import type { DeferredReading } from '../answers/read.ts';
 import type { Increment, Payload } from '../answers/write-payload.ts';
@@ -8,7 +7,7 @@ import type { Call } from './call.ts';
 import { fillHoles } from './holes.ts';
 import type { Output } from './list-record.ts';
 import { createMerge } from './merge.ts';
-import type { GivenValues, OperationAnswer, RootField, Variant } from './plan-operation.ts';
+import type { GivenValues, OperationAnswer, RootField, Variant } from './operation-answer.ts';
 import { openStreamedField, type OpenedStreams, type StreamedList } from './streamed-list.ts';
 
 /** What is put off: written when its turn has come. */
@@ -19,18 +18,6 @@ interface Later {
 }
 
 type Increments = AsyncGenerator<readonly Increment[], void, undefined>;
-
-/** Whether `@stream` is at one of these nodes and not switched off. */
-export function isStreamed({ isTrue }: Pick<SelectionScope, 'isTrue'>, nodes: readonly FieldNode[]): boolean {
-  return nodes.some(({ directives = [] }) =>
-    directives.some(({ name, arguments: args = [] }) => {
-      if (name.value !== 'stream') return false;
-      const condition = args.find((argument) => argument.name.value === 'if');
-      // It is written like `@include(if: …)`.
-      return !condition || isIncluded({ isTrue }, [{ kind: 'Directive', name: { kind: 'Name', value: 'include' }, arguments: [condition] } as never]);
-    }),
-  );
-}
 
 /**
  * Answers an operation in parts: at first everything that is not put off, and the first records of streamed lists;

@@ -6,12 +6,13 @@ import type { Position } from '../paging/place/cursor.ts';
 import { streamAt, type StreamArguments } from '../schema/incremental-directives.ts';
 import { drainedPages, type FieldValue } from './all-field.ts';
 import type { Call } from './call.ts';
-import { openConnection, writeConnection, writeEdges, type Edge, type OpenedConnection } from './connection-field.ts';
+import { writeConnection, writeEdges } from './connection-field.ts';
 import type { ConnectionField } from './connection-shape.ts';
 import { errorsOfList, NullList } from './fetch-page.ts';
 import { openList, type ListField } from './list-field.ts';
 import { writeRecords, type ListRecord, type Output } from './list-record.ts';
-import type { OperationAnswer } from './plan-operation.ts';
+import { openConnection, type Edge, type OpenedConnection } from './open-connection.ts';
+import type { OperationAnswer } from './operation-answer.ts';
 
 /** A list of the answer that is given part by part. */
 export interface StreamedList {

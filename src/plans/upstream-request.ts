@@ -18,7 +18,6 @@ import {
 import { TYPE_KEY } from '../answers/shape.ts';
 import { asksForIncremental, isIncremental } from '../schema/incremental-directives.ts';
 import type { CallVariables } from './call.ts';
-import type { WantedPages } from './inlined-pages.ts';
 
 /** A request of the service, written once for an operation; what differs from call to call are variables. */
 export interface RequestText {
@@ -35,6 +34,9 @@ export interface RequestText {
 }
 
 export type OwnVariables = Readonly<Record<string, string>>;
+
+/** Which pages are inlined: all, all but those under these keys, or `safe`: only those that may be null. */
+export type WantedPages = 'all' | 'safe' | ReadonlySet<string>;
 
 export interface RequestWriter {
   /** The upstream's schema under served names. */

@@ -1,7 +1,7 @@
 import { astFromType } from '@graphql-tools/utils';
 import { Kind, type FieldNode, type VariableDefinitionNode } from 'graphql';
 import { ownError } from '../answers/errors.ts';
-import { descend, type Found } from '../answers/read.ts';
+import { descend, type Found } from '../answers/service-answer.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Reach } from '../schema/derivation/reach-parent.ts';
 import { idKey } from './record-identity.ts';

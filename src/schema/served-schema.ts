@@ -2,6 +2,7 @@ import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
 import { wrapSchema } from '@graphql-tools/wrap';
 import { assertValidSchema, parse, type DocumentNode, type GraphQLSchema } from 'graphql';
+import type { AllowedMutations } from './allowed-mutations.ts';
 import type { Adapter, NestedAdapter } from './derivation/adapter.ts';
 import { derivedTypes } from './derivation/derived-types.ts';
 import type { Entity, EntityReport } from './derivation/entity.ts';
@@ -39,9 +40,6 @@ export interface ServedSchema {
   /** The SDL that a supergraph is composed of. */
   readonly subgraphSdl: () => string;
 }
-
-/** Which mutations callers may use: none, all, or these fields of the upstream. */
-export type AllowedMutations = 'off' | 'all' | readonly string[];
 
 export interface ServedSchemaParts {
   /** The upstream's schema, as it is. */

@@ -1,5 +1,5 @@
 import { getNamedType, isInterfaceType, isObjectType, type GraphQLSchema } from 'graphql';
-import type { AllowedMutations } from './served-schema.ts';
+import type { AllowedMutations } from './allowed-mutations.ts';
 
 /**
  * What the operator should know of a schema, for the log.

@@ -1,19 +1,6 @@
 import type { Exchange, Reply, Stage } from '../exchange/exchange.ts';
-import type { Caller } from './caller.ts';
+import type { Caller, Credentials, Identity } from './caller.ts';
 import { unauthenticated } from './unauthenticated.ts';
-
-/** What is taken. A header whose part is missing here is not looked at. */
-export interface Credentials {
-  readonly apiKeyOwner?: ((key: string) => Caller | undefined) | undefined;
-  readonly bearerTokenOwner?: ((token: string) => Promise<Caller | undefined>) | undefined;
-}
-
-/** Who a request comes from. */
-export type Identity =
-  | { readonly kind: 'known'; readonly caller: Caller }
-  | { readonly kind: 'nobody' }
-  /** By the header that is wrong. */
-  | { readonly kind: 'refused'; readonly header: 'x-api-key' | 'authorization' };
 
 /** Turns away who is not known, before any of the body is read. What stages before it answer is open to everybody. */
 export function authenticate(credentials: Credentials): Stage {

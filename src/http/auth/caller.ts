@@ -7,3 +7,16 @@ export interface Caller {
   readonly name: string;
   readonly scopes: ReadonlySet<string>;
 }
+
+/** What is taken. A header whose part is missing here is not looked at. */
+export interface Credentials {
+  readonly apiKeyOwner?: ((key: string) => Caller | undefined) | undefined;
+  readonly bearerTokenOwner?: ((token: string) => Promise<Caller | undefined>) | undefined;
+}
+
+/** Who a request comes from. */
+export type Identity =
+  | { readonly kind: 'known'; readonly caller: Caller }
+  | { readonly kind: 'nobody' }
+  /** By the header that is wrong. */
+  | { readonly kind: 'refused'; readonly header: 'x-api-key' | 'authorization' };

@@ -1,5 +1,5 @@
 import type { Exchange, Reply } from '../exchange/exchange.ts';
-import type { Credentials, Identity } from './authenticate.ts';
+import type { Credentials, Identity } from './caller.ts';
 
 type Stranger = Exclude<Identity, { kind: 'known' }>;
 

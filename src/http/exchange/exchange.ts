@@ -1,11 +1,16 @@
 import type { Json } from '../../json.ts';
 import type { CheckedOperation } from '../../operations/operations.ts';
 import type { Caller } from '../auth/caller.ts';
-import type { Payer } from '../origin/payer.ts';
 import type { Outcome } from '../telemetry/outcome.ts';
 
 /** The parameters of a request of GraphQL, as they were sent: nothing of them is checked. */
 export type Params = Readonly<Record<string, unknown>>;
+
+/** In whose name pages are charged, and whether they may be many. */
+export interface Payer {
+  readonly name: string;
+  readonly mayDrain: boolean;
+}
 
 /**
  * One request, and what the stages have found out about it. It is the same for a request over a socket and for one

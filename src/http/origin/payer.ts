@@ -1,13 +1,7 @@
 import { isIP, isIPv6 } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../auth/caller.ts';
-import type { Exchange, Stage } from '../exchange/exchange.ts';
-
-/** In whose name pages are charged, and whether they may be many. */
-export interface Payer {
-  readonly name: string;
-  readonly mayDrain: boolean;
-}
+import type { Exchange, Payer, Stage } from '../exchange/exchange.ts';
 
 /** Says who pays for what an operation costs. */
 export function findPayer(trustProxy: boolean): Stage {

@@ -33,18 +33,36 @@ export function encodeCursor(list: string, position: Position): string {
 export function cursorEncoder(list: string): (position: Position) => string {
   const print = JSON.stringify(fingerprint(list));
   let of: Position | undefined;
-  let head = '';
+  let bytes: Buffer = Buffer.allocUnsafe(512);
+  bytes.writeUInt8(VERSION, 0);
+  let headEnd = HEAD;
+  let headSum = 0;
   return (position) => {
     const { after, end, size, place, identity } = position;
-    if (of?.after !== after || of.end !== end || of.size !== size) {
-      head = `[${print},${JSON.stringify(after)},${JSON.stringify(end)},${size},`;
+    if (!of || of.after !== after || of.end !== end || of.size !== size) {
+      const head = `[${print},${JSON.stringify(after)},${JSON.stringify(end)},${size},`;
+      bytes = withRoom(bytes, HEAD + 3 * head.length);
+      headEnd = HEAD + bytes.write(head, HEAD);
+      headSum = crc32(bytes.subarray(HEAD, headEnd));
       of = position;
     }
-    const bytes = Buffer.from(`     ${head}${place},${JSON.stringify(identity)}]`);
-    bytes.writeUInt8(VERSION, 0);
-    bytes.writeUInt32BE(crc32(bytes.subarray(5)), 1);
-    return bytes.toString('base64url');
+    const tail = `${place},${JSON.stringify(identity)}]`;
+    bytes = withRoom(bytes, headEnd + 3 * tail.length);
+    const last = headEnd + bytes.write(tail, headEnd);
+    bytes.writeUInt32BE(crc32(bytes.subarray(headEnd, last), headSum), 1);
+    return bytes.toString('base64url', 0, last);
   };
+}
+
+/** Of the version and the checksum. */
+const HEAD = 5;
+
+/** The same bytes, with room for so many; a character takes three at most. */
+function withRoom(bytes: Buffer, wanted: number): Buffer {
+  if (bytes.length >= wanted) return bytes;
+  const larger = Buffer.allocUnsafe(2 * wanted);
+  bytes.copy(larger);
+  return larger;
 }
 
 /** @throws CURSOR_INVALID */

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ExchangeLock } from './exchange-lock.ts';
-import type { SetRow, SqliteTables } from './sqlite-tables.ts';
+import type { SetRow } from './sqlite-rows.ts';
+import type { SqliteTables } from './sqlite-tables.ts';
 import { inOneView } from './sqlite-transaction.ts';
 import type { StoredTokens } from './token-store.ts';
 

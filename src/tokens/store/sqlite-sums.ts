@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject } from 'node:crypto';
-import type { KeptPair, SetRow } from './sqlite-tables.ts';
+import type { KeptPair, SetRow } from './sqlite-rows.ts';
 
 /**
  * Checksums of rows. SQLite finds damage to its pages, not to what is written in them: a wrong token would be

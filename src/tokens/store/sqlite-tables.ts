@@ -2,36 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { fingerprintOf } from './fingerprint.ts';
 import type { Sealer } from './seal.ts';
+import type { KeptPair, SetRow } from './sqlite-rows.ts';
 import { about, type TokenField } from './sqlite-layout.ts';
 import { prepareAttempts } from './sqlite-attempts.ts';
 import { prepareRings } from './sqlite-rings.ts';
 import { pairSum, setSum } from './sqlite-sums.ts';
-import type { TokenPair } from '../token-set.ts';
 
 /** The rows of the SQLite store. Those methods that write are called within a transaction. */
 export type SqliteTables = ReturnType<typeof prepareTables>;
-
-export interface SetRow {
-  readonly id: number;
-  readonly name: string;
-  readonly base_url: string;
-  readonly head: number;
-  readonly lost: number;
-  readonly moved_to: string | null;
-  readonly withdrawn: number;
-  readonly mark_attempt: string | null;
-  readonly mark_at: number | null;
-}
-
-export interface KeptPair {
-  readonly generation: number;
-  readonly attempt: string;
-  readonly pair: TokenPair;
-  readonly savedAt: number;
-  readonly imported: boolean;
-  /** The set was, or is, at this very pair; not so for a second pair of its generation. */
-  readonly wasHead: boolean;
-}
 
 type PairRow = Record<TokenField, string> & {
   generation: number;

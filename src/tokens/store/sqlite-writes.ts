@@ -1,4 +1,5 @@
-import type { KeptPair, SetRow, SqliteTables } from './sqlite-tables.ts';
+import type { KeptPair, SetRow } from './sqlite-rows.ts';
+import type { SqliteTables } from './sqlite-tables.ts';
 import type {
   Ending,
   ImportOutcome,
