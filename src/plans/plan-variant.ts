@@ -177,14 +177,18 @@ function ofService(
 
 /** What a forwarded field comes to when there was no answer: only its name is known of the root's type. */
 function withoutService(field: RootField, root: GraphQLObjectType): FieldValue {
-  const parts = nameOf(field) === '__typename' ? [JSON.stringify(root.name)] : undefined;
-  return { parts, errors: [] };
+  const name = nameWithoutService(field, root);
+  return { parts: name === undefined ? undefined : [name], errors: [] };
+}
+
+function nameWithoutService(field: RootField, root: GraphQLObjectType): string | undefined {
+  return nameOf(field) === '__typename' ? JSON.stringify(root.name) : undefined;
 }
 
 function failed(fields: readonly RootField[], error: unknown, root: GraphQLObjectType): OperationAnswer {
-  const values = fields.map((field) => ({ field, ...withoutService(field, root) }));
-  const data = values.every(({ field, parts }) => parts ?? field.isNullable)
-    ? values.map(({ field: { key }, parts = ['null'] }, i) => `${i > 0 ? ',' : ''}${JSON.stringify(key)}:${parts.join('')}`)
+  const values = fields.map((field) => ({ field, text: nameWithoutService(field, root) }));
+  const data = values.every(({ field, text }) => text !== undefined || field.isNullable)
+    ? values.map(({ field: { key }, text = 'null' }, i) => `${i > 0 ? ',' : ''}${JSON.stringify(key)}:${text}`)
     : null;
   const errors = [{ thrown: error, path: [firstOf(fields)] }];
   return { data, errors, extensions: undefined, deferred: [] };

@@ -80,13 +80,11 @@ test.each([
   const whole = await gateway.ask(query);
   expect(putTogether(parts)).toEqual(whole.data);
   expect(parts.length).toBeGreaterThan(1);
-  const places = (errors: readonly { path?: unknown }[] = []) =>
-    errors.map(({ path }) => JSON.stringify(path)).toSorted();
   const told = parts.flatMap(({ errors = [], incremental = [] }) => [
     ...errors,
     ...incremental.flatMap((one) => one.errors ?? []),
   ]);
-  expect(places(told)).toEqual(places(whole.errors));
+  expect(placesOf(told)).toEqual(placesOf(whole.errors));
 });
 
 test('inside of a drained list that comes whole nothing is put off: it comes with its records', async () => {
@@ -101,3 +99,7 @@ test('inside of a drained list that comes whole nothing is put off: it comes wit
   const labels = parts.flatMap(({ incremental = [] }) => incremental.map(({ path }) => path));
   expect(labels).toEqual([[], ['persons', 'items', 0]]);
 });
+
+function placesOf(errors: readonly { path?: unknown }[] = []): string[] {
+  return errors.map(({ path }) => JSON.stringify(path)).toSorted();
+}
