@@ -29,7 +29,8 @@ export function planOperation(parts: PlanParts, { document, operation }: Planned
   const variants = parts.variants.ofOperation();
   const isQuery = operation.operation === OperationTypeNode.QUERY;
   const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
-    const isTrue = (name: string) => values[name] === true;
+    // Only a condition of `@defer` and `@stream` can go without a value, and is true then.
+    const isTrue = (name: string) => values[name] !== false;
     const bits = conditions.map((name) => (isTrue(name) ? '1' : '0')).join('') + (defers ? 'd' : '');
     const name = decide ? `${bits} ${decide(parts.schema, values)}` : bits;
     const known = variants.get(name);
