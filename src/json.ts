@@ -12,7 +12,12 @@ export class Json {
   readonly #start: number;
   readonly #end: number;
 
-  constructor(kind: Json['kind'], text: string, [start, end]: readonly [number, number], inner = NOTHING) {
+  constructor(
+    kind: Json['kind'],
+    text: string,
+    [start, end]: readonly [number, number],
+    inner = NOTHING,
+  ) {
     this.kind = kind;
     this.keys = inner.keys;
     this.values = inner.values;
@@ -97,7 +102,12 @@ class Parser {
         return new Json('string', this.#text, [start, this.#at]);
       }
       default:
-        return this.#word('true', 'boolean') ?? this.#word('false', 'boolean') ?? this.#word('null', 'null') ?? this.#number();
+        return (
+          this.#word('true', 'boolean') ??
+          this.#word('false', 'boolean') ??
+          this.#word('null', 'null') ??
+          this.#number()
+        );
     }
   }
 

@@ -65,7 +65,8 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
       hold: (piece, bytes) => {
         if (isReleased || own.has(piece)) return undefined;
         if (bytes > max) throw tooLarge(bytes, max);
-        const hasRoom = pieces.has(piece) || (used + bytes <= max && (waiting.size === 0 || holding.has(own)));
+        const hasRoom =
+          pieces.has(piece) || (used + bytes <= max && (waiting.size === 0 || holding.has(own)));
         if (!hasRoom) return wait(own, bytes, () => take(piece, bytes));
         take(piece, bytes);
         return undefined;
@@ -97,7 +98,9 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
 
   function wait(own: object, bytes: number, take: () => void): Promise<void> {
     // Where everybody who holds something waits for the others, nobody would ever let go.
-    const holders = new Set(Array.from(waiting, (one) => one.own).filter((one) => holding.has(one)));
+    const holders = new Set(
+      Array.from(waiting, (one) => one.own).filter((one) => holding.has(one)),
+    );
     if (holding.has(own)) holders.add(own);
     if (holding.size > 0 && holders.size === holding.size) throw usedUp(max);
     const { promise, resolve, reject } = Promise.withResolvers<void>();

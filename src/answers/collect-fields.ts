@@ -39,7 +39,10 @@ export function collectFields(
   type: GraphQLObjectType,
   selections: readonly SelectionNode[],
 ): ReadonlyMap<string, CollectedField> {
-  const fields = new Map<string, { key: string; nodes: FieldNode[]; deferred: DeferUse | undefined }>();
+  const fields = new Map<
+    string,
+    { key: string; nodes: FieldNode[]; deferred: DeferUse | undefined }
+  >();
   // A fragment counts once, but one that was put off counts again where it is not.
   const spread = new Set<string>();
   const spreadDeferred = new Set<string>();

@@ -18,7 +18,8 @@ export interface UpstreamError {
 }
 
 /** An error of the answer, as callers see it. */
-export type AnswerError = UpstreamError | { readonly thrown: unknown; readonly path: Path | undefined };
+export type AnswerError =
+  UpstreamError | { readonly thrown: unknown; readonly path: Path | undefined };
 
 /** Of one answer. Each is copied, placed and written, while everybody else waits. */
 const MAX_ERRORS = 3_000;
@@ -93,12 +94,18 @@ export function writeError(error: AnswerError, mask: (error: unknown) => Error):
 }
 
 /** The list of errors of an answer. @param mask as in writeError */
-export function writeErrors(errors: readonly AnswerError[], mask: (error: unknown) => Error): string {
+export function writeErrors(
+  errors: readonly AnswerError[],
+  mask: (error: unknown) => Error,
+): string {
   return `[${errors.map((error) => writeError(error, mask)).join(',')}]`;
 }
 
 /** The code of the first error, for telemetry; undefined without one. */
-export function codeOfFirst([first]: readonly AnswerError[], mask: (error: unknown) => Error): unknown {
+export function codeOfFirst(
+  [first]: readonly AnswerError[],
+  mask: (error: unknown) => Error,
+): unknown {
   if (!first) return undefined;
   if (!('thrown' in first)) return first.code ?? 'OTHER';
   const masked = mask(first.thrown);
@@ -113,7 +120,9 @@ function withoutHttp({ http: _, ...extensions }: GraphQLError['extensions']) {
 function readError(error: Json, order: number): UpstreamError {
   const message = error.get('message')?.string ?? 'The recruiting service reported an error.';
   const members = error.keys.flatMap((key, i) =>
-    OF_ITS_OWN.has(key) || (key === 'extensions' && error.values[i]!.kind !== 'object') ? [] : [`${JSON.stringify(key)}:${error.values[i]!.raw}`],
+    OF_ITS_OWN.has(key) || (key === 'extensions' && error.values[i]!.kind !== 'object')
+      ? []
+      : [`${JSON.stringify(key)}:${error.values[i]!.raw}`],
   );
   const code = error.get('extensions')?.get('code');
   return {
@@ -130,7 +139,9 @@ const OF_ITS_OWN = new Set(['message', 'path', 'locations']);
 
 function readPath(path: Json | undefined): Path | undefined {
   if (path?.kind !== 'list') return undefined;
-  const steps = path.values.map((step) => (/^\d+$/.test(step.raw) ? Number(step.raw) : step.string));
+  const steps = path.values.map((step) =>
+    /^\d+$/.test(step.raw) ? Number(step.raw) : step.string,
+  );
   return steps.some((step) => step === undefined) ? undefined : (steps as Path);
 }
 

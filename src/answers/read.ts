@@ -1,4 +1,11 @@
-import { brokenValue, callerPath, startsWith, type AnswerError, type Path, type UpstreamError } from './errors.ts';
+import {
+  brokenValue,
+  callerPath,
+  startsWith,
+  type AnswerError,
+  type Path,
+  type UpstreamError,
+} from './errors.ts';
 import type { Json } from '../json.ts';
 import {
   TYPE_KEY,
@@ -122,9 +129,13 @@ class Reader {
       case 'list':
         return this.#list(shape, value);
       case 'object':
-        return value.kind === 'object' ? this.#object(shape, value) : this.#complain('no object', named(shape));
+        return value.kind === 'object'
+          ? this.#object(shape, value)
+          : this.#complain('no object', named(shape));
       case 'abstract':
-        return value.kind === 'object' ? this.#abstract(shape, value) : this.#complain('no object', named(shape));
+        return value.kind === 'object'
+          ? this.#abstract(shape, value)
+          : this.#complain('no object', named(shape));
       default: {
         const text = leafText(shape, value);
         if (text === undefined) return this.#complain('something else', named(shape));
@@ -182,7 +193,9 @@ class Reader {
   #putOff(fields: readonly FieldShape[], value: Json): void {
     const path = [...this.#path];
     for (const [use, some] of Map.groupBy(fields, ({ deferred }) => deferred)) {
-      const errors = some.flatMap(keysOf).flatMap((key) => this.#takeErrors([...path, key], path.length));
+      const errors = some
+        .flatMap(keysOf)
+        .flatMap((key) => this.#takeErrors([...path, key], path.length));
       const shape: ObjectShape = {
         kind: 'object',
         nullable: true,
@@ -204,8 +217,12 @@ class Reader {
     return errors;
   }
 
-  #typename({ upstream, served }: { upstream: string; served: string }, value: Json | undefined): boolean {
-    if (value?.string !== upstream) return this.#complain(value?.isNull === false ? 'another type' : 'null', upstream);
+  #typename(
+    { upstream, served }: { upstream: string; served: string },
+    value: Json | undefined,
+  ): boolean {
+    if (value?.string !== upstream)
+      return this.#complain(value?.isNull === false ? 'another type' : 'null', upstream);
     this.parts.push(JSON.stringify(served));
     return true;
   }
@@ -255,7 +272,9 @@ function leafText(shape: LeafShape, value: Json): string | undefined {
       return kind === 'string' ? value.raw : undefined;
     case 'id':
       if (kind === 'string') return value.raw;
-      return kind === 'number' && Number.isInteger(Number(value.raw)) ? `"${value.raw}"` : undefined;
+      return kind === 'number' && Number.isInteger(Number(value.raw))
+        ? `"${value.raw}"`
+        : undefined;
     case 'boolean':
       return kind === 'boolean' ? value.raw : undefined;
     case 'float':

@@ -161,7 +161,12 @@ function leaveOutLeading(bytes: Uint8Array, at: number, end: number, tape: Tape)
 
 function fieldScanner(
   { key, isSilent, idOf, deferred, shape }: FieldShape,
-  { isFirst, isLeading, note, marks }: { isFirst: boolean; isLeading: boolean; note: number; marks: Marks },
+  {
+    isFirst,
+    isLeading,
+    note,
+    marks,
+  }: { isFirst: boolean; isLeading: boolean; note: number; marks: Marks },
 ): Scan {
   const open = `${isFirst ? '{' : ','}${JSON.stringify(key)}:`;
   const head = Buffer.from(open);

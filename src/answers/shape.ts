@@ -14,7 +14,12 @@ import {
   type GraphQLOutputType,
   type SelectionNode,
 } from 'graphql';
-import { collectFields, selectionsOf, type DeferUse, type SelectionScope } from './collect-fields.ts';
+import {
+  collectFields,
+  selectionsOf,
+  type DeferUse,
+  type SelectionScope,
+} from './collect-fields.ts';
 
 /**
  * What a value of the answer has to look like: made once from a selection, read by the scanner and by the
@@ -102,14 +107,20 @@ export function shapeOf(
 ): Shape {
   const of = { nullable: !isNonNullType(type), type: String(type) };
   const inner = getNullableType(type);
-  if (isListType(inner)) return { ...of, kind: 'list', of: shapeOf(scope, inner.ofType, selections) };
+  if (isListType(inner))
+    return { ...of, kind: 'list', of: shapeOf(scope, inner.ofType, selections) };
   const named = getNamedType(inner);
   if (isEnumType(named)) {
     return { ...of, kind: 'enum', values: new Set(named.getValues().map(({ name }) => name)) };
   }
   if (isScalarType(named)) return { ...of, kind: SCALARS[named.name] ?? 'any' };
-  if (isObjectType(named)) return { ...of, kind: 'object', fields: fieldsOf(scope, named, selections) };
-  return { ...of, kind: 'abstract', of: possibleShapes(scope, named as GraphQLAbstractType, selections) };
+  if (isObjectType(named))
+    return { ...of, kind: 'object', fields: fieldsOf(scope, named, selections) };
+  return {
+    ...of,
+    kind: 'abstract',
+    of: possibleShapes(scope, named as GraphQLAbstractType, selections),
+  };
 }
 
 /** The shape of an object of exactly this type, which may be null. */
@@ -118,7 +129,12 @@ export function objectShape(
   type: GraphQLObjectType,
   selections: readonly SelectionNode[],
 ): ObjectShape {
-  return { kind: 'object', nullable: true, type: type.name, fields: fieldsOf(scope, type, selections) };
+  return {
+    kind: 'object',
+    nullable: true,
+    type: type.name,
+    fields: fieldsOf(scope, type, selections),
+  };
 }
 
 const SCALARS: Readonly<Record<string, LeafShape['kind']>> = Object.assign(Object.create(null), {
@@ -142,7 +158,11 @@ function fieldsOf(
     if (hole) {
       fields.push({ key, shape: hole, isSilent: false, deferred });
     } else if (name === '__typename') {
-      const shape = { kind: 'typename', served: type.name, upstream: scope.upstreamType(type.name) } as const;
+      const shape = {
+        kind: 'typename',
+        served: type.name,
+        upstream: scope.upstreamType(type.name),
+      } as const;
       fields.push({ key, shape, isSilent: false, deferred });
     } else {
       const { type: its } = definitions[name] ?? INTROSPECTION[name]!;

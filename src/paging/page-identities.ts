@@ -15,7 +15,9 @@ export function identitiesOf(page: Page<Identified>): PageIdentities {
   const known = identities.get(page);
   if (known) return known;
   const { items } = page;
-  const hashes = page.hashes ?? Float64Array.from(items, ({ identity }) => (identity === null ? NaN : identityHash(identity)));
+  const hashes =
+    page.hashes ??
+    Float64Array.from(items, ({ identity }) => (identity === null ? NaN : identityHash(identity)));
   // In order, equal ones stand next to each other, and NaN behind all others.
   const sorted = hashes.toSorted();
   let hasRepeats = false;

@@ -24,7 +24,8 @@ export async function readAll(call: Call, list: () => OpenedList, path: Path): P
     for await (const page of drainedPages(list(), true)) {
       await holdPages(call.held, page.records);
       if (page.records.length > 0 && count > 0) output.parts.push(',');
-      if (!writePage(page, output, { path, offset: count })) return { parts: undefined, errors: output.errors };
+      if (!writePage(page, output, { path, offset: count }))
+        return { parts: undefined, errors: output.errors };
       count += page.records.length;
     }
   } catch (error) {
@@ -40,7 +41,8 @@ export function writePage(
   output: Output,
   at: { readonly path: Path; readonly offset: number },
 ): boolean {
-  for (const error of beside as readonly UpstreamError[]) output.errors.push({ ...error, path: at.path });
+  for (const error of beside as readonly UpstreamError[])
+    output.errors.push({ ...error, path: at.path });
   return writeRecords(
     records.map(({ record }) => record),
     0,
@@ -67,7 +69,12 @@ export function drainedPages(
   if (keepsAll) expectBytes(list, limit);
   const selection = isNested ? undefined : nameOf(list, call);
   const source = list.source('shown');
-  const pages = field.parts.drains.walk(list.drained(source, selection), { position, limit, call, keepsAll });
+  const pages = field.parts.drains.walk(list.drained(source, selection), {
+    position,
+    limit,
+    call,
+    keepsAll,
+  });
   const { signal, drainBudget: budget } = call;
   const toCursor = (at: Parameters<typeof encodeCursor>[1]) => encodeCursor(keys.cursors, at);
   return drainPages(pages, { limit, position, budget, signal, toCursor });

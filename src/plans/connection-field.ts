@@ -103,7 +103,8 @@ export function writeEdges(
       } else {
         output.parts.push(Buffer.from(text, 'latin1'));
         text = '';
-        if (!writeRecord(record, one.place, output, [...at.path, at.offset + i, one.key])) return false;
+        if (!writeRecord(record, one.place, output, [...at.path, at.offset + i, one.key]))
+          return false;
       }
     }
     text += '}';

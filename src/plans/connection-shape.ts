@@ -15,7 +15,11 @@ export interface ConnectionShape {
 }
 
 export type ConnectionField = { readonly key: string; readonly deferred: DeferUse | undefined } & (
-  | { readonly kind: 'edges'; readonly fields: readonly EdgeField[]; readonly nodes: readonly FieldNode[] }
+  | {
+      readonly kind: 'edges';
+      readonly fields: readonly EdgeField[];
+      readonly nodes: readonly FieldNode[];
+    }
   | { readonly kind: 'nodes'; readonly place: number; readonly nodes: readonly FieldNode[] }
   | { readonly kind: 'pageInfo'; readonly fields: readonly PageInfoField[] }
   | { readonly kind: 'totalCount' }
@@ -49,34 +53,42 @@ export function connectionShape(
   const typeOf = (name: string) => scope.schema.getType(name) as GraphQLObjectType;
   const placeOf = (keys: RecordPlace['keys'], nodes: readonly FieldNode[]) =>
     places.push({ keys, selections: selectionsOf(nodes) }) - 1;
-  const fields = collected(scope, typeOf(types.type), selections).map(({ key, nodes, deferred, name }): ConnectionField => {
-    const at = { key, deferred };
-    switch (name) {
-      case 'edges': {
-        const edges = collected(scope, typeOf(types.edge), selectionsOf(nodes)).map((edge): EdgeField => {
-          if (edge.name === 'cursor') return { key: edge.key, kind: 'cursor' };
-          if (edge.name !== 'node') return { key: edge.key, kind: 'typename', name: types.edge };
-          return { key: edge.key, kind: 'node', place: placeOf([key, edge.key], edge.nodes) };
-        });
-        return { ...at, kind: 'edges', fields: edges, nodes };
+  const fields = collected(scope, typeOf(types.type), selections).map(
+    ({ key, nodes, deferred, name }): ConnectionField => {
+      const at = { key, deferred };
+      switch (name) {
+        case 'edges': {
+          const edges = collected(scope, typeOf(types.edge), selectionsOf(nodes)).map(
+            (edge): EdgeField => {
+              if (edge.name === 'cursor') return { key: edge.key, kind: 'cursor' };
+              if (edge.name !== 'node')
+                return { key: edge.key, kind: 'typename', name: types.edge };
+              return { key: edge.key, kind: 'node', place: placeOf([key, edge.key], edge.nodes) };
+            },
+          );
+          return { ...at, kind: 'edges', fields: edges, nodes };
+        }
+        case 'nodes':
+          return { ...at, kind: 'nodes', place: placeOf([key], nodes), nodes };
+        case 'pageInfo': {
+          const pageInfo = typeOf(types.type)
+            .getFields()
+            ['pageInfo']!.type.toString()
+            .replace('!', '');
+          const flags = collected(scope, typeOf(pageInfo), selectionsOf(nodes)).map((flag) =>
+            flag.name === '__typename'
+              ? { key: flag.key, kind: 'typename' as const, name: pageInfo }
+              : { key: flag.key, kind: flag.name as 'endCursor' },
+          );
+          return { ...at, kind: 'pageInfo', fields: flags };
+        }
+        case 'totalCount':
+          return { ...at, kind: 'totalCount' };
+        default:
+          return { ...at, kind: 'typename', name: types.type };
       }
-      case 'nodes':
-        return { ...at, kind: 'nodes', place: placeOf([key], nodes), nodes };
-      case 'pageInfo': {
-        const pageInfo = typeOf(types.type).getFields()['pageInfo']!.type.toString().replace('!', '');
-        const flags = collected(scope, typeOf(pageInfo), selectionsOf(nodes)).map((flag) =>
-          flag.name === '__typename'
-            ? { key: flag.key, kind: 'typename' as const, name: pageInfo }
-            : { key: flag.key, kind: flag.name as 'endCursor' },
-        );
-        return { ...at, kind: 'pageInfo', fields: flags };
-      }
-      case 'totalCount':
-        return { ...at, kind: 'totalCount' };
-      default:
-        return { ...at, kind: 'typename', name: types.type };
-    }
-  });
+    },
+  );
   return { fields, places };
 }
 

@@ -9,7 +9,12 @@ import type { Json } from '../json.ts';
 import type { CallVariables, UpstreamRequest } from './call.ts';
 import type { Part } from './list-record.ts';
 import { NOBODY, parentsTakenAlong } from './sparing-parents.ts';
-import { writeRequest, type RequestWriter, type WrittenOperation, type WantedPages } from './upstream-request.ts';
+import {
+  writeRequest,
+  type RequestWriter,
+  type WrittenOperation,
+  type WantedPages,
+} from './upstream-request.ts';
 
 /** The fields of the root that the service has itself: asked for in one request, as the caller wrote them. */
 export interface ForwardedFields {
@@ -49,7 +54,12 @@ export interface ForwardedParts {
 
 export type ForwardedShape = FieldShape & { readonly shape: Shape | TypenameShape };
 
-export function forwardedFields({ writer, operation, selections, fields }: ForwardedParts): ForwardedFields {
+export function forwardedFields({
+  writer,
+  operation,
+  selections,
+  fields,
+}: ForwardedParts): ForwardedFields {
   const isQuery = operation.operation === OperationTypeNode.QUERY;
   const write = (wanted: WantedPages) => writeRequest(writer, operation, selections, wanted);
   // A mutation cannot be sent again without the pages that failed.
@@ -73,7 +83,9 @@ export function forwardedFields({ writer, operation, selections, fields }: Forwa
 }
 
 /** Takes an answer that is exactly as it was promised: it goes on as the bytes that it was. */
-function answerScanner(fields: ForwardedParts['fields']): (bytes: Buffer) => ForwardedAnswer | undefined {
+function answerScanner(
+  fields: ForwardedParts['fields'],
+): (bytes: Buffer) => ForwardedAnswer | undefined {
   const data: ObjectShape = { kind: 'object', nullable: false, type: '', fields };
   const scan = scanner(data, { noted: fields });
   const scanExtensions = scanner({ kind: 'any', nullable: false, type: '' });
@@ -151,13 +163,19 @@ function readForwarded(
     );
     const value = data?.get(key);
     const reading = readValue(shape, value, own, unplaced);
-    for (const error of reading.errors) found.push({ ...error, path: [key, ...(error.path ?? [])] });
+    for (const error of reading.errors)
+      found.push({ ...error, path: [key, ...(error.path ?? [])] });
     if (!reading.parts) isWhole = false;
     for (const one of reading.deferred) deferred[field]!.push({ ...one, path: [key, ...one.path] });
-    return (reading.parts ?? []).map((part) => (typeof part === 'string' ? part : { ...part, path: [key, ...part.path] }));
+    return (reading.parts ?? []).map((part) =>
+      typeof part === 'string' ? part : { ...part, path: [key, ...part.path] },
+    );
   });
   const whole = () =>
-    values.flatMap((parts, i): Part[] => [`${i > 0 ? ',' : ''}${JSON.stringify(fields[i]!.key)}:`, ...parts]);
+    values.flatMap((parts, i): Part[] => [
+      `${i > 0 ? ',' : ''}${JSON.stringify(fields[i]!.key)}:`,
+      ...parts,
+    ]);
   return {
     data: isWhole ? { whole: whole(), valueOf: (field) => values[field]!, deferred } : null,
     errors: found.toSorted((a, b) => orderOf(a) - orderOf(b)),

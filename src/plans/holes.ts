@@ -76,7 +76,8 @@ export function holesOf(
       const found = fields.get(`${type.name}.${nodes[0]!.name.value}`);
       if (!found) return undefined;
       let made: ListField | undefined;
-      const filling: Filling = () => (made ??= listField(whole, found.adapter, { kind: found.kind, key, nodes }));
+      const filling: Filling = () =>
+        (made ??= listField(whole, found.adapter, { kind: found.kind, key, nodes }));
       return {
         kind: 'hole',
         filling,

@@ -46,7 +46,9 @@ export interface PageInlining {
   /** Gives the document itself where nothing of it is derived. */
   inline(document: DocumentNode, scope: InliningScope): DocumentNode;
   /** What of a document depends on the values of variables, beside its conditions; the same for equal requests. */
-  decisions(document: DocumentNode): ((schema: GraphQLSchema, variables: InliningScope['variables']) => string) | undefined;
+  decisions(
+    document: DocumentNode,
+  ): ((schema: GraphQLSchema, variables: InliningScope['variables']) => string) | undefined;
 }
 
 /** Connections are written out wherever they stand, so fragments in fragments could grow without end. */
@@ -147,7 +149,11 @@ function derivedFields({ upstream, adapters, connectionMax }: InliningParts) {
               ? undefined
               : firstOfConnection(args['first'], args[connection.last], connectionMax),
           (node, scope) => {
-            const { places } = connectionShape(scope, connection, node.selectionSet?.selections ?? []);
+            const { places } = connectionShape(
+              scope,
+              connection,
+              node.selectionSet?.selections ?? [],
+            );
             return places.length > 0
               ? places.map(({ keys, selections }) => items(itemsKey(...keys), selections))
               : [items('items', [])];

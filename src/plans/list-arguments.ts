@@ -45,7 +45,10 @@ export function listArguments(
     return {
       values,
       keysOf: (list, walk = list) => {
-        const keys = known.get(walk) ?? { cursors: cursorKey(list, given), walk: walkKey(walk, given) };
+        const keys = known.get(walk) ?? {
+          cursors: cursorKey(list, given),
+          walk: walkKey(walk, given),
+        };
         if (known.size < MAX_KNOWN) known.set(walk, keys);
         return keys;
       },
@@ -88,7 +91,9 @@ function exactNumbers(
       },
     });
   }
-  return texts.filter((text) => Number(text) !== Number(text.slice(0, 15)) && String(Number(text)) !== text);
+  return texts.filter(
+    (text) => Number(text) !== Number(text.slice(0, 15)) && String(Number(text)) !== text,
+  );
 }
 
 function numbersIn(json = ''): readonly string[] {

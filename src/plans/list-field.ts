@@ -52,9 +52,11 @@ export function listField(
   const { writer, scope, operation } = parts;
   const [node] = nodes;
   const selections = selectionsOf(nodes);
-  const connection = kind === 'connection' ? connectionShape(scope, adapter.connection!, selections) : undefined;
+  const connection =
+    kind === 'connection' ? connectionShape(scope, adapter.connection!, selections) : undefined;
   const places = connection ? connection.places.map((place) => place.selections) : [selections];
-  const way = 'reach' in adapter ? wayToParent(adapter.parent, (adapter as NestedAdapter).reach) : undefined;
+  const way =
+    'reach' in adapter ? wayToParent(adapter.parent, (adapter as NestedAdapter).reach) : undefined;
   const page = (of: typeof places) =>
     pageText({ writer, scope, operation, adapter, args: node!.arguments ?? [], places: of, way });
   let bare: PageText | undefined;
@@ -62,7 +64,12 @@ export function listField(
     adapter,
     key,
     connection,
-    argumentsOf: listArguments(definitionOf(scope, adapter, node!), node!, ownArguments(adapter, kind), operation.directives),
+    argumentsOf: listArguments(
+      definitionOf(scope, adapter, node!),
+      node!,
+      ownArguments(adapter, kind),
+      operation.directives,
+    ),
     shown: page(places.length > 0 ? places : [[]]),
     bare: () => (bare ??= page([[]])),
     parts,
@@ -122,7 +129,10 @@ function definitionOf(
   return (schema.getType(parent) as GraphQLObjectType).getFields()[node.name.value]!;
 }
 
-function ownArguments({ all, connection }: Adapter, kind: 'all' | 'connection'): (string | undefined)[] {
+function ownArguments(
+  { all, connection }: Adapter,
+  kind: 'all' | 'connection',
+): (string | undefined)[] {
   return kind === 'all'
     ? [all!.limit, all!.after]
     : ['first', 'after', connection!.last, connection!.before];
@@ -150,7 +160,8 @@ function parentOf({ adapter, shown, connection }: ListField, { id, page, errors 
     walkName: text === undefined && !isOnly ? `${list}#${randomUUID()}` : named,
     source: {
       parentId: isPlain ? id.raw : undefined,
-      unreachable: reach.kind === 'id' && !isPlain ? unreachable(withoutId(parent).errors) : undefined,
+      unreachable:
+        reach.kind === 'id' && !isPlain ? unreachable(withoutId(parent).errors) : undefined,
     },
     // It is not there behind a cursor, nor where it would take its parent along.
     firstPage: page && shown.readInlined(page, errors, keys),

@@ -50,7 +50,10 @@ export type RecordPage =
     };
 
 /** Holds the pages of these records for the answer of an operation. */
-export async function holdPages(held: HeldBytes, records: readonly { readonly record: ListRecord }[]): Promise<void> {
+export async function holdPages(
+  held: HeldBytes,
+  records: readonly { readonly record: ListRecord }[],
+): Promise<void> {
   let last: RecordPage | undefined;
   for (const { record } of records) {
     if (record.page === last) continue;
@@ -86,7 +89,12 @@ export function writeRecords(
     if (page.kind === 'bytes') {
       // Records that stand next to each other in their page go out as they stand there.
       let end = i + 1;
-      while (end < records.length && records[end]!.page === page && records[end]!.place === place + (end - i)) end += 1;
+      while (
+        end < records.length &&
+        records[end]!.page === page &&
+        records[end]!.place === place + (end - i)
+      )
+        end += 1;
       parts.push(bytesOf(page, of, place, place + (end - i) - 1));
       i = end;
       continue;
@@ -100,7 +108,12 @@ export function writeRecords(
 }
 
 /** @param path where the record is in the answer @returns false when it is null and may not be */
-export function writeRecord({ page, place }: ListRecord, of: number, output: Output, path: Path): boolean {
+export function writeRecord(
+  { page, place }: ListRecord,
+  of: number,
+  output: Output,
+  path: Path,
+): boolean {
   if (page.kind !== 'bytes') return writeReading(page.readings[of]![place]!, output, path);
   output.parts.push(bytesOf(page, of, place, place));
   return true;
@@ -111,7 +124,8 @@ export function writeReading(
   { parts, errors, deferred }: Output,
   path: Path,
 ): boolean {
-  for (const error of reading.errors) errors.push({ ...error, path: [...path, ...(error.path ?? [])] });
+  for (const error of reading.errors)
+    errors.push({ ...error, path: [...path, ...(error.path ?? [])] });
   if (!reading.parts) return false;
   for (const part of reading.parts) {
     parts.push(typeof part === 'string' ? part : { ...part, path: [...path, ...part.path] });

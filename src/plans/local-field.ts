@@ -11,7 +11,15 @@ export const LOCAL = new Set(['__schema', '__type', '_service']);
 /** Introspection, and the SDL for routers: the same in every call, unless variables are in it. */
 export function localField(
   { schema, sdl }: PlanParts,
-  { operation, fragments, collected, scope }: Pick<VariantParts, 'operation' | 'fragments'> & { collected: CollectedField; scope: ShapeScope },
+  {
+    operation,
+    fragments,
+    collected,
+    scope,
+  }: Pick<VariantParts, 'operation' | 'fragments'> & {
+    collected: CollectedField;
+    scope: ShapeScope;
+  },
 ): (call: Call) => FieldValue {
   const { key, nodes } = collected;
   if (nodes[0]!.name.value === '_service') {
@@ -34,7 +42,8 @@ export function localField(
     const { data } = executeSync({ schema, document, variableValues });
     return { parts: [JSON.stringify(data?.[key] ?? null)], errors: [] };
   };
-  if ((operation.variableDefinitions ?? []).length > 0) return ({ variables }) => read(variables.values);
+  if ((operation.variableDefinitions ?? []).length > 0)
+    return ({ variables }) => read(variables.values);
   let once: FieldValue | undefined;
   return () => (once ??= read({}));
 }

@@ -11,7 +11,13 @@ import { PageFailure } from './fetch-page.ts';
 import type { LookupParts } from './lookup-parts.ts';
 import type { Finding, RecordId, RecordLookup } from './record-loader.ts';
 import { askSparingParents, parentsTakenAlong } from './sparing-parents.ts';
-import { field, notEmpty, writeRequest, type RequestText, type WantedPages } from './upstream-request.ts';
+import {
+  field,
+  notEmpty,
+  writeRequest,
+  type RequestText,
+  type WantedPages,
+} from './upstream-request.ts';
 
 type ById = Extract<EntityLookup, { kind: 'id' }>;
 
@@ -35,7 +41,10 @@ export function lookupById(
   by: ById,
 ): (call: Call) => RecordLookup {
   const root = scope.schema.getQueryType() as GraphQLObjectType;
-  const shape: Shape = { ...shapeOf(scope, root.getFields()[by.field]!.type, selections), nullable: true };
+  const shape: Shape = {
+    ...shapeOf(scope, root.getFields()[by.field]!.type, selections),
+    nullable: true,
+  };
   const texts = new Map<string, RequestText>();
   const textFor = (count: number, wanted: WantedPages): RequestText => {
     const name = `${count} ${typeof wanted === 'string' ? wanted : [...wanted].join(' ')}`;
@@ -68,7 +77,10 @@ export function lookupById(
   }
 
   /** One of them failed all: the others do not go with it. Mostly it is one, which halving finds soonest. */
-  async function inParts(ids: readonly RecordId[], call: Call): Promise<readonly (Found | Error)[]> {
+  async function inParts(
+    ids: readonly RecordId[],
+    call: Call,
+  ): Promise<readonly (Found | Error)[]> {
     if (ids.length <= A_FEW) return alone(ids, call);
     const half = Math.ceil(ids.length / 2);
     const parts = [ids.slice(0, half), ids.slice(half)].map((part) =>
@@ -114,11 +126,25 @@ export function lookupById(
       const variable = { kind: Kind.VARIABLE as const, name };
       fields.push({
         ...field(by.field, { alias: keyFor(at), selections: notEmpty(selections) }),
-        arguments: [{ kind: Kind.ARGUMENT, name: { kind: Kind.NAME, value: by.argument.name }, value: variable }],
+        arguments: [
+          {
+            kind: Kind.ARGUMENT,
+            name: { kind: Kind.NAME, value: by.argument.name },
+            value: variable,
+          },
+        ],
       });
-      definitions.push({ kind: Kind.VARIABLE_DEFINITION, variable, type: astFromType(by.argument.type) });
+      definitions.push({
+        kind: Kind.VARIABLE_DEFINITION,
+        variable,
+        type: astFromType(by.argument.type),
+      });
     }
-    const query = { ...operation, operation: OperationTypeNode.QUERY, variableDefinitions: definitions };
+    const query = {
+      ...operation,
+      operation: OperationTypeNode.QUERY,
+      variableDefinitions: definitions,
+    };
     return writeRequest(writer, query, fields, wanted);
   }
 }
@@ -144,7 +170,11 @@ function readTogether(answer: Json, count: number): AnsweredTogether {
 }
 
 /** What stands at none of the fields may be why any of them is null; else it is put beside the first. */
-function valuesOf(data: Json | undefined, errors: readonly UpstreamError[], keys: readonly string[]): Found[] {
+function valuesOf(
+  data: Json | undefined,
+  errors: readonly UpstreamError[],
+  keys: readonly string[],
+): Found[] {
   const byKey = new Map<string, UpstreamError[]>(keys.map((key) => [key, []]));
   const elsewhere: UpstreamError[] = [];
   for (const error of errors) {
@@ -166,7 +196,9 @@ function isNone(value: Json | undefined): boolean {
 
 function areAlike([one, other]: readonly (Found | Error)[]): boolean {
   const [reason, otherReason] = [one, other].map((each) =>
-    each === undefined || each instanceof Error || !isNone(each.value) ? undefined : each.errors[0]?.message,
+    each === undefined || each instanceof Error || !isNone(each.value)
+      ? undefined
+      : each.errors[0]?.message,
   );
   return reason !== undefined && reason === otherReason;
 }
@@ -186,6 +218,7 @@ function foundFor(
   const { value, errors } = found;
   if (isNone(value) && errors.length === 0) return [];
   // The whole record failed: that is said in its place.
-  if (isNone(value) && errors.every(({ path }) => path?.length === 0)) return [[id, new PageFailure(errors)]];
+  if (isNone(value) && errors.every(({ path }) => path?.length === 0))
+    return [[id, new PageFailure(errors)]];
   return [[id, { record: readValue(shape, value, errors), beside: [] }]];
 }

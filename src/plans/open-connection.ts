@@ -82,14 +82,29 @@ export function openConnection(list: OpenedList): OpenedConnection {
     }
     const walk = (tail: WalkOptions['tail']) =>
       drain(list.drained(source, undefined), { position: from, tail });
-    return readBackward({ list: searched, walk }, { last: counts.last, before: to, after: from, signal });
+    return readBackward(
+      { list: searched, walk },
+      { last: counts.last, before: to, after: from, signal },
+    );
   }
 
   function drain(walked: DrainedList, options: Pick<WalkOptions, 'position' | 'tail'>) {
-    const pages = parts.drains.walk(walked, { ...options, limit: undefined, call, keepsAll: false });
+    const pages = parts.drains.walk(walked, {
+      ...options,
+      limit: undefined,
+      call,
+      keepsAll: false,
+    });
     const { position } = options;
     const limit = undefined;
-    return drainPages(pages, { limit, position, budget, signal, toCursor: cursorOf, isWholeOnly: true });
+    return drainPages(pages, {
+      limit,
+      position,
+      budget,
+      signal,
+      toCursor: cursorOf,
+      isWholeOnly: true,
+    });
   }
 
   async function total(): Promise<number> {
@@ -126,7 +141,8 @@ function createReading(
     },
     parts,
     finish,
-    takeErrors: (path: Path): AnswerError[] => errors.splice(0).map((error) => ({ ...error, path })),
+    takeErrors: (path: Path): AnswerError[] =>
+      errors.splice(0).map((error) => ({ ...error, path })),
     begin: async () => {
       if (!end && read.length === 0) await readOn();
     },

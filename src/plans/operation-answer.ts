@@ -24,7 +24,11 @@ export interface Variant {
 
 export type GivenValues = ReadonlyMap<RootField, Promise<FieldValue>>;
 
-export type RootField = { readonly key: string; readonly collected: CollectedField; readonly isNullable: boolean } & (
+export type RootField = {
+  readonly key: string;
+  readonly collected: CollectedField;
+  readonly isNullable: boolean;
+} & (
   | { readonly kind: 'forwarded' }
   | { readonly kind: 'list'; readonly list: ListField }
   | { readonly kind: 'read'; readonly read: (call: Call) => Promise<FieldValue> | FieldValue }

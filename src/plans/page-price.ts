@@ -137,7 +137,10 @@ interface PartsSize {
 
 /** Several lists of the root share no page, though they are asked for in one request. */
 function pagesOf(root: readonly Part[], by: PartsSize): number {
-  const [lists, others] = [root.filter(({ isCounted }) => isCounted), root.filter(({ isCounted }) => !isCounted)];
+  const [lists, others] = [
+    root.filter(({ isCounted }) => isCounted),
+    root.filter(({ isCounted }) => !isCounted),
+  ];
   const wholePages = lists.reduce((sum, list) => sum + Math.ceil(recordsOf([list], by) / PAGE), 0);
   return Math.max(1, wholePages + Math.ceil(recordsOf(others, by) / PAGE));
 }

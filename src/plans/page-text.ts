@@ -13,7 +13,15 @@ import {
 import { astFromType } from '@graphql-tools/utils';
 import type { UpstreamError } from '../answers/errors.ts';
 import { descend, readAnswer } from '../answers/service-answer.ts';
-import { keyBytesOf, shapeOf, type FieldShape, type KeyBytes, type ObjectShape, type Shape, type ShapeScope } from '../answers/shape.ts';
+import {
+  keyBytesOf,
+  shapeOf,
+  type FieldShape,
+  type KeyBytes,
+  type ObjectShape,
+  type Shape,
+  type ShapeScope,
+} from '../answers/shape.ts';
 import type { Json } from '../json.ts';
 import type { Adapter } from '../schema/derivation/adapter.ts';
 import type { CallVariables, UpstreamRequest } from './call.ts';
@@ -21,7 +29,14 @@ import { readPage, type PageAnswer, type PageReading } from './read-page.ts';
 import { identifyingFor } from './record-identity.ts';
 import { pageScanner } from './scan-page.ts';
 import { NOBODY, parentsTakenAlong } from './sparing-parents.ts';
-import { field, notEmpty, writeRequest, type RequestWriter, type WrittenOperation, type WantedPages } from './upstream-request.ts';
+import {
+  field,
+  notEmpty,
+  writeRequest,
+  type RequestWriter,
+  type WrittenOperation,
+  type WantedPages,
+} from './upstream-request.ts';
 import type { WayToParent } from './way-to-parent.ts';
 
 /** The pages of one list with what an operation selects of its records: written once, asked for again and again. */
@@ -30,9 +45,17 @@ export interface PageText {
   readonly keyBytes: KeyBytes;
   /** The same for all who ask for the same fields of the same records. */
   name(variables: CallVariables): string;
-  request(variables: CallVariables, page: PageArguments, wanted?: WantedPages): UpstreamRequest<PageAnswer>;
+  request(
+    variables: CallVariables,
+    page: PageArguments,
+    wanted?: WantedPages,
+  ): UpstreamRequest<PageAnswer>;
   /** Reads a page that came along with its parent. @param keys the names of its lists of records, one for each place */
-  readInlined(page: Json | undefined, errors: readonly UpstreamError[], keys: readonly string[]): PageAnswer;
+  readInlined(
+    page: Json | undefined,
+    errors: readonly UpstreamError[],
+    keys: readonly string[],
+  ): PageAnswer;
 }
 
 export interface PageArguments {
@@ -88,9 +111,16 @@ export function pageText(parts: PageTextParts): PageText {
     ...(way?.definitions(PARENT_ID) ?? []),
   ];
   const write = (wanted: WantedPages) =>
-    writeRequest(writer, { ...operation, variableDefinitions }, [way ? way.wrap(list, PARENT_ID) : list], wanted);
+    writeRequest(
+      writer,
+      { ...operation, variableDefinitions },
+      [way ? way.wrap(list, PARENT_ID) : list],
+      wanted,
+    );
   const whole = write('all');
-  const shapes = places.map((selections, place) => recordShape(parts, place === 0 ? identity : undefined, selections));
+  const shapes = places.map((selections, place) =>
+    recordShape(parts, place === 0 ? identity : undefined, selections),
+  );
   const scan = way ? undefined : pageScanner(adapter.name, keys, shapes, sizes);
   const reading: PageReading = { adapter, identity, shapes };
 
@@ -99,13 +129,21 @@ export function pageText(parts: PageTextParts): PageText {
     name: whole.name,
     request: (variables, { first, after, parentId }, wanted = 'all') => {
       const written = wanted === 'all' ? whole : write(wanted);
-      const values = { ...(first !== undefined && { [FIRST]: first }), ...(after !== null && { [AFTER]: after }) };
-      const own = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)]));
+      const values = {
+        ...(first !== undefined && { [FIRST]: first }),
+        ...(after !== null && { [AFTER]: after }),
+      };
+      const own = Object.fromEntries(
+        Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)]),
+      );
       return {
         kind: 'query',
         field: written.field,
         key: written.key(variables),
-        body: written.body(variables, parentId === undefined ? own : { ...own, [PARENT_ID]: parentId }),
+        body: written.body(
+          variables,
+          parentId === undefined ? own : { ...own, [PARENT_ID]: parentId },
+        ),
         pages: written.pages(variables, values),
         scan: (bytes) => scan?.(bytes),
         read: (answer) => {
@@ -113,7 +151,10 @@ export function pageText(parts: PageTextParts): PageText {
           const found = way
             ? way.descend({ value, errors }, { key: adapter.name, parentId })
             : descend({ value, errors }, [adapter.name]);
-          return { ...readPage(reading, found, keys), takenAlong: parentsTakenAlong(value, errors) };
+          return {
+            ...readPage(reading, found, keys),
+            takenAlong: parentsTakenAlong(value, errors),
+          };
         },
       };
     },
@@ -168,7 +209,8 @@ function recordShape(
 ): Shape {
   const shape = shapeOf(scope, adapter.recordType, selections);
   if (!identity) return shape;
-  if (shape.kind === 'object') return identified(shape, adapter.nodeType as GraphQLObjectType, identity);
+  if (shape.kind === 'object')
+    return identified(shape, adapter.nodeType as GraphQLObjectType, identity);
   if (shape.kind !== 'abstract') return shape;
   return {
     ...shape,

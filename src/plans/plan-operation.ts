@@ -1,4 +1,10 @@
-import { Kind, OperationTypeNode, visit, type DocumentNode, type OperationDefinitionNode } from 'graphql';
+import {
+  Kind,
+  OperationTypeNode,
+  visit,
+  type DocumentNode,
+  type OperationDefinitionNode,
+} from 'graphql';
 import type { Payload } from '../answers/write-payload.ts';
 import { asksForIncremental } from '../schema/incremental-directives.ts';
 import type { Call } from './call.ts';
@@ -20,9 +26,14 @@ export interface PlannedDocument {
   readonly operation: OperationDefinitionNode;
 }
 
-export function planOperation(parts: PlanParts, { document, operation }: PlannedDocument): OperationPlan {
+export function planOperation(
+  parts: PlanParts,
+  { document, operation }: PlannedDocument,
+): OperationPlan {
   const fragments = new Map(
-    document.definitions.flatMap((one) => (one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [])),
+    document.definitions.flatMap((one) =>
+      one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [],
+    ),
   );
   const conditions = conditionsOf(document);
   const decide = parts.inlining.decisions(document);
@@ -31,7 +42,8 @@ export function planOperation(parts: PlanParts, { document, operation }: Planned
   const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
     // Only a condition of `@defer` and `@stream` can go without a value, and is true then.
     const isTrue = (name: string) => values[name] !== false;
-    const bits = conditions.map((name) => (isTrue(name) ? '1' : '0')).join('') + (defers ? 'd' : '');
+    const bits =
+      conditions.map((name) => (isTrue(name) ? '1' : '0')).join('') + (defers ? 'd' : '');
     const name = decide ? `${bits} ${decide(parts.schema, values)}` : bits;
     const known = variants.get(name);
     if (known) return known;

@@ -1,12 +1,22 @@
 import { OperationTypeNode, type GraphQLObjectType } from 'graphql';
-import { collectFields, selectionsOf, type CollectedField, type DeferUse } from '../answers/collect-fields.ts';
+import {
+  collectFields,
+  selectionsOf,
+  type CollectedField,
+  type DeferUse,
+} from '../answers/collect-fields.ts';
 import type { AnswerError } from '../answers/errors.ts';
 import type { DeferredReading } from '../answers/read.ts';
 import { shapeOf, type ShapeScope } from '../answers/shape.ts';
 import { readAll, type FieldValue } from './all-field.ts';
 import type { Call } from './call.ts';
 import { readConnection } from './connection-field.ts';
-import { forwardedFields, type ForwardedAnswer, type ForwardedFields, type ForwardedShape } from './forward.ts';
+import {
+  forwardedFields,
+  type ForwardedAnswer,
+  type ForwardedFields,
+  type ForwardedShape,
+} from './forward.ts';
 import { fillHoles, holesOf, isHole } from './holes.ts';
 import { openList } from './list-field.ts';
 import type { Output, Part } from './list-record.ts';
@@ -38,7 +48,8 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     ...parts.writer,
     defers,
     onWritten: (characters) => void (size += characters),
-    inlinePages: (inlined, wanted) => parts.inlining.inline(inlined, { ...scope, variables, wanted }),
+    inlinePages: (inlined, wanted) =>
+      parts.inlining.inline(inlined, { ...scope, variables, wanted }),
   };
   const written: WrittenOperation = {
     operation: operation.operation,
@@ -57,21 +68,31 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   const collected = [...collectFields(scope, root, operation.selectionSet.selections).values()];
   checkBelowRoot(parts, collected, root, fragments);
   const planned = collected.map((field) => rootField(parts, { ...variant, shared, root }, field));
-  const fields = planned.map((field) => (isAlone(field, planned) ? constant(field, JSON.stringify(root.name)) : field));
+  const fields = planned.map((field) =>
+    isAlone(field, planned) ? constant(field, JSON.stringify(root.name)) : field,
+  );
   const isForwarded = forwardable(parts, operation.operation);
   const groups = new Map(
-    Array.from(Map.groupBy(fields, ({ collected: { deferred } }) => deferred), ([use, some]) => {
-      const own = some.filter(({ kind }) => kind === 'forwarded');
-      const isAll = own.length === fields.length;
-      // What is skipped in this call has to be left out too, where the service does not know it.
-      const selections =
-        groupsOf(fields) > 1
-          ? own.flatMap(({ collected: { nodes } }) => nodes)
-          : onlyForwarded(isForwarded, operation.selectionSet.selections, fragments);
-      const shapes = own.map(({ key, collected: { nodes } }) => forwardedShape(scope, root, key, nodes));
-      const forwarded = own.length > 0 ? forwardedFields({ writer, operation: written, selections, fields: shapes }) : undefined;
-      return [use, { fields: some, own, isAll: isAll && own.length > 0, forwarded }] as const;
-    }),
+    Array.from(
+      Map.groupBy(fields, ({ collected: { deferred } }) => deferred),
+      ([use, some]) => {
+        const own = some.filter(({ kind }) => kind === 'forwarded');
+        const isAll = own.length === fields.length;
+        // What is skipped in this call has to be left out too, where the service does not know it.
+        const selections =
+          groupsOf(fields) > 1
+            ? own.flatMap(({ collected: { nodes } }) => nodes)
+            : onlyForwarded(isForwarded, operation.selectionSet.selections, fragments);
+        const shapes = own.map(({ key, collected: { nodes } }) =>
+          forwardedShape(scope, root, key, nodes),
+        );
+        const forwarded =
+          own.length > 0
+            ? forwardedFields({ writer, operation: written, selections, fields: shapes })
+            : undefined;
+        return [use, { fields: some, own, isAll: isAll && own.length > 0, forwarded }] as const;
+      },
+    ),
   );
 
   const isOneList = fields.length === 1 && fields[0]!.kind === 'list' && !variant.hasNested;
@@ -89,21 +110,31 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
         const { data, errors, extensions } = service;
         if (service.size >= LARGE) await call.held.hold(service, service.size);
         if (!data) return { data, errors, extensions, deferred: [] };
-        const output: Output = { parts: data.whole as Part[], errors: errors as AnswerError[], deferred: data.deferred.flat() };
+        const output: Output = {
+          parts: data.whole as Part[],
+          errors: errors as AnswerError[],
+          deferred: data.deferred.flat(),
+        };
         return await filled(call, output, extensions);
       } catch (error) {
         return failed(own, error, root);
       }
     }
-    const answered = forwarded && forward(call, forwarded, false).catch((error: unknown) => ({ error }));
+    const answered =
+      forwarded && forward(call, forwarded, false).catch((error: unknown) => ({ error }));
     const values = await Promise.all(
       group.fields.map((field) =>
         field.kind === 'forwarded' ? undefined : (given?.get(field) ?? readField(call, field)),
       ),
     );
     const service = await answered;
-    if (service && 'size' in service && service.size >= LARGE) await call.held.hold(service, service.size);
-    const output: Output & { deferred: DeferredReading[] } = { parts: [], errors: [], deferred: [] };
+    if (service && 'size' in service && service.size >= LARGE)
+      await call.held.hold(service, service.size);
+    const output: Output & { deferred: DeferredReading[] } = {
+      parts: [],
+      errors: [],
+      deferred: [],
+    };
     let extensions: string | undefined;
     let isNull = false;
     if (service && 'error' in service) {
@@ -113,7 +144,8 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
       ({ extensions } = service);
     }
     for (const [i, field] of group.fields.entries()) {
-      const value = values[i] ?? ofService(service, own.indexOf(field)) ?? withoutService(field, root);
+      const value =
+        values[i] ?? ofService(service, own.indexOf(field)) ?? withoutService(field, root);
       for (const error of value.errors) output.errors.push(error);
       for (const one of value.deferred ?? []) output.deferred.push(one);
       if (!value.parts && !field.isNullable) isNull = true;
@@ -124,7 +156,11 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     return filled(call, output, extensions);
   }
 
-  async function forward(call: Call, forwarded: ForwardedFields, isOnly: boolean): Promise<ForwardedAnswer> {
+  async function forward(
+    call: Call,
+    forwarded: ForwardedFields,
+    isOnly: boolean,
+  ): Promise<ForwardedAnswer> {
     if (isQuery) {
       const asking = isOnly ? { ask: call.send.bind(call) } : call;
       return askSparingParents(asking, (pages) => forwarded.request(call.variables, pages));
@@ -185,10 +221,17 @@ function nameWithoutService(field: RootField, root: GraphQLObjectType): string |
   return nameOf(field) === '__typename' ? JSON.stringify(root.name) : undefined;
 }
 
-function failed(fields: readonly RootField[], error: unknown, root: GraphQLObjectType): OperationAnswer {
+function failed(
+  fields: readonly RootField[],
+  error: unknown,
+  root: GraphQLObjectType,
+): OperationAnswer {
   const values = fields.map((field) => ({ field, text: nameWithoutService(field, root) }));
   const data = values.every(({ field, text }) => text !== undefined || field.isNullable)
-    ? values.map(({ field: { key }, text = 'null' }, i) => `${i > 0 ? ',' : ''}${JSON.stringify(key)}:${text}`)
+    ? values.map(
+        ({ field: { key }, text = 'null' }, i) =>
+          `${i > 0 ? ',' : ''}${JSON.stringify(key)}:${text}`,
+      )
     : null;
   const errors = [{ thrown: error, path: [firstOf(fields)] }];
   return { data, errors, extensions: undefined, deferred: [] };
@@ -199,15 +242,26 @@ function firstOf(fields: readonly RootField[]): string {
   return (fields.find((field) => nameOf(field) !== '__typename') ?? fields[0]!).key;
 }
 
-function readField(call: Call, field: Exclude<RootField, { kind: 'forwarded' }>): Promise<FieldValue> | FieldValue {
+function readField(
+  call: Call,
+  field: Exclude<RootField, { kind: 'forwarded' }>,
+): Promise<FieldValue> | FieldValue {
   if (field.kind === 'read') return field.read(call);
   const { list } = field;
   const open = () => openList(list, call);
   return list.connection ? readConnection(open, [field.key]) : readAll(call, open, [field.key]);
 }
 
-async function filled(call: Call, output: Output, extensions: string | undefined): Promise<OperationAnswer> {
-  const { parts, errors, deferred = [] } = output.parts.some(isHole) ? await fillHoles(call, output) : output;
+async function filled(
+  call: Call,
+  output: Output,
+  extensions: string | undefined,
+): Promise<OperationAnswer> {
+  const {
+    parts,
+    errors,
+    deferred = [],
+  } = output.parts.some(isHole) ? await fillHoles(call, output) : output;
   return { data: parts as (string | Buffer)[], errors, extensions, deferred };
 }
 
@@ -219,7 +273,11 @@ function forwardedShape(
 ): ForwardedShape {
   const name = nodes[0]!.name.value;
   if (name === '__typename') {
-    const shape = { kind: 'typename', upstream: scope.upstreamType(root.name), served: root.name } as const;
+    const shape = {
+      kind: 'typename',
+      upstream: scope.upstreamType(root.name),
+      served: root.name,
+    } as const;
     return { key, shape, isSilent: false };
   }
   const shape = shapeOf(scope, root.getFields()[name]!.type, selectionsOf(nodes));

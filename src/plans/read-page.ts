@@ -48,9 +48,14 @@ export function readPage(
   }
   const { byRecord, beside } = sortErrors(errors, keys, first.length);
   const readings = lists.map((list, of) =>
-    first.map((_, place) => readValue(shapes[of]!, list![place], byRecord.get(`${of}.${place}`) ?? NO_ERRORS)),
+    first.map((_, place) =>
+      readValue(shapes[of]!, list![place], byRecord.get(`${of}.${place}`) ?? NO_ERRORS),
+    ),
   );
-  const size = readings.reduce((sum, some) => sum + some.reduce((all, reading) => all + sizeOf(reading), 0), 0);
+  const size = readings.reduce(
+    (sum, some) => sum + some.reduce((all, reading) => all + sizeOf(reading), 0),
+    0,
+  );
   const page: RecordPage = { kind: 'readings', readings, size };
   const limit = Number(pageInfo?.get('first')?.raw);
   return {

@@ -91,7 +91,12 @@ export function entitiesField(
   };
 }
 
-async function entityValue(call: Call, lookup: RecordLookup, id: RecordId, path: Path): Promise<FieldValue> {
+async function entityValue(
+  call: Call,
+  lookup: RecordLookup,
+  id: RecordId,
+  path: Path,
+): Promise<FieldValue> {
   const output: Output = { parts: [], errors: [] };
   try {
     const isThere = await writeFound(call, lookup, id, output, path);

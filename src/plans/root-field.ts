@@ -33,12 +33,22 @@ export function rootField(
     return { ...field, kind: 'read', read };
   }
   for (const adapter of parts.adapters) {
-    const kind = adapter.all?.field === name ? 'all' : adapter.connection?.field === name ? 'connection' : undefined;
+    const kind =
+      adapter.all?.field === name
+        ? 'all'
+        : adapter.connection?.field === name
+          ? 'connection'
+          : undefined;
     if (!kind) continue;
     // In a list that comes whole nothing is put off: it would have to be kept for each of its records.
-    const defers = shared.scope.defers === true && (kind === 'connection' || isStreamed(shared.scope, nodes));
+    const defers =
+      shared.scope.defers === true && (kind === 'connection' || isStreamed(shared.scope, nodes));
     const scope = { ...shared.scope, defers };
-    return { ...field, kind: 'list', list: listField({ ...shared, scope }, adapter, { kind, key, nodes }) };
+    return {
+      ...field,
+      kind: 'list',
+      list: listField({ ...shared, scope }, adapter, { kind, key, nodes }),
+    };
   }
   if (!parts.derived.has(name)) return { ...field, kind: 'forwarded' };
   const asked = { definition: definition!, key, nodes };

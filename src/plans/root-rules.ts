@@ -53,7 +53,10 @@ export function checkBelowRoot(
   const seen = new Set<string>();
   for (const { nodes } of fields) check(selectionsOf(nodes), below(root, nodes[0]!.name.value));
 
-  function check(selections: readonly SelectionNode[], parent: GraphQLCompositeType | undefined): void {
+  function check(
+    selections: readonly SelectionNode[],
+    parent: GraphQLCompositeType | undefined,
+  ): void {
     if (!parent) return;
     for (const selection of selections) {
       if (selection.kind === Kind.FIELD) {
@@ -68,7 +71,9 @@ export function checkBelowRoot(
       const fragment =
         selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
       if (!fragment) continue;
-      const on = fragment.typeCondition ? schema.getType(fragment.typeCondition.name.value) : parent;
+      const on = fragment.typeCondition
+        ? schema.getType(fragment.typeCondition.name.value)
+        : parent;
       if (selection.kind === Kind.FRAGMENT_SPREAD) {
         if (seen.has(selection.name.value)) continue;
         seen.add(selection.name.value);
@@ -128,7 +133,9 @@ export function onlyForwarded(
     const { selectionSet, typeCondition } = fragment;
     const left = onlyForwarded(isForwarded, selectionSet.selections, fragments);
     if (left.length === 0) return [];
-    const isSame = left.length === selectionSet.selections.length && left.every((one, i) => one === selectionSet.selections[i]);
+    const isSame =
+      left.length === selectionSet.selections.length &&
+      left.every((one, i) => one === selectionSet.selections[i]);
     if (isSame) return [selection];
     return [
       {

@@ -22,16 +22,32 @@ export function pageScanner(
     shown('endCursor', { kind: 'string', nullable: true, type: '' }),
     ...sizes.map((key) => shown(key, { kind: 'int', nullable: true, type: '' })),
   ];
-  const object = (fields: readonly FieldShape[]): ObjectShape => ({ kind: 'object', nullable: false, type: '', fields });
-  const page = object([...lists.map((list, i) => shown(keys[i]!, list)), shown('pageInfo', object(noted))]);
-  const scan = scanner(object([shown('data', object([shown(name, page)]))]), { lists: new Set(lists), noted });
+  const object = (fields: readonly FieldShape[]): ObjectShape => ({
+    kind: 'object',
+    nullable: false,
+    type: '',
+    fields,
+  });
+  const page = object([
+    ...lists.map((list, i) => shown(keys[i]!, list)),
+    shown('pageInfo', object(noted)),
+  ]);
+  const scan = scanner(object([shown('data', object([shown(name, page)]))]), {
+    lists: new Set(lists),
+    noted,
+  });
   const tape = createTape();
   const hashers = new Map<string, ReturnType<typeof identityHasher>>();
   return (bytes) => {
     resetTape(tape);
     if (scan(bytes, 0, tape) !== bytes.length) return undefined;
     if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
-    return { page: scannedPage(bytes, tape, hashers), isNull: false, errors: NO_ERRORS, takenAlong: NOBODY };
+    return {
+      page: scannedPage(bytes, tape, hashers),
+      isNull: false,
+      errors: NO_ERRORS,
+      takenAlong: NOBODY,
+    };
   };
 }
 
@@ -46,7 +62,8 @@ function scannedPage(bytes: Buffer, tape: Tape, hashers: Hashers): Page<ListReco
   for (let place = 0; place < count; place += 1) {
     items.push(new ScannedRecord(page, place));
     const [start, end, type] = [ids[2 * place]!, ids[2 * place + 1]!, types[place]!];
-    hashes[place] = hashAt(bytes, start, end, hasherOf(type, hashers)) ?? hashOf(page.identityAt(place));
+    hashes[place] =
+      hashAt(bytes, start, end, hasherOf(type, hashers)) ?? hashOf(page.identityAt(place));
   }
   const size = noted.length > 4 ? Number(bytes.toString('latin1', noted[4], noted[5])) : 0;
   return {
@@ -89,8 +106,16 @@ function scannedRecords(bytes: Buffer, tape: Tape): ScannedRecord['page'] {
     const ids = Int32Array.from(tape.ids);
     const [first] = types;
     const same = types.every((type) => type === first) ? first! : [...types];
-    const identityOf = (place: number) => identityAt(bytes, ids, typeof same === 'string' ? same : same[place]!, place);
-    return { kind: 'bytes', bytes, at: Int32Array.from(records), count, size, identityAt: identityOf };
+    const identityOf = (place: number) =>
+      identityAt(bytes, ids, typeof same === 'string' ? same : same[place]!, place);
+    return {
+      kind: 'bytes',
+      bytes,
+      at: Int32Array.from(records),
+      count,
+      size,
+      identityAt: identityOf,
+    };
   }
   // Of the bytes as they came nothing is kept.
   const identities = types.map((type, place) => identityAt(bytes, tape.ids, type, place));
@@ -107,10 +132,22 @@ function scannedRecords(bytes: Buffer, tape: Tape): ScannedRecord['page'] {
     at[i] = records[i]! + shift;
   }
   const own = cut(bytes, start, end, tape);
-  return { kind: 'bytes', bytes: own, at, count, size: own.length, identityAt: (place) => identities[place] ?? null };
+  return {
+    kind: 'bytes',
+    bytes: own,
+    at,
+    count,
+    size: own.length,
+    identityAt: (place) => identities[place] ?? null,
+  };
 }
 
-function identityAt(bytes: Buffer, ids: ArrayLike<number>, type: string, place: number): string | null {
+function identityAt(
+  bytes: Buffer,
+  ids: ArrayLike<number>,
+  type: string,
+  place: number,
+): string | null {
   const [start, end] = [ids[2 * place]!, ids[2 * place + 1]!];
   if (bytes[start] === 34 && end > start) return `${type}:${textAt(bytes, start + 1, end - 1)}`;
   return isNumberAt(bytes, start, end) ? `${type}:${bytes.toString('latin1', start, end)}` : null;
@@ -124,7 +161,8 @@ function isNumberAt(bytes: Buffer, start: number, end: number): boolean {
 /** What the characters between two quotes stand for. */
 function textAt(bytes: Buffer, start: number, end: number): string {
   for (let i = start; i < end; i += 1) {
-    if (bytes[i]! > 126 || bytes[i] === 92) return JSON.parse(`"${bytes.toString('utf8', start, end)}"`) as string;
+    if (bytes[i]! > 126 || bytes[i] === 92)
+      return JSON.parse(`"${bytes.toString('utf8', start, end)}"`) as string;
   }
   return bytes.toString('latin1', start, end);
 }

@@ -41,6 +41,7 @@ export function parentsTakenAlong(
 
 function valueAt(data: Json | undefined, path: Path): Json | undefined {
   let value = data;
-  for (const step of path) value = typeof step === 'number' ? value?.values[step] : value?.get(step);
+  for (const step of path)
+    value = typeof step === 'number' ? value?.values[step] : value?.get(step);
   return value;
 }

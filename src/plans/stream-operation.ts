@@ -14,7 +14,12 @@ import { openStreamedField, type OpenedStreams, type StreamedList } from './stre
 interface Later {
   readonly path: Path;
   readonly label: string | undefined;
-  give(): Promise<OperationAnswer & { readonly streams?: readonly StreamedList[]; readonly later?: readonly Later[] }>;
+  give(): Promise<
+    OperationAnswer & {
+      readonly streams?: readonly StreamedList[];
+      readonly later?: readonly Later[];
+    }
+  >;
 }
 
 type Increments = AsyncGenerator<readonly Increment[], void, undefined>;
@@ -40,7 +45,10 @@ export async function* streamOperation(
       add(later({ path: [], label: use.label, give: () => answerTogether(use) }));
     }
     const hasNext = going > 0;
-    yield { first: { parts: first.data, errors: first.errors, extensions: first.extensions }, hasNext };
+    yield {
+      first: { parts: first.data, errors: first.errors, extensions: first.extensions },
+      hasNext,
+    };
     if (!hasNext) return;
     for (;;) {
       const incremental = await merge.next();
@@ -57,7 +65,11 @@ export async function* streamOperation(
     merge.add(source);
   }
 
-  function begin({ deferred, streams = [], later: further = [] }: Awaited<ReturnType<Later['give']>>): void {
+  function begin({
+    deferred,
+    streams = [],
+    later: further = [],
+  }: Awaited<ReturnType<Later['give']>>): void {
     for (const one of further) add(later(one));
     if (deferred.length > 0) add(deferredOf(deferred));
     waiting.push(...streams);
@@ -106,7 +118,15 @@ export async function* streamOperation(
       const at = [...path, list.sent - count];
       const { parts, errors, deferred = [] } = await fillHoles(call, next);
       if (count > 0 || errors.length > 0) {
-        yield [{ kind: 'items', path: at, label, parts: isNull ? undefined : (parts as (string | Buffer)[]), errors }];
+        yield [
+          {
+            kind: 'items',
+            path: at,
+            label,
+            parts: isNull ? undefined : (parts as (string | Buffer)[]),
+            errors,
+          },
+        ];
       }
       if (isNull) return;
       if (deferred.length > 0) yield* deferredOf(deferred);
@@ -118,10 +138,14 @@ export async function* streamOperation(
     const further: DeferredReading[] = [];
     for (const { path, label, read } of some) {
       const reading = read();
-      const errors = reading.errors.map((error) => ({ ...error, path: [...path, ...(error.path ?? [])] }));
+      const errors = reading.errors.map((error) => ({
+        ...error,
+        path: [...path, ...(error.path ?? [])],
+      }));
       const output: Output = { parts: [...(reading.parts ?? [])], errors };
       for (const [i, part] of output.parts.entries()) {
-        if (typeof part !== 'string' && 'shape' in part) output.parts[i] = { ...part, path: [...path, ...part.path] };
+        if (typeof part !== 'string' && 'shape' in part)
+          output.parts[i] = { ...part, path: [...path, ...part.path] };
       }
       const whole = await fillHoles(call, output);
       const parts = reading.parts && membersOf(whole.parts as (string | Buffer)[]);

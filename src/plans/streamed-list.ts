@@ -113,7 +113,11 @@ function openStreamedConnection(
   const later: DeferredPart[] = [];
 
   /** Writes these fields of it; of streamed lists their beginnings. */
-  const write = async (of: OpenedConnection, fields: readonly ConnectionField[], output: Output) => {
+  const write = async (
+    of: OpenedConnection,
+    fields: readonly ConnectionField[],
+    output: Output,
+  ) => {
     const beginnings = new Map<string, readonly Edge[]>();
     const started: StreamedList[] = [];
     for (const one of fields) {
@@ -135,10 +139,18 @@ function openStreamedConnection(
       beginnings.set(one.key, await list.take());
       started.push(list);
     }
-    const rest = fields.some(({ key, kind }) => !streams.has(key) && (kind === 'edges' || kind === 'nodes'));
+    const rest = fields.some(
+      ({ key, kind }) => !streams.has(key) && (kind === 'edges' || kind === 'nodes'),
+    );
     if (rest) await of.finish();
     output.errors.push(...of.takeErrors(path));
-    const isThere = await writeConnection(of, fields, output, path, (key) => beginnings.get(key) ?? of.edges);
+    const isThere = await writeConnection(
+      of,
+      fields,
+      output,
+      path,
+      (key) => beginnings.get(key) ?? of.edges,
+    );
     return { isThere, started };
   };
 
@@ -172,9 +184,21 @@ function openStreamedConnection(
       const [open, ...rest] = output.parts as (string | Buffer)[];
       // Without its braces: those are written with the payload.
       const members = isThere ? [String(open).slice(1), ...rest.slice(0, -1)] : undefined;
-      return { data: members, errors: output.errors, extensions: undefined, deferred, streams: started };
+      return {
+        data: members,
+        errors: output.errors,
+        extensions: undefined,
+        deferred,
+        streams: started,
+      };
     } catch (error) {
-      return { data: undefined, errors: errorsOfList(error, path), extensions: undefined, deferred, streams: [] };
+      return {
+        data: undefined,
+        errors: errorsOfList(error, path),
+        extensions: undefined,
+        deferred,
+        streams: [],
+      };
     }
   }
 

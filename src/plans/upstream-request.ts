@@ -48,10 +48,15 @@ export interface RequestWriter {
   /** Whether the answer is read in parts where `@defer` stands, which is not sent. */
   readonly defers: boolean;
   readonly onWritten: (characters: number) => void;
-  readonly price: (document: DocumentNode) => (variables: Readonly<Record<string, unknown>>) => number;
+  readonly price: (
+    document: DocumentNode,
+  ) => (variables: Readonly<Record<string, unknown>>) => number;
 }
 
-export interface WrittenOperation extends Pick<OperationDefinitionNode, 'operation' | 'name' | 'directives'> {
+export interface WrittenOperation extends Pick<
+  OperationDefinitionNode,
+  'operation' | 'name' | 'directives'
+> {
   readonly variableDefinitions: readonly VariableDefinitionNode[];
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
 }
@@ -94,7 +99,8 @@ export function writeRequest(
     return written;
   };
   // Two derived fields can be written as the same page: what is filled in differs. What is put off is not sent.
-  const unsent = inlined !== asked || (writer.defers && asksForIncremental(asked, NONE)) ? print(asked) : '';
+  const unsent =
+    inlined !== asked || (writer.defers && asksForIncremental(asked, NONE)) ? print(asked) : '';
   const ofUnsent = unsent === '' ? used : variablesOf(asked);
   const key = (variables: CallVariables) =>
     unsent === '' ? '' : `${unsent}${members(ofUnsent, variables, NONE)}`;
@@ -113,7 +119,8 @@ function reachedOf({ definitions }: DocumentNode): DocumentNode {
   const fragments = new Map<string, FragmentDefinitionNode>();
   let operation: OperationDefinitionNode | undefined;
   for (const definition of definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
+    if (definition.kind === Kind.FRAGMENT_DEFINITION)
+      fragments.set(definition.name.value, definition);
     else if (definition.kind === Kind.OPERATION_DEFINITION) operation = definition;
   }
   return onlyReached(operation!, fragments);

@@ -13,7 +13,10 @@ export interface WayToParent {
   wrap(list: FieldNode, id: string): FieldNode;
   definitions(id: string): readonly VariableDefinitionNode[];
   /** What came for the list, or why nothing can come. */
-  descend(answer: Found, list: { readonly key: string; readonly parentId: string | undefined }): Found;
+  descend(
+    answer: Found,
+    list: { readonly key: string; readonly parentId: string | undefined },
+  ): Found;
 }
 
 export function wayToParent(parent: string, reach: Reach): WayToParent {

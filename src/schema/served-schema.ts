@@ -99,9 +99,15 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     adapters,
     nested,
     entities,
-    subgraphSdl: once(() => subgraphSdl(schema, { entities, pageInfo: names.type(RELAY_PAGE_INFO) })),
+    subgraphSdl: once(() =>
+      subgraphSdl(schema, { entities, pageInfo: names.type(RELAY_PAGE_INFO) }),
+    ),
     reports: [...plan.reports, ...found.reports],
-    warnings: [...plan.warnings, ...found.warnings, ...startWarnings(snapshot, upstream, mutations)],
+    warnings: [
+      ...plan.warnings,
+      ...found.warnings,
+      ...startWarnings(snapshot, upstream, mutations),
+    ],
   };
 }
 

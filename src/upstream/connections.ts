@@ -70,7 +70,11 @@ export function openConnections(parts: ConnectionsParts): Connections {
     close: () => pool.destroy(),
   };
 
-  function exchange(request: OutgoingRequest, token: string, sent: SentRequest): Promise<UpstreamAnswer> {
+  function exchange(
+    request: OutgoingRequest,
+    token: string,
+    sent: SentRequest,
+  ): Promise<UpstreamAnswer> {
     const { signal, onPressure } = request;
     const tried = breaker.begin(request);
     const { promise, resolve, reject } = Promise.withResolvers<UpstreamAnswer>();
@@ -137,7 +141,9 @@ export function openConnections(parts: ConnectionsParts): Connections {
             chunks.push(chunk);
             return;
           }
-          answered(readResponse({ status, headers, body: undefined }, { token, now: clock.now, request }));
+          answered(
+            readResponse({ status, headers, body: undefined }, { token, now: clock.now, request }),
+          );
           controller.abort(LEFT);
         },
         onResponseEnd() {

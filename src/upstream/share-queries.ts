@@ -39,11 +39,7 @@ interface SharedQuery {
 }
 
 /** @param onOver called when there is nothing to join any more: it was answered, or all have left */
-function startShared(
-  ask: AskQuery,
-  query: OutgoingRequest,
-  onOver: () => void,
-): SharedQuery {
+function startShared(ask: AskQuery, query: OutgoingRequest, onOver: () => void): SharedQuery {
   const waiting = new Set<OutgoingRequest>();
   const allLeft = new AbortController();
   const onPressure = () => waiting.forEach((each) => each.onPressure?.());

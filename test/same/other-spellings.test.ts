@@ -51,7 +51,10 @@ function serving(body: string): void {
 test.each([
   ['in one line', BODY],
   ['pretty-printed', JSON.stringify({ data: ANSWER }, undefined, 2)],
-  ['with tabs and CR LF', JSON.stringify({ data: ANSWER }, undefined, '\t').replaceAll('\n', '\r\n')],
+  [
+    'with tabs and CR LF',
+    JSON.stringify({ data: ANSWER }, undefined, '\t').replaceAll('\n', '\r\n'),
+  ],
   ['with white space around it', `\r\n\t ${BODY} \n`],
   ['with other escapes', escaped(BODY)],
   ['with extensions before the data', `{"extensions":{"a":1},${BODY.slice(1)}`],

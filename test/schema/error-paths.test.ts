@@ -144,7 +144,15 @@ test('an error that the service puts inside of a custom scalar is told, and the 
   const { schema } = richUpstream();
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
   const extra = { deep: null, list: [null, { deep: null }], more: { truth: true } };
-  const record = { _rsType: 'Candidate', __typename: 'Candidate', id: 1, _rsId: 1, _rsRecord0: 1, x: extra, extra };
+  const record = {
+    _rsType: 'Candidate',
+    __typename: 'Candidate',
+    id: 1,
+    _rsId: 1,
+    _rsRecord0: 1,
+    x: extra,
+    extra,
+  };
   const pageInfo = { hasNextPage: false, endCursor: null };
   for (const inside of [['deep'], ['list', 0], ['list', 1, 'deep'], ['more'], ['gone']]) {
     for (const [query, data, place, path] of [

@@ -45,7 +45,9 @@ test('whatever is asked of derived lists at any depth is what a server with all 
       const expected = read(await execute({ schema: model, document, variableValues: variables }));
       const answer = read(await nested.ask(query, variables));
       // Of too many directives nothing is read; the model has no such limit.
-      fc.pre(!answer.errors?.some(({ message }) => /^The operation has \d+ directives/.test(message)));
+      fc.pre(
+        !answer.errors?.some(({ message }) => /^The operation has \d+ directives/.test(message)),
+      );
       expect(answer.data ?? null, told).toEqual(expected.data ?? null);
       const many = new Set([...nullsWithMany(answer), ...nullsWithMany(expected)]);
       expect(errorsByNull(answer, many), told).toEqual(errorsByNull(expected, many));

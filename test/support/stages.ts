@@ -40,7 +40,13 @@ export function handlerFor(
       if (!type) return undefined;
       const contextValue = contextOf(exchange);
       const operationName = name ?? null;
-      const result = await execute({ schema, document, operationName, variableValues, contextValue });
+      const result = await execute({
+        schema,
+        document,
+        operationName,
+        variableValues,
+        contextValue,
+      });
       return { status: 200, headers: { 'content-type': type }, body: JSON.stringify(result) };
     },
   });

@@ -212,7 +212,8 @@ test('extensions of the answer as a whole are passed on where they are an object
   for (const extensions of [{ tracing: { secret: 1 } }, null, 'x', [1]]) {
     const persons = { items: [], pageInfo: { endCursor: null } };
     gateway.upstream.answer(json({ data: { persons }, extensions }));
-    const isObject = extensions !== null && !Array.isArray(extensions) && typeof extensions === 'object';
+    const isObject =
+      extensions !== null && !Array.isArray(extensions) && typeof extensions === 'object';
     const expected = { data: { persons }, ...(isObject && { extensions }) };
     expect(await gateway.ask(PERSONS)).toEqual(expected);
   }
@@ -220,7 +221,11 @@ test('extensions of the answer as a whole are passed on where they are an object
 
 test('errors of a mutation pass as those of a query do', async () => {
   await using gateway = await startRich();
-  const error = { message: 'Too long.', path: ['renamed'], extensions: { code: 'INVALID', max: 8 } };
+  const error = {
+    message: 'Too long.',
+    path: ['renamed'],
+    extensions: { code: 'INVALID', max: 8 },
+  };
   gateway.upstream.answer(json({ data: { renamed: null }, errors: [error] }));
   expect(await gateway.ask('mutation { renamed: rename(id: 1, name: "x") { id } }')).toMatchObject({
     data: { renamed: null },

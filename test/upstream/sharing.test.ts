@@ -273,7 +273,8 @@ test.each([
   );
   await allAsked(gateway);
   gate.resolve();
-  for (const { errors } of await Promise.all(forwarded)) expect(errors).toMatchObject([{ extensions }]);
+  for (const { errors } of await Promise.all(forwarded))
+    expect(errors).toMatchObject([{ extensions }]);
   const answers = await Promise.all(derived);
   expect(answers.map(({ errors }) => errors?.map(({ path }) => path?.[0]))).toEqual([
     ['a'],

@@ -57,7 +57,8 @@ export function createRefusals({ schema, mask }: RefusalParts): Refusals {
   };
   return {
     refuse,
-    notAcceptable: (exchange) => refuse(exchange, codedError('BAD_USER_INPUT', 'Accept application/json.')),
+    notAcceptable: (exchange) =>
+      refuse(exchange, codedError('BAD_USER_INPUT', 'Accept application/json.')),
   };
 }
 
@@ -82,5 +83,9 @@ const noteOutcome: RefusalPlugin = {
 
 async function replyOf(response: Response): Promise<Reply> {
   const named = [...response.headers].map(([name, value]) => [name.toLowerCase(), value] as const);
-  return { status: response.status, headers: Object.fromEntries(named), body: await response.text() };
+  return {
+    status: response.status,
+    headers: Object.fromEntries(named),
+    body: await response.text(),
+  };
 }

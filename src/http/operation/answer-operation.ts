@@ -51,7 +51,11 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
         if (type || !accept?.includes('multipart')) {
           return { status: 200, headers: { 'content-type': type ?? JSON_TYPE }, body };
         }
-        return multipartReply({ first: { ...answer, parts: answer.data }, hasNext: false }, nothing(), mask);
+        return multipartReply(
+          { first: { ...answer, parts: answer.data }, hasNext: false },
+          nothing(),
+          mask,
+        );
       });
     }
 
@@ -60,7 +64,11 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
       note(first?.first?.errors ?? []);
       if (first && !first.hasNext && type) {
         await given.return();
-        return { status: 200, headers: { 'content-type': type }, body: writePayload(first, mask, true) };
+        return {
+          status: 200,
+          headers: { 'content-type': type },
+          body: writePayload(first, mask, true),
+        };
       }
       return multipartReply(first!, noted(given), mask);
     }
@@ -91,7 +99,10 @@ function multipartOnly(accept = ''): boolean {
 
 async function* nothing(): AsyncGenerator<Payload, void, undefined> {}
 
-function variablesOf({ params, exactVariables }: Exchange, values: CallVariables['values']): CallVariables {
+function variablesOf(
+  { params, exactVariables }: Exchange,
+  values: CallVariables['values'],
+): CallVariables {
   const given = (params['variables'] ?? {}) as Record<string, unknown>;
   return {
     values,

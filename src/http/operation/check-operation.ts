@@ -116,7 +116,10 @@ function mutationInAddress() {
 }
 
 function notOffered(type: OperationTypeNode) {
-  return codedError('BAD_USER_INPUT', `The schema offers no ${type}. Send an operation of another type.`);
+  return codedError(
+    'BAD_USER_INPUT',
+    `The schema offers no ${type}. Send an operation of another type.`,
+  );
 }
 
 function concealed() {

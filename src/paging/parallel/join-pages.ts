@@ -36,7 +36,9 @@ export function joinPages<R extends Identified>(
     if (hashes[at + place] !== head[place]) return APART;
   }
   if (shared >= head.length) return INSIDE;
-  return shared > 1 || (behind !== null && hashes.includes(behind)) ? { kind: 'joined', at } : APART;
+  return shared > 1 || (behind !== null && hashes.includes(behind))
+    ? { kind: 'joined', at }
+    : APART;
 }
 
 const INSIDE: Join = { kind: 'inside' };

@@ -53,6 +53,8 @@ export function createTrail<R extends Identified>(
   /** Two records, where there are two: one alone may have been moved there. */
   function repeats(page: Page<R>): boolean {
     const repeated = progress.repeatedBy(page);
-    return identitiesOf(page).isJoinable && repeated > 0 && repeated >= Math.min(2, page.items.length);
+    return (
+      identitiesOf(page).isJoinable && repeated > 0 && repeated >= Math.min(2, page.items.length)
+    );
   }
 }
