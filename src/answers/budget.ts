@@ -119,13 +119,13 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
       },
     };
     waiting.add(waiter);
-    clock.sleep(PATIENCE_MS, over.signal).then(
-      () => {
-        waiting.delete(waiter);
-        reject(usedUp(max));
-      },
-      () => {},
-    );
+    const giveUp = async () => {
+      await clock.sleep(PATIENCE_MS, over.signal);
+      waiting.delete(waiter);
+      reject(usedUp(max));
+    };
+    // It is woken when its turn has come.
+    giveUp().catch(() => {});
     return promise;
   }
 

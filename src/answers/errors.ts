@@ -83,7 +83,9 @@ export function writeError(error: AnswerError, mask: (error: unknown) => Error):
   }
   const masked = mask(error.thrown);
   const { message } = masked;
-  const extensions = masked instanceof GraphQLError ? withoutHttp(masked.extensions) : {};
+  const extensions = masked instanceof GraphQLError ? { ...masked.extensions } : {};
+  // That is for the server that writes a refusal.
+  delete extensions['http'];
   const path = error.path ?? (masked instanceof GraphQLError ? masked.path : undefined);
   return JSON.stringify({
     message,
@@ -110,11 +112,6 @@ export function codeOfFirst(
   if (!('thrown' in first)) return first.code ?? 'OTHER';
   const masked = mask(first.thrown);
   return masked instanceof GraphQLError ? masked.extensions['code'] : 'OTHER';
-}
-
-/** `http` is for the server that writes a refusal. */
-function withoutHttp({ http: _, ...extensions }: GraphQLError['extensions']) {
-  return extensions;
 }
 
 function readError(error: Json, order: number): UpstreamError {

@@ -119,7 +119,7 @@ export function shapeOf(
   return {
     ...of,
     kind: 'abstract',
-    of: possibleShapes(scope, named as GraphQLAbstractType, selections),
+    of: possibleShapes(scope, named, selections),
   };
 }
 

@@ -40,7 +40,7 @@ export function writePayload(
     text.push('"incremental":[');
     for (const [i, one] of incremental.entries()) {
       const [open, close] = one.kind === 'items' ? ['[', ']'] : ['{', '}'];
-      text.push(`${i > 0 ? ',' : ''}{"${one.kind}":`, ...inBrackets(open!, one.parts, close!));
+      text.push(`${i > 0 ? ',' : ''}{"${one.kind}":`, ...inBrackets(open, one.parts, close));
       text.push(`,"path":${JSON.stringify(one.path)}`);
       if (one.label !== undefined) text.push(`,"label":${JSON.stringify(one.label)}`);
       text.push(`${tailOf(one, mask)}}`);

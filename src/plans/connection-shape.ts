@@ -1,4 +1,4 @@
-import type { FieldNode, GraphQLObjectType, SelectionNode } from 'graphql';
+import { getNamedType, type FieldNode, type GraphQLObjectType, type SelectionNode } from 'graphql';
 import {
   collectFields,
   selectionsOf,
@@ -71,10 +71,8 @@ export function connectionShape(
         case 'nodes':
           return { ...at, kind: 'nodes', place: placeOf([key], nodes), nodes };
         case 'pageInfo': {
-          const pageInfo = typeOf(types.type)
-            .getFields()
-            ['pageInfo']!.type.toString()
-            .replace('!', '');
+          const { pageInfo: definition } = typeOf(types.type).getFields();
+          const pageInfo = getNamedType(definition!.type).name;
           const flags = collected(scope, typeOf(pageInfo), selectionsOf(nodes)).map((flag) =>
             flag.name === '__typename'
               ? { key: flag.key, kind: 'typename' as const, name: pageInfo }

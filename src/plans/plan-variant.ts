@@ -123,7 +123,7 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     const answered =
       forwarded && forward(call, forwarded, false).catch((error: unknown) => ({ error }));
     const values = await Promise.all(
-      group.fields.map((field) =>
+      group.fields.map(async (field) =>
         field.kind === 'forwarded' ? undefined : (given?.get(field) ?? readField(call, field)),
       ),
     );

@@ -65,7 +65,7 @@ export function entitiesField(
       if (pages > 0) call.pages.pay(pages);
       const own = new Map<Entity, RecordLookup>();
       const values = await Promise.all(
-        representations.map((representation, place) => {
+        representations.map(async (representation, place) => {
           const read = readRepresentation(representation, entities);
           const path = [key, place];
           if (typeof read === 'string') return refused(read, path);

@@ -16,18 +16,11 @@ export function pageScanner(
   sizes: readonly string[],
 ): (bytes: Buffer) => PageAnswer | undefined {
   const lists = shapes.map((of): Shape => ({ kind: 'list', of, nullable: false, type: '' }));
-  const shown = (key: string, shape: Shape): FieldShape => ({ key, shape, isSilent: false });
   const noted = [
     shown('hasNextPage', { kind: 'boolean', nullable: false, type: '' }),
     shown('endCursor', { kind: 'string', nullable: true, type: '' }),
     ...sizes.map((key) => shown(key, { kind: 'int', nullable: true, type: '' })),
   ];
-  const object = (fields: readonly FieldShape[]): ObjectShape => ({
-    kind: 'object',
-    nullable: false,
-    type: '',
-    fields,
-  });
   const page = object([
     ...lists.map((list, i) => shown(keys[i]!, list)),
     shown('pageInfo', object(noted)),
@@ -49,6 +42,14 @@ export function pageScanner(
       takenAlong: NOBODY,
     };
   };
+}
+
+function shown(key: string, shape: Shape): FieldShape {
+  return { key, shape, isSilent: false };
+}
+
+function object(fields: readonly FieldShape[]): ObjectShape {
+  return { kind: 'object', nullable: false, type: '', fields };
 }
 
 type Hashers = Map<string, ReturnType<typeof identityHasher>>;

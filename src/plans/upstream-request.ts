@@ -89,15 +89,6 @@ export function writeRequest(
   const open = `{"query":${JSON.stringify(print(document))}${name ? `,"operationName":${JSON.stringify(name.value)}` : ''},"variables":{`;
   writer.onWritten(open.length);
   const cost = writer.price(document);
-  const members = (names: Iterable<string>, { text }: CallVariables, own: OwnVariables) => {
-    let written = '';
-    for (const variable of names) {
-      const value = Object.hasOwn(own, variable) ? own[variable] : text(variable);
-      if (value === undefined) continue;
-      written += `${written === '' ? '' : ','}${JSON.stringify(variable)}:${value}`;
-    }
-    return written;
-  };
   // Two derived fields can be written as the same page: what is filled in differs. What is put off is not sent.
   const unsent =
     inlined !== asked || (writer.defers && asksForIncremental(asked, NONE)) ? print(asked) : '';
@@ -114,6 +105,17 @@ export function writeRequest(
 }
 
 const NONE = {};
+
+/** The values of these variables, as members of an object of JSON. */
+function members(names: Iterable<string>, { text }: CallVariables, own: OwnVariables): string {
+  let written = '';
+  for (const variable of names) {
+    const value = Object.hasOwn(own, variable) ? own[variable] : text(variable);
+    if (value === undefined) continue;
+    written += `${written === '' ? '' : ','}${JSON.stringify(variable)}:${value}`;
+  }
+  return written;
+}
 
 function reachedOf({ definitions }: DocumentNode): DocumentNode {
   const fragments = new Map<string, FragmentDefinitionNode>();

@@ -155,7 +155,7 @@ export function openConnections(parts: ConnectionsParts): Connections {
           } catch (error) {
             end(() => {
               tried.left();
-              reject(error as Error);
+              reject(error);
             });
           }
         },

@@ -105,9 +105,9 @@ function entityOf(representation: unknown): unknown {
   const { entities } = nested.gateway.served;
   const byName = new Map(entities.map((entity) => [entity.type.name, entity]));
   try {
-    const read = readRepresentation(representation, byName);
-    if (typeof read === 'string') return codedError('BAD_USER_INPUT', read);
-    const { entity, id } = read;
+    const referred = readRepresentation(representation, byName);
+    if (typeof referred === 'string') return codedError('BAD_USER_INPUT', referred);
+    const { entity, id } = referred;
     const all = whole.named().map((record) => ({ ...record }));
     return all.find((each) => each.__typename === entity.type.name && each.id === id) ?? null;
   } catch (error) {

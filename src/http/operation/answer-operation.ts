@@ -34,18 +34,18 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
     return answerInParts(payloads);
 
     function callOf(): Call {
-      const call = planner.createCall({
+      const made = planner.createCall({
         variables: variablesOf(exchange, values),
         payer: exchange.payer!,
         signal: () => exchange.signal,
         cause: exchange.cause,
       });
-      exchange.onEnd(call.held.release);
-      return call;
+      exchange.onEnd(made.held.release);
+      return made;
     }
 
-    function answerWhole(call = callOf()): Promise<Reply> {
-      return operation.plan.answer(call).then((answer): Reply => {
+    function answerWhole(given = callOf()): Promise<Reply> {
+      return operation.plan.answer(given).then((answer): Reply => {
         note(answer.errors);
         const body = writeAnswer(answer, mask);
         if (type || !accept?.includes('multipart')) {
