@@ -32,7 +32,8 @@ export function createProgress<R extends Identified>(): Progress<R> {
       if (hasRepeats) idsAreUnique = false;
       const records: { record: R; place: number }[] = [];
       let isProved = false;
-      for (const [place, hash] of hashes.entries()) {
+      for (let place = 0; place < hashes.length; place += 1) {
+        const hash = hashes[place]!;
         const isKnown = !Number.isNaN(hash);
         if (isKnown && !seen.add(hash) && idsAreUnique) continue;
         isProved ||= isKnown;
