@@ -1,4 +1,5 @@
 import { OperationTypeNode, type SelectionNode } from 'graphql';
+import { scanInAnyForm } from '../answers/canonical.ts';
 import { callerPath, type AnswerError, type UpstreamError } from '../answers/errors.ts';
 import { readValue, type DeferredReading } from '../answers/read.ts';
 import { scanner } from '../answers/scan.ts';
@@ -82,50 +83,59 @@ export function forwardedFields({
   };
 }
 
-/** Takes an answer that is exactly as it was promised: it goes on as the bytes that it was. */
+/** Takes an answer that is as it was promised: it goes on as the bytes that it was. */
 function answerScanner(
   fields: ForwardedParts['fields'],
 ): (bytes: Buffer) => ForwardedAnswer | undefined {
   const data: ObjectShape = { kind: 'object', nullable: false, type: '', fields };
   const scan = scanner(data, { noted: fields });
-  const scanExtensions = scanner({ kind: 'any', nullable: false, type: '' });
+  const scanExtensions = scanner(ANYTHING);
   const tape = createTape();
-  return (bytes) => {
-    if (!startsWith(bytes, 0, DATA)) return undefined;
-    resetTape(tape);
-    const end = scan(bytes, DATA.length, tape);
-    if (end < 0) return undefined;
-    let extensions: string | undefined;
-    let close = end;
-    if (startsWith(bytes, end, EXTENSIONS)) {
-      const start = end + EXTENSIONS.length;
-      close = bytes[start] === 123 ? scanExtensions(bytes, start, tape) : -1;
-      if (close < 0) return undefined;
-      extensions = bytes.toString('utf8', start, close);
-    }
-    if (bytes[close] !== 125 || close + 1 !== bytes.length) return undefined;
-    const hasCuts = tape.cuts.length > 0;
-    const start = DATA.length + 1;
-    const inside = hasCuts ? cut(bytes, start, end - 1, tape) : bytes.subarray(start, end - 1);
-    const at = [...tape.noted];
-    // Where one is asked for alone, it may have been cut; what was cut is not kept.
-    const cuts = hasCuts ? { cuts: [...tape.cuts], inserts: [...tape.inserts] } : undefined;
-    return {
-      data: {
-        whole: [inside],
-        valueOf: (field) => {
-          const [from, to] = [at[2 * field]!, at[2 * field + 1]!];
-          return [cuts ? cut(bytes, from, to, cuts) : bytes.subarray(from, to)];
+  const answer = [
+    { key: 'data', shape: data, isSilent: false },
+    { key: 'extensions', shape: ANYTHING, isSilent: false },
+  ];
+  return scanInAnyForm(
+    (bytes) => {
+      if (!startsWith(bytes, 0, DATA)) return undefined;
+      resetTape(tape);
+      const end = scan(bytes, DATA.length, tape);
+      if (end < 0) return undefined;
+      let extensions: string | undefined;
+      let close = end;
+      if (startsWith(bytes, end, EXTENSIONS)) {
+        const start = end + EXTENSIONS.length;
+        close = bytes[start] === 123 ? scanExtensions(bytes, start, tape) : -1;
+        if (close < 0) return undefined;
+        extensions = bytes.toString('utf8', start, close);
+      }
+      if (bytes[close] !== 125 || close + 1 !== bytes.length) return undefined;
+      const hasCuts = tape.cuts.length > 0;
+      const start = DATA.length + 1;
+      const inside = hasCuts ? cut(bytes, start, end - 1, tape) : bytes.subarray(start, end - 1);
+      const at = [...tape.noted];
+      // Where one is asked for alone, it may have been cut; what was cut is not kept.
+      const cuts = hasCuts ? { cuts: [...tape.cuts], inserts: [...tape.inserts] } : undefined;
+      return {
+        data: {
+          whole: [inside],
+          valueOf: (field) => {
+            const [from, to] = [at[2 * field]!, at[2 * field + 1]!];
+            return [cuts ? cut(bytes, from, to, cuts) : bytes.subarray(from, to)];
+          },
+          deferred: NOTHING,
         },
-        deferred: NOTHING,
-      },
-      errors: NO_ERRORS,
-      extensions,
-      takenAlong: NOBODY,
-      size: bytes.length,
-    };
-  };
+        errors: NO_ERRORS,
+        extensions,
+        takenAlong: NOBODY,
+        size: bytes.length,
+      };
+    },
+    { kind: 'object', nullable: false, type: '', fields: answer },
+  );
 }
+
+const ANYTHING: Shape = { kind: 'any', nullable: false, type: '' };
 
 const DATA = Buffer.from('{"data":');
 const EXTENSIONS = Buffer.from(',"extensions":');

@@ -1,3 +1,4 @@
+import { scanInAnyForm } from '../answers/canonical.ts';
 import type { UpstreamError } from '../answers/errors.ts';
 import { scanner } from '../answers/scan.ts';
 import type { FieldShape, ObjectShape, Shape } from '../answers/shape.ts';
@@ -8,7 +9,7 @@ import { ScannedRecord, type ListRecord } from './list-record.ts';
 import type { PageAnswer } from './read-page.ts';
 import { NOBODY } from './sparing-parents.ts';
 
-/** Takes a page that is exactly as it was promised. */
+/** Takes a page that is as it was promised. */
 export function pageScanner(
   name: string,
   keys: readonly string[],
@@ -25,13 +26,14 @@ export function pageScanner(
     ...lists.map((list, i) => shown(keys[i]!, list)),
     shown('pageInfo', object(noted)),
   ]);
-  const scan = scanner(object([shown('data', object([shown(name, page)]))]), {
+  const answer = object([shown('data', object([shown(name, page)]))]);
+  const scan = scanner(answer, {
     lists: new Set(lists),
     noted,
   });
   const tape = createTape();
   const hashers = new Map<string, ReturnType<typeof identityHasher>>();
-  return (bytes) => {
+  return scanInAnyForm((bytes) => {
     resetTape(tape);
     if (scan(bytes, 0, tape) !== bytes.length) return undefined;
     if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
@@ -41,7 +43,7 @@ export function pageScanner(
       errors: NO_ERRORS,
       takenAlong: NOBODY,
     };
-  };
+  }, answer);
 }
 
 function shown(key: string, shape: Shape): FieldShape {

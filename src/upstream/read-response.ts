@@ -21,7 +21,7 @@ export interface UpstreamResult {
   readonly readAs: ReadAs;
 }
 
-/** By the scanner where the answer is exactly as it was promised; else value by value, which costs more. */
+/** By the scanner where the answer is as it was promised; else value by value, which costs more. */
 export type ReadAs = 'scanned' | 'general';
 
 export interface HttpAnswer {
