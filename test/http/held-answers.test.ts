@@ -96,3 +96,15 @@ test('however a request ends, nothing of its answer is held any more', async () 
   await expect.poll(bytes).toBe(0);
   expect(await waiting()).toBe(0);
 });
+
+test('a connection of which a page was too large gives no list without that page', async () => {
+  const gateway = await startGatewayOverFake({ persons: 51 }, { config: { answerBytes: 8_000 } });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  const wide = Array.from({ length: 12 }, (_, at) => `n${at}: firstName`).join(' ');
+  const { data, errors } = await gateway.ask<{ personsConnection: object | null }>(
+    `{ personsConnection(first: 60) { edges { node { id ${wide} } } nodes { id } pageInfo { hasNextPage } } }`,
+  );
+  expect(errors?.[0]?.extensions).toMatchObject({ code: 'OPERATION_TOO_COMPLEX' });
+  const lists = Object.values(data.personsConnection ?? {}).filter((value) => Array.isArray(value));
+  expect(lists).toEqual([]);
+});
