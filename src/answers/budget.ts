@@ -136,13 +136,11 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
     waitingBytes += added;
     waitingPieces.add(piece);
     waitingOperations.add(own);
-    clock.sleep(PATIENCE_MS, over.signal).then(
-      () => {
-        waiter.refuse();
-        serve();
-      },
-      () => {},
-    );
+    const lost = () => {
+      waiter.refuse();
+      serve();
+    };
+    clock.sleep(PATIENCE_MS, over.signal).then(lost, () => {});
     return promise;
   }
 

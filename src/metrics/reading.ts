@@ -16,7 +16,10 @@ export interface ReadingLoad {
 }
 
 /** Lists that are walked, what the page indexes save of it, and what is held of answers. */
-export function readingMetrics({ counter, gauge }: Exposition, { drainLoad, answerLoad }: ReadingLoad) {
+export function readingMetrics(
+  { counter, gauge }: Exposition,
+  { drainLoad, answerLoad }: ReadingLoad,
+) {
   gauge({ name: 'recruiting_drains_running', help: 'Drains that run, MAX_DRAINS at most.' }, () => [
     [drainLoad().running],
   ]);
@@ -24,12 +27,19 @@ export function readingMetrics({ counter, gauge }: Exposition, { drainLoad, answ
     [drainLoad().waiting],
   ]);
   gauge(
-    { name: 'recruiting_answer_bytes', help: 'Bytes of answers that are read and sent, ANSWER_BYTES at most.' },
+    {
+      name: 'recruiting_answer_bytes',
+      help: 'Bytes of answers that are read and sent, ANSWER_BYTES at most.',
+    },
     () => [[answerLoad().bytes]],
   );
-  gauge({ name: 'recruiting_answers_waiting', help: 'Parts of answers that wait for room among these.' }, () => [
-    [answerLoad().waiting],
-  ]);
+  gauge(
+    {
+      name: 'recruiting_answers_waiting',
+      help: 'Parts of answers that wait for room among these.',
+    },
+    () => [[answerLoad().waiting]],
+  );
   const walks = counter({
     name: 'recruiting_walks_total',
     help: 'Walks over lists that ended, shared ones once: whole, stopped (nobody wanted more), or by the code of an error.',

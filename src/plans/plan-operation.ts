@@ -66,8 +66,11 @@ function oneOf(names: ReadonlySet<string>): (name: string) => boolean {
  * and callers may send a megabyte of variables with each document.
  */
 function outlineOf(values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const isKept = (value: unknown) => value === null || value === undefined || typeof value === 'number';
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, isKept(value) ? value : true]));
+}
+
+function isKept(value: unknown): boolean {
+  return value === null || value === undefined || typeof value === 'number';
 }
 
 /** The variables that `@skip`, `@include` and the `if` of `@defer` and `@stream` go by. */

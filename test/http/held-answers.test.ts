@@ -80,14 +80,23 @@ test('however a request ends, nothing of its answer is held any more', async () 
   await leaves('query Reading { persons { items { firstName } } }');
   await gateway.ask('query Fetched { persons { items { firstName } } }');
   upstream.answer(json({ data: { persons: { items: [{ firstName: LARGE.repeat(2) }] } } }));
-  expect((await gateway.ask('query TooLarge { persons { items { firstName } } }')).errors).toHaveLength(1);
-  upstream.answer(text(`{"data": {"persons": {"items": [{"firstName": "${LARGE}"}, null]}}, "errors": [{"message": "no"}]}`));
+  expect(
+    (await gateway.ask('query TooLarge { persons { items { firstName } } }')).errors,
+  ).toHaveLength(1);
+  upstream.answer(
+    text(
+      `{"data": {"persons": {"items": [{"firstName": "${LARGE}"}, null]}}, "errors": [{"message": "no"}]}`,
+    ),
+  );
   await leaves('query General { persons { items { firstName } } }');
   upstream.answer(honest);
   await leaves('{ allPersons { id firstName } }');
   await leaves('{ personsConnection(first: 100) { edges { node { id firstName } } } }');
   await leaves('{ allPersons @stream { id firstName } }', 'multipart/mixed');
-  await leaves('{ personsConnection(first: 100) { edges @stream { node { id firstName } } } }', 'multipart/mixed');
+  await leaves(
+    '{ personsConnection(first: 100) { edges @stream { node { id firstName } } } }',
+    'multipart/mixed',
+  );
   upstream.answer(silence);
   const arrived = upstream.received.length;
   const early = post('query Early { persons { items { firstName } } }');

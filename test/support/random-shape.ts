@@ -1,4 +1,11 @@
-import type { AbstractShape, FieldShape, LeafShape, ObjectShape, Shape, TypenameShape } from '../../src/answers/shape.ts';
+import type {
+  AbstractShape,
+  FieldShape,
+  LeafShape,
+  ObjectShape,
+  Shape,
+  TypenameShape,
+} from '../../src/answers/shape.ts';
 
 /** A whole number from 0 up to, and without, this. */
 export type Choose = (below: number) => number;
@@ -32,13 +39,22 @@ export function randomObject(choose: Choose, depth: number, upstream = 'Person')
   for (let i = 0; i < count; i += 1) {
     const key = `${KEYS[choose(KEYS.length)]!}${i}`;
     if (choose(5) === 0) {
-      const shape: TypenameShape = { kind: 'typename', upstream, served: choose(2) === 0 ? upstream : `Rs${upstream}` };
+      const shape: TypenameShape = {
+        kind: 'typename',
+        upstream,
+        served: choose(2) === 0 ? upstream : `Rs${upstream}`,
+      };
       fields.push({ key, shape, isSilent: false });
       continue;
     }
     const isSilent = silence === 0 ? choose(2) === 0 : silence === 1 && i === 0;
     const shape = isSilent ? ANY_ID : randomShape(choose, depth);
-    fields.push({ key, shape, isSilent, ...((isSilent || shape.kind === 'id') && { idOf: upstream }) });
+    fields.push({
+      key,
+      shape,
+      isSilent,
+      ...((isSilent || shape.kind === 'id') && { idOf: upstream }),
+    });
   }
   return { kind: 'object', nullable: choose(2) === 0, type: upstream, fields };
 }
@@ -46,8 +62,14 @@ export function randomObject(choose: Choose, depth: number, upstream = 'Person')
 const ANY_ID = { kind: 'any', nullable: true, type: 'ID' } as const;
 const KEYS = ['a', 'id', 'name', '_rsId', 'constructor', '__proto__'];
 
-function randomAbstract(choose: Choose, depth: number, of: { nullable: boolean; type: string }): AbstractShape {
-  const types = ['Person', 'Per', 'Robot'].map((name) => [name, randomObject(choose, depth, name)] as const);
+function randomAbstract(
+  choose: Choose,
+  depth: number,
+  of: { nullable: boolean; type: string },
+): AbstractShape {
+  const types = ['Person', 'Per', 'Robot'].map(
+    (name) => [name, randomObject(choose, depth, name)] as const,
+  );
   const shapes = new Map(types);
   return { ...of, kind: 'abstract', of: (name) => shapes.get(name) };
 }
@@ -81,9 +103,36 @@ function membersOf({ fields }: ObjectShape, choose: Choose): string[] {
   });
 }
 
-const STRINGS = ['""', '"a"', '"Größe 😀"', String.raw`"\u00e9\n\"\\"`, String.raw`"\ud800"`, '"\u007f\u2028"', '"then"'];
-const INTS = ['0', '-0', '7', '-12', '2147483647', '-2147483648', '2147483648', '999999999', '1234567890'];
-const FLOATS = ['0.5', '-0.0', '1E5', '1e-7', '1.0', '1e400', '12345678901234567890', '0.1000000000000000055511151231257827'];
+const STRINGS = [
+  '""',
+  '"a"',
+  '"Größe 😀"',
+  String.raw`"\u00e9\n\"\\"`,
+  String.raw`"\ud800"`,
+  '"\u007f\u2028"',
+  '"then"',
+];
+const INTS = [
+  '0',
+  '-0',
+  '7',
+  '-12',
+  '2147483647',
+  '-2147483648',
+  '2147483648',
+  '999999999',
+  '1234567890',
+];
+const FLOATS = [
+  '0.5',
+  '-0.0',
+  '1E5',
+  '1e-7',
+  '1.0',
+  '1e400',
+  '12345678901234567890',
+  '0.1000000000000000055511151231257827',
+];
 
 const VALUES: Readonly<Record<Exclude<LeafShape['kind'], 'enum'>, readonly string[]>> = {
   string: STRINGS,
@@ -91,5 +140,14 @@ const VALUES: Readonly<Record<Exclude<LeafShape['kind'], 'enum'>, readonly strin
   int: INTS,
   float: [...INTS, ...FLOATS],
   boolean: ['true', 'false'],
-  any: [...STRINGS, ...INTS, ...FLOATS, 'true', '{}', '[]', '{"b":1,"a":[null,{"b":2,"b":3}],"1":0}', '[[],{"":-1.5e+3}]'],
+  any: [
+    ...STRINGS,
+    ...INTS,
+    ...FLOATS,
+    'true',
+    '{}',
+    '[]',
+    '{"b":1,"a":[null,{"b":2,"b":3}],"1":0}',
+    '[[],{"":-1.5e+3}]',
+  ],
 };
