@@ -67,6 +67,7 @@ export async function createGateway(parts: GatewayParts) {
     tokens: () => tokens?.standing(),
     upstreamLoad: () => upstream.load,
     drainLoad: () => planner.drainLoad,
+    answerLoad: () => budget.load,
   });
   const { log, metrics } = watching;
   // First what may fail, so that nothing is running yet when it does.

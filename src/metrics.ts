@@ -1,5 +1,5 @@
 import { CONTENT_TYPE, createExposition } from './metrics/exposition.ts';
-import { readingMetrics, type DrainLoad } from './metrics/reading.ts';
+import { readingMetrics, type AnswerLoad, type DrainLoad } from './metrics/reading.ts';
 import { requestMetrics } from './metrics/requests.ts';
 import { tokenMetrics } from './metrics/tokens.ts';
 import { upstreamMetrics, type UpstreamLoad } from './metrics/upstream.ts';
@@ -24,10 +24,11 @@ export interface MetricsParts {
   readonly tokens: () => TokenStanding | undefined;
   readonly upstreamLoad: () => UpstreamLoad;
   readonly drainLoad: () => DrainLoad;
+  readonly answerLoad: () => AnswerLoad;
 }
 
 export function createMetrics(parts: MetricsParts): Metrics {
-  const { version, tokens, upstreamLoad, drainLoad } = parts;
+  const { version, tokens, upstreamLoad, drainLoad, answerLoad } = parts;
   const exposition = createExposition();
   exposition.gauge(
     {
@@ -51,7 +52,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
     text: async () => exposition.text(),
     requests: requestMetrics(exposition),
     upstream: upstreamMetrics(exposition, upstreamLoad),
-    reading: readingMetrics(exposition, drainLoad),
+    reading: readingMetrics(exposition, { drainLoad, answerLoad }),
     exchanged: tokenMetrics(exposition, tokens),
     schemaLookedAt: (found) => {
       for (const [kind, count] of Object.entries(found)) drift.set(kind, count);

@@ -26,14 +26,21 @@ export interface HeldBytes {
 const PATIENCE_MS = 30_000;
 const RETRY_SECONDS = 5;
 
-/** @param max bytes */
+/**
+ * What waits is in memory as well: as much again may wait, and what comes then is refused at once.
+ *
+ * @param max bytes
+ */
 export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
   const pieces = new Map<object, { readonly bytes: number; holders: number }>();
   /** Operations that hold something. */
   const holding = new Set<object>();
   /** In the order in which they came. */
   const waiting = new Set<Waiter>();
+  const waitingPieces = createCounts();
+  const waitingOperations = createCounts();
   let used = 0;
+  let waitingBytes = 0;
 
   return {
     open,
@@ -44,13 +51,15 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
 
   function open(): HeldBytes {
     const own = new Set<object>();
+    let ownBytes = 0;
     let expected = 0;
     let isReleased = false;
 
     const take = (piece: object, bytes: number) => {
-      // What comes after the end is read by nobody.
-      if (isReleased) return;
+      // What comes after the end is read by nobody; and an operation may have waited for a piece at two places.
+      if (isReleased || own.has(piece)) return;
       own.add(piece);
+      ownBytes += bytes;
       holding.add(own);
       const shared = pieces.get(piece);
       if (shared) {
@@ -64,10 +73,10 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
     return {
       hold: (piece, bytes) => {
         if (isReleased || own.has(piece)) return undefined;
-        if (bytes > max) throw tooLarge(bytes, max);
-        const hasRoom =
-          pieces.has(piece) || (used + bytes <= max && (waiting.size === 0 || holding.has(own)));
-        if (!hasRoom) return wait(own, bytes, () => take(piece, bytes));
+        if (ownBytes + bytes > max) throw tooLarge(ownBytes + bytes, max);
+        if (!fits(piece, bytes) || (waiting.size > 0 && !holding.has(own) && !pieces.has(piece))) {
+          return wait({ own, piece, bytes, take: () => take(piece, bytes) });
+        }
         take(piece, bytes);
         return undefined;
       },
@@ -87,6 +96,10 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
     };
   }
 
+  function fits(piece: object, bytes: number): boolean {
+    return pieces.has(piece) || used + bytes <= max;
+  }
+
   function letGo(piece: object): void {
     const shared = pieces.get(piece);
     if (!shared) return;
@@ -96,52 +109,92 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
     used -= shared.bytes;
   }
 
-  function wait(own: object, bytes: number, take: () => void): Promise<void> {
-    // Where everybody who holds something waits for the others, nobody would ever let go.
-    const holders = new Set(
-      Array.from(waiting, (one) => one.own).filter((one) => holding.has(one)),
-    );
-    if (holding.has(own)) holders.add(own);
-    if (holding.size > 0 && holders.size === holding.size) throw usedUp(max);
+  function wait({ own, piece, bytes, take }: Wanted): Promise<void> {
+    const added = waitingPieces.has(piece) ? 0 : bytes;
+    if (waitingBytes + added > max || isStuck(own)) throw usedUp(max);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const over = new AbortController();
+    const end = (settle: () => void) => {
+      if (!waiting.delete(waiter)) return;
+      if (waitingPieces.remove(piece)) waitingBytes -= bytes;
+      waitingOperations.remove(own);
+      over.abort();
+      settle();
+    };
     const waiter: Waiter = {
       own,
+      piece,
       bytes,
-      leave: () => {
-        waiting.delete(waiter);
-        over.abort();
-        resolve();
-      },
+      leave: () => end(resolve),
       go: () => {
-        waiter.leave();
         take();
+        end(resolve);
       },
+      refuse: () => end(() => reject(usedUp(max))),
     };
     waiting.add(waiter);
-    const giveUp = async () => {
-      await clock.sleep(PATIENCE_MS, over.signal);
-      waiting.delete(waiter);
-      reject(usedUp(max));
+    waitingBytes += added;
+    waitingPieces.add(piece);
+    waitingOperations.add(own);
+    const lost = () => {
+      waiter.refuse();
+      serve();
     };
-    // It is woken when its turn has come.
-    giveUp().catch(() => {});
+    clock.sleep(PATIENCE_MS, over.signal).then(lost, () => {});
     return promise;
   }
 
+  /** Where everybody who holds something waits for the others, nobody would ever let go. */
+  function isStuck(newcomer?: object): boolean {
+    if (holding.size === 0) return false;
+    for (const one of holding) if (one !== newcomer && !waitingOperations.has(one)) return false;
+    return true;
+  }
+
+  /** At first those who hold something already: the sooner they are done, the sooner all of it is given back. */
   function serve(): void {
-    for (const one of waiting) {
-      if (used + one.bytes > max) return;
-      one.go();
-    }
+    let before: number;
+    do {
+      before = waiting.size;
+      for (const one of waiting) if (holding.has(one.own) && fits(one.piece, one.bytes)) one.go();
+      for (const one of waiting) {
+        if (holding.has(one.own)) continue;
+        if (!fits(one.piece, one.bytes)) break;
+        one.go();
+      }
+    } while (waiting.size < before);
+    if (!isStuck()) return;
+    const last = Array.from(waiting).findLast((one) => holding.has(one.own));
+    for (const one of waiting) if (one.own === last?.own) one.refuse();
   }
 }
 
-interface Waiter {
+interface Wanted {
   readonly own: object;
+  readonly piece: object;
   readonly bytes: number;
+  take(): void;
+}
+
+interface Waiter extends Omit<Wanted, 'take'> {
   leave(): void;
   go(): void;
+  refuse(): void;
+}
+
+function createCounts() {
+  const counts = new Map<object, number>();
+  return {
+    has: (one: object) => counts.has(one),
+    add: (one: object) => void counts.set(one, (counts.get(one) ?? 0) + 1),
+    /** @returns whether it was the last */
+    remove: (one: object): boolean => {
+      const left = (counts.get(one) ?? 0) - 1;
+      if (left > 0) counts.set(one, left);
+      else counts.delete(one);
+      return left <= 0;
+    },
+  };
 }
 
 function tooLarge(bytes: number, max: number) {

@@ -272,9 +272,7 @@ function leafText(shape: LeafShape, value: Json): string | undefined {
       return kind === 'string' ? value.raw : undefined;
     case 'id':
       if (kind === 'string') return value.raw;
-      return kind === 'number' && Number.isInteger(Number(value.raw))
-        ? `"${value.raw}"`
-        : undefined;
+      return kind === 'number' && isWhole(value.raw) ? `"${value.raw}"` : undefined;
     case 'boolean':
       return kind === 'boolean' ? value.raw : undefined;
     case 'float':
@@ -287,3 +285,10 @@ function leafText(shape: LeafShape, value: Json): string | undefined {
       return shape.values!.has(value.string ?? '') ? value.raw : undefined;
   }
 }
+
+/** With as many digits as it likes. */
+function isWhole(number: string): boolean {
+  return DIGITS.test(number) || Number.isInteger(Number(number));
+}
+
+const DIGITS = /^-?\d+$/;

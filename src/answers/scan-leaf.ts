@@ -83,9 +83,9 @@ export function scanBoolean(bytes: Uint8Array, at: number): number {
   return matches(bytes, at, FALSE) ? at + 5 : -1;
 }
 
-/** A custom scalar is passed on as it is, whatever it is. */
+/** A custom scalar is passed on as it is, whatever it is, unless it is null. */
 export function scanAny(bytes: Uint8Array, at: number): number {
-  return scanAnyWithin(MAX_LEVELS, bytes, at);
+  return bytes[at] === 110 ? -1 : scanAnyWithin(MAX_LEVELS, bytes, at);
 }
 
 /** Far from the 500 levels that are read in all; deeper ones are left to the general reading. */

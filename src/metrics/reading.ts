@@ -5,14 +5,41 @@ export interface DrainLoad {
   readonly waiting: number;
 }
 
-/** Lists that are walked, and what the page indexes save of it. */
-export function readingMetrics({ counter, gauge }: Exposition, load: () => DrainLoad) {
+export interface AnswerLoad {
+  readonly bytes: number;
+  readonly waiting: number;
+}
+
+export interface ReadingLoad {
+  readonly drainLoad: () => DrainLoad;
+  readonly answerLoad: () => AnswerLoad;
+}
+
+/** Lists that are walked, what the page indexes save of it, and what is held of answers. */
+export function readingMetrics(
+  { counter, gauge }: Exposition,
+  { drainLoad, answerLoad }: ReadingLoad,
+) {
   gauge({ name: 'recruiting_drains_running', help: 'Drains that run, MAX_DRAINS at most.' }, () => [
-    [load().running],
+    [drainLoad().running],
   ]);
   gauge({ name: 'recruiting_drains_waiting', help: 'Drains that wait for a turn.' }, () => [
-    [load().waiting],
+    [drainLoad().waiting],
   ]);
+  gauge(
+    {
+      name: 'recruiting_answer_bytes',
+      help: 'Bytes of answers that are read and sent, ANSWER_BYTES at most.',
+    },
+    () => [[answerLoad().bytes]],
+  );
+  gauge(
+    {
+      name: 'recruiting_answers_waiting',
+      help: 'Parts of answers that wait for room among these.',
+    },
+    () => [[answerLoad().waiting]],
+  );
   const walks = counter({
     name: 'recruiting_walks_total',
     help: 'Walks over lists that ended, shared ones once: whole, stopped (nobody wanted more), or by the code of an error.',

@@ -165,14 +165,15 @@ function createReading(
 
   async function readNext(): Promise<void> {
     const { done, value } = await slice.next();
-    reading = undefined;
     if (done) {
       end = value;
-      return;
+    } else {
+      errors.push(...(value.beside as readonly UpstreamError[]));
+      // Who reads meanwhile waits as well: the next page would come before this one.
+      await holdPages(held, value.edges);
+      read.push(value.edges);
     }
-    errors.push(...(value.beside as readonly UpstreamError[]));
-    await holdPages(held, value.edges);
-    read.push(value.edges);
+    reading = undefined;
   }
 
   async function* parts(): AsyncGenerator<readonly Edge[], void, undefined> {

@@ -47,13 +47,11 @@ export function planOperation(
     const name = decide ? `${bits} ${decide(parts.schema, values)}` : bits;
     const known = variants.get(name);
     if (known) return known;
-    // Its own copy: nothing of the call is kept.
-    const truth = new Set(conditions.filter(isTrue));
     const made = planVariant(parts, {
       operation,
       fragments,
-      variables: values,
-      isTrue: (condition) => truth.has(condition),
+      variables: outlineOf(values),
+      isTrue: oneOf(new Set(conditions.filter(isTrue))),
       defers,
       hasNested: decide !== undefined,
     });
@@ -68,6 +66,25 @@ export function planOperation(
       return streamOperation(variant(call, true), call);
     },
   };
+}
+
+/** Made where it sees nothing else: a function keeps all that any function beside it refers to. */
+function oneOf(names: ReadonlySet<string>): (name: string) => boolean {
+  return (name) => names.has(name);
+}
+
+/**
+ * Of the values of variables, what the sizes of inlined pages go by: numbers, and whether there is one. Plans are kept,
+ * and callers may send a megabyte of variables with each document.
+ */
+function outlineOf(values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, isKept(value) ? value : true]),
+  );
+}
+
+function isKept(value: unknown): boolean {
+  return value === null || value === undefined || typeof value === 'number';
 }
 
 /** The variables that `@skip`, `@include` and the `if` of `@defer` and `@stream` go by. */

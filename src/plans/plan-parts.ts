@@ -29,7 +29,7 @@ export interface PlanParts extends RootRules {
 export interface VariantParts {
   readonly operation: OperationDefinitionNode;
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-  /** Those of the call for which it is made: of these, only what the variant goes by is looked at. */
+  /** An outline of those of the call for which it is made: of these, only what the variant goes by is there. */
   readonly variables: Readonly<Record<string, unknown>>;
   readonly isTrue: (variable: string) => boolean;
   readonly defers: boolean;

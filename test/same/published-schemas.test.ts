@@ -98,6 +98,8 @@ async function expectSameAnswers(
       try {
         seen.push({ asked, compared: await world.expectSame(asked) });
       } catch (error) {
+        // Fragments that are spread again and again have more directives than a caller may send.
+        fc.pre(!/The operation has \d+ directives/.test(String(error)));
         tries += 1;
         throw error;
       }

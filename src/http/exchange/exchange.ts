@@ -60,6 +60,7 @@ export abstract class Exchange {
   #hasLeft = false;
   #leaving: Set<() => void> | undefined;
   #ending: (() => void)[] | undefined;
+  #hasEnded = false;
   #signal: AbortController | undefined;
 
   get hasLeft(): boolean {
@@ -86,13 +87,15 @@ export abstract class Exchange {
     return this.#signal.signal;
   }
 
-  /** Calls the listener when the answer is sent whole, or the caller has left. */
+  /** Calls the listener when the answer is sent whole, or the caller has left; at once when that has happened. */
   onEnd(listener: () => void): void {
-    (this.#ending ??= []).push(listener);
+    if (this.#hasEnded) listener();
+    else (this.#ending ??= []).push(listener);
   }
 
   /** For the adapter. */
   end(): void {
+    this.#hasEnded = true;
     for (const listener of this.#ending ?? []) listener();
     this.#ending = undefined;
   }

@@ -1,0 +1,167 @@
+import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createAnswerBudget, type HeldBytes } from '../../src/answers/budget.ts';
+import { codeOf } from '../../src/errors.ts';
+import { ManualClock, SECOND } from '../support/manual-clock.ts';
+
+const { RANDOM_RUNS, RANDOM_SEED } = process.env;
+const RUNS = Number(RANDOM_RUNS ?? 500);
+const SEED = Number(RANDOM_SEED ?? (RANDOM_RUNS === undefined ? 8 : Date.now() % 1_000_000));
+
+const MAX = 100;
+const PATIENCE = 30 * SECOND;
+
+interface Operation {
+  readonly held: HeldBytes;
+  readonly pieces: Set<{ readonly bytes: number }>;
+  waits: number;
+  isOver: boolean;
+}
+
+const step = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({ kind: fc.constant('hold'), by: fc.nat(7), piece: fc.nat(11) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('release'), by: fc.nat(7), piece: fc.constant(0) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('pass'),
+      by: fc.integer({ min: 1, max: 20 }),
+      piece: fc.constant(0),
+    }),
+  },
+);
+
+test('answers never take more bytes than there are, nobody waits for ever, and all is given back', async () => {
+  const seen = { waits: 0 };
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { maxLength: 60, size: 'max' }),
+      fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 12, maxLength: 12 }),
+      async (steps, sizes) => {
+        const clock = new ManualClock();
+        const budget = createAnswerBudget(MAX, clock);
+        const pieces = sizes.map((bytes) => ({ bytes }));
+        const open = (): Operation => ({
+          held: budget.open(),
+          pieces: new Set(),
+          waits: 0,
+          isOver: false,
+        });
+        const operations = Array.from({ length: 8 }, open);
+        const all = new Set(operations);
+
+        const check = (): void => {
+          const held = new Set([...all].flatMap((one) => (one.isOver ? [] : [...one.pieces])));
+          const bytes = [...held].reduce((sum, piece) => sum + piece.bytes, 0);
+          expect(budget.load.bytes).toBe(bytes);
+          expect(budget.load.bytes).toBeLessThanOrEqual(MAX);
+          // Somebody is there who will give something back.
+          const holders = [...all].filter((one) => !one.isOver && one.pieces.size > 0);
+          if (budget.load.waiting > 0) expect(holders.some((one) => one.waits === 0)).toBe(true);
+        };
+
+        for (const { kind, by, piece } of steps) {
+          const one = operations[by % 8]!;
+          if (kind === 'hold') seen.waits += hold(one, pieces[piece]!) ? 1 : 0;
+          else if (kind === 'pass') clock.jump(by * SECOND);
+          else {
+            release(one);
+            operations[by] = open();
+            all.add(operations[by]);
+          }
+          await setImmediate();
+          check();
+        }
+        clock.jump(PATIENCE);
+        await setImmediate();
+        expect(budget.load.waiting).toBe(0);
+        expect([...all].every((one) => one.waits === 0)).toBe(true);
+        for (const one of all) release(one);
+        expect(budget.load).toEqual({ bytes: 0, waiting: 0 });
+      },
+    ),
+    { numRuns: RUNS, seed: SEED },
+  );
+  expect(seen.waits).toBeGreaterThan(RUNS);
+}, 60_000);
+
+/** @returns whether it has to wait */
+function hold(one: Operation, piece: { readonly bytes: number }): boolean {
+  const taken = () => {
+    if (!one.isOver) one.pieces.add(piece);
+  };
+  try {
+    const waiting = one.held.hold(piece, piece.bytes);
+    if (!waiting) {
+      taken();
+      return false;
+    }
+    one.waits += 1;
+    void waiting.then(taken, refused).finally(() => (one.waits -= 1));
+    return true;
+  } catch (error) {
+    refused(error);
+    return false;
+  }
+}
+
+function refused(error: unknown): void {
+  expect(['RATE_LIMITED', 'OPERATION_TOO_COMPLEX']).toContain(codeOf(error));
+}
+
+function release(one: Operation): void {
+  one.isOver = true;
+  one.held.release();
+}
+
+test('what an operation waits for twice is given back once it is over', async () => {
+  const budget = createAnswerBudget(MAX, new ManualClock());
+  const [one, other] = [budget.open(), budget.open()];
+  const [large, shared] = [{}, {}];
+  void one.hold(large, 80);
+  const [first, second] = [other.hold(shared, 30), other.hold(shared, 30)];
+  one.release();
+  await first;
+  await second;
+  expect(budget.load).toEqual({ bytes: 30, waiting: 0 });
+  other.release();
+  expect(budget.load).toEqual({ bytes: 0, waiting: 0 });
+});
+
+test('an operation that is too large on its own is told so, and not to try again', () => {
+  const budget = createAnswerBudget(MAX, new ManualClock());
+  const one = budget.open();
+  void one.hold({}, 60);
+  expect(() => one.hold({}, 60)).toThrow(
+    expect.objectContaining({ extensions: { code: 'OPERATION_TOO_COMPLEX' } }),
+  );
+});
+
+test('what waits is in memory too: more than there is room for again is refused at once', () => {
+  const budget = createAnswerBudget(MAX, new ManualClock());
+  void budget.open().hold({}, 90);
+  expect(budget.open().hold({}, 60)).toBeInstanceOf(Promise);
+  const third = budget.open();
+  expect(() => third.hold({}, 60)).toThrow(
+    expect.objectContaining({ extensions: expect.objectContaining({ code: 'RATE_LIMITED' }) }),
+  );
+});
+
+test('who holds something goes before who holds nothing yet', async () => {
+  const budget = createAnswerBudget(MAX, new ManualClock());
+  const [one, other, newcomer] = [budget.open(), budget.open(), budget.open()];
+  void one.hold({}, 20);
+  void other.hold({}, 60);
+  void newcomer.hold({}, 70);
+  const more = one.hold({}, 30);
+  other.release();
+  await more;
+  expect(budget.load).toEqual({ bytes: 50, waiting: 1 });
+});

@@ -1,0 +1,119 @@
+import { once } from 'node:events';
+import { expect, onTestFinished, test } from 'vitest';
+import { listen } from '../../src/http/listen.ts';
+import { postBare } from '../support/bare-client.ts';
+import { honest, json, silence, startGatewayOverFake, text } from '../support/fake-upstream.ts';
+
+const MAX = 16_300_000;
+/** Too much for the buffers of a socket. */
+const LARGE = 'x'.repeat(16_000_000);
+const large = json({ data: { persons: { items: [{ firstName: LARGE }] } } });
+
+async function listening() {
+  const gateway = await startGatewayOverFake({ persons: 3_000 }, { config: { answerBytes: MAX } });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  const gauge = async (name: string) =>
+    Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(await gateway.gateway.metrics.text())?.[1]);
+  const post = (query: string, accept = 'application/json') => {
+    const socket = postBare(server, query, accept);
+    onTestFinished(() => void socket.destroy());
+    return socket;
+  };
+  return {
+    gateway,
+    post,
+    bytes: () => gauge('recruiting_answer_bytes'),
+    waiting: () => gauge('recruiting_answers_waiting'),
+  };
+}
+
+test('what clients do not read is counted, others wait until it is given back, and then it is nothing', async () => {
+  const { gateway, post, bytes, waiting } = await listening();
+  gateway.upstream.answer(large);
+  const first = post('query A { persons { items { firstName } } }');
+  await once(first, 'data');
+  first.pause();
+  expect(await bytes()).toBeGreaterThan(LARGE.length);
+  const second = post('query B { persons { items { firstName } } }');
+  await expect.poll(waiting).toBe(1);
+  expect(await bytes()).toBeLessThan(MAX);
+  const third = post('query C { persons { items { firstName } } }');
+  // What waits is in memory too: there is no room for this one.
+  const [refusal] = (await once(third, 'data')) as [Buffer];
+  expect(refusal.toString()).toContain('RATE_LIMITED');
+
+  const answered = once(second, 'data');
+  first.destroy();
+  await answered;
+  second.destroy();
+  await expect.poll(bytes).toBe(0);
+  expect(await waiting()).toBe(0);
+});
+
+test('two places of one operation that wait for the same pages give them back once', async () => {
+  const { gateway, post, bytes, waiting } = await listening();
+  gateway.upstream.answer(large, honest);
+  const first = post('{ persons { items { firstName } } }');
+  await once(first, 'data');
+  first.pause();
+  const wide = Array.from({ length: 14 }, (_, at) => `n${at}: firstName`).join(' ');
+  const drain = gateway.ask(`{ a: allPersons { ${wide} } b: allPersons { ${wide} } }`);
+  await expect.poll(waiting, { timeout: 20_000 }).toBe(2);
+  first.destroy();
+  expect(await drain).not.toHaveProperty('errors');
+  await expect.poll(bytes).toBe(0);
+  expect(await waiting()).toBe(0);
+});
+
+test('however a request ends, nothing of its answer is held any more', async () => {
+  const { gateway, post, bytes, waiting } = await listening();
+  const { upstream } = gateway;
+  const leaves = async (query: string, accept?: string) => {
+    const socket = post(query, accept);
+    await once(socket, 'data');
+    socket.pause();
+    socket.destroy();
+  };
+  upstream.answer(large);
+  await leaves('query Reading { persons { items { firstName } } }');
+  await gateway.ask('query Fetched { persons { items { firstName } } }');
+  upstream.answer(json({ data: { persons: { items: [{ firstName: LARGE.repeat(2) }] } } }));
+  expect(
+    (await gateway.ask('query TooLarge { persons { items { firstName } } }')).errors,
+  ).toHaveLength(1);
+  upstream.answer(
+    text(
+      `{"data": {"persons": {"items": [{"firstName": "${LARGE}"}, null]}}, "errors": [{"message": "no"}]}`,
+    ),
+  );
+  await leaves('query General { persons { items { firstName } } }');
+  upstream.answer(honest);
+  await leaves('{ allPersons { id firstName } }');
+  await leaves('{ personsConnection(first: 100) { edges { node { id firstName } } } }');
+  await leaves('{ allPersons @stream { id firstName } }', 'multipart/mixed');
+  await leaves(
+    '{ personsConnection(first: 100) { edges @stream { node { id firstName } } } }',
+    'multipart/mixed',
+  );
+  upstream.answer(silence);
+  const arrived = upstream.received.length;
+  const early = post('query Early { persons { items { firstName } } }');
+  await upstream.arrived(arrived + 1);
+  early.destroy();
+  await expect.poll(bytes).toBe(0);
+  expect(await waiting()).toBe(0);
+});
+
+test('a connection of which a page was too large gives no list without that page', async () => {
+  const gateway = await startGatewayOverFake({ persons: 51 }, { config: { answerBytes: 8_000 } });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  const wide = Array.from({ length: 12 }, (_, at) => `n${at}: firstName`).join(' ');
+  const { data, errors } = await gateway.ask<{ personsConnection: object | null }>(
+    `{ personsConnection(first: 60) { edges { node { id ${wide} } } nodes { id } pageInfo { hasNextPage } } }`,
+  );
+  expect(errors?.[0]?.extensions).toMatchObject({ code: 'OPERATION_TOO_COMPLEX' });
+  const lists = Object.values(data.personsConnection ?? {}).filter((value) => Array.isArray(value));
+  expect(lists).toEqual([]);
+});
