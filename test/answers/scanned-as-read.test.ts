@@ -1,11 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { scanInAnyForm } from '../../src/answers/canonical.ts';
 import { readValue } from '../../src/answers/read.ts';
 import { scanner } from '../../src/answers/scan.ts';
-import type { Shape } from '../../src/answers/shape.ts';
+import type { ObjectShape, Shape } from '../../src/answers/shape.ts';
 import { createTape, cut } from '../../src/answers/tape.ts';
-import { parseJson } from '../../src/json.ts';
+import { parseJson, type Json } from '../../src/json.ts';
 import { mutated } from '../support/mutated-bytes.ts';
 import { randomAnswer, randomObject, type Choose } from '../support/random-shape.ts';
 
@@ -39,6 +40,45 @@ test('whatever is taken as bytes is what is read value by value, however the ser
   expect(taken.all - taken.as.written - taken.as.mutated).toBeGreaterThan(RUNS / 10);
 });
 
+test('with white space and in another order of keys it is taken as bytes all the same', () => {
+  const taken = { asWritten: 0, mutated: 0, all: 0 };
+  fc.assert(
+    fc.property(fc.gen(), (g) => {
+      const choose: Choose = (below) => g(fc.nat, below - 1);
+      const shape = { ...randomObject(choose, 3), nullable: false };
+      const answer = parseJson(randomAnswer(shape, choose)) as Json;
+      const times = choose(3);
+      const bytes = mutated(Buffer.from(spelledOtherwise(answer, choose)), choose, times);
+      if (!isUtf8(bytes)) return;
+      taken.all += 1;
+      const scanned = scanInAnyForm((some) => scan(shape, some), shape)(bytes);
+      if (scanned === undefined) return;
+      taken[times === 0 ? 'asWritten' : 'mutated'] += 1;
+      const general = read(shape, bytes) as { text: string; errors: unknown[] };
+      expect(compact(scanned), bytes.toString()).toEqual(compact(general));
+    }),
+    { numRuns: RUNS, seed: SEED },
+  );
+  expect(taken.asWritten).toBeGreaterThan(RUNS / 10);
+  expect(taken.mutated).toBeGreaterThan(RUNS / 20);
+  expect(taken.all - taken.asWritten - taken.mutated).toBeGreaterThan(RUNS / 10);
+});
+
+test.each(['[1 2]', '["a" "b"]', '[tr ue]', '{"a" "b"}', '[1 ,, 2]', '[- 1]'])(
+  'white space joins nothing that it parts: %s',
+  (value) => {
+    const shape: ObjectShape = {
+      kind: 'object',
+      nullable: false,
+      type: 'T!',
+      fields: [{ key: 'a', shape: { kind: 'any', nullable: true, type: 'T' }, isSilent: false }],
+    };
+    const take = scanInAnyForm((bytes) => scan(shape, bytes), shape);
+    expect(take(Buffer.from(`{ "a": [1, 2] }`))).toBeDefined();
+    expect(take(Buffer.from(`{ "a": ${value} }`))).toBeUndefined();
+  },
+);
+
 test.each(['string', 'id', 'int', 'float', 'boolean', 'any'] as const)(
   'null is no %s where none may be',
   (kind) => {
@@ -60,4 +100,38 @@ function read(shape: Shape, bytes: Buffer) {
   if (json === undefined || json === 'too deep') return json;
   const { parts, errors } = readValue(shape, json, []);
   return { text: parts?.map(String).join(''), errors };
+}
+
+/** As some servers write it: indented here and there, and from maps that keep no order. */
+function spelledOtherwise(value: Json, choose: Choose): string {
+  const space = () => ['', '', ' ', '\n  ', '\r\n\t'][choose(5)]!;
+  const spaced = (open: string, members: readonly string[], close: string) =>
+    `${space()}${open}${members.map((one) => `${space()}${one}`).join(`${space()},`)}${space()}${close}${space()}`;
+  if (value.kind === 'list') {
+    return spaced(
+      '[',
+      value.values.map((one) => spelledOtherwise(one, choose)),
+      ']',
+    );
+  }
+  if (value.kind !== 'object') return value.raw;
+  const members = value.values.map(
+    (one, i) =>
+      `${JSON.stringify(value.keys[i])}${space()}:${space()}${spelledOtherwise(one, choose)}`,
+  );
+  for (let i = members.length - 1; i > 0; i -= 1) {
+    const other = choose(i + 1);
+    [members[i], members[other]] = [members[other]!, members[i]!];
+  }
+  return spaced('{', members, '}');
+}
+
+/** What is passed on as it came, a custom scalar, may have lost its white space. */
+function compact({ text, errors }: { text: string; errors: unknown[] }) {
+  const print = (value: Json): string => {
+    if (value.kind === 'list') return `[${value.values.map(print).join(',')}]`;
+    if (value.kind !== 'object') return value.raw;
+    return `{${value.values.map((one, i) => `${JSON.stringify(value.keys[i])}:${print(one)}`).join(',')}}`;
+  };
+  return { text: print(parseJson(text) as Json), errors };
 }
