@@ -8,7 +8,8 @@ import { fillHoles } from './holes.ts';
 import type { Output } from './list-record.ts';
 import { createMerge } from './merge.ts';
 import type { GivenValues, OperationAnswer, RootField, Variant } from './operation-answer.ts';
-import { openStreamedField, type OpenedStreams, type StreamedList } from './streamed-list.ts';
+import { openStreamedField, type OpenedStreams } from './streamed-field.ts';
+import type { StreamedList } from './streamed-list.ts';
 
 /** What is put off: written when its turn has come. */
 interface Later {
