@@ -16,7 +16,7 @@ import type { Tape } from './tape.ts';
  * Checks the bytes of an answer against a shape without making objects of them.
  *
  * It accepts only what the general reading (read.ts) would give unchanged but for the cuts: compact JSON with the
- * keys in the order in which they were asked for, into which canonical.ts brings other forms. Everything else it
+ * keys in the order in which they were asked for, into which scan-any-form.ts brings other forms. Everything else it
  * leaves to the general reading.
  *
  * @returns where the value ends; -1 when it is anything else

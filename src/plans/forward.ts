@@ -1,7 +1,8 @@
 import { OperationTypeNode, type SelectionNode } from 'graphql';
-import { scanInAnyForm } from '../answers/canonical.ts';
+import { scanInAnyForm } from '../answers/scan-any-form.ts';
 import { callerPath, type AnswerError, type UpstreamError } from '../answers/errors.ts';
 import { readValue, type DeferredReading } from '../answers/read.ts';
+import { matches } from '../answers/scan-leaf.ts';
 import { scanner } from '../answers/scan.ts';
 import { readAnswer } from '../answers/service-answer.ts';
 import type { FieldShape, ObjectShape, Shape, TypenameShape } from '../answers/shape.ts';
@@ -97,13 +98,13 @@ function answerScanner(
   ];
   return scanInAnyForm(
     (bytes) => {
-      if (!startsWith(bytes, 0, DATA)) return undefined;
+      if (!matches(bytes, 0, DATA)) return undefined;
       resetTape(tape);
       const end = scan(bytes, DATA.length, tape);
       if (end < 0) return undefined;
       let extensions: string | undefined;
       let close = end;
-      if (startsWith(bytes, end, EXTENSIONS)) {
+      if (matches(bytes, end, EXTENSIONS)) {
         const start = end + EXTENSIONS.length;
         close = bytes[start] === 123 ? scanExtensions(bytes, start, tape) : -1;
         if (close < 0) return undefined;
@@ -141,11 +142,6 @@ const DATA = Buffer.from('{"data":');
 const EXTENSIONS = Buffer.from(',"extensions":');
 const NO_ERRORS: readonly AnswerError[] = [];
 const NOTHING: readonly never[] = [];
-
-function startsWith(bytes: Buffer, at: number, text: Buffer): boolean {
-  for (let i = 0; i < text.length; i += 1) if (bytes[at + i] !== text[i]) return false;
-  return true;
-}
 
 function readForwarded(
   answer: Json,

@@ -1,4 +1,4 @@
-import { scanInAnyForm } from '../answers/canonical.ts';
+import { scanInAnyForm } from '../answers/scan-any-form.ts';
 import type { UpstreamError } from '../answers/errors.ts';
 import { scanner } from '../answers/scan.ts';
 import type { FieldShape, ObjectShape, Shape } from '../answers/shape.ts';

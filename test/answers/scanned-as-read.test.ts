@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { scanInAnyForm } from '../../src/answers/canonical.ts';
+import { scanInAnyForm } from '../../src/answers/scan-any-form.ts';
 import { readValue } from '../../src/answers/read.ts';
 import { scanner } from '../../src/answers/scan.ts';
 import type { ObjectShape, Shape } from '../../src/answers/shape.ts';

@@ -15,6 +15,8 @@ export function scanInAnyForm<T>(
   scan: (bytes: Buffer) => T | undefined,
   shape: ObjectShape,
 ): (bytes: Buffer) => T | undefined {
+  // Most of its answers are read in general, whatever their form: it would be work for nothing.
+  if (isFilledInLater(shape)) return scan;
   const write = objectWriter(shape.fields);
   return (bytes) => {
     const found = scan(bytes);
@@ -27,6 +29,22 @@ export function scanInAnyForm<T>(
       ? scan(sorted.bytes)
       : undefined;
   };
+}
+
+/** Whether something is missing that another request, or a later part of the answer, brings. */
+function isFilledInLater(shape: FieldShape['shape']): boolean {
+  switch (shape.kind) {
+    case 'hole':
+      return true;
+    case 'list':
+      return isFilledInLater(shape.of);
+    case 'object':
+      return shape.fields.some(
+        ({ shape: field, deferred }) => deferred !== undefined || isFilledInLater(field),
+      );
+    default:
+      return false;
+  }
 }
 
 /** White space stays where it parts two values: `1 2` is no number. */
