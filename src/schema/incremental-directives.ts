@@ -4,7 +4,6 @@ import {
   parse,
   valueFromASTUntyped,
   visit,
-  type ASTNode,
   type DirectiveNode,
   type DocumentNode,
   type FieldNode,
@@ -43,11 +42,6 @@ directive @defer(
 /** `@defer` and `@stream` are between the caller and us. */
 export function isIncremental({ name }: DirectiveNode): boolean {
   return name.value === 'defer' || name.value === 'stream';
-}
-
-/** Then everything comes at once. */
-export function withoutIncremental<Node extends ASTNode>(node: Node): Node {
-  return visit(node, { Directive: (directive) => (isIncremental(directive) ? null : undefined) });
 }
 
 /**
