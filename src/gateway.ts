@@ -185,7 +185,7 @@ export async function createGateway(parts: GatewayParts) {
 
   return {
     /** Answers requests: as a `fetch`, or as the handler of a Node server. */
-    yoga: handler,
+    handler,
     served,
     metrics,
     /** From now on `/ready` says no; everything else goes on. */

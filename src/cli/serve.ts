@@ -50,7 +50,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   const admin = await listenAdmin(gateway.metrics, config, log);
   if (admin) own(admin);
   const server = own(
-    await listen(gateway.yoga, {
+    await listen(gateway.handler, {
       ...config,
       clock: systemClock,
       onCut: (requests) =>

@@ -99,7 +99,7 @@ test('Apollo Client puts the edges of a streamed connection and its deferred pag
 });
 
 async function connectApollo(gateway: TestGateway) {
-  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const client = new ApolloClient({
     link: new HttpLink({ uri: `${server.url}/graphql` }),
     cache: new InMemoryCache(),

@@ -74,7 +74,7 @@ async function start() {
     }),
     (it) => it.close(),
   );
-  const server = ends.adopt(await listen(gateway.yoga, { host: '127.0.0.1', port: 0 }), (it) =>
+  const server = ends.adopt(await listen(gateway.handler, { host: '127.0.0.1', port: 0 }), (it) =>
     it.close(),
   );
   return { origin: server.url, exchanges: () => sandbox.exchanges.length };

@@ -8,7 +8,7 @@ import { codesOf } from '../support/tokens.ts';
 test('callers whom nobody asks who they are have pages by their address', async () => {
   const gateway = await startGatewayOverSandbox({}, { config: { pagesPerMinute: 2 } });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
-  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   const ask = (from: string, first: number) =>
     askFrom(from, `${server.url}/graphql`, `{ persons(first: ${first}) { items { id } } }`);

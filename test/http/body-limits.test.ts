@@ -106,14 +106,14 @@ test.each([
 ])(
   '%s that comes too slowly ends with its connection, and nothing of it in the log',
   async (what, start) => {
-    const { yoga } = front.gateway.gateway;
+    const { handler } = front.gateway.gateway;
     const timeOuts = {
       keepAliveTimeout: 1_000,
       headersTimeout: 100,
       requestTimeout: 200,
       connectionsCheckingInterval: 25,
     };
-    const server = await listen(yoga, { host: '127.0.0.1', port: 0, timeOuts });
+    const server = await listen(handler, { host: '127.0.0.1', port: 0, timeOuts });
     const lines = front.gateway.logged.length;
     const socket = open(server.url);
     const closed = new Promise((done) => socket.once('close', done));

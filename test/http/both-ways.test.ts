@@ -227,9 +227,9 @@ function sendable({
 
 async function throughFetch(asked: Asked): Promise<Answered> {
   const { method, path, host, headers, text: body } = sendable(asked);
-  const { yoga } = (asked.to?.() ?? guarded).gateway.gateway;
+  const { handler } = (asked.to?.() ?? guarded).gateway.gateway;
   const init = { method, headers, ...(body !== undefined && { body }) };
-  const response = await yoga.fetch(new Request(`http://${host}${path}`, init));
+  const response = await handler.fetch(new Request(`http://${host}${path}`, init));
   return {
     status: response.status,
     headers: Object.fromEntries(response.headers),

@@ -16,7 +16,7 @@ export async function startFront(options: TestGatewayOptions = {}): Promise<Fron
   const { schema, sent } = richUpstream();
   const service = await startSandbox({ schema });
   const gateway = await startGateway(service, { snapshot: richSdl, ...options });
-  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   return {
     url: server.url,
     gateway,

@@ -12,7 +12,7 @@ const large = json({ data: { persons: { items: [{ firstName: LARGE }] } } });
 async function listening() {
   const gateway = await startGatewayOverFake({ persons: 3_000 }, { config: { answerBytes: MAX } });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
-  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   const gauge = async (name: string) =>
     Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(await gateway.gateway.metrics.text())?.[1]);

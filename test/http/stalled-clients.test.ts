@@ -33,7 +33,9 @@ test('a stream that nobody reads ends after 60 s: its walk is let go, and its pl
 });
 
 const LARGE = Buffer.alloc(16_000_000, 'x');
-const large = { gateway: { yoga: (_: unknown, response: ServerResponse) => response.end(LARGE) } };
+const large = {
+  gateway: { handler: (_: unknown, response: ServerResponse) => response.end(LARGE) },
+};
 
 test('a large answer of which a client reads nothing ends its connection after 60 s', async () => {
   await using line = await listening(large);
@@ -81,7 +83,7 @@ test('who waits for an answer longer than 60 s keeps the connection', async () =
 async function listening({
   gateway,
 }: {
-  gateway: { yoga: (request: IncomingMessage, response: ServerResponse) => unknown };
+  gateway: { handler: (request: IncomingMessage, response: ServerResponse) => unknown };
 }) {
   const clock = new ManualClock();
   const sockets = new Set<Socket>();
@@ -89,7 +91,7 @@ async function listening({
     (request, response) => {
       sockets.add(request.socket);
       request.socket.once('close', () => sockets.delete(request.socket));
-      return gateway.yoga(request, response);
+      return gateway.handler(request, response);
     },
     { host: '127.0.0.1', port: 0, clock },
   );

@@ -15,7 +15,7 @@ test('a client that stops reading stops the walk of 1,000,000 persons; one that 
     { persons: 1_000_000 },
     { config: { drainMaxItems: 1_000_000, maxDrains: 1, maxAliases: 40 } },
   );
-  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const asked = () => gateway.sandbox.stats.requests.graphql;
   // Large records, so that the buffers on the way are soon full.
   const names = Array.from({ length: 40 }, (_, index) => `id${index}: id`).join(' ');
@@ -43,7 +43,7 @@ test('a client that leaves ends the request under way, and no further one is sen
   await using gateway = await startGatewayOverFake({ persons: 1000 });
   const { upstream } = gateway;
   upstream.answer(honest, honest, silence, honest);
-  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const response = await fetch(`${server.url}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'multipart/mixed' },
@@ -62,7 +62,7 @@ test('a client that leaves ends the request under way, and no further one is sen
 
 test('a long stream needs no more memory than a short one', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 24_000 });
-  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const heap = () => {
@@ -87,7 +87,7 @@ test('a long stream needs no more memory than a short one', async () => {
 
 test('a connection that shall be closed after a stream is closed', async () => {
   await using gateway = await startGatewayOverSandbox();
-  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const socket = postBare(server, STREAM, 'multipart/mixed');
   let received = '';
   for await (const text of socket.setEncoding('utf8')) received += text as string;

@@ -196,7 +196,7 @@ test('a client that leaves ends the request under way, and no further one is sen
   await using gateway = await startGatewayOverFake({ persons: 600 });
   const { upstream } = gateway;
   upstream.answer(honest, silence, honest);
-  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const query = '{ personsConnection(first: 500) { edges @stream { node { id } } } }';
   const response = await fetch(`${server.url}/graphql`, {
     method: 'POST',

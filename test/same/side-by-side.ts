@@ -71,7 +71,7 @@ export async function startSideBySide(options: SideBySideOptions): Promise<SideB
     const text = await service(readExactly(body) as ReceivedOperation);
     response.writeHead(200, { 'content-type': 'application/json' }).end(text);
   });
-  const listening = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const listening = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const { received } = gateway.upstream;
 
   const direct = (asked: Asked) => post(gateway.upstream.url, asked);

@@ -71,7 +71,7 @@ export async function startGateway(
     log,
   });
   const fetch = async (path: string, init?: RequestInit) =>
-    gateway.yoga.fetch(new Request(`http://localhost${path}`, init));
+    gateway.handler.fetch(new Request(`http://localhost${path}`, init));
   return {
     gateway,
     store,

@@ -70,7 +70,7 @@ async function main({ recruitingUrl, store: path, rescue, at, fails }: HangingOp
     clock,
     log,
   });
-  const server = await listen(gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const server = await listen(gateway.handler, { host: '127.0.0.1', port: 0 });
   process.stdout.write(`SERVING ${server.url}/graphql\n`);
   await asked.promise;
   process.stdout.write('STOPPING\n');

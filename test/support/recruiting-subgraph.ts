@@ -55,7 +55,7 @@ export async function startRecruiting({
       },
     },
   );
-  const server = await serveRecorded((request) => gateway.gateway.yoga.fetch(request));
+  const server = await serveRecorded((request) => gateway.gateway.handler.fetch(request));
   const ask: RecruitingSubgraph['ask'] = (query, variables, headers) =>
     server.ask(query, variables, { 'x-api-key': ROUTER_KEY, ...headers });
   const all = prefix === '' ? 'allPersons' : `${prefix.toLowerCase()}AllPersons`;

@@ -195,7 +195,7 @@ test.each([
     );
     const { upstream } = gateway;
     upstream.answer(silence, honest);
-    const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+    const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
     const post = (signal?: AbortSignal) =>
       fetch(`${server.url}/graphql`, {
         method: 'POST',

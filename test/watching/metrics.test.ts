@@ -140,7 +140,7 @@ test('requests that wait for their turn are told by who waits', async () => {
 });
 
 test('a caller who leaves is counted as such', async () => {
-  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const arrived = gateway.upstream.received.length;
   gateway.upstream.answer(() => {});
   const leaving = new AbortController();

@@ -63,7 +63,7 @@ test('the refusal says which setting to change, and not what it holds', async ()
     { headers: { accept: 'text/html' } },
     { method: 'OPTIONS' },
   ]) {
-    const response = await gateway.yoga.fetch('http://evil.example/graphql', init);
+    const response = await gateway.handler.fetch('http://evil.example/graphql', init);
     expect(response.status).toBe(421);
     const text = await response.text();
     expect(JSON.parse(text)).toEqual({
@@ -81,11 +81,11 @@ test('the refusal says which setting to change, and not what it holds', async ()
 
 test('probes come by any name, since those who probe go by addresses', async () => {
   const { gateway } = await start({ allowedHosts: ['internal.example.com'] });
-  await expect.poll(async () => (await gateway.yoga.fetch('http://a/ready')).status).toBe(200);
+  await expect.poll(async () => (await gateway.handler.fetch('http://a/ready')).status).toBe(200);
   for (const path of ['/health', '/ready']) {
-    expect((await gateway.yoga.fetch(`http://10.1.2.3:4000${path}`)).status).toBe(200);
+    expect((await gateway.handler.fetch(`http://10.1.2.3:4000${path}`)).status).toBe(200);
   }
-  expect((await gateway.yoga.fetch('http://10.1.2.3/elsewhere')).status).toBe(421);
+  expect((await gateway.handler.fetch('http://10.1.2.3/elsewhere')).status).toBe(421);
 });
 
 test('a warning says so where everybody in a network may ask, and only there', async () => {
@@ -106,7 +106,7 @@ async function start(config: Partial<Config>) {
   const started = await startGatewayOverSandbox({}, { config });
   onTestFinished(() => started[Symbol.asyncDispose]());
   const statusOf = async (host: string) => {
-    const response = await started.gateway.yoga.fetch(`http://${host}/graphql`, {
+    const response = await started.gateway.handler.fetch(`http://${host}/graphql`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-api-key': KEY },
       body: ASK,

@@ -34,7 +34,7 @@ test.each([
     {},
     { config: { trustProxy, pagesPerMinute: 1 } },
   );
-  const server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   const askFor = (address: string) =>
     askAt(

@@ -22,7 +22,7 @@ beforeAll(async () => {
   const apiKeys = [entryFor(KEY, 'portal', 'read')];
   const auth = { apiKeys, jwt: issuer.jwt, routerCallers: undefined };
   gateway = await startGatewayOverFake({ persons: 260 }, { config: { auth } });
-  server = await listen(gateway.gateway.yoga, { host: '127.0.0.1', port: 0 });
+  server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
 });
 afterAll(async () => {
   await server.close();
