@@ -50,11 +50,12 @@ const MAX_BARREN_PAGES = 1_000;
 
 /** Follows pages that are read one after the other, and says when there is no way on from one. */
 export function createStallWatch<R>() {
-  const cursors = new IdentitySet();
+  let cursors: IdentitySet | undefined;
   let barrenPages = 0;
   return {
     hasStalled({ endCursor }: Page<R>, { records, isProved }: NewRecords<R>): boolean {
       barrenPages = records.length === 0 ? barrenPages + 1 : 0;
+      cursors ??= new IdentitySet();
       const cursorStands = endCursor === null || !cursors.add(identityHash(endCursor));
       // A cursor that comes again is enough to stop, where it is not sure that anything else was new.
       return endCursor === null || (cursorStands && !isProved) || barrenPages >= MAX_BARREN_PAGES;

@@ -48,41 +48,46 @@ export async function* walk<R extends Identified>(
   options: WalkOptions,
   { pageSize = () => undefined, progress = createProgress<R>(), onPage }: PartOfWalk<R> = {},
 ): AsyncGenerator<WalkedPage<R>, void, undefined> {
-  const leaving = new AbortController();
-  const signal = AbortSignal.any([options.signal, leaving.signal]);
+  let ahead: AbortController | undefined;
+  let aheadSignal = options.signal;
   const stalls = createStallWatch<R>();
   let left = options.limit ?? Number.POSITIVE_INFINITY;
   let pagesLeft = options.maxPages ?? Number.POSITIVE_INFINITY;
   let after = options.after;
 
-  const ask = () => {
+  const ask = (signal: AbortSignal) => {
     const page = fetchPage({ after, first: Number.isFinite(left) ? left : pageSize() }, signal);
     // It may fail while the consumer is still busy with the page before, when nobody awaits it yet.
     page.catch(() => {});
     return page;
   };
-  let asked = ask();
+  // The first page is under way only while it is waited for: leaving cannot come in between.
+  let asked = ask(options.signal);
   try {
     for (;;) {
       const page = await asked;
       onPage?.(after, page);
       const found = progress.of(page);
-      const stalled = stalls.hasStalled(page, found);
       const { records } = found;
       const walked = walkedPage(page, records, after);
       left -= records.length;
       if (records.length > 0) pagesLeft -= 1;
       const goesOn = page.hasNextPage && left > 0 && pagesLeft > 0;
+      const stalled = goesOn && stalls.hasStalled(page, found);
       if (goesOn && !stalled) {
         after = page.endCursor;
-        asked = ask();
+        if (!ahead) {
+          ahead = new AbortController();
+          aheadSignal = AbortSignal.any([options.signal, ahead.signal]);
+        }
+        asked = ask(aheadSignal);
       }
       yield walked;
       if (!goesOn) return;
       if (stalled) throw stalledError();
     }
   } finally {
-    leaving.abort(LEFT);
+    ahead?.abort(LEFT);
   }
 }
 

@@ -2,7 +2,7 @@ import type { AnswerError, Path, UpstreamError } from '../answers/errors.ts';
 import type { DeferredReading } from '../answers/read.ts';
 import { checkedCount } from '../paging/connection/connection-arguments.ts';
 import { drainPages, type DrainedPage } from '../paging/drain.ts';
-import { decodeCursor, encodeCursor } from '../paging/place/cursor.ts';
+import { CursorEncoder, decodeCursor, type Position } from '../paging/place/cursor.ts';
 import type { Call } from './call.ts';
 import { errorsOfList } from './fetch-page.ts';
 import type { OpenedList } from './list-field.ts';
@@ -76,7 +76,7 @@ export function drainedPages(
     keepsAll,
   });
   const { signal, drainBudget: budget } = call;
-  const toCursor = (at: Parameters<typeof encodeCursor>[1]) => encodeCursor(keys.cursors, at);
+  const toCursor = (at: Position) => new CursorEncoder(keys.cursors).encode(at);
   return drainPages(pages, { limit, position, budget, signal, toCursor });
 }
 

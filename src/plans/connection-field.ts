@@ -1,9 +1,10 @@
 import type { Path } from '../answers/errors.ts';
+import type { CursorEncoder, Position } from '../paging/place/cursor.ts';
 import type { FieldValue } from './all-field.ts';
 import type { ConnectionField } from './connection-shape.ts';
 import { errorsOfList } from './fetch-page.ts';
 import type { OpenedList } from './list-field.ts';
-import { writeRecord, writeRecords, type Output, type RecordPage } from './list-record.ts';
+import { writeRecord, writeRecords, type Output } from './list-record.ts';
 import { openConnection, type Edge, type OpenedConnection } from './open-connection.ts';
 
 /** Reads a `…Connection` field. */
@@ -71,7 +72,7 @@ export async function writeConnection(
 
 /** @param at where the list is in the answer, and how many of its elements came before */
 export function writeEdges(
-  { cursorOf }: Pick<OpenedConnection, 'cursorOf'>,
+  { cursors }: Pick<OpenedConnection, 'cursors'>,
   field: Extract<ConnectionField, { kind: 'edges' | 'nodes' }>,
   edges: readonly Edge[],
   output: Output,
@@ -81,36 +82,78 @@ export function writeEdges(
     const records = edges.map(({ record }) => record);
     return writeRecords(records, field.place, output, at);
   }
-  const heads = field.fields.map(({ key }, i) => `${i > 0 ? ',' : ''}${JSON.stringify(key)}:`);
-  // One byte a character: everything but the records is ASCII, and the bytes of records go through as they are.
-  let text = '';
-  let page: RecordPage | undefined;
-  let pageText = '';
+  const heads = field.fields.map(({ key }, i) =>
+    Buffer.from(`${i > 0 ? ',' : ''}${JSON.stringify(key)}:`),
+  );
+  let written = new EdgeBytes(edges.length * BYTES_OF_EDGE);
   for (let i = 0; i < edges.length; i += 1) {
     const { record, position } = edges[i]!;
-    text += i > 0 ? ',{' : '{';
+    if (i > 0) written.byte(COMMA);
+    written.byte(OPENING_BRACE);
     for (let j = 0; j < heads.length; j += 1) {
       const one = field.fields[j]!;
-      text += heads[j]!;
-      if (one.kind === 'cursor') text += `"${cursorOf(position)}"`;
-      else if (one.kind === 'typename') text += JSON.stringify(one.name);
-      else if (record.page.kind === 'bytes') {
-        if (page !== record.page) pageText = record.page.bytes.toString('latin1');
-        page = record.page;
-        const { at: ends, count } = record.page;
-        const slot = 2 * (one.place * count + record.place);
-        text += pageText.slice(ends[slot], ends[slot + 1]);
+      const { page, place } = record;
+      written.bytes(heads[j]!, 0, heads[j]!.length);
+      if (one.kind === 'cursor') written.cursor(cursors, position);
+      else if (one.kind === 'typename') {
+        const name = Buffer.from(JSON.stringify(one.name));
+        written.bytes(name, 0, name.length);
+      } else if (page.kind === 'bytes') {
+        const slot = 2 * (one.place * page.count + place);
+        written.bytes(page.bytes, page.at[slot]!, page.at[slot + 1]!);
       } else {
-        output.parts.push(Buffer.from(text, 'latin1'));
-        text = '';
+        output.parts.push(written.taken());
+        written = new EdgeBytes(BYTES_OF_EDGE);
         if (!writeRecord(record, one.place, output, [...at.path, at.offset + i, one.key]))
           return false;
       }
     }
-    text += '}';
+    written.byte(CLOSING_BRACE);
   }
-  if (text !== '') output.parts.push(Buffer.from(text, 'latin1'));
+  if (edges.length > 0) output.parts.push(written.taken());
   return true;
+}
+
+/** Expected of one edge with a cursor; larger ones make the buffer grow. */
+const BYTES_OF_EDGE = 256;
+const [COMMA, QUOTE, OPENING_BRACE, CLOSING_BRACE] = [44, 34, 123, 125];
+
+/** Edges as they are written: into one buffer, since a piece for each value costs more than the value. */
+class EdgeBytes {
+  #into: Buffer;
+  #end = 0;
+
+  constructor(expected: number) {
+    this.#into = Buffer.allocUnsafe(expected);
+  }
+
+  byte(byte: number): void {
+    this.#makeRoom(1);
+    this.#into[this.#end++] = byte;
+  }
+
+  bytes(from: Buffer, start: number, end: number): void {
+    this.#makeRoom(end - start);
+    this.#end += from.copy(this.#into, this.#end, start, end);
+  }
+
+  cursor(cursors: CursorEncoder, position: Position): void {
+    this.#makeRoom(cursors.maxLength(position) + 2);
+    this.#into[this.#end] = QUOTE;
+    this.#end = cursors.write(position, this.#into, this.#end + 1);
+    this.#into[this.#end++] = QUOTE;
+  }
+
+  taken(): Buffer {
+    return this.#into.subarray(0, this.#end);
+  }
+
+  #makeRoom(wanted: number): void {
+    if (this.#into.length - this.#end >= wanted) return;
+    const larger = Buffer.allocUnsafe(2 * (this.#end + wanted));
+    this.#into.copy(larger, 0, 0, this.#end);
+    this.#into = larger;
+  }
 }
 
 async function pageInfo(
@@ -118,8 +161,9 @@ async function pageInfo(
   { fields }: Extract<ConnectionField, { kind: 'pageInfo' }>,
 ): Promise<string> {
   const end = await connection.finish();
-  const { edges, cursorOf } = connection;
-  const cursorAt = (edge: Edge | undefined) => (edge ? `"${cursorOf(edge.position)}"` : 'null');
+  const { edges, cursors } = connection;
+  const cursorAt = (edge: Edge | undefined) =>
+    edge ? `"${cursors.encode(edge.position)}"` : 'null';
   const members = fields.map((field) => {
     const key = JSON.stringify(field.key);
     switch (field.kind) {

@@ -36,12 +36,13 @@ export function listArguments(
   directives: readonly DirectiveNode[] = [],
 ): (variables: CallVariables) => ListArguments {
   const mentioned = variablesIn([node.arguments ?? [], directives].flat());
+  const unfiltered = new Map<string, ListKeys>();
   const read = (variables: CallVariables): ListArguments => {
     const values = getArgumentValues(definition, node, variables.values);
     const filters = Object.entries(values).filter(([name]) => !own.includes(name));
     const marks = [...directiveMarks(directives, variables), ...exactNumbers(node, own, variables)];
     const given = Object.fromEntries(marks.length > 0 ? [...filters, ['', marks]] : filters);
-    const known = new Map<string, ListKeys>();
+    const known = Object.keys(given).length === 0 ? unfiltered : new Map<string, ListKeys>();
     return {
       values,
       keysOf: (list, walk = list) => {

@@ -3,11 +3,12 @@ import { hash } from 'node:crypto';
 type Filters = Readonly<Record<string, unknown>>;
 
 /**
- * Names a list for its cursors: the upstream's field and the filters that were given. Null and absent
+ * Names a list in its cursors: the upstream's field and the filters that were given, in 8 characters. Null and absent
  * filters count as the same, since a Relay client sends an unused variable as null.
  */
 export function cursorKey(field: string, filters: Filters): string {
-  return `${field}${JSON.stringify(sorted(filters, isNotNull))}`;
+  const name = `${field}${JSON.stringify(sorted(filters, isNotNull))}`;
+  return hash('sha256', name, 'base64url').slice(0, 8);
 }
 
 /**

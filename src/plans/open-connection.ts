@@ -5,7 +5,7 @@ import { checkedCounts } from '../paging/connection/connection-arguments.ts';
 import type { Slice, SliceEnd } from '../paging/connection/connection-slice.ts';
 import { readForward } from '../paging/connection/forward.ts';
 import { drainPages, interrupted } from '../paging/drain.ts';
-import { cursorEncoder, decodeCursor, type Position } from '../paging/place/cursor.ts';
+import { CursorEncoder, decodeCursor, type Position } from '../paging/place/cursor.ts';
 import type { ConnectionShape } from './connection-shape.ts';
 import type { DrainedList, WalkOptions } from './drains.ts';
 import { pageFetcher } from './fetch-page.ts';
@@ -34,7 +34,7 @@ export interface OpenedConnection {
    * @throws DRAIN_INTERRUPTED after the first part, with `drained` and `resumeAfter`
    */
   parts(): AsyncGenerator<readonly Edge[], void, undefined>;
-  cursorOf(position: Position): string;
+  readonly cursors: CursorEncoder;
   /** Counts the records of the whole list, once. */
   total(): Promise<number>;
   /** What came with the pages and belongs to no record; each is given once. */
@@ -54,11 +54,11 @@ export function openConnection(list: OpenedList): OpenedConnection {
   const positionOf = (cursor: unknown) =>
     typeof cursor === 'string' ? decodeCursor(keys.cursors, cursor) : null;
   const [from, to] = [positionOf(after), positionOf(before)];
-  const cursorOf = cursorEncoder(keys.cursors);
+  const cursors = new CursorEncoder(keys.cursors);
   const { signal, drainBudget: budget } = call;
   const wanted = shape.fields.filter(({ kind }) => kind !== 'typename');
   let counting: Promise<number> | undefined;
-  const reading = createReading(sliceOf(), cursorOf, call.held);
+  const reading = createReading(sliceOf(), cursors, call.held);
 
   return {
     ...reading,
@@ -67,7 +67,7 @@ export function openConnection(list: OpenedList): OpenedConnection {
     },
     shape,
     isTotalOnly: wanted.length > 0 && wanted.every(({ kind }) => kind === 'totalCount'),
-    cursorOf,
+    cursors,
     total: () => (counting ??= total()),
   };
 
@@ -102,7 +102,7 @@ export function openConnection(list: OpenedList): OpenedConnection {
       position,
       budget,
       signal,
-      toCursor: cursorOf,
+      toCursor: (at) => cursors.encode(at),
       isWholeOnly: true,
     });
   }
@@ -124,11 +124,7 @@ export function openConnection(list: OpenedList): OpenedConnection {
   }
 }
 
-function createReading(
-  slice: Slice<ListRecord>,
-  cursorOf: (position: Position) => string,
-  held: HeldBytes,
-) {
+function createReading(slice: Slice<ListRecord>, cursors: CursorEncoder, held: HeldBytes) {
   const read: (readonly Edge[])[] = [];
   const errors: UpstreamError[] = [];
   let end: SliceEnd | undefined;
@@ -183,7 +179,9 @@ function createReading(
         if (part >= read.length && !end) await readOn();
       } catch (error) {
         const last = read.findLast((edges) => edges.length > 0)?.at(-1);
-        throw last ? interrupted(error, { drained, resumeAfter: cursorOf(last.position) }) : error;
+        throw last
+          ? interrupted(error, { drained, resumeAfter: cursors.encode(last.position) })
+          : error;
       }
       const edges = read[part];
       if (!edges) return;

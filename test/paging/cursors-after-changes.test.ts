@@ -342,7 +342,7 @@ async function take(
 
 /** Where in its page an edge stood: what the cursor carries for itself. */
 function pageOf(cursor: string): { size: number; place: number } {
-  const payload = Buffer.from(cursor, 'base64url').subarray(5).toString();
+  const payload = Buffer.from(cursor, 'base64url').subarray(1, -4).toString();
   const [, , , size, place] = JSON.parse(payload) as [string, string, string, number, number];
   return { size, place };
 }

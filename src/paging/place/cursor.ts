@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { codedError } from '../../errors.ts';
 
@@ -15,57 +14,143 @@ export interface Position {
   readonly identity: string | null;
 }
 
-const VERSION = 1;
+const VERSION = 2;
 const MAX_LENGTH = 65_536;
 const MAX_PAGE_SIZE = 1_000_000;
 
 /**
- * A cursor for the outside: base64url of a version byte, a CRC-32 and JSON. The checksum finds damage, it
- * is no signature: a forged cursor grants nothing that the upstream's own `after` argument does not.
+ * Makes cursors for the outside: base64url of a version byte, JSON and a CRC-32. The checksum finds damage; it is not
+ * a signature: a forged cursor grants nothing that the upstream's own `after` argument does not.
  *
- * @param list names the list with its filters; the cursor is refused by any other
+ * The cursors of one page begin alike. That beginning is filled up with spaces to whole groups of three bytes, so that
+ * its base64 is made once for the page, and only the end of each cursor is encoded by itself.
  */
-export function encodeCursor(list: string, position: Position): string {
-  return cursorEncoder(list)(position);
+export class CursorEncoder {
+  readonly #list: string;
+  #of: Position | undefined;
+  #head: Buffer = Buffer.alloc(0);
+  #headSum = 0;
+  #tail: Uint8Array = new Uint8Array(64);
+
+  /** @param list names the list with its filters: any other list refuses the cursor */
+  constructor(list: string) {
+    this.#list = list;
+  }
+
+  encode(position: Position): string {
+    const bytes = Buffer.allocUnsafe(this.maxLength(position));
+    return bytes.toString('latin1', 0, this.write(position, bytes, 0));
+  }
+
+  /** No cursor of the position is longer, in bytes. */
+  maxLength(position: Position): number {
+    this.#begin(position);
+    const tail = MAX_DIGITS + MAX_ESCAPED * (position.identity?.length ?? 1) + BRACKETS + CHECKSUM;
+    if (this.#tail.length < tail) this.#tail = new Uint8Array(2 * tail);
+    return this.#head.length + 4 * Math.ceil(tail / 3);
+  }
+
+  /** Writes the cursor as ASCII. @returns where it ends @param into with room for `maxLength` bytes */
+  write(position: Position, into: Uint8Array, at: number): number {
+    this.#begin(position);
+    into.set(this.#head, at);
+    const tail = this.#tail;
+    const end = writeTail(position, tail);
+    const sum = checksum(tail, end, this.#headSum);
+    tail[end] = sum >>> 24;
+    tail[end + 1] = sum >>> 16;
+    tail[end + 2] = sum >>> 8;
+    tail[end + 3] = sum;
+    return writeBase64(tail, end + CHECKSUM, into, at + this.#head.length);
+  }
+
+  #begin({ after, end, size }: Position): void {
+    const of = this.#of;
+    if (of && of.after === after && of.end === end && of.size === size) return;
+    const json = `[${JSON.stringify(this.#list)},${JSON.stringify(after)},${JSON.stringify(end)},${size},`;
+    const length = 1 + Buffer.byteLength(json);
+    const bytes = Buffer.alloc(length + ((3 - (length % 3)) % 3), ' ');
+    bytes[0] = VERSION;
+    bytes.write(json, 1);
+    this.#head = Buffer.from(bytes.toString('base64url'), 'latin1');
+    this.#headSum = crc32(bytes);
+    this.#of = { after, end, size, place: 0, identity: null };
+  }
 }
 
-/** The same for many positions of one list: what those of one page share is written once. */
-export function cursorEncoder(list: string): (position: Position) => string {
-  const print = JSON.stringify(fingerprint(list));
-  let of: Position | undefined;
-  let bytes: Buffer = Buffer.allocUnsafe(512);
-  bytes.writeUInt8(VERSION, 0);
-  let headEnd = HEAD;
-  let headSum = 0;
-  return (position) => {
-    const { after, end, size, place, identity } = position;
-    if (!of || of.after !== after || of.end !== end || of.size !== size) {
-      const head = `[${print},${JSON.stringify(after)},${JSON.stringify(end)},${size},`;
-      bytes = withRoom(bytes, HEAD + 3 * head.length);
-      headEnd = HEAD + bytes.write(head, HEAD);
-      headSum = crc32(bytes.subarray(HEAD, headEnd));
-      of = position;
-    }
-    const tail = `${place},${JSON.stringify(identity)}]`;
-    bytes = withRoom(bytes, headEnd + 3 * tail.length);
-    const last = headEnd + bytes.write(tail, headEnd);
-    bytes.writeUInt32BE(crc32(bytes.subarray(headEnd, last), headSum), 1);
-    return bytes.toString('base64url', 0, last);
-  };
+const CHECKSUM = 4;
+/** Of the place, and the comma behind it. */
+const MAX_DIGITS = 8;
+/** Two quotes, and the bracket that closes. */
+const BRACKETS = 3;
+/** Bytes of one UTF-16 unit in JSON, as in \u0000. */
+const MAX_ESCAPED = 6;
+
+/** Writes what tells the cursor from others of its page. @returns where it ends */
+function writeTail({ place, identity }: Position, into: Uint8Array): number {
+  let end = writeAscii(`${place},`, into, 0);
+  if (identity === null || !isPlain(identity)) {
+    const bytes = Buffer.from(JSON.stringify(identity));
+    into.set(bytes, end);
+    end += bytes.length;
+  } else {
+    into[end] = QUOTE;
+    end = writeAscii(identity, into, end + 1);
+    into[end++] = QUOTE;
+  }
+  into[end] = CLOSING_BRACKET;
+  return end + 1;
 }
 
-/** Of the version and the checksum. */
-const HEAD = 5;
+const QUOTE = 34;
+const BACKSLASH = 92;
+const CLOSING_BRACKET = 93;
 
-/** The same bytes, with room for so many; a character takes three at most. */
-function withRoom(bytes: Buffer, wanted: number): Buffer {
-  if (bytes.length >= wanted) return bytes;
-  const larger = Buffer.allocUnsafe(2 * wanted);
-  bytes.copy(larger);
-  return larger;
+/** Whether it stands in JSON as it is. */
+function isPlain(text: string): boolean {
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit < 32 || unit > 126 || unit === QUOTE || unit === BACKSLASH) return false;
+  }
+  return true;
 }
 
-/** @throws CURSOR_INVALID */
+function writeAscii(text: string, into: Uint8Array, at: number): number {
+  for (let index = 0; index < text.length; index += 1) into[at + index] = text.charCodeAt(index);
+  return at + text.length;
+}
+
+/** Goes on with a CRC-32. For so few bytes a call of zlib costs more than this. */
+function checksum(bytes: Uint8Array, end: number, before: number): number {
+  let sum = ~before;
+  for (let at = 0; at < end; at += 1) sum = CRC_TABLE[(sum ^ bytes[at]!) & 0xff]! ^ (sum >>> 8);
+  return ~sum >>> 0;
+}
+
+const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let sum = byte;
+  for (let bit = 0; bit < 8; bit += 1) sum = sum & 1 ? (sum >>> 1) ^ 0xedb88320 : sum >>> 1;
+  return sum;
+});
+
+/** Without padding. @returns where it ends */
+function writeBase64(bytes: Uint8Array, length: number, into: Uint8Array, at: number): number {
+  let end = at;
+  for (let from = 0; from < length; from += 3) {
+    const [second, third] = [from + 1 < length, from + 2 < length];
+    const group =
+      (bytes[from]! << 16) | (second ? bytes[from + 1]! << 8 : 0) | (third ? bytes[from + 2]! : 0);
+    into[end++] = ALPHABET[group >>> 18]!;
+    into[end++] = ALPHABET[(group >>> 12) & 63]!;
+    if (second) into[end++] = ALPHABET[(group >>> 6) & 63]!;
+    if (third) into[end++] = ALPHABET[group & 63]!;
+  }
+  return end;
+}
+
+const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
+
+/** @param list names the list with its filters @throws CURSOR_INVALID */
 export function decodeCursor(list: string, cursor: string): Position {
   const fields = readFields(cursor);
   if (!fields) {
@@ -76,7 +161,7 @@ export function decodeCursor(list: string, cursor: string): Position {
     );
   }
   const [listOfCursor, after, end, size, place, identity] = fields;
-  if (listOfCursor !== fingerprint(list)) {
+  if (listOfCursor !== list) {
     throw codedError(
       'CURSOR_INVALID',
       'This cursor belongs to another list, or to this one with other filters. Use a cursor that came from the same field with the same filters.',
@@ -97,11 +182,11 @@ type Fields = [
 function readFields(cursor: string): Fields | undefined {
   if (cursor.length > MAX_LENGTH || !/^[\w-]+$/.test(cursor)) return undefined;
   const bytes = Buffer.from(cursor, 'base64url');
-  const payload = bytes.subarray(5);
-  if (bytes.length < 6 || bytes.readUInt8(0) !== VERSION) return undefined;
-  if (bytes.readUInt32BE(1) !== crc32(payload)) return undefined;
+  const end = bytes.length - CHECKSUM;
+  if (end < 2 || bytes[0] !== VERSION) return undefined;
+  if (bytes.readUInt32BE(end) !== crc32(bytes.subarray(0, end))) return undefined;
   try {
-    const fields: unknown = JSON.parse(payload.toString('utf8'));
+    const fields: unknown = JSON.parse(bytes.toString('utf8', 1, end));
     return isFields(fields) ? fields : undefined;
   } catch {
     return undefined;
@@ -122,8 +207,4 @@ function isFields(fields: unknown): fields is Fields {
 
 function isCount(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_PAGE_SIZE;
-}
-
-function fingerprint(list: string): string {
-  return createHash('sha256').update(list).digest('base64url').slice(0, 8);
 }
