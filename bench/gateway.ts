@@ -115,6 +115,6 @@ function startCommand(): { file: string; flags: readonly string[] } {
   const { scripts } = JSON.parse(readFileSync(pathOf('../package.json'), 'utf8')) as {
     scripts: { start: string };
   };
-  const [, ...words] = scripts.start.split(' ');
-  return { file: `../${words.at(-1)}`, flags: words.slice(0, -1) };
+  const words = scripts.start.split(' ');
+  return { file: `../${words.at(-1)}`, flags: words.slice(words.indexOf('node') + 1, -1) };
 }

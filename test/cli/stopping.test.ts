@@ -1,14 +1,26 @@
 import { Agent, get } from 'node:http';
 import { buildSchema } from 'graphql';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { documentedSdl } from '../support/gateway.ts';
-import { startServe, temporaryFolder } from '../support/process.ts';
+import {
+  canMakeContainers,
+  served,
+  startNpm,
+  startProgram,
+  startServe,
+  temporaryFolder,
+  type Program,
+  type ProgramOptions,
+  type Served,
+} from '../support/process.ts';
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
   '%s: what is in flight is answered, then it ends with exit code 0',
   async (signal) => {
-    const { gateway, asked, answer } = await serveOverSlowService();
+    const { gateway, asked, answer } = await serveOverSlowService((options) =>
+      startProgram([], options),
+    );
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
 
@@ -26,6 +38,28 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     expect(await gateway.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
   },
 );
+
+describe.each([
+  ['npm start', { asInit: false }],
+  ['npm start as the first process of a container', { asInit: true }],
+])('%s', (_name, { asInit }) => {
+  test.skipIf(asInit && !canMakeContainers())(
+    'SIGTERM reaches the gateway, which answers what is in flight, and all processes end with exit code 0',
+    async () => {
+      const { gateway, asked, answer } = await serveOverSlowService((options) =>
+        startNpm(['start'], { ...options, asInit }),
+      );
+      const reply = read(gateway.url, new Agent());
+      await asked;
+      gateway.signal('SIGTERM');
+      await gateway.printed(/stopping/);
+      answer();
+      expect(await reply).toMatchObject({ status: 200 });
+      expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
+      expect(gateway.isAlive).toBe(false);
+    },
+  );
+});
 
 test('ends although a client keeps an idle connection open', async () => {
   const gateway = await startServe();
@@ -55,7 +89,9 @@ function read(url: string, agent: Agent, asked = query) {
 }
 
 /** Its service answers when it is told to. */
-async function serveOverSlowService() {
+async function serveOverSlowService<P extends Program>(
+  start: (options: ProgramOptions) => P,
+): Promise<SlowlyServed<P>> {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const asked = Promise.withResolvers<void>();
@@ -68,10 +104,20 @@ async function serveOverSlowService() {
   };
   const service = await startSandbox({ schema });
   onTestFinished(() => service.close());
-  const gateway = await startServe({
-    cwd: folder.path,
-    env: { RECRUITING_URL: service.url, TOKEN_LINK: service.tokenLink, ALLOW_ANONYMOUS: 'true' },
+  const program = start({
+    env: {
+      RECRUITING_URL: service.url,
+      TOKEN_LINK: service.tokenLink,
+      TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
+      ALLOW_ANONYMOUS: 'true',
+    },
   });
-  onTestFinished(() => gateway[Symbol.asyncDispose]());
-  return { gateway, asked: asked.promise, answer: answered.resolve };
+  onTestFinished(() => program[Symbol.asyncDispose]());
+  return { gateway: await served(program), asked: asked.promise, answer: answered.resolve };
+}
+
+interface SlowlyServed<P> {
+  readonly gateway: P & Served;
+  readonly asked: Promise<void>;
+  readonly answer: () => void;
 }

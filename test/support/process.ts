@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcessByStdio } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -29,21 +29,90 @@ export interface ProgramOptions {
 }
 
 /** Starts `src/main.ts` with these arguments. Nothing of the environment of the tests reaches it. */
-export function startProgram(
-  args: readonly string[],
-  { env = {}, cwd = '.' }: ProgramOptions = {},
-): Program {
-  const child = spawn(process.execPath, [resolve('src/main.ts'), ...args], {
-    cwd,
-    env: {
-      PORT: '0',
-      ADMIN_PORT: '0',
-      RECRUITING_SCHEMA: resolve('schema/upstream.graphql'),
-      NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile'),
-      ...env,
-    },
+export function startProgram(args: readonly string[], options: ProgramOptions = {}): Program {
+  const file = resolve('src/main.ts');
+  const child = spawn(process.execPath, [file, ...args], {
+    cwd: options.cwd ?? '.',
+    env: environment(options),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  return programOf(child, { args, kill: (signal) => void child.kill(signal) });
+}
+
+/** A program that others started, such as npm, and all the processes below it. */
+export interface ProgramTree extends Program {
+  /** Whether one of its processes is still there. */
+  readonly isAlive: boolean;
+}
+
+/**
+ * Starts what the README says to start. A signal reaches the first process alone, as from `docker stop` or `kill`.
+ *
+ * @param asInit as the first process of a container: with process id 1 in a namespace of its own, where a signal that
+ *   is not handled does nothing, and whose end kills all others
+ */
+export function startNpm(
+  args: readonly string[],
+  { asInit, ...options }: ProgramOptions & { readonly asInit: boolean },
+): ProgramTree {
+  const [command, ...further] = [...(asInit ? IN_CONTAINER : []), 'npm', ...args];
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(command!, further, {
+    env: { PATH, HOME, NO_UPDATE_NOTIFIER: '1', ...environment(options) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // Then it leads a process group, by which all below it can be found.
+    detached: true,
+  });
+  const group = -child.pid!;
+  const isAlive = () => {
+    try {
+      return process.kill(group, 0);
+    } catch {
+      return false;
+    }
+  };
+  const kill = (signal: NodeJS.Signals) => {
+    if (signal === 'SIGKILL') {
+      if (isAlive()) process.kill(group, signal);
+    } else process.kill(asInit ? childOf(child.pid!) : child.pid!, signal);
+  };
+  const program = programOf(child, { args, kill, isAlive });
+  return Object.create(program, { isAlive: { get: isAlive } }) as ProgramTree;
+}
+
+const IN_CONTAINER = ['unshare', '--map-root-user', '--pid', '--fork', '--kill-child'];
+
+/** Whether this system lets its users make namespaces of processes. */
+export function canMakeContainers(): boolean {
+  const [command, ...args] = IN_CONTAINER;
+  return spawnSync(command!, [...args, 'true']).status === 0;
+}
+
+function childOf(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim());
+}
+
+function environment({ env = {} }: ProgramOptions): Record<string, string> {
+  return {
+    PORT: '0',
+    ADMIN_PORT: '0',
+    RECRUITING_SCHEMA: resolve('schema/upstream.graphql'),
+    NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile'),
+    ...env,
+  };
+}
+
+interface ProgramHandle {
+  readonly args: readonly string[];
+  readonly kill: (signal: NodeJS.Signals) => void;
+  /** Whether there are others that it started: they may hold its output open. */
+  readonly isAlive?: () => boolean;
+}
+
+function programOf(
+  child: ChildProcessByStdio<null, Readable, Readable>,
+  { args, kill, isAlive = () => false }: ProgramHandle,
+): Program {
   let stdout = '';
   let stderr = '';
   const lookers = new Set<() => void>();
@@ -56,9 +125,13 @@ export function startProgram(
   });
   const ended = new Promise<Exit>((done, fail) => {
     child.once('error', fail);
-    child.once('close', (code, signal) => {
+    const end = (code: number | null, signal: NodeJS.Signals | null) => {
       if (!showsSecrets(args)) wrote(stdout + stderr);
       done({ code, signal, stdout, stderr });
+    };
+    child.once('close', end);
+    child.once('exit', (code, signal) => {
+      if (isAlive()) end(code, signal);
     });
   });
 
@@ -84,9 +157,9 @@ export function startProgram(
     },
     printed,
     ended,
-    signal: (name) => void child.kill(name),
+    signal: kill,
     [Symbol.asyncDispose]: async () => {
-      child.kill('SIGKILL');
+      kill('SIGKILL');
       await ended;
     },
   };
@@ -138,11 +211,17 @@ function showsSecrets([command]: readonly string[]): boolean {
   return command === 'sandbox' || command === 'keys';
 }
 
-/** The gateway as a process, once it says where it listens: the address of its GraphQL endpoint. */
-export async function startServe(
-  options: ProgramOptions = {},
-): Promise<Program & { readonly url: string }> {
-  const program = startProgram([], options);
+/** The gateway as a process, and the address of its GraphQL endpoint. */
+export function startServe(options: ProgramOptions = {}): Promise<Program & Served> {
+  return served(startProgram([], options));
+}
+
+export interface Served {
+  readonly url: string;
+}
+
+/** A gateway, once it says where it listens. */
+export async function served<P extends Program>(program: P): Promise<P & Served> {
   try {
     const [url] = await program.printed(/http:\/\/[^\s"]+\/graphql(?=[\s"])/);
     // A spread would take the output of this moment, and keep it.
