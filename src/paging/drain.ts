@@ -20,9 +20,14 @@ export interface DrainOptions {
   readonly signal: AbortSignal;
   /** Makes the `resumeAfter` of the errors. */
   readonly toCursor: (position: Position) => string;
-  /** Of a part nothing is given: then there is nothing to go on from, when pages are refused. */
-  readonly isWholeOnly?: boolean;
+  readonly given: Given;
 }
+
+/**
+ * What the caller has of the records when a drain ends in the middle: those before the failure (`parts`); none, but they
+ * can be read again in two parts (`whole`); none, and a part would be of no use (`result`), as for a count.
+ */
+export type Given = 'parts' | 'whole' | 'result';
 
 /** The records of one page that a drain gives. */
 export interface DrainedPage<R> {
@@ -38,17 +43,21 @@ export interface DrainedPage<R> {
  *
  * @param pages a walk that begins behind `position`
  * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, or what pages are refused with, each with
- *   `drained` and `resumeAfter`; the failure itself when it came before the first record, since then nothing is
+ *   `drained` and, where parts are of use, `resumeAfter`; the failure itself when it came before the first record, since then nothing is
  *   left to resume
  */
 export async function* drainPages<R extends Identified>(
   pages: AsyncIterable<WalkedPage<R>>,
-  { limit, position, budget, signal, toCursor, isWholeOnly = false }: DrainOptions,
+  { limit, position, budget, signal, toCursor, given }: DrainOptions,
 ): AsyncGenerator<DrainedPage<R>, void, undefined> {
   if (limit === 0) return;
   let drained = 0;
   let last: Position | null = position;
-  const facts = () => ({ drained, resumeAfter: last && toCursor(last) });
+  const facts = (): Facts => ({
+    drained,
+    resumeAfter: given === 'result' ? null : last && toCursor(last),
+    given,
+  });
   try {
     for await (const page of pages) {
       const { hasNextPage, beside = [] } = page;
@@ -67,46 +76,71 @@ export async function* drainPages<R extends Identified>(
     }
   } catch (error) {
     if (signal.aborted || drained === 0 || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
-    if (isWholeOnly && error instanceof PagesRefused) throw error;
+    if (given === 'result' && error instanceof PagesRefused) throw error;
     throw interrupted(error, facts());
   }
 }
 
 export interface Facts {
-  /** Records given. */
+  /** Records read. */
   readonly drained: number;
   /** Cursor of the last one of them. */
   readonly resumeAfter: string | null;
+  readonly given: Given;
 }
 
-function limitExceeded({ max }: DrainBudget, facts: Facts): GraphQLError {
+function limitExceeded({ max }: DrainBudget, { given, ...facts }: Facts): GraphQLError {
   return codedError(
     'DRAIN_LIMIT_EXCEEDED',
-    `One operation may drain at most ${max} records, and there are more. Narrow the list by its filters or with \`limit\`, ` +
+    `One operation may drain at most ${max} records, and there are more. ${IN_THE_ANSWER[given]}` +
+      'Narrow the list by its filters or with `limit`, ' +
       'page through it with the connection, or have the operator raise DRAIN_MAX_ITEMS.',
     { extensions: { ...facts, max } },
   );
 }
 
+const IN_THE_ANSWER: Readonly<Record<Given, string>> = {
+  parts: 'The records before this error are valid. ',
+  whole: 'None of them is in this answer. ',
+  result: '',
+};
+
 /** A reading that ended in the middle, for whoever is to go on from there. */
 export function interrupted(error: unknown, facts: Facts): GraphQLError {
+  const { given, ...extended } = facts;
   if (error instanceof PagesRefused) {
     const { message: why, extensions: its } = error;
     return codedError(
       its['code'] as ErrorCode,
-      `The drain ended after ${facts.drained} records: ${why} Go on from there with \`after\` set to the resumeAfter of this error.`,
-      { extensions: { ...its, ...facts } },
+      `The drain ended after ${facts.drained} records: ${why} ${waysOn(facts)}`,
+      { extensions: { ...its, ...extended } },
     );
   }
   const { message, extensions } = error instanceof GraphQLError ? error : {};
   if (message !== undefined && extensions?.['code'] === 'DRAIN_STALLED') {
-    return codedError('DRAIN_STALLED', message, { extensions: { ...facts } });
+    return codedError('DRAIN_STALLED', `${message} ${IN_THE_ANSWER[given]}`.trimEnd(), {
+      extensions: extended,
+    });
   }
   // The message of anything but a GraphQL error may hold what callers shall not see.
   return codedError(
     'DRAIN_INTERRUPTED',
-    `The drain ended after ${facts.drained} records, because a page could not be read${message ? `: ${message}` : '.'} ` +
-      'Go on from there with `after` set to the resumeAfter of this error.',
-    { extensions: { ...facts, reason: extensions?.['code'] ?? null }, cause: error },
+    `The drain ended after ${facts.drained} records, because a page could not be read${message ? `: ${message}` : '.'} ${waysOn(facts)}`,
+    { extensions: { ...extended, reason: extensions?.['code'] ?? null }, cause: error },
   );
+}
+
+/** To go on behind records that were never given would lose them without a word. */
+function waysOn({ given, drained }: Facts): string {
+  switch (given) {
+    case 'parts':
+      return `${IN_THE_ANSWER.parts}Go on behind them with \`after\` set to the resumeAfter of this error.`;
+    case 'whole':
+      return (
+        `${IN_THE_ANSWER.whole}Send the operation again; or read these records with \`limit: ${drained}\`, ` +
+        'and those behind them with `after` set to the resumeAfter of this error; or stream the list, which keeps what came.'
+      );
+    case 'result':
+      return 'Send the operation again.';
+  }
 }

@@ -21,7 +21,7 @@ export async function readAll(call: Call, list: () => OpenedList, path: Path): P
   const output: Output = { parts: ['['], errors: [] };
   let count = 0;
   try {
-    for await (const page of drainedPages(list(), true)) {
+    for await (const page of drainedPages(list(), 'whole')) {
       await holdPages(call.held, page.records);
       if (page.records.length > 0 && count > 0) output.parts.push(',');
       if (!writePage(page, output, { path, offset: count }))
@@ -54,18 +54,19 @@ export function writePage(
 /**
  * The pages that a drain gives, for the arguments of an `all…` field.
  *
- * @param keepsAll all records are kept until the end
+ * @param given `whole`: all records are kept until the end
  * @throws BAD_USER_INPUT, CURSOR_INVALID, and what drains end with
  */
 export function drainedPages(
   list: OpenedList,
-  keepsAll: boolean,
+  given: 'parts' | 'whole',
 ): AsyncGenerator<DrainedPage<ListRecord>, void, undefined> {
   const { field, call, args, keys, isNested } = list;
   const names = field.adapter.all!;
-  const { [names.limit]: given, [names.after]: after } = args;
-  const limit = typeof given === 'number' ? checkedCount(names.limit, given) : undefined;
+  const { [names.limit]: most, [names.after]: after } = args;
+  const limit = typeof most === 'number' ? checkedCount(names.limit, most) : undefined;
   const position = typeof after === 'string' ? decodeCursor(keys.cursors, after) : null;
+  const keepsAll = given === 'whole';
   if (keepsAll) expectBytes(list, limit);
   const selection = isNested ? undefined : nameOf(list, call);
   const source = list.source('shown');
@@ -77,7 +78,7 @@ export function drainedPages(
   });
   const { signal, drainBudget: budget } = call;
   const toCursor = (at: Position) => new CursorEncoder(keys.cursors).encode(at);
-  return drainPages(pages, { limit, position, budget, signal, toCursor });
+  return drainPages(pages, { limit, position, budget, signal, toCursor, given });
 }
 
 /** A key stands in the answer once for each record: a long alias makes gigabytes of it. */

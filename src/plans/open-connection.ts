@@ -103,7 +103,8 @@ export function openConnection(list: OpenedList): OpenedConnection {
       budget,
       signal,
       toCursor: (at) => cursors.encode(at),
-      isWholeOnly: true,
+      // Of a count, or of what is read from the end, a part is of no use.
+      given: 'result',
     });
   }
 
@@ -179,9 +180,12 @@ function createReading(slice: Slice<ListRecord>, cursors: CursorEncoder, held: H
         if (part >= read.length && !end) await readOn();
       } catch (error) {
         const last = read.findLast((edges) => edges.length > 0)?.at(-1);
-        throw last
-          ? interrupted(error, { drained, resumeAfter: cursors.encode(last.position) })
-          : error;
+        if (!last) throw error;
+        throw interrupted(error, {
+          drained,
+          resumeAfter: cursors.encode(last.position),
+          given: 'parts',
+        });
       }
       const edges = read[part];
       if (!edges) return;

@@ -58,7 +58,7 @@ function openStreamedAll(field: ListField, call: Call, stream: StreamArguments):
   let source: PartSource<ListRecord> | undefined;
   const beside: AnswerError[] = [];
   const list = createStreamedList<ListRecord>(path, stream, {
-    parts: () => (source = recordsOf(drainedPages(openList(field, call), false))),
+    parts: () => (source = recordsOf(drainedPages(openList(field, call), 'parts'))),
     write: (records, offset, output) => {
       output.errors.push(...beside.splice(0));
       return writeRecords(records, 0, output, { path, offset });

@@ -81,7 +81,11 @@ test('more records than one operation may drain is a coded error that says where
   const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');
   expect(data.allPersons).toBeNull();
   expect(errors).toMatchObject([
-    { path: ['allPersons'], extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 60, max: 60 } },
+    {
+      message: expect.stringContaining('None of them is in this answer.'),
+      path: ['allPersons'],
+      extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 60, max: 60 },
+    },
   ]);
   const rest = await gateway.ask<{ allPersons: Person[] }>(
     'query ($after: String) { allPersons(after: $after, limit: 5) { id } }',
@@ -117,7 +121,7 @@ test.each([-1, -2147483648])('a limit of %i is refused', async (limit) => {
   expect(gateway.sandbox.stats.requests.graphql).toBe(0);
 });
 
-test('a page that fails for good ends the drain with how far it got, and resumeAfter goes on', async () => {
+test('a page that fails for good ends the drain with how far it got, and with ways on that lose nothing', async () => {
   let failing = true;
   const { gateway, ids } = await overPages({
     before: (start) => {
@@ -128,18 +132,39 @@ test('a page that fails for good ends the drain with how far it got, and resumeA
   const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');
   expect(data.allPersons).toBeNull();
   expect(errors).toMatchObject([
-    {
-      message: expect.stringContaining('The index is rebuilding.'),
-      path: ['allPersons'],
-      extensions: { code: 'DRAIN_INTERRUPTED', drained: 98 },
-    },
+    { path: ['allPersons'], extensions: { code: 'DRAIN_INTERRUPTED', drained: 98 } },
   ]);
+  const { message, extensions } = errors![0]!;
+  expect(message).toContain('The index is rebuilding.');
+  expect(message).toContain('None of them is in this answer. Send the operation again; or');
+  const limit = Number(/`limit: (\d+)`/.exec(message)?.[1]);
+  const first = await gateway.ask<{ allPersons: Person[] }>(
+    'query ($limit: Int) { allPersons(limit: $limit) { id } }',
+    { limit },
+  );
   failing = false;
   const rest = await gateway.ask<{ allPersons: Person[] }>(
     'query ($after: String) { allPersons(after: $after) { id } }',
-    { after: errors![0]!.extensions['resumeAfter'] },
+    { after: extensions['resumeAfter'] },
   );
-  expect(rest.data.allPersons.map(({ id }) => id)).toEqual(ids.slice(98));
+  const given = [...first.data.allPersons, ...rest.data.allPersons];
+  expect(given.map(({ id }) => id)).toEqual(ids);
+});
+
+test('a count that ends in the middle says to ask again, and nowhere to go on from', async () => {
+  const { gateway } = await overPages({
+    before: (start) => {
+      if (start >= 98) throw new Error('The index is rebuilding.');
+    },
+  });
+  await using _ = gateway;
+  const { errors } = await gateway.ask('{ personsConnection(first: 1) { totalCount } }');
+  expect(errors).toMatchObject([
+    {
+      message: expect.stringMatching(/Send the operation again\.$/),
+      extensions: { code: 'DRAIN_INTERRUPTED', drained: 98, resumeAfter: null },
+    },
+  ]);
 });
 
 test("a first page that fails gives the upstream's own error", async () => {

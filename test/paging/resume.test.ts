@@ -231,6 +231,7 @@ function worldOf(model: ModelList) {
       budget: { max: 10_000, left: 10_000 },
       signal,
       toCursor: () => '',
+      given: 'parts',
     });
   return {
     /** Changes of the list, one after each page that is read. */
