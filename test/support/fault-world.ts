@@ -41,7 +41,7 @@ export async function startFaultWorld({
   revoke = false,
   importedDaysAgo = 0,
 }: FaultWorldOptions = {}) {
-  const program = await bundled('src/main.ts');
+  const program = await bundled('src/process.ts');
   const hangingProgram = await bundled('test/support/hanging-gateway.ts');
   const service = { ahead: 0 };
   const sandbox = await startSandbox({
