@@ -9,7 +9,7 @@ import {
   toFrontDoor,
   type FrontDoorSettings,
 } from './config/front-door.ts';
-import { nearMisses } from './config/near-misses.ts';
+import { nearMisses, type NearMiss } from './config/near-misses.ts';
 import { readSecretFiles, SECRETS } from './config/secret-files.ts';
 import { uselessSettings } from './config/useless-settings.ts';
 import { baseUrl, choice, count, secureUrl } from './config/values.ts';
@@ -168,8 +168,11 @@ export function readConfig(
     mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
   }
   if (serves) mistakes.push(...frontDoorContradictions(given), ...contradictions(given));
-  if (!read.success || mistakes.length > 0) {
-    throw new ConfigError([...mistakes, ...slips(env)]);
+  const slips = slipsIn(env);
+  // With it the sandbox would be served to people who take it for the service.
+  const isServiceMeant = serves && slips.some(({ meant }) => meant === 'RECRUITING_URL');
+  if (!read.success || mistakes.length > 0 || isServiceMeant) {
+    throw new ConfigError([...mistakes, ...slips.map(describeSlip)]);
   }
   return {
     ...toConfig(read.data, given['NODE_ENV'] === 'production'),
@@ -179,13 +182,20 @@ export function readConfig(
 
 /** What was probably meant otherwise than it is read; nothing that has to end the start. */
 export function configWarnings(env: Record<string, string | undefined>, config: Config): string[] {
-  return [...slips(env), ...uselessSettings(config)];
+  return [...slipsIn(env).map(describeSlip), ...uselessSettings(config)];
 }
 
 /** In the names of variables. */
-function slips(env: Record<string, string | undefined>): string[] {
+function slipsIn(env: Record<string, string | undefined>): NearMiss[] {
   const files = SECRETS.map((name) => `${name}_FILE`);
   return nearMisses(withoutEmpty(env), [...Object.keys(variables.shape), ...files]);
+}
+
+function describeSlip({ name, meant }: NearMiss): string {
+  const fact = `${name} is not a setting, and is not read.`;
+  return meant === 'RECRUITING_URL'
+    ? `${fact} RECRUITING_URL was probably meant, and is not set: the sandbox would be served in place of the real service. Rename ${name}, or remove it.`
+    : `${fact} Was ${meant} meant?`;
 }
 
 /** Undefined when it is none that is supported. */

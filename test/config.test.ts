@@ -310,6 +310,22 @@ describe('a slip in the name of a variable', () => {
     ]);
   });
 
+  test.each([
+    'RECRUITIG_URL',
+    'RECRUTING_URL',
+    'RECRUITING_URI',
+    'RECRUITING_ULR',
+    'RECRUITINGURL_',
+    'recruiting_url',
+    'RECRUITING_URLS',
+  ])('%s ends a start that would serve the sandbox', (name) => {
+    expect(mistakesOf({ [name]: 'https://secret.example.com' })).toEqual([
+      `${name} is not a setting, and is not read. RECRUITING_URL was probably meant, and is not set: ` +
+        `the sandbox would be served in place of the real service. Rename ${name}, or remove it.`,
+    ]);
+    expect(warningsOf({ ...OVER_SERVICE, [name]: 'https://secret.example.com' })).toEqual([]);
+  });
+
   test('is told as well where the start is refused, perhaps for want of it', () => {
     const env = { RECRUITING_URL: 'https://api.example.com', AUTH_API_KEY: 'secret' };
     expect(mistakesOf(env)).toEqual([

@@ -1,5 +1,6 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ConfigError, VERSION } from '../config.ts';
+import { nearestWord } from '../config/near-misses.ts';
 import { OperatorMistake } from '../operator-mistake.ts';
 import { addSchemaCommands } from './schema-commands.ts';
 import { CommandError, type Terminal } from './terminal.ts';
@@ -44,8 +45,9 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     .description('serve the gateway; its settings come from the environment')
     // Being the default, it is given what is no command at all.
     .allowExcessArguments()
+    .allowUnknownOption()
     .action(async (_options, { args: [typed] }: Command) => {
-      if (typed !== undefined) root.error(`error: there is no command ${quoted(typed)}`);
+      if (typed !== undefined) root.error(`error: ${complaintAbout(typed, root)}`);
       const { serve } = await import('./serve.ts');
       await serve(terminal);
     });
@@ -105,6 +107,14 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
 
   addSchemaCommands(root, terminal, end);
   return root;
+}
+
+function complaintAbout(typed: string, { commands }: Command): string {
+  if (typed.startsWith('-')) return `unknown option '${typed}'`;
+  const names = commands.map((command) => command.name());
+  const meant = nearestWord(typed, names);
+  const advice = meant === undefined ? '' : `\nDid you mean ${meant}?`;
+  return `there is no command ${quoted(typed)}${advice}`;
 }
 
 /** What is no word may be a secret. */

@@ -1,17 +1,23 @@
+/** A variable that is read nowhere, and the setting that was probably meant. */
+export interface NearMiss {
+  readonly name: string;
+  readonly meant: string;
+}
+
 /**
- * Warnings for variables that are read nowhere, and differ by a slip from one that is not set. Only long names
- * count: `HOSTS` or `PORTS` may well be there for another program.
+ * Variables that are read nowhere, and differ by a slip from a setting that is not set. Only long names count: `HOSTS`
+ * or `PORTS` may well be there for another program.
  */
 export function nearMisses(
   given: Readonly<Record<string, string>>,
   known: readonly string[],
-): string[] {
+): NearMiss[] {
   const missing = known.filter((name) => name.includes('_') && given[name] === undefined);
   return Object.keys(given)
     .filter((name) => !known.includes(name))
     .flatMap((name) => {
       const meant = missing.find((other) => isNear(name.toUpperCase(), other));
-      return meant ? [`${name} is not a setting, and is not read. Was ${meant} meant?`] : [];
+      return meant === undefined ? [] : [{ name, meant }];
     });
 }
 
@@ -21,6 +27,15 @@ function isNear(name: string, known: string): boolean {
   if (words.length < 2 || Math.abs(name.length - known.length) > 12) return false;
   if (known.startsWith(`${name}_`)) return known.split('_').length === words.length + 1;
   return Math.abs(name.length - known.length) <= 2 && distance(name, known) <= 2;
+}
+
+/** The word of these that is at most two letters away, the nearest of several. */
+export function nearestWord(word: string, words: readonly string[]): string | undefined {
+  const [nearest] = words
+    .map((other) => ({ other, away: distance(word, other) }))
+    .filter(({ other, away }) => away <= 2 && away < other.length / 2)
+    .toSorted((a, b) => a.away - b.away);
+  return nearest?.other;
 }
 
 /** Of Levenshtein, row by row. */

@@ -47,6 +47,34 @@ test('a command that does not exist is called so, and what was typed behind it s
   expect(stderr).not.toContain('secret-link');
 });
 
+test.each([
+  [['sandobx'], 'sandbox'],
+  [['snadbox', '--persons', '3'], 'sandbox'],
+  [['token', 'import', '-'], 'tokens'],
+  [['key', 'new', 'portal'], 'keys'],
+  [['tokens', 'staus'], 'status'],
+])('a misspelt command is answered with the one that was meant: %j', async (args, meant) => {
+  const { code, stdout, stderr } = await runHere(args);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toMatch(new RegExp(`Did you mean ${meant}\\?`));
+});
+
+test('a word that is like no command is answered with none', async () => {
+  const { code, stderr } = await runHere(['deploy']);
+  expect(code).toBe(2);
+  expect(stderr).not.toContain('Did you mean');
+});
+
+test('a misspelt RECRUITING_URL ends the start, in place of serving the sandbox', async () => {
+  const { code, stdout, stderr } = await runHere([], {
+    RECRUITIG_URL: 'https://secret-host.example',
+  });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain('RECRUITIG_URL is not a setting');
+  expect(stderr).toContain('Rename RECRUITIG_URL, or remove it.');
+  expect(stderr).not.toContain('secret-host');
+});
+
 describe('what cannot be used is said in a sentence', () => {
   const OVER_SERVICE = { RECRUITING_URL: 'http://127.0.0.1:9', ALLOW_ANONYMOUS: 'true' };
 
