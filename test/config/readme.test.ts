@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { variables } from '../../src/config.ts';
 import { SECRETS } from '../../src/config/secret-files.ts';
@@ -40,9 +40,27 @@ test('it says which can be given as a file', () => {
   expect(namesIn(sentence)).toEqual(SECRETS);
 });
 
+test('no command of the documentation needs a Node of its own, or hands on what npm says', () => {
+  const wrong = ['README.md', ...globSync('docs/*.md')].flatMap((file) =>
+    commandsIn(readFileSync(file, 'utf8'))
+      .filter((command) => /\bnode (\S+ )*src\//.test(command) || /npm start.* [|>]/.test(command))
+      .map((command) => `${file}: ${command}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
 test('it stays a page that is read', () => {
   expect(README.split('\n').length).toBeLessThan(300);
 });
+
+/** Those of the blocks for a shell, and of pods. */
+function commandsIn(markdown: string): string[] {
+  const blocks = [...markdown.matchAll(/```sh\n(.*?)```/gs)].map(([, block]) => block!);
+  const pods = [...markdown.matchAll(/command: \[(.*)\]/g)].map(([, words]) =>
+    words!.replaceAll(/[',]/g, ''),
+  );
+  return [...blocks.flatMap((block) => block.split('\n')), ...pods];
+}
 
 /** One for each variable; a row of several has a default for each, or one for all. */
 function settings(): { name: string; cell: string }[] {
