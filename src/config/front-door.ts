@@ -5,6 +5,8 @@ import { choice, count } from './values.ts';
 export interface FrontDoorSettings {
   /** Origins whose pages may read answers, as browsers write them. */
   readonly corsOrigins: readonly string[];
+  /** Request headers that these pages may send beside those that the gateway knows, in lower case. */
+  readonly corsHeaders: readonly string[];
   /** Names that the gateway answers to, in lower case and without a port; undefined: not said. */
   readonly allowedHosts: readonly string[] | undefined;
   /** Whether X-Forwarded-For is believed. */
@@ -25,11 +27,24 @@ export interface FrontDoorSettings {
 
 const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])$/;
 
+// RFC 9110, 5.6.2, but for the star, which would allow any header.
+const HEADER = /^[a-z0-9!#$%&'+.^_`|~-]+$/;
+
 export const frontDoorVariables = {
   CORS_ORIGINS: listOf(
     isOrigin,
     'must be origins with commas between, for example https://people.example.com (no path, no *)',
   ).optional(),
+  CORS_HEADERS: z
+    .string()
+    .toLowerCase()
+    .pipe(
+      listOf(
+        (text) => HEADER.test(text),
+        'must be names of request headers with commas between, for example x-tenant,baggage (no *)',
+      ),
+    )
+    .optional(),
   ALLOWED_HOSTS: z
     .string()
     .toLowerCase()
@@ -58,6 +73,7 @@ const variables = z.object(frontDoorVariables);
 export function toFrontDoor(given: z.output<typeof variables>): FrontDoorSettings {
   return {
     corsOrigins: given.CORS_ORIGINS ?? [],
+    corsHeaders: given.CORS_HEADERS ?? [],
     allowedHosts: given.ALLOWED_HOSTS,
     trustProxy: given.TRUST_PROXY === 'true',
     maxBodyBytes: given.MAX_BODY_BYTES,
@@ -72,11 +88,18 @@ export function toFrontDoor(given: z.output<typeof variables>): FrontDoorSetting
 }
 
 export function frontDoorContradictions(given: Readonly<Record<string, string>>): string[] {
-  return given['TRUSTED_DOCUMENTS_ONLY'] === 'true' && given['TRUSTED_DOCUMENTS'] === undefined
-    ? [
-        'TRUSTED_DOCUMENTS_ONLY=true takes nothing but the operations of TRUSTED_DOCUMENTS, which is not set: set it to the path of the manifest.',
-      ]
-    : [];
+  const mistakes: string[] = [];
+  if (given['TRUSTED_DOCUMENTS_ONLY'] === 'true' && given['TRUSTED_DOCUMENTS'] === undefined) {
+    mistakes.push(
+      'TRUSTED_DOCUMENTS_ONLY=true takes nothing but the operations of TRUSTED_DOCUMENTS, which is not set: set it to the path of the manifest.',
+    );
+  }
+  if (given['CORS_HEADERS'] !== undefined && given['CORS_ORIGINS'] === undefined) {
+    mistakes.push(
+      'CORS_HEADERS is what the pages of CORS_ORIGINS may send, which is not set: set it to their origins, or remove CORS_HEADERS.',
+    );
+  }
+  return mistakes;
 }
 
 function listOf(isRight: (entry: string) => boolean, message: string) {

@@ -1,5 +1,6 @@
 import { codedError } from '../../errors.ts';
 import type { Exchange, Stage } from '../exchange/exchange.ts';
+import { UNLISTED_ORIGIN } from './cors.ts';
 
 /**
  * Executes nothing for the page of a site that nobody listed, whether it could read the answer or not.
@@ -10,11 +11,7 @@ import type { Exchange, Stage } from '../exchange/exchange.ts';
 export function crossSite(origins: readonly string[]): Stage {
   return (exchange) => {
     if (isOfAnotherSite(exchange) && !origins.includes(exchange.header('origin') ?? '')) {
-      throw codedError(
-        'FORBIDDEN',
-        'The page that asks is of another origin. To let it ask, the operator of this gateway adds that origin to CORS_ORIGINS.',
-        { extensions: { http: { status: 403 } } },
-      );
+      throw codedError('FORBIDDEN', UNLISTED_ORIGIN, { extensions: { http: { status: 403 } } });
     }
     if (exchange.method !== 'GET' || isPreflighted(exchange)) return undefined;
     throw codedError(

@@ -1,14 +1,12 @@
 import type { Logger } from 'pino';
 import type { Stage } from '../exchange/exchange.ts';
-import { cors } from './cors.ts';
+import { cors, type CorsSettings } from './cors.ts';
 import { crossSite } from './cross-site.ts';
 import { gatewayHosts, isLoopback, type NamedServer } from './host-names.ts';
 import { knownHosts } from './known-hosts.ts';
 import { findPayer } from './payer.ts';
 
-export interface OriginSettings extends NamedServer {
-  /** As browsers write them. */
-  readonly corsOrigins: readonly string[];
+export interface OriginSettings extends NamedServer, CorsSettings {
   /** Undefined: callers are not asked who they are. */
   readonly auth: object | undefined;
   readonly trustProxy: boolean;
@@ -27,7 +25,7 @@ export function createOrigin(settings: OriginSettings, log: Logger): Origin {
   const { host, allowedHosts, corsOrigins, trustProxy } = settings;
   const asksWho = settings.auth !== undefined;
   if (!allowedHosts && !isLoopback(host) && !asksWho) log.warn(NOBODY_IS_ASKED);
-  const { corsHeaders, preflights } = cors(corsOrigins);
+  const { corsHeaders, preflights } = cors(settings, log);
   return {
     corsHeaders,
     knownHosts: knownHosts(gatewayHosts(settings, asksWho)),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { entryFor } from '../../support/api-key.ts';
-import { post, startFront, type Front } from '../front.ts';
+import { post, startFront, type Body, type Front } from '../front.ts';
 
 const PEOPLE = 'https://people.example.com';
 const LOCAL = 'http://localhost:3000';
@@ -8,10 +8,20 @@ const KEY = 'key-of-a-page';
 const READABLE = 'retry-after, www-authenticate, x-request-id';
 const ASK = { query: '{ me { id } }' };
 
+const PREFLIGHT: RequestInit = {
+  method: 'OPTIONS',
+  headers: {
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'content-type,x-api-key',
+  },
+};
+const auth = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined, routerCallers: undefined };
+
 let front: Front;
 beforeAll(async () => {
-  const auth = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined, routerCallers: undefined };
-  front = await startFront({ config: { corsOrigins: [PEOPLE, LOCAL], auth } });
+  front = await startFront({
+    config: { corsOrigins: [PEOPLE, LOCAL], corsHeaders: ['x-tenant', 'baggage'], auth },
+  });
 });
 afterAll(() => front[Symbol.asyncDispose]());
 
@@ -23,7 +33,7 @@ describe('a listed origin', () => {
       'access-control-allow-origin': origin,
       'access-control-allow-methods': 'GET, POST',
       'access-control-allow-headers': expect.stringMatching(
-        /^content-type, authorization, x-api-key, apollo-require-preflight, .*x-request-id, traceparent/,
+        /^content-type, authorization, x-api-key, apollo-require-preflight, .*x-request-id, traceparent.*, x-tenant, baggage$/,
       ),
       'access-control-max-age': '7200',
       'access-control-expose-headers': READABLE,
@@ -70,24 +80,51 @@ describe('any other origin', () => {
       askAs(origin, post(ASK)),
     ]);
     for (const response of responses) expect(corsOf(response)).toEqual({});
-    expect(responses[0].status).toBe(401);
+    const [refused] = responses;
+    expect(refused.status).toBe(403);
+    const { errors } = (await refused.json()) as Body;
+    expect(errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
+    expect(errors![0]!.message).toContain('adds that origin to CORS_ORIGINS');
+  });
+
+  test('is named in the log once, with what to do, however often its pages ask', async () => {
+    const origin = 'https://new.example.com';
+    for (let turn = 0; turn < 3; turn += 1) await preflight(origin);
+    const { logged } = front.gateway;
+    const lines = logged.filter((line) => line['origin'] === origin);
+    expect(lines).toMatchObject([{ level: 40, msg: expect.stringContaining('CORS_ORIGINS') }]);
+    const [request] = logged.filter(({ msg }) => msg === 'request').slice(-1);
+    expect(request).toMatchObject({ method: 'OPTIONS', status: 403, code: 'FORBIDDEN' });
+  });
+
+  test('made up by the thousand fills no log', async () => {
+    for (let made = 0; made < 100; made += 1) await preflight(`https://${made}.example.com`);
+    const named = front.gateway.logged.filter(({ origin }) => origin !== undefined);
+    expect(named.length).toBeLessThanOrEqual(20);
+    expect(named.some(({ origin }) => origin === 'null' || origin === '*')).toBe(false);
+  });
+
+  test('is refused as well where none is listed', async () => {
+    await using closed = await startFront({ config: { auth } });
+    const response = await fetch(`${closed.url}/graphql`, asPage(PEOPLE, PREFLIGHT));
+    expect(response.status).toBe(403);
+    expect(corsOf(response)).toEqual({});
+    expect(await response.text()).toContain('CORS_ORIGINS');
   });
 });
 
 function preflight(origin: string): Promise<Response> {
-  return askAs(origin, {
-    method: 'OPTIONS',
-    headers: {
-      'access-control-request-method': 'POST',
-      'access-control-request-headers': 'content-type,x-api-key',
-    },
-  });
+  return askAs(origin, PREFLIGHT);
 }
 
 function askAs(origin: string, init: RequestInit): Promise<Response> {
+  return fetch(`${front.url}/graphql`, asPage(origin, init));
+}
+
+function asPage(origin: string, init: RequestInit): RequestInit {
   const headers = new Headers(init.headers);
   headers.set('origin', origin);
-  return fetch(`${front.url}/graphql`, { ...init, headers });
+  return { ...init, headers };
 }
 
 function corsOf({ headers }: Response): Record<string, string> {
