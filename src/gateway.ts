@@ -133,7 +133,7 @@ export async function createGateway(parts: GatewayParts) {
   const schemaWatch = watchLiveSchema({
     everySeconds: config.schemaPollSeconds,
     snapshot,
-    execute: (request) => upstream.send(request),
+    execute: (request) => upstream.send({ ...request, caller: 'gateway', cause: undefined }),
     clock,
     log,
     onLook: metrics.schemaLookedAt,

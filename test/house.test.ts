@@ -47,12 +47,20 @@ const arrows: Record<string, readonly string[]> = {
   'log.ts': [],
   'errors.ts': [],
   'operator-mistake.ts': [],
+  'cause.ts': [],
   'clock.ts': [],
   'json.ts': [],
   'compile-cache.js': [],
   'read-body.ts': [],
 };
-const everybody = ['errors.ts', 'operator-mistake.ts', 'clock.ts', 'json.ts', 'read-body.ts'];
+const everybody = [
+  'cause.ts',
+  'errors.ts',
+  'operator-mistake.ts',
+  'clock.ts',
+  'json.ts',
+  'read-body.ts',
+];
 const files = globSync('src/**/*.{ts,js}');
 
 test('folders import only what the house allows', () => {

@@ -1,6 +1,6 @@
 import { systemClock } from '../clock.ts';
 import { createLog } from '../log.ts';
-import { introspect, type LiveSchema } from '../schema/live/introspect.ts';
+import { introspect, type Execute, type LiveSchema } from '../schema/live/introspect.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import type { BearerTokens } from '../upstream/authorizing.ts';
 import { createUpstream } from '../upstream/upstream.ts';
@@ -42,7 +42,9 @@ export async function readLiveSchema(
       },
     });
     try {
-      const live = await introspect((request) => upstream.send(request), terminal.stop);
+      const execute: Execute = (request) =>
+        upstream.send({ ...request, caller: 'command', cause: undefined });
+      const live = await introspect(execute, terminal.stop);
       return { ...live, service: new URL(baseUrl).host };
     } catch (error) {
       throw terminal.stop.aborted

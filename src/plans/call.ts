@@ -1,6 +1,7 @@
 import DataLoader from 'dataloader';
 import PQueue from 'p-queue';
 import type { HeldBytes } from '../answers/budget.ts';
+import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
 import type { DrainBudget } from '../paging/drain.ts';
 import type { PageMeter } from '../paging/price/page-meter.ts';
@@ -22,27 +23,29 @@ export interface UpstreamRequest<T> {
   readonly read: (answer: Json) => T;
 }
 
-/** For whom a request is sent, and until when. */
-export interface RequestSender {
-  /** Aborted when nobody waits for it any more. */
-  readonly signal?: AbortSignal;
-  /** Interactive unless stated. */
-  readonly priority?: 'interactive' | 'drain';
+/** For whom something is asked; of several who share it, the one who began it. */
+export interface Asker {
   /** Of several callers it is the turn of one after the other. */
-  readonly caller?: string;
+  readonly caller: string;
+  /** For telemetry. */
+  readonly cause: Cause | undefined;
+}
+
+/** For whom a request is sent, and until when. */
+export interface RequestSender extends Asker {
+  /** Aborted when nobody waits for it any more. */
+  readonly signal: AbortSignal;
+  readonly priority: 'interactive' | 'drain';
   /** Called for each answer that says that the service has too much to do. */
   readonly onPressure?: () => void;
-  /** For telemetry. */
-  readonly cause?: unknown;
 }
 
 /** What is read is shared with others who send the same: nobody may change it. */
 export type SendRequest = <T>(request: UpstreamRequest<T>, sender: RequestSender) => Promise<T>;
 
 /** Sends requests in somebody's name. */
-export interface Asking {
+export interface Asking extends Asker {
   ask<T>(request: UpstreamRequest<T>): Promise<T>;
-  readonly cause: unknown;
 }
 
 /** The variables of one request, as values, and as the caller wrote them. */
@@ -82,7 +85,7 @@ export interface CallParts {
   readonly pages: PageMeter;
   readonly drainMaxItems: number;
   readonly held: HeldBytes;
-  readonly cause: unknown;
+  readonly cause: Cause | undefined;
 }
 
 /** Of one operation in flight: one that asks for thousands of pages below its parents is not alone. */
@@ -93,7 +96,7 @@ export class OperationCall implements Call {
   readonly pages: PageMeter;
   readonly drainBudget: DrainBudget;
   readonly representations = { count: 0 };
-  readonly cause: unknown;
+  readonly cause: Cause | undefined;
   readonly held: HeldBytes;
   readonly #parts: CallParts;
   #isAlone = false;
@@ -113,14 +116,17 @@ export class OperationCall implements Call {
     return this.#parts.signal();
   }
 
+  get caller(): string {
+    return this.pages.account.name;
+  }
+
   get records(): RecordLoader {
     return (this.#records ??= createRecordLoader());
   }
 
   send<T>(request: UpstreamRequest<T>): Promise<T> {
     this.pages.pay(request.pages);
-    const { signal, cause } = this;
-    return this.#parts.send(request, { signal, cause, caller: this.pages.account.name });
+    return this.#parts.send(request, this.#sender());
   }
 
   /**
@@ -137,6 +143,11 @@ export class OperationCall implements Call {
     return this;
   }
 
+  #sender(): RequestSender {
+    const { signal, caller, cause } = this;
+    return { signal, caller, cause, priority: 'interactive' };
+  }
+
   #createLoader() {
     const queue = new PQueue({ concurrency: AT_A_TIME });
     return new DataLoader<UpstreamRequest<unknown>, unknown, string>(
@@ -145,8 +156,7 @@ export class OperationCall implements Call {
           requests.map(async (request) => {
             const { signal } = this;
             this.pages.pay(request.pages);
-            const { cause } = this;
-            const sender = { signal, cause, caller: this.pages.account.name };
+            const sender = this.#sender();
             return queue.add(() => this.#parts.send(request, sender), { signal });
           }),
         ),

@@ -1,28 +1,27 @@
 import type { Pace } from '../paging/pace.ts';
-import type { Asking, SendRequest } from './call.ts';
+import type { Asker, Asking, SendRequest } from './call.ts';
 
 /**
  * Requests of a walk, which belongs to nobody alone; each ends with the signal that is given for it.
  *
  * @param pay charges those who wait for the walk; where nobody can pay, it aborts the signal
- * @param cause of whoever began it
  */
 export function drainRequests(
   send: SendRequest,
   pace: Pace,
   signalNow: () => AbortSignal,
   pay: (pages: number) => void,
-  cause: unknown,
+  asker: Asker,
 ): Asking {
   return {
-    cause,
+    ...asker,
     ask: async (request) => {
       const signal = signalNow();
       pay(request.pages);
       signal.throwIfAborted();
       const paced = pace.begin();
       const onPressure = paced.pressed;
-      const answer = await send(request, { signal, priority: 'drain', onPressure, cause });
+      const answer = await send(request, { ...asker, signal, priority: 'drain', onPressure });
       paced.arrived();
       return answer;
     },

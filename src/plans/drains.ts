@@ -13,7 +13,7 @@ import type { WalkedPage } from '../paging/walk.ts';
 import { walkInTurn } from '../paging/walk-in-turn.ts';
 import { createTotals, type Totals } from '../paging/totals.ts';
 import { createWalkSlots } from '../paging/walk-slots.ts';
-import type { Asking, Call, SendRequest } from './call.ts';
+import type { Asker, Asking, Call, SendRequest } from './call.ts';
 import { drainRequests } from './drain-requests.ts';
 import type { ListRecord } from './list-record.ts';
 import type { ReadingWatch } from './reading-watch.ts';
@@ -57,8 +57,8 @@ export interface DrainedList {
 export interface SearchedDrain extends Pick<DrainedList, 'key' | 'field' | 'fetcher'> {
   /** For people. */
   readonly name: string;
-  /** Of whoever looks for them. */
-  readonly cause: unknown;
+  /** Who looks for them. */
+  readonly asker: Asker;
 }
 
 export interface WalkOptions {
@@ -128,6 +128,7 @@ export function createDrains(
     lookedUp: (list) => {
       forgetOtherSets();
       const its = indexes;
+      const { caller } = list.asker;
       return {
         index: its.get(list.key),
         onPlaces: watch.placesLookedUp,
@@ -139,10 +140,10 @@ export function createDrains(
               // It takes no turn of the drains: somebody may wait for one record, and there is one walk a list.
               walk: (hold, leaving, pay) =>
                 watchedWalk(
-                  { watch, kind: 'search', list: list.field, cause: list.cause },
+                  { watch, kind: 'search', list: list.field, cause: list.asker.cause },
                   (cause) => {
                     const either = () => AbortSignal.any([leaving, hold.left]);
-                    const asking = drainRequests(send, pace, either, pay, cause);
+                    const asking = drainRequests(send, pace, either, pay, { caller, cause });
                     const fetchPage = hold.held(list.fetcher(asking));
                     const walkable = { ...list, indexes: its, pace, fetchPage, onIndex };
                     return walkList(walkable, { position: null, signal: leaving });
@@ -165,12 +166,13 @@ export function createDrains(
           { position, limit, signal },
         );
       }
-      const { pages: meter } = call;
+      const { pages: meter, caller } = call;
       meter.afford(pagesKnown(indexes.get(list.key), { position, limit, tail }));
       const begin: JoinOptions<ListRecord>['begin'] = (from, signal, pay) =>
         watchedWalk({ watch, kind: 'drain', list: list.field, cause: call.cause }, (cause) => {
-          const fetchPage = list.fetcher(drainRequests(send, pace, () => signal, pay, cause));
-          const turn = { slots, owner: meter.account.name, operation: meter, signal };
+          const asking = drainRequests(send, pace, () => signal, pay, { caller, cause });
+          const fetchPage = list.fetcher(asking);
+          const turn = { slots, owner: caller, operation: meter, signal };
           return walkInTurn(turn, (takeTurn) => {
             const inTurn: typeof fetchPage = async (request, of) => {
               if (request.after !== null || !list.hasFirstPage) await takeTurn();

@@ -43,7 +43,7 @@ export function lookupInList(
             key,
             field: `${adapter.parent}.${adapter.name}`,
             name: adapter.name,
-            cause: call.cause,
+            asker: call,
             fetcher: (asking) => pagesOf(bare, asking),
           }),
         };

@@ -1,4 +1,5 @@
 import type { AnswerBudget } from '../answers/budget.ts';
+import type { Cause } from '../cause.ts';
 import { systemClock } from '../clock.ts';
 import { createAccounts } from '../paging/price/accounts.ts';
 import { createPageMeter, type Payer } from '../paging/price/page-meter.ts';
@@ -27,7 +28,7 @@ export interface CallRequest {
   /** Aborted when the caller leaves; made when it is first needed. */
   readonly signal: () => AbortSignal;
   /** For telemetry: nothing here looks into it. */
-  readonly cause: unknown;
+  readonly cause: Cause | undefined;
 }
 
 export interface PlannerParts {

@@ -1,3 +1,4 @@
+import type { Cause } from '../cause.ts';
 import { codeOf } from '../errors.ts';
 import type { WalkedPage } from '../paging/walk.ts';
 import type { ReadingWatch, WalkKind } from './reading-watch.ts';
@@ -7,7 +8,7 @@ type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
 /** A walk that is watched from its first page on. */
 export async function* watchedWalk<R>(
   { watch, kind, list, cause }: WalkToWatch,
-  begin: (cause: unknown) => Pages<R>,
+  begin: (cause: Cause | undefined) => Pages<R>,
 ): Pages<R> {
   const watched = watch.walkBegun(kind, list, cause);
   let outcome: Parameters<typeof watched.ended>[0] = 'stopped';
@@ -31,5 +32,5 @@ interface WalkToWatch {
   readonly kind: WalkKind;
   /** The upstream's field. */
   readonly list: string;
-  readonly cause: unknown;
+  readonly cause: Cause | undefined;
 }

@@ -84,7 +84,7 @@ export function openConnections(parts: ConnectionsParts): Connections {
       if (ended) return;
       ended = true;
       clearTimeout(deadline);
-      signal?.removeEventListener('abort', leave);
+      signal.removeEventListener('abort', leave);
       settle();
     };
     const answered = (answer: UpstreamAnswer) =>
@@ -97,13 +97,13 @@ export function openConnections(parts: ConnectionsParts): Connections {
       end(() => {
         tried.left();
         under?.abort(LEFT);
-        reject(signal?.reason as Error);
+        reject(signal.reason as Error);
       });
     const deadline = setTimeout(() => {
       fail(new DOMException('No answer in time.', 'TimeoutError'));
       under?.abort(LEFT);
     }, timeoutMs);
-    signal?.addEventListener('abort', leave);
+    signal.addEventListener('abort', leave);
     let status = 0;
     let headers: HttpAnswer['headers'] = {};
     let size = 0;

@@ -1,3 +1,4 @@
+import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
 import type { Priority } from './turns.ts';
 
@@ -20,15 +21,15 @@ export interface RequestedAnswer<T> {
   readonly read: (answer: Json) => T;
 }
 
+/** Nothing of it can be left out by mistake: who has no caller, for one, waits in one line with all others who have none. */
 export interface RequestSender {
   /** The caller left: what only that caller waited for is aborted. */
-  readonly signal?: AbortSignal | undefined;
-  /** Interactive unless stated. */
-  readonly priority?: Priority | undefined;
+  readonly signal: AbortSignal;
+  readonly priority: Priority;
   /** Whose turn it takes; of several who share it, that of the one who began it. */
-  readonly caller?: string | undefined;
+  readonly caller: string;
   /** Called for each 429 and 5xx, also when the request is then sent again: a drain had better ask for less at a time. */
   readonly onPressure?: (() => void) | undefined;
-  /** For telemetry; of several who share it, of the one who began it. Nothing here looks into it. */
-  readonly cause?: unknown;
+  /** For telemetry; of several who share it, of the one who began it. Undefined: the gateway's own affair. */
+  readonly cause: Cause | undefined;
 }

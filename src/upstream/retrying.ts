@@ -5,7 +5,7 @@ import type { UpstreamResult } from './read-response.ts';
 
 interface RetryOptions {
   clock: Clock;
-  signal: AbortSignal | undefined;
+  signal: AbortSignal;
   /** By `clock.elapsed`: nothing is sent again later than this. */
   until: number;
   /** Told of an answer that was no result, and after which nothing is sent any more. */

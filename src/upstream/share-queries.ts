@@ -19,8 +19,8 @@ export function shareQueries(ask: AskQuery): SharedQueries {
   const underWay = new Map<string, SharedQuery>();
   return {
     ask: async (query) => {
-      query.signal?.throwIfAborted();
-      const key = `${query.priority ?? ''} ${query.body}${query.key ?? ''}`;
+      query.signal.throwIfAborted();
+      const key = `${query.priority} ${query.body}${query.key ?? ''}`;
       let shared = underWay.get(key);
       if (!shared) {
         shared = startShared(ask, query, () => {
@@ -53,18 +53,18 @@ function startShared(ask: AskQuery, query: OutgoingRequest, onOver: () => void):
         waiting.delete(joining);
         if (waiting.size === 0) {
           onOver();
-          allLeft.abort(signal?.reason);
+          allLeft.abort(signal.reason);
         }
-        left.reject(signal?.reason);
+        left.reject(signal.reason);
       };
       waiting.add(joining);
-      signal?.addEventListener('abort', leave);
+      signal.addEventListener('abort', leave);
       try {
         return await Promise.race([answer, left.promise]);
       } catch (error) {
         throw error instanceof GraphQLError ? copyOf(error) : error;
       } finally {
-        signal?.removeEventListener('abort', leave);
+        signal.removeEventListener('abort', leave);
         waiting.delete(joining);
       }
     },

@@ -25,8 +25,8 @@ export interface TurnTaker {
   /** The field of the root that is asked for. */
   readonly field: string;
   /** Whose turn it is: of those who wait, each caller has one after the other. */
-  readonly caller?: unknown;
-  readonly signal?: AbortSignal | undefined;
+  readonly caller: string;
+  readonly signal: AbortSignal;
   /** By `clock.elapsed`: who has no turn by then leaves. */
   readonly until: number;
 }
@@ -63,7 +63,7 @@ export function createTurns({ concurrency, fields: known, clock }: TurnsOptions)
 
   return {
     take: async (task, taker) => {
-      taker.signal?.throwIfAborted();
+      taker.signal.throwIfAborted();
       const end = hasPlace(taker) ? begin(taker) : await turnOf(taker);
       try {
         return await task();
@@ -121,7 +121,7 @@ export function createTurns({ concurrency, fields: known, clock }: TurnsOptions)
       stopWaiting();
       reject(reason);
     };
-    const onAbort = () => leave(signal?.reason);
+    const onAbort = () => leave(signal.reason);
     const waited = new AbortController();
     clock.sleep(Math.max(0, until - clock.elapsed()), waited.signal).then(
       () => leave(tooLate()),
@@ -129,7 +129,7 @@ export function createTurns({ concurrency, fields: known, clock }: TurnsOptions)
     );
     const stopWaiting = () => {
       waited.abort();
-      signal?.removeEventListener('abort', onAbort);
+      signal.removeEventListener('abort', onAbort);
     };
     const place: Waiting = {
       taker,
@@ -139,7 +139,7 @@ export function createTurns({ concurrency, fields: known, clock }: TurnsOptions)
         resolve(begin(taker));
       },
     };
-    signal?.addEventListener('abort', onAbort);
+    signal.addEventListener('abort', onAbort);
     line.add(caller, place);
     return promise;
   }

@@ -1,4 +1,5 @@
 import type { GraphQLError } from 'graphql';
+import type { Cause } from '../cause.ts';
 import { knownCode, type ErrorCode } from '../errors.ts';
 import type { OnBreakerChange } from './breaker.ts';
 import type { ReadAs, UpstreamAnswer } from './read-response.ts';
@@ -6,11 +7,11 @@ import type { ReadAs, UpstreamAnswer } from './read-response.ts';
 /** What came of one request; `left`: nobody waited for it any more. */
 export type UpstreamOutcome = 'ok' | 'graphql_error' | 'left' | ErrorCode | 'OTHER';
 
-/** Who is told of the requests that go out. `cause` is what the context named: for whom they are sent. */
+/** Who is told of the requests that go out, and for whom they are sent. */
 export interface UpstreamWatch {
-  sending(cause: unknown): SentRequest;
+  sending(cause: Cause | undefined): SentRequest;
   /** Gives who is told of each failure after which a request is sent again. */
-  again(cause: unknown): (code: unknown, attempt: number) => void;
+  again(cause: Cause | undefined): (code: unknown, attempt: number) => void;
   readonly breaker: OnBreakerChange;
 }
 

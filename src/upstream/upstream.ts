@@ -101,7 +101,7 @@ export function createUpstream<Token extends { readonly value: string }>(
       beforeSending();
       return connections.post(request, token);
     };
-    const { field, caller, signal, priority = 'interactive' } = request;
+    const { field, caller, signal, priority } = request;
     return turns.take(() => authorizing(tokens, send), { field, caller, signal, priority, until });
   }
 }

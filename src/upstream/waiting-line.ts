@@ -2,17 +2,17 @@
 export interface WaitingLine<T> extends Iterable<T> {
   readonly size: number;
   /** Whether so many wait, and of this caller not less than a fair part of them. */
-  isFull(caller: unknown, most: number): boolean;
-  add(caller: unknown, one: T): void;
+  isFull(caller: string, most: number): boolean;
+  add(caller: string, one: T): void;
   /** Undone before its turn came. */
-  delete(caller: unknown, one: T): void;
+  delete(caller: string, one: T): void;
   /** It had its turn: now it is that of others. */
-  served(caller: unknown, one: T): void;
+  served(caller: string, one: T): void;
 }
 
 export function createWaitingLine<T>(): WaitingLine<T> {
   // A map keeps the order in which callers came, and one who was served goes to its end.
-  const callers = new Map<unknown, Set<T>>();
+  const callers = new Map<string, Set<T>>();
   let size = 0;
 
   return {
@@ -49,7 +49,7 @@ export function createWaitingLine<T>(): WaitingLine<T> {
     },
   };
 
-  function remove(caller: unknown, one: T): Set<T> {
+  function remove(caller: string, one: T): Set<T> {
     const own = callers.get(caller) ?? new Set<T>();
     if (own.delete(one)) size -= 1;
     if (own.size === 0) callers.delete(caller);

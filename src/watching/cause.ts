@@ -1,8 +1,8 @@
 import type { Context } from '@opentelemetry/api';
+import type { Cause } from '../cause.ts';
 
-/** A caller's request, as it is handed on by those who work for it, and who never look into it. */
-export interface Cause {
-  readonly requestId: string;
+/** What telemetry keeps of a caller's request. */
+export interface WatchedCause extends Cause {
   /** Holds the span that is the parent of what is done. */
   readonly context: Context;
   readonly cost: Cost;
@@ -14,7 +14,7 @@ export interface Cost {
   pages: number;
 }
 
-/** Undefined for what the gateway does of its own accord. */
-export function causeIn(cause: unknown): Cause | undefined {
-  return cause as Cause | undefined;
+/** Every cause was made here. Undefined for what the gateway does of its own accord. */
+export function watched(cause: Cause | undefined): WatchedCause | undefined {
+  return cause as WatchedCause | undefined;
 }

@@ -2,7 +2,7 @@ import { ROOT_CONTEXT, SpanKind } from '@opentelemetry/api';
 import type { Metrics } from '../metrics.ts';
 import { knownCode } from '../errors.ts';
 import type { ReadingWatch } from '../plans/reading-watch.ts';
-import { causeIn } from './cause.ts';
+import { watched } from './cause.ts';
 import { end, spanOf, type Spans } from './spans.ts';
 
 /** Pages and walks; what a walk asks for belongs to the request of who began it. */
@@ -16,11 +16,11 @@ export function watchReading({
   return {
     pageRead: (cause) => {
       metrics.reading.pageRead();
-      const cost = causeIn(cause)?.cost;
+      const cost = watched(cause)?.cost;
       if (cost) cost.pages += 1;
     },
     walkBegun: (kind, list, given) => {
-      const cause = causeIn(given);
+      const cause = watched(given);
       const attributes = { 'recruiting.list': list };
       const parent = cause?.context ?? ROOT_CONTEXT;
       const context = spans.begin(kind, SpanKind.INTERNAL, parent, attributes);

@@ -7,7 +7,7 @@ import type { ExchangeTelemetry } from '../http/exchange/handler.ts';
 import { isKnownPath, isProbe } from '../http/paths.ts';
 import { outcomeOfStatus, type Outcome } from '../http/telemetry/outcome.ts';
 import type { Metrics } from '../metrics.ts';
-import type { Cause } from './cause.ts';
+import type { WatchedCause } from './cause.ts';
 import { end, spanOf, type Spans } from './spans.ts';
 
 export interface RequestParts {
@@ -16,11 +16,11 @@ export interface RequestParts {
   readonly spans: Spans;
   readonly stopwatch: () => number;
   /** Of what is running. */
-  readonly current: AsyncLocalStorage<Cause>;
+  readonly current: AsyncLocalStorage<WatchedCause>;
 }
 
 /** What stands for a request of a caller. */
-interface RequestCause extends Cause {
+interface RequestCause extends WatchedCause {
   readonly begun: number;
 }
 
@@ -112,7 +112,7 @@ function beginSpan(exchange: Exchange, spans: Spans) {
 
 function endSpan(
   { operationType, trustedName, method }: Exchange,
-  { context }: Cause,
+  { context }: WatchedCause,
   status: number | undefined,
   outcome: Outcome,
 ): void {

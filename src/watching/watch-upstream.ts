@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Metrics } from '../metrics.ts';
 import { knownCode } from '../errors.ts';
 import type { UpstreamWatch } from '../upstream/upstream-watch.ts';
-import { causeIn, type Cause } from './cause.ts';
+import { watched, type WatchedCause } from './cause.ts';
 import { end, spanOf, traceHeaders, type Spans } from './spans.ts';
 
 interface WatchingParts {
@@ -25,7 +25,7 @@ export function watchUpstream({
   const attributes = { 'http.request.method': 'POST', ...server };
   return {
     sending: (given) => {
-      const cause = causeIn(given);
+      const cause = watched(given);
       const begun = stopwatch();
       const parent = cause?.context ?? ROOT_CONTEXT;
       const context = spans.begin('POST', SpanKind.CLIENT, parent, attributes);
@@ -50,7 +50,7 @@ export function watchUpstream({
       const code = knownCode(given);
       metrics.upstream.again(code);
       if (!log.isLevelEnabled('debug')) return;
-      const requestId = causeIn(cause)?.requestId;
+      const requestId = watched(cause)?.requestId;
       log.debug({ requestId, code, attempt }, 'asking the upstream again');
     },
     breaker: (state, { why, downMs }) => {
@@ -68,7 +68,7 @@ export function watchUpstream({
   };
 }
 
-function headersFor(cause: Cause | undefined, context: Context): Record<string, string> {
+function headersFor(cause: WatchedCause | undefined, context: Context): Record<string, string> {
   const headers = traceHeaders(context) ?? {};
   if (cause) headers['x-request-id'] = cause.requestId;
   return headers;

@@ -4,7 +4,7 @@ import type { ExchangeTelemetry } from '../http/exchange/handler.ts';
 import { createMetrics, type Metrics, type MetricsParts } from '../metrics.ts';
 import type { ReadingWatch } from '../plans/reading-watch.ts';
 import type { UpstreamWatch } from '../upstream/upstream-watch.ts';
-import type { Cause } from './cause.ts';
+import type { WatchedCause } from './cause.ts';
 import { createSpans } from './spans.ts';
 import { watchReading } from './watch-reading.ts';
 import { watchRequests } from './watch-requests.ts';
@@ -33,7 +33,7 @@ export function createWatching(parts: WatchingParts): Watching {
   const { stopwatch = () => performance.now() } = parts;
   const metrics = createMetrics(parts);
   const spans = createSpans(parts.version);
-  const current = new AsyncLocalStorage<Cause>();
+  const current = new AsyncLocalStorage<WatchedCause>();
   const { hostname, port, protocol } = new URL(parts.baseUrl);
   const server = {
     'server.address': hostname,

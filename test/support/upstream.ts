@@ -7,7 +7,7 @@ import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstrea
 export interface HeldUpstream extends AsyncDisposable {
   readonly service: FakeUpstream;
   /** Asks a query that differs from others by its label. */
-  ask(label: string, sender?: RequestSender, field?: string): Promise<Answered>;
+  ask(label: string, sender?: Partial<RequestSender>, field?: string): Promise<Answered>;
   /** Labels of the requests, in the order of their arrival. */
   sent(): string[];
   /** Answers the requests with this label, also those to come. */
@@ -59,6 +59,7 @@ export async function startHeldUpstream({
     service,
     ask: (label, sender = {}, field = 'echo') =>
       upstream.send({
+        ...nobody(),
         ...sender,
         kind: 'query',
         field,
@@ -77,6 +78,12 @@ export async function startHeldUpstream({
       await service[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Whoever a test does not care about. */
+function nobody(): RequestSender {
+  const { signal } = new AbortController();
+  return { signal, priority: 'interactive', caller: 'nobody', cause: undefined };
 }
 
 const echo: Reply = (response, { body }) => {

@@ -1,3 +1,4 @@
+import type { Cause } from '../../cause.ts';
 import type { Json } from '../../json.ts';
 import type { CheckedOperation } from '../../operations/operations.ts';
 import type { Caller } from '../auth/caller.ts';
@@ -37,8 +38,8 @@ export abstract class Exchange {
 
   /** What the log, the answer and the service call this request. */
   requestId = '';
-  /** What stands for this request in all that is done for it. Only telemetry looks into it. */
-  cause: unknown = undefined;
+  /** What stands for this request in all that is done for it. Set by telemetry. */
+  cause: Cause | undefined = undefined;
   /** Headers of the answer, whichever stage gives it. Names in lower case. */
   readonly replyHeaders: Record<string, string> = {};
   /** Undefined where callers are not asked who they are. */

@@ -1,0 +1,87 @@
+import { expect, onTestFinished, test } from 'vitest';
+import type { Config } from '../../src/config.ts';
+import { entryFor } from '../support/api-key.ts';
+import { samplesOf } from '../support/exposition.ts';
+import { after, honest, startGatewayOverFake } from '../support/fake-upstream.ts';
+import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+
+const GREEDY = 'key-of-a-greedy-caller';
+const OTHER = 'key-of-another-caller';
+
+test('mutations of one caller hold up those of no other, and send none of them away', async () => {
+  const { schema } = richUpstream();
+  const world = await startWorld({ schema }, richSdl, {
+    mutations: 'all',
+    upstreamConcurrency: 1,
+  });
+  const rename = (key: string, turn: number) =>
+    world.ask(key, `mutation { rename(id: 1, name: "of ${key} ${turn}") { id } }`);
+  const times = (count: number, key: string) =>
+    Array.from({ length: count }, (_, turn) => rename(key, turn));
+
+  const asked = times(1 + 100, GREEDY);
+  await world.waiting('interactive', 100);
+  expect(await rename(GREEDY, 101)).toMatchObject({
+    errors: [{ extensions: { code: 'RATE_LIMITED' } }],
+  });
+  asked.push(...times(3, OTHER));
+  await world.waiting('interactive', 103);
+  world.go();
+  for (const { errors } of await Promise.all(asked)) expect(errors).toBeUndefined();
+  const callers = world.bodies().map((body) => (body.includes(OTHER) ? 'other' : 'greedy'));
+  expect(callers.slice(0, 7).join(' ')).toBe('greedy greedy other greedy other greedy other');
+});
+
+test.each([
+  ['drain', '{ allPersons { b: id } }'],
+  ['search for an id', '{ person(id: "nobody") { b: id } }'],
+])('the pages of one caller with many drains do not hold up a %s of another', async (_, asked) => {
+  // One place for drains, and one that is kept for others.
+  const world = await startWorld({ persons: 300 }, undefined, {
+    upstreamConcurrency: 2,
+    maxDrains: 8,
+  });
+  const selections = ['id', 'firstName', 'id firstName', 'firstName id', '__typename', 'a: id'];
+  const ofGreedy = selections.map((selection) =>
+    world.ask(GREEDY, `query Greedy { allPersons { ${selection} } }`),
+  );
+  await world.waiting('drain', selections.length - 1);
+  const ofOther = world.ask(OTHER, `query Other ${asked}`);
+  world.go();
+  expect((await ofOther).errors).toBeUndefined();
+  const turns = world.bodies();
+  const own = turns.filter((body) => body.includes('Other')).length;
+  expect(own).toBeGreaterThan(5);
+  // While its next page is on the way into the line, somebody else has a turn more.
+  expect(turns.length).toBeLessThanOrEqual(3 * own + 1);
+  for (const { errors } of await Promise.all(ofGreedy)) expect(errors).toBeUndefined();
+});
+
+/** Two callers, in front of a service that answers nothing until it is told to go. */
+async function startWorld(
+  service: Parameters<typeof startGatewayOverFake>[0],
+  snapshot: string | undefined,
+  settings: Partial<Config>,
+) {
+  const apiKeys = [GREEDY, OTHER].map((key) => entryFor(key, key, 'read', 'write', 'drain'));
+  const auth = { apiKeys, jwt: undefined, routerCallers: undefined };
+  const gateway = await startGatewayOverFake(service, {
+    ...(snapshot !== undefined && { snapshot }),
+    config: { ...settings, auth },
+  });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  const gate = Promise.withResolvers<void>();
+  gateway.upstream.answer(after(gate.promise, honest));
+  return {
+    ask: (key: string, query: string) => gateway.ask(query, {}, { headers: { 'x-api-key': key } }),
+    /** Resolves when so many requests wait for their turn. */
+    waiting: async (priority: string, count: number) => {
+      const series = `recruiting_upstream_requests_waiting{priority="${priority}"}`;
+      const now = async () => samplesOf(await gateway.gateway.metrics.text()).get(series);
+      await expect.poll(now, { interval: 2, timeout: 20_000 }).toBe(count);
+    },
+    go: () => gate.resolve(),
+    /** Of what was sent, in its order. */
+    bodies: () => gateway.upstream.received.map(({ body }) => body),
+  };
+}
