@@ -41,8 +41,8 @@ test('every metric follows the rules of Prometheus for names', () => {
   expect(families.has('nodejs_eventloop_lag_p99_seconds')).toBe(true);
 });
 
-test('docs/watching.md tells of every metric with its labels, and of no other', () => {
-  const [, section] = /\n## Metrics\n(.*?)\n## /s.exec(readFileSync('docs/watching.md', 'utf8'))!;
+test('docs/telemetry.md tells of every metric with its labels, and of no other', () => {
+  const [, section] = /\n## Metrics\n(.*?)\n## /s.exec(readFileSync('docs/telemetry.md', 'utf8'))!;
   const told = [...section!.matchAll(/`(recruiting_\w+)(?:\{([\w,]+)\})?`/g)].map(
     ([, name, labels = '']) => [name, labels] as const,
   );

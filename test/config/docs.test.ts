@@ -2,8 +2,10 @@ import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { variables } from '../../src/config.ts';
 import { SECRETS } from '../../src/config/secret-files.ts';
+import { ERROR_CODES } from '../../src/errors.ts';
+import { TROUBLES } from '../../src/tokens/token-trouble.ts';
 
-const README = readFileSync('README.md', 'utf8');
+const SETTINGS = readFileSync('docs/settings.md', 'utf8');
 
 /** Of Node itself, of the library for proxies, and what decides which defaults count. */
 const READ_ELSEWHERE = ['HTTPS_PROXY', 'NO_PROXY', 'NODE_ENV'];
@@ -19,12 +21,12 @@ const DEPENDENT: Record<string, string> = {
   INTROSPECTION: '`on`, in production `off`',
 };
 
-test('the table of settings has every variable that is read, once, and no other', () => {
+test('docs/settings.md lists every variable that is read, once, and no other', () => {
   const names = settings().map(({ name }) => name);
   expect(names.toSorted()).toEqual([...Object.keys(variables.shape), ...READ_ELSEWHERE].toSorted());
 });
 
-test('its defaults are those of the code', () => {
+test('the defaults in docs/settings.md are those of the code', () => {
   const defaults = variables.parse({}) as Record<string, string | number | undefined>;
   for (const { name, cell } of settings()) {
     const value = defaults[name];
@@ -33,14 +35,26 @@ test('its defaults are those of the code', () => {
   }
 });
 
-test('it says which can be given as a file', () => {
-  const sentence = /^(?<names>.*) can also be given as the path of a file/ms.exec(
-    README.split('### Settings')[1]!.split('nobody shall be served made-up people by mistake.')[1]!,
-  )!.groups!['names']!;
-  expect(namesIn(sentence)).toEqual(SECRETS);
+test('docs/settings.md says which settings can be given as a file', () => {
+  const sentence = /\n\n(?<names>[^.]*) can also be given as the path of a file/.exec(SETTINGS)!;
+  expect(namesIn(sentence.groups!['names']!)).toEqual(SECRETS);
 });
 
-test('no command of the documentation needs a Node of its own, or hands on what npm says', () => {
+test('docs/errors.md explains every error code, once, and no other', () => {
+  const codes = firstCells(readFileSync('docs/errors.md', 'utf8')).flatMap(namesIn);
+  expect(codes.toSorted()).toEqual([...ERROR_CODES].toSorted());
+});
+
+test('docs/tokens.md explains every trouble, once', () => {
+  const tokens = readFileSync('docs/tokens.md', 'utf8');
+  const section = tokens.split('## When something is wrong')[1]!.split('\n#')[0]!;
+  const words = firstCells(section).flatMap((cell) =>
+    [...cell.matchAll(/`([a-z-]+)`/g)].map(([, word]) => word!),
+  );
+  expect(words.toSorted()).toEqual([...TROUBLES].toSorted());
+});
+
+test('every command of the documentation runs with the Node that npm installs, and pipes only output', () => {
   const wrong = ['README.md', ...globSync('docs/*.md')].flatMap((file) =>
     commandsIn(readFileSync(file, 'utf8'))
       .filter((command) => /\bnode (\S+ )*src\//.test(command) || /npm start.* [|>]/.test(command))
@@ -49,11 +63,7 @@ test('no command of the documentation needs a Node of its own, or hands on what 
   expect(wrong).toEqual([]);
 });
 
-test('it stays a page that is read', () => {
-  expect(README.split('\n').length).toBeLessThan(300);
-});
-
-/** Those of the blocks for a shell, and of pods. */
+/** The commands in shell blocks, and those of pods. */
 function commandsIn(markdown: string): string[] {
   const blocks = [...markdown.matchAll(/```sh\n(.*?)```/gs)].map(([, block]) => block!);
   const pods = [...markdown.matchAll(/command: \[(.*)\]/g)].map(([, words]) =>
@@ -62,9 +72,13 @@ function commandsIn(markdown: string): string[] {
   return [...blocks.flatMap((block) => block.split('\n')), ...pods];
 }
 
+test('the README fits on a page', () => {
+  expect(readFileSync('README.md', 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(150);
+});
+
 /** One for each variable; a row of several has a default for each, or one for all. */
 function settings(): { name: string; cell: string }[] {
-  const section = README.split('### Settings')[1]!.split('\n#')[0]!;
+  const section = SETTINGS.split('## Settings')[1]!.split('\n#')[0]!;
   const rows = section.split('\n').filter((line) => line.startsWith('| `'));
   return rows.flatMap((row) => {
     const [, variable = '', cell = ''] = row.split('|').map((text) => text.trim());
@@ -75,6 +89,12 @@ function settings(): { name: string; cell: string }[] {
       cell: cells.length === names.length && !DEPENDENT[name] ? cells[index]! : cell,
     }));
   });
+}
+
+/** Of the tables of a document. */
+function firstCells(markdown: string): string[] {
+  const rows = markdown.split('\n').filter((line) => line.startsWith('| `'));
+  return rows.map((row) => row.split('|')[1]!.trim());
 }
 
 function namesIn(text: string): string[] {
