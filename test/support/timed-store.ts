@@ -1,4 +1,5 @@
 import { createHmac, createSecretKey, randomBytes, randomUUID, type KeyObject } from 'node:crypto';
+import { shownFingerprint } from '../../src/tokens/store/fingerprint.ts';
 import type { TokenPair } from '../../src/tokens/token-set.ts';
 import type {
   FingerprintRing,
@@ -54,6 +55,7 @@ export function timedDatabase(now: () => number): TimedDatabase {
   const attempts: AttemptRow[] = [];
   const own: Ring = { key: randomBytes(32), known: new Map() };
   const rings = [own];
+  const storeId = randomUUID();
 
   const ownKey = createSecretKey(own.key);
   const printOf = (token: string, key: KeyObject | Uint8Array = ownKey) =>
@@ -67,7 +69,7 @@ export function timedDatabase(now: () => number): TimedDatabase {
   const shown = new Map<string, string>();
   /** Each reading gives it. */
   const shownPrint = (token: string) => {
-    if (!shown.has(token)) shown.set(token, printOf(token).slice(0, 8));
+    if (!shown.has(token)) shown.set(token, shownFingerprint(token));
     return shown.get(token)!;
   };
   const current = () => sets.findLast(({ withdrawn }) => !withdrawn);
@@ -87,6 +89,7 @@ export function timedDatabase(now: () => number): TimedDatabase {
       isOpen(one) &&
       !(live && one.attempt === mark.attempt);
     return {
+      storeId,
       set,
       baseUrl,
       generation,
@@ -179,9 +182,15 @@ export function timedDatabase(now: () => number): TimedDatabase {
     save: async ({ set, generation, attempt, pair, outcome, at, latencyMs, home }) => {
       let row = sets.find((one) => one.set === set);
       if (!row) {
-        if (home?.store !== DESCRIPTION)
+        const isCopy = home?.storeId === storeId;
+        if (!home || !(isCopy || home.store === DESCRIPTION))
           throw new Error(`This store does not know the set ${set}.`);
-        sets.unshift((row = newRow(set, home.baseUrl, generation)));
+        const service = current()?.baseUrl ?? home.baseUrl;
+        if (service !== home.baseUrl) throw new Error(`This store belongs to ${service}.`);
+        const isNewest = generation + 1 > newest();
+        row = newRow(set, home.baseUrl, generation);
+        if (isCopy && isNewest) sets.push(row);
+        else sets.unshift(row);
       }
       const next = generation + 1;
       const ofNext = pairs.filter((one) => one.set === set && one.generation === next);
@@ -195,6 +204,12 @@ export function timedDatabase(now: () => number): TimedDatabase {
       if (row.mark?.attempt === attempt) row.mark = null;
       if (wasHead) Object.assign(row, { head: next, lost: false, mark: null });
       return wasHead;
+    },
+    holds: async ({ set, generation, attempt, pair }) => {
+      const row = sets.find((one) => one.set === set);
+      const isSame = (one: PairRow) =>
+        one.set === set && one.generation === generation + 1 && one.attempt === attempt;
+      return pairs.some(isSame) || (row === undefined && knownAs(pair) !== undefined);
     },
     history: async (limit) => attempts.slice(0, limit).map(({ set: _set, ...entry }) => entry),
     moveOut: async ({ to, at, replica }) => {

@@ -1,6 +1,15 @@
-import { createHmac, type KeyObject } from 'node:crypto';
+import { createHash, createHmac, type KeyObject } from 'node:crypto';
 
-/** Recognizes a refresh token without giving it away. */
+/** By this a store recognizes a refresh token without keeping it. */
 export function fingerprintOf(key: KeyObject | Uint8Array, refreshToken: string): string {
   return createHmac('sha256', key).update(refreshToken).digest('hex');
+}
+
+/** For people. Without a key, so that one token looks the same in all stores; too short to give it away. */
+export function shownFingerprint(refreshToken: string): string {
+  return createHash('sha256')
+    .update('refresh token\0')
+    .update(refreshToken)
+    .digest('hex')
+    .slice(0, 8);
 }

@@ -27,6 +27,8 @@ export interface OpenFile {
 export interface FileOptions {
   readonly sealer: Sealer;
   readonly fileSystemType?: FileSystemType | undefined;
+  /** Whether it is only read: then nothing is made, repaired, sealed anew or brought up to this layout. */
+  readonly readOnly?: boolean | undefined;
   /** Whether a file that is missing is made. */
   readonly create: boolean;
   /** Whether another process is exchanging. */
@@ -44,15 +46,20 @@ const SMALLEST = 512;
  * @throws Error when it cannot be opened, is damaged, or is not a token store that these keys open
  */
 export function openSqliteFile(path: string, options: FileOptions): OpenFile {
-  const { sealer, fileSystemType, create } = options;
+  const { sealer, fileSystemType, create, readOnly = false } = options;
   if (path === ':memory:') return openMemory(sealer);
   const notices = checkFileSystem(path, fileSystemType);
   checkMount(path);
   if (existsSync(path)) look(path, sealer);
-  else if (create) makeStoreFile(path);
-  else throw new Error('the file is gone');
+  else if (create && !readOnly) makeStoreFile(path);
+  else if (!readOnly) throw new Error('the file is gone');
+  if (readOnly && isEmptyFile(path)) return { ...openMemory(sealer), unwritable: TO_READ };
   const unwritable = whyUnwritable(path);
-  if (unwritable !== undefined) return openReadOnly(path, unwritable, notices);
+  if (unwritable !== undefined) {
+    const notice = `The token store cannot be written (${unwritable}): nothing is rotated from here until it can.`;
+    return openReadOnly(path, unwritable, [...notices, notice]);
+  }
+  if (readOnly) return openReadOnly(path, TO_READ, notices);
 
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
@@ -64,6 +71,12 @@ export function openSqliteFile(path: string, options: FileOptions): OpenFile {
     database.close();
     throw error;
   }
+}
+
+const TO_READ = 'it was opened to be read only';
+
+function isEmptyFile(path: string): boolean {
+  return !existsSync(path) || statSync(path).size === 0;
 }
 
 function openMemory(sealer: Sealer): OpenFile {
@@ -86,7 +99,7 @@ function look(path: string, sealer: Sealer): void {
     lookInto(path, sealer, true);
   } catch (error) {
     if ((error as { errcode?: number }).errcode !== READONLY_ROLLBACK) throw error;
-    // A process ended within a transaction: it is rolled back by whoever opens the file next.
+    // A process ended within a transaction: whoever reads the file next has to roll it back.
     const unwritable = whyUnwritable(path);
     if (unwritable !== undefined) {
       throw new Error(
@@ -132,8 +145,7 @@ function openReadOnly(path: string, unwritable: string, notices: readonly string
       `it is empty or of an earlier version, and cannot be written to change that (${unwritable})`,
     );
   }
-  const notice = `The token store cannot be written (${unwritable}): nothing is rotated from here until it can.`;
-  return { database, notices: [...notices, notice], unwritable };
+  return { database, notices, unwritable };
 }
 
 /** @returns what the operator should know */

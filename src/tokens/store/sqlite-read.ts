@@ -1,12 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { shownFingerprint } from './fingerprint.ts';
 import type { ExchangeLock } from './exchange-lock.ts';
 import type { SetRow } from './sqlite-rows.ts';
 import type { SqliteTables } from './sqlite-tables.ts';
 import { inOneView } from './sqlite-transaction.ts';
 import type { StoredTokens } from './token-store.ts';
-
-/** So much of a fingerprint is shown to people. */
-const SHOWN = 8;
 
 /** What the store holds, in one view of it. */
 export function readStored(
@@ -35,12 +33,13 @@ function storedTokens(tables: SqliteTables, set: SetRow, isLive: boolean): Store
   const { pair, attempt: gaveIt, savedAt, imported } = tables.headPair(set, pairs);
   const ofGeneration = pairs.filter((one) => one.generation === generation);
   return {
+    storeId: tables.rings.storeId(),
     set: name,
     baseUrl: set.base_url,
     generation,
     pair,
     attempt: gaveIt,
-    fingerprint: tables.fingerprint(pair.refreshToken).slice(0, SHOWN),
+    fingerprint: shownFingerprint(pair.refreshToken),
     savedAt,
     lost: set.lost === 1,
     movedTo: set.moved_to,

@@ -10,6 +10,7 @@ export type Rings = ReturnType<typeof prepareRings>;
 
 export function prepareRings(database: DatabaseSync, sealer: Sealer) {
   const keys = database.prepare('SELECT id, key FROM ring ORDER BY id');
+  const firstKey = database.prepare('SELECT key FROM ring ORDER BY id LIMIT 1');
   const insertKey = database.prepare('INSERT INTO ring (key) VALUES (?)');
   const insert = database.prepare(
     'INSERT INTO fingerprint VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
@@ -26,18 +27,22 @@ export function prepareRings(database: DatabaseSync, sealer: Sealer) {
       id: id as number,
       key: Buffer.from(sealer.open(key as string, about.ring), 'base64'),
     }));
-  let first: { id: number; key: KeyObject } | undefined;
-  // It never changes, and every row is checked with it.
+  let first: { sealed: string; id: number; key: KeyObject; storeId: string } | undefined;
+  // Every row is checked with it. It is another one when another store is written over the file.
   const own = () => {
-    if (first) return first;
+    const sealed = firstKey.get()?.['key'] as string | undefined;
+    if (first && sealed === first.sealed) return first;
     const [ring] = rings();
     if (!ring) throw new Error('the file is damaged: it has lost the key of its fingerprints');
-    first = { id: ring.id, key: createSecretKey(ring.key) };
+    const key = createSecretKey(ring.key);
+    first = { sealed: sealed!, id: ring.id, key, storeId: fingerprintOf(key, 'store').slice(0, 16) };
     return first;
   };
 
   return {
     ownKey: (): KeyObject => own().key,
+    /** Every copy of the file has the same key. */
+    storeId: (): string => own().storeId,
     remember: (refreshToken: string, generation: number): void => {
       const { id, key } = own();
       insert.run(id, fingerprintOf(key, refreshToken), generation);

@@ -1,4 +1,4 @@
-import { createSealer, type Sealer } from './seal.ts';
+import { createSealer, SealError, type Sealer } from './seal.ts';
 import { fileAt, isBusy, openExchangeLock } from './exchange-lock.ts';
 import { openSqliteFile, type OpenFile } from './sqlite-file.ts';
 import { moveBack, moveIn, moveOut, UNDER_WAY } from './sqlite-moves.ts';
@@ -6,13 +6,22 @@ import { placeOf, type FileSystemType } from './sqlite-place.ts';
 import { readStored } from './sqlite-read.ts';
 import { reserve } from './sqlite-reserve.ts';
 import { prepareTables, type SqliteTables } from './sqlite-tables.ts';
-import { inTransaction } from './sqlite-transaction.ts';
-import { importSet, markSet, savePair, settleAttempt, withdrawSet } from './sqlite-writes.ts';
+import { inOneView, inTransaction } from './sqlite-transaction.ts';
+import {
+  holdsPair,
+  importSet,
+  markSet,
+  savePair,
+  settleAttempt,
+  withdrawSet,
+} from './sqlite-writes.ts';
 import { StoreGoneError, type StoredTokens, type TokenStore } from './token-store.ts';
 
 export interface SqliteOptions {
   readonly sealer?: Sealer;
   readonly fileSystemType?: FileSystemType;
+  /** Opened to be read: not a byte of any file is changed. A file that is missing is an empty store. */
+  readonly readOnly?: boolean;
 }
 
 const MEMORY = ':memory:';
@@ -27,10 +36,10 @@ const MEMORY = ':memory:';
  * @throws when the file cannot be opened or is not a token store; the file is left as it is
  */
 export function openSqliteStore(path: string, options: SqliteOptions = {}): TokenStore {
-  const { sealer = createSealer([]), fileSystemType } = options;
+  const { sealer = createSealer([]), fileSystemType, readOnly } = options;
   const place = path === MEMORY ? path : placeOf(path);
   const lock = openExchangeLock(path === MEMORY ? undefined : `${place}-lock`);
-  const settings = { sealer, fileSystemType, isBusy: lock.isHeldByOthers };
+  const settings = { sealer, fileSystemType, readOnly, isBusy: lock.isHeldByOthers };
   let file: OpenFile;
   try {
     file = openSqliteFile(place, { ...settings, create: true });
@@ -84,6 +93,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
       makeRoom();
       return isHead;
     },
+    holds: async (saved) => inOneView(file.database, () => holdsPair(tables, saved)),
     history: async (limit) => tables.attempts.newest(limit),
     moveOut: async (move) => {
       makeWritable();
@@ -136,6 +146,8 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     try {
       reopen();
     } catch (error) {
+      // It is there, and is a token store: only not one that this process has the key of.
+      if (error instanceof SealError) throw error;
       throw new StoreGoneError((error as Error).message, { cause: error });
     }
   }

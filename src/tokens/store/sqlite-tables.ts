@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
-import { fingerprintOf } from './fingerprint.ts';
 import type { Sealer } from './seal.ts';
 import type { KeptPair, SetRow } from './sqlite-rows.ts';
 import { about, type TokenField } from './sqlite-layout.ts';
@@ -65,8 +64,8 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
 
     current: (): SetRow | undefined => tables.sets().find(({ withdrawn }) => withdrawn === 0),
 
-    addSet: (baseUrl: string, head: number): SetRow => {
-      return writeNewSet(null, randomUUID(), baseUrl, head);
+    addSet: (baseUrl: string, head: number, name: string = randomUUID()): SetRow => {
+      return writeNewSet(null, name, baseUrl, head);
     },
 
     /** A set of another file, behind all others. */
@@ -142,8 +141,6 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
     },
 
     newestGeneration: (): number => (newest.get()?.['generation'] as number | null) ?? 0,
-
-    fingerprint: (refreshToken: string) => fingerprintOf(rings.ownKey(), refreshToken),
 
     /** @throws Error, or SealError, when anything is damaged or cannot be opened */
     verify: (): void => {

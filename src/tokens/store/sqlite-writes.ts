@@ -106,8 +106,29 @@ function setOf(
 ) {
   const known = tables.sets().find((one) => one.name === name);
   if (known) return known;
-  if (home?.store !== description) throw new Error(`the token store does not know the set ${name}`);
-  return tables.addSetBehind(name, home.baseUrl, generation);
+  const isCopy = home?.storeId === tables.rings.storeId();
+  if (!home || !(isCopy || home.store === description)) {
+    throw new Error(`the token store does not know the set ${name}`);
+  }
+  const service = tables.current()?.base_url ?? home.baseUrl;
+  if (service !== home.baseUrl) throw new Error(`the token store belongs to ${service}`);
+  const isNewest = generation + 1 > tables.newestGeneration();
+  return isCopy && isNewest
+    ? tables.addSet(home.baseUrl, generation, name)
+    : tables.addSetBehind(name, home.baseUrl, generation);
+}
+
+export function holdsPair(
+  tables: SqliteTables,
+  { set: name, generation, attempt, pair }: NewPair,
+): boolean {
+  const next = generation + 1;
+  const set = tables.sets().find((one) => one.name === name);
+  const isSame = (one: KeptPair) => one.generation === next && one.attempt === attempt;
+  if (set && tables.pairs(set, next).some(isSame)) return true;
+  // Its row was dropped long ago, or it came here from another store, under another name.
+  const isBehind = set === undefined || next < set.head;
+  return isBehind && tables.rings.find(pair.refreshToken) !== undefined;
 }
 
 const ROWS_KEPT = 100;

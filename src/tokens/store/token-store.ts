@@ -46,14 +46,17 @@ export interface TokenStore {
    * moves by more than one generation where this is an older copy of the store, put in its place: what it has
    * missed is spent. Saving the same once more changes nothing.
    *
-   * A set that the store does not know is taken with its pair where its `home` is this store, whose file was
-   * then taken away and made anew; behind all sets that the store holds.
+   * A set that the store does not know is taken with its pair where its `home` is this store. Where this is an
+   * older copy of that store, the set becomes the current one, unless the copy holds a newer generation. Where it
+   * is another store in the same place, the set goes behind all that it holds.
    *
    * @returns whether the pair is, or was, a head of its set; if not, it is a second pair of one
    * generation, or of one before the head, kept beside the first
-   * @throws when the store does not know the set, and is not its home
+   * @throws when the store does not know the set, and is not its home or belongs to another service
    */
   save(saved: NewPair): Promise<boolean>;
+  /** Whether it has held this pair, under whatever set, so that saving it would bring nothing. */
+  holds(saved: NewPair): Promise<boolean>;
   /** Newest first. */
   history(limit: number): Promise<HistoryEntry[]>;
   /**
@@ -81,6 +84,8 @@ export class StoreGoneError extends Error {
 }
 
 export interface StoredTokens {
+  /** Names the store: copies of it have the same name, one that is made anew has another. */
+  readonly storeId: string;
   /** Names this import and what was rotated from it; never used again. */
   readonly set: string;
   /** The service this set belongs to. */
@@ -90,7 +95,7 @@ export interface StoredTokens {
   readonly pair: TokenPair;
   /** Of the exchange that gave the pair, or `import`, or `moved`. */
   readonly attempt: string;
-  /** First characters of the refresh token's fingerprint, to recognize it by. */
+  /** To recognize the refresh token by: the same in every store and every process. */
   readonly fingerprint: string;
   /** Wall time of the save, ms. */
   readonly savedAt: number;
@@ -166,8 +171,12 @@ export interface NewPair {
   /** Wall time, ms. */
   readonly at: number;
   readonly latencyMs: number;
-  /** The store that it belongs into, by its description, and the service of its set. */
-  readonly home?: { readonly store: string; readonly baseUrl: string };
+  /** The store that it belongs into, by its description and its `storeId`, and the service of its set. */
+  readonly home?: {
+    readonly store: string;
+    readonly storeId?: string | undefined;
+    readonly baseUrl: string;
+  };
 }
 
 /** What an answer with status 200 held. */

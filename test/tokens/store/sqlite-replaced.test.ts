@@ -1,11 +1,12 @@
 /** Files that are put under a store, or taken away, while it is open. */
 import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { createSealer, SealError } from '../../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
 import { StoreGoneError } from '../../../src/tokens/store/token-store.ts';
 import { pairOf } from '../../support/tokens.ts';
 import { closing, used } from './sqlite-support.ts';
-import { importInto, saving } from './token-store-contract.ts';
+import { BASE_URL, importInto, saving } from './token-store-contract.ts';
 
 /** At generation 4, with a copy of generation 3 beside it. */
 async function copied() {
@@ -51,6 +52,25 @@ test('a file that was taken away is said to be gone, and read again once it is b
   await expect(store.read()).rejects.toThrow('the file is gone');
   renameSync(`${path}-away`, path);
   expect(await store.read()).toEqual(before);
+});
+
+test('a store that is sealed with another key is said to be that, and not to be gone', async () => {
+  const { path, store } = await copied();
+  const sealer = createSealer([Buffer.alloc(32, 1)]);
+  await openSqliteStore(path, { sealer }).close();
+  await expect(store.read()).rejects.toThrow(SealError);
+  await expect(store.read()).rejects.toThrow('TOKEN_STORE_KEY is not set');
+});
+
+test('an empty store that is written over it is what the pair is saved into', async () => {
+  const { path, set, store } = await copied();
+  const home = { store: store.description, baseUrl: BASE_URL };
+  await openSqliteStore(`${path}-empty`).close();
+  copyFileSync(`${path}-empty`, path);
+  expect(await store.read()).toBeNull();
+  await store.save({ ...saving(set, 'c', 3), home });
+  const other = closing(openSqliteStore(path));
+  expect(await other.read()).toMatchObject({ set, generation: 4, pair: pairOf('c') });
 });
 
 test('something else in its place is refused, said to be no store, and left as it is', async () => {

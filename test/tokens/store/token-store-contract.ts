@@ -35,6 +35,7 @@ export function tokenStoreContract(name: string, open: () => TokenStore): void {
       const store = open();
       const odd = { ...pairOf('ü "\'\\ \u0000 😀'), expiresIn: 0.5 + 2 ** 40, name: null };
       const expected: StoredTokens = {
+        storeId: expect.stringMatching(/./) as string,
         set: expect.stringMatching(/./) as string,
         baseUrl: BASE_URL,
         generation: 1,
@@ -387,6 +388,50 @@ export function tokenStoreContract(name: string, open: () => TokenStore): void {
       });
       expect(await store.withdraw(set)).toBe(true);
       expect(await store.read()).toMatchObject({ set: 'taken away', generation: 5 });
+    });
+
+    test('makes such a set the current one where it is an older copy of the store that knew it', async () => {
+      const { store } = await filled();
+      const { storeId, ...before } = (await store.read())!;
+      const home = { ...homeOf(store), storeId };
+      expect(await store.save({ ...saving('newer', 'd', 4), home })).toBe(true);
+      expect(await store.read()).toMatchObject({ set: 'newer', generation: 5, pair: pairOf('d') });
+      expect(await store.mark(mark('newer', 'e', 5))).toBeDefined();
+      // What was imported into the copy since is newer still.
+      expect(await store.save({ ...saving('older', 'a', before.generation), home })).toBe(true);
+      expect(await store.read()).toMatchObject({ set: 'newer', generation: 5 });
+    });
+
+    test('takes no pair of another service', async () => {
+      const { store, set } = await filled();
+      const home = { ...homeOf(store), baseUrl: 'https://elsewhere.test' };
+      await expect(store.save({ ...saving('theirs', 'd', 4), home })).rejects.toThrow(
+        `belongs to ${BASE_URL}`,
+      );
+      expect(await store.read()).toMatchObject({ set });
+    });
+
+    test('says which pairs it has held: those before the head too, and those of sets that it withdrew', async () => {
+      const { store, set } = await filled();
+      const pairs = [saving(set, 'b', 1), saving(set, 'c', 2), saving(set, 'd', 3)];
+      for (const pair of pairs) {
+        expect(await store.holds(pair)).toBe(false);
+        await store.save(pair);
+        expect(await store.holds(pair)).toBe(true);
+      }
+      expect(await store.holds(saving(set, 'e', 4))).toBe(false);
+      expect(await store.holds(saving('unknown', 'x', 4))).toBe(false);
+      // As it is after a move: the same refresh token, under another name.
+      expect(await store.holds(saving('named otherwise', 'd', 3))).toBe(true);
+      const before = await store.read();
+      await store.import(importing(before, 'imported'));
+      expect(await store.holds(pairs[2]!)).toBe(true);
+      const imported = {
+        ...saving((await store.read())!.set, 'import', 4),
+        pair: pairOf('imported'),
+      };
+      await store.withdraw(imported.set);
+      expect(await store.holds(imported)).toBe(true);
     });
 
     test('takes no pair that was at home in another store', async () => {
