@@ -18,9 +18,9 @@ export async function readLiveSchema(
   terminal: Terminal,
   timeoutMs: number,
 ): Promise<LiveSchema & { readonly service: string }> {
-  return withTokenStore(terminal, { create: false }, async (session) => {
+  return withTokenStore(terminal, 'look', async (session) => {
     const { stored, store, config } = session;
-    if (!stored) throw noTokens(session);
+    if (!stored) throw await noTokens(session);
     const { baseUrl } = stored;
     const log = await createLog({
       level: terminal.env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel,

@@ -5,12 +5,14 @@ import { createLog } from '../log.ts';
 import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
 import type { Head } from '../tokens/head.ts';
-import { openRescue } from '../tokens/store/rescue.ts';
 import {
-  waitingRescueFiles,
-  type RescueFolder,
+  openRescue,
+  saveRescued,
+  waitingPairs,
   type RescueReport,
-} from '../tokens/store/rescue-file.ts';
+  type StoreIdentity,
+} from '../tokens/store/rescue.ts';
+import type { RescueFolder } from '../tokens/store/rescue-file.ts';
 import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
 import { createRotation, type Rotation } from '../tokens/rotation.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
@@ -23,28 +25,32 @@ export interface TokenSession {
   readonly store: TokenStore;
   readonly stored: StoredTokens | null;
   readonly rescueFolder: RescueFolder;
-  /** Of the configuration, or else of the set in the store. */
-  readonly baseUrl: string | undefined;
+  /** Which store it is, or would be if it were there. */
+  readonly identity: StoreIdentity;
 }
 
 /**
- * Gives the store back at the end, whatever happens.
- *
- * @param options.create whether a store that does not exist is made; otherwise it is an empty one
+ * What a command does with the store: `look` changes no byte of any file; `work` and `recover` take one that
+ * does not exist for an empty one; `recover` makes it where a pair of it waits in a rescue file, `create` always.
  */
+type Purpose = 'look' | 'work' | 'recover' | 'create';
+
+/** Gives the store back at the end, whatever happens. */
 export async function withTokenStore<T>(
   terminal: Terminal,
-  { create }: { create: boolean },
+  purpose: Purpose,
   work: (session: TokenSession) => Promise<T>,
 ): Promise<T> {
   const config = readTokenConfig(terminal);
-  const store = create ? openStore(config.tokenStore, config) : openExisting(config);
+  const folder = rescueFolder(config, terminal.owner);
+  const store = await openFor(purpose, config, folder, terminal);
   try {
     const stored = await read(store);
-    const baseUrl = config.recruitingUrl ?? stored?.baseUrl;
-    if (stored && stored.baseUrl !== baseUrl) throw foreignStore(store, stored, baseUrl!);
-    const folder = rescueFolder(config, terminal.owner);
-    return await work({ config, store, stored, rescueFolder: folder, baseUrl });
+    const identity = identityOf(config, stored);
+    if (stored && stored.baseUrl !== identity.baseUrl) {
+      throw foreignStore(store, stored, identity.baseUrl!);
+    }
+    return await work({ config, store, stored, rescueFolder: folder, identity });
   } finally {
     await store.close();
   }
@@ -71,7 +77,7 @@ export async function withTokenService<T>(
 ): Promise<T> {
   const level = terminal.env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel;
   const log = await createLog({ level, json: false, colors: false, destination: terminal.stderr });
-  const rescue = openRescue(folder, log);
+  const rescue = openRescue(folder, log, { stays: true });
   const service = { baseUrl, agent: config.agent, proxy: terminal.proxyFor(baseUrl) };
   const clock = systemClock;
   const checkAccess = authCheck(service);
@@ -92,7 +98,7 @@ export async function withTokenService<T>(
   let wasUnsaved = false;
   let result: T;
   try {
-    const rescued = await rescue.saveInto(store);
+    const rescued = await rescue.saveInto(store, baseUrl);
     sayRescued(rescued, say);
     await rotation.lookAtStore();
     result = await work({ checkAccess, rescued, rotation });
@@ -135,24 +141,62 @@ export function isInDoubt({ doubtful, busy, unanswered }: Head): boolean {
   return doubtful || (!busy && unanswered > 0);
 }
 
+function identityOf({ tokenStore, recruitingUrl }: Config, stored: StoredTokens | null) {
+  return {
+    description: `sqlite:${tokenStore.path}`,
+    storeId: stored?.storeId,
+    baseUrl: recruitingUrl ?? stored?.baseUrl,
+  };
+}
+
 /** Nothing is there to work on. The likely reason at night is another store than the one that was meant. */
-export function noTokens({ store, rescueFolder: { directory } }: TokenSession): CommandError {
-  const waiting = waitingRescueFiles(directory);
+export async function noTokens({ store, rescueFolder: folder, identity }: TokenSession) {
+  const waiting = await waitingPairs(folder, store, identity);
+  const ours = waiting.find(({ isOurs }) => isOurs);
+  const nothing = `There is no token set in the store (${store.description}).`;
+  if (ours) {
+    return new CommandError(
+      `${nothing} Its newest token pair waits in a rescue file (${ours.path}): do not remove it. ` +
+        (ours.why === undefined
+          ? 'Run `tokens recover`, or start the gateway: both save the pair into the store, and make one where there is none.'
+          : `It cannot be read: ${ours.why}. Mend that (TOKEN_STORE_KEY as the gateway has it, its rights), and run \`tokens recover\`.`),
+    );
+  }
+  const paths = waiting.map(({ path }) => path).join(', ');
   return new CommandError(
-    `There is no token set in the store (${store.description}). If one was imported before, check TOKEN_STORE, ` +
-      'and the folder that this was started in. ' +
+    `${nothing} If one was imported before, check TOKEN_STORE, and the folder that this was started in. ` +
       (waiting.length > 0
-        ? `A token pair waits in a rescue file (${waiting.join(', ')}): do not remove it; it belongs to the store that is missing. `
+        ? `A token pair of another store waits in a rescue file (${paths}): do not remove it, and look for that store. `
         : '') +
       'Otherwise have an administrator make a token in the personal account of the recruiting service, and run `tokens import <link>`.',
   );
 }
 
-/** A question makes no files. */
-function openExisting(config: Config): TokenStore {
-  const { path } = config.tokenStore;
-  if (existsSync(path)) return openStore(config.tokenStore, config);
-  return { ...openSqliteStore(':memory:'), description: `sqlite:${path}, which does not exist` };
+async function openFor(
+  purpose: Purpose,
+  config: Config,
+  folder: RescueFolder,
+  { stderr }: Terminal,
+): Promise<TokenStore> {
+  const { tokenStore } = config;
+  const readOnly = purpose === 'look';
+  if (purpose === 'create' || existsSync(tokenStore.path)) {
+    return openStore(tokenStore, config, { readOnly });
+  }
+  const identity = identityOf(config, null);
+  const description = `${identity.description}, which does not exist`;
+  const nothing = { ...openSqliteStore(':memory:'), description };
+  if (purpose !== 'recover') return nothing;
+  const waiting = await waitingPairs(folder, nothing, identity);
+  if (!waiting.some(({ isOurs, why }) => isOurs && why === undefined)) return nothing;
+  const made = openStore(tokenStore, config);
+  const report = await saveRescued(folder, made, {
+    baseUrl: config.recruitingUrl,
+    leavesNewest: true,
+  });
+  stderr.write(`The token store was gone: a new one was made (${made.description}).\n`);
+  sayRescued(report, (text) => void stderr.write(`${text}\n`));
+  return made;
 }
 
 /** Only what the tokens depend on: a command needs no permission to serve. */

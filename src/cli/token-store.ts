@@ -12,9 +12,10 @@ type StoreSettings = Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescue
 export function openStore(
   { path }: StoreAddress,
   { tokenStoreKeys }: Pick<StoreSettings, 'tokenStoreKeys'>,
+  { readOnly = false }: { readOnly?: boolean } = {},
 ): TokenStore {
   try {
-    return openSqliteStore(path, { sealer: createSealer(tokenStoreKeys) });
+    return openSqliteStore(path, { sealer: createSealer(tokenStoreKeys), readOnly });
   } catch (error) {
     throw new CommandError(
       `The token store cannot be opened (${path}): ${(error as Error).message}. It was left as it is. ${adviceOn(error)}`,
@@ -30,6 +31,9 @@ function adviceOn(error: unknown): string {
     );
   }
   const { message } = error as Error;
+  if (/earlier version.*to be read/.test(message)) {
+    return 'Start a gateway on it, or run `tokens refresh`, which bring it up to this version.';
+  }
   if (/damaged|malformed|not a database/i.test(message)) {
     return (
       'Check that TOKEN_STORE names the token store. When it is the store, and is damaged: stop the gateway, ' +

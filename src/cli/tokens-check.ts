@@ -4,9 +4,9 @@ import { noTokens, withTokenStore } from './token-session.ts';
 
 /** Asks the service whether it takes the current access token; gives the exit code: 0 it does, 1 not. */
 export async function tokensCheck({ json }: { json: boolean }, terminal: Terminal) {
-  return withTokenStore(terminal, { create: false }, async (session) => {
+  return withTokenStore(terminal, 'look', async (session) => {
     const { stored, config } = session;
-    if (!stored) throw noTokens(session);
+    if (!stored) throw await noTokens(session);
     const { baseUrl } = stored;
     const proxy = terminal.proxyFor(baseUrl);
     const checkAccess = authCheck({ baseUrl, agent: config.agent, proxy });

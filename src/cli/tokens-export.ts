@@ -2,6 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readStoreAddress, type StoreAddress } from '../config.ts';
 import { systemClock } from '../clock.ts';
+import { saveRescued } from '../tokens/store/rescue.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore, type TokenSession } from './token-session.ts';
@@ -10,12 +11,14 @@ import { openStore, replicaOf } from './token-store.ts';
 /** Moves the set to another store. From then on this one refuses to rotate it. */
 export async function tokensExport(address: string, terminal: Terminal): Promise<void> {
   const target = readTarget(address);
-  await withTokenStore(terminal, { create: false }, async (session) => {
+  await withTokenStore(terminal, 'work', async (session) => {
     const { config, store, stored } = session;
     if (isSameFile(target.path, config.tokenStore.path)) {
       throw new CommandError('That is the store that the set is in. Nothing was changed.', 2);
     }
-    if (!stored) throw noTokens(session);
+    if (!stored) throw await noTokens(session);
+    // What a command or a process that ended left there must not come back to life in this store after the move.
+    await saveRescued(session.rescueFolder, store, { baseUrl: stored.baseUrl });
     const other = openStore(target, config);
     try {
       await move(session, other, target, replicaOf(terminal.owner));

@@ -32,7 +32,7 @@ export async function tokensImport(
 ): Promise<void> {
   const baseUrl = readTokenConfig(terminal).recruitingUrl;
   if (baseUrl === undefined) throw new CommandError(NO_SERVICE, 2);
-  await withTokenStore(terminal, { create: true }, async (session) => {
+  await withTokenStore(terminal, 'create', async (session) => {
     const { store, stored } = session;
     if (isInUse(stored, systemClock.now()) && !replace) throw inUse(stored);
     const pair = await readSource(source, session, terminal);

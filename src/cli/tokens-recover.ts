@@ -16,9 +16,9 @@ import {
 /** The guided way out of an uncertain rotation: says what it finds, does the one thing that helps, and what comes next. */
 export async function tokensRecover(terminal: Terminal): Promise<void> {
   const say = (text: string) => void terminal.stdout.write(`${text}\n`);
-  await withTokenStore(terminal, { create: false }, async (session) => {
+  await withTokenStore(terminal, 'recover', async (session) => {
     const { store, stored } = session;
-    if (!stored) throw noTokens(session);
+    if (!stored) throw await noTokens(session);
     await withTokenService(session, stored.baseUrl, terminal, async (service) => {
       const head = service.rotation.head!;
       if (head.movedTo !== null) throw new CommandError(movedError(head.movedTo).message);

@@ -7,9 +7,9 @@ import { isInDoubt, noTokens, withTokenService, withTokenStore } from './token-s
 
 /** One rotation now, or the one that another process makes at this moment. */
 export async function tokensRefresh(terminal: Terminal): Promise<void> {
-  await withTokenStore(terminal, { create: false }, async (session) => {
+  await withTokenStore(terminal, 'work', async (session) => {
     const { stored } = session;
-    if (!stored) throw noTokens(session);
+    if (!stored) throw await noTokens(session);
     await withTokenService(session, stored.baseUrl, terminal, async ({ rotation }) => {
       if (rotation.head && isInDoubt(rotation.head))
         throw new CommandError(`Nothing was sent. ${ADVICE.uncertain}`);

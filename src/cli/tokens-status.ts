@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.ts';
-import { waitingRescueFiles } from '../tokens/store/rescue-file.ts';
+import { waitingPairs } from '../tokens/store/rescue.ts';
 import { tokenReport, type TokenReport } from '../tokens/token-report.ts';
 import { ADVICE, FATAL } from '../tokens/token-trouble.ts';
 import { duration } from './duration.ts';
@@ -12,12 +12,14 @@ const TRAIL = 5;
 
 /** Says how the tokens stand; gives the exit code: 0 healthy, 1 needs attention, 2 lost or missing. */
 export async function tokensStatus({ json }: { json: boolean }, terminal: Terminal) {
-  return withTokenStore(terminal, { create: false }, async ({ store, stored, rescueFolder }) => {
+  return withTokenStore(terminal, 'look', async (session) => {
+    const { store, stored, rescueFolder, identity } = session;
+    const waiting = await waitingPairs(rescueFolder, store, identity);
     const report = tokenReport({
       store: store.description,
       stored,
       history: await store.history(HISTORY),
-      rescued: waitingRescueFiles(rescueFolder.directory).length,
+      waiting,
       now: systemClock.now(),
     });
     const text = json ? `${JSON.stringify(report)}\n` : textOf(report, store.notices);
@@ -43,8 +45,8 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
     ['Access token', left(report.accessTokenSecondsLeft)],
     [
       'Refresh token',
-      report.state === 'lost' && report.refreshTokenSecondsLeft !== 0
-        ? 'spent or revoked'
+      report.state === 'lost'
+        ? 'spent, revoked, or past its end'
         : left(report.refreshTokenSecondsLeft),
     ],
     ['Last rotation', report.generation === null ? null : (report.lastRotation ?? 'never')],
@@ -55,6 +57,7 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
         : null,
     ],
     ['Now', report.exchangeUnderWay ? 'a process is rotating it' : null],
+    ...report.rescueFiles.map((path): [string, string] => ['Rescue file', path]),
   ];
   const lines = facts
     .filter(([, value]) => value !== null)

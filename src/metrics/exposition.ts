@@ -10,8 +10,14 @@ export interface Exposition {
   histogram(
     options: FamilyOptions & { readonly buckets: readonly number[] },
   ): (value: number, ...labels: Labels) => void;
-  /** @param read gives the values of the moment, each with those of its labels; none: nobody knows */
-  gauge(options: FamilyOptions, read: () => Iterable<GaugeSample>): void;
+  /**
+   * @param options.type `counter` for what is counted elsewhere
+   * @param read gives the values of the moment, each with those of its labels; none: nobody knows
+   */
+  gauge(
+    options: FamilyOptions & { readonly type?: 'gauge' | 'counter' },
+    read: () => Iterable<GaugeSample>,
+  ): void;
   text(): string;
 }
 
@@ -63,7 +69,7 @@ export function createExposition(): Exposition {
       };
     },
     gauge: (options, read) =>
-      void add('gauge', options, () =>
+      void add(options.type ?? 'gauge', options, () =>
         Array.from(read(), ([value, ...labels]) =>
           line(options.name, labelled(options, labels), value),
         ),

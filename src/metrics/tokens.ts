@@ -50,6 +50,14 @@ export function tokenMetrics(
       return TROUBLES.map((trouble) => [found.includes(trouble) ? 1 : 0, trouble] as const);
     },
   );
+  anyGauge(
+    {
+      name: 'recruiting_token_store_losses_total',
+      help: 'How often the token store was found to be replaced, gone, or sealed with another key.',
+      type: 'counter',
+    },
+    () => [[tokens()?.storeLosses ?? 0]],
+  );
   const exchanges = counter({
     name: 'recruiting_token_exchanges_total',
     help: 'Exchanges of the refresh token by this process.',

@@ -152,7 +152,7 @@ export function createExchangeAttempt(
     const { set, generation } = from;
     const latencyMs = Math.round(clock.elapsed() - begun);
     const at = clock.now() - latencyMs;
-    const home = { store: store.description, baseUrl };
+    const home = { store: store.description, storeId: from.saved.home?.storeId, baseUrl };
     const saved = { set, generation, attempt, pair, outcome, at, latencyMs, home };
     const kept = await saver.save(saved);
     onExchange?.(outcome, latencyMs / 1000);

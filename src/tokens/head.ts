@@ -70,18 +70,31 @@ export function headOf(source: HeadSource, bornAt: number, first: boolean, rando
 
 /** What is stored, as it was saved once. How long its exchange took, it does not say. */
 export function savedAs(stored: StoredTokens, store: string): NewPair {
-  const { set, baseUrl, generation, attempt, pair, savedAt: at } = stored;
+  const { storeId, set, baseUrl, generation, attempt, pair, savedAt: at } = stored;
   const exchange = {
     generation: generation - 1,
     attempt,
     outcome: 'rotated',
     latencyMs: 0,
   } as const;
-  return { set, ...exchange, pair, at, home: { store, baseUrl } };
+  return { set, ...exchange, pair, at, home: { store, storeId, baseUrl } };
 }
 
-/** The same pair, with what the store says of it now. */
-export function standing(source: Omit<HeadSource, 'saved'>) {
+/**
+ * The same pair, with what the store says of it now.
+ *
+ * @param forgotten unanswered exchanges of it that the store does not know of any more
+ */
+export function toldOf(head: Head, source: Omit<HeadSource, 'saved'>, forgotten: number): Head {
+  const told = standing(source);
+  const unanswered = Math.max(told.unanswered, forgotten);
+  const stillOpen = forgotten > 0 && { unanswered, doubtful: !told.busy };
+  // Refused for good, and the store could not be told: it goes on saying that there is hope.
+  const refused = head.lost && { lost: true, doubtful: false, doubt: null };
+  return { ...head, ...told, ...stillOpen, ...refused };
+}
+
+function standing(source: Omit<HeadSource, 'saved'>) {
   const { lost, movedTo, mark, unanswered, surplus } = source;
   const busy = mark?.live === true;
   const doubtful = !busy && (mark !== null || unanswered > 0);

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
-import type { UnsavedCause } from './token-errors.ts';
+import type { StoreLoss, UnsavedCause } from './token-errors.ts';
 import type { Rescue } from './store/rescue.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 
@@ -12,8 +12,8 @@ export interface PairSaver {
   readonly why: UnsavedCause;
   /** Never rejects: what cannot be saved is pending. */
   save(pair: NewPair): Promise<'head' | 'surplus' | 'pending'>;
-  /** A pair that was saved, and that the store has lost. Resolves after one try; never rejects. */
-  saveAgain(pair: NewPair, why: 'older' | 'gone'): Promise<void>;
+  /** A pair that was saved, and that the store has lost, or may have lost. Resolves after one try; never rejects. */
+  saveAgain(pair: NewPair, why: StoreLoss, cause?: unknown): Promise<void>;
   /**
    * Waits until nothing is pending. When its patience ends before that, it makes sure that the pair is in
    * the rescue file, and only then gives up.
@@ -46,6 +46,7 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
       return why;
     },
     save: async (pair) => {
+      if (rescue?.stays) leaveCopy(pair);
       try {
         const isHead = await store.save(pair);
         isSaved(pair);
@@ -56,8 +57,8 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
         return 'pending';
       }
     },
-    saveAgain: async (pair, cause) => {
-      hold(pair, cause);
+    saveAgain: async (pair, loss, cause) => {
+      hold(pair, loss, cause);
       const firstTry = store.save(pair).then(
         () => isSaved(pair),
         (error: unknown) => log.error({ err: error }, 'the token pair could not be saved again'),
@@ -108,6 +109,14 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     takeOutOfRescueFile();
   }
 
+  function leaveCopy(pair: NewPair): void {
+    try {
+      rescue?.put(pair);
+    } catch (error) {
+      log.warn({ err: error }, 'No second copy of the token pair could be left in a rescue file.');
+    }
+  }
+
   function putInRescueFile(): boolean {
     if (!rescue || !pending) return false;
     try {
@@ -122,7 +131,7 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
   }
 
   function takeOutOfRescueFile(): void {
-    if (!rescued) return;
+    if (!rescued || rescue?.stays) return;
     rescued = false;
     try {
       rescue?.clear();
@@ -141,8 +150,16 @@ const HELD: Record<UnsavedCause, string> = {
     'An older copy of the token store, or an empty one, was put in its place while this process ran. The refresh token in ' +
     'an older copy is spent. The newest token pair is held in memory, and is saved into what lies there now; that is tried ' +
     'until it works. Put no backup there again, and do not kill this process before it says that the pair is saved.',
+  other:
+    'Another token store, with other tokens, was put in the place of the token store while this process ran. The newest ' +
+    'token pair is held in memory, and is saved behind the tokens of that store; that is tried until it works. Then this ' +
+    'process goes on with the tokens of that store. If nobody meant to replace it, find out who did.',
   gone:
     'The file of the token store is gone, or what lies in its place is no token store. The newest token pair is held in ' +
-    'memory, and saving it is tried until it works: put the file back (an older copy will do, the pair is saved into it). ' +
-    'Without one, restart this process: it makes a new store, and saves the pair that is in the rescue file into it.',
+    'memory, and is in the rescue file where there is one. Run `tokens recover`: it makes a new store, and saves the pair ' +
+    'into it; this process then goes on by itself. Move away first what lies in its place. Put no backup there.',
+  sealed:
+    'The token store cannot be read with the keys of this process: another process encrypted it with another key, or ' +
+    'another file was put in its place. The newest token pair that this process knows is held in memory, and is in the ' +
+    'rescue file where there is one. Restart this process with both keys in TOKEN_STORE_KEY, the new one first.',
 };

@@ -1,18 +1,10 @@
 import type { CheckAccess } from './service/auth-check.ts';
 import { createDoubt } from './doubt.ts';
 import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
-import {
-  headOf,
-  isSamePair,
-  lossOf,
-  savedAs,
-  standing,
-  type Head,
-  type HeadSource,
-} from './head.ts';
+import { headOf, isSamePair, lossOf, savedAs, toldOf, type Head, type HeadSource } from './head.ts';
 import { createPairSaver } from './pair-saver.ts';
 import { createStoreWatch } from './store-watch.ts';
-import type { Rescue } from './store/rescue.ts';
+import type { Rescue, RescueReport } from './store/rescue.ts';
 import {
   busyElsewhereError,
   lostError,
@@ -30,6 +22,8 @@ export interface Rotation {
   readonly head: Head | undefined;
   /** A pair was received that the store does not have yet. */
   readonly unsaved: boolean;
+  /** How often the store was found to have been replaced or taken away. */
+  readonly storeLosses: number;
   /** The answer that gave the head held no new refresh token, or no access token. */
   readonly notRenewed: boolean;
   /** Takes over what the store holds, when it is newer or of another set. */
@@ -70,7 +64,7 @@ const BUSY_MS = 1_000;
 export function createRotation(parts: RotationParts): Rotation {
   const { store, rescue, clock, log, baseUrl, random = Math.random } = parts;
   const saver = createPairSaver(parts);
-  const watch = createStoreWatch(store, saver);
+  const watch = createStoreWatch(parts, saver);
   const doubt = createDoubt(parts);
   const attempt = createExchangeAttempt(parts, saver, {
     isStopping: () => stopped,
@@ -91,12 +85,7 @@ export function createRotation(parts: RotationParts): Rotation {
   let stopped = false;
   let quiet: { until: number; error: Error } | undefined;
 
-  const rotate = () => {
-    inFlight ??= exchangeOnce().finally(() => {
-      inFlight = undefined;
-    });
-    return inFlight;
-  };
+  const rotate = () => (inFlight ??= exchangeOnce().finally(() => (inFlight = undefined)));
 
   return {
     get head() {
@@ -104,6 +93,9 @@ export function createRotation(parts: RotationParts): Rotation {
     },
     get unsaved() {
       return saver.pending !== undefined;
+    },
+    get storeLosses() {
+      return watch.losses;
     },
     get notRenewed() {
       return notRenewed;
@@ -148,14 +140,11 @@ export function createRotation(parts: RotationParts): Rotation {
     // The wall clock may have been set back while we were away; an age is never negative.
     const bornAt = clock.elapsed() - Math.max(0, clock.now() - stored.savedAt);
     if (head && isSamePair(head, stored)) {
+      const before = head;
       // A wall clock that was wrong at the start made it look older than it is.
-      const isYounger = lossOf(head, clock) === 'ended' && bornAt > head.bornAt;
-      // Refused for good, and the store could not be told: it goes on saying that there is hope.
-      const refused = head.lost && { lost: true, doubtful: false, doubt: null };
-      const told = standing(stored);
-      const unanswered = Math.max(told.unanswered, forgotten);
-      const stillOpen = forgotten > 0 && { unanswered, doubtful: !told.busy };
-      head = { ...head, ...(isYounger && { bornAt }), ...told, ...stillOpen, ...refused };
+      const isYounger = lossOf(before, clock) === 'ended' && bornAt > before.bornAt;
+      head = { ...toldOf(before, stored, forgotten), ...(isYounger && { bornAt }) };
+      sayWhatOthersFound(before, head);
       return;
     }
     publish({ ...stored, saved: savedAs(stored, store.description) }, bornAt);
@@ -168,17 +157,33 @@ export function createRotation(parts: RotationParts): Rotation {
   }
 
   async function lookAtStore(): Promise<void> {
+    await lookEverywhere();
+  }
+
+  /** What others received may lie in a rescue file, and not in what lies in the place of the store. */
+  async function lookEverywhere(): Promise<RescueReport | undefined> {
     await attempt.tellStore();
-    const stored = await watch.read(head, (lost) => (forgotten = lost.unanswered));
-    if (stored) adopt(stored);
+    const report = await rescue?.saveInto(store, baseUrl);
+    const before = head;
+    const stored = await watch.read(before, (lost) => (forgotten = lost.unanswered));
+    if (stored && !isOutdated(stored, before)) adopt(stored);
+    return report;
+  }
+
+  /**
+   * What is older than the head takes its place only when the store was looked at with this head in mind, so that
+   * it is in the store by now, behind what is used there.
+   */
+  function isOutdated({ generation }: StoredTokens, before: Head | undefined): boolean {
+    if (!head || generation >= head.generation) return false;
+    return saver.pending !== undefined || !before || !isSamePair(head, before);
   }
 
   async function exchangeOnce(): Promise<Head> {
     const from = exchangeable();
     const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
     for (;;) {
-      await lookAtStore();
-      if (head!.doubtful) await lookForAnswer(from);
+      await lookForAnswer(from);
       const newest = exchangeable();
       if (!isSamePair(newest, from)) return newest;
       // The doubt came while others were waited for: as long as the access token works, it can wait too.
@@ -193,13 +198,12 @@ export function createRotation(parts: RotationParts): Rotation {
     }
   }
 
-  /** The pair may have arrived, and lie where its process left it. */
+  /** The pair may have arrived, and lie where its process left it. @throws when that cannot be read */
   async function lookForAnswer({ set: ours }: Head): Promise<void> {
-    const report = await rescue?.saveInto(store);
-    if (report?.failed.some(({ set }) => set === undefined || set === ours)) {
-      throw unreadRescueError();
-    }
-    await lookAtStore();
+    const report = await lookEverywhere();
+    const mayBeNext = ({ set, generation = Infinity }: RescueReport['failed'][number]) =>
+      (head!.doubtful && set === undefined) || (set === ours && generation >= head!.generation);
+    if (report?.failed.some(mayBeNext)) throw unreadRescueError();
   }
 
   /** The head, if it may be sent. */
@@ -241,6 +245,15 @@ export function createRotation(parts: RotationParts): Rotation {
         return resolve(head);
       case 'postponed':
         throw pause(result.seconds, result.error);
+    }
+  }
+
+  /** Of what this process finds out itself it speaks then. */
+  function sayWhatOthersFound(before: Head, { lost, movedTo, generation }: Head): void {
+    if (movedTo !== null && before.movedTo === null) {
+      log.error({ trouble: 'moved', generation }, movedError(movedTo).message);
+    } else if (lost && !before.lost) {
+      log.fatal({ trouble: 'lost', generation }, lostError(lossOf(head!, clock)!).message);
     }
   }
 

@@ -63,8 +63,14 @@ export function unwritableStoreError(cause: unknown) {
   );
 }
 
+/**
+ * How the store lost the newest pair while the process ran: an older copy of it lies there, or another store, or
+ * none, or one that cannot be unsealed, so that it may have been lost.
+ */
+export type StoreLoss = 'older' | 'other' | 'gone' | 'sealed';
+
 /** Why the store does not have the newest pair. */
-export type UnsavedCause = 'unwritable' | 'older' | 'gone';
+export type UnsavedCause = 'unwritable' | StoreLoss;
 
 export function unsavedError(cause: UnsavedCause) {
   return codedError(
@@ -79,9 +85,15 @@ const UNSAVED: Record<UnsavedCause, string> = {
   older:
     'an older copy of the token store was put in its place, and cannot be written. Nothing was lost. ' +
     'The operator has to look at the disk that holds the store, and must not end the gateway before.',
+  other:
+    'another token store was put in its place, and cannot be written. Nothing was lost. ' +
+    'The operator has to look at the file of the store, and must not end the gateway before.',
   gone:
     'the file of the token store is gone, or is no token store. Nothing was lost. ' +
-    'The operator has to put it back; an older copy will do, as long as the gateway runs.',
+    'The operator has to run `tokens recover`, which makes a new one.',
+  sealed:
+    'the token store is encrypted with a key that the gateway does not have. Nothing was lost. ' +
+    'The operator has to restart the gateway with both keys in TOKEN_STORE_KEY, the new one first.',
 };
 
 export function unreadRescueError() {

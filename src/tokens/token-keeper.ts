@@ -55,7 +55,7 @@ const LONGEST_RETRY_MS = 5 * 60_000;
 export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenKeeper> {
   const { store, clock, log, baseUrl, link, random = Math.random } = parts;
   for (const notice of store.notices) log.warn(notice);
-  await parts.rescue?.saveInto(store);
+  await parts.rescue?.saveInto(store, baseUrl);
   const stored = await store.read().catch((cause: unknown) => {
     throw new Error(
       `The token store (${store.description}) cannot be read: ${(cause as Error).message}. It was left as it is. ` +

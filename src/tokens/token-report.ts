@@ -1,4 +1,5 @@
 import { FATAL, troublesOf, type Trouble } from './token-trouble.ts';
+import type { WaitingPair } from './store/rescue.ts';
 import type { HistoryEntry, StoredTokens } from './store/token-store.ts';
 
 /** What `tokens status` says. Nothing in it is secret. */
@@ -21,6 +22,8 @@ export interface TokenReport {
   /** The store that the set was moved to. */
   readonly movedTo: string | null;
   readonly troubles: readonly Trouble[];
+  /** Rescue files that hold a pair which is not in the store, or that cannot be read. */
+  readonly rescueFiles: readonly string[];
   /** The audit trail, newest first: what was imported, exchanged and moved, by whom, and how it ended. */
   readonly history: readonly {
     /** ISO 8601. */
@@ -40,8 +43,7 @@ interface ReportFacts {
   stored: StoredTokens | null;
   /** Newest first. */
   history: readonly HistoryEntry[];
-  /** Rescue files that hold a pair. */
-  rescued: number;
+  waiting: readonly WaitingPair[];
   /** Wall time, ms. */
   now: number;
 }
@@ -65,19 +67,20 @@ const FAILURES = new Set<HistoryEntry['outcome']>([
 ]);
 
 export function tokenReport(facts: ReportFacts): TokenReport {
-  const { store, stored, history, now, rescued } = facts;
+  const { store, stored, history, now, waiting } = facts;
   if (!stored) return missingReport(facts);
   const { pair, savedAt, mark, generation } = stored;
   const left = (seconds: number) => savedAt + seconds * 1000 - now;
   const rotation = history.find(
     (one) => RENEWALS.has(one.outcome) && one.generation === generation - 1,
   );
+  const rescueFiles = waiting.filter(({ isOurs }) => isOurs).map(({ path }) => path);
   const troubles = troublesOf({
     lost: stored.lost,
     moved: stored.movedTo !== null,
     // A replay that was turned away says nothing about the exchange before it.
     doubtful: mark === null ? stored.unanswered > 0 : !mark.live,
-    unsaved: rescued > 0,
+    unsaved: rescueFiles.length > 0,
     accessLeft: left(pair.expiresIn),
     refreshLeft: left(pair.refreshTokenExpiresIn),
     refreshLife: pair.refreshTokenExpiresIn * 1000,
@@ -103,20 +106,23 @@ export function tokenReport(facts: ReportFacts): TokenReport {
     generation,
     fingerprint: stored.fingerprint,
     accessTokenSecondsLeft: secondsOf(left(pair.expiresIn)),
-    refreshTokenSecondsLeft: secondsOf(left(pair.refreshTokenExpiresIn)),
+    refreshTokenSecondsLeft: stored.lost ? 0 : secondsOf(left(pair.refreshTokenExpiresIn)),
     lastRotation: stored.imported ? null : iso(savedAt),
     failures: failed.length,
     lastFailure: last ? { at: iso(last.at), outcome: last.outcome } : null,
     exchangeUnderWay: mark?.live === true,
     movedTo: stored.movedTo,
     troubles,
+    rescueFiles,
     history: shown(history),
   };
 }
 
-function missingReport({ store, rescued, history }: ReportFacts): TokenReport {
+/** A set whose pair waits in a rescue file is not missing: it is put into the store by those who may write. */
+function missingReport({ store, waiting, history }: ReportFacts): TokenReport {
+  const isRescued = waiting.some(({ isOurs }) => isOurs);
   return {
-    state: 'missing',
+    state: isRescued ? 'attention' : 'missing',
     store,
     service: null,
     name: null,
@@ -129,7 +135,9 @@ function missingReport({ store, rescued, history }: ReportFacts): TokenReport {
     lastFailure: null,
     exchangeUnderWay: false,
     movedTo: null,
-    troubles: rescued > 0 ? ['missing', 'unsaved'] : ['missing'],
+    troubles: isRescued ? ['unsaved'] : ['missing'],
+    // Those of another store too: perhaps that is the one that was meant.
+    rescueFiles: waiting.map(({ path }) => path),
     history: shown(history),
   };
 }

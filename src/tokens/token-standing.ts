@@ -12,19 +12,27 @@ export interface TokenStanding {
   /** Seconds since the pair was refreshed. */
   readonly age: number;
   readonly troubles: readonly Trouble[];
+  /** How often the store was found to have been replaced or taken away. */
+  readonly storeLosses: number;
 }
 
 export function standingOf(
   head: Head,
-  { unsaved, notRenewed }: { unsaved: boolean; notRenewed: boolean },
+  {
+    unsaved,
+    notRenewed,
+    storeLosses,
+  }: { unsaved: boolean; notRenewed: boolean; storeLosses: number },
   clock: Clock,
 ): TokenStanding {
   const left = { access: accessLeft(head, clock), refresh: refreshLeft(head, clock) };
   return {
     generation: head.generation,
     accessSecondsLeft: Math.max(0, left.access / 1000),
-    refreshSecondsLeft: Math.max(0, left.refresh / 1000),
+    // That it would live for months says nothing of a token that the service refuses.
+    refreshSecondsLeft: head.lost ? 0 : Math.max(0, left.refresh / 1000),
     age: (clock.elapsed() - head.bornAt) / 1000,
+    storeLosses,
     troubles: troublesOf({
       lost: head.lost,
       moved: head.movedTo !== null,

@@ -67,9 +67,9 @@ export const ADVICE: Record<Trouble, string> = {
     'shortly before its end a running gateway sends the refresh token once more. Run `tokens recover` to know at once.',
   unsaved:
     'A new pair is not in the store yet: it is in a rescue file, and in the memory of the gateway that got it. ' +
-    'Free the disk, give the rights back, or put the file of the store back where it is gone (an older copy will do), ' +
-    'before you stop that gateway; then it saves the pair by itself. ' +
-    'If it has ended, run `tokens recover`, or start it again. Remove no rescue file.',
+    'Free the disk or give the rights back before you stop that gateway; then it saves the pair by itself. ' +
+    "If it has ended, or the store's file is gone, run `tokens recover`, which saves the pair, and makes a store where " +
+    'there is none; the next start of a gateway does so too. Remove no rescue file, and put no backup of the store there.',
   ending:
     'The refresh token was not renewed for long, and ends soon; then only a new set helps. Start a gateway, or run `tokens refresh` and read what it says.',
   'not-renewed':

@@ -47,6 +47,7 @@ test('--json: the same fields always, one line, no secret', async () => {
     exchangeUnderWay: false,
     movedTo: null,
     troubles: [],
+    rescueFiles: [],
     history: [
       {
         at: expect.stringMatching(/Z$/),
@@ -146,7 +147,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
     },
     2,
     ['lost'],
-    /Refresh token +spent or revoked\n[^]*Do not put a backup of the store in its place/,
+    /Refresh token +spent, revoked, or past its end\n[^]*Do not put a backup of the store in its place/,
   ],
   [
     'moved to another store',

@@ -48,6 +48,100 @@ test.concurrent(
   },
 );
 
+test.concurrent(
+  'an older copy that holds another set: the newest pair is saved into it, served, and an alarm is raised',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const backup = `${world.path}-backup`;
+    const gateway = await world.serve();
+    await gateway.printed(/access token rotated/);
+    await gateway.serves();
+    copyFileSync(world.path, backup);
+    world.expire();
+    const imported = await world.command('tokens', 'import', world.makeNewSet(), '--replace');
+    expect(imported.code).toBe(0);
+    await gateway.serves();
+    world.expire();
+    await gateway.serves();
+    copyFileSync(backup, world.path);
+    world.expire();
+    await gateway.serves();
+    expect(gateway.said).toMatch(/FATAL: An older copy of the token store/);
+    expect(await metricsOf(gateway)).toContain('recruiting_token_store_losses_total 1\n');
+    await gateway.stop();
+    await isSavedAs(world, 6, 4);
+  },
+);
+
+test.concurrent(
+  'an older copy that is put back at once after a command rotated: the pair of the command survives',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const backup = `${world.path}-backup`;
+    const gateway = await world.serve();
+    await gateway.printed(/access token rotated/);
+    await gateway.serves();
+    copyFileSync(world.path, backup);
+    expect(await world.command('tokens', 'refresh')).toMatchObject({ code: 0 });
+    copyFileSync(backup, world.path);
+    // With the exchange the service has ended the access token that the gateway has.
+    await gateway.serves();
+    world.expire();
+    await gateway.serves();
+    await gateway.stop();
+    expect(world.rescued()).toBe(0);
+    await isSavedAs(world, 4, 3);
+  },
+);
+
+test.concurrent(
+  'the file is removed, kill -9: `tokens status` names the rescue file, `tokens recover` saves the pair',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const { gateway } = await ahead(world);
+    await removed(world, gateway);
+    await gateway.kill();
+    const status = await world.command('tokens', 'status');
+    expect(status).toMatchObject({ code: 1, stderr: '' });
+    expect(status.stdout).toMatch(/Rescue file +\/\S+\.json\n[^]*run `tokens recover`/);
+    expect(status.stdout).not.toMatch(/administrator/);
+    expect(await world.command('tokens', 'recover')).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('saved from a rescue file into the store: generation 4'),
+    });
+    expect((await world.command('tokens', 'status')).code).toBe(0);
+    const next = await world.serve();
+    world.expire();
+    await next.serves();
+    await next.stop();
+    expect(world.rescued()).toBe(0);
+    await isSavedAs(world, 5, 4);
+  },
+);
+
+test.concurrent(
+  'a reading command with other keys than the gateway: it writes nothing, and the gateway goes on',
+  async () => {
+    const [older, newer] = [keyOf(1), keyOf(2)];
+    await using world = await startFaultWorld({ revoke: true, key: older });
+    const gateway = await world.serve();
+    await gateway.printed(/access token rotated/);
+    await gateway.serves();
+    const before = world.files();
+    for (const command of ['status', 'check']) {
+      const TOKEN_STORE_KEY = `${newer},${older}`;
+      const { code, stderr } = await world.commandIn({ TOKEN_STORE_KEY }, 'tokens', command);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    }
+    expect(world.files()).toEqual(before);
+    world.expire();
+    await gateway.serves();
+    expect(gateway.said).not.toContain('"trouble"');
+    await gateway.stop();
+    await isSavedAs(world, 3, 2);
+  },
+);
+
 /** At generation 4, after three exchanges, with a copy of generation 2. */
 async function ahead(world: FaultWorld) {
   const backup = `${world.path}-backup`;
@@ -88,4 +182,13 @@ async function isSavedAs(world: FaultWorld, generation: number, exchanges: numbe
   expect(await world.stored()).toMatchObject({ generation, mark: null, lost: false });
   expect((await world.command('tokens', 'status')).code).toBe(0);
   expect(await world.holdsTheLastPair()).toBe(true);
+}
+
+async function metricsOf(gateway: FaultGateway): Promise<string> {
+  const [, url] = await gateway.printed(/metrics \{"url":"([^"]+)"/);
+  return (await fetch(url!)).text();
+}
+
+function keyOf(byte: number): string {
+  return Buffer.alloc(32, byte).toString('base64');
 }

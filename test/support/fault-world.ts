@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { expect, vi } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { createSealer } from '../../src/tokens/store/seal.ts';
 import type { HistoryEntry, StoredTokens } from '../../src/tokens/store/token-store.ts';
 import { readTokenSet, type TokenPair } from '../../src/tokens/token-set.ts';
 import { bundled } from './bundled.ts';
@@ -31,6 +33,8 @@ export interface FaultWorldOptions {
   revoke?: boolean;
   /** How long ago the set was imported, in days. */
   importedDaysAgo?: number;
+  /** TOKEN_STORE_KEY of every process that is not told otherwise. */
+  key?: string;
 }
 
 /**
@@ -40,6 +44,7 @@ export interface FaultWorldOptions {
 export async function startFaultWorld({
   revoke = false,
   importedDaysAgo = 0,
+  key,
 }: FaultWorldOptions = {}) {
   const program = await bundled('src/process.ts');
   const hangingProgram = await bundled('test/support/hanging-gateway.ts');
@@ -60,7 +65,9 @@ export async function startFaultWorld({
     TOKEN_STORE: `sqlite:${path}`,
     TOKEN_RESCUE_DIR: rescue,
     ALLOW_ANONYMOUS: 'true',
+    ...(key !== undefined && { TOKEN_STORE_KEY: key }),
   };
+  const sealer = createSealer(key === undefined ? [] : [Buffer.from(key, 'base64')]);
   const processes: FaultProcess[] = [];
   const said: string[] = [];
   /** Exchanges that the test itself made. */
@@ -70,7 +77,7 @@ export async function startFaultWorld({
     secrets.add(accessToken).add(refreshToken);
 
   const withStore = async <T>(work: (store: ReturnType<typeof openSqliteStore>) => Promise<T>) => {
-    const store = openSqliteStore(path);
+    const store = openSqliteStore(path, { sealer });
     try {
       return await work(store);
     } finally {
@@ -99,6 +106,11 @@ export async function startFaultWorld({
       after: null,
     }),
   );
+  const commandIn = async (extra: Record<string, string>, ...args: string[]) => {
+    const exit = await runHere(args, { ...env, ...extra });
+    said.push(exit.stdout, exit.stderr);
+    return exit;
+  };
   const end = async () => {
     await Promise.all(processes.map((one) => one.kill()));
     await sandbox.close();
@@ -166,11 +178,9 @@ export async function startFaultWorld({
       return start([hangingProgram, JSON.stringify(all)], /(?<=SERVING )\S+/, user);
     },
     /** A command in this process. */
-    command: async (...args: string[]) => {
-      const exit = await runHere(args, env);
-      said.push(exit.stdout, exit.stderr);
-      return exit;
-    },
+    command: (...args: string[]) => commandIn({}, ...args),
+    /** The same with another environment. */
+    commandIn,
     /** The pairs that rescue files hold; 0 when there are only empty ones. */
     rescued: () =>
       readdirSync(rescue).filter((name) => readFileSync(join(rescue, name), 'utf8').trim() !== '')
@@ -199,9 +209,12 @@ export async function startFaultWorld({
         chmodSync(place, (isFolder ? 0o500 : 0o400) | (yes ? 0o200 : 0));
       }
     },
-    /** Every file beside the store, byte for byte. */
+    /** Every file beside the store, and a hash of its bytes. */
     files: () =>
-      readdirSync(own).map((name) => [name, readFileSync(join(own, name), 'base64')] as const),
+      readdirSync(own).map((name) => {
+        const bytes = readFileSync(join(own, name));
+        return [name, createHash('sha256').update(bytes).digest('hex')] as const;
+      }),
   };
 }
 

@@ -1,8 +1,10 @@
-import { copyFileSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { createSealer } from '../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { DAY, MINUTE, SECOND } from '../support/manual-clock.ts';
 import { personUnlikeOthers } from '../support/unlike.ts';
 import {
@@ -202,20 +204,128 @@ describe("the store's file, removed while the gateway runs", () => {
   });
 });
 
-describe('a store of another set', () => {
-  test.each(PUT)('that is %s is an import by somebody, and is taken over', async (_, put) => {
-    const { path, clock, sandbox, logged } = await startAhead();
-    const elsewhere = openSqliteStore(`${path}-other`);
-    const pair = pairOf('other');
-    const at = clock.now();
-    const baseUrl = sandbox.url;
-    await elsewhere.import({ baseUrl, pair, at, replica: 'hand', after: null });
-    await elsewhere.close();
+describe('an older copy that holds another set', () => {
+  test.each(PUT)('and is %s gets the newest pair back, as the set in use', async (_, put) => {
+    const { path, other, clock, store, sandbox, ask, logged, gateway } = await startReplacedSet();
+    const newest = (await store.read())!;
+    expect(newest.generation).toBe(4);
+    const before = sandbox.exchanges.length;
+    put(other, path);
+    await clock.pass(MINUTE);
+    const { set, pair, generation } = newest;
+    expect(await store.read()).toMatchObject({ set, pair, generation, lost: false, mark: null });
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(sandbox.exchanges).toHaveLength(before);
+    expect(alarms(logged)).toEqual([expect.stringMatching(/^An older copy of the token store/)]);
+    expect(await gateway.metrics.text()).toMatch(/^recruiting_token_store_losses_total 1$/m);
+  });
+
+  test('and cannot be written is not used: the gateway serves with its own pair, until that is saved', async () => {
+    const { path, other, expire, clock, store, sandbox, ask, logged } = await startReplacedSet();
+    const { pair } = (await store.read())!;
+    const before = sandbox.exchanges.length;
+    store.failing.add('save');
+    copyFileSync(other, path);
+    await clock.pass(MINUTE);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expire();
+    expect(codesOf(await ask(PERSON))).toEqual(['UPSTREAM_UNREACHABLE']);
+    expect(sandbox.exchanges).toHaveLength(before);
+    store.failing.clear();
+    await clock.pass(SECOND);
+    expect(await store.read()).toMatchObject({ generation: 4, pair });
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(sandbox.exchanges.at(-1)).toMatchObject({ refreshToken: pair.refreshToken });
+    expect(alarms(logged)).toHaveLength(1);
+  });
+
+  test('is used where the set of the gateway is lost, with an alarm', async () => {
+    const { path, other, expire, clock, store, sandbox, ask, logged } = await startReplacedSet();
+    sandbox.makeNewSet();
+    expire();
+    expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
+    copyFileSync(other, path);
+    await clock.pass(MINUTE);
+    expect(await store.read()).toMatchObject({ generation: 2 });
+    expect(alarms(logged)).toContainEqual(expect.stringContaining('goes on with what lies there'));
+  });
+
+  test('cannot be told by a lower generation alone: an import that is taken back gives no alarm', async () => {
+    const { clock, store, sandbox, ask, logged } = await startAhead();
+    const before = (await store.read())!;
+    const imported = await store.import({
+      baseUrl: sandbox.url,
+      pair: pairOf('refused'),
+      at: clock.now(),
+      replica: 'hand',
+      after: before,
+    });
+    await clock.pass(MINUTE);
+    expect(sandbox.exchanges.at(-1)).toMatchObject({ refreshToken: 'refresh-refused' });
+    if (imported.kind === 'imported') await store.withdraw(imported.stored.set);
+    await clock.pass(MINUTE);
+    expect(await store.read()).toMatchObject({ generation: before.generation });
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(alarms(logged)).toEqual([expect.stringMatching(/^The recruiting service refuses/)]);
+  });
+});
+
+describe('another store', () => {
+  test.each(PUT)('that is %s is used once the newest pair is behind it', async (_, put) => {
+    const { path, clock, store, sandbox, logged } = await startAhead();
+    const newest = (await store.read())!;
+    const pair = await otherStore(`${path}-other`, sandbox.url, clock.now());
     put(`${path}-other`, path);
     await clock.pass(MINUTE);
     expect(sandbox.exchanges.at(-1)).toMatchObject({ refreshToken: pair.refreshToken });
-    expect(logged.filter(({ trouble }) => trouble === 'unsaved')).toEqual([]);
+    expect(alarms(logged)[0]).toMatch(/^Another token store, with other tokens, was put/);
+    expect(saved(logged)).toHaveLength(1);
+    const after = await store.read();
+    const known = { pair: newest.pair, at: clock.now(), replica: 'hand', after };
+    expect(await store.import({ baseUrl: sandbox.url, ...known })).toMatchObject({
+      kind: 'known',
+      generation: newest.generation,
+    });
   });
+
+  test('of another service is left as it is, and the gateway serves on', async () => {
+    const { path, clock, ask, sandbox, logged } = await startAhead();
+    await otherStore(`${path}-other`, 'https://elsewhere.test', clock.now());
+    copyFileSync(path, `${path}-mine`);
+    copyFileSync(`${path}-other`, path);
+    const before = readFileSync(path);
+    await clock.pass(MINUTE);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(sandbox.exchanges).toHaveLength(4);
+    expect(readFileSync(path).equals(before)).toBe(true);
+    expect(alarms(logged)[0]).toMatch(/^Another token store, with other tokens, was put/);
+    copyFileSync(`${path}-mine`, path);
+    await clock.pass(SECOND);
+    expect(saved(logged)).toHaveLength(1);
+  });
+});
+
+test('a store that was encrypted with another key is not called gone, and is served on', async () => {
+  const { path } = places();
+  const [old, young] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+  const store = watchStore(openSqliteStore(path, { sealer: createSealer([old]) }));
+  const kept = await startKeptOverSandbox({ store });
+  await kept.clock.asleep();
+  expect(codesOf(await kept.ask(PERSON))).toEqual([]);
+  await openSqliteStore(path, { sealer: createSealer([young, old]) }).close();
+  await kept.clock.pass(MINUTE);
+  expect(codesOf(await kept.ask(PERSON))).toEqual([]);
+  const said = alarms(kept.logged).join('\n');
+  expect(said).toMatch(/cannot be read with the keys of this process.*TOKEN_STORE_KEY/);
+  expect(said).not.toMatch(/gone/);
+  kept.service.ahead += 2 * DAY;
+  const [error] = (await kept.ask(PERSON)).errors!;
+  expect(error!.message).toMatch(/encrypted with a key that the gateway does not have/);
+  expect(kept.sandbox.exchanges).toHaveLength(1);
+  await openSqliteStore(path, { sealer: createSealer([old, young]) }).close();
+  await kept.clock.pass(MINUTE);
+  expect(codesOf(await kept.ask(PERSON))).toEqual([]);
+  expect(kept.sandbox.exchanges).toHaveLength(2);
 });
 
 test('a look at the store that began before a rotation is not taken for an older copy', async () => {
@@ -258,6 +368,37 @@ async function startAhead() {
     expect(await kept.store.read()).toMatchObject({ generation });
   }
   return { ...kept, path, backup, expire };
+}
+
+/** At generation 4, the second one of a set that replaced another one, with a copy that holds only that. */
+async function startReplacedSet() {
+  const { path, backup: other } = places();
+  const kept = await startKeptOverSandbox({ store: watchStore(openSqliteStore(path)) });
+  const expire = () => void (kept.service.ahead += 2 * DAY);
+  const { clock, store, sandbox } = kept;
+  await clock.asleep();
+  await kept.ask(PERSON);
+  copyFileSync(path, other);
+  expire();
+  const pair = readTokenSet(await (await fetch(sandbox.makeNewSet())).json())!;
+  const sign = { at: clock.now(), replica: 'hand' };
+  await store.import({ baseUrl: sandbox.url, pair, after: await store.read(), ...sign });
+  await clock.pass(MINUTE);
+  expect(codesOf(await kept.ask(PERSON))).toEqual([]);
+  return { ...kept, path, other, expire };
+}
+
+/** Made by somebody, with a set that nobody issued. */
+async function otherStore(path: string, baseUrl: string, at: number) {
+  const elsewhere = openSqliteStore(path);
+  const pair = pairOf('other');
+  await elsewhere.import({ baseUrl, pair, at, replica: 'hand', after: null });
+  await elsewhere.close();
+  return pair;
+}
+
+function alarms(logged: Kept['logged']): string[] {
+  return logged.filter(({ level }) => level === 60).map(({ msg }) => String(msg));
 }
 
 function places() {

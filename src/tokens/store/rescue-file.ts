@@ -7,13 +7,14 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readSync,
   unlinkSync,
   writeSync,
 } from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import type { Sealer } from './seal.ts';
-import type { NewPair, TokenStore } from './token-store.ts';
+import type { NewPair } from './token-store.ts';
 
 /** The process that a rescue file belongs to. */
 export interface Owner {
@@ -34,6 +35,7 @@ export interface RescueFolder {
  * kept open, so that it can be written on a full disk and in a folder that became read-only.
  */
 export interface RescueFile {
+  readonly path: string;
   /** Resolved on disk when it returns. Replaces what was put before. */
   put(pair: NewPair): void;
   clear(): void;
@@ -43,7 +45,6 @@ export interface RescueFile {
 
 /** Room for a pair of the largest answer that is read (64 KiB), sealed. */
 const SIZE = 192 * 1024;
-const EMPTY = Buffer.alloc(SIZE, ' ');
 const NAME = /^rescue-(?<host>.+)-(?<pid>\d+)-[0-9a-f]{8}\.json$/;
 
 /** @throws when the folder or the file cannot be made */
@@ -54,6 +55,9 @@ export function openRescueFile({ directory, sealer, owner }: RescueFolder): Resc
   let file = create();
 
   return {
+    get path() {
+      return file.path;
+    },
     put: (pair) => {
       const text = JSON.stringify(sealPair(pair, sealer));
       write(text);
@@ -97,59 +101,7 @@ export function openRescueFile({ directory, sealer, owner }: RescueFolder): Resc
   }
 }
 
-/** What rescue files hold that the store does not have yet is saved there, and the files are removed then. */
-export async function saveRescued(
-  { directory, sealer, owner }: RescueFolder,
-  store: TokenStore,
-): Promise<RescueReport> {
-  const saved: NewPair[] = [];
-  const failed: RescueReport['failed'][number][] = [];
-  for (const { path, name } of rescueFilesIn(directory)) {
-    try {
-      const text = textOf(path);
-      if (text === '') {
-        if (isLeftOver(name, owner)) removeFile(path);
-        continue;
-      }
-      const pair = openPair(text, sealer);
-      await store.save(pair);
-      saved.push(pair);
-      // Its process may live, and have put another pair into it meanwhile.
-      if (textOf(path) === text) removeFile(path);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
-      failed.push({ path, why: (error as Error).message, set: setOf(path) });
-    }
-  }
-  return { saved, failed };
-}
-
-export interface RescueReport {
-  readonly saved: readonly NewPair[];
-  /** Files that are left as they are. */
-  readonly failed: readonly {
-    readonly path: string;
-    readonly why: string;
-    /** Whose pair it holds, where that can be read. */
-    readonly set: string | undefined;
-  }[];
-}
-
-/** Rescue files that hold something, whoever's they are. */
-export function waitingRescueFiles(directory: string): string[] {
-  return rescueFilesIn(directory)
-    .map(({ path }) => path)
-    .filter((path) => {
-      try {
-        return textOf(path) !== '';
-      } catch (error) {
-        // What cannot be read may be the one that matters; what has gone was saved by somebody.
-        return (error as NodeJS.ErrnoException).code !== 'ENOENT';
-      }
-    });
-}
-
-function rescueFilesIn(directory: string): { path: string; name: string }[] {
+export function rescueFilesIn(directory: string): { path: string; name: string }[] {
   try {
     return readdirSync(directory)
       .filter((name) => NAME.test(name))
@@ -159,28 +111,27 @@ function rescueFilesIn(directory: string): { path: string; name: string }[] {
   }
 }
 
-function setOf(path: string): string | undefined {
+export function textOf(path: string): string {
+  return isBlank(path) ? '' : readFileSync(path, 'utf8').trim();
+}
+
+/** As most are, and all of them are looked at whenever the store is: their first byte says it. */
+function isBlank(path: string): boolean {
+  const descriptor = openSync(path, 'r');
   try {
-    const { set } = JSON.parse(textOf(path)) as { set?: unknown };
-    return typeof set === 'string' ? set : undefined;
-  } catch {
-    return undefined;
+    const first = Buffer.alloc(1, ' ');
+    readSync(descriptor, first);
+    return first.toString() === ' ';
+  } finally {
+    closeSync(descriptor);
   }
 }
 
-function textOf(path: string): string {
-  const bytes = readFileSync(path);
-  // As most are, and all of them are looked at whenever a store is opened.
-  return bytes.equals(EMPTY) ? '' : bytes.toString('utf8').trim();
+export function pidOf(name: string): number {
+  return Number(NAME.exec(name)?.groups?.['pid']);
 }
 
-/** Of a process that was killed before it had anything to rescue. Those of other hosts are theirs to judge. */
-function isLeftOver(name: string, { host, pid, lives }: Owner): boolean {
-  const other = Number(NAME.exec(name)?.groups?.['pid']);
-  return other !== pid && isOf(host, other, name) && !lives(other);
-}
-
-function isOf(host: string, pid: number, name: string): boolean {
+export function isOf(host: string, pid: number, name: string): boolean {
   const named = NAME.exec(name)?.groups;
   return named?.['host'] === host && Number(named['pid']) === pid;
 }
@@ -190,7 +141,7 @@ function sealPair({ pair, ...rest }: NewPair, sealer: Sealer) {
   return { version: 1, ...rest, pair: sealer.seal(JSON.stringify(pair), about) };
 }
 
-function openPair(text: string, sealer: Sealer): NewPair {
+export function openPair(text: string, sealer: Sealer): NewPair {
   let rescued: ReturnType<typeof sealPair>;
   try {
     rescued = JSON.parse(text) as ReturnType<typeof sealPair>;
@@ -215,7 +166,7 @@ function fill(descriptor: number, text: string): void {
   fsyncSync(descriptor);
 }
 
-function removeFile(path: string): void {
+export function removeFile(path: string): void {
   try {
     unlinkSync(path);
     syncFolder(dirname(path));

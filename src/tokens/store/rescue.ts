@@ -1,50 +1,77 @@
 import type { Logger } from 'pino';
 import {
+  isOf,
+  openPair,
   openRescueFile,
-  saveRescued,
+  pidOf,
+  removeFile,
+  rescueFilesIn,
+  textOf,
+  type Owner,
   type RescueFile,
   type RescueFolder,
-  type RescueReport,
 } from './rescue-file.ts';
-import type { NewPair, TokenStore } from './token-store.ts';
+import type { NewPair, StoredTokens, TokenStore } from './token-store.ts';
 
 /** Where a pair goes that cannot be saved, and what earlier processes left there. */
 export interface Rescue {
+  /**
+   * Whether a pair stays there when it is saved. So it is for a command, which ends before a gateway has taken its
+   * pair over: should an older copy of the store be put in its place meanwhile, this is the only copy of the pair.
+   * It stays until a gateway has seen that the store holds it.
+   */
+  readonly stays: boolean;
   /** @throws when it cannot be written */
   put(pair: NewPair): void;
   clear(): void;
-  /** Brings into the store what lies in rescue files, and says so in the log. */
-  saveInto(store: TokenStore): Promise<RescueReport>;
+  /**
+   * Brings into the store what lies in rescue files of other processes, and says so in the log.
+   *
+   * @param baseUrl of the service that the store is of
+   */
+  saveInto(store: TokenStore, baseUrl: string): Promise<RescueReport>;
   close(): Promise<void>;
 }
 
 /** Without room for a rescue file it goes on, and says so: the tokens are more needed than their net. */
-export function openRescue(folder: RescueFolder, log: Logger): Rescue {
+export function openRescue(
+  folder: RescueFolder,
+  log: Logger,
+  { stays = false }: { stays?: boolean } = {},
+): Rescue {
   const file = open();
   const reported = new Set<string>();
 
   return {
+    stays,
     put: (pair) => {
       if (!file) throw new Error('there is no rescue file');
       file.put(pair);
     },
     clear: () => file?.clear(),
-    saveInto: async (store) => {
-      const report = await saveRescued(folder, store);
+    saveInto: async (store, baseUrl) => {
+      const options = { baseUrl, own: file?.path, leavesNewest: stays };
+      const report = await saveRescued(folder, store, options);
       for (const { generation } of report.saved) {
         log.warn({ generation: generation + 1 }, 'a token pair was saved from a rescue file');
       }
-      for (const failure of report.failed.filter(({ path }) => !reported.has(path))) {
-        reported.add(failure.path);
+      for (const failure of report.failed.filter(isNews)) {
         log.error(
           failure,
           'A rescue file could not be saved into the store. It was left as it is.',
         );
       }
+      for (const { path, store: other } of report.elsewhere.filter(isNews)) {
+        log.warn({ path, store: other }, 'A rescue file of another token store was left as it is.');
+      }
       return report;
     },
     close: async () => file?.close(),
   };
+
+  function isNews({ path }: { path: string }): boolean {
+    return !reported.has(path) && Boolean(reported.add(path));
+  }
 
   function open(): RescueFile | undefined {
     try {
@@ -58,4 +85,138 @@ export function openRescue(folder: RescueFolder, log: Logger): Rescue {
       return undefined;
     }
   }
+}
+
+export interface SavingRescued {
+  /** The service that the store is of; undefined: any. */
+  readonly baseUrl?: string | undefined;
+  /** The file of this process, which looks after it itself. */
+  readonly own?: string | undefined;
+  /** Whether a file whose pair is the newest one of the store stays: for processes that end soon. */
+  readonly leavesNewest?: boolean;
+}
+
+/** What rescue files hold that the store does not have yet is saved there, and the files are removed then. */
+export async function saveRescued(
+  { directory, sealer, owner }: RescueFolder,
+  store: TokenStore,
+  { baseUrl, own, leavesNewest = false }: SavingRescued,
+): Promise<RescueReport> {
+  const saved: NewPair[] = [];
+  const failed: RescueReport['failed'][number][] = [];
+  const elsewhere: RescueReport['elsewhere'][number][] = [];
+  for (const { path, name } of rescueFilesIn(directory)) {
+    if (path === own) continue;
+    try {
+      const text = textOf(path);
+      if (text === '') {
+        if (isLeftOver(name, owner)) removeFile(path);
+        continue;
+      }
+      const pair = openPair(text, sealer);
+      const { description } = store;
+      if (!belongsTo(pair, { description, storeId: (await store.read())?.storeId, baseUrl })) {
+        elsewhere.push({ path, store: pair.home?.store });
+        continue;
+      }
+      if (!(await store.holds(pair))) {
+        await store.save(pair);
+        saved.push(pair);
+      }
+      if (leavesNewest && isHead(pair, await store.read())) continue;
+      // Its process may live, and have put another pair into it meanwhile.
+      if (textOf(path) === text) removeFile(path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
+      failed.push({ path, why: (error as Error).message, ...labelOf(path) });
+    }
+  }
+  return { saved, failed, elsewhere };
+}
+
+/** Which store this is, as far as it is known. */
+export interface StoreIdentity {
+  readonly description: string;
+  readonly storeId: string | undefined;
+  readonly baseUrl: string | undefined;
+}
+
+/** Whether a store can take a pair: one of its own, or of one that lay in its place. */
+function belongsTo(
+  { home }: NewPair,
+  { description, storeId, baseUrl = home?.baseUrl }: StoreIdentity,
+): boolean {
+  const isKnown = storeId !== undefined;
+  // Then only a store that knows the name of its set can say.
+  if (!home) return isKnown;
+  const isHere = home.store === description || (isKnown && (home.storeId ?? storeId) === storeId);
+  return isHere && home.baseUrl === baseUrl;
+}
+
+function isHead({ set, generation }: NewPair, stored: StoredTokens | null): boolean {
+  return stored?.set === set && stored.generation === generation + 1;
+}
+
+export interface RescueReport {
+  readonly saved: readonly NewPair[];
+  /** Files that are left as they are. */
+  readonly failed: readonly {
+    readonly path: string;
+    readonly why: string;
+    /** Whose pair it holds, where that can be read. */
+    readonly set: string | undefined;
+    /** The generation that was exchanged for it. */
+    readonly generation: number | undefined;
+  }[];
+  /** Files of another store, or of another service: they are none of ours. */
+  readonly elsewhere: readonly { readonly path: string; readonly store: string | undefined }[];
+}
+
+export interface WaitingPair {
+  readonly path: string;
+  /** Whether it belongs into this store, or may, since it cannot be read. */
+  readonly isOurs: boolean;
+  /** Why it cannot be read. */
+  readonly why: string | undefined;
+}
+
+/** What lies in rescue files, whoever's they are, and is not in the store. */
+export async function waitingPairs(
+  { directory, sealer }: RescueFolder,
+  store: TokenStore,
+  identity: StoreIdentity,
+): Promise<WaitingPair[]> {
+  const waiting: WaitingPair[] = [];
+  for (const { path } of rescueFilesIn(directory)) {
+    try {
+      const text = textOf(path);
+      const pair = text === '' ? undefined : openPair(text, sealer);
+      if (!pair || (await store.holds(pair))) continue;
+      waiting.push({ path, isOurs: belongsTo(pair, identity), why: undefined });
+    } catch (error) {
+      // It was saved by somebody meanwhile.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
+      waiting.push({ path, isOurs: true, why: (error as Error).message });
+    }
+  }
+  return waiting;
+}
+
+/** It can be read without the key. */
+function labelOf(path: string): { set: string | undefined; generation: number | undefined } {
+  try {
+    const { set, generation } = JSON.parse(textOf(path)) as Record<string, unknown>;
+    return {
+      set: typeof set === 'string' ? set : undefined,
+      generation: typeof generation === 'number' ? generation : undefined,
+    };
+  } catch {
+    return { set: undefined, generation: undefined };
+  }
+}
+
+/** Of a process that was killed before it had anything to rescue. Those of other hosts are theirs to judge. */
+function isLeftOver(name: string, { host, pid, lives }: Owner): boolean {
+  const other = pidOf(name);
+  return other !== pid && isOf(host, other, name) && !lives(other);
 }
