@@ -36,8 +36,9 @@ function adviceOn(error: unknown): string {
   }
   if (/damaged|malformed|not a database/i.test(message)) {
     return (
-      'Check that TOKEN_STORE names the token store. When it is the store, and is damaged: stop the gateway, ' +
-      'move the file away, have an administrator make a new token, and run `tokens import <link>`.'
+      'Check that TOKEN_STORE names the token store. When it is the store, and is damaged: move the file away, and run ' +
+      '`tokens recover`, which saves a pair that waits in a rescue file into a new store. When it finds none, have an ' +
+      'administrator make a new token, and run `tokens import <link>`.'
     );
   }
   return 'Check TOKEN_STORE, and that this user may read and write there.';

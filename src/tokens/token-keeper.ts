@@ -59,7 +59,8 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
   const stored = await store.read().catch((cause: unknown) => {
     throw new Error(
       `The token store (${store.description}) cannot be read: ${(cause as Error).message}. It was left as it is. ` +
-        'When it is damaged, move it away and import a new token with `tokens import <link>`.',
+        'When it is damaged, move it away and run `tokens recover`; when that finds no pair in a rescue file, import a new ' +
+        'token with `tokens import <link>`.',
       { cause },
     );
   });

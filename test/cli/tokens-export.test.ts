@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, symlinkSync } from 'node:fs';
 import { relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { askAt } from '../support/ask-at.ts';
@@ -22,6 +22,17 @@ test('moves the set: the target rotates it from then on, and the source refuses,
   expect((await tokens(['refresh'], there)).code).toBe(0);
   expect(service.exchanges).toHaveLength(2);
   expect((await tokens(['status'], there)).code).toBe(0);
+});
+
+test('the refresh token has one fingerprint in both stores, and what commands left of it is removed', async () => {
+  const { done, tokens, status, file } = await startWithTokens();
+  const TOKEN_STORE = `sqlite:${file('other.db')}`;
+  const { fingerprint } = await status();
+  expect(readdirSync(file('.')).join()).toContain('rescue-');
+  await done('export', TOKEN_STORE);
+  const there = await tokens(['status', '--json'], { env: { TOKEN_STORE } });
+  expect(JSON.parse(there.stdout)).toMatchObject({ fingerprint, state: 'healthy' });
+  expect(readdirSync(file('.')).join()).not.toContain('rescue-');
 });
 
 test('a gateway on the source says where it went', async () => {

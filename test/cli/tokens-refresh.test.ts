@@ -154,6 +154,26 @@ test('a pair that cannot be saved is in a rescue file at the end, and `tokens re
   expect(service.exchanges).toHaveLength(2);
 });
 
+test('the pair of a command lies in a rescue file too, which is no trouble, until a gateway has seen it in the store', async () => {
+  const operator = await startWithTokens();
+  const { done, status, file, tokens } = operator;
+  const left = () => readdirSync(file('.')).filter((name) => name.startsWith('rescue-'));
+  for (const generation of [3, 4, 5]) {
+    expect(await done('refresh')).toContain(`generation ${generation} is in use`);
+    // The one before it as well, until the next command.
+    expect(left().length).toBeLessThanOrEqual(2);
+    expect(await status()).toMatchObject({ state: 'healthy', generation, rescueFiles: [] });
+  }
+  expect(await tokens(['recover'])).toMatchObject({ code: 0, stderr: '' });
+  expect(left()).toHaveLength(1);
+  const gateway = await operator.startGateway();
+  expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
+  gateway.signal('SIGTERM');
+  const { stdout } = await gateway.ended;
+  expect(stdout).not.toContain('rescue file');
+  expect(left()).toEqual([]);
+});
+
 test('over the store of another service nothing is sent', async () => {
   const { tokens, service } = await startWithTokens();
   const other = await startOperator();

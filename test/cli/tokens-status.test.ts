@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/process.ts';
@@ -238,6 +238,34 @@ test('looking while a command rotates disturbs nothing', async () => {
   answer.release();
   expect((await refreshing).code).toBe(0);
   expect(await done('status')).toMatch(/Generation +3/);
+});
+
+test('with the file gone and its pair in a rescue file: attention, and the command that saves it', async () => {
+  const { tokens, status, storePath, file } = await startWithTokens();
+  for (const end of ['', '-journal', '-lock']) rmSync(storePath + end, { force: true });
+  const { code, stdout } = await tokens(['status']);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/State +needs attention\n/);
+  expect(stdout).toMatch(/Rescue file +\/\S+\.json\n[^]*run `tokens recover`/);
+  expect(stdout).not.toMatch(/administrator/);
+  expect(await status()).toMatchObject({
+    state: 'attention',
+    generation: null,
+    troubles: ['unsaved'],
+    rescueFiles: [expect.stringContaining('rescue-')],
+  });
+  for (const command of ['refresh', 'check']) {
+    expect((await tokens([command])).stderr).toMatch(/waits in a rescue file.*`tokens recover`/);
+  }
+  expect(existsSync(storePath)).toBe(false);
+  // Of another service, or in the place of another store, it is not looked for.
+  const other = { env: { TOKEN_STORE: `sqlite:${file('other.db')}` } };
+  expect((await tokens(['status'], other)).code).toBe(2);
+  expect((await tokens(['recover'], other)).stderr).toMatch(/of another store waits/);
+  const recovered = await tokens(['recover']);
+  expect(recovered).toMatchObject({ code: 0, stdout: expect.stringContaining('generation 2') });
+  expect(recovered.stderr).toMatch(/store was gone: a new one was made.*\n.*generation 2/);
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 2 });
 });
 
 test('an encrypted store tells nothing without its key, and is left as it is', async () => {

@@ -225,6 +225,23 @@ test.concurrent(
   },
 );
 
+test.concurrent(
+  'a command finds the set lost: the gateway says so in its log, with what to do',
+  async () => {
+    await using world = await startFaultWorld();
+    const gateway = await world.serve();
+    await gateway.printed(/access token rotated/);
+    await gateway.serves();
+    world.makeNewSet();
+    expect((await world.command('tokens', 'refresh')).code).toBe(1);
+    world.expire();
+    expect((await gateway.ask()).errors).toMatchObject([{ extensions: { code: 'TOKENS_LOST' } }]);
+    await gateway.printed(/FATAL: The recruiting service refuses.*run `tokens import <link>`/);
+    await gateway.stop();
+    expect(world.outcomes()).toEqual(['answered', 'invalid-grant']);
+  },
+);
+
 test.concurrent('a link on the command line is not to be read in the process list', async () => {
   await using world = await startFaultWorld({ revoke: true });
   const link = world.makeNewSet();

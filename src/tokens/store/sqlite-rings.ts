@@ -35,7 +35,12 @@ export function prepareRings(database: DatabaseSync, sealer: Sealer) {
     const [ring] = rings();
     if (!ring) throw new Error('the file is damaged: it has lost the key of its fingerprints');
     const key = createSecretKey(ring.key);
-    first = { sealed: sealed!, id: ring.id, key, storeId: fingerprintOf(key, 'store').slice(0, 16) };
+    first = {
+      sealed: sealed!,
+      id: ring.id,
+      key,
+      storeId: fingerprintOf(key, 'store').slice(0, 16),
+    };
     return first;
   };
 

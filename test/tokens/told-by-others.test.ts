@@ -1,0 +1,52 @@
+/** What commands and other gateways do to the set, as a gateway that runs on the same store tells it. */
+import { expect, test } from 'vitest';
+import { MINUTE } from '../support/manual-clock.ts';
+import { codesOf, PERSON, startKeptOverSandbox, type Kept } from '../support/tokens.ts';
+
+test('a set that a command found to be lost is reported once in the log, and its refresh token has no time left', async () => {
+  const { clock, store, ask, gateway, logged } = await startKeptOverSandbox();
+  await clock.asleep();
+  expect(await secondsLeft(gateway)).toBeGreaterThan(100 * 86_400);
+  await endExchange(store, clock.now());
+  await clock.pass(3 * MINUTE);
+  expect(about(logged, 'lost')).toEqual([
+    expect.objectContaining({
+      level: 60,
+      generation: 2,
+      msg: expect.stringMatching(/refuses the refresh token.*run `tokens import <link>`/),
+    }),
+  ]);
+  expect(await secondsLeft(gateway)).toBe(0);
+  // The access token is good for as long as the service takes it.
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+});
+
+test('a set that was moved away by a command is reported once in the log, with the store that has it', async () => {
+  const { clock, store, logged } = await startKeptOverSandbox();
+  await clock.asleep();
+  await store.moveOut({ to: 'sqlite:/elsewhere.db', at: clock.now(), replica: 'hand' });
+  await clock.pass(3 * MINUTE);
+  expect(about(logged, 'moved')).toEqual([
+    expect.objectContaining({
+      level: 50,
+      msg: expect.stringContaining('moved to another store (sqlite:/elsewhere.db)'),
+    }),
+  ]);
+});
+
+/** As a command does it whose exchange the service refuses. */
+async function endExchange(store: Kept['store'], at: number): Promise<void> {
+  const { set, generation } = (await store.read())!;
+  const attempt = 'of a command';
+  await store.mark({ set, generation, attempt, at, lifeMs: 150_000, replica: 'hand' });
+  await store.settle(attempt, { outcome: 'invalid-grant', latencyMs: 1 });
+}
+
+async function secondsLeft(gateway: Kept['gateway']): Promise<number> {
+  const text = await gateway.metrics.text();
+  return Number(/^recruiting_refresh_token_seconds_left (.*)$/m.exec(text)![1]);
+}
+
+function about(logged: Kept['logged'], trouble: string) {
+  return logged.filter((line) => line['trouble'] === trouble);
+}
