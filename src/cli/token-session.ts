@@ -30,8 +30,9 @@ export interface TokenSession {
 }
 
 /**
- * What a command does with the store: `look` changes no byte of any file; `work` and `recover` take one that
- * does not exist for an empty one; `recover` makes it where a pair of it waits in a rescue file, `create` always.
+ * What a command does with the store: `look` changes no byte of any file. Where there is none, `look` and `work`
+ * take it for an empty one; `recover` makes it when a pair of it waits in a rescue file, `create` always, and both
+ * save that pair first.
  */
 type Purpose = 'look' | 'work' | 'recover' | 'create';
 
@@ -180,15 +181,15 @@ async function openFor(
 ): Promise<TokenStore> {
   const { tokenStore } = config;
   const readOnly = purpose === 'look';
-  if (purpose === 'create' || existsSync(tokenStore.path)) {
-    return openStore(tokenStore, config, { readOnly });
-  }
+  if (existsSync(tokenStore.path)) return openStore(tokenStore, config, { readOnly });
   const identity = identityOf(config, null);
   const description = `${identity.description}, which does not exist`;
   const nothing = { ...openSqliteStore(':memory:'), description };
-  if (purpose !== 'recover') return nothing;
+  if (purpose === 'look' || purpose === 'work') return nothing;
   const waiting = await waitingPairs(folder, nothing, identity);
-  if (!waiting.some(({ isOurs, why }) => isOurs && why === undefined)) return nothing;
+  if (!waiting.some(({ isOurs, why }) => isOurs && why === undefined)) {
+    return purpose === 'create' ? openStore(tokenStore, config) : nothing;
+  }
   const made = openStore(tokenStore, config);
   const report = await saveRescued(folder, made, {
     baseUrl: config.recruitingUrl,

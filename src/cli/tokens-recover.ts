@@ -1,6 +1,7 @@
 import { lostError, movedError } from '../tokens/token-errors.ts';
 import { lossOf } from '../tokens/head.ts';
 import { systemClock } from '../clock.ts';
+import { mayFollow, type RescueReport } from '../tokens/store/rescue.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { codeOf } from '../errors.ts';
 import { duration } from './duration.ts';
@@ -30,11 +31,13 @@ export async function tokensRecover(terminal: Terminal): Promise<void> {
             'if it says the same after five, a process on this store was stopped or hangs: wake or end it.',
         );
       }
+      const mayHoldNext = (file: RescueReport['failed'][number]) =>
+        mayFollow(file, { ...head, doubtful: isInDoubt(head) });
+      if (service.rescued.failed.some(mayHoldNext)) throw new CommandError(RESCUE_FIRST);
       if (!isInDoubt(head)) {
         say(`There is nothing to recover: generation ${head.generation} is not in doubt.`);
         return;
       }
-      if (service.rescued.failed.length > 0) throw new CommandError(RESCUE_FIRST);
       say(await story(store, head.generation));
       await askAccess(service, say);
       await replay(service, say);
@@ -42,9 +45,9 @@ export async function tokensRecover(terminal: Terminal): Promise<void> {
   });
 }
 
-/** The pair may have been received: then its refresh token must not be sent again. */
+/** The pair may have been received: then the refresh token before it must not be sent again. */
 const RESCUE_FIRST =
-  'An exchange is in doubt, and the pair that it gave may be in the rescue file that could not be read. Nothing was sent. ' +
+  'The pair that the last exchange gave may be in the rescue file that could not be read. Nothing was sent. ' +
   'Mend what is said about that file (TOKEN_STORE_KEY as the gateway has it, TOKEN_STORE, its rights), and run this again. ' +
   'Only when the file belongs to another store: move it elsewhere first.';
 

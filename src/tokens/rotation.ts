@@ -4,7 +4,7 @@ import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts'
 import { headOf, isSamePair, lossOf, savedAs, toldOf, type Head, type HeadSource } from './head.ts';
 import { createPairSaver } from './pair-saver.ts';
 import { createStoreWatch } from './store-watch.ts';
-import type { Rescue, RescueReport } from './store/rescue.ts';
+import { mayFollow, type Rescue, type RescueReport } from './store/rescue.ts';
 import {
   busyElsewhereError,
   lostError,
@@ -73,7 +73,7 @@ export function createRotation(parts: RotationParts): Rotation {
       return !isSamePair(head!, from);
     },
     isAnswered: async (from) => {
-      await lookForAnswer(from);
+      await lookForAnswer();
       return !isSamePair(head!, from);
     },
   });
@@ -183,7 +183,7 @@ export function createRotation(parts: RotationParts): Rotation {
     const from = exchangeable();
     const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
     for (;;) {
-      await lookForAnswer(from);
+      await lookForAnswer();
       const newest = exchangeable();
       if (!isSamePair(newest, from)) return newest;
       // The doubt came while others were waited for: as long as the access token works, it can wait too.
@@ -199,11 +199,9 @@ export function createRotation(parts: RotationParts): Rotation {
   }
 
   /** The pair may have arrived, and lie where its process left it. @throws when that cannot be read */
-  async function lookForAnswer({ set: ours }: Head): Promise<void> {
+  async function lookForAnswer(): Promise<void> {
     const report = await lookEverywhere();
-    const mayBeNext = ({ set, generation = Infinity }: RescueReport['failed'][number]) =>
-      (head!.doubtful && set === undefined) || (set === ours && generation >= head!.generation);
-    if (report?.failed.some(mayBeNext)) throw unreadRescueError();
+    if (report?.failed.some((file) => mayFollow(file, head!))) throw unreadRescueError();
   }
 
   /** The head, if it may be sent. */

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { text as textOf } from 'node:stream/consumers';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { askAt } from '../support/ask-at.ts';
@@ -37,6 +37,18 @@ test.each<[string, (operator: Operator) => Promise<{ source: string; stdin?: str
   expect((await fetch(link)).status).toBe(404);
   expect(service.exchanges).toMatchObject([{ outcome: 'answered' }]);
   expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 2 });
+});
+
+test('a store that is gone, with its pair in a rescue file, holds a set in use: only --replace takes its place', async () => {
+  const { tokens, service, storePath, status } = await startWithTokens();
+  for (const end of ['', '-journal', '-lock']) rmSync(storePath + end, { force: true });
+  const link = service.makeNewSet();
+  const refused = await tokens(['import', link]);
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toMatch(/a new one was made.*\n.*\n.*that is in use/);
+  expect(await status()).toMatchObject({ generation: 2, state: 'healthy' });
+  expect((await tokens(['import', link, '--replace'])).code).toBe(0);
+  expect(await status()).toMatchObject({ generation: 4, state: 'healthy' });
 });
 
 test('a set in use is not replaced unasked: its link is not even read', async () => {

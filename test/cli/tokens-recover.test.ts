@@ -106,6 +106,25 @@ test('a rescue file that cannot be read may hold the pair: nothing is sent, and 
   expect(operator.service.exchanges).toHaveLength(1);
 });
 
+test('a copy that a command left, sealed with another key, may be newer than the store: nothing is sent', async () => {
+  const operator = await startWithTokens();
+  const { withStore, file, tokens, service } = operator;
+  const { set, generation } = await withStore(async (store) => (await store.read())!);
+  const sealer = createSealer([Buffer.alloc(32, 1)]);
+  const owner = { host: 'test', pid: 4_000_000, lives: () => false };
+  const rescue = openRescueFile({ directory: file('.'), sealer, owner });
+  const sign = { attempt: 'theirs', outcome: 'rotated', at: Date.now(), latencyMs: 1 } as const;
+  rescue.put({ set, generation, pair: pairOf('next'), ...sign });
+  rescue.close();
+  for (const command of ['recover', 'refresh']) {
+    const { code, stderr } = await tokens([command]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/TOKEN_STORE_KEY is not set/);
+    expect(stderr).toMatch(/Nothing (was|is) sent/i);
+  }
+  expect(service.exchanges).toHaveLength(1);
+});
+
 test("with another store configured, the other's rescue file is named, and not to be removed", async () => {
   const operator = await startWithTokens();
   const path = await leaveRescueFile(operator);

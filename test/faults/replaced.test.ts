@@ -95,10 +95,14 @@ test.concurrent(
 );
 
 test.concurrent(
-  'the file is removed, kill -9: `tokens status` names the rescue file, `tokens recover` saves the pair',
+  'the file is removed: `tokens status` names the rescue file, `tokens recover` makes a store, beside the gateway and after kill -9',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const { gateway } = await ahead(world);
+    await removed(world, gateway);
+    expect((await world.command('tokens', 'recover')).code).toBe(0);
+    await gateway.printed(/the new token pair is saved now/);
+    await gateway.serves();
     await removed(world, gateway);
     await gateway.kill();
     const status = await world.command('tokens', 'status');
@@ -107,7 +111,7 @@ test.concurrent(
     expect(status.stdout).not.toMatch(/administrator/);
     expect(await world.command('tokens', 'recover')).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining('saved from a rescue file into the store: generation 4'),
+      stderr: expect.stringContaining('saved from a rescue file into the store: generation 5'),
     });
     expect((await world.command('tokens', 'status')).code).toBe(0);
     const next = await world.serve();
@@ -115,7 +119,7 @@ test.concurrent(
     await next.serves();
     await next.stop();
     expect(world.rescued()).toBe(0);
-    await isSavedAs(world, 5, 4);
+    await isSavedAs(world, 6, 5);
   },
 );
 

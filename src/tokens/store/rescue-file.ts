@@ -1,5 +1,6 @@
 import {
   closeSync,
+  fchownSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
@@ -8,6 +9,7 @@ import {
   readdirSync,
   readFileSync,
   readSync,
+  statSync,
   unlinkSync,
   writeSync,
 } from 'node:fs';
@@ -89,6 +91,7 @@ export function openRescueFile({ directory, sealer, owner }: RescueFolder): Resc
     const name = `rescue-${owner.host}-${owner.pid}-${randomBytes(4).toString('hex')}.json`;
     const path = join(directory, name);
     const made = { path, descriptor: openSync(path, 'wx+', 0o600), empty: true };
+    giveToOwner(made.descriptor, directory);
     fill(made.descriptor, '');
     syncFolder(directory);
     return made;
@@ -98,6 +101,17 @@ export function openRescueFile({ directory, sealer, owner }: RescueFolder): Resc
     file.empty = false;
     fill(file.descriptor, text);
     file.empty = text === '';
+  }
+}
+
+/** What a command leaves there that root ran is for the gateway to read. */
+function giveToOwner(descriptor: number, folder: string): void {
+  const { uid, gid } = statSync(folder);
+  if (fstatSync(descriptor).uid === uid) return;
+  try {
+    fchownSync(descriptor, uid, gid);
+  } catch {
+    // Not root: then it is as it was.
   }
 }
 

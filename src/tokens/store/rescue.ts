@@ -172,6 +172,18 @@ export interface RescueReport {
   readonly elsewhere: readonly { readonly path: string; readonly store: string | undefined }[];
 }
 
+/**
+ * Whether a file that could not be saved may hold the pair that comes after a head. Of a file that says nothing this
+ * is believed only while an exchange of the head is in doubt.
+ */
+export function mayFollow(
+  { set, generation = Infinity }: RescueReport['failed'][number],
+  head: { readonly set: string; readonly generation: number; readonly doubtful: boolean },
+): boolean {
+  if (set === undefined) return head.doubtful;
+  return set === head.set && generation >= head.generation;
+}
+
 export interface WaitingPair {
   readonly path: string;
   /** Whether it belongs into this store, or may, since it cannot be read. */

@@ -1,8 +1,19 @@
-import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  closeSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import process from 'node:process';
 import { expect, onTestFinished, test } from 'vitest';
 import { openRescueFile } from '../../../src/tokens/store/rescue-file.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
+import { BOUND } from '../../support/fault-world.ts';
 import { folder } from './sqlite-support.ts';
 import { saving } from './token-store-contract.ts';
 
@@ -35,6 +46,17 @@ test('a rescue file that cannot be made again writes into no file of somebody el
   file.put(saving('the set', 'b'));
   expect(textIn(directory)).toMatch(/the set/);
 });
+
+test.runIf(process.getuid?.() === 0)(
+  'what root leaves in the folder of a gateway belongs to the user of the gateway',
+  () => {
+    const directory = folder();
+    chownSync(directory, BOUND, BOUND);
+    opened(directory).put(saving('the set', 'a'));
+    const [name] = readdirSync(directory);
+    expect(statSync(join(directory, name!))).toMatchObject({ uid: BOUND, gid: BOUND });
+  },
+);
 
 /** A file lies where the folder is to be. */
 function blocked(directory: string) {
