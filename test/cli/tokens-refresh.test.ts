@@ -143,7 +143,9 @@ test('a pair that cannot be saved is in a rescue file at the end, and `tokens re
   const still = await tokens(['recover']);
   expect(still.code).toBe(1);
   expect(still.stderr).toMatch(/rescue file .* could not be saved into the store: disk full/);
-  expect(still.stderr).toMatch(/the last exchange gave may be in the rescue file.*Nothing was sent/);
+  expect(still.stderr).toMatch(
+    /the last exchange gave may be in the rescue file.*Nothing was sent/,
+  );
 
   database.exec('DROP TRIGGER full');
   database.close();

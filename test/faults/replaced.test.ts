@@ -1,7 +1,16 @@
 /** The file of the store is taken away, or an older copy is put in its place, under a gateway that runs. */
 import { copyFileSync, renameSync, rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { startFaultWorld, type FaultGateway, type FaultWorld } from '../support/fault-world.ts';
+import { createSealer } from '../../src/tokens/store/seal.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import {
+  keySetting,
+  startFaultWorld,
+  type FaultGateway,
+  type FaultWorld,
+} from '../support/fault-world.ts';
+
+const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 
 test.concurrent.each([
   ['written over it', copyFileSync],
@@ -126,14 +135,13 @@ test.concurrent(
 test.concurrent(
   'a reading command with other keys than the gateway: it writes nothing, and the gateway goes on',
   async () => {
-    const [older, newer] = [keyOf(1), keyOf(2)];
-    await using world = await startFaultWorld({ revoke: true, key: older });
+    await using world = await startFaultWorld({ revoke: true, keys: [OLD] });
     const gateway = await world.serve();
     await gateway.printed(/access token rotated/);
     await gateway.serves();
     const before = world.files();
     for (const command of ['status', 'check']) {
-      const TOKEN_STORE_KEY = `${newer},${older}`;
+      const TOKEN_STORE_KEY = keySetting(NEW, OLD);
       const { code, stderr } = await world.commandIn({ TOKEN_STORE_KEY }, 'tokens', command);
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     }
@@ -142,6 +150,30 @@ test.concurrent(
     await gateway.serves();
     expect(gateway.said).not.toContain('"trouble"');
     await gateway.stop();
+    await isSavedAs(world, 3, 2);
+  },
+);
+
+test.concurrent(
+  'an older copy that the keys of the gateway do not open, kill -9: with both keys the next start saves the pair into it',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true, keys: [NEW, OLD] });
+    const backup = `${world.path}-backup`;
+    copyFileSync(world.path, backup);
+    await openSqliteStore(backup, { sealer: createSealer([OLD, NEW]) }).close();
+    const gateway = await world.serve({ extra: { TOKEN_STORE_KEY: keySetting(NEW) } });
+    await gateway.printed(/access token rotated/);
+    await gateway.serves();
+    renameSync(backup, world.path);
+    world.expire();
+    expect((await gateway.ask()).errors).toMatchObject([
+      { message: expect.stringContaining('with both keys in TOKEN_STORE_KEY') },
+    ]);
+    await gateway.printed(/is in the rescue file; the next start saves it/);
+    expect(gateway.said).not.toMatch(/is gone/);
+    await gateway.kill();
+    expect((await world.command('tokens', 'status')).stdout).toMatch(/Rescue file .*\n/);
+    await startedAgain(world);
     await isSavedAs(world, 3, 2);
   },
 );
@@ -191,8 +223,4 @@ async function isSavedAs(world: FaultWorld, generation: number, exchanges: numbe
 async function metricsOf(gateway: FaultGateway): Promise<string> {
   const [, url] = await gateway.printed(/metrics \{"url":"([^"]+)"/);
   return (await fetch(url!)).text();
-}
-
-function keyOf(byte: number): string {
-  return Buffer.alloc(32, byte).toString('base64');
 }

@@ -33,8 +33,8 @@ export interface FaultWorldOptions {
   revoke?: boolean;
   /** How long ago the set was imported, in days. */
   importedDaysAgo?: number;
-  /** TOKEN_STORE_KEY of every process that is not told otherwise. */
-  key?: string;
+  /** TOKEN_STORE_KEY of every process that is not told otherwise, newest first. */
+  keys?: readonly Buffer[];
 }
 
 /**
@@ -44,7 +44,7 @@ export interface FaultWorldOptions {
 export async function startFaultWorld({
   revoke = false,
   importedDaysAgo = 0,
-  key,
+  keys = [],
 }: FaultWorldOptions = {}) {
   const program = await bundled('src/process.ts');
   const hangingProgram = await bundled('test/support/hanging-gateway.ts');
@@ -65,9 +65,9 @@ export async function startFaultWorld({
     TOKEN_STORE: `sqlite:${path}`,
     TOKEN_RESCUE_DIR: rescue,
     ALLOW_ANONYMOUS: 'true',
-    ...(key !== undefined && { TOKEN_STORE_KEY: key }),
+    TOKEN_STORE_KEY: keySetting(...keys),
   };
-  const sealer = createSealer(key === undefined ? [] : [Buffer.from(key, 'base64')]);
+  const sealer = createSealer(keys);
   const processes: FaultProcess[] = [];
   const said: string[] = [];
   /** Exchanges that the test itself made. */
@@ -123,9 +123,9 @@ export async function startFaultWorld({
   const start = async (
     args: readonly string[],
     pattern: RegExp,
-    user?: number,
+    { user, extra = {} }: { user?: number | undefined; extra?: Record<string, string> } = {},
   ): Promise<FaultGateway> => {
-    const started = startProcess(args, { env, user });
+    const started = startProcess(args, { env: { ...env, ...extra }, user });
     processes.push(started);
     const [url] = await started.printed(pattern);
     const ask = async () => {
@@ -170,12 +170,12 @@ export async function startFaultWorld({
       return started;
     },
     /** The gateway as it is, once it serves. */
-    serve: ({ user }: { user?: number } = {}) =>
-      start([program], /http:\/\/[^\s"]+\/graphql(?=[\s"])/, user),
+    serve: (options: { user?: number; extra?: Record<string, string> } = {}) =>
+      start([program], /http:\/\/[^\s"]+\/graphql(?=[\s"])/, options),
     /** The gateway that hangs, once it serves. */
     hanging: (options: Pick<HangingOptions, 'at' | 'fails'> = {}, user?: number) => {
       const all: HangingOptions = { recruitingUrl: sandbox.url, store: path, rescue, ...options };
-      return start([hangingProgram, JSON.stringify(all)], /(?<=SERVING )\S+/, user);
+      return start([hangingProgram, JSON.stringify(all)], /(?<=SERVING )\S+/, { user });
     },
     /** A command in this process. */
     command: (...args: string[]) => commandIn({}, ...args),
@@ -216,6 +216,11 @@ export async function startFaultWorld({
         return [name, createHash('sha256').update(bytes).digest('hex')] as const;
       }),
   };
+}
+
+/** As TOKEN_STORE_KEY has them. */
+export function keySetting(...keys: readonly Buffer[]): string {
+  return keys.map((key) => key.toString('base64')).join(',');
 }
 
 /** Waits until it does not throw any more. */

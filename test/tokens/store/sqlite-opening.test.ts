@@ -135,6 +135,7 @@ describe('a process that is killed within a transaction', () => {
     const { size } = statSync(path);
     await cut(path);
     expect(statSync(path).size).toBeGreaterThan(size);
+    expect(await closing(openSqliteStore(path, { readOnly: true })).read()).toEqual(stored);
     expect(await closing(openSqliteStore(path)).read()).toEqual(stored);
   });
 
