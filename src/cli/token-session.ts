@@ -163,11 +163,11 @@ export async function noTokens({ store, rescueFolder: folder, identity }: TokenS
           : `It cannot be read: ${ours.why}. Mend that (TOKEN_STORE_KEY as the gateway has it, its rights), and run \`tokens recover\`.`),
     );
   }
-  const paths = waiting.map(({ path }) => path).join(', ');
+  const others = waiting.map(({ path, store: of }) => (of ? `${path}, of ${of}` : path)).join('; ');
   return new CommandError(
     `${nothing} If one was imported before, check TOKEN_STORE, and the folder that this was started in. ` +
       (waiting.length > 0
-        ? `A token pair of another store waits in a rescue file (${paths}): do not remove it, and look for that store. `
+        ? `A token pair of another store waits in a rescue file (${others}): do not remove it. If that is the store that you mean, name it so in TOKEN_STORE. `
         : '') +
       'Otherwise have an administrator make a token in the personal account of the recruiting service, and run `tokens import <link>`.',
   );

@@ -261,7 +261,9 @@ test('with the file gone and its pair in a rescue file: attention, and the comma
   // Of another service, or in the place of another store, it is not looked for.
   const other = { env: { TOKEN_STORE: `sqlite:${file('other.db')}` } };
   expect((await tokens(['status'], other)).code).toBe(2);
-  expect((await tokens(['recover'], other)).stderr).toMatch(/of another store waits/);
+  const elsewhere = await tokens(['recover'], other);
+  expect(elsewhere.stderr).toMatch(/pair of another store waits in a rescue file \(.*, of sqlite:/);
+  expect(elsewhere.stderr).toContain(`of sqlite:${storePath})`);
   const recovered = await tokens(['recover']);
   expect(recovered).toMatchObject({ code: 0, stdout: expect.stringContaining('generation 2') });
   expect(recovered.stderr).toMatch(/store was gone: a new one was made.*\n.*generation 2/);

@@ -113,12 +113,14 @@ export async function saveRescued(
         if (isLeftOver(name, owner)) removeFile(path);
         continue;
       }
-      const pair = openPair(text, sealer);
+      const label = labelOf(text);
       const { description } = store;
-      if (!belongsTo(pair, { description, storeId: (await store.read())?.storeId, baseUrl })) {
-        elsewhere.push({ path, store: pair.home?.store });
+      const identity = { description, storeId: (await store.read())?.storeId, baseUrl };
+      if (label && !belongsTo(label, identity)) {
+        elsewhere.push({ path, store: label.home?.store });
         continue;
       }
+      const pair = openPair(text, sealer);
       if (!(await store.holds(pair))) {
         await store.save(pair);
         saved.push(pair);
@@ -128,7 +130,8 @@ export async function saveRescued(
       if (textOf(path) === text) removeFile(path);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
-      failed.push({ path, why: (error as Error).message, ...labelOf(path) });
+      const { set, generation } = labelIn(path) ?? {};
+      failed.push({ path, why: (error as Error).message, set, generation });
     }
   }
   return { saved, failed, elsewhere };
@@ -143,7 +146,7 @@ export interface StoreIdentity {
 
 /** Whether a store can take a pair: one of its own, or of one that lay in its place. */
 function belongsTo(
-  { home }: NewPair,
+  { home }: Label,
   { description, storeId, baseUrl = home?.baseUrl }: StoreIdentity,
 ): boolean {
   const isKnown = storeId !== undefined;
@@ -177,7 +180,7 @@ export interface RescueReport {
  * is believed only while an exchange of the head is in doubt.
  */
 export function mayFollow(
-  { set, generation = Infinity }: RescueReport['failed'][number],
+  { set, generation = 0 }: RescueReport['failed'][number],
   head: { readonly set: string; readonly generation: number; readonly doubtful: boolean },
 ): boolean {
   if (set === undefined) return head.doubtful;
@@ -188,6 +191,8 @@ export interface WaitingPair {
   readonly path: string;
   /** Whether it belongs into this store, or may, since it cannot be read. */
   readonly isOurs: boolean;
+  /** Where it belongs, as far as it says so. */
+  readonly store: string | undefined;
   /** Why it cannot be read. */
   readonly why: string | undefined;
 }
@@ -199,31 +204,43 @@ export async function waitingPairs(
   identity: StoreIdentity,
 ): Promise<WaitingPair[]> {
   const waiting: WaitingPair[] = [];
+  const add = (path: string, why?: string) => {
+    const label = labelIn(path);
+    const isOurs = !label || belongsTo(label, identity);
+    waiting.push({ path, isOurs, store: label?.home?.store, why });
+  };
   for (const { path } of rescueFilesIn(directory)) {
     try {
       const text = textOf(path);
-      const pair = text === '' ? undefined : openPair(text, sealer);
-      if (!pair || (await store.holds(pair))) continue;
-      waiting.push({ path, isOurs: belongsTo(pair, identity), why: undefined });
+      if (text === '' || (await store.holds(openPair(text, sealer)))) continue;
+      add(path);
     } catch (error) {
       // It was saved by somebody meanwhile.
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
-      waiting.push({ path, isOurs: true, why: (error as Error).message });
+      add(path, (error as Error).message);
     }
   }
   return waiting;
 }
 
-/** It can be read without the key. */
-function labelOf(path: string): { set: string | undefined; generation: number | undefined } {
+type Label = Pick<NewPair, 'set' | 'generation' | 'home'>;
+
+/** What a file says of its pair without the key; undefined when that is damaged. */
+function labelOf(text: string): Label | undefined {
   try {
-    const { set, generation } = JSON.parse(textOf(path)) as Record<string, unknown>;
-    return {
-      set: typeof set === 'string' ? set : undefined,
-      generation: typeof generation === 'number' ? generation : undefined,
-    };
+    const label = JSON.parse(text) as Label;
+    const isWhole = typeof label.set === 'string' && typeof label.generation === 'number';
+    return isWhole ? label : undefined;
   } catch {
-    return { set: undefined, generation: undefined };
+    return undefined;
+  }
+}
+
+function labelIn(path: string): Label | undefined {
+  try {
+    return labelOf(textOf(path));
+  } catch {
+    return undefined;
   }
 }
 
