@@ -144,7 +144,7 @@ export function createRotation(parts: RotationParts): Rotation {
       // A wall clock that was wrong at the start made it look older than it is.
       const isYounger = lossOf(before, clock) === 'ended' && bornAt > before.bornAt;
       head = { ...toldOf(before, stored, forgotten), ...(isYounger && { bornAt }) };
-      sayWhatOthersFound(before, head);
+      sayNews(before, head);
       return;
     }
     publish({ ...stored, saved: savedAs(stored, store.description) }, bornAt);
@@ -166,17 +166,10 @@ export function createRotation(parts: RotationParts): Rotation {
     const report = await rescue?.saveInto(store, baseUrl);
     const before = head;
     const stored = await watch.read(before, (lost) => (forgotten = lost.unanswered));
-    if (stored && !isOutdated(stored, before)) adopt(stored);
+    // What is older than the head may take its place only when it was looked for with this head in mind.
+    const isLate = head !== undefined && (!before || !isSamePair(head, before));
+    if (stored && !(isLate && stored.generation < head!.generation)) adopt(stored);
     return report;
-  }
-
-  /**
-   * What is older than the head takes its place only when the store was looked at with this head in mind, so that
-   * it is in the store by now, behind what is used there.
-   */
-  function isOutdated({ generation }: StoredTokens, before: Head | undefined): boolean {
-    if (!head || generation >= head.generation) return false;
-    return saver.pending !== undefined || !before || !isSamePair(head, before);
   }
 
   async function exchangeOnce(): Promise<Head> {
@@ -228,9 +221,12 @@ export function createRotation(parts: RotationParts): Rotation {
         return head!;
       case 'overtaken':
         return undefined;
-      case 'lost':
-        head = { ...head!, lost: true, doubtful: false, doubt: null };
-        return sayLost(head);
+      case 'lost': {
+        const before = head!;
+        head = { ...before, lost: true, doubtful: false, doubt: null };
+        sayNews(before, head);
+        throw lostError(lossOf(head, clock)!);
+      }
       case 'doubtful':
         if (!isSamePair(head!, from)) return head!;
         head = {
@@ -246,19 +242,14 @@ export function createRotation(parts: RotationParts): Rotation {
     }
   }
 
-  /** Of what this process finds out itself it speaks then. */
-  function sayWhatOthersFound(before: Head, { lost, movedTo, generation }: Head): void {
+  /** Once, whoever found it out: this process, another gateway, or a command. */
+  function sayNews(before: Head, now: Head): void {
+    const { lost, movedTo, generation } = now;
     if (movedTo !== null && before.movedTo === null) {
       log.error({ trouble: 'moved', generation }, movedError(movedTo).message);
     } else if (lost && !before.lost) {
-      log.fatal({ trouble: 'lost', generation }, lostError(lossOf(head!, clock)!).message);
+      log.fatal({ trouble: 'lost', generation }, lostError(lossOf(now, clock)!).message);
     }
-  }
-
-  function sayLost(lost: Head): never {
-    const error = lostError(lossOf(lost, clock)!);
-    log.fatal({ trouble: 'lost', generation: lost.generation }, error.message);
-    throw error;
   }
 
   /**

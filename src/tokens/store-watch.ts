@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Head } from './head.ts';
+import { isSamePair, type Head } from './head.ts';
 import type { PairSaver } from './pair-saver.ts';
 import { SealError } from './store/seal.ts';
 import { unreadableStoreError, unsavedError, type StoreLoss } from './token-errors.ts';
@@ -9,7 +9,8 @@ export interface StoreWatch {
   /** How often the store was found to have been replaced or taken away. */
   readonly losses: number;
   /**
-   * What the store holds. When it does not hold the newest pair any more, that is given back to it first.
+   * What the store holds. When it does not hold the newest pair any more, that is given back to it first; null when
+   * that fails.
    *
    * @param newest what this process knows
    * @param onLoss told when the store has lost it
@@ -38,50 +39,69 @@ export function createStoreWatch({ store, log }: StoreWatchParts, saver: PairSav
       // Before it is read: what is saved meanwhile is not missing in it.
       const isSaved = saver.pending === undefined;
       const before = losses;
-      const isNew = () => isSaved && before === losses;
-      const isOver = newest !== undefined && (newest.lost || newest.movedTo !== null);
-
-      const giveBack = async (loss: StoreLoss, lost: Head, cause?: unknown) => {
+      const giveBack = async (loss: StoreLoss, cause?: unknown) => {
+        if (!newest || isWorthless(newest) || !isSaved || before !== losses) return;
         losses += 1;
-        onLoss(lost);
-        await saver.saveAgain(lost.saved, loss, cause);
+        onLoss(newest);
+        await saver.saveAgain(newest.saved, loss, cause);
       };
       try {
-        const stored = await store.read();
-        const loss = newest && isNew() ? await lossIn(stored, newest) : undefined;
-        if (loss === undefined || !newest || !isNew()) return stored;
-        if (isOver) {
-          // There is nothing to save, and what lies there may be of use.
-          if (stored && stored.set !== newest.set) {
-            losses += 1;
-            log.fatal({ store: store.description, generation: stored.generation }, REPLACED);
-          }
-          return stored;
-        }
-        await giveBack(loss, newest);
+        const { stored, loss } = await look(newest);
+        if (!newest || !loss) return stored;
+        if (isWorthless(newest)) return sayReplaced(stored, newest);
+        await giveBack(loss);
       } catch (cause) {
         const loss = lossOf(cause);
         if (!loss) throw unreadableStoreError(cause);
-        if (newest && !isOver && isNew()) await giveBack(loss, newest, cause);
+        await giveBack(loss, cause);
         if (saver.pending) throw unsavedError(saver.why);
       }
-      return store.read().catch((cause: unknown) => {
+      const { stored, loss } = await look(newest).catch((cause: unknown) => {
         throw unreadableStoreError(cause);
       });
+      // Where it is not saved yet, only what somebody imported since is used.
+      return !loss || (stored && stored.generation > newest!.generation) ? stored : null;
     },
   };
 
   /** Imports and exchanges by others leave in the store what it held: then nothing is lost. */
-  async function lossIn(
-    stored: StoredTokens | null,
-    { set, generation, saved }: Head,
-  ): Promise<StoreLoss | undefined> {
-    if (stored === null) return 'older';
-    if (stored.set === set && stored.generation >= generation) return undefined;
-    if (await store.holds(saved)) return undefined;
-    const isCopy = stored.set === set || stored.storeId === saved.home?.storeId;
-    return isCopy ? 'older' : 'other';
+  async function look(newest: Head | undefined): Promise<Look> {
+    for (;;) {
+      const stored = await store.read();
+      if (!newest || follows(stored, newest)) return { stored, loss: undefined };
+      if (!stored) return { stored, loss: 'older' };
+      if (!(await store.holds(newest.saved))) return { stored, loss: lossIn(stored, newest) };
+      // It may have been saved there since that was read.
+      const again = await store.read();
+      if (again && isSamePair(again, stored)) return { stored: again, loss: undefined };
+    }
   }
+
+  function sayReplaced(stored: StoredTokens | null, { set }: Head): StoredTokens | null {
+    if (!stored || stored.set === set) return stored;
+    losses += 1;
+    log.fatal({ store: store.description, generation: stored.generation }, REPLACED);
+    return stored;
+  }
+}
+
+interface Look {
+  readonly stored: StoredTokens | null;
+  /** How the store lost the newest pair, if it did. */
+  readonly loss: StoreLoss | undefined;
+}
+
+/** Nothing has to be saved of it, and what lies in the place of its store may be of use. */
+function isWorthless({ lost, movedTo }: Head): boolean {
+  return lost || movedTo !== null;
+}
+
+function follows(stored: StoredTokens | null, { set, generation }: Head): boolean {
+  return stored?.set === set && stored.generation >= generation;
+}
+
+function lossIn({ set, storeId }: StoredTokens, newest: Head): StoreLoss {
+  return set === newest.set || storeId === newest.saved.home?.storeId ? 'older' : 'other';
 }
 
 function lossOf(cause: unknown): StoreLoss | undefined {

@@ -239,6 +239,36 @@ describe('an older copy that holds another set', () => {
     expect(alarms(logged)).toHaveLength(1);
   });
 
+  test('and was read by a request that then hung, while another look mended it, is not used', async () => {
+    const { path, other, clock, store, service, sandbox, ask, logged, lastBearer } =
+      await startReplacedSet();
+    const old = openSqliteStore(other);
+    const { pair } = (await old.read())!;
+    await old.close();
+    const { read } = store;
+    const late = Promise.withResolvers<void>();
+    let reads = 0;
+    store.read = async () => {
+      reads += 1;
+      const isFirst = reads === 1;
+      const stored = await read();
+      if (isFirst) await late.promise;
+      return stored;
+    };
+    copyFileSync(other, path);
+    service.ahead += 2 * DAY;
+    const asked = ask(personUnlikeOthers());
+    await expect.poll(() => reads).toBe(1);
+    await clock.pass(MINUTE);
+    expect(await read()).toMatchObject({ generation: 4 });
+    late.resolve();
+    expect(codesOf(await asked)).toEqual([]);
+    expect(lastBearer()).not.toBe(pair.accessToken);
+    expect(await read()).toMatchObject({ generation: 5 });
+    expect(sandbox.exchanges.map(({ outcome }) => outcome)).not.toContain('invalid-grant');
+    expect(alarms(logged)).toHaveLength(1);
+  });
+
   test('is used where the set of the gateway is lost, with an alarm', async () => {
     const { path, other, expire, clock, store, sandbox, ask, logged } = await startReplacedSet();
     sandbox.makeNewSet();
