@@ -74,44 +74,27 @@ test('folders import only what the house allows', () => {
   expect(forbidden).toEqual([]);
 });
 
+const paging = {
+  /** The ground floor of paging: its rooms import these files, which import no room. */
+  ground: [
+    'paging/cursor.ts',
+    'paging/failures.ts',
+    'paging/identities.ts',
+    'paging/page-budget.ts',
+    'paging/page.ts',
+    'paging/walk.ts',
+  ],
+};
+
 /** The rooms of a folder that has several, and which of the folder's other files and rooms they may import. */
 const rooms: Record<string, readonly string[]> = {
   'tokens/store': ['tokens/token-set.ts'],
   'tokens/service': ['tokens/token-set.ts'],
-  'paging/parallel': [
-    'paging/failures.ts',
-    'paging/identity-set.ts',
-    'paging/pace.ts',
-    'paging/page-identities.ts',
-    'paging/page.ts',
-    'paging/progress.ts',
-    'paging/walk.ts',
-  ],
-  'paging/place': [
-    'paging/failures.ts',
-    'paging/identity-set.ts',
-    'paging/page.ts',
-    'paging/parallel',
-    'paging/walk.ts',
-  ],
-  'paging/lookup': [
-    'paging/failures.ts',
-    'paging/identity-set.ts',
-    'paging/page.ts',
-    'paging/parallel',
-    'paging/place',
-    'paging/price',
-    'paging/unless-aborted.ts',
-    'paging/walk.ts',
-  ],
-  'paging/connection': [
-    'paging/drain.ts',
-    'paging/list-walk.ts',
-    'paging/page.ts',
-    'paging/place',
-    'paging/walk.ts',
-  ],
-  'paging/price': ['paging/parallel', 'paging/place'],
+  'paging/page-index': paging.ground,
+  'paging/position': [...paging.ground, 'paging/page-index'],
+  'paging/drain': [...paging.ground, 'paging/page-index', 'paging/position'],
+  'paging/lookup': [...paging.ground, 'paging/page-index', 'paging/drain'],
+  'paging/connection': [...paging.ground, 'paging/position', 'paging/drain'],
   // Its types name what the stages find out.
   'http/exchange': ['http/auth/caller.ts', 'http/origin/payer.ts', 'http/telemetry'],
   'http/auth': ['http/exchange/exchange.ts'],
@@ -141,6 +124,29 @@ test('rooms within a folder import only what is named here', () => {
       ),
   );
   expect(forbidden).toEqual([]);
+});
+
+test('no arrows between the rooms of a folder, and its files outside of them, form a circle', () => {
+  const circles = ['paging', 'schema'].flatMap((folder) => {
+    const own = files.filter((file) => file.startsWith(join('src', folder, sep)));
+    const roomIn = (file: string) => {
+      const [room, ...rest] = relative(join('src', folder), file).split(sep);
+      return rest.length > 0 ? room! : 'outside';
+    };
+    const next = new Map<string, Set<string>>();
+    for (const file of own) {
+      const from = next.get(roomIn(file)) ?? new Set();
+      next.set(roomIn(file), from);
+      for (const to of importsOf(file)) if (own.includes(to)) from.add(roomIn(to));
+      from.delete(roomIn(file));
+    }
+    const reached = (room: string, seen = new Set<string>()): Set<string> => {
+      for (const to of next.get(room) ?? []) if (!seen.has(to)) reached(to, seen.add(to));
+      return seen;
+    };
+    return [...next.keys()].filter((room) => reached(room).has(room));
+  });
+  expect(circles).toEqual([]);
 });
 
 test('every file and folder of src has its place in the house', () => {

@@ -1,5 +1,19 @@
-import { codeOf, type ErrorCode } from '../errors.ts';
-import { PagesRefused } from './price/pages-refused.ts';
+import { GraphQLError } from 'graphql';
+import { codedError, type ErrorCode, codeOf } from '../errors.ts';
+
+/** The pages are not to be had for this operation, or not now. To ask for others instead will not help. */
+export class PagesRefused extends GraphQLError {
+  override name = 'PagesRefused';
+}
+
+export function refusal(
+  code: ErrorCode,
+  message: string,
+  facts: Readonly<Record<string, unknown>> = {},
+): PagesRefused {
+  const { extensions } = codedError(code, message, { extensions: facts });
+  return new PagesRefused(message, { extensions });
+}
 
 /** No fault of what was asked: whatever is asked next will probably fail as well. */
 const OF_THE_SERVICE: readonly unknown[] = [
@@ -27,3 +41,33 @@ export function mayBeOutage(error: unknown): boolean {
 export function mayBeRefusal(error: unknown, after: string | null, signal: AbortSignal): boolean {
   return after !== null && !signal.aborted && !isOutage(error);
 }
+
+/** Where a cursor points cannot be told any more. */
+export function placeLost(cause?: unknown): GraphQLError {
+  const said =
+    cause instanceof GraphQLError ? ` The recruiting service said: ${cause.message}` : '';
+  return codedError(
+    'CURSOR_INVALID',
+    'The list has changed since this cursor was given out: its record was not found any more, and nothing tells surely where it stood. ' +
+      `Leave the cursor out to start anew.${said}`,
+    { cause },
+  );
+}
+
+/** Waits for what goes on, whoever leaves. @throws the reason of the signal, as soon as it is aborted */
+export async function unlessAborted<T>(awaited: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: left, reject } = Promise.withResolvers<never>();
+  const leave = () => reject(signal.reason as Error);
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    return await Promise.race([awaited, left]);
+  } finally {
+    signal.removeEventListener('abort', leave);
+  }
+}
+
+/**
+ * The reason of a walk, or of a request, that nobody waits for any more. Made once: a new one, with its stack, costs
+ * more than the page that it ends.
+ */
+export const WALK_LEFT = new DOMException('Nobody waits for this walk any more.', 'AbortError');

@@ -1,3 +1,5 @@
+import { identityHash } from './identities.ts';
+
 /** One page as the upstream gives it: forward only, one opaque cursor. */
 export interface Page<R> {
   readonly items: readonly R[];
@@ -18,6 +20,9 @@ export interface PageRequest {
   /** A cursor that the upstream gave, or null for the start of the list. */
   readonly after: string | null;
 }
+
+/** Pages of one operation in flight. An operation that needs thousands of them leaves room for the others. */
+export const PAGES_PER_OPERATION = 8;
 
 export type FetchPage<R> = (request: PageRequest, signal: AbortSignal) => Promise<Page<R>>;
 
@@ -40,3 +45,33 @@ export function overlappingSize(limit: number | undefined): number | undefined {
 export interface Identified {
   readonly identity: string | null;
 }
+
+/** What tells the records of a page from others, hashed; made once for each page. */
+export interface PageIdentities {
+  /** One for each record; NaN for one without an identity. */
+  readonly hashes: Float64Array;
+  /** Whether an identity comes twice. */
+  readonly hasRepeats: boolean;
+  /** Whether every record can be told from the others, so that something can be proved by them. */
+  readonly isJoinable: boolean;
+}
+
+export function identitiesOf(page: Page<Identified>): PageIdentities {
+  const known = identities.get(page);
+  if (known) return known;
+  const { items } = page;
+  const hashes =
+    page.hashes ??
+    Float64Array.from(items, ({ identity }) => (identity === null ? NaN : identityHash(identity)));
+  // In order, equal ones stand next to each other, and NaN behind all others.
+  const sorted = hashes.toSorted();
+  let hasRepeats = false;
+  for (let at = 1; at < sorted.length; at += 1) hasRepeats ||= sorted[at] === sorted[at - 1];
+  const hasUnknown = Number.isNaN(sorted.at(-1));
+  const made = { hashes, hasRepeats, isJoinable: !hasRepeats && !hasUnknown };
+  identities.set(page, made);
+  return made;
+}
+
+/** Each page is looked at several times, and from both sides. */
+const identities = new WeakMap<Page<Identified>, PageIdentities>();

@@ -1,6 +1,8 @@
-import type { Position } from './place/cursor.ts';
-import type { FetchPage, Identified, Page } from './page.ts';
-import { createProgress, createStallWatch, stalledError, type Progress } from './progress.ts';
+import type { Position } from './cursor.ts';
+import { type FetchPage, type Identified, type Page, identitiesOf } from './page.ts';
+import { codedError } from '../errors.ts';
+import { WALK_LEFT } from './failures.ts';
+import { identityHash, IdentitySet } from './identities.ts';
 
 /** A page of a walk: its records that no earlier page had, each with its place in the page as delivered. */
 export interface WalkedPage<R> {
@@ -33,9 +35,6 @@ export interface PartOfWalk<R> {
   /** Told of each page before its records are given. */
   readonly onPage?: (after: string | null, page: Page<R>) => void;
 }
-
-/** Made once: a new one, with its stack, costs more than the page it ends. */
-const LEFT = new DOMException('The walk was left.', 'AbortError');
 
 /**
  * Walks the pages of a list, one after the other. The next page is asked for as soon as the cursor of
@@ -87,7 +86,7 @@ export async function* walk<R extends Identified>(
       if (stalled) throw stalledError();
     }
   } finally {
-    ahead?.abort(LEFT);
+    ahead?.abort(WALK_LEFT);
   }
 }
 
@@ -112,4 +111,72 @@ export function positionOf<R extends Identified>(
   { record, place }: WalkedPage<R>['records'][number],
 ): Position {
   return { after, end, size, place, identity: record.identity };
+}
+
+/** Tells the records that a walk has not given yet from those that it has. */
+export interface Progress<R> {
+  of(page: Page<R>): NewRecords<R>;
+  /** How many of its records were given before. */
+  repeatedBy(page: Page<R>): number;
+  /** False once an id came twice in one page: then nothing is dropped any more. */
+  readonly idsAreUnique: boolean;
+}
+
+export interface NewRecords<R> {
+  readonly records: readonly { readonly record: R; readonly place: number }[];
+  /** Whether it is sure that there is something new. Without identities nobody can tell. */
+  readonly isProved: boolean;
+}
+
+export function createProgress<R extends Identified>(): Progress<R> {
+  const seen = new IdentitySet();
+  let idsAreUnique = true;
+
+  return {
+    get idsAreUnique() {
+      return idsAreUnique;
+    },
+    of: (page) => {
+      const { items } = page;
+      const { hashes, hasRepeats } = identitiesOf(page);
+      if (hasRepeats) idsAreUnique = false;
+      const records: { record: R; place: number }[] = [];
+      let isProved = false;
+      for (let place = 0; place < hashes.length; place += 1) {
+        const hash = hashes[place]!;
+        const isKnown = !Number.isNaN(hash);
+        if (isKnown && !seen.add(hash) && idsAreUnique) continue;
+        isProved ||= isKnown;
+        records.push({ record: items[place]!, place });
+      }
+      return { records, isProved: idsAreUnique && isProved };
+    },
+    repeatedBy: (page) => identitiesOf(page).hashes.filter((hash) => seen.has(hash)).length,
+  };
+}
+
+/** So many pages in a row without a new record are no list, whatever their cursors say. */
+const MAX_BARREN_PAGES = 1_000;
+
+/** Follows pages that are read one after the other, and says when there is no way on from one. */
+export function createStallWatch<R>() {
+  let cursors: IdentitySet | undefined;
+  let barrenPages = 0;
+  return {
+    hasStalled({ endCursor }: Page<R>, { records, isProved }: NewRecords<R>): boolean {
+      barrenPages = records.length === 0 ? barrenPages + 1 : 0;
+      cursors ??= new IdentitySet();
+      const cursorStands = endCursor === null || !cursors.add(identityHash(endCursor));
+      // A cursor that comes again is enough to stop, where it is not sure that anything else was new.
+      return endCursor === null || (cursorStands && !isProved) || barrenPages >= MAX_BARREN_PAGES;
+    },
+  };
+}
+
+export function stalledError() {
+  return codedError(
+    'DRAIN_STALLED',
+    'The recruiting service says that there is a next page, but its cursor leads nowhere new. ' +
+      'The list cannot be read to its end now; try again later, and report it to the service if it stays.',
+  );
 }

@@ -1,8 +1,8 @@
 import type { AnswerError, Path, UpstreamError } from '../answers/errors.ts';
 import type { DeferredReading } from '../answers/read.ts';
 import { checkedCount } from '../paging/connection/connection-arguments.ts';
-import { drainPages, type DrainedPage } from '../paging/drain.ts';
-import { CursorEncoder, decodeCursor, type Position } from '../paging/place/cursor.ts';
+import { drainPages, type DrainedPage } from '../paging/drain/drain.ts';
+import { CursorEncoder, decodeCursor, type Position } from '../paging/cursor.ts';
 import type { Call } from './call.ts';
 import { errorsOfList } from './fetch-page.ts';
 import type { OpenedList } from './list-field.ts';

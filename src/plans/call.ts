@@ -3,8 +3,9 @@ import PQueue from 'p-queue';
 import type { HeldBytes } from '../answers/budget.ts';
 import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
-import type { DrainBudget } from '../paging/drain.ts';
-import type { PageMeter } from '../paging/price/page-meter.ts';
+import type { DrainBudget } from '../paging/drain/drain.ts';
+import { PAGES_PER_OPERATION } from '../paging/page.ts';
+import type { PageMeter } from '../paging/page-budget.ts';
 import { createRecordLoader, type RecordLoader } from './record-loader.ts';
 
 /** One request of the service, and how its answer is read. */
@@ -88,9 +89,6 @@ export interface CallParts {
   readonly cause: Cause | undefined;
 }
 
-/** Of one operation in flight: one that asks for thousands of pages below its parents is not alone. */
-const AT_A_TIME = 8;
-
 export class OperationCall implements Call {
   readonly variables: CallVariables;
   readonly pages: PageMeter;
@@ -149,7 +147,7 @@ export class OperationCall implements Call {
   }
 
   #createLoader() {
-    const queue = new PQueue({ concurrency: AT_A_TIME });
+    const queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
     return new DataLoader<UpstreamRequest<unknown>, unknown, string>(
       (requests) =>
         Promise.all(

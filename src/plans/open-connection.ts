@@ -1,11 +1,14 @@
 import type { HeldBytes } from '../answers/budget.ts';
 import type { AnswerError, Path, UpstreamError } from '../answers/errors.ts';
-import { readBackward } from '../paging/connection/backward.ts';
+import {
+  readBackward,
+  type Slice,
+  type SliceEnd,
+  readForward,
+} from '../paging/connection/slice.ts';
 import { checkedCounts } from '../paging/connection/connection-arguments.ts';
-import type { Slice, SliceEnd } from '../paging/connection/connection-slice.ts';
-import { readForward } from '../paging/connection/forward.ts';
-import { drainPages, interrupted } from '../paging/drain.ts';
-import { CursorEncoder, decodeCursor, type Position } from '../paging/place/cursor.ts';
+import { drainPages, interrupted } from '../paging/drain/drain.ts';
+import { CursorEncoder, decodeCursor, type Position } from '../paging/cursor.ts';
 import type { ConnectionShape } from './connection-shape.ts';
 import type { DrainedList, WalkOptions } from './drains.ts';
 import { pageFetcher } from './fetch-page.ts';

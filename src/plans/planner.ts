@@ -1,8 +1,7 @@
 import type { AnswerBudget } from '../answers/budget.ts';
 import type { Cause } from '../cause.ts';
 import { systemClock } from '../clock.ts';
-import { createAccounts } from '../paging/price/accounts.ts';
-import { createPageMeter, type Payer } from '../paging/price/page-meter.ts';
+import { createAccounts, createPageMeter, type Payer } from '../paging/page-budget.ts';
 import type { AllowedMutations } from '../schema/allowed-mutations.ts';
 import type { ServedSchema } from '../schema/served-schema.ts';
 import { OperationCall, type Call, type CallVariables, type SendRequest } from './call.ts';

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { walkList } from '../../src/paging/list-walk.ts';
+import { walkList } from '../../src/paging/drain/list-walk.ts';
 import { lookUp } from '../../src/paging/lookup/look-up.ts';
 import { createSearches, SEARCH_AGAIN_AFTER_MS } from '../../src/paging/lookup/searches.ts';
-import { createPace } from '../../src/paging/pace.ts';
-import { createPageIndexes } from '../../src/paging/parallel/page-indexes.ts';
+import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
+import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
 import { freePages } from '../support/free-pages.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { HeldRequests, ModelList, type Change, type CursorKind } from '../support/model-list.ts';

@@ -1,16 +1,20 @@
 import fc from 'fast-check';
 import { GraphQLError } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { readBackward } from '../../src/paging/connection/backward.ts';
-import type { Slice, SliceEnd, SlicePart } from '../../src/paging/connection/connection-slice.ts';
-import type { Position } from '../../src/paging/place/cursor.ts';
-import { drainPages } from '../../src/paging/drain.ts';
-import { readForward } from '../../src/paging/connection/forward.ts';
-import { memoryOf } from '../../src/paging/place/list-memory.ts';
-import { walkList, type Tail, type WalkableList } from '../../src/paging/list-walk.ts';
-import { createPace } from '../../src/paging/pace.ts';
+import {
+  readBackward,
+  type Slice,
+  type SliceEnd,
+  type SlicePart,
+  readForward,
+} from '../../src/paging/connection/slice.ts';
+import type { Position } from '../../src/paging/cursor.ts';
+import { drainPages } from '../../src/paging/drain/drain.ts';
+import { memoryOf } from '../../src/paging/page-index/page-indexes.ts';
+import { walkList, type Tail, type WalkableList } from '../../src/paging/drain/list-walk.ts';
+import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
 import type { FetchPage } from '../../src/paging/page.ts';
-import { createPageIndexes } from '../../src/paging/parallel/page-indexes.ts';
+import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
 import { codedError, codeOf } from '../../src/errors.ts';
 import { ModelList, type Change, type CursorKind, type Letter } from '../support/model-list.ts';
 

@@ -1,12 +1,17 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { freePages } from '../support/free-pages.ts';
-import type { Received, Reply } from '../support/fake-upstream.ts';
-import { honest, startGatewayOverFake, type GatewayOverFake } from '../support/fake-upstream.ts';
-import { createSharedWalks } from '../../src/paging/shared-walks.ts';
+import {
+  type Received,
+  type Reply,
+  honest,
+  startGatewayOverFake,
+  type GatewayOverFake,
+} from '../support/fake-upstream.ts';
+import { createSharedWalks } from '../../src/paging/drain/shared-walk.ts';
 import type { WalkedPage } from '../../src/paging/walk.ts';
 import { systemClock } from '../../src/clock.ts';
-import { createWalkSlots } from '../../src/paging/walk-slots.ts';
+import { createWalkSlots } from '../../src/paging/drain/walk-slots.ts';
 import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 
 interface People {

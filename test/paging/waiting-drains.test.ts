@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { createWalkSlots, type WalkSlot } from '../../src/paging/walk-slots.ts';
+import { createWalkSlots, type WalkSlot } from '../../src/paging/drain/walk-slots.ts';
 import { entryFor } from '../support/api-key.ts';
 import { samplesOf } from '../support/exposition.ts';
 import { after, honest, startGatewayOverFake } from '../support/fake-upstream.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { identityHash, identityHasher, IdentitySet } from '../../src/paging/identity-set.ts';
+import { identityHash, identityHasher, IdentitySet } from '../../src/paging/identities.ts';
 import type { FetchPage, Page, PageRequest } from '../../src/paging/page.ts';
 import { walk } from '../../src/paging/walk.ts';
 

@@ -1,5 +1,4 @@
-import { createAccounts } from '../../src/paging/price/accounts.ts';
-import { createPageMeter, type PageMeter } from '../../src/paging/price/page-meter.ts';
+import { createAccounts, createPageMeter, type PageMeter } from '../../src/paging/page-budget.ts';
 import { systemClock } from '../../src/clock.ts';
 
 /** Of somebody who may have as many as he wants. */

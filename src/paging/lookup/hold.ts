@@ -1,5 +1,5 @@
 import type { FetchPage } from '../page.ts';
-import { unlessAborted } from '../unless-aborted.ts';
+import { unlessAborted, WALK_LEFT } from '../failures.ts';
 
 /** Lets requests out only while somebody waits for what they bring. */
 export interface Hold {
@@ -30,7 +30,7 @@ export function createHold(): Hold {
     },
     leave: () => {
       pause();
-      state.leaving.abort(LEFT);
+      state.leaving.abort(WALK_LEFT);
       state.leaving = new AbortController();
     },
     held: (fetchPage) => async (request, signal) => {
@@ -50,6 +50,3 @@ export function createHold(): Hold {
 function closed(): PromiseWithResolvers<void> | undefined {
   return Promise.withResolvers<void>();
 }
-
-/** Made once: a new one, with its stack, costs more than the page it ends. */
-const LEFT = new DOMException('Nobody waits for it.', 'AbortError');

@@ -1,8 +1,7 @@
 import type { FetchPage, Identified } from '../page.ts';
-import type { PageIndex } from '../parallel/page-index.ts';
-import type { PageMeter } from '../price/page-meter.ts';
+import { type PageIndex, placesIn, type KnownPlace, type Place } from '../page-index/page-index.ts';
+import type { PageMeter } from '../page-budget.ts';
 import { PageReader, type LookedUp, type LookupFailure } from './page-reader.ts';
-import { placesIn, type KnownPlace, type Place } from './places.ts';
 
 /** A list that can only be paged through, in which records are looked for by their identities. */
 export interface LookedUpList<R> {

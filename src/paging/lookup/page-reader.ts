@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import { isOutage, mayBeOutage } from '../failures.ts';
-import type { FetchPage, Identified, Page } from '../page.ts';
-import type { Place } from './places.ts';
+import { PAGES_PER_OPERATION, type FetchPage, type Identified, type Page } from '../page.ts';
+import type { Place } from '../page-index/page-index.ts';
 
 /** What is found of one record; null: there is none. */
 export type LookedUp<R> =
@@ -23,8 +23,6 @@ interface ReadList<R> {
   readonly fetchIdentities: FetchPage<Identified>;
 }
 
-/** Pages in flight; one operation has no more anyway. */
-const AT_A_TIME = 8;
 /** Pages that fail in a row before no further one is asked for: the service is probably down. */
 const MAX_FAILURES = 3;
 /** Records of pages that cannot be had as a whole which are asked for one by one. */
@@ -41,7 +39,7 @@ export class PageReader<R extends Identified> {
   readonly #signal: AbortSignal;
   readonly #found = new Map<string, LookedUp<R>>();
   readonly #refusals = new Map<string, unknown>();
-  readonly #queue = new PQueue({ concurrency: AT_A_TIME });
+  readonly #queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
   #failures = 0;
   #failure: unknown;
   #alone = 0;

@@ -1,13 +1,13 @@
 import type { Clock } from '../../clock.ts';
-import { identityHash } from '../identity-set.ts';
+import { identityHash } from '../identities.ts';
 import type { Identified } from '../page.ts';
-import { payTogether, type PageMeter } from '../price/page-meter.ts';
-import { unlessAborted } from '../unless-aborted.ts';
+import { payTogether, type PageMeter } from '../page-budget.ts';
+import { unlessAborted, WALK_LEFT } from '../failures.ts';
 import type { WalkedPage } from '../walk.ts';
 import { createHold, type Hold } from './hold.ts';
 import type { Seeking, Sought } from './look-up.ts';
 import type { LookupFailure } from './page-reader.ts';
-import { placesIn, type KnownPage, type Place } from './places.ts';
+import { placesIn, type KnownPage, type Place } from '../page-index/page-index.ts';
 
 /**
  * Walks a list from its start; the requests for its pages go through the hold.
@@ -120,7 +120,7 @@ export class Search {
   }
 
   close(): void {
-    this.#ending.abort(LEFT);
+    this.#ending.abort(WALK_LEFT);
   }
 
   /** Nobody joins it any more: it ends when the last one who waits has left. */
@@ -222,6 +222,3 @@ export class Search {
     this.#rest();
   }
 }
-
-/** Made once: a new one, with its stack, costs more than what it ends. */
-const LEFT = new DOMException('The walk was left.', 'AbortError');

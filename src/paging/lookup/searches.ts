@@ -1,8 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import { codedError } from '../../errors.ts';
-import type { PageIndex } from '../parallel/page-index.ts';
+import { type PageIndex, isSamePlace, placesIn, type Place } from '../page-index/page-index.ts';
 import type { Seeking, Sought } from './look-up.ts';
-import { isSamePlace, placesIn, type Place } from './places.ts';
 import { Search, type SearchWalk } from './search.ts';
 
 /** A list that is walked when somebody looks for records of which nobody knows where they are. */

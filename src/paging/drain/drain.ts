@@ -1,9 +1,9 @@
 import { GraphQLError } from 'graphql';
-import { codedError, codeOf, type ErrorCode } from '../errors.ts';
-import type { Position } from './place/cursor.ts';
-import type { Identified } from './page.ts';
-import { PagesRefused } from './price/pages-refused.ts';
-import { positionOf, type WalkedPage } from './walk.ts';
+import { codedError, codeOf, type ErrorCode } from '../../errors.ts';
+import type { Position } from '../cursor.ts';
+import type { Identified } from '../page.ts';
+import { PagesRefused } from '../failures.ts';
+import { positionOf, type WalkedPage } from '../walk.ts';
 
 /** How many records one operation may still drain, all its drains together. */
 export interface DrainBudget {

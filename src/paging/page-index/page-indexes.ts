@@ -1,4 +1,6 @@
-import type { PageIndex } from './page-index.ts';
+import { identityHash } from '../identities.ts';
+import { nextRecord, pageOf, type PageIndex } from './page-index.ts';
+import type { Clock } from '../../clock.ts';
 
 /** The page indexes of all lists, bounded together. */
 export interface PageIndexes {
@@ -67,4 +69,54 @@ function costOf({ pages }: PageIndex): number {
 
 function withoutRecords({ pages, complete }: PageIndex): PageIndex {
   return { pages: pages.map((page) => ({ ...page, records: undefined })), complete };
+}
+
+/** How many records lists have, known for a few seconds after they were counted. */
+export interface Totals {
+  of(list: string): number | undefined;
+  counted(list: string, total: number): void;
+}
+
+const KNOWN_FOR_MS = 5_000;
+
+export function createTotals(clock: Clock): Totals {
+  const totals = new Map<string, { total: number; until: number }>();
+  return {
+    of: (list) => {
+      const known = totals.get(list);
+      return known && known.until > clock.elapsed() ? known.total : undefined;
+    },
+    counted: (list, total) => {
+      const now = clock.elapsed();
+      for (const [name, { until }] of totals) if (until <= now) totals.delete(name);
+      totals.set(list, { total, until: now + KNOWN_FOR_MS });
+    },
+  };
+}
+
+/** What is remembered of a list, from the last time that it was walked. */
+export interface ListMemory {
+  /** The cursors of the pages that may hold a record, the likeliest first. */
+  pagesWith(identity: string): readonly (string | null)[];
+  /** Whether one record stood right behind another; null for the end of the list. Undefined: nobody knows. */
+  isNext(identity: string, next: string | null): boolean | undefined;
+}
+
+export function memoryOf(indexes: PageIndexes, list: string): ListMemory {
+  return {
+    pagesWith: (identity) => {
+      const index = indexes.get(list);
+      const page = index && pageOf(index, identity);
+      if (!index || page === undefined) return [];
+      return [page, page - 1, page + 1]
+        .filter((number) => index.pages[number])
+        .map((number) => index.pages[number]!.after);
+    },
+    isNext: (identity, next) => {
+      const index = indexes.get(list);
+      const known = index && nextRecord(index, identity);
+      if (known === undefined) return undefined;
+      return known === (next === null ? null : identityHash(next));
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createAccounts } from '../../../src/paging/price/accounts.ts';
-import { ManualClock, MINUTE } from '../../support/manual-clock.ts';
+import { createAccounts } from '../../src/paging/page-budget.ts';
+import { ManualClock, MINUTE } from '../support/manual-clock.ts';
 
 test('a caller has one budget, however long an operation holds its account', () => {
   const clock = new ManualClock();

@@ -1,5 +1,4 @@
-import { identitiesOf } from '../page-identities.ts';
-import type { Identified, Page } from '../page.ts';
+import { identitiesOf, type Identified, type Page } from '../page.ts';
 
 /** What two pages that were read on their own have to do with each other. */
 export type Join =

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { codedError } from '../../errors.ts';
+import { codedError } from '../errors.ts';
 
 /**
  * Where one edge stood: in the page that was asked with `after`, `place` of `size`, and `end` the cursor

@@ -1,5 +1,6 @@
-import type { Clock } from '../clock.ts';
-import { refusal } from './price/pages-refused.ts';
+import type { Clock } from '../../clock.ts';
+import { refusal, WALK_LEFT } from '../failures.ts';
+import type { WalkedPage } from '../walk.ts';
 
 /**
  * So many walks at a time. Who has to wait is served in turn: one owner after the other, and of one owner one
@@ -212,4 +213,43 @@ function tooLate(max: number) {
       `Try again in ${retryAfter} s, or have the operator raise MAX_DRAINS.`,
     { retryAfter },
   );
+}
+
+type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
+
+/**
+ * A walk that waits for its turn before it asks for anything, and lets others have it while its consumer
+ * does not read on.
+ *
+ * @param begin makes the walk; it calls `takeTurn` before each request
+ */
+export async function* walkInTurn<R>(
+  { slots, ...turn }: WalkTurn & { readonly slots: WalkSlots },
+  begin: (takeTurn: () => Promise<void>) => Pages<R>,
+): Pages<R> {
+  const leaving = new AbortController();
+  let taking: Promise<WalkSlot> | undefined;
+  let slot: WalkSlot | undefined;
+  const pages = begin(async () => {
+    taking ??= slots.take({ ...turn, signal: AbortSignal.any([turn.signal, leaving.signal]) });
+    slot = await taking;
+  });
+  try {
+    for (;;) {
+      const { done, value } = await pages.next();
+      if (done) return;
+      // A consumer that only collects is back before this; one that waits for its own caller is not.
+      const resting = setImmediate(() => slot?.rest());
+      yield value;
+      clearImmediate(resting);
+      await slot?.resume();
+    }
+  } finally {
+    leaving.abort(WALK_LEFT);
+    void taking?.then(
+      (taken) => taken.giveBack(),
+      () => {},
+    );
+    await pages.return();
+  }
 }

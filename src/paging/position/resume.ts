@@ -1,9 +1,8 @@
 import { codedError } from '../../errors.ts';
-import type { Position } from './cursor.ts';
+import type { Position } from '../cursor.ts';
 import { locate, type Gone, type Located, type SearchedList } from './locate.ts';
 import type { FetchPage, Identified, Page } from '../page.ts';
-import { mayBeRefusal } from '../failures.ts';
-import { placeLost } from './place-lost.ts';
+import { mayBeRefusal, placeLost } from '../failures.ts';
 import type { WalkedPage } from '../walk.ts';
 
 type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;

@@ -1,5 +1,5 @@
-import type { Position } from './cursor.ts';
-import type { ListMemory } from './list-memory.ts';
+import type { Position } from '../cursor.ts';
+import type { ListMemory } from '../page-index/page-indexes.ts';
 import type { FetchPage, Identified, Page, PageRequest } from '../page.ts';
 import { mayBeRefusal } from '../failures.ts';
 

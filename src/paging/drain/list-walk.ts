@@ -1,13 +1,12 @@
-import type { Position } from './place/cursor.ts';
-import { memoryOf } from './place/list-memory.ts';
-import { overlappingSize, type FetchPage, type Identified, type Page } from './page.ts';
-import { createIndexBuilder, pageOf, type PageIndex } from './parallel/page-index.ts';
-import type { PageIndexes } from './parallel/page-indexes.ts';
-import type { Pace } from './pace.ts';
-import { parallelWalk, type ParallelWalkOptions } from './parallel/parallel-walk.ts';
-import { createProgress } from './progress.ts';
-import { walkBehind } from './place/resume.ts';
-import { walk, type WalkedPage } from './walk.ts';
+import type { Position } from '../cursor.ts';
+import { createIndexBuilder, pageOf, type PageIndex } from '../page-index/page-index.ts';
+import { memoryOf } from '../page-index/page-indexes.ts';
+import { overlappingSize, type FetchPage, type Identified, type Page } from '../page.ts';
+import type { PageIndexes } from '../page-index/page-indexes.ts';
+import type { Pace } from '../page-index/prefetch-pages.ts';
+import { parallelWalk, type ParallelWalkOptions } from '../page-index/parallel-walk.ts';
+import { createProgress, walk, type WalkedPage } from '../walk.ts';
+import { walkBehind } from '../position/resume.ts';
 
 /** A list as walks see it, with what is remembered of it. */
 export interface WalkableList<R> {

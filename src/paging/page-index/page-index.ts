@@ -1,6 +1,6 @@
-import { identityHash } from '../identity-set.ts';
-import { overlappingSize, type Identified, type Page } from '../page.ts';
-import { identitiesOf } from '../page-identities.ts';
+import { identityHash } from '../identities.ts';
+import { overlappingSize, type Identified, type Page, identitiesOf } from '../page.ts';
+import type { Position } from '../cursor.ts';
 
 /** Where one page of a list began when it was walked last. */
 export interface IndexedPage {
@@ -116,4 +116,88 @@ export function pageOf({ pages }: PageIndex, identity: string): number | undefin
   const hash = identityHash(identity);
   const found = pages.findIndex(({ records }) => records?.includes(hash));
   return found < 0 ? undefined : found;
+}
+
+/** Where a record was met: in the page that begins behind this cursor, so many records from its start. */
+export interface Place {
+  readonly after: string | null;
+  readonly place: number;
+}
+
+/** A page whose records are known; those of an index are. */
+export type KnownPage = Pick<IndexedPage, 'after' | 'records'>;
+
+export interface KnownPlace extends Place {
+  /** The number of its page. */
+  readonly page: number;
+}
+
+export function isSamePlace(one: Place | undefined, other: Place | undefined): boolean {
+  return one !== undefined && one.after === other?.after && one.place === other.place;
+}
+
+/** The places of those records that are known; each is looked for among their hashes. */
+export function placesIn(
+  pages: readonly KnownPage[],
+  identities: readonly string[],
+): Map<string, KnownPlace> {
+  return identities.length <= FEW ? oneByOne(pages, identities) : allTogether(pages, identities);
+}
+
+/** From so many on, looking at every hash once costs less than looking for each. */
+const FEW = 16;
+
+function oneByOne(pages: readonly KnownPage[], identities: readonly string[]) {
+  const places = new Map<string, KnownPlace>();
+  for (const identity of identities) {
+    const hash = identityHash(identity);
+    for (const [page, { after, records }] of pages.entries()) {
+      const place = records?.indexOf(hash) ?? -1;
+      if (place < 0) continue;
+      places.set(identity, { after, place, page });
+      break;
+    }
+  }
+  return places;
+}
+
+function allTogether(pages: readonly KnownPage[], identities: readonly string[]) {
+  const places = new Map<string, KnownPlace>();
+  const wanted = new Map(identities.map((identity) => [identityHash(identity), identity]));
+  for (const [page, { after, records }] of pages.entries()) {
+    if (!records) continue;
+    for (const [place, hash] of records.entries()) {
+      const identity = wanted.get(hash);
+      if (identity === undefined || places.has(identity)) continue;
+      places.set(identity, { after, place, page });
+    }
+  }
+  return places;
+}
+
+/** Pages that a walk is going to read at least, as far as the last one of the list tells; 0 where nothing does. */
+export function pagesKnown(
+  index: PageIndex | undefined,
+  {
+    position,
+    limit,
+    tail,
+  }: { position: Position | null; limit: number | undefined; tail?: unknown },
+): number {
+  if (!index || tail) return 0;
+  const start =
+    position === null
+      ? 0
+      : position.identity === null
+        ? undefined
+        : pageOf(index, position.identity);
+  if (start === undefined) return 0;
+  let pages = 0;
+  let records = 0;
+  for (const { count } of index.pages.slice(start)) {
+    if (limit !== undefined && records >= limit) break;
+    pages += 1;
+    records += count;
+  }
+  return pages;
 }

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Position } from './place/cursor.ts';
-import type { Identified } from './page.ts';
-import { payTogether, type PageMeter } from './price/page-meter.ts';
-import { unlessAborted } from './unless-aborted.ts';
-import { positionOf, type WalkedPage } from './walk.ts';
+import type { Position } from '../cursor.ts';
+import type { Identified } from '../page.ts';
+import { payTogether, type PageMeter } from '../page-budget.ts';
+import { unlessAborted, WALK_LEFT } from '../failures.ts';
+import { positionOf, type WalkedPage } from '../walk.ts';
 
 /** Walks under way, shared by all who ask for the same at the same time. */
 export interface SharedWalks {
@@ -32,7 +32,7 @@ export interface JoinOptions<R> {
 
 type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
 
-const AT_A_TIME = 8;
+const PAGES_PER_TURN = 8;
 
 /** Pages kept for those who read slower, or come later. Who is further behind walks on alone. */
 const PAGES_KEPT = 16;
@@ -102,7 +102,7 @@ class SharedWalk<R extends Identified> {
           yield page;
           // One that comes late finds all pages there: others come to their turn in between.
           read += 1;
-          if (read % AT_A_TIME === 0) await nextTurn();
+          if (read % PAGES_PER_TURN === 0) await nextTurn();
           continue;
         }
         if (this.#failure) throw this.#failure.error;
@@ -166,7 +166,7 @@ class SharedWalk<R extends Identified> {
 
   #end(): void {
     this.#isOver = true;
-    this.#ending.abort(LEFT);
+    this.#ending.abort(WALK_LEFT);
     this.#onEnd();
   }
 }
@@ -178,6 +178,3 @@ interface Reader {
   /** It could not pay. */
   refused?: { readonly error: unknown };
 }
-
-/** Made once: a new one, with its stack, costs more than the page it ends. */
-const LEFT = new DOMException('The walk was left.', 'AbortError');
