@@ -1,117 +1,109 @@
-import { refusal, type PagesRefused } from './failures.ts';
 import type { Clock } from '../clock.ts';
+import { refusal, type PagesRefused } from './failures.ts';
 
-/** Counts the upstream's pages that one operation costs, and charges them to its caller. */
-export interface PageMeter {
-  /** The one of the caller, for all operations. */
-  readonly account: Account;
+/** The upstream's pages that one operation may use. What it spends counts against its caller's minute as well. */
+export interface PageBudget {
+  /** The name of the caller. All operations of one name share one minute. */
+  readonly owner: string;
   /**
-   * For pages that are about to be asked for.
+   * Spends pages that are about to be requested.
    *
-   * @param isCharged the caller's minute has paid for them already, by another operation that waits for the same
+   * @param isCharged the caller's minute was charged already, by another operation that waits for the same pages
    * @throws PagesRefused
    */
-  pay(pages: number, options?: { readonly isCharged: boolean }): void;
-  /** Before work that is known to cost so much. @throws PagesRefused */
-  afford(pages: number): void;
+  spend(pages: number, options?: { readonly isCharged: boolean }): void;
+  /** Spends nothing; for work that is known to cost at least so many pages. @throws PagesRefused */
+  check(pages: number): void;
 }
 
-export interface Payer {
-  /** The same name, the same minute. */
+export interface BudgetOwner {
   readonly name: string;
   /** Whether an operation may cost more than a few pages. */
   readonly mayDrain: boolean;
 }
 
-/** 500 records, which is the largest `first` unless the operator allows more, and the way to where they begin. */
+/** What callers may still use of the pages of a minute. */
+export interface CallerBudgets {
+  of(name: string): CallerBudget;
+}
+
+interface CallerBudget {
+  /** @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX for more than a whole minute has */
+  spend(pages: number): void;
+  /** Spends nothing. @throws as `spend` */
+  check(pages: number): void;
+}
+
+/** Enough for 500 records, the default of CONNECTION_MAX, and for finding the page at which they begin. */
 export const A_FEW_PAGES = 12;
 
-export function createPageMeter(account: Account, mayDrain: boolean): PageMeter {
-  let paid = 0;
+export function createPageBudget(
+  callers: CallerBudgets,
+  { name, mayDrain }: BudgetOwner,
+): PageBudget {
+  const caller = callers.of(name);
+  let spent = 0;
   return {
-    account,
-    pay: (pages, { isCharged } = { isCharged: false }) => {
-      paid += pages;
-      check(paid);
-      if (!isCharged) account.take(pages);
+    owner: name,
+    spend: (pages, { isCharged } = { isCharged: false }) => {
+      spent += pages;
+      checkScope(spent);
+      if (!isCharged) caller.spend(pages);
     },
-    afford: (pages) => {
-      check(paid + pages);
-      account.check(pages);
+    check: (pages) => {
+      checkScope(spent + pages);
+      caller.check(pages);
     },
   };
 
-  function check(pages: number): void {
+  function checkScope(pages: number): void {
     if (pages > A_FEW_PAGES && !mayDrain) throw needsDrain();
   }
 }
 
 /**
- * One payment for work that several wait for: of operations of one caller, one pays for all.
+ * Spends pages that several operations wait for. Each operation spends them, but each caller's minute is charged once.
  *
- * @returns those that cannot pay, and why
+ * @returns the budgets that cannot afford the pages, each with its error
  */
-export function payTogether(
-  meters: Iterable<PageMeter>,
+export function spendTogether(
+  budgets: Iterable<PageBudget>,
   pages: number,
-): ReadonlyMap<PageMeter, unknown> {
+): ReadonlyMap<PageBudget, unknown> {
   const charged = new Set<string>();
-  const refused = new Map<PageMeter, unknown>();
-  for (const meter of meters) {
+  const refused = new Map<PageBudget, unknown>();
+  for (const budget of budgets) {
     try {
-      meter.pay(pages, { isCharged: charged.has(meter.account.name) });
-      charged.add(meter.account.name);
+      budget.spend(pages, { isCharged: charged.has(budget.owner) });
+      charged.add(budget.owner);
     } catch (error) {
-      refused.set(meter, error);
+      refused.set(budget, error);
     }
   }
   return refused;
 }
 
-function needsDrain(): PagesRefused {
-  return refusal(
-    'FORBIDDEN',
-    `This operation costs more than ${A_FEW_PAGES} pages of the recruiting service, and this credential does not have the scope "drain", ` +
-      'which that needs. Ask for less at a time; the operator of this gateway can give the scope.',
-  );
-}
-
-/** What one caller may still have of the minute's pages. */
-export interface Account {
-  /** The same name, the same pages. */
-  readonly name: string;
-  /** @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX when no minute has so many */
-  take(pages: number): void;
-  /** Whether so many could be taken now. @throws as `take` */
-  check(pages: number): void;
-}
-
-export interface Accounts {
-  of(name: string): Account;
-}
-
-interface Bucket extends Omit<Account, 'name'> {
+interface Bucket extends CallerBudget {
   readonly isFull: () => boolean;
 }
 
 const MINUTE_MS = 60_000;
 
 /**
- * Each caller has so many pages, and they come back evenly: a minute after the last was taken all are there.
+ * Gives each caller the same number of pages. They come back evenly: a minute after the last was spent, all are there.
  *
  * @param perMinute 0: no limit
  */
-export function createAccounts(perMinute: number, clock: Clock): Accounts {
+export function createCallerBudgets(perMinute: number, clock: Clock): CallerBudgets {
   const buckets = new Map<string, Bucket>();
   let sweptAt = clock.elapsed();
 
   return {
     of: (name) => {
       sweep();
-      // Looked up anew each time: an operation that lasts would go on with a bucket that nobody else has any more.
+      // The bucket is looked up for each call: a long operation would keep one that was swept and replaced.
       return {
-        name,
-        take: (pages) => bucketOf(name)?.take(pages),
+        spend: (pages) => bucketOf(name)?.spend(pages),
         check: (pages) => bucketOf(name)?.check(pages),
       };
     },
@@ -124,7 +116,7 @@ export function createAccounts(perMinute: number, clock: Clock): Accounts {
     return bucket;
   }
 
-  /** One that is full again says nothing that a new one would not: callers can be ever others. */
+  /** Removes full buckets, which equal new ones: every request may come from another caller. */
   function sweep(): void {
     if (clock.elapsed() - sweptAt < MINUTE_MS) return;
     sweptAt = clock.elapsed();
@@ -133,7 +125,7 @@ export function createAccounts(perMinute: number, clock: Clock): Accounts {
 }
 
 function createBucket(perMinute: number, clock: Clock): Bucket {
-  // In pages times the milliseconds of a minute, so that no part of a page gets lost by rounding.
+  // Pages times the milliseconds of a minute: whole numbers, so that rounding loses no part of a page.
   const full = perMinute * MINUTE_MS;
   let level = full;
   let filledAt = clock.elapsed();
@@ -141,7 +133,7 @@ function createBucket(perMinute: number, clock: Clock): Bucket {
   return {
     isFull: () => levelNow() >= full,
     check,
-    take: (pages) => {
+    spend: (pages) => {
       check(pages);
       level -= pages * MINUTE_MS;
     },
@@ -155,25 +147,33 @@ function createBucket(perMinute: number, clock: Clock): Bucket {
   }
 
   function check(pages: number): void {
-    if (pages > perMinute) throw tooMany(pages, perMinute);
+    if (pages > perMinute) throw tooManyPages(pages, perMinute);
     const missing = pages * MINUTE_MS - levelNow();
-    if (missing > 0) throw rateLimited(perMinute, Math.ceil(missing / perMinute / 1000));
+    if (missing > 0) throw minuteSpent(perMinute, Math.ceil(missing / perMinute / 1000));
   }
 }
 
-function rateLimited(perMinute: number, retryAfter: number) {
+function needsDrain(): PagesRefused {
+  return refusal(
+    'FORBIDDEN',
+    `This operation costs more than ${A_FEW_PAGES} pages of the recruiting service, for which the scope "drain" is required. ` +
+      'Request fewer records at a time, or ask the operator of this gateway for the scope.',
+  );
+}
+
+function minuteSpent(perMinute: number, retryAfter: number) {
   return refusal(
     'RATE_LIMITED',
-    `A caller may cost the recruiting service ${perMinute} pages a minute, and these are used up. Try again in ${retryAfter} s, ` +
+    `This caller has used its ${perMinute} pages a minute of the recruiting service. Try again in ${retryAfter} s, ` +
       'or have the operator raise PAGES_PER_MINUTE.',
     { retryAfter },
   );
 }
 
-function tooMany(pages: number, perMinute: number) {
+function tooManyPages(pages: number, perMinute: number) {
   return refusal(
     'OPERATION_TOO_COMPLEX',
-    `This costs ${Math.ceil(pages)} pages of the recruiting service or more, and a caller may have ${perMinute} a minute. ` +
-      'Ask for less at a time, or have the operator raise PAGES_PER_MINUTE.',
+    `This operation costs at least ${Math.ceil(pages)} pages of the recruiting service, and a caller may use ${perMinute} a minute. ` +
+      'Request fewer records at a time, or have the operator raise PAGES_PER_MINUTE.',
   );
 }

@@ -5,7 +5,7 @@ import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
 import type { DrainBudget } from '../paging/drain/drain.ts';
 import { PAGES_PER_OPERATION } from '../paging/page.ts';
-import type { PageMeter } from '../paging/page-budget.ts';
+import type { PageBudget } from '../paging/page-budget.ts';
 import { createRecordLoader, type RecordLoader } from './record-loader.ts';
 
 /** One request of the service, and how its answer is read. */
@@ -63,7 +63,7 @@ export interface Call extends Asking {
   /** Aborted when the caller leaves. */
   readonly signal: AbortSignal;
   /** What it costs. */
-  readonly pages: PageMeter;
+  readonly pages: PageBudget;
   /** Shared by all drains of the operation. */
   readonly drainBudget: DrainBudget;
   /** Shared by all `_entities` of the operation. */
@@ -83,7 +83,7 @@ export interface CallParts {
   readonly variables: CallVariables;
   /** Made when it is first read: most operations need none. */
   readonly signal: () => AbortSignal;
-  readonly pages: PageMeter;
+  readonly pages: PageBudget;
   readonly drainMaxItems: number;
   readonly held: HeldBytes;
   readonly cause: Cause | undefined;
@@ -91,7 +91,7 @@ export interface CallParts {
 
 export class OperationCall implements Call {
   readonly variables: CallVariables;
-  readonly pages: PageMeter;
+  readonly pages: PageBudget;
   readonly drainBudget: DrainBudget;
   readonly representations = { count: 0 };
   readonly cause: Cause | undefined;
@@ -115,7 +115,7 @@ export class OperationCall implements Call {
   }
 
   get caller(): string {
-    return this.pages.account.name;
+    return this.pages.owner;
   }
 
   get records(): RecordLoader {
@@ -123,7 +123,7 @@ export class OperationCall implements Call {
   }
 
   send<T>(request: UpstreamRequest<T>): Promise<T> {
-    this.pages.pay(request.pages);
+    this.pages.spend(request.pages);
     return this.#parts.send(request, this.#sender());
   }
 
@@ -153,7 +153,7 @@ export class OperationCall implements Call {
         Promise.all(
           requests.map(async (request) => {
             const { signal } = this;
-            this.pages.pay(request.pages);
+            this.pages.spend(request.pages);
             const sender = this.#sender();
             return queue.add(() => this.#parts.send(request, sender), { signal });
           }),

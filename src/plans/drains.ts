@@ -5,10 +5,10 @@ import { memoryOf, type ListMemory } from '../paging/page-index/page-indexes.ts'
 import { walkList, type Tail } from '../paging/drain/list-walk.ts';
 import { createPace } from '../paging/page-index/prefetch-pages.ts';
 import type { LookedUpList } from '../paging/lookup/look-up.ts';
-import { createSearches } from '../paging/lookup/searches.ts';
+import { createLookupWalks } from '../paging/lookup/lookup-walks.ts';
 import type { FetchPage } from '../paging/page.ts';
 import { createPageIndexes, createTotals, type Totals } from '../paging/page-index/page-indexes.ts';
-import { createSharedWalks, type JoinOptions } from '../paging/drain/shared-walk.ts';
+import { createSharedWalks, onlyReader, type BeginWalk } from '../paging/drain/shared-walk.ts';
 import type { WalkedPage } from '../paging/walk.ts';
 import { walkInTurn, createWalkSlots } from '../paging/drain/walk-slots.ts';
 import type { Asker, Asking, Call, SendRequest } from './call.ts';
@@ -99,7 +99,11 @@ export function createDrains(
   const pace = createPace(drainConcurrency);
   const shared = createSharedWalks();
   const slots = createWalkSlots(maxDrains, clock);
-  const searches = createSearches({ clock, maxItems: drainMaxItems, maxRecords: indexMaxIds });
+  const lookupWalks = createLookupWalks({
+    clock,
+    maxItems: drainMaxItems,
+    maxRecords: indexMaxIds,
+  });
   let totals = createTotals(clock);
   let set: string | undefined;
 
@@ -131,20 +135,20 @@ export function createDrains(
         index: its.get(list.key),
         onPlaces: watch.placesLookedUp,
         search: (identities, tried, seeker) =>
-          searches.find(
+          lookupWalks.find(
             {
               ...list,
               index: () => its.get(list.key),
               // It takes no turn of the drains: somebody may wait for one record, and there is one walk a list.
-              walk: (hold, leaving, pay) =>
+              begin: (position, readers) =>
                 watchedWalk(
                   { watch, kind: 'search', list: list.field, cause: list.asker.cause },
                   (cause) => {
-                    const either = () => AbortSignal.any([leaving, hold.left]);
-                    const asking = drainRequests(send, pace, either, pay, { caller, cause });
-                    const fetchPage = hold.held(list.fetcher(asking));
+                    const { signal, requestSignal, spend, held } = readers;
+                    const asking = drainRequests(send, pace, requestSignal, spend, { caller, cause });
+                    const fetchPage = held(list.fetcher(asking));
                     const walkable = { ...list, indexes: its, pace, fetchPage, onIndex };
-                    return walkList(walkable, { position: null, signal: leaving });
+                    return walkList(walkable, { position, signal });
                   },
                 ),
             },
@@ -164,13 +168,13 @@ export function createDrains(
           { position, limit, signal },
         );
       }
-      const { pages: meter, caller } = call;
-      meter.afford(pagesKnown(indexes.get(list.key), { position, limit, tail }));
-      const begin: JoinOptions<ListRecord>['begin'] = (from, signal, pay) =>
+      const { pages: budget, caller } = call;
+      budget.check(pagesKnown(indexes.get(list.key), { position, limit, tail }));
+      const begin: BeginWalk<ListRecord> = (from, { signal, requestSignal, spend }) =>
         watchedWalk({ watch, kind: 'drain', list: list.field, cause: call.cause }, (cause) => {
-          const asking = drainRequests(send, pace, () => signal, pay, { caller, cause });
+          const asking = drainRequests(send, pace, requestSignal, spend, { caller, cause });
           const fetchPage = list.fetcher(asking);
-          const turn = { slots, owner: caller, operation: meter, signal };
+          const turn = { slots, owner: caller, operation: budget, signal };
           return walkInTurn(turn, (takeTurn) => {
             const inTurn: typeof fetchPage = async (request, of) => {
               if (request.after !== null || !list.hasFirstPage) await takeTurn();
@@ -185,8 +189,8 @@ export function createDrains(
       const name = JSON.stringify([list.key, list.selection, position, limit]);
       const { signal } = call;
       return list.selection === undefined
-        ? begin(null, signal, (pages) => meter.pay(pages))
-        : shared.join(name, { begin, signal, keepsAll, meter });
+        ? begin(null, onlyReader(budget, signal))
+        : shared.join(name, begin, { budget, signal, keepsAll });
     },
   };
 
@@ -202,7 +206,7 @@ export function createDrains(
 
   function separate(): void {
     shared.separate();
-    searches.separate();
+    lookupWalks.separate();
     totals = createTotals(clock);
   }
 }

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { walkList } from '../../src/paging/drain/list-walk.ts';
 import { lookUp } from '../../src/paging/lookup/look-up.ts';
-import { createSearches, SEARCH_AGAIN_AFTER_MS } from '../../src/paging/lookup/searches.ts';
+import { createLookupWalks, WALK_AGAIN_AFTER_MS } from '../../src/paging/lookup/lookup-walks.ts';
 import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
 import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
 import { freePages } from '../support/free-pages.ts';
@@ -69,7 +69,7 @@ describe.each(KINDS)('over %s cursors', (kind) => {
                 expect([id, result?.record.identity]).toEqual([id, there.has(id) ? id : undefined]);
             }
           }
-          world.clock.jump(SEARCH_AGAIN_AFTER_MS);
+          world.clock.jump(WALK_AGAIN_AFTER_MS);
         }
       }),
       { numRuns: RUNS },
@@ -113,7 +113,7 @@ function startWorld(
   const held = new HeldRequests(list);
   const clock = new ManualClock();
   const indexes = createPageIndexes(maxRecords);
-  const searches = createSearches({ clock, maxItems: 1_000, maxRecords });
+  const lookupWalks = createLookupWalks({ clock, maxItems: 1_000, maxRecords });
   const { fetchPage } = held;
   const walkable = { key: 'letters', field: 'letters', indexes, pace: createPace(concurrency) };
   const lookFor = (ids: readonly string[], leaving: AbortSignal) =>
@@ -123,15 +123,15 @@ function startWorld(
         fetchIdentities: fetchPage,
         index: indexes.get('letters'),
         search: (identities, tried, seeker) =>
-          searches.find(
+          lookupWalks.find(
             {
               key: 'letters',
               name: 'letters',
               index: () => indexes.get('letters'),
-              walk: (hold, ending) =>
+              begin: (position, readers) =>
                 walkList(
-                  { ...walkable, fetchPage: hold.held(fetchPage) },
-                  { position: null, signal: ending },
+                  { ...walkable, fetchPage: readers.held(fetchPage) },
+                  { position, signal: readers.signal },
                 ),
             },
             identities,

@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
-import { createAccounts } from '../../src/paging/page-budget.ts';
+import { createCallerBudgets } from '../../src/paging/page-budget.ts';
 import { ManualClock, MINUTE } from '../support/manual-clock.ts';
 
-test('a caller has one budget, however long an operation holds its account', () => {
+test('all operations of a caller share one minute, however long one of them lasts', () => {
   const clock = new ManualClock();
-  const accounts = createAccounts(20, clock);
-  const long = accounts.of('key:portal');
-  long.take(5);
+  const callers = createCallerBudgets(20, clock);
+  const long = callers.of('key:portal');
+  long.spend(5);
   clock.jump(2 * MINUTE);
-  accounts.of('key:other').take(1);
-  accounts.of('key:portal').take(15);
-  long.take(5);
-  expect(() => long.take(1)).toThrow(/20 pages a minute/);
-  expect(() => accounts.of('key:portal').check(1)).toThrow(/20 pages a minute/);
+  callers.of('key:other').spend(1);
+  callers.of('key:portal').spend(15);
+  long.spend(5);
+  expect(() => long.spend(1)).toThrow(/20 pages a minute/);
+  expect(() => callers.of('key:portal').check(1)).toThrow(/20 pages a minute/);
 });

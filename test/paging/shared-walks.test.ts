@@ -98,7 +98,7 @@ test.each([false, true])(
     };
     const join = (keepsAll: boolean) => {
       const { signal } = new AbortController();
-      return walks.join('letters', { begin, signal, keepsAll, meter: freePages() });
+      return walks.join('letters', begin, { signal, keepsAll, budget: freePages() });
     };
     const [slow, fast] = [join(false), join(fastKeepsAll)];
     expect((await slow.next()).value?.after).toBe('0');

@@ -1,180 +1,292 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Position } from '../cursor.ts';
-import type { Identified } from '../page.ts';
-import { payTogether, type PageMeter } from '../page-budget.ts';
 import { unlessAborted, WALK_LEFT } from '../failures.ts';
+import { spendTogether, type PageBudget } from '../page-budget.ts';
+import type { FetchPage, Identified } from '../page.ts';
 import { positionOf, type WalkedPage } from '../walk.ts';
-
-/** Walks under way, shared by all who ask for the same at the same time. */
-export interface SharedWalks {
-  /** Joins the walk of this name, or begins it. Leaving hurts nobody else; the last one ends the walk. */
-  join<R extends Identified>(name: string, options: JoinOptions<R>): Pages<R>;
-  /** Walks that begin from now on share nothing with those under way. */
-  separate(): void;
-}
-
-export interface JoinOptions<R> {
-  /**
-   * @param position behind it; null: where the walk of this name begins
-   * @param pay to be called before pages are asked for; aborts the signal where nobody can pay for them
-   */
-  readonly begin: (
-    position: Position | null,
-    signal: AbortSignal,
-    pay: (pages: number) => void,
-  ) => Pages<R>;
-  /** Pays for what is asked for while it follows the walk. */
-  readonly meter: PageMeter;
-  readonly signal: AbortSignal;
-  /** Keeps all the records anyway, so that the pages may be kept for others who come later. */
-  readonly keepsAll: boolean;
-}
 
 type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
 
-const PAGES_PER_TURN = 8;
+/** Begins a walk behind a position, or where all walks of this name begin if that is null. */
+export type BeginWalk<R> = (position: Position | null, readers: WalkReaders) => Pages<R>;
 
-/** Pages kept for those who read slower, or come later. Who is further behind walks on alone. */
-const PAGES_KEPT = 16;
-
-export function createSharedWalks(): SharedWalks {
-  let walks = new Map<string, SharedWalk<Identified>>();
-  return {
-    join: <R extends Identified>(name: string, options: JoinOptions<R>) => {
-      const there = walks.get(name);
-      if (there?.canBeJoined) return (there as unknown as SharedWalk<R>).read(options);
-      const at = walks;
-      const begun = new SharedWalk<R>(options.begin, () => {
-        if (at.get(name) === begun) at.delete(name);
-      });
-      walks.set(name, begun);
-      return begun.read(options);
-    },
-    separate: () => {
-      walks = new Map();
-    },
-  };
+/** The readers of a walk, as the walk sees them. */
+export interface WalkReaders {
+  /** Aborted when the walk has no further use. */
+  readonly signal: AbortSignal;
+  /** The signal for one request: aborted as well when the last reader leaves before it has what it wanted. */
+  requestSignal(): AbortSignal;
+  /** To be called before pages are requested. Readers that cannot afford them are refused. */
+  spend(pages: number): void;
+  /** Lets requests out only while the walk has readers, and repeats one that was aborted when the last reader left. */
+  held<T>(fetchPage: FetchPage<T>): FetchPage<T>;
 }
 
-class SharedWalk<R extends Identified> {
-  readonly #ending = new AbortController();
+export interface ReaderOptions {
+  /** Spends for all pages that are requested while the reader follows the walk. */
+  readonly budget: PageBudget;
+  readonly signal: AbortSignal;
+  /** The reader keeps all records until the end anyway, so the walk may keep its pages for readers that join later. */
+  readonly keepsAll?: boolean;
+}
+
+export interface SharedWalkOptions<R> {
+  readonly begin: BeginWalk<R>;
+  /**
+   * What the walk does without readers. `end` ends it. `rest` holds its requests back until another reader joins,
+   * which then reads on from there: readers of such a walk join it at its current page.
+   */
+  readonly whenLeft: 'end' | 'rest';
+  /** Called for each page before a reader has it. */
+  readonly onPage?: (page: WalkedPage<R>) => void;
+  readonly onEnd?: (failure: { readonly error: unknown } | undefined) => void;
+}
+
+interface Reader {
+  readonly budget: PageBudget;
+  readonly keepsAll: boolean;
+  /** The number of its next page. */
+  next: number;
+  /** Why it cannot afford the pages. */
+  refused?: { readonly error: unknown };
+}
+
+/** Pages kept for slower readers, and for those that join later. A reader further behind walks on alone. */
+const PAGES_KEPT = 16;
+
+/** A reader that finds pages there already lets other requests in after so many. */
+const PAGES_PER_TURN = 8;
+
+/**
+ * One walk of a list with several readers: identical drains read the records, and lookups of records by their ids
+ * read where the records stand. A page is fetched when the fastest reader needs it. All readers spend for it together,
+ * and each can leave without an effect on the others.
+ */
+export class SharedWalk<R extends Identified> {
+  readonly #options: SharedWalkOptions<R>;
   readonly #pages: Pages<R>;
-  readonly #onEnd: () => void;
+  readonly #ending = new AbortController();
   readonly #readers = new Set<Reader>();
   #kept: WalkedPage<R>[] = [];
-  /** Pages that are no longer kept. */
+  /** Pages that were kept once. */
   #dropped = 0;
-  #pulling: Promise<void> | undefined;
-  #isOver = false;
-  #failure: { error: unknown } | undefined;
+  #whenLeft: 'end' | 'rest';
+  #over: { readonly failure?: { readonly error: unknown } } | undefined;
+  #reading: Promise<void> | undefined;
+  /** Resolved when a reader that waits has to look again. */
+  #changed = Promise.withResolvers<void>();
+  /** There while requests are held back. */
+  #gate: PromiseWithResolvers<void> | undefined;
+  #requests = new AbortController();
 
-  constructor(begin: JoinOptions<R>['begin'], onEnd: () => void) {
-    this.#pages = begin(null, this.#ending.signal, (pages) => this.#pay(pages));
-    this.#onEnd = onEnd;
+  constructor(options: SharedWalkOptions<R>) {
+    this.#options = options;
+    this.#whenLeft = options.whenLeft;
+    this.#pages = options.begin(null, {
+      signal: this.#ending.signal,
+      requestSignal: () =>
+        options.whenLeft === 'end'
+          ? this.#ending.signal
+          : AbortSignal.any([this.#ending.signal, this.#requests.signal]),
+      spend: (pages) => this.#spend(pages),
+      held: (fetchPage) => this.#held(fetchPage),
+    });
   }
 
-  get canBeJoined(): boolean {
-    return this.#dropped === 0 && !this.#isOver && !this.#ending.signal.aborted;
+  /** Whether a reader that joins now still gets the first page. */
+  get keepsStart(): boolean {
+    return this.#dropped === 0 && !this.#over;
   }
 
-  read({ begin, signal, keepsAll, meter }: JoinOptions<R>): Pages<R> {
-    const reader: Reader = { at: 0, keepsAll, meter };
-    // From now on, and not when the first page is asked for: nobody may end it in between.
+  get hasReaders(): boolean {
+    return this.#readers.size > 0;
+  }
+
+  /** Reads the walk from its first page, or from its current one where walks rest. */
+  read(options: ReaderOptions): Pages<R> {
+    const { budget, keepsAll = false, signal } = options;
+    const current = this.#dropped + this.#kept.length;
+    const next = this.#options.whenLeft === 'rest' ? current : 0;
+    const reader: Reader = { budget, keepsAll, next };
+    // It counts from now on, not from its first page on: otherwise the walk could end in between.
     this.#readers.add(reader);
-    signal.addEventListener('abort', () => this.#leave(reader), { once: true });
-    if (signal.aborted) this.#leave(reader);
-    return this.#follow(reader, begin, signal);
+    this.#gate?.resolve();
+    this.#gate = undefined;
+    const leave = () => this.#leave(reader, { isDone: false });
+    signal.addEventListener('abort', leave, { once: true });
+    if (signal.aborted) leave();
+    return this.#follow(reader, signal, leave);
   }
 
-  async *#follow(reader: Reader, begin: JoinOptions<R>['begin'], signal: AbortSignal): Pages<R> {
+  /** Ends the walk as soon as it has no readers. */
+  retire(): void {
+    this.#whenLeft = 'end';
+    if (!this.hasReaders) this.#stop();
+  }
+
+  async *#follow(reader: Reader, signal: AbortSignal, leave: () => void): Pages<R> {
     let last: Position | null = null;
     let read = 0;
     try {
       for (;;) {
         signal.throwIfAborted();
         if (reader.refused) throw reader.refused.error;
-        if (reader.at < this.#dropped) break;
-        const page = this.#kept[reader.at - this.#dropped];
+        if (reader.next < this.#dropped) break;
+        const page = this.#kept[reader.next - this.#dropped];
         if (page) {
-          reader.at += 1;
+          reader.next += 1;
           const end = page.records.at(-1);
           if (end) last = positionOf(page, end);
           yield page;
-          // One that comes late finds all pages there: others come to their turn in between.
           read += 1;
           if (read % PAGES_PER_TURN === 0) await nextTurn();
           continue;
         }
-        if (this.#failure) throw this.#failure.error;
-        if (this.#isOver) return;
-        await unlessAborted((this.#pulling ??= this.#pull()), signal);
+        if (this.#over?.failure) throw this.#over.failure.error;
+        if (this.#over) return;
+        void this.#readNext();
+        await this.#changed.promise;
       }
     } finally {
-      this.#leave(reader);
+      signal.removeEventListener('abort', leave);
+      this.#leave(reader, { isDone: true });
     }
-    // So slow that its next page is not kept any more.
-    yield* begin(last, signal, (pages) => reader.meter.pay(pages));
+    // Its next page is no longer kept.
+    yield* this.#options.begin(last, onlyReader(reader.budget, signal));
   }
 
-  async #pull(): Promise<void> {
+  #readNext(): Promise<void> {
+    this.#reading ??= this.#readPage().finally(() => {
+      this.#reading = undefined;
+      this.#wakeReaders();
+    });
+    return this.#reading;
+  }
+
+  async #readPage(): Promise<void> {
     try {
-      const { done, value } = await this.#pages.next();
-      if (done) this.#end();
-      else this.#keep(value);
+      const { done, value: page } = await this.#pages.next();
+      if (done) return this.#end();
+      this.#options.onPage?.(page);
+      this.#kept.push(page);
+      this.#drop();
     } catch (error) {
-      this.#failure = { error };
-      this.#end();
-    } finally {
-      this.#pulling = undefined;
+      this.#end({ error });
     }
   }
 
-  #keep(page: WalkedPage<R>): void {
-    this.#kept.push(page);
-    this.#trim();
+  #wakeReaders(): void {
+    const { resolve } = this.#changed;
+    this.#changed = Promise.withResolvers();
+    resolve();
   }
 
-  #trim(): void {
+  #drop(): void {
     const keepsAll = [...this.#readers].some((reader) => reader.keepsAll);
-    const surplus = keepsAll ? 0 : this.#kept.length - PAGES_KEPT;
+    const surplus = keepsAll ? 0 : this.#kept.length - (this.hasReaders ? PAGES_KEPT : 0);
     if (surplus <= 0) return;
     this.#kept.splice(0, surplus);
     this.#dropped += surplus;
   }
 
-  /** Who cannot pay leaves; for the others it goes on. */
-  #pay(pages: number): void {
-    const refused = payTogether(
-      [...this.#readers].map(({ meter }) => meter),
+  #spend(pages: number): void {
+    const refused = spendTogether(
+      Array.from(this.#readers, ({ budget }) => budget),
       pages,
     );
     if (refused.size === 0) return;
     for (const reader of this.#readers) {
-      if (!refused.has(reader.meter)) continue;
-      reader.refused = { error: refused.get(reader.meter) };
-      this.#leave(reader);
+      if (!refused.has(reader.budget)) continue;
+      reader.refused = { error: refused.get(reader.budget) };
+      this.#leave(reader, { isDone: false });
     }
   }
 
-  #leave(reader: Reader): void {
+  /** @param isDone the reader has what it wanted: the requests in flight may finish */
+  #leave(reader: Reader, { isDone }: { readonly isDone: boolean }): void {
     if (!this.#readers.delete(reader)) return;
-    this.#trim();
-    if (this.#readers.size > 0 || this.#isOver) return;
-    this.#end();
+    if (!isDone) this.#wakeReaders();
+    this.#drop();
+    if (this.hasReaders || this.#over) return;
+    if (this.#whenLeft === 'end') this.#stop();
+    else void this.#rest(isDone);
+  }
+
+  async #rest(isDone: boolean): Promise<void> {
+    this.#gate = Promise.withResolvers();
+    if (!isDone) {
+      this.#requests.abort(WALK_LEFT);
+      this.#requests = new AbortController();
+    }
+    // What is in flight may be the end of the list. The first request that is held back stops this.
+    while (!this.hasReaders && !this.#over) await this.#readNext();
+  }
+
+  #held<T>(fetchPage: FetchPage<T>): FetchPage<T> {
+    return async (request, signal) => {
+      for (;;) {
+        while (this.#gate) await unlessAborted(this.#gate.promise, signal);
+        const { signal: left } = this.#requests;
+        try {
+          return await fetchPage(request, AbortSignal.any([signal, left]));
+        } catch (error) {
+          if (signal.aborted || !left.aborted) throw error;
+        }
+      }
+    };
+  }
+
+  #stop(): void {
+    if (this.#over) return;
+    this.#end({ error: WALK_LEFT });
     void this.#pages.return().catch(() => {});
   }
 
-  #end(): void {
-    this.#isOver = true;
+  #end(failure?: { readonly error: unknown }): void {
+    if (this.#over) return;
+    this.#over = failure ? { failure } : {};
     this.#ending.abort(WALK_LEFT);
-    this.#onEnd();
+    this.#options.onEnd?.(failure);
   }
 }
 
-interface Reader {
-  at: number;
-  readonly keepsAll: boolean;
-  readonly meter: PageMeter;
-  /** It could not pay. */
-  refused?: { readonly error: unknown };
+/** The readers of a walk that is not shared. */
+export function onlyReader(budget: PageBudget, signal: AbortSignal): WalkReaders {
+  return {
+    signal,
+    requestSignal: () => signal,
+    spend: (pages) => budget.spend(pages),
+    held: (fetchPage) => fetchPage,
+  };
+}
+
+/** The walks under way that drains share. */
+export interface SharedWalks {
+  /** Joins the walk of this name, or begins it. It ends when its last reader leaves. */
+  join<R extends Identified>(name: string, begin: BeginWalk<R>, options: ReaderOptions): Pages<R>;
+  /** Walks that begin from now on share nothing with those under way. */
+  separate(): void;
+}
+
+export function createSharedWalks(): SharedWalks {
+  let walks = new Map<string, SharedWalk<Identified>>();
+  return {
+    join: <R extends Identified>(name: string, begin: BeginWalk<R>, options: ReaderOptions) => {
+      const there = walks.get(name);
+      if (there?.keepsStart) return (there as unknown as SharedWalk<R>).read(options);
+      const at = walks;
+      const begun = new SharedWalk<R>({
+        begin,
+        whenLeft: 'end',
+        onEnd: () => {
+          if (at.get(name) === (begun as unknown)) at.delete(name);
+        },
+      });
+      walks.set(name, begun as unknown as SharedWalk<Identified>);
+      return begun.read(options);
+    },
+    separate: () => {
+      walks = new Map();
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import type { FetchPage, Identified } from '../page.ts';
 import { type PageIndex, placesIn, type KnownPlace, type Place } from '../page-index/page-index.ts';
-import type { PageMeter } from '../page-budget.ts';
+import type { PageBudget } from '../page-budget.ts';
 import { PageReader, type LookedUp, type LookupFailure } from './page-reader.ts';
 
 /** A list that can only be paged through, in which records are looked for by their identities. */
@@ -30,7 +30,7 @@ export interface Seeking {
   /** Aborted when they leave. */
   readonly signal: AbortSignal;
   /** Pays for a walk, while it is waited for. */
-  readonly pages: PageMeter;
+  readonly pages: PageBudget;
 }
 
 /** Where records are; null: there is none. */
