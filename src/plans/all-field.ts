@@ -37,11 +37,11 @@ export async function readAll(call: Call, list: () => OpenedList, path: Path): P
 
 /** @returns false when a record is null that may not be */
 export function writePage(
-  { records, beside }: DrainedPage<ListRecord>,
+  { records, unplacedErrors }: DrainedPage<ListRecord>,
   output: Output,
   at: { readonly path: Path; readonly offset: number },
 ): boolean {
-  for (const error of beside as readonly UpstreamError[])
+  for (const error of unplacedErrors as readonly UpstreamError[])
     output.errors.push({ ...error, path: at.path });
   return writeRecords(
     records.map(({ record }) => record),

@@ -1,10 +1,9 @@
 import type { Clock } from '../clock.ts';
 import type { Position } from '../paging/cursor.ts';
-import { pagesKnown } from '../paging/page-index/page-index.ts';
-import { memoryOf, type ListMemory } from '../paging/page-index/page-indexes.ts';
+import { pagesToWalk, type PageIndex } from '../paging/page-index/page-index.ts';
 import { walkList, type Tail } from '../paging/drain/list-walk.ts';
 import { createPace } from '../paging/page-index/prefetch-pages.ts';
-import type { LookedUpList } from '../paging/lookup/look-up.ts';
+import type { LookupList } from '../paging/lookup/look-up.ts';
 import { createLookupWalks } from '../paging/lookup/lookup-walks.ts';
 import type { FetchPage } from '../paging/page.ts';
 import { createPageIndexes, createTotals, type Totals } from '../paging/page-index/page-indexes.ts';
@@ -24,14 +23,14 @@ export interface Drains {
     options: WalkOptions,
   ): AsyncGenerator<WalkedPage<ListRecord>, void, undefined>;
   /** What earlier walks of a list left behind, by the list's key. */
-  memoryOf(list: string): ListMemory;
+  indexOf(list: string): () => PageIndex | undefined;
   readonly totals: Totals;
   /** How many records a list had when it was walked last; undefined: nobody knows. */
   lengthOf(list: string): number | undefined;
   /** Drains that run now, and that wait for their turn. */
   readonly load: { readonly running: number; readonly waiting: number };
   /** What is known of a list when records of it are looked for, and the way to find the others. */
-  lookedUp(list: SearchedDrain): Pick<LookedUpList<never>, 'index' | 'search' | 'onPlaces'>;
+  lookedUp(list: SearchedDrain): Pick<LookupList<never>, 'index' | 'walkFor' | 'onPositions'>;
   /** A mutation is sent, or was answered: no walk from now on shares one from before. */
   separate(): void;
 }
@@ -123,9 +122,10 @@ export function createDrains(
       const { pages, complete } = indexes.get(list) ?? { pages: [], complete: false };
       return complete ? pages.reduce((sum, { count }) => sum + count, 0) : undefined;
     },
-    memoryOf: (list) => {
+    indexOf: (list) => {
       forgetOtherSets();
-      return memoryOf(indexes, list);
+      const its = indexes;
+      return () => its.get(list);
     },
     lookedUp: (list) => {
       forgetOtherSets();
@@ -133,8 +133,8 @@ export function createDrains(
       const { caller } = list.asker;
       return {
         index: its.get(list.key),
-        onPlaces: watch.placesLookedUp,
-        search: (identities, tried, seeker) =>
+        onPositions: watch.placesLookedUp,
+        walkFor: (identities, tried, options) =>
           lookupWalks.find(
             {
               ...list,
@@ -145,7 +145,10 @@ export function createDrains(
                   { watch, kind: 'search', list: list.field, cause: list.asker.cause },
                   (cause) => {
                     const { signal, requestSignal, spend, held } = readers;
-                    const asking = drainRequests(send, pace, requestSignal, spend, { caller, cause });
+                    const asking = drainRequests(send, pace, requestSignal, spend, {
+                      caller,
+                      cause,
+                    });
                     const fetchPage = held(list.fetcher(asking));
                     const walkable = { ...list, indexes: its, pace, fetchPage, onIndex };
                     return walkList(walkable, { position, signal });
@@ -154,7 +157,7 @@ export function createDrains(
             },
             identities,
             tried,
-            seeker,
+            options,
           ),
       };
     },
@@ -169,15 +172,15 @@ export function createDrains(
         );
       }
       const { pages: budget, caller } = call;
-      budget.check(pagesKnown(indexes.get(list.key), { position, limit, tail }));
+      budget.check(pagesToWalk(indexes.get(list.key), { position, limit, tail }));
       const begin: BeginWalk<ListRecord> = (from, { signal, requestSignal, spend }) =>
         watchedWalk({ watch, kind: 'drain', list: list.field, cause: call.cause }, (cause) => {
           const asking = drainRequests(send, pace, requestSignal, spend, { caller, cause });
           const fetchPage = list.fetcher(asking);
           const turn = { slots, owner: caller, operation: budget, signal };
-          return walkInTurn(turn, (takeTurn) => {
+          return walkInTurn(turn, (takeSlot) => {
             const inTurn: typeof fetchPage = async (request, of) => {
-              if (request.after !== null || !list.hasFirstPage) await takeTurn();
+              if (request.after !== null || !list.hasFirstPage) await takeSlot();
               return fetchPage(request, of);
             };
             return walkList(

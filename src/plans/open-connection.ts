@@ -78,7 +78,7 @@ export function openConnection(list: OpenedList): OpenedConnection {
     const source = list.source('shown');
     const searched = {
       fetchPage: pageFetcher(source, call),
-      memory: parts.drains.memoryOf(keys.walk),
+      index: parts.drains.indexOf(keys.walk),
     };
     if (counts.last === undefined) {
       return readForward(searched, { first: counts.first, after: from, before: to, signal });
@@ -168,7 +168,7 @@ function createReading(slice: Slice<ListRecord>, cursors: CursorEncoder, held: H
     if (done) {
       end = value;
     } else {
-      errors.push(...(value.beside as readonly UpstreamError[]));
+      errors.push(...(value.unplacedErrors as readonly UpstreamError[]));
       // Who reads meanwhile waits as well: the next page would come before this one.
       await holdPages(held, value.edges);
       read.push(value.edges);

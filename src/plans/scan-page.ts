@@ -74,7 +74,7 @@ function scannedPage(bytes: Buffer, tape: Tape, hashers: Hashers): Page<ListReco
     hasNextPage: bytes[noted[0]!] === 116,
     endCursor: bytes[noted[2]!] === 110 ? null : textAt(bytes, noted[2]! + 1, noted[3]! - 1),
     limit: size > 0 ? size : undefined,
-    beside: NO_ERRORS,
+    unplacedErrors: NO_ERRORS,
     hashes,
   };
 }

@@ -122,7 +122,7 @@ function startWorld(
         fetchPage,
         fetchIdentities: fetchPage,
         index: indexes.get('letters'),
-        search: (identities, tried, seeker) =>
+        walkFor: (identities, tried, options) =>
           lookupWalks.find(
             {
               key: 'letters',
@@ -136,7 +136,7 @@ function startWorld(
             },
             identities,
             tried,
-            seeker,
+            options,
           ),
       },
       ids,

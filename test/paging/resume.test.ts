@@ -10,7 +10,6 @@ import {
 } from '../../src/paging/connection/slice.ts';
 import type { Position } from '../../src/paging/cursor.ts';
 import { drainPages } from '../../src/paging/drain/drain.ts';
-import { memoryOf } from '../../src/paging/page-index/page-indexes.ts';
 import { walkList, type Tail, type WalkableList } from '../../src/paging/drain/list-walk.ts';
 import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
 import type { FetchPage } from '../../src/paging/page.ts';
@@ -80,7 +79,7 @@ describe('a cursor whose record is there', () => {
           hasPreviousPage: at > one.count,
         });
         // Behind the last record of a page, the service's own cursor leads on.
-        const isEnd = position.place === position.size - 1;
+        const isEnd = position.offset === position.size - 1;
         fc.pre(!isEnd || one.cursors === 'record');
         const after = ids.slice(at + 1, at + 1 + one.count);
         expect(shown(await world.first(one.count, position))).toEqual({
@@ -105,7 +104,7 @@ describe.each([
         const { model, world, position, behind } = await take(one, limit);
         const ids = model.ids();
         fc.pre(limit === SMALL_LIMIT || !ids.includes(position.identity!));
-        const isEnd = position.place === position.size - 1;
+        const isEnd = position.offset === position.size - 1;
         fc.pre(!isEnd || one.cursors !== 'position');
         const given = await world.first(one.count, position).catch(codeOf);
         fc.pre(!(mayBeLost(one, limit) && given === 'CURSOR_INVALID'));
@@ -168,7 +167,7 @@ test.each([
     if (request.after === end) throw failure;
     return model.answer(request);
   };
-  const after = { after: null, end, size: 10, place: 9, identity: items[9]!.identity };
+  const after = { after: null, end, size: 10, offset: 9, identity: items[9]!.identity };
   const reading = readForward({ fetchPage }, { first: 5, after, before: null, signal });
   await expect(whole(reading)).rejects.toBe(failure);
   expect(asked).toBe(requests);
@@ -191,7 +190,7 @@ async function take(one: Case, limit = LIMIT) {
     after,
     end: page.endCursor,
     size,
-    place,
+    offset: place,
     identity: page.items[place]!.identity,
   };
   const world = worldOf(model);
@@ -227,7 +226,7 @@ function worldOf(model: ModelList) {
     pace: createPace(4),
   };
   const { fetchPage } = list;
-  const searched = { fetchPage, memory: memoryOf(list.indexes, list.key) };
+  const searched = { fetchPage, index: () => list.indexes.get(list.key) };
   const walk = (position: Position | null, tail?: Tail) =>
     drainPages(walkList(list, { position, tail, signal }), {
       limit: undefined,

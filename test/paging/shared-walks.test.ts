@@ -213,7 +213,7 @@ function holdDrains({ upstream }: GatewayOverFake, field = 'persons') {
 
 function page(number: number): WalkedPage<{ identity: string }> {
   return {
-    records: [{ record: { identity: String(number) }, place: 0 }],
+    records: [{ record: { identity: String(number) }, offset: 0 }],
     after: String(number),
     endCursor: String(number + 1),
     size: 1,

@@ -32,7 +32,7 @@ test('a drain that has no turn within 30 s is refused, and the one before it goe
   world.clock.jump(1);
   expect((await refused).errors).toMatchObject([
     {
-      message: expect.stringMatching(/no turn within 30 s.*MAX_DRAINS/),
+      message: expect.stringMatching(/could not begin within 30 s.*MAX_DRAINS/),
       path: ['allPersons'],
       extensions: { code: 'RATE_LIMITED', retryAfter: 30 },
     },

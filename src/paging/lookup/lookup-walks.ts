@@ -4,18 +4,18 @@ import { SharedWalk, type BeginWalk } from '../drain/shared-walk.ts';
 import { identityHash } from '../identities.ts';
 import type { Identified } from '../page.ts';
 import {
-  isSamePlace,
-  placesIn,
-  type KnownPage,
+  isSamePosition,
+  positionsIn,
+  type IndexedPage,
   type PageIndex,
-  type Place,
+  type PagePosition,
 } from '../page-index/page-index.ts';
 import type { WalkedPage } from '../walk.ts';
-import type { Seeking, Sought } from './look-up.ts';
+import type { LookupOptions, FoundPositions } from './look-up.ts';
 import type { LookupFailure } from './page-reader.ts';
 
-/** A list that is walked for records whose positions are unknown. */
-export interface SearchedList {
+/** A list whose walks lookups share. */
+export interface SharedList {
   readonly key: string;
   /** The list's name in messages. */
   readonly name: string;
@@ -32,11 +32,11 @@ export interface LookupWalks {
    * @param tried positions at which the records were not found any more
    */
   find(
-    list: SearchedList,
+    list: SharedList,
     identities: readonly string[],
-    tried: ReadonlyMap<string, Place>,
-    seeking: Seeking,
-  ): Promise<Sought>;
+    tried: ReadonlyMap<string, PagePosition>,
+    options: LookupOptions,
+  ): Promise<FoundPositions>;
   /** Lookups from now on use no walk from before: the list may be another one. */
   separate(): void;
 }
@@ -58,8 +58,8 @@ export interface LookupWalkLimits {
 export function createLookupWalks(limits: LookupWalkLimits): LookupWalks {
   let walks = new Map<string, LookupWalk>();
   return {
-    find: async (list, identities, tried, seeking) => {
-      seeking.signal.throwIfAborted();
+    find: async (list, identities, tried, options) => {
+      options.signal.throwIfAborted();
       let walk = walks.get(list.key);
       if (!walk || isOver(walk) || isOutdated(walk, tried)) {
         // Lookups may still wait for pages of the old one.
@@ -67,7 +67,7 @@ export function createLookupWalks(limits: LookupWalkLimits): LookupWalks {
         walk = new LookupWalk(list, limits);
         walks.set(list.key, walk);
       }
-      return walk.end === undefined ? walk.find(identities, seeking) : walk.known(identities);
+      return walk.end === undefined ? walk.find(identities, options) : walk.known(identities);
     },
     separate: () => {
       for (const walk of walks.values()) walk.retire();
@@ -85,10 +85,10 @@ function isOver({ end, failsFor, age }: LookupWalk): boolean {
  * A record that is no longer where the walk met it was moved or removed since, so the walk's positions are wrong.
  * Lookups of unknown ids alone cannot cause another walk this way.
  */
-function isOutdated(walk: LookupWalk, tried: ReadonlyMap<string, Place>): boolean {
+function isOutdated(walk: LookupWalk, tried: ReadonlyMap<string, PagePosition>): boolean {
   if (walk.end === 'too long' || tried.size === 0) return false;
   const met = walk.met([...tried.keys()]);
-  return [...tried].some(([identity, place]) => isSamePlace(met.get(identity), place));
+  return [...tried].some(([identity, position]) => isSamePosition(met.get(identity), position));
 }
 
 /**
@@ -98,17 +98,17 @@ function isOutdated(walk: LookupWalk, tried: ReadonlyMap<string, Place>): boolea
 class LookupWalk {
   /** How the walk ended; undefined while it has not. */
   end: 'whole' | 'too long' | 'failed' | undefined;
-  readonly #list: SearchedList;
+  readonly #list: SharedList;
   readonly #limits: LookupWalkLimits;
   readonly #walk: SharedWalk<Identified>;
   readonly #begun: number;
   #restingSince: number | undefined;
   #failure: unknown;
   #isTooLong = false;
-  #passed: KnownPage[] = [];
+  #passed: Pick<IndexedPage, 'after' | 'records'>[] = [];
   #passedRecords = 0;
 
-  constructor(list: SearchedList, limits: LookupWalkLimits) {
+  constructor(list: SharedList, limits: LookupWalkLimits) {
     this.#list = list;
     this.#limits = limits;
     this.#begun = limits.clock.elapsed();
@@ -135,19 +135,22 @@ class LookupWalk {
   }
 
   /** Reads on until all records are met, or the walk ends. @throws the reason of the signal */
-  async find(identities: readonly string[], { signal, pages: budget }: Seeking): Promise<Sought> {
-    const places = new Map<string, Place | null | LookupFailure>(
-      placesIn(this.#passed, identities),
+  async find(
+    identities: readonly string[],
+    { signal, pages: budget }: LookupOptions,
+  ): Promise<FoundPositions> {
+    const positions = new Map<string, PagePosition | null | LookupFailure>(
+      positionsIn(this.#passed, identities),
     );
-    const left = new Set(identities.filter((identity) => !places.has(identity)));
-    if (left.size === 0) return places;
+    const left = new Set(identities.filter((identity) => !positions.has(identity)));
+    if (left.size === 0) return positions;
     const isLate = !this.#remembersPassed;
     this.#restingSince = undefined;
     let verdict: null | LookupFailure = null;
     try {
       for await (const page of this.#walk.read({ budget, signal })) {
-        meet(page, left, places);
-        if (left.size === 0) return places;
+        meet(page, left, positions);
+        if (left.size === 0) return positions;
       }
       if (this.#isTooLong) verdict = this.#tooLong();
       else if (isLate) verdict = this.#notRemembered(WALK_AGAIN_AFTER_MS);
@@ -157,25 +160,25 @@ class LookupWalk {
     } finally {
       if (!this.#walk.hasReaders) this.#restingSince ??= this.#limits.clock.elapsed();
     }
-    for (const identity of left) places.set(identity, verdict);
-    return places;
+    for (const identity of left) positions.set(identity, verdict);
+    return positions;
   }
 
   /** What the ended walk says of records, until the list may be walked again. */
-  known(identities: readonly string[]): Sought {
-    const places = this.met(identities);
+  known(identities: readonly string[]): FoundPositions {
+    const positions = this.met(identities);
     return new Map(
-      identities.map((identity) => [identity, places.get(identity) ?? this.#verdict()]),
+      identities.map((identity) => [identity, positions.get(identity) ?? this.#verdict()]),
     );
   }
 
   /** Where it met records, as far as it remembers that itself, or in the index that it left. */
-  met(identities: readonly string[]): ReadonlyMap<string, Place> {
+  met(identities: readonly string[]): ReadonlyMap<string, PagePosition> {
     const hasLeftIndex = this.end === 'whole' || this.end === 'too long';
     const indexed = hasLeftIndex ? (this.#list.index()?.pages ?? []) : [];
-    return new Map<string, Place>([
-      ...placesIn(indexed, identities),
-      ...placesIn(this.#passed, identities),
+    return new Map<string, PagePosition>([
+      ...positionsIn(indexed, identities),
+      ...positionsIn(this.#passed, identities),
     ]);
   }
 
@@ -199,8 +202,8 @@ class LookupWalk {
     this.#passedRecords += records.length;
     if (!this.#remembersPassed) return;
     const hashes = new Float64Array(size);
-    for (const { record, place } of records) {
-      if (record.identity !== null) hashes[place] = identityHash(record.identity);
+    for (const { record, offset } of records) {
+      if (record.identity !== null) hashes[offset] = identityHash(record.identity);
     }
     this.#passed.push({ after, records: hashes });
   }
@@ -255,15 +258,15 @@ class LookupWalk {
   }
 }
 
-/** Moves the records of a page from those that are left to their places. */
+/** Moves the records of a page from those that are left to their positions. */
 function meet(
   { after, records }: WalkedPage<Identified>,
   left: Set<string>,
-  places: Map<string, Place | null | LookupFailure>,
+  positions: Map<string, PagePosition | null | LookupFailure>,
 ): void {
-  for (const { record, place } of records) {
+  for (const { record, offset } of records) {
     if (record.identity !== null && left.delete(record.identity)) {
-      places.set(record.identity, { after, place });
+      positions.set(record.identity, { after, offset });
     }
   }
 }

@@ -1,38 +1,37 @@
-import { identityHash } from '../identities.ts';
-import { overlappingSize, type Identified, type Page, identitiesOf } from '../page.ts';
 import type { Position } from '../cursor.ts';
+import { identityHash } from '../identities.ts';
+import { identitiesOf, overlappingSize, type Identified, type Page } from '../page.ts';
 
-/** Where one page of a list began when it was walked last. */
-export interface IndexedPage {
-  readonly after: string | null;
-  /** Hash of the record that the cursor was made from; null at the start of the list. */
-  readonly behind: number | null;
-  /** How many records there are up to the next page's start. */
-  readonly count: number;
-  /** Hashes of those records; undefined beyond the bound. */
-  readonly records: Float64Array | undefined;
-}
-
-/** What a walk leaves behind: where pages begin, so that the next walk can read them at the same time. */
+/** What a walk remembers of a list: where its pages began, and which records stood in them. */
 export interface PageIndex {
   readonly pages: readonly IndexedPage[];
   /** Whether the walk came to the end of the list. */
   readonly complete: boolean;
 }
 
-/** Follows a walk, and makes the index of it. */
+export interface IndexedPage {
+  readonly after: string | null;
+  /** Hash of the record that the cursor was made from; null at the start of the list. */
+  readonly behind: number | null;
+  /** Records up to the start of the next page. */
+  readonly count: number;
+  /** Hashes of those records; undefined where too many records are remembered already. */
+  readonly records: Float64Array | undefined;
+}
+
+/** Makes the index of a walk, page by page. */
 export interface IndexBuilder {
   /**
-   * The next page of the walk.
+   * Adds the next page of the walk.
    *
-   * @param at the place of its first record in the page before, when it overlaps with that
+   * @param at the offset of its first record in the page before, where the two overlap
    */
   add(after: string | null, page: Page<Identified>, at?: number): void;
   /** Undefined when the records cannot be told apart. */
   finish(options: { complete: boolean; limit: number | undefined }): PageIndex | undefined;
 }
 
-/** @param maxRecords beyond so many, records are no longer kept, only where pages begin */
+/** @param maxRecords beyond so many records, only the cursors of pages are kept */
 export function createIndexBuilder(maxRecords: number): IndexBuilder {
   const pages: IndexedPage[] = [];
   let last: { after: string | null; behind: number | null; hashes: Float64Array } | undefined;
@@ -49,7 +48,7 @@ export function createIndexBuilder(maxRecords: number): IndexBuilder {
         pages.length = 0;
         return;
       }
-      // Two pages that begin with the same record: the later cursor is the fresher one.
+      // Of two pages that begin with the same record, the later one has the fresher cursor.
       const behind = last && at === 0 ? last.behind : (last?.hashes[at - 1] ?? null);
       if (last && at > 0) close(at);
       if (items.length > 0 || !last) last = { after, behind, hashes };
@@ -69,7 +68,7 @@ export function createIndexBuilder(maxRecords: number): IndexBuilder {
   }
 }
 
-/** Pages that fit into one, with room for the overlap, become one. */
+/** Merges pages that fit into one with room for the overlap. */
 function withoutSmallPages(
   pages: readonly IndexedPage[],
   limit: number | undefined,
@@ -88,8 +87,85 @@ function withoutSmallPages(
   return merged;
 }
 
+/** Where a record stood: at this offset from the start of the page behind this cursor. */
+export type PagePosition = Pick<Position, 'after' | 'offset'>;
+
+export interface IndexedPosition extends PagePosition {
+  /** The number of the page in the index. */
+  readonly page: number;
+}
+
+export function isSamePosition(
+  one: PagePosition | undefined,
+  other: PagePosition | undefined,
+): boolean {
+  return one !== undefined && one.after === other?.after && one.offset === other.offset;
+}
+
+/** The positions of records in pages that were walked, as far as these remember them. */
+export function positionsIn(
+  pages: readonly Pick<IndexedPage, 'after' | 'records'>[],
+  identities: readonly string[],
+): Map<string, IndexedPosition> {
+  return identities.length <= FEW ? oneByOne(pages, identities) : allTogether(pages, identities);
+}
+
+/** For more records than this, comparing every hash once costs less than scanning the pages for each record. */
+const FEW = 16;
+
+function oneByOne(
+  pages: Parameters<typeof positionsIn>[0],
+  identities: readonly string[],
+): Map<string, IndexedPosition> {
+  const positions = new Map<string, IndexedPosition>();
+  for (const identity of identities) {
+    const hash = identityHash(identity);
+    for (const [page, { after, records }] of pages.entries()) {
+      const offset = records?.indexOf(hash) ?? -1;
+      if (offset < 0) continue;
+      positions.set(identity, { after, offset, page });
+      break;
+    }
+  }
+  return positions;
+}
+
+function allTogether(
+  pages: Parameters<typeof positionsIn>[0],
+  identities: readonly string[],
+): Map<string, IndexedPosition> {
+  const positions = new Map<string, IndexedPosition>();
+  const wanted = new Map(identities.map((identity) => [identityHash(identity), identity]));
+  for (const [page, { after, records }] of pages.entries()) {
+    if (!records) continue;
+    for (const [offset, hash] of records.entries()) {
+      const identity = wanted.get(hash);
+      if (identity === undefined || positions.has(identity)) continue;
+      positions.set(identity, { after, offset, page });
+    }
+  }
+  return positions;
+}
+
+/** The number of the page that holds a record. */
+export function pageOf({ pages }: PageIndex, identity: string): number | undefined {
+  return positionsIn(pages, [identity]).get(identity)?.page;
+}
+
 /**
- * Hash of the record right behind another; null when that was the last of the list, undefined when nobody knows.
+ * The cursors of the pages in which a record is likely that stood in one of these pages: the page itself, then those
+ * before and behind it, into which it is pushed by a few others that come or go.
+ */
+export function pagesNear(
+  { pages }: PageIndex,
+  numbers: readonly number[],
+): readonly (string | null)[] {
+  const near = new Set(numbers.flatMap((page) => [page, page - 1, page + 1]));
+  return Array.from(near).flatMap((page) => (pages[page] ? [pages[page].after] : []));
+}
+
+/**
+ * The hash of the record right behind another; null when that was the last of the list, undefined when it is unknown.
  *
  * @param from the pages to look in
  */
@@ -102,81 +178,17 @@ export function nextRecord(
   const hash = identityHash(record);
   for (let page = Math.max(0, from); page <= Math.min(to, pages.length - 1); page += 1) {
     const { records } = pages[page]!;
-    const place = records?.lastIndexOf(hash) ?? -1;
-    if (place < 0) continue;
-    if (place + 1 < records!.length) return records![place + 1];
+    const offset = records?.lastIndexOf(hash) ?? -1;
+    if (offset < 0) continue;
+    if (offset + 1 < records!.length) return records![offset + 1];
     const following = pages[page + 1];
     return following ? following.records?.[0] : complete ? null : undefined;
   }
   return undefined;
 }
 
-/** The page that holds a record, by its hash; undefined when no page is known to. */
-export function pageOf({ pages }: PageIndex, identity: string): number | undefined {
-  const hash = identityHash(identity);
-  const found = pages.findIndex(({ records }) => records?.includes(hash));
-  return found < 0 ? undefined : found;
-}
-
-/** Where a record was met: in the page that begins behind this cursor, so many records from its start. */
-export interface Place {
-  readonly after: string | null;
-  readonly place: number;
-}
-
-/** A page whose records are known; those of an index are. */
-export type KnownPage = Pick<IndexedPage, 'after' | 'records'>;
-
-export interface KnownPlace extends Place {
-  /** The number of its page. */
-  readonly page: number;
-}
-
-export function isSamePlace(one: Place | undefined, other: Place | undefined): boolean {
-  return one !== undefined && one.after === other?.after && one.place === other.place;
-}
-
-/** The places of those records that are known; each is looked for among their hashes. */
-export function placesIn(
-  pages: readonly KnownPage[],
-  identities: readonly string[],
-): Map<string, KnownPlace> {
-  return identities.length <= FEW ? oneByOne(pages, identities) : allTogether(pages, identities);
-}
-
-/** From so many on, looking at every hash once costs less than looking for each. */
-const FEW = 16;
-
-function oneByOne(pages: readonly KnownPage[], identities: readonly string[]) {
-  const places = new Map<string, KnownPlace>();
-  for (const identity of identities) {
-    const hash = identityHash(identity);
-    for (const [page, { after, records }] of pages.entries()) {
-      const place = records?.indexOf(hash) ?? -1;
-      if (place < 0) continue;
-      places.set(identity, { after, place, page });
-      break;
-    }
-  }
-  return places;
-}
-
-function allTogether(pages: readonly KnownPage[], identities: readonly string[]) {
-  const places = new Map<string, KnownPlace>();
-  const wanted = new Map(identities.map((identity) => [identityHash(identity), identity]));
-  for (const [page, { after, records }] of pages.entries()) {
-    if (!records) continue;
-    for (const [place, hash] of records.entries()) {
-      const identity = wanted.get(hash);
-      if (identity === undefined || places.has(identity)) continue;
-      places.set(identity, { after, place, page });
-    }
-  }
-  return places;
-}
-
-/** Pages that a walk is going to read at least, as far as the last one of the list tells; 0 where nothing does. */
-export function pagesKnown(
+/** The number of pages that a walk reads at least, as far as the index tells; 0 where it does not. */
+export function pagesToWalk(
   index: PageIndex | undefined,
   {
     position,

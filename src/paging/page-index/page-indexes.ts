@@ -1,25 +1,24 @@
-import { identityHash } from '../identities.ts';
-import { nextRecord, pageOf, type PageIndex } from './page-index.ts';
 import type { Clock } from '../../clock.ts';
+import type { PageIndex } from './page-index.ts';
 
 /** The page indexes of all lists, bounded together. */
 export interface PageIndexes {
-  /** The most records that all of them together remember. */
+  /** Records that all indexes together remember at most. */
   readonly maxRecords: number;
   get(list: string): PageIndex | undefined;
   set(list: string, index: PageIndex): void;
   drop(list: string): void;
-  /** The largest page that a field gives, once that is known. */
+  /** The page limit of a field, once it is known. */
   limitOf(field: string): number | undefined;
   learnLimit(field: string, limit: number): void;
 }
 
-/** A page without its records still takes about as much room as this many of them. */
+/** The memory of a page without its records, in records. */
 const PAGE_COST = 4;
 
-/** Least recently used first out; before a list goes, it loses its records and keeps its cursors. */
+/** Drops what was least recently used; before a list is dropped, it loses its records and keeps its cursors. */
 export function createPageIndexes(maxRecords: number): PageIndexes {
-  // A map keeps the order in which keys were set: the first one was used least recently.
+  // A map keeps the order in which keys were set, so the first list was used least recently.
   const indexes = new Map<string, PageIndex>();
   const limits = new Map<string, number>();
   let cost = 0;
@@ -71,13 +70,16 @@ function withoutRecords({ pages, complete }: PageIndex): PageIndex {
   return { pages: pages.map((page) => ({ ...page, records: undefined })), complete };
 }
 
-/** How many records lists have, known for a few seconds after they were counted. */
+/**
+ * How many records lists have, remembered for a few seconds after they were counted. An index is no substitute: what
+ * it says of a list may be older, and is proved anew by each walk.
+ */
 export interface Totals {
   of(list: string): number | undefined;
   counted(list: string, total: number): void;
 }
 
-const KNOWN_FOR_MS = 5_000;
+const TOTAL_LASTS_MS = 5_000;
 
 export function createTotals(clock: Clock): Totals {
   const totals = new Map<string, { total: number; until: number }>();
@@ -89,34 +91,7 @@ export function createTotals(clock: Clock): Totals {
     counted: (list, total) => {
       const now = clock.elapsed();
       for (const [name, { until }] of totals) if (until <= now) totals.delete(name);
-      totals.set(list, { total, until: now + KNOWN_FOR_MS });
-    },
-  };
-}
-
-/** What is remembered of a list, from the last time that it was walked. */
-export interface ListMemory {
-  /** The cursors of the pages that may hold a record, the likeliest first. */
-  pagesWith(identity: string): readonly (string | null)[];
-  /** Whether one record stood right behind another; null for the end of the list. Undefined: nobody knows. */
-  isNext(identity: string, next: string | null): boolean | undefined;
-}
-
-export function memoryOf(indexes: PageIndexes, list: string): ListMemory {
-  return {
-    pagesWith: (identity) => {
-      const index = indexes.get(list);
-      const page = index && pageOf(index, identity);
-      if (!index || page === undefined) return [];
-      return [page, page - 1, page + 1]
-        .filter((number) => index.pages[number])
-        .map((number) => index.pages[number]!.after);
-    },
-    isNext: (identity, next) => {
-      const index = indexes.get(list);
-      const known = index && nextRecord(index, identity);
-      if (known === undefined) return undefined;
-      return known === (next === null ? null : identityHash(next));
+      totals.set(list, { total, until: now + TOTAL_LASTS_MS });
     },
   };
 }
