@@ -35,7 +35,7 @@ interface CallerBudget {
 }
 
 /** Enough for 500 records, the default of CONNECTION_MAX, and for finding the page at which they begin. */
-export const A_FEW_PAGES = 12;
+const A_FEW_PAGES = 12;
 
 export function createPageBudget(
   callers: CallerBudgets,

@@ -22,7 +22,7 @@ export interface WalkedRecord<R> {
   readonly offset: number;
 }
 
-export interface WalkOptions {
+export interface WalkBounds {
   /** A cursor of the upstream; null: the start of the list. */
   readonly after: string | null;
   /** The walk stops after so many records. Its last page can have more. */
@@ -50,7 +50,7 @@ export interface PartOfWalk<R> {
  */
 export async function* walk<R extends Identified>(
   fetchPage: FetchPage<R>,
-  options: WalkOptions,
+  options: WalkBounds,
   { pageSize = () => undefined, progress = createProgress<R>(), onPage }: PartOfWalk<R> = {},
 ): AsyncGenerator<WalkedPage<R>, void, undefined> {
   let ahead: AbortController | undefined;

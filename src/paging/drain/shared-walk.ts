@@ -33,8 +33,8 @@ export interface ReaderOptions {
 export interface SharedWalkOptions<R> {
   readonly begin: BeginWalk<R>;
   /**
-   * What the walk does without readers. `end` ends it. `rest` holds its requests back until another reader joins,
-   * which then reads on from there: readers of such a walk join it at its current page.
+   * What the walk does without readers. `end` ends it. `rest` holds back its requests, which have to go through `held`,
+   * until another reader joins. Readers of such a walk join it at its current page.
    */
   readonly whenLeft: 'end' | 'rest';
   /** Called for each page before a reader has it. */
