@@ -1,8 +1,22 @@
-import { codeOf, type ErrorCode } from '../errors.ts';
-import { PagesRefused } from './price/pages-refused.ts';
+import { GraphQLError } from 'graphql';
+import { codedError, codeOf, type ErrorCode } from '../errors.ts';
 
-/** No fault of what was asked: whatever is asked next will probably fail as well. */
-const OF_THE_SERVICE: readonly unknown[] = [
+/** The operation may not request these pages, or not now. Requesting other pages instead does not help. */
+export class PagesRefused extends GraphQLError {
+  override name = 'PagesRefused';
+}
+
+export function refusal(
+  code: ErrorCode,
+  message: string,
+  facts: Readonly<Record<string, unknown>> = {},
+): PagesRefused {
+  const { extensions } = codedError(code, message, { extensions: facts });
+  return new PagesRefused(message, { extensions });
+}
+
+/** Failures that are not due to the request: the next one will probably fail as well. */
+const OUTAGES: readonly unknown[] = [
   'UPSTREAM_UNREACHABLE',
   'UPSTREAM_TIMEOUT',
   'UPSTREAM_RATE_LIMITED',
@@ -12,18 +26,48 @@ const OF_THE_SERVICE: readonly unknown[] = [
   'TOKENS_LOST',
 ] satisfies ErrorCode[];
 
-/** Some services answer so when a cursor does not suit them, and most when they are down. */
-const OF_EITHER: unknown = 'UPSTREAM_BAD_RESPONSE' satisfies ErrorCode;
+/** Some services answer so to a cursor that they refuse, and most when they are down. */
+const OUTAGE_OR_REFUSAL: unknown = 'UPSTREAM_BAD_RESPONSE' satisfies ErrorCode;
 
 export function isOutage(error: unknown): boolean {
-  return error instanceof PagesRefused || OF_THE_SERVICE.includes(codeOf(error));
+  return error instanceof PagesRefused || OUTAGES.includes(codeOf(error));
 }
 
 export function mayBeOutage(error: unknown): boolean {
-  return isOutage(error) || codeOf(error) === OF_EITHER;
+  return isOutage(error) || codeOf(error) === OUTAGE_OR_REFUSAL;
 }
 
-/** Whether the failure of a page may be due to the cursor that it was asked with. Only another page can tell. */
+/** Whether the service may have refused the cursor of the request. Only the request of another page can tell. */
 export function mayBeRefusal(error: unknown, after: string | null, signal: AbortSignal): boolean {
   return after !== null && !signal.aborted && !isOutage(error);
 }
+
+/** The record of a cursor is gone, and where it stood is unknown. */
+export function cursorLost(cause?: unknown): GraphQLError {
+  const said =
+    cause instanceof GraphQLError ? ` The recruiting service answered: ${cause.message}` : '';
+  return codedError(
+    'CURSOR_INVALID',
+    'The list has changed since this cursor was issued: its record was not found, and its former position is unknown. ' +
+      `Omit the cursor to start anew.${said}`,
+    { cause },
+  );
+}
+
+/** Waits for a promise that others may wait for too. @throws the reason of the signal, as soon as it is aborted */
+export async function unlessAborted<T>(awaited: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: left, reject } = Promise.withResolvers<never>();
+  const leave = () => reject(signal.reason as Error);
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    return await Promise.race([awaited, left]);
+  } finally {
+    signal.removeEventListener('abort', leave);
+  }
+}
+
+/**
+ * The reason of a walk or a request that has no reader left. Made once: a new one, with its stack, costs more than
+ * the page that it ends.
+ */
+export const WALK_LEFT = new DOMException('This walk has no reader left.', 'AbortError');

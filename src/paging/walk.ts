@@ -1,71 +1,76 @@
-import type { Position } from './place/cursor.ts';
-import type { FetchPage, Identified, Page } from './page.ts';
-import { createProgress, createStallWatch, stalledError, type Progress } from './progress.ts';
+import { codedError } from '../errors.ts';
+import type { Position } from './cursor.ts';
+import { WALK_LEFT } from './failures.ts';
+import { identityHash, IdentitySet } from './identities.ts';
+import { identitiesOf, type FetchPage, type Identified, type Page } from './page.ts';
 
-/** A page of a walk: its records that no earlier page had, each with its place in the page as delivered. */
+/** A page of a walk. */
 export interface WalkedPage<R> {
-  readonly records: readonly { readonly record: R; readonly place: number }[];
-  /** The cursor that the page was asked with. */
+  /** Its records that no earlier page had, each with its offset in the page as delivered. */
+  readonly records: readonly WalkedRecord<R>[];
+  /** The cursor with which the page was requested. */
   readonly after: string | null;
   readonly endCursor: string | null;
-  /** Elements of the page as delivered. */
+  /** Records of the page as delivered. */
   readonly size: number;
   readonly hasNextPage: boolean;
-  readonly beside?: readonly unknown[];
+  readonly unplacedErrors?: readonly unknown[];
 }
 
-export interface WalkOptions {
-  /** A cursor of the upstream; null walks from the start. */
+export interface WalkedRecord<R> {
+  readonly record: R;
+  readonly offset: number;
+}
+
+export interface WalkBounds {
+  /** A cursor of the upstream; null: the start of the list. */
   readonly after: string | null;
-  /** Stop after this many records. The last page can bring more than that. */
+  /** The walk stops after so many records. Its last page can have more. */
   readonly limit?: number;
-  /** Stop after this many pages that brought records. */
+  /** The walk stops after so many pages that had records. */
   readonly maxPages?: number;
-  /** Aborting ends the request in flight, and no further one is sent. */
+  /** Aborting it ends the request in flight; no further one is sent. */
   readonly signal: AbortSignal;
 }
 
-/** What a longer walk, of which this is a part, has to say. */
+/** For a walk that is part of a longer one. */
 export interface PartOfWalk<R> {
-  /** How many records to ask for, when any number is wanted. Undefined: as many as the node gives. */
+  /** Records to request for a page when any number is wanted. Undefined: as many as the service gives. */
   readonly pageSize?: () => number | undefined;
   readonly progress?: Progress<R>;
-  /** Told of each page before its records are given. */
+  /** Called for each page before its records are given. */
   readonly onPage?: (after: string | null, page: Page<R>) => void;
 }
 
-/** Made once: a new one, with its stack, costs more than the page it ends. */
-const LEFT = new DOMException('The walk was left.', 'AbortError');
-
 /**
- * Walks the pages of a list, one after the other. The next page is asked for as soon as the cursor of
- * this one is known, so one page is under way while the consumer works, and never more than one.
+ * Walks the pages of a list, one after the other. The next page is requested as soon as the cursor of this one is
+ * known, so one page is in flight while the consumer works, and never more than one.
  *
- * @throws DRAIN_STALLED when there is said to be a next page and no way to it, after giving what came
+ * @throws DRAIN_STALLED after the last page, when the upstream claims a next page to which no cursor leads
  */
 export async function* walk<R extends Identified>(
   fetchPage: FetchPage<R>,
-  options: WalkOptions,
+  options: WalkBounds,
   { pageSize = () => undefined, progress = createProgress<R>(), onPage }: PartOfWalk<R> = {},
 ): AsyncGenerator<WalkedPage<R>, void, undefined> {
   let ahead: AbortController | undefined;
   let aheadSignal = options.signal;
-  const stalls = createStallWatch<R>();
+  const stalls = createStallDetector<R>();
   let left = options.limit ?? Number.POSITIVE_INFINITY;
   let pagesLeft = options.maxPages ?? Number.POSITIVE_INFINITY;
   let after = options.after;
 
-  const ask = (signal: AbortSignal) => {
+  const request = (signal: AbortSignal) => {
     const page = fetchPage({ after, first: Number.isFinite(left) ? left : pageSize() }, signal);
-    // It may fail while the consumer is still busy with the page before, when nobody awaits it yet.
+    // It may fail while the consumer is busy with the page before and nothing awaits it yet.
     page.catch(() => {});
     return page;
   };
-  // The first page is under way only while it is waited for: leaving cannot come in between.
-  let asked = ask(options.signal);
+  // The consumer waits for the first page and cannot leave meanwhile, so it needs no signal of its own.
+  let requested = request(options.signal);
   try {
     for (;;) {
-      const page = await asked;
+      const page = await requested;
       onPage?.(after, page);
       const found = progress.of(page);
       const { records } = found;
@@ -80,23 +85,31 @@ export async function* walk<R extends Identified>(
           ahead = new AbortController();
           aheadSignal = AbortSignal.any([options.signal, ahead.signal]);
         }
-        asked = ask(aheadSignal);
+        requested = request(aheadSignal);
       }
       yield walked;
       if (!goesOn) return;
       if (stalled) throw stalledError();
     }
   } finally {
-    ahead?.abort(LEFT);
+    ahead?.abort(WALK_LEFT);
   }
 }
 
 export function walkedPage<R>(
-  { hasNextPage, endCursor, items, beside }: Page<R>,
-  records: WalkedPage<R>['records'],
+  { hasNextPage, endCursor, items, unplacedErrors }: Page<R>,
+  records: readonly WalkedRecord<R>[],
   after: string | null,
 ): WalkedPage<R> {
-  return { records, after, endCursor, size: items.length, hasNextPage, ...(beside && { beside }) };
+  const size = items.length;
+  return {
+    records,
+    after,
+    endCursor,
+    size,
+    hasNextPage,
+    ...(unplacedErrors && { unplacedErrors }),
+  };
 }
 
 /** The records of a page, each with the position that its cursor is made from. */
@@ -109,7 +122,75 @@ export function positionsOf<R extends Identified>(
 
 export function positionOf<R extends Identified>(
   { after, endCursor: end, size }: WalkedPage<R>,
-  { record, place }: WalkedPage<R>['records'][number],
+  { record, offset }: WalkedRecord<R>,
 ): Position {
-  return { after, end, size, place, identity: record.identity };
+  return { after, end, size, offset, identity: record.identity };
+}
+
+/** Tells the records that a walk has not given yet from those that it has. */
+export interface Progress<R> {
+  of(page: Page<R>): NewRecords<R>;
+  /** How many records of the page were given before. */
+  repeatedBy(page: Page<R>): number;
+  /** False once an id occurred twice in one page: then no record is dropped any more. */
+  readonly idsAreUnique: boolean;
+}
+
+export interface NewRecords<R> {
+  readonly records: readonly WalkedRecord<R>[];
+  /** Whether at least one of them is proved to be new. Records without identities prove nothing. */
+  readonly isProved: boolean;
+}
+
+export function createProgress<R extends Identified>(): Progress<R> {
+  const seen = new IdentitySet();
+  let idsAreUnique = true;
+
+  return {
+    get idsAreUnique() {
+      return idsAreUnique;
+    },
+    of: (page) => {
+      const { items } = page;
+      const { hashes, hasRepeats } = identitiesOf(page);
+      if (hasRepeats) idsAreUnique = false;
+      const records: WalkedRecord<R>[] = [];
+      let isProved = false;
+      for (let offset = 0; offset < hashes.length; offset += 1) {
+        const hash = hashes[offset]!;
+        const isKnown = !Number.isNaN(hash);
+        if (isKnown && !seen.add(hash) && idsAreUnique) continue;
+        isProved ||= isKnown;
+        records.push({ record: items[offset]!, offset });
+      }
+      return { records, isProved: idsAreUnique && isProved };
+    },
+    repeatedBy: (page) => identitiesOf(page).hashes.filter((hash) => seen.has(hash)).length,
+  };
+}
+
+/** After so many pages in a row without a new record, the walk has stalled, whatever the cursors say. */
+const MAX_BARREN_PAGES = 1_000;
+
+/** Detects when no cursor leads on, in pages that are read one after the other. */
+function createStallDetector<R>() {
+  let cursors: IdentitySet | undefined;
+  let barrenPages = 0;
+  return {
+    hasStalled({ endCursor }: Page<R>, { records, isProved }: NewRecords<R>): boolean {
+      barrenPages = records.length === 0 ? barrenPages + 1 : 0;
+      cursors ??= new IdentitySet();
+      const isSeenCursor = endCursor === null || !cursors.add(identityHash(endCursor));
+      // A cursor that was seen before ends the walk, unless another record is proved to be new.
+      return endCursor === null || (isSeenCursor && !isProved) || barrenPages >= MAX_BARREN_PAGES;
+    },
+  };
+}
+
+export function stalledError() {
+  return codedError(
+    'DRAIN_STALLED',
+    'The recruiting service says that the list has a next page, but its cursor does not lead there. ' +
+      'Try again later; if the error persists, report it to the support of the service.',
+  );
 }

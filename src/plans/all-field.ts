@@ -1,8 +1,8 @@
 import type { AnswerError, Path, UpstreamError } from '../answers/errors.ts';
 import type { DeferredReading } from '../answers/read.ts';
 import { checkedCount } from '../paging/connection/connection-arguments.ts';
-import { drainPages, type DrainedPage } from '../paging/drain.ts';
-import { CursorEncoder, decodeCursor, type Position } from '../paging/place/cursor.ts';
+import { drainPages, type DrainedPage } from '../paging/drain/drain.ts';
+import { CursorEncoder, decodeCursor, type Position } from '../paging/cursor.ts';
 import type { Call } from './call.ts';
 import { errorsOfList } from './fetch-page.ts';
 import type { OpenedList } from './list-field.ts';
@@ -37,11 +37,11 @@ export async function readAll(call: Call, list: () => OpenedList, path: Path): P
 
 /** @returns false when a record is null that may not be */
 export function writePage(
-  { records, beside }: DrainedPage<ListRecord>,
+  { records, unplacedErrors }: DrainedPage<ListRecord>,
   output: Output,
   at: { readonly path: Path; readonly offset: number },
 ): boolean {
-  for (const error of beside as readonly UpstreamError[])
+  for (const error of unplacedErrors as readonly UpstreamError[])
     output.errors.push({ ...error, path: at.path });
   return writeRecords(
     records.map(({ record }) => record),

@@ -3,8 +3,9 @@ import PQueue from 'p-queue';
 import type { HeldBytes } from '../answers/budget.ts';
 import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
-import type { DrainBudget } from '../paging/drain.ts';
-import type { PageMeter } from '../paging/price/page-meter.ts';
+import type { DrainBudget } from '../paging/drain/drain.ts';
+import { PAGES_PER_OPERATION } from '../paging/page.ts';
+import type { PageBudget } from '../paging/page-budget.ts';
 import { createRecordLoader, type RecordLoader } from './record-loader.ts';
 
 /** One request of the service, and how its answer is read. */
@@ -62,7 +63,7 @@ export interface Call extends Asking {
   /** Aborted when the caller leaves. */
   readonly signal: AbortSignal;
   /** What it costs. */
-  readonly pages: PageMeter;
+  readonly pages: PageBudget;
   /** Shared by all drains of the operation. */
   readonly drainBudget: DrainBudget;
   /** Shared by all `_entities` of the operation. */
@@ -82,18 +83,15 @@ export interface CallParts {
   readonly variables: CallVariables;
   /** Made when it is first read: most operations need none. */
   readonly signal: () => AbortSignal;
-  readonly pages: PageMeter;
+  readonly pages: PageBudget;
   readonly drainMaxItems: number;
   readonly held: HeldBytes;
   readonly cause: Cause | undefined;
 }
 
-/** Of one operation in flight: one that asks for thousands of pages below its parents is not alone. */
-const AT_A_TIME = 8;
-
 export class OperationCall implements Call {
   readonly variables: CallVariables;
-  readonly pages: PageMeter;
+  readonly pages: PageBudget;
   readonly drainBudget: DrainBudget;
   readonly representations = { count: 0 };
   readonly cause: Cause | undefined;
@@ -117,7 +115,7 @@ export class OperationCall implements Call {
   }
 
   get caller(): string {
-    return this.pages.account.name;
+    return this.pages.owner;
   }
 
   get records(): RecordLoader {
@@ -125,7 +123,7 @@ export class OperationCall implements Call {
   }
 
   send<T>(request: UpstreamRequest<T>): Promise<T> {
-    this.pages.pay(request.pages);
+    this.pages.spend(request.pages);
     return this.#parts.send(request, this.#sender());
   }
 
@@ -149,13 +147,13 @@ export class OperationCall implements Call {
   }
 
   #createLoader() {
-    const queue = new PQueue({ concurrency: AT_A_TIME });
+    const queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
     return new DataLoader<UpstreamRequest<unknown>, unknown, string>(
       (requests) =>
         Promise.all(
           requests.map(async (request) => {
             const { signal } = this;
-            this.pages.pay(request.pages);
+            this.pages.spend(request.pages);
             const sender = this.#sender();
             return queue.add(() => this.#parts.send(request, sender), { signal });
           }),

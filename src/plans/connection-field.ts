@@ -1,5 +1,5 @@
 import type { Path } from '../answers/errors.ts';
-import type { CursorEncoder, Position } from '../paging/place/cursor.ts';
+import type { CursorEncoder, Position } from '../paging/cursor.ts';
 import type { FieldValue } from './all-field.ts';
 import type { ConnectionField } from './connection-shape.ts';
 import { errorsOfList } from './fetch-page.ts';

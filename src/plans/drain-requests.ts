@@ -1,4 +1,4 @@
-import type { Pace } from '../paging/pace.ts';
+import type { Pace } from '../paging/page-index/prefetch-pages.ts';
 import type { Asker, Asking, SendRequest } from './call.ts';
 
 /**

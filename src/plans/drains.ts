@@ -1,18 +1,15 @@
 import type { Clock } from '../clock.ts';
-import type { Position } from '../paging/place/cursor.ts';
-import { memoryOf, type ListMemory } from '../paging/place/list-memory.ts';
-import { walkList, type Tail } from '../paging/list-walk.ts';
-import { createPace } from '../paging/pace.ts';
-import type { LookedUpList } from '../paging/lookup/look-up.ts';
-import { createSearches } from '../paging/lookup/searches.ts';
+import type { Position } from '../paging/cursor.ts';
+import { pagesToWalk, type PageIndex } from '../paging/page-index/page-index.ts';
+import { walkList, type Tail } from '../paging/drain/list-walk.ts';
+import { createPace } from '../paging/page-index/prefetch-pages.ts';
+import type { LookupList } from '../paging/lookup/look-up.ts';
+import { createLookupWalks } from '../paging/lookup/lookup-walks.ts';
 import type { FetchPage } from '../paging/page.ts';
-import { createPageIndexes } from '../paging/parallel/page-indexes.ts';
-import { pagesKnown } from '../paging/price/pages-known.ts';
-import { createSharedWalks, type JoinOptions } from '../paging/shared-walks.ts';
+import { createPageIndexes, createTotals, type Totals } from '../paging/page-index/page-indexes.ts';
+import { createSharedWalks, onlyReader, type BeginWalk } from '../paging/drain/shared-walk.ts';
 import type { WalkedPage } from '../paging/walk.ts';
-import { walkInTurn } from '../paging/walk-in-turn.ts';
-import { createTotals, type Totals } from '../paging/totals.ts';
-import { createWalkSlots } from '../paging/walk-slots.ts';
+import { walkInTurn, createWalkSlots } from '../paging/drain/walk-slots.ts';
 import type { Asker, Asking, Call, SendRequest } from './call.ts';
 import { drainRequests } from './drain-requests.ts';
 import type { ListRecord } from './list-record.ts';
@@ -26,14 +23,14 @@ export interface Drains {
     options: WalkOptions,
   ): AsyncGenerator<WalkedPage<ListRecord>, void, undefined>;
   /** What earlier walks of a list left behind, by the list's key. */
-  memoryOf(list: string): ListMemory;
+  indexOf(list: string): () => PageIndex | undefined;
   readonly totals: Totals;
   /** How many records a list had when it was walked last; undefined: nobody knows. */
   lengthOf(list: string): number | undefined;
   /** Drains that run now, and that wait for their turn. */
   readonly load: { readonly running: number; readonly waiting: number };
   /** What is known of a list when records of it are looked for, and the way to find the others. */
-  lookedUp(list: SearchedDrain): Pick<LookedUpList<never>, 'index' | 'search' | 'onPlaces'>;
+  lookedUp(list: SearchedDrain): Pick<LookupList<never>, 'index' | 'walkFor' | 'onPositions'>;
   /** A mutation is sent, or was answered: no walk from now on shares one from before. */
   separate(): void;
 }
@@ -101,7 +98,11 @@ export function createDrains(
   const pace = createPace(drainConcurrency);
   const shared = createSharedWalks();
   const slots = createWalkSlots(maxDrains, clock);
-  const searches = createSearches({ clock, maxItems: drainMaxItems, maxRecords: indexMaxIds });
+  const lookupWalks = createLookupWalks({
+    clock,
+    maxItems: drainMaxItems,
+    maxRecords: indexMaxIds,
+  });
   let totals = createTotals(clock);
   let set: string | undefined;
 
@@ -121,9 +122,10 @@ export function createDrains(
       const { pages, complete } = indexes.get(list) ?? { pages: [], complete: false };
       return complete ? pages.reduce((sum, { count }) => sum + count, 0) : undefined;
     },
-    memoryOf: (list) => {
+    indexOf: (list) => {
       forgetOtherSets();
-      return memoryOf(indexes, list);
+      const its = indexes;
+      return () => its.get(list);
     },
     lookedUp: (list) => {
       forgetOtherSets();
@@ -131,28 +133,31 @@ export function createDrains(
       const { caller } = list.asker;
       return {
         index: its.get(list.key),
-        onPlaces: watch.placesLookedUp,
-        search: (identities, tried, seeker) =>
-          searches.find(
+        onPositions: watch.placesLookedUp,
+        walkFor: (identities, tried, options) =>
+          lookupWalks.find(
             {
               ...list,
               index: () => its.get(list.key),
               // It takes no turn of the drains: somebody may wait for one record, and there is one walk a list.
-              walk: (hold, leaving, pay) =>
+              begin: (position, readers) =>
                 watchedWalk(
                   { watch, kind: 'search', list: list.field, cause: list.asker.cause },
                   (cause) => {
-                    const either = () => AbortSignal.any([leaving, hold.left]);
-                    const asking = drainRequests(send, pace, either, pay, { caller, cause });
-                    const fetchPage = hold.held(list.fetcher(asking));
+                    const { signal, requestSignal, spend, held } = readers;
+                    const asking = drainRequests(send, pace, requestSignal, spend, {
+                      caller,
+                      cause,
+                    });
+                    const fetchPage = held(list.fetcher(asking));
                     const walkable = { ...list, indexes: its, pace, fetchPage, onIndex };
-                    return walkList(walkable, { position: null, signal: leaving });
+                    return walkList(walkable, { position, signal });
                   },
                 ),
             },
             identities,
             tried,
-            seeker,
+            options,
           ),
       };
     },
@@ -166,16 +171,16 @@ export function createDrains(
           { position, limit, signal },
         );
       }
-      const { pages: meter, caller } = call;
-      meter.afford(pagesKnown(indexes.get(list.key), { position, limit, tail }));
-      const begin: JoinOptions<ListRecord>['begin'] = (from, signal, pay) =>
+      const { pages: budget, caller } = call;
+      budget.check(pagesToWalk(indexes.get(list.key), { position, limit, tail }));
+      const begin: BeginWalk<ListRecord> = (from, { signal, requestSignal, spend }) =>
         watchedWalk({ watch, kind: 'drain', list: list.field, cause: call.cause }, (cause) => {
-          const asking = drainRequests(send, pace, () => signal, pay, { caller, cause });
+          const asking = drainRequests(send, pace, requestSignal, spend, { caller, cause });
           const fetchPage = list.fetcher(asking);
-          const turn = { slots, owner: caller, operation: meter, signal };
-          return walkInTurn(turn, (takeTurn) => {
+          const turn = { slots, owner: caller, operation: budget, signal };
+          return walkInTurn(turn, (takeSlot) => {
             const inTurn: typeof fetchPage = async (request, of) => {
-              if (request.after !== null || !list.hasFirstPage) await takeTurn();
+              if (request.after !== null || !list.hasFirstPage) await takeSlot();
               return fetchPage(request, of);
             };
             return walkList(
@@ -187,8 +192,8 @@ export function createDrains(
       const name = JSON.stringify([list.key, list.selection, position, limit]);
       const { signal } = call;
       return list.selection === undefined
-        ? begin(null, signal, (pages) => meter.pay(pages))
-        : shared.join(name, { begin, signal, keepsAll, meter });
+        ? begin(null, onlyReader(budget, signal))
+        : shared.join(name, begin, { budget, signal, keepsAll });
     },
   };
 
@@ -204,7 +209,7 @@ export function createDrains(
 
   function separate(): void {
     shared.separate();
-    searches.separate();
+    lookupWalks.separate();
     totals = createTotals(clock);
   }
 }

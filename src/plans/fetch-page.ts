@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql';
 import type { AnswerError, Path, UpstreamError } from '../answers/errors.ts';
 import { codedError } from '../errors.ts';
 import type { FetchPage } from '../paging/page.ts';
-import { unlessAborted } from '../paging/unless-aborted.ts';
+import { unlessAborted } from '../paging/failures.ts';
 import type { Adapter } from '../schema/derivation/adapter.ts';
 import type { Asking, CallVariables } from './call.ts';
 import type { ListRecord } from './list-record.ts';

@@ -62,7 +62,7 @@ export function lookupInList(
 
 function findingOf(result: NonNullable<LookedUp<ListRecord>>): Finding {
   if ('error' in result) return asError(result.error);
-  return { record: result.record, beside: result.beside as readonly UpstreamError[] };
+  return { record: result.record, beside: result.unplacedErrors as readonly UpstreamError[] };
 }
 
 /** A list that is null holds nothing. */

@@ -1,11 +1,14 @@
 import type { HeldBytes } from '../answers/budget.ts';
 import type { AnswerError, Path, UpstreamError } from '../answers/errors.ts';
-import { readBackward } from '../paging/connection/backward.ts';
+import {
+  readBackward,
+  type Slice,
+  type SliceEnd,
+  readForward,
+} from '../paging/connection/slice.ts';
 import { checkedCounts } from '../paging/connection/connection-arguments.ts';
-import type { Slice, SliceEnd } from '../paging/connection/connection-slice.ts';
-import { readForward } from '../paging/connection/forward.ts';
-import { drainPages, interrupted } from '../paging/drain.ts';
-import { CursorEncoder, decodeCursor, type Position } from '../paging/place/cursor.ts';
+import { drainPages, interrupted } from '../paging/drain/drain.ts';
+import { CursorEncoder, decodeCursor, type Position } from '../paging/cursor.ts';
 import type { ConnectionShape } from './connection-shape.ts';
 import type { DrainedList, WalkOptions } from './drains.ts';
 import { pageFetcher } from './fetch-page.ts';
@@ -75,7 +78,7 @@ export function openConnection(list: OpenedList): OpenedConnection {
     const source = list.source('shown');
     const searched = {
       fetchPage: pageFetcher(source, call),
-      memory: parts.drains.memoryOf(keys.walk),
+      index: parts.drains.indexOf(keys.walk),
     };
     if (counts.last === undefined) {
       return readForward(searched, { first: counts.first, after: from, before: to, signal });
@@ -165,7 +168,7 @@ function createReading(slice: Slice<ListRecord>, cursors: CursorEncoder, held: H
     if (done) {
       end = value;
     } else {
-      errors.push(...(value.beside as readonly UpstreamError[]));
+      errors.push(...(value.unplacedErrors as readonly UpstreamError[]));
       // Who reads meanwhile waits as well: the next page would come before this one.
       await holdPages(held, value.edges);
       read.push(value.edges);

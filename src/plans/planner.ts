@@ -1,8 +1,7 @@
 import type { AnswerBudget } from '../answers/budget.ts';
 import type { Cause } from '../cause.ts';
 import { systemClock } from '../clock.ts';
-import { createAccounts } from '../paging/price/accounts.ts';
-import { createPageMeter, type Payer } from '../paging/price/page-meter.ts';
+import { createCallerBudgets, createPageBudget, type BudgetOwner } from '../paging/page-budget.ts';
 import type { AllowedMutations } from '../schema/allowed-mutations.ts';
 import type { ServedSchema } from '../schema/served-schema.ts';
 import { OperationCall, type Call, type CallVariables, type SendRequest } from './call.ts';
@@ -24,7 +23,7 @@ export interface Planner {
 
 export interface CallRequest {
   readonly variables: CallVariables;
-  readonly payer: Payer;
+  readonly payer: BudgetOwner;
   /** Aborted when the caller leaves; made when it is first needed. */
   readonly signal: () => AbortSignal;
   /** For telemetry: nothing here looks into it. */
@@ -55,7 +54,7 @@ export function createPlanner(parts: PlannerParts): Planner {
   const { schema, upstream, adapters, nested, entities, upstreamType, toUpstream } = served;
   const limits = parts.drains ?? NO_DRAINS;
   const drains = createDrains({ send, watch }, limits);
-  const accounts = createAccounts(limits.pagesPerMinute, limits.clock);
+  const callers = createCallerBudgets(limits.pagesPerMinute, limits.clock);
   const derived = new Set(
     [
       ...adapters.flatMap(({ all, connection }) => [all?.field, connection?.field]),
@@ -88,7 +87,7 @@ export function createPlanner(parts: PlannerParts): Planner {
         send,
         drainMaxItems,
         held: parts.budget.open(),
-        pages: createPageMeter(accounts.of(payer.name), payer.mayDrain),
+        pages: createPageBudget(callers, payer),
       }),
     get drainLoad() {
       return drains.load;

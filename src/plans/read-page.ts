@@ -15,7 +15,7 @@ export interface PageAnswer {
   readonly page: Page<ListRecord> | undefined;
   /** The whole list is null, for no stated reason, as its type may allow. */
   readonly isNull: boolean;
-  /** What stands at no record; of a page they are its `beside`. */
+  /** What stands at no record; of a page they are its `unplacedErrors`. */
   readonly errors: readonly UpstreamError[];
   readonly takenAlong: ReadonlySet<string>;
 }
@@ -64,7 +64,7 @@ export function readPage(
       hasNextPage: hasNextPage.raw === 'true',
       endCursor: cursorFrom(pageInfo?.get('endCursor')),
       limit: limit > 0 ? limit : undefined,
-      beside,
+      unplacedErrors: beside,
     },
     isNull: false,
     errors: beside,

@@ -62,7 +62,7 @@ export function entitiesField(
       call.representations.count += representations.length;
       if (call.representations.count > MAX_REPRESENTATIONS) throw tooMany();
       const pages = Math.floor(representations.length / REPRESENTATIONS_PER_PAGE);
-      if (pages > 0) call.pages.pay(pages);
+      if (pages > 0) call.pages.spend(pages);
       const own = new Map<Entity, RecordLookup>();
       const values = await Promise.all(
         representations.map(async (representation, place) => {

@@ -84,7 +84,8 @@ function openStreamedAll(field: ListField, call: Call, stream: StreamArguments):
 
   async function* recordsOf(pages: ReturnType<typeof drainedPages>): PartSource<ListRecord> {
     for await (const page of pages) {
-      for (const error of page.beside as readonly AnswerError[]) beside.push({ ...error, path });
+      for (const error of page.unplacedErrors as readonly AnswerError[])
+        beside.push({ ...error, path });
       yield page.records.map(({ record }) => record);
     }
   }

@@ -67,7 +67,7 @@ describe.each(['keyset', 'record', 'position'] as const)('over %s cursors', (cur
   });
 });
 
-test('first says how many edges, over as many pages as that takes and no more', async () => {
+test('`first` gives exactly so many edges, over as many pages as that takes and no more', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: PERSONS });
   for (const [first, requests] of [
     [1, 1],
@@ -87,7 +87,7 @@ test('first says how many edges, over as many pages as that takes and no more', 
   }
 });
 
-test('first: 0 gives no edges, and still tells whether there are any', async () => {
+test('`first: 0` gives no edges, and its flags still say whether there are any', async () => {
   for (const persons of [0, 1, 137]) {
     await using gateway = await startGatewayOverSandbox({ persons });
     const { edges, pageInfo } = await read(gateway, { first: 0 });
@@ -101,7 +101,7 @@ test('first: 0 gives no edges, and still tells whether there are any', async () 
   }
 });
 
-test('behind the last edge there is nothing, and that is no error', async () => {
+test('a cursor of the last edge gives no edges and no error', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 60 });
   const { pageInfo } = await read(gateway, { first: 60 });
   const beyond = await read(gateway, { first: 10, after: pageInfo.endCursor });
@@ -116,17 +116,24 @@ test.each([
   [{ after: 'x' }, 'CURSOR_INVALID', /not a cursor of this gateway/],
   [{ after: 'a'.repeat(100_000) }, 'CURSOR_INVALID', /not a cursor of this gateway/],
   [{ after: 'AAAA\u0000AAAA' }, 'CURSOR_INVALID', /not a cursor of this gateway/],
-] as const)('%j is refused without asking the upstream', async (variables, code, message) => {
-  await using gateway = await startGatewayOverSandbox();
-  const { data, errors } = await gateway.ask<{ personsConnection: null }>(QUERY, variables);
-  expect(data.personsConnection).toBeNull();
-  expect(errors).toMatchObject([
-    { message: expect.stringMatching(message), path: ['personsConnection'], extensions: { code } },
-  ]);
-  expect(gateway.sandbox.stats.requests.graphql).toBe(0);
-});
+] as const)(
+  'the arguments %j are refused without an upstream request',
+  async (variables, code, message) => {
+    await using gateway = await startGatewayOverSandbox();
+    const { data, errors } = await gateway.ask<{ personsConnection: null }>(QUERY, variables);
+    expect(data.personsConnection).toBeNull();
+    expect(errors).toMatchObject([
+      {
+        message: expect.stringMatching(message),
+        path: ['personsConnection'],
+        extensions: { code },
+      },
+    ]);
+    expect(gateway.sandbox.stats.requests.graphql).toBe(0);
+  },
+);
 
-test("the upstream's own cursor is not taken for one of ours", async () => {
+test("the upstream's own cursor is refused", async () => {
   await using gateway = await startGatewayOverSandbox();
   const { data } = await gateway.ask<{ persons: { pageInfo: { endCursor: string } } }>(
     '{ persons(first: 3) { pageInfo { endCursor } } }',
@@ -149,7 +156,7 @@ test('a cursor with any byte changed is refused', async () => {
   );
 });
 
-test('a cursor stays good over a restart of the gateway', async () => {
+test('a cursor stays valid after a restart of the gateway', async () => {
   await using first = await startGatewayOverSandbox({ persons: PERSONS });
   const { edges } = await read(first, { first: 30 });
   await using second = await startGatewayOverSandbox({ persons: PERSONS });
@@ -157,47 +164,44 @@ test('a cursor stays good over a restart of the gateway', async () => {
   expect(nodes.map(({ id }) => id)).toEqual([edges[11]!.node.id, edges[12]!.node.id]);
 });
 
-describe.each(['keyset', 'record'] as const)(
-  'when the list changes, over %s cursors',
-  (cursors) => {
-    test('records inserted before an edge push nothing in again, and nothing out', async () => {
-      await using gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
-      const { persons } = gateway.sandbox;
-      const { edges } = await read(gateway, { first: 40 });
-      for (const [at, count] of [
-        [0, 3],
-        [10, 60],
-      ] as const) {
-        persons.insert(at, count);
-        const all = persons.all().map(({ id }) => id);
-        const index = all.indexOf(edges[20]!.node.id);
-        const { nodes } = await read(gateway, { first: 5, after: edges[20]!.cursor });
-        expect(nodes.map(({ id }) => id)).toEqual(all.slice(index + 1, index + 6));
-      }
-    });
+describe.each(['keyset', 'record'] as const)('a list that changes, over %s cursors', (cursors) => {
+  test('records inserted before an edge repeat nothing and skip nothing behind it', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
+    const { persons } = gateway.sandbox;
+    const { edges } = await read(gateway, { first: 40 });
+    for (const [at, count] of [
+      [0, 3],
+      [10, 60],
+    ] as const) {
+      persons.insert(at, count);
+      const all = persons.all().map(({ id }) => id);
+      const index = all.indexOf(edges[20]!.node.id);
+      const { nodes } = await read(gateway, { first: 5, after: edges[20]!.cursor });
+      expect(nodes.map(({ id }) => id)).toEqual(all.slice(index + 1, index + 6));
+    }
+  });
 
-    test('records removed before an edge skip nothing', async () => {
-      await using gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
-      const { persons } = gateway.sandbox;
-      const { edges } = await read(gateway, { first: 40 });
-      persons.remove(5, 10);
-      const { nodes } = await read(gateway, { first: 3, after: edges[20]!.cursor });
-      expect(nodes.map(({ id }) => id)).toEqual(edges.slice(21, 24).map(({ node }) => node.id));
-    });
+  test('records removed before an edge skip nothing behind it', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
+    const { persons } = gateway.sandbox;
+    const { edges } = await read(gateway, { first: 40 });
+    persons.remove(5, 10);
+    const { nodes } = await read(gateway, { first: 3, after: edges[20]!.cursor });
+    expect(nodes.map(({ id }) => id)).toEqual(edges.slice(21, 24).map(({ node }) => node.id));
+  });
 
-    test('behind an edge whose record was removed, no record is skipped', async () => {
-      await using gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
-      const { persons } = gateway.sandbox;
-      const { edges } = await read(gateway, { first: 40 });
-      persons.remove(20, 1);
-      const { nodes } = await read(gateway, { first: 40, after: edges[20]!.cursor });
-      const given = nodes.map(({ id }) => id);
-      for (const { node } of edges.slice(21)) expect(given).toContain(node.id);
-    });
-  },
-);
+  test('an edge whose record was removed skips nothing behind it', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
+    const { persons } = gateway.sandbox;
+    const { edges } = await read(gateway, { first: 40 });
+    persons.remove(20, 1);
+    const { nodes } = await read(gateway, { first: 40, after: edges[20]!.cursor });
+    const given = nodes.map(({ id }) => id);
+    for (const { node } of edges.slice(21)) expect(given).toContain(node.id);
+  });
+});
 
-test('several connections of one operation keep apart: aliases, arguments, names given twice', async () => {
+test('several connections of one operation are kept apart: aliases, arguments, repeated names', async () => {
   await using gateway = await startGatewayOverSandbox();
   const { persons } = gateway.sandbox;
   const { data, errors } = await gateway.ask(`{
@@ -233,7 +237,7 @@ test('several connections of one operation keep apart: aliases, arguments, names
   });
 });
 
-test('the same page asked twice in one operation is fetched once', async () => {
+test('a page that one operation selects twice is fetched once', async () => {
   await using gateway = await startGatewayOverSandbox();
   const { data, errors } = await gateway.ask(`{
     a: personsConnection(first: 2) { nodes { id } }
@@ -250,7 +254,7 @@ test('the same page asked twice in one operation is fetched once', async () => {
   expect(gateway.sandbox.stats.requests.graphql).toBe(1 + 1 + 3);
 });
 
-test('only what is selected is asked for: cursors and pageInfo alone cost no fields of a person', async () => {
+test('only what is selected is requested: cursors and pageInfo alone request no fields of a person', async () => {
   await using gateway = await startGatewayOverSandbox();
   const { data, errors } = await gateway.ask(
     '{ personsConnection(first: 2) { pageInfo { hasNextPage endCursor } } }',

@@ -25,7 +25,7 @@ interface Connection {
   pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean };
 }
 
-/** One edge, and the list as it was when its cursor was given out. */
+/** One edge, and the list as it was when its cursor was issued. */
 interface Held {
   readonly cursor: string;
   readonly id: string;
@@ -40,7 +40,7 @@ interface Held {
 
 const SIDES = ['start', 'before', 'at', 'after', 'end'] as const;
 
-/** Places are taken from the record that the cursor belongs to. */
+/** Places are relative to the record of the cursor. */
 interface Change {
   does: 'insert' | 'remove';
   where: (typeof SIDES)[number];
@@ -66,12 +66,12 @@ const casesOf = (sides: readonly Change['where'][]) =>
   fc.record({
     length: fc.oneof(fc.constantFrom(1, 50, 51, 100, 137), fc.integer({ min: 1, max: 137 })),
     at: fc.nat(136),
-    /** By which reading the cursor came into the client's hands. */
+    /** The kind of reading that issued the cursor. */
     by: fc.constantFrom('end of a page', 'within a page', 'far read', 'last', 'last before'),
     count: fc.oneof(fc.constantFrom(1, 5, 50), fc.integer({ min: 1, max: 200 })),
     isDrained: fc.boolean(),
     changes: changesAt(sides),
-    /** Where among the changes its record goes, if it has to. */
+    /** After how many of the changes its record is removed, if it has to be. */
     goesAt: fc.nat(4),
     moves: fc.array(fc.tuple(fc.nat(400), fc.nat(400)), { maxLength: 3 }),
   });
@@ -79,45 +79,46 @@ const casesOf = (sides: readonly Change['where'][]) =>
 type Case = ReturnType<typeof casesOf> extends fc.Arbitrary<infer Value> ? Value : never;
 
 describe('over keyset cursors', () => {
-  test('while its record is there, `after` and `before` resume exactly behind and in front of it', async () => {
+  test('`after` and `before` resume exactly behind and in front of a record that is there', async () => {
     await forCases({ cursors: 'keyset', loses: 'others' }, async (world) => {
       expect(await fourWays(world)).toEqual(exact(world));
     });
   });
 
-  test('when its record is gone, and the list was never read to its end, no record is skipped, and those that come again are of its own page, or it is begun anew', async () => {
+  test('a cursor whose record is gone, in a list never read to its end, skips no record, and repeats only its own page, or begins anew', async () => {
     await forCases({ cursors: 'keyset', loses: 'its record', isNew: true }, async (world) => {
       expect(faultsIn(world, await fourWays(world))).toEqual([]);
     });
   });
 });
 
-// A cursor of ours holds two of the service, from the start and the end of its page. Over these, the service
-// refuses them when their records are gone. Then the record is looked for elsewhere.
+// A cursor of ours holds two of the service, of the start and the end of its page. The service refuses a record
+// cursor whose record is gone. Then the record is located elsewhere.
 describe('over record cursors', () => {
-  test('while its record is there, wherever it moved, `after` and `before` resume exactly behind and in front of it', async () => {
+  test('`after` and `before` resume exactly behind and in front of a record that is there, wherever it moved', async () => {
     await forCases({ cursors: 'record', loses: 'others', moves: true }, async (world) => {
       expect(await fourWays(world)).toEqual(exact(world));
     });
   });
 
-  test('when its record is gone, and the list was never read to its end, nothing is skipped, or the client is told to start anew', async () => {
+  test('a cursor whose record is gone, in a list never read to its end, skips nothing, or is refused', async () => {
     await forCases({ cursors: 'record', loses: 'its record', isNew: true }, async (world) => {
       expect(faultsIn(world, await fourWays(world))).toEqual([]);
     });
   });
 });
 
-// Over these, the service itself skips as many records as went in front of a cursor, and repeats as many as came.
+// With these cursors, the service itself skips as many records as were removed in front of one, and repeats as many
+// as were inserted there.
 describe('over position cursors', () => {
-  test('what changes behind its record moves nothing: `after` and `before` resume exactly', async () => {
+  test('changes behind the record of a cursor do not matter: `after` and `before` resume exactly', async () => {
     const settings = { cursors: 'position', loses: 'others', sides: ['after', 'end'] } as const;
     await forCases(settings, async (world) => {
       expect(await fourWays(world)).toEqual(exact(world));
     });
   });
 
-  test('while its record is there, it resumes exactly; behind the last of a page, where the service does, unless the list was read to its end', async () => {
+  test('a cursor whose record is there resumes exactly, but behind the last of a page as the service does, unless the list was read to its end', async () => {
     await forCases({ cursors: 'position', loses: 'others', moves: true }, async (world) => {
       const { ids, count, held } = world;
       const [expected, answers] = [exact(world), await fourWays(world)];
@@ -134,7 +135,7 @@ describe('over position cursors', () => {
     });
   });
 
-  test('when its record is gone, and the list was never read to its end, nothing is skipped but what the service skips behind the last of a page', async () => {
+  test('a cursor whose record is gone, in a list never read to its end, skips only what the service skips behind the last of a page', async () => {
     const settings = { cursors: 'position', loses: 'its record', isNew: true } as const;
     await forCases(settings, async (world) => {
       const { ids, count, held } = world;
@@ -146,7 +147,7 @@ describe('over position cursors', () => {
     });
   });
 
-  test('when records only came, `after` skips none', async () => {
+  test('`after` skips no record of a list to which records were only added', async () => {
     const settings = { cursors: 'position', loses: 'nothing' } as const;
     await forCases(settings, async (world) => {
       const { after } = await fourWays(world);
@@ -169,10 +170,10 @@ interface World {
 
 interface Settings {
   readonly cursors: CursorBehaviour;
-  /** What may be removed; `its record` certainly is. */
+  /** What may be removed; `its record` always is. */
   readonly loses: 'nothing' | 'others' | 'its record' | 'any';
   readonly sides?: readonly Change['where'][];
-  /** Records change their places as well, its own too. */
+  /** Records are moved as well, its own too. */
   readonly moves?: boolean;
   /** The gateway never read the list to its end. */
   readonly isNew?: boolean;
@@ -186,7 +187,7 @@ async function forCases(settings: Settings, property: (world: World) => Promise<
       const { persons } = gateway.sandbox;
       const ids = () => persons.all().map(({ id }) => id);
       if (one.isDrained && !isNew) {
-        // Once its tokens are read, it keeps what the drain taught it.
+        // A gateway that has read its tokens keeps the index of a drain.
         await read(gateway, { first: 1 });
         await gateway.ask('{ allPersons { id } }');
       }
@@ -233,7 +234,7 @@ async function fourWays({ gateway, held: { cursor }, count }: World): Promise<Fo
   };
 }
 
-/** The record of the cursor parts the list. */
+/** The edges are those behind and in front of the record of the cursor. */
 function exact({ held: { id }, ids, count }: World): FourWays {
   const place = ids.indexOf(id);
   const front = ids.slice(0, place);
@@ -289,7 +290,7 @@ function faultsIn({ held, ids, count }: World, { after, before }: FourWays): str
     const end = before.ids.length > 0 ? ids.indexOf(before.ids.at(-1)!) + 1 : 0;
     const previous = held.front.findLast((id) => ids.includes(id));
     const again = before.ids.filter((id) => held.behind.includes(id));
-    // The last page is given to its end, and nothing follows.
+    // The page reaches to the end of the list, and nothing follows.
     const { hasNextPage } = before;
     const stretch = { ...inFront(ids, end, count), hasNextPage };
     if (!isDeepStrictEqual(before, stretch)) faults.push('before: no stretch');
@@ -340,7 +341,7 @@ async function take(
   };
 }
 
-/** Where in its page an edge stood: what the cursor carries for itself. */
+/** The position of an edge, which its cursor carries. */
 function pageOf(cursor: string): { size: number; place: number } {
   const payload = Buffer.from(cursor, 'base64url').subarray(1, -4).toString();
   const [, , , size, place] = JSON.parse(payload) as [string, string, string, number, number];
@@ -358,7 +359,7 @@ function remove(
   spares: { itself: boolean; front: boolean },
 ): void {
   const place = placeOf(change, list, id);
-  // At the end, those that are the last.
+  // Without a cursor, the last ones.
   const from = change.where === 'end' ? Math.max(0, place - change.count) : place;
   const to = Math.min(from + change.count, list.length);
   const record = list.all().findIndex((person) => person.id === id);

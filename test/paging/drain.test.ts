@@ -20,19 +20,22 @@ test('12,345 persons are drained, each exactly once and in order', async () => {
   expect(errors).toBeUndefined();
   const expected = gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName }));
   expect(data.allPersons).toEqual(expected);
-  // The first page tells the service's limit; the others leave room for an overlap with the next one.
+  // The first page tells the page limit; the others leave room for an overlap with the next one.
   expect(gateway.sandbox.stats.requests.graphql).toBe(1 + Math.ceil((12_345 - 50) / 48));
 });
 
-test.each([0, 1, 49, 50, 51, 137])('a list of %i is drained to its end', async (persons) => {
-  await using gateway = await startGatewayOverSandbox({ persons });
-  const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
-  expect(data.allPersons.map(({ id }) => id)).toEqual(
-    gateway.sandbox.persons.all().map(({ id }) => id),
-  );
-});
+test.each([0, 1, 49, 50, 51, 137])(
+  'a list of %i persons is drained to its end',
+  async (persons) => {
+    await using gateway = await startGatewayOverSandbox({ persons });
+    const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
+    expect(data.allPersons.map(({ id }) => id)).toEqual(
+      gateway.sandbox.persons.all().map(({ id }) => id),
+    );
+  },
+);
 
-test('limit stops the drain, and asks for no more than that', async () => {
+test('`limit` stops the drain, and no more records are requested', async () => {
   await using gateway = await startGatewayOverSandbox();
   for (const limit of [0, 1, 50, 51, 120, 136, 137, 138, 1000]) {
     const before = gateway.sandbox.stats.requests.graphql;
@@ -46,7 +49,7 @@ test('limit stops the drain, and asks for no more than that', async () => {
   }
 });
 
-test('a drain begins behind the record of any cursor', async () => {
+test('a drain can begin behind the record of any cursor', async () => {
   await using gateway = await startGatewayOverSandbox();
   const ids = gateway.sandbox.persons.all().map(({ id }) => id);
   const { data } = await gateway.ask<{
@@ -61,7 +64,7 @@ test('a drain begins behind the record of any cursor', async () => {
   }
 });
 
-test('aliases, fragments and a caller who calls another field id do not disturb a drain', async () => {
+test('aliases, fragments and an alias `id` for another field do not disturb a drain', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 120 });
   const { data } = await gateway.ask<{
     people: { id: string; again: string; __typename: string }[];
@@ -76,7 +79,7 @@ test('aliases, fragments and a caller who calls another field id do not disturb 
   );
 });
 
-test('more records than one operation may drain is a coded error that says where to go on, never a cut', async () => {
+test('a drain of more records than allowed ends with an error to resume from, never with a silent cut', async () => {
   await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 60 } });
   const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');
   expect(data.allPersons).toBeNull();
@@ -96,13 +99,13 @@ test('more records than one operation may drain is a coded error that says where
   );
 });
 
-test('a list of exactly the allowed length is not refused', async () => {
+test('a list of exactly the allowed length is drained', async () => {
   await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 137 } });
   const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
   expect(data.allPersons).toHaveLength(137);
 });
 
-test('the allowance is one for the whole operation, not one for each drain', async () => {
+test('all drains of an operation share one allowance', async () => {
   await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 200 } });
   const { errors } = await gateway.ask('{ a: allPersons { id } b: allPersons { id } }');
   const codes = new Set(errors?.map(({ extensions }) => extensions['code']));
@@ -111,7 +114,7 @@ test('the allowance is one for the whole operation, not one for each drain', asy
   expect(again.errors).toBeUndefined();
 });
 
-test.each([-1, -2147483648])('a limit of %i is refused', async (limit) => {
+test.each([-1, -2147483648])('a `limit` of %i is refused', async (limit) => {
   await using gateway = await startGatewayOverSandbox();
   const { data, errors } = await gateway.ask<{ allPersons: null }>(
     `{ allPersons(limit: ${limit}) { id } }`,
@@ -121,7 +124,7 @@ test.each([-1, -2147483648])('a limit of %i is refused', async (limit) => {
   expect(gateway.sandbox.stats.requests.graphql).toBe(0);
 });
 
-test('a page that fails for good ends the drain with how far it got, and with ways on that lose nothing', async () => {
+test('a drain that a page interrupts says how far it got, and how to go on without losing a record', async () => {
   let failing = true;
   const { gateway, ids } = await overPages({
     before: (start) => {
@@ -151,7 +154,7 @@ test('a page that fails for good ends the drain with how far it got, and with wa
   expect(given.map(({ id }) => id)).toEqual(ids);
 });
 
-test('a count that ends in the middle says to ask again, and nowhere to go on from', async () => {
+test('a count that a page interrupts says to send the operation again, and has no resumeAfter', async () => {
   const { gateway } = await overPages({
     before: (start) => {
       if (start >= 98) throw new Error('The index is rebuilding.');
@@ -167,7 +170,7 @@ test('a count that ends in the middle says to ask again, and nowhere to go on fr
   ]);
 });
 
-test("a first page that fails gives the upstream's own error", async () => {
+test("the failure of a first page is the upstream's own error", async () => {
   const { gateway } = await overPages({
     before: () => {
       throw new Error('No rights for this list.');
@@ -181,15 +184,18 @@ test("a first page that fails gives the upstream's own error", async () => {
 test.each([
   ['no cursor at all', () => null],
   ['the same cursor for ever', () => '50'],
-])('a next page with %s is DRAIN_STALLED, not an endless loop', async (_name, endCursor) => {
-  const { gateway } = await overPages({ endCursor, hasNextPage: () => true });
-  await using _ = gateway;
-  const { errors } = await gateway.ask('{ allPersons { id } }');
-  expect(errors).toMatchObject([{ path: ['allPersons'], extensions: { code: 'DRAIN_STALLED' } }]);
-  expect(errors![0]!.extensions['drained']).toBeGreaterThanOrEqual(50);
-});
+])(
+  'a next page with %s ends with DRAIN_STALLED, not in an endless loop',
+  async (_name, endCursor) => {
+    const { gateway } = await overPages({ endCursor, hasNextPage: () => true });
+    await using _ = gateway;
+    const { errors } = await gateway.ask('{ allPersons { id } }');
+    expect(errors).toMatchObject([{ path: ['allPersons'], extensions: { code: 'DRAIN_STALLED' } }]);
+    expect(errors![0]!.extensions['drained']).toBeGreaterThanOrEqual(50);
+  },
+);
 
-test('empty pages with a cursor that moves are walked over', async () => {
+test('empty pages whose cursor moves are passed', async () => {
   const starts: number[] = [];
   const { gateway, ids } = await overPages({
     items: (start, items) => {
@@ -204,7 +210,7 @@ test('empty pages with a cursor that moves are walked over', async () => {
   expect(data.allPersons.map(({ id }) => id)).toEqual(there);
 });
 
-test('a record that a second page delivers again, because the list moved, is given once', async () => {
+test('a record that two pages deliver, because the list moved, is given once', async () => {
   const { gateway, ids } = await overPages({
     items: (start, items, all) => (start === 0 ? items : [all[start - 1]!, ...items]),
   });
@@ -213,7 +219,7 @@ test('a record that a second page delivers again, because the list moved, is giv
   expect(data.allPersons.map(({ id }) => id)).toEqual(ids);
 });
 
-test('where one page shows that ids are not unique, nothing is dropped for having a known id', async () => {
+test('a list with an id twice in one page drops no record for a repeated id', async () => {
   const { gateway } = await overPages({
     items: (_start, items) => items.map((item) => ({ ...item, id: 'same' })),
   });
@@ -222,7 +228,7 @@ test('where one page shows that ids are not unique, nothing is dropped for havin
   expect(data.allPersons).toHaveLength(230);
 });
 
-/** 230 persons in pages of 50, with cursors that are the place of the next one, bent as a test wants. */
+/** 230 persons in pages of 50, with cursors that are the offset of the next one, changed as a test wants. */
 async function overPages(bent: {
   before?: (start: number) => void;
   items?: (start: number, items: Person[], all: Person[]) => Person[];
@@ -253,7 +259,7 @@ async function overPages(bent: {
   return { gateway, ids: all.map(({ id }) => id) };
 }
 
-test('records that an error made null are given once, also of a list that was drained before', async () => {
+test('records that an error made null are given once, in a second drain too', async () => {
   const all = Array.from({ length: 230 }, (_, index) => ({ id: `p${index}` }));
   let failing = false;
   const schema = makeExecutableSchema(

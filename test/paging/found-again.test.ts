@@ -7,15 +7,15 @@ interface Connection {
   pageInfo: { endCursor: string };
 }
 
-describe('a record that is not where its cursor says is looked for elsewhere', () => {
-  test('when its own page begins elsewhere by now', async () => {
+describe('a record that is not at the position of its cursor is found', () => {
+  test('if its page begins elsewhere by now', async () => {
     await using world = await startWorld(12, 'record');
     const cursor = await world.cursorOf(5, { skip: 4, size: 4 });
     world.persons.move(3, 9);
     expect(await world.ids(`first: 3, after: "${cursor}"`)).toEqual(world.were(6, 7, 8));
   });
 
-  test('when others moved in front of it, and the end of its page too', async () => {
+  test('if others moved in front of it, and the end of its page too', async () => {
     await using world = await startWorld(10, 'record');
     const cursor = await world.cursorOf(3, { size: 5 });
     world.persons.insert(0, 1);
@@ -23,19 +23,19 @@ describe('a record that is not where its cursor says is looked for elsewhere', (
     expect(await world.ids(`last: 3, before: "${cursor}"`)).toEqual(world.were(0, 1, 2));
   });
 
-  test('when records in front of it went, and it stands in front of the page of its cursor', async () => {
+  test('if records in front of it were removed, and it stands in front of the page of its cursor', async () => {
     await using world = await startWorld(137, 'position');
     const third = await world.cursorOf(3, { skip: 3, size: 3 });
     const far = await world.cursorOf(55, { skip: 50, size: 10 });
     world.persons.remove(0, 1);
     expect(await world.ids(`last: 3, before: "${third}"`)).toEqual(world.were(1, 2));
     world.persons.remove(0, 19);
-    // Its own record is gone by now.
+    // The record of the cursor is gone by now.
     expect(await world.ids(`first: 1, after: "${third}"`)).toEqual(world.were(20));
     expect(await world.ids(`first: 2, after: "${far}"`)).toEqual(world.were(56, 57));
   });
 
-  test('where the last drain met it, however far that is', async () => {
+  test('where the last drain met it, however far away that is', async () => {
     await using world = await startWorld(200, 'position');
     const cursor = await world.cursorOf(105, { skip: 100, size: 10 });
     world.persons.insert(0, 3_000);
@@ -48,7 +48,7 @@ describe('a record that is not where its cursor says is looked for elsewhere', (
   });
 
   test.each(['keyset', 'record', 'position'] as const)(
-    'over %s cursors, twenty pages far at most',
+    'over %s cursors, at most twenty pages away',
     async (cursors) => {
       await using world = await startWorld(4_000, cursors);
       const cursor = await world.cursorOf(2_005, { skip: 2_000, size: 10 });
@@ -60,14 +60,14 @@ describe('a record that is not where its cursor says is looked for elsewhere', (
         expect(data.personsConnection!.edges[0]!.node.id).toBe(world.were(2_000)[0]);
         return;
       }
-      // Whether records in front of it went too nobody can tell.
+      // Whether records in front of it were removed too is unknown.
       expect(errors).toMatchObject([{ extensions: { code: 'CURSOR_INVALID' } }]);
     },
   );
 });
 
 describe('a cursor of the service that is refused', () => {
-  test('is done without when the record is found without it', async () => {
+  test('is not needed if the record is found without it', async () => {
     await using world = await startWorld(137, 'record');
     const cursor = await world.cursorOf(55, { skip: 50, size: 10 });
     world.persons.remove(49);
@@ -75,7 +75,7 @@ describe('a cursor of the service that is refused', () => {
     expect(await world.ids(`last: 2, before: "${cursor}"`)).toEqual(world.were(53, 54));
   });
 
-  test('and whose record is gone as well: the client is told to start anew, and why', async () => {
+  test('and whose record is gone ends with an error that says so and why', async () => {
     await using world = await startWorld(137, 'record');
     const cursor = await world.cursorOf(55, { skip: 50, size: 10 });
     world.persons.remove(55);
@@ -92,7 +92,7 @@ describe('a cursor of the service that is refused', () => {
   });
 });
 
-test('paging on by endCursor costs one request a page, whether the list was drained before or not', async () => {
+test('paging by endCursor costs one request a page, whether the list was drained before or not', async () => {
   for (const cursors of ['keyset', 'record', 'position'] as const) {
     await using world = await startWorld(137, cursors);
     for (const isDrained of [false, true]) {
@@ -108,7 +108,7 @@ test('paging on by endCursor costs one request a page, whether the list was drai
   }
 });
 
-test('behind the last record of a page, over position cursors, a drain of before shows what went in front', async () => {
+test('the last record of a page, over position cursors, resumes exactly after an earlier drain', async () => {
   await using world = await startWorld(300, 'position');
   await world.gateway.ask('{ allPersons { id } }');
   const cursor = await world.cursorOf(99, { skip: 50, size: 50 });
@@ -135,10 +135,10 @@ async function startWorld(count: number, cursors: CursorBehaviour) {
     persons,
     ask,
     requests: () => stats.requests.graphql,
-    /** The records that stood at these places in the beginning. */
+    /** The ids of the records that stood at these offsets at first. */
     were: (...places: number[]) => places.map((place) => were[place]),
     ids: async (args: string) => (await edges(args)).map(({ node }) => node.id),
-    /** The cursor of a record, from a page of that size that begins behind so many records. */
+    /** The cursor of a record, of a page of `size` records behind `skip` records. */
     cursorOf: async (place: number, { skip = 0, size }: { skip?: number; size: number }) => {
       let after = '';
       for (let left = skip; left > 0; left -= Math.min(left, 500)) {

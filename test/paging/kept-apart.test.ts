@@ -10,7 +10,7 @@ interface Teams {
 test.each([
   ['(lead: null)', ''],
   ['(where: { lead: null })', '(where: {})'],
-])('a filter that is null %s and one that is not given %s are two lists', async (some, all) => {
+])('a null filter %s and an omitted one %s are two lists', async (some, all) => {
   await using gateway = await startTeams({ teams: 120 });
   for (const list of [
     (args: string) => `allTeams${args} { number }`,
@@ -26,7 +26,7 @@ test.each([
   }
 });
 
-test('a cursor goes for both: Relay sends a filter that is not used as null', async () => {
+test('a cursor is valid for both: Relay sends an unused filter as null', async () => {
   await using gateway = await startTeams({ teams: 120 });
   const query = `query ($lead: String, $after: String) {
     teamsConnection(lead: $lead, first: 3, after: $after) { pageInfo { endCursor } }
@@ -39,7 +39,7 @@ test('a cursor goes for both: Relay sends a filter that is not used as null', as
   expect((await gateway.ask(query, { after: endCursor })).errors).toBeUndefined();
 });
 
-test('a total that was being counted when a mutation came is not given after it', async () => {
+test('a total whose count began before a mutation is not given after it', async () => {
   await using gateway = await startTeams({ teams: 120 });
   const { upstream } = gateway;
   const gate = Promise.withResolvers<void>();
@@ -64,7 +64,7 @@ test('lists below several mutations of one operation are read after the last mut
   expect(gateway.upstream.received[0]!.body).toContain('two: addMember');
 });
 
-test('parents without an id are not taken for each other', async () => {
+test('parents without an id are kept apart', async () => {
   await using gateway = await startTeams({
     teams: 3,
     change: (teams) => {
@@ -89,7 +89,7 @@ test('parents without an id are not taken for each other', async () => {
 });
 
 test.each([0, 30, 120, 395])(
-  'a list that has an id twice in one page (from %i on) is given as it is by every drain',
+  'every drain of a list that has an id twice in one page (from %i on) gives it as it is',
   async (place) => {
     await using gateway = await startTeams({
       teams: 400,
@@ -107,7 +107,7 @@ test.each([0, 30, 120, 395])(
   },
 );
 
-test('ids that begin to repeat when the list is known already', async () => {
+test('ids that begin to repeat after the first drain drop no record', async () => {
   await using gateway = await startTeams({ teams: 400 });
   const numbers = Array.from({ length: 400 }, (_, number) => number);
   const drained = async () =>

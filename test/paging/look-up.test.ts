@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { walkList } from '../../src/paging/list-walk.ts';
+import { walkList } from '../../src/paging/drain/list-walk.ts';
 import { lookUp } from '../../src/paging/lookup/look-up.ts';
-import { createSearches, SEARCH_AGAIN_AFTER_MS } from '../../src/paging/lookup/searches.ts';
-import { createPace } from '../../src/paging/pace.ts';
-import { createPageIndexes } from '../../src/paging/parallel/page-indexes.ts';
+import { createLookupWalks, WALK_AGAIN_AFTER_MS } from '../../src/paging/lookup/lookup-walks.ts';
+import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
+import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
 import { freePages } from '../support/free-pages.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { HeldRequests, ModelList, type Change, type CursorKind } from '../support/model-list.ts';
@@ -25,9 +25,9 @@ const newLimit: fc.Arbitrary<Change> = fc.record({
   to: fc.integer({ min: 1, max: 16 }),
 });
 const caller = fc.record({
-  // Beyond the list there is nobody.
+  // Greater ids do not exist.
   ids: fc.array(fc.nat(120), { minLength: 1, maxLength: 20 }),
-  /** So many answers later it leaves. */
+  /** The caller leaves so many answers later. */
   leavesAfter: fc.option(fc.nat(10), { freq: 4 }),
   comesAfter: fc.nat(8),
 });
@@ -52,7 +52,7 @@ const history = fc.record({
 });
 
 describe.each(KINDS)('over %s cursors', (kind) => {
-  test('in a list that stands still, everybody is found and nobody else, whoever comes and leaves', async () => {
+  test('in a list that stands still, every record is found and no other, whichever callers come and leave', async () => {
     await fc.assert(
       fc.asyncProperty(history, fc.constantFrom(1_000, 1_000, 20), async (past, maxRecords) => {
         const world = startWorld(kind, past, maxRecords);
@@ -63,20 +63,20 @@ describe.each(KINDS)('over %s cursors', (kind) => {
           for (const { asked, found } of await world.ask(callers)) {
             for (const id of asked) {
               const result = found.get(id);
-              // What cannot be remembered may not be told at once.
+              // Where not every position is remembered, the lookup may have to be repeated later.
               if (result && 'error' in result) expect(maxRecords).toBe(20);
               else
                 expect([id, result?.record.identity]).toEqual([id, there.has(id) ? id : undefined]);
             }
           }
-          world.clock.jump(SEARCH_AGAIN_AFTER_MS);
+          world.clock.jump(WALK_AGAIN_AFTER_MS);
         }
       }),
       { numRuns: RUNS },
     );
   });
 
-  test('in a list that changes meanwhile, nobody is taken for another', async () => {
+  test('in a list that changes meanwhile, no record is taken for another', async () => {
     expect.hasAssertions();
     await fc.assert(
       fc.asyncProperty(
@@ -92,7 +92,7 @@ describe.each(KINDS)('over %s cursors', (kind) => {
             for (const id of asked) {
               const result = found.get(id);
               if (result && 'record' in result) expect(result.record.identity).toBe(id);
-              // Of many small pages it may be out of reach.
+              // In many small pages, a record may be out of reach.
               const isNear = kind === 'keyset' && past.limit > 9;
               if (isNear && still.has(id) && ever.has(id)) expect(result).not.toBeNull();
             }
@@ -113,7 +113,7 @@ function startWorld(
   const held = new HeldRequests(list);
   const clock = new ManualClock();
   const indexes = createPageIndexes(maxRecords);
-  const searches = createSearches({ clock, maxItems: 1_000, maxRecords });
+  const lookupWalks = createLookupWalks({ clock, maxItems: 1_000, maxRecords });
   const { fetchPage } = held;
   const walkable = { key: 'letters', field: 'letters', indexes, pace: createPace(concurrency) };
   const lookFor = (ids: readonly string[], leaving: AbortSignal) =>
@@ -122,21 +122,21 @@ function startWorld(
         fetchPage,
         fetchIdentities: fetchPage,
         index: indexes.get('letters'),
-        search: (identities, tried, seeker) =>
-          searches.find(
+        walkFor: (identities, tried, options) =>
+          lookupWalks.find(
             {
               key: 'letters',
               name: 'letters',
               index: () => indexes.get('letters'),
-              walk: (hold, ending) =>
+              begin: (position, readers) =>
                 walkList(
-                  { ...walkable, fetchPage: hold.held(fetchPage) },
-                  { position: null, signal: ending },
+                  { ...walkable, fetchPage: readers.held(fetchPage) },
+                  { position, signal: readers.signal },
                 ),
             },
             identities,
             tried,
-            seeker,
+            options,
           ),
       },
       ids,

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { walkList, type WalkableList } from '../../src/paging/list-walk.ts';
-import { createPace } from '../../src/paging/pace.ts';
-import { createPageIndexes } from '../../src/paging/parallel/page-indexes.ts';
+import { walkList, type WalkableList } from '../../src/paging/drain/list-walk.ts';
+import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
+import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
 import {
   HeldRequests,
   ModelList,
@@ -47,7 +47,7 @@ const anyChange = fc.oneof({ weight: 8, arbitrary: change }, { weight: 1, arbitr
 
 const history: fc.Arbitrary<History> = fc.record({
   length: fc.nat(70),
-  // Below 10 nothing is read in parallel.
+  // Pages of less than 10 records are not read in parallel.
   limit: fc.oneof(fc.integer({ min: 10, max: 16 }), fc.integer({ min: 1, max: 9 })),
   concurrency: fc.integer({ min: 1, max: 5 }),
   /** What happens before the second walk, before the third, … */
@@ -56,8 +56,8 @@ const history: fc.Arbitrary<History> = fc.record({
 });
 
 /**
- * Small pages, of which two were read before the removal and are met after it. Over position cursors, to go on
- * from each of them lost the same nine places twice.
+ * Small pages, of which two were read before the removal and are joined after it. Over position cursors, reading on
+ * from each of them once lost the same nine records twice.
  */
 const removedUnderTwoPages: [History, Meanwhile[]] = [
   {
@@ -79,7 +79,7 @@ const removedUnderTwoPages: [History, Meanwhile[]] = [
 ];
 
 describe.each(KINDS)('over %s cursors', (kind) => {
-  test('a list that stands still is given exactly, whatever happened to it since the walk before', async () => {
+  test('a list that stands still is given exactly, whatever happened to it since its last walk', async () => {
     await fc.assert(
       fc.asyncProperty(history, async ({ length, limit, concurrency, between, choices }) => {
         const world = startWorld(new ModelList(kind, length, limit), concurrency);
@@ -93,7 +93,7 @@ describe.each(KINDS)('over %s cursors', (kind) => {
     );
   });
 
-  test('in a list that changes meanwhile, no more is lost than by any walk page by page', async () => {
+  test('in a list that changes meanwhile, no more records are lost than by any walk page by page', async () => {
     const during = fc.array(fc.record({ change, after: fc.nat(25) }), {
       minLength: 1,
       maxLength: 2,
@@ -128,7 +128,7 @@ describe.each(KINDS)('over %s cursors', (kind) => {
   });
 });
 
-test('a page read ahead whose cursor is refused by now is gone on from all the same', async () => {
+test('a walk reads on from a page read ahead whose cursor is refused by now', async () => {
   const world = startWorld(new ModelList('record', 34, 16), 1);
   await world.walk([0]);
   world.list.apply({ do: 'limit', to: 2 });
@@ -138,7 +138,7 @@ test('a page read ahead whose cursor is refused by now is gone on from all the s
   expect(await world.walk([0], [{ change: removal, after: 13 }])).toEqual(before);
 });
 
-test('where a thousand pages go at once in front of it, a walk finds back to where it was', async () => {
+test('a walk in front of which a thousand pages are removed at once finds where it was', async () => {
   const world = startWorld(new ModelList('position', 17_600, 10), 5, 17_600);
   await world.walk([0]);
   const removal: Change = { do: 'remove', at: 0, count: 8_250 };
@@ -156,7 +156,7 @@ interface History {
 
 interface Meanwhile {
   change: Change;
-  /** So many answers later. */
+  /** After so many answers. */
   after: number;
 }
 
@@ -185,7 +185,7 @@ function startWorld(list: ModelList, concurrency: number, maxRecords = 1_000) {
         while (due[0] && due[0].after <= turn) list.apply(due.shift()!.change);
         if (held.waiting > 0) held.answerOne(choices[turn % choices.length]!);
       }
-      // What was due later happens too, so that both walks have the same history.
+      // Later changes are applied too, so that both walks have the same history.
       for (const { change: late } of due) list.apply(late);
       return walking;
     },

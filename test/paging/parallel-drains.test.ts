@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { createPace } from '../../src/paging/pace.ts';
-import { createPageIndexes } from '../../src/paging/parallel/page-indexes.ts';
+import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
+import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
 import {
   after,
   honest,
@@ -21,7 +21,7 @@ interface People {
 }
 
 describe('a list that was drained before', () => {
-  test('is read with DRAIN_CONCURRENCY pages in flight, and is what it is now', async () => {
+  test('is read with DRAIN_CONCURRENCY pages in flight, and given as it is now', async () => {
     await using world = await startWorld({ persons: 2_000 });
     const { gateway, load } = world;
     expect(await world.drain()).toEqual(world.ids());
@@ -37,7 +37,7 @@ describe('a list that was drained before', () => {
   });
 
   test.each(['keyset', 'record', 'position'] as const)(
-    'is exact after any changes, over %s cursors, and costs little more than its pages',
+    'is given exactly after any changes, over %s cursors, and costs little more than its pages',
     async (cursors) => {
       await using world = await startWorld({ persons: 1_000, cursors });
       const { persons } = world.gateway.upstream.sandbox;
@@ -63,7 +63,7 @@ describe('a list that was drained before', () => {
   );
 
   test.each(['after', 'while'])(
-    'is walked page by page again when another token set was imported %s it was drained',
+    'is walked page by page again if another token set was imported %s it was drained',
     async (when) => {
       await using world = await startWorld({ persons: 500 });
       const { gateway, load } = world;
@@ -85,7 +85,7 @@ describe('a list that was drained before', () => {
     },
   );
 
-  test('stays known when somebody leaves who began before it was', async () => {
+  test('keeps its index when a caller leaves that began before there was one', async () => {
     await using world = await startWorld({ persons: 500 });
     const { gateway, load } = world;
     const gate = Promise.withResolvers<void>();
@@ -102,7 +102,7 @@ describe('a list that was drained before', () => {
     expect(load.most).toBe(8);
   });
 
-  test('each filter combination has an index of its own', async () => {
+  test('has an index for each combination of filters', async () => {
     const { schema } = richUpstream();
     await using world = await startWorld({ schema }, { snapshot: richSdl });
     const { load } = world;
@@ -120,7 +120,7 @@ describe('a list that was drained before', () => {
     expect(await drain(null)).toBe(23);
   });
 
-  test('with INDEX_MAX_IDS=0 nothing is remembered, and every drain goes page by page', async () => {
+  test('is not remembered with INDEX_MAX_IDS=0, so that every drain reads page by page', async () => {
     await using world = await startWorld({ persons: 500 }, { config: { indexMaxIds: 0 } });
     for (const _ of [1, 2]) {
       expect(await world.drain()).toEqual(world.ids());
@@ -129,9 +129,9 @@ describe('a list that was drained before', () => {
   });
 });
 
-describe('a service that has too much to do', () => {
+describe('an overloaded service', () => {
   test.each([429, 503])(
-    '(%i) gets half as many pages at a time, and later all again',
+    'that answers %i gets half as many pages at a time, and later all again',
     async (status) => {
       await using world = await startWorld({ persons: 2_000 });
       const { gateway, load } = world;
@@ -160,7 +160,7 @@ describe('a service that has too much to do', () => {
     },
   );
 
-  test('of a service that goes down not much more is asked than by a walk page by page', async () => {
+  test('that goes down gets few more requests than from a walk page by page', async () => {
     await using world = await startWorld({ persons: 20_000 });
     const { upstream, ask } = world.gateway;
     await world.drain();
@@ -173,13 +173,13 @@ describe('a service that has too much to do', () => {
     const { data, errors } = await ask<People>('{ allPersons { id } }');
     expect(data.allPersons).toBeNull();
     expect(errors).toMatchObject([{ extensions: { code: 'DRAIN_INTERRUPTED' } }]);
-    // Those in flight, and then the one that is waited for; each is tried again.
+    // The requests in flight, then the one that the consumer waits for; each is retried.
     expect(upstream.received.length - before - 20).toBeLessThan(60);
     upstream.answer(honest);
     expect(await world.drain()).toEqual(world.ids());
   });
 
-  test('one burst of refusals halves the pace once, and every limit of good answers adds one', () => {
+  test('halves the pace once with a burst of refusals, and raises it by one with every full round of good answers', () => {
     const pace = createPace(8);
     const burst = Array.from({ length: 8 }, () => pace.begin());
     burst.forEach((request) => request.pressed());
@@ -194,7 +194,7 @@ describe('a service that has too much to do', () => {
   });
 });
 
-test('all indexes together keep within their bound: the oldest lose their records first, then go', () => {
+test('all indexes together stay within their bound: the oldest lose their records first, then are dropped', () => {
   const indexes = createPageIndexes(100);
   indexes.set('a', indexOf(40));
   indexes.set('b', indexOf(40));
@@ -233,7 +233,7 @@ async function startWorld(upstream: FakeUpstreamOptions, options: TestGatewayOpt
     load.now += 1;
     load.requests += 1;
     load.most = Math.max(load.most, load.now);
-    // Whatever else was sent by now arrives before this is answered.
+    // All other requests sent by now arrive before this one is answered.
     for (let turn = 0; turn < 10; turn += 1) await setImmediate();
     await honest(...given);
     load.now -= 1;

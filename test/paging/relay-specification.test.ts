@@ -130,7 +130,7 @@ describe('the specification, over a list that stands still', () => {
     expect(connections.map(({ name }) => name)).toEqual(['personsConnection']);
     for (const { args } of connections) {
       const types = Object.fromEntries(args.map(({ name, type }) => [name, type]));
-      // The cursor type, and optional: a client gives those of one direction.
+      // Optional, since a client gives the arguments of one direction.
       expect(types).toEqual({ first: INT, after: STRING, last: INT, before: STRING });
       expect(args.map(({ defaultValue }) => defaultValue)).toEqual([null, null, null, null]);
     }
@@ -229,8 +229,8 @@ describe('the specification, over a list that stands still', () => {
       }
     });
 
-    // The algorithm passes over a cursor that no edge has. Silence would give the wrong page here.
-    test('6 a cursor that never was one of this list is refused (stated deviation)', async () => {
+    // The algorithm ignores a cursor that no edge has. Here that would give the wrong page.
+    test('6 a cursor that was never one of this list is refused (stated deviation)', async () => {
       for (const args of [
         { first: 1, after: 'nonsense' },
         { last: 1, before: 'nonsense' },
@@ -249,7 +249,7 @@ describe('the specification, over a list that stands still', () => {
       }
     });
 
-    test('2 `first` removes from the end, and nothing when there are no more than that', async () => {
+    test('2 `first` removes from the end, and nothing if there are no more than that', async () => {
       const between = { after: cursors[9]!, before: cursors[20]! };
       expect(await idsOf({ first: 4, ...between })).toEqual(ids.slice(10, 14));
       expect(await idsOf({ first: 10, ...between })).toEqual(ids.slice(10, 20));
@@ -263,7 +263,7 @@ describe('the specification, over a list that stands still', () => {
       }
     });
 
-    test('4 `last` removes from the start, and nothing when there are no more than that', async () => {
+    test('4 `last` removes from the start, and nothing if there are no more than that', async () => {
       const between = { after: cursors[9]!, before: cursors[20]! };
       expect(await idsOf({ last: 4, ...between })).toEqual(ids.slice(16, 20));
       expect(await idsOf({ last: 10, ...between })).toEqual(ids.slice(10, 20));
@@ -288,7 +288,7 @@ describe('the specification, over a list that stands still', () => {
       }
     });
 
-    test('7 null is not given: Relay sends the variables of the other direction so', async () => {
+    test('7 null means not given: Relay sends the variables of the other direction as null', async () => {
       const backward = { first: null, after: null, last: 2, before: cursors[9]! };
       const forward = { first: 2, after: cursors[9]!, last: null, before: null };
       expect(await idsOf(backward)).toEqual(ids.slice(7, 9));
@@ -315,11 +315,11 @@ describe('the specification, over a list that stands still', () => {
     });
   });
 
-  // The cursors are given by the places of their edges.
+  // Cursors are given as the offsets of their edges.
   test.each<[string, Args, boolean]>([
     ['`last` is set, and there are more in front', { last: 136 }, true],
     ['`last` is set, and there are exactly so many', { last: 137 }, false],
-    ['`last` is set, and there are less', { last: 138 }, false],
+    ['`last` is set, and there are fewer', { last: 138 }, false],
     ['`last` is 0, and there are edges', { last: 0 }, true],
     ['`last` with `before`, and there are more in front', { last: 8, before: 9 }, true],
     ['`last` with `before`, and there are exactly so many', { last: 9, before: 9 }, false],
@@ -344,7 +344,7 @@ describe('the specification, over a list that stands still', () => {
   test.each<[string, Args, boolean]>([
     ['`first` is set, and there are more behind', { first: 136 }, true],
     ['`first` is set, and there are exactly so many', { first: 137 }, false],
-    ['`first` is set, and there are less', { first: 138 }, false],
+    ['`first` is set, and there are fewer', { first: 138 }, false],
     ['`first` is set, and there is just another page', { first: 100 }, true],
     ['`first` is 0, and there are edges', { first: 0 }, true],
     ['`first` with `after`, and there are more behind', { first: 36, after: 99 }, true],
@@ -425,9 +425,9 @@ test('5.1 of an empty list: no edges, no cursors, and nothing on either side', a
 });
 
 describe.each(['keyset', 'record', 'position'] as const)(
-  "any call is answered as the specification's algorithm does, over %s cursors",
+  "any call is answered as by the specification's algorithm, over %s cursors",
   (behaviour) => {
-    test('by a gateway that knows nothing of the list', async () => {
+    test('of a gateway that never read the list', async () => {
       await fc.assert(
         fc.asyncProperty(lengths, calls, async (length, call) => {
           await using known = await startGatewayOverSandbox(over(behaviour, length));
@@ -444,12 +444,12 @@ describe.each(['keyset', 'record', 'position'] as const)(
       );
     });
 
-    test('by a gateway that drained the list before', async () => {
+    test('of a gateway that drained the list before', async () => {
       const several = fc.array(calls, { minLength: 1, maxLength: 3 });
       await fc.assert(
         fc.asyncProperty(lengths, several, async (length, each) => {
           await using gateway = await startGatewayOverSandbox(over(behaviour, length));
-          // Once its tokens are read, it keeps what the drain taught it.
+          // A gateway that has read its tokens keeps the index of a drain.
           await read(gateway, { first: 1 });
           await gateway.ask('{ allPersons { id } }');
           for (const call of each) {
@@ -473,7 +473,7 @@ const lengths = fc.oneof(
 );
 const counts = fc.oneof(fc.constantFrom(0, 1, 2, 49, 50, 51), fc.nat(PERSONS + 5));
 
-/** By which reading a cursor came into the client's hands. */
+/** The kind of reading that issued a cursor. */
 const WAYS = ['end of a page', 'within a page', 'far read', 'last', 'last before'] as const;
 
 const ends = fc.option(fc.record({ at: fc.nat(PERSONS), by: fc.constantFrom(...WAYS) }));
@@ -482,7 +482,7 @@ const calls = fc.record({
   count: counts,
   after: ends,
   before: ends,
-  /** What is not given is sent as null, or not at all. */
+  /** Whether an argument that is not given is sent as null, or omitted. */
   sendsNull: fc.boolean(),
 });
 
@@ -561,11 +561,11 @@ interface Specified<Edge> {
   last: number | null;
 }
 
-/** EdgesToReturn, HasPreviousPage and HasNextPage, as section 4.4 and 5.1 have them. */
+/** EdgesToReturn, HasPreviousPage and HasNextPage of sections 4.4 and 5.1. */
 function specified<Edge>(allEdges: readonly Edge[], given: Specified<Edge>) {
   const { after, before, last } = given;
   const applied = applyCursorsToEdges(allEdges, given);
-  // What is ours: without both, it is `first` of a page, and `before` still says that more follows.
+  // Our own addition: without both, `first` is one page, and `before` still means that more follows.
   const isPage = given.first === null && last === null;
   const first = isPage ? PAGE : given.first;
   let edges = applied;
@@ -594,7 +594,7 @@ interface Args {
   before?: number;
 }
 
-/** The places of edges replaced by their cursors. */
+/** Replaces the offsets of edges by their cursors. */
 function placed({ after, before, ...counted }: Args, cursors: readonly string[]): Arguments {
   return {
     ...counted,
@@ -628,7 +628,7 @@ async function allTypes(gateway: TestGateway): Promise<Described[]> {
   return data.__schema.types;
 }
 
-/** With the very query that the specification gives for it, in its sections on introspection. */
+/** With the query that the specification gives in its sections on introspection. */
 async function fieldsOf(
   gateway: TestGateway,
   name: string,

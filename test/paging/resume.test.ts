@@ -1,16 +1,19 @@
 import fc from 'fast-check';
 import { GraphQLError } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { readBackward } from '../../src/paging/connection/backward.ts';
-import type { Slice, SliceEnd, SlicePart } from '../../src/paging/connection/connection-slice.ts';
-import type { Position } from '../../src/paging/place/cursor.ts';
-import { drainPages } from '../../src/paging/drain.ts';
-import { readForward } from '../../src/paging/connection/forward.ts';
-import { memoryOf } from '../../src/paging/place/list-memory.ts';
-import { walkList, type Tail, type WalkableList } from '../../src/paging/list-walk.ts';
-import { createPace } from '../../src/paging/pace.ts';
+import {
+  readBackward,
+  type Slice,
+  type SliceEnd,
+  type SlicePart,
+  readForward,
+} from '../../src/paging/connection/slice.ts';
+import type { Position } from '../../src/paging/cursor.ts';
+import { drainPages } from '../../src/paging/drain/drain.ts';
+import { walkList, type Tail, type WalkableList } from '../../src/paging/drain/list-walk.ts';
+import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
 import type { FetchPage } from '../../src/paging/page.ts';
-import { createPageIndexes } from '../../src/paging/parallel/page-indexes.ts';
+import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
 import { codedError, codeOf } from '../../src/errors.ts';
 import { ModelList, type Change, type CursorKind, type Letter } from '../support/model-list.ts';
 
@@ -31,11 +34,11 @@ const comings = fc.record({
 interface Case {
   readonly cursors: CursorKind;
   readonly length: number;
-  /** From so many records on the page was read that the cursor came with, and so many of them. */
+  /** The page of the cursor began behind so many records, and had `size` of them. */
   readonly skipped: number;
   readonly size: number;
   readonly place: number;
-  /** The list is walked after so many of the changes; undefined: never. */
+  /** After how many of the changes the list is walked; undefined: never. */
   readonly walkedAfter: number | undefined;
   readonly changes: readonly Change[];
   readonly count: number;
@@ -53,16 +56,16 @@ const casesOf = (changes: fc.Arbitrary<Change>): fc.Arbitrary<Case> =>
     count: fc.oneof(fc.constantFrom(1, 3), fc.integer({ min: 1, max: 60 })),
   });
 
-/** Of the model. With it all these lists are looked through wholly: 20 pages each way. */
+/** The model's page limit. With 20 pages each way, all these lists are read as a whole. */
 const LIMIT = 20;
-/** With it, forty records each way are. */
+/** With it, forty records each way are read. */
 const SMALL_LIMIT = 2;
 
 describe('a cursor whose record is there', () => {
   test.each([
     ['records come and go', comings],
     ['records move as well', fc.oneof(comings, moves)],
-  ] as const)('parts the list exactly there: %s', async (_name, changes) => {
+  ] as const)('gives exactly the records behind and in front of it: %s', async (_name, changes) => {
     await fc.assert(
       fc.asyncProperty(casesOf(changes), async (one) => {
         const { model, world, position } = await take(one);
@@ -75,8 +78,8 @@ describe('a cursor whose record is there', () => {
           hasNextPage: true,
           hasPreviousPage: at > one.count,
         });
-        // Behind the last record of a page, the service's own cursor leads on.
-        const isEnd = position.place === position.size - 1;
+        // Behind the last record of a page, the service's own cursor is used.
+        const isEnd = position.offset === position.size - 1;
         fc.pre(!isEnd || one.cursors === 'record');
         const after = ids.slice(at + 1, at + 1 + one.count);
         expect(shown(await world.first(one.count, position))).toEqual({
@@ -93,15 +96,15 @@ describe('a cursor whose record is there', () => {
 
 describe.each([
   ['a cursor whose record is gone', LIMIT],
-  ['a cursor whose record is gone, or further away than it is looked for,', SMALL_LIMIT],
+  ['a cursor whose record is gone, or too far away to be found,', SMALL_LIMIT],
 ])('%s', (_name, limit) => {
-  test('skips nothing behind it, or says that it cannot tell', async () => {
+  test('skips nothing behind it, or is refused', async () => {
     await fc.assert(
       fc.asyncProperty(casesOf(comings), async (one) => {
         const { model, world, position, behind } = await take(one, limit);
         const ids = model.ids();
         fc.pre(limit === SMALL_LIMIT || !ids.includes(position.identity!));
-        const isEnd = position.place === position.size - 1;
+        const isEnd = position.offset === position.size - 1;
         fc.pre(!isEnd || one.cursors !== 'position');
         const given = await world.first(one.count, position).catch(codeOf);
         fc.pre(!(mayBeLost(one, limit) && given === 'CURSOR_INVALID'));
@@ -115,7 +118,7 @@ describe.each([
     );
   });
 
-  test('skips nothing in front of it, or says that it cannot tell', async () => {
+  test('skips nothing in front of it, or is refused', async () => {
     await fc.assert(
       fc.asyncProperty(casesOf(comings), async (one) => {
         const { model, world, position, front } = await take(one, limit);
@@ -134,7 +137,7 @@ describe.each([
   });
 });
 
-test('when the list changes meanwhile, there is an answer, or a coded error', async () => {
+test('a list that changes meanwhile gives an answer, or a coded error', async () => {
   const changes = fc.oneof(comings, moves);
   const settings = fc.tuple(casesOf(changes), fc.array(changes, { minLength: 1, maxLength: 6 }));
   await fc.assert(
@@ -154,7 +157,7 @@ test('when the list changes meanwhile, there is an answer, or a coded error', as
 
 test.each([
   ['the service fails there', new GraphQLError('A record is broken.'), 2],
-  ['the service is away', codedError('UPSTREAM_TIMEOUT', 'It took too long.'), 1],
+  ['the service is unavailable', codedError('UPSTREAM_TIMEOUT', 'It took too long.'), 1],
 ])('a failure that is not due to the cursor is passed on: %s', async (_name, failure, requests) => {
   const model = new ModelList('keyset', 30, LIMIT);
   const { endCursor: end, items } = model.answer({ after: null, first: 10 });
@@ -164,13 +167,13 @@ test.each([
     if (request.after === end) throw failure;
     return model.answer(request);
   };
-  const after = { after: null, end, size: 10, place: 9, identity: items[9]!.identity };
+  const after = { after: null, end, size: 10, offset: 9, identity: items[9]!.identity };
   const reading = readForward({ fetchPage }, { first: 5, after, before: null, signal });
   await expect(whole(reading)).rejects.toBe(failure);
   expect(asked).toBe(requests);
 });
 
-/** Whether nothing is left to go by: its own page is refused too, or where the list begins and ends is far. */
+/** Whether the position may be lost: its page may be refused too, or the ends of the list be too far away. */
 function mayBeLost({ cursors }: Case, limit: number): boolean {
   return cursors === 'record' || limit === SMALL_LIMIT;
 }
@@ -187,7 +190,7 @@ async function take(one: Case, limit = LIMIT) {
     after,
     end: page.endCursor,
     size,
-    place,
+    offset: place,
     identity: page.items[place]!.identity,
   };
   const world = worldOf(model);
@@ -223,7 +226,7 @@ function worldOf(model: ModelList) {
     pace: createPace(4),
   };
   const { fetchPage } = list;
-  const searched = { fetchPage, memory: memoryOf(list.indexes, list.key) };
+  const searched = { fetchPage, index: () => list.indexes.get(list.key) };
   const walk = (position: Position | null, tail?: Tail) =>
     drainPages(walkList(list, { position, tail, signal }), {
       limit: undefined,
@@ -234,12 +237,12 @@ function worldOf(model: ModelList) {
       given: 'parts',
     });
   return {
-    /** Changes of the list, one after each page that is read. */
+    /** Changes of the list; one is applied after each page that is read. */
     meanwhile,
     walk: async () => {
       for await (const _ of walk(null));
     },
-    /** What a drain gives that begins behind the record. */
+    /** The ids that a drain gives that begins behind the record. */
     rest: async (position: Position) => {
       const ids: (string | null)[] = [];
       for await (const { records } of walk(position)) {

@@ -1,12 +1,17 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { freePages } from '../support/free-pages.ts';
-import type { Received, Reply } from '../support/fake-upstream.ts';
-import { honest, startGatewayOverFake, type GatewayOverFake } from '../support/fake-upstream.ts';
-import { createSharedWalks } from '../../src/paging/shared-walks.ts';
+import {
+  type Received,
+  type Reply,
+  honest,
+  startGatewayOverFake,
+  type GatewayOverFake,
+} from '../support/fake-upstream.ts';
+import { createSharedWalks } from '../../src/paging/drain/shared-walk.ts';
 import type { WalkedPage } from '../../src/paging/walk.ts';
 import { systemClock } from '../../src/clock.ts';
-import { createWalkSlots } from '../../src/paging/walk-slots.ts';
+import { createWalkSlots } from '../../src/paging/drain/walk-slots.ts';
 import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 
 interface People {
@@ -14,7 +19,7 @@ interface People {
 }
 
 describe('identical drains at the same time', () => {
-  test('50 of them cost one walk', async () => {
+  test('cost one walk for 50 of them', async () => {
     await using gateway = await startGatewayOverFake({ persons: 137 });
     const drains = holdDrains(gateway);
     const answers = startMany(gateway, 50);
@@ -27,7 +32,7 @@ describe('identical drains at the same time', () => {
     expect(drains.seen()).toHaveLength(3);
   });
 
-  test('the first caller leaves, and the others get everything', async () => {
+  test('all get everything when the first caller leaves', async () => {
     await using gateway = await startGatewayOverFake({ persons: 137 });
     const drains = holdDrains(gateway);
     const leaving = new AbortController();
@@ -42,7 +47,7 @@ describe('identical drains at the same time', () => {
     expect(drains.seen()).toHaveLength(3);
   });
 
-  test('the last caller leaves, and the walk ends with the request that is under way', async () => {
+  test('end, with the request in flight, when the last caller leaves', async () => {
     await using gateway = await startGatewayOverFake({ persons: 500 });
     const drains = holdDrains(gateway);
     const leaving = new AbortController();
@@ -56,7 +61,7 @@ describe('identical drains at the same time', () => {
     expect(drains.seen()).toHaveLength(1);
   });
 
-  test('one that starts after a mutation does not join one from before it', async () => {
+  test('share no walk from before a mutation that was sent between them', async () => {
     const { schema } = richUpstream();
     await using gateway = await startGatewayOverFake(
       { schema },
@@ -78,7 +83,7 @@ describe('identical drains at the same time', () => {
 });
 
 test.each([false, true])(
-  'one who reads slowly hurts nobody, misses nothing, and has nothing kept for him without end (beside one who keeps all: %s)',
+  'a slow reader delays no other, misses nothing, and makes the walk keep few pages (a fast reader that keeps all: %s)',
   async (fastKeepsAll) => {
     const walks = createSharedWalks();
     let pulled = 0;
@@ -93,7 +98,7 @@ test.each([false, true])(
     };
     const join = (keepsAll: boolean) => {
       const { signal } = new AbortController();
-      return walks.join('letters', { begin, signal, keepsAll, meter: freePages() });
+      return walks.join('letters', begin, { signal, keepsAll, budget: freePages() });
     };
     const [slow, fast] = [join(false), join(fastKeepsAll)];
     expect((await slow.next()).value?.after).toBe('0');
@@ -110,7 +115,7 @@ test.each([false, true])(
 );
 
 describe('MAX_DRAINS', () => {
-  test('lets no more walks go than that; the others wait, and all get everything', async () => {
+  test('limits the walks under way; the others wait, and all get everything', async () => {
     await using gateway = await startGatewayOverFake(
       { persons: 300 },
       { config: { maxDrains: 2 } },
@@ -125,7 +130,7 @@ describe('MAX_DRAINS', () => {
     for (const { data } of await Promise.all(answers)) expect(data.allPersons).toHaveLength(300);
   });
 
-  test('serves callers in turn: one with many drains does not make the others wait for all of his', async () => {
+  test('serves callers in turn: a caller with many drains does not make others wait for all of them', async () => {
     const slots = createWalkSlots(1, systemClock);
     const { signal } = new AbortController();
     const served: string[] = [];
@@ -142,7 +147,7 @@ describe('MAX_DRAINS', () => {
     expect(slots).toMatchObject({ taken: 0, waiting: 0 });
   });
 
-  test('a walk whose caller does not read on lets others go first, and goes on later', async () => {
+  test('lets a walk whose caller does not read on give its slot to others, and resume later', async () => {
     const slots = createWalkSlots(1, systemClock);
     const { signal } = new AbortController();
     const slow = await slots.take({ ...anybody(), signal });
@@ -159,7 +164,7 @@ describe('MAX_DRAINS', () => {
     expect(slots).toMatchObject({ taken: 0, waiting: 0 });
   });
 
-  test('who leaves while waiting takes no place', async () => {
+  test('gives no slot to a walk that left while it waited', async () => {
     const slots = createWalkSlots(1, systemClock);
     const leaving = new AbortController();
     const { signal } = new AbortController();
@@ -179,7 +184,7 @@ function anybody() {
   return { owner: {}, operation: {} };
 }
 
-/** Each also asks something of its own, whose arrival says that its drain has begun too. */
+/** Each also requests a page of its own, whose arrival shows that its drain has begun too. */
 function startMany(gateway: GatewayOverFake, count: number, init: RequestInit = {}, from = 1) {
   return Array.from({ length: count }, (_, index) =>
     gateway.ask<People>(
@@ -190,7 +195,7 @@ function startMany(gateway: GatewayOverFake, count: number, init: RequestInit = 
   );
 }
 
-/** Holds the pages of drains back, until they are let go; answers everything else. */
+/** Holds the pages of drains back until they are opened; answers everything else. */
 function holdDrains({ upstream }: GatewayOverFake, field = 'persons') {
   const gate = Promise.withResolvers<void>();
   const isDrain = ({ body }: Received) => body.includes(`${field}(first: $_rs_first`);
@@ -208,7 +213,7 @@ function holdDrains({ upstream }: GatewayOverFake, field = 'persons') {
 
 function page(number: number): WalkedPage<{ identity: string }> {
   return {
-    records: [{ record: { identity: String(number) }, place: 0 }],
+    records: [{ record: { identity: String(number) }, offset: 0 }],
     after: String(number),
     endCursor: String(number + 1),
     size: 1,

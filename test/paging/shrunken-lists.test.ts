@@ -9,7 +9,7 @@ interface Connection {
 }
 
 describe.each(KINDS)('over %s cursors', (cursors) => {
-  test('the end of a list that lost its end since it was walked is the end that it has now', async () => {
+  test('a list that lost its end since it was walked ends where it ends now', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 300, cursors });
     const { persons } = gateway.sandbox;
     await gateway.ask('{ allPersons { id } }');
@@ -26,7 +26,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
     }
   });
 
-  test('behind the last edge of a page whose record was removed, nothing is skipped', async () => {
+  test('the last edge of a page whose record was removed skips nothing behind it', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 60, cursors });
     const { persons } = gateway.sandbox;
     const ids = persons.all().map(({ id }) => id);
@@ -34,7 +34,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
     persons.remove(9);
     const { edges } = await connection(gateway, `first: 30, after: "${pageInfo.endCursor}"`);
     const given = edges.map(({ node }) => node.id);
-    // Cursors that name a position cannot know that everything moved up by one.
+    // A cursor that names an offset cannot show that all records moved up by one.
     expect(given).toEqual(expect.arrayContaining(ids.slice(cursors === 'position' ? 11 : 10, 20)));
     const drained = await gateway.ask<{ allPersons: { id: string }[] }>(
       `{ allPersons(after: "${pageInfo.endCursor}") { id } }`,
@@ -47,7 +47,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
 });
 
 test.each(KINDS)(
-  'over %s cursors, a cursor finds its record behind pages that were inserted in front of it',
+  'a cursor finds its record behind pages inserted in front of it, over %s cursors',
   async (cursors) => {
     await using gateway = await startGatewayOverSandbox({ persons: 4, cursors });
     const { persons } = gateway.sandbox;
@@ -61,7 +61,7 @@ test.each(KINDS)(
   },
 );
 
-test('the first drain of a new gateway is what makes the second one fast', async () => {
+test('the first drain of a new gateway makes the second one fast', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 900, latency: 20 });
   await gateway.ask('{ allPersons { id } }');
   expect(gateway.sandbox.stats.maxInFlight).toBeLessThanOrEqual(2);

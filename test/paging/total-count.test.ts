@@ -6,53 +6,59 @@ import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 
 const TOTAL = '{ personsConnection { totalCount } }';
 
-test.each([0, 1, 49, 50, 51, 137, 700])('of %i persons, it is their number', async (persons) => {
-  await using gateway = await startGatewayOverSandbox({ persons });
-  expect(await totalOf(gateway)).toBe(persons);
-});
+test.each([0, 1, 49, 50, 51, 137, 700])(
+  'totalCount of %i persons is their number',
+  async (persons) => {
+    await using gateway = await startGatewayOverSandbox({ persons });
+    expect(await totalOf(gateway)).toBe(persons);
+  },
+);
 
-describe.each(['keyset', 'record', 'position'] as const)('over %s cursors', (cursors) => {
-  test('it is the whole list that counts, whatever the stretch', async () => {
-    await using gateway = await startGatewayOverSandbox({ persons: 137, cursors });
-    const { cursor } = (await edges(gateway))[60]!;
-    for (const stretch of [
-      'first: 0',
-      'first: 7',
-      'first: 500',
-      'last: 3',
-      `first: 2, after: "${cursor}"`,
-      `last: 2, before: "${cursor}"`,
-    ]) {
-      const { data, errors } = await gateway.ask(
-        `{ personsConnection(${stretch}) { nodes { id } totalCount } }`,
-      );
-      expect(errors).toBeUndefined();
-      expect(data).toMatchObject({ personsConnection: { totalCount: 137 } });
-    }
-  });
+describe.each(['keyset', 'record', 'position'] as const)(
+  'totalCount over %s cursors',
+  (cursors) => {
+    test('counts the whole list, whatever edges are selected', async () => {
+      await using gateway = await startGatewayOverSandbox({ persons: 137, cursors });
+      const { cursor } = (await edges(gateway))[60]!;
+      for (const stretch of [
+        'first: 0',
+        'first: 7',
+        'first: 500',
+        'last: 3',
+        `first: 2, after: "${cursor}"`,
+        `last: 2, before: "${cursor}"`,
+      ]) {
+        const { data, errors } = await gateway.ask(
+          `{ personsConnection(${stretch}) { nodes { id } totalCount } }`,
+        );
+        expect(errors).toBeUndefined();
+        expect(data).toMatchObject({ personsConnection: { totalCount: 137 } });
+      }
+    });
 
-  test('of a list that changed between two counts, it is the new number', async () => {
-    const { clock, later } = movableClock();
-    await using gateway = await startGatewayOverSandbox({ persons: 137, cursors }, { clock });
-    const { persons } = gateway.sandbox;
-    for (const change of [
-      () => persons.insert(20, 70),
-      () => persons.remove(0, 55),
-      () => persons.insert(persons.length, 1),
-      () => persons.remove(10, persons.length - 10),
-      () => persons.remove(0, 10),
-      () => persons.insert(0, 51),
-    ]) {
-      await totalOf(gateway);
-      change();
-      later(5 * SECOND);
-      expect(await totalOf(gateway)).toBe(persons.length);
-    }
-  });
-});
+    test('counts a list anew that changed in between', async () => {
+      const { clock, later } = movableClock();
+      await using gateway = await startGatewayOverSandbox({ persons: 137, cursors }, { clock });
+      const { persons } = gateway.sandbox;
+      for (const change of [
+        () => persons.insert(20, 70),
+        () => persons.remove(0, 55),
+        () => persons.insert(persons.length, 1),
+        () => persons.remove(10, persons.length - 10),
+        () => persons.remove(0, 10),
+        () => persons.insert(0, 51),
+      ]) {
+        await totalOf(gateway);
+        change();
+        later(5 * SECOND);
+        expect(await totalOf(gateway)).toBe(persons.length);
+      }
+    });
+  },
+);
 
-describe('what it costs', () => {
-  test('nothing when it is not selected, or skipped', async () => {
+describe('totalCount costs', () => {
+  test('nothing if it is not selected, or skipped', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 137 });
     for (const selection of ['', 'totalCount @include(if: false)', 'totalCount @skip(if: true)']) {
       const requests = await requestsOf(gateway, () =>
@@ -62,12 +68,12 @@ describe('what it costs', () => {
     }
   });
 
-  test('alone, a walk over the list and no page besides', async () => {
+  test('a walk of the list and no other page, if it is selected alone', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 137 });
     expect(await requestsOf(gateway, () => totalOf(gateway))).toBe(3);
   });
 
-  test('with edges, a walk besides their page', async () => {
+  test('a walk and the page of the edges, if edges are selected', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 137 });
     const requests = await requestsOf(gateway, () =>
       gateway.ask('{ personsConnection(first: 5) { nodes { id } totalCount } }'),
@@ -75,7 +81,7 @@ describe('what it costs', () => {
     expect(requests).toBe(1 + 3);
   });
 
-  test('in fragments and under aliases it is one count', async () => {
+  test('one walk, if it is selected in fragments and under aliases', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 137 });
     let answer: unknown;
     const requests = await requestsOf(gateway, async () => {
@@ -97,8 +103,8 @@ describe('what it costs', () => {
   });
 });
 
-describe('for a few seconds', () => {
-  test('it is given again without asking, then counted anew', async () => {
+describe('a total, for a few seconds', () => {
+  test('is given again without a request, then counted anew', async () => {
     const { clock, later } = movableClock();
     await using gateway = await startGatewayOverSandbox({ persons: 137 }, { clock });
     const { persons } = gateway.sandbox;
@@ -113,7 +119,7 @@ describe('for a few seconds', () => {
     expect(await totalOf(gateway)).toBe(142);
   });
 
-  test('being asked for does not make it last longer', async () => {
+  test('lasts no longer for being requested', async () => {
     const { clock, later } = movableClock();
     await using gateway = await startGatewayOverSandbox({ persons: 10 }, { clock });
     expect(await totalOf(gateway)).toBe(10);
@@ -124,7 +130,7 @@ describe('for a few seconds', () => {
     expect(await totalOf(gateway)).toBe(11);
   });
 
-  test('the edges beside it are fresh all the same', async () => {
+  test('comes with fresh edges all the same', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 10 });
     const query = '{ personsConnection { totalCount nodes { id } } }';
     await gateway.ask(query);
@@ -137,7 +143,7 @@ describe('for a few seconds', () => {
   });
 });
 
-test('after a mutation it is counted anew', async () => {
+test('a total is counted anew after a mutation', async () => {
   await using gateway = await startRich();
   const total = () => richTotal(gateway);
   expect(await total()).toBe(97);
@@ -151,7 +157,7 @@ test('after a mutation it is counted anew', async () => {
   expect(gateway.upstream.received.length).toBeGreaterThan(counted + 1);
 });
 
-test('what is being counted when a mutation is sent is not given to those who come after it', async () => {
+test('a count that is under way when a mutation is sent is not given to later callers', async () => {
   await using gateway = await startRich();
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
   const held: Reply = async (...exchange) => {
@@ -172,7 +178,7 @@ test('what is being counted when a mutation is sent is not given to those who co
   expect(asked.filter(({ body }) => !/"after":"/.test(body))).toHaveLength(2);
 });
 
-test('many callers at once are counted for by one walk', async () => {
+test('one walk counts for many callers at once', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 137, latency: 20 });
   const requests = await requestsOf(gateway, async () => {
     const totals = await Promise.all(Array.from({ length: 30 }, () => totalOf(gateway)));
@@ -181,7 +187,7 @@ test('many callers at once are counted for by one walk', async () => {
   expect(requests).toBe(3);
 });
 
-test('one who leaves takes the count from nobody', async () => {
+test('a caller who leaves does not end the count of others', async () => {
   await using gateway = await startGatewayOverFake({ persons: 137 });
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
   gateway.upstream.answer(async (...exchange) => {
@@ -199,7 +205,7 @@ test('one who leaves takes the count from nobody', async () => {
 });
 
 describe('DRAIN_MAX_ITEMS', () => {
-  test('is for counting as for any drain: null and an error, and the edges stay', async () => {
+  test('limits a count as any drain: null and an error, and the edges stay', async () => {
     await using gateway = await startGatewayOverSandbox(
       { persons: 137 },
       { config: { drainMaxItems: 100 } },
@@ -217,7 +223,7 @@ describe('DRAIN_MAX_ITEMS', () => {
     ]);
   });
 
-  test('lets a list of just that many be counted', async () => {
+  test('allows the count of a list of exactly that length', async () => {
     await using gateway = await startGatewayOverSandbox(
       { persons: 100 },
       { config: { drainMaxItems: 100 } },
@@ -225,7 +231,7 @@ describe('DRAIN_MAX_ITEMS', () => {
     expect(await totalOf(gateway)).toBe(100);
   });
 
-  test('counts what else the operation drains', async () => {
+  test('includes the other drains of the operation', async () => {
     await using gateway = await startGatewayOverSandbox(
       { persons: 60 },
       { config: { drainMaxItems: 100 } },
@@ -233,12 +239,12 @@ describe('DRAIN_MAX_ITEMS', () => {
     const { errors } = await gateway.ask(
       '{ allPersons { id } personsConnection { nodes { id } totalCount } }',
     );
-    // Which of the two comes too late is left open.
+    // Either of the two may be refused.
     const codes = new Set(errors?.map(({ extensions }) => extensions?.['code']));
     expect([...codes]).toEqual(['DRAIN_LIMIT_EXCEEDED']);
   });
 
-  test('leaves no total behind: the next one is refused as well', async () => {
+  test('leaves no total when a count is refused: the next one is refused as well', async () => {
     await using gateway = await startGatewayOverSandbox(
       { persons: 137 },
       { config: { drainMaxItems: 100 } },
@@ -251,7 +257,7 @@ describe('DRAIN_MAX_ITEMS', () => {
   });
 });
 
-test('a count that fails half-way is no count, and the next one is right', async () => {
+test('a count that fails half-way leaves no total, and the next one is right', async () => {
   await using gateway = await startGatewayOverFake({ persons: 137 });
   const stalled = altered(({ data }) => {
     for (const page of Object.values(data)) page.pageInfo['endCursor'] = null;
@@ -302,7 +308,7 @@ async function richTotal(gateway: TestGateway): Promise<number> {
   return data.activeCandidatesConnection.totalCount;
 }
 
-/** Goes by itself only for those who sleep. */
+/** Advances by itself only while something sleeps. */
 function movableClock() {
   const clock = new ManualClock();
   return { clock, later: (ms: number) => clock.jump(ms) };

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { createWalkSlots, type WalkSlot } from '../../src/paging/walk-slots.ts';
+import { createWalkSlots, type WalkSlot } from '../../src/paging/drain/walk-slots.ts';
 import { entryFor } from '../support/api-key.ts';
 import { samplesOf } from '../support/exposition.ts';
 import { after, honest, startGatewayOverFake } from '../support/fake-upstream.ts';
@@ -18,10 +18,10 @@ const auth = {
   routerCallers: undefined,
 };
 
-/** How many operations may wait for each drain that may run. */
+/** Operations that may wait for each drain that may run. */
 const MAY_WAIT = 100;
 
-test('a drain that has no turn within 30 s is refused, and the one before it goes on', async () => {
+test('a drain that gets no slot within 30 s is refused, and the one before it goes on', async () => {
   const world = await startWorld();
   const running = world.drain(GREEDY, 100);
   await world.begun();
@@ -32,7 +32,7 @@ test('a drain that has no turn within 30 s is refused, and the one before it goe
   world.clock.jump(1);
   expect((await refused).errors).toMatchObject([
     {
-      message: expect.stringMatching(/no turn within 30 s.*MAX_DRAINS/),
+      message: expect.stringMatching(/could not begin within 30 s.*MAX_DRAINS/),
       path: ['allPersons'],
       extensions: { code: 'RATE_LIMITED', retryAfter: 30 },
     },
@@ -79,7 +79,7 @@ test('a drain whose caller leaves while it waits makes room for another', async 
   }
 });
 
-test('an operation with thousands of lists waits as one, and a turn of any of them is its turn', async () => {
+test('an operation with thousands of lists waits as one, and a slot for any of them is a slot for it', async () => {
   const clock = new ManualClock();
   const slots = createWalkSlots(1, clock);
   const { signal } = new AbortController();
@@ -96,7 +96,7 @@ test('an operation with thousands of lists waits as one, and a turn of any of th
   expect(slots).toMatchObject({ taken: 0, waiting: 0 });
 });
 
-test('of one caller, an operation does not wait for all the lists of another one', async () => {
+test('an operation does not wait for all lists of another operation of its caller', async () => {
   const slots = createWalkSlots(1, new ManualClock());
   const { signal } = new AbortController();
   const served: string[] = [];
@@ -111,7 +111,7 @@ test('of one caller, an operation does not wait for all the lists of another one
   expect(served.indexOf('small')).toBeLessThanOrEqual(2);
 });
 
-test('a drain that has begun and rested is not refused when it goes on', async () => {
+test('a drain that has begun and rested is not refused when it resumes', async () => {
   const clock = new ManualClock();
   const slots = createWalkSlots(1, clock);
   const { signal } = new AbortController();

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { identityHash, identityHasher, IdentitySet } from '../../src/paging/identity-set.ts';
+import { identityHash, identityHasher, IdentitySet } from '../../src/paging/identities.ts';
 import type { FetchPage, Page, PageRequest } from '../../src/paging/page.ts';
 import { walk } from '../../src/paging/walk.ts';
 
@@ -8,7 +8,7 @@ interface Letter {
   identity: string;
 }
 
-test('a list is walked page by page: every record once, in order, with no request too many', async () => {
+test('a walk gives every record of a list once, in order, with no request too many', async () => {
   const lists = fc.record({
     length: fc.nat(60),
     pageLimit: fc.integer({ min: 1, max: 12 }),
@@ -31,7 +31,7 @@ test('a list is walked page by page: every record once, in order, with no reques
   );
 });
 
-test('the next page is under way while the consumer works, and never more than that one', async () => {
+test('one page is in flight while the consumer works, and never more', async () => {
   const { fetchPage, requests } = list(50, 5);
   let consumed = 0;
   const signal = new AbortController().signal;
@@ -55,7 +55,7 @@ test('a consumer who leaves ends the request in flight, and no further one is se
   expect(signals.at(-1)?.aborted).toBe(true);
 });
 
-test('a page that fails while the consumer is busy is told when its turn comes, not as a crash', async () => {
+test('a page that fails while the consumer is busy fails the walk later, and does not crash the process', async () => {
   const { fetchPage } = list(50, 5);
   const failing: FetchPage<Letter> = (request, signal) =>
     request.after === null ? fetchPage(request, signal) : Promise.reject(new Error('gone'));
@@ -71,7 +71,7 @@ test('a page that fails while the consumer is busy is told when its turn comes, 
   expect(pages).toEqual([5]);
 });
 
-test('a list that only ever repeats itself under new cursors is ended too', async () => {
+test('a walk of a list that repeats itself under ever new cursors ends too', async () => {
   let cursor = 0;
   const same: FetchPage<Letter> = async () => ({
     items: [{ identity: 'a' }],
@@ -87,7 +87,7 @@ test('a list that only ever repeats itself under new cursors is ended too', asyn
   expect(cursor).toBeLessThan(2000);
 });
 
-test('a set of identities tells apart what it was given, also many and alike', () => {
+test('a set of identities tells many similar ones apart', () => {
   const set = new IdentitySet();
   const identities = Array.from({ length: 200_000 }, (_, index) => `Person:${index}`);
   expect(identities.every((identity) => set.add(identityHash(identity)))).toBe(true);
@@ -102,7 +102,7 @@ test('a set of identities tells apart what it was given, also many and alike', (
   );
 });
 
-test('an id in the bytes of a page is the same identity as the id in a text', () => {
+test('an id in bytes has the same hash as the id in text', () => {
   const asIs = /^[^\\\u007f-\uffff]*$/;
   fc.assert(
     fc.property(fc.string(), fc.string({ unit: 'binary' }), fc.nat(20), (type, id, start) => {
@@ -113,7 +113,7 @@ test('an id in the bytes of a page is the same identity as the id in a text', ()
   );
 });
 
-/** A list of so many letters, in pages of at most `pageLimit`, whose cursors are the place of the next one. */
+/** A list of so many letters, in pages of at most `pageLimit`, whose cursors are the offset of the next one. */
 function list(length: number, pageLimit: number) {
   const letters = Array.from({ length }, (_, index): Letter => ({ identity: `L${index}` }));
   const requests: PageRequest[] = [];

@@ -3,7 +3,7 @@ import { execute, parse, printSchema, validate } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { codedError } from '../../src/errors.ts';
 import { checkedCount, checkedCounts } from '../../src/paging/connection/connection-arguments.ts';
-import { decodeCursor } from '../../src/paging/place/cursor.ts';
+import { decodeCursor } from '../../src/paging/cursor.ts';
 import { readRepresentation } from '../../src/plans/read-representation.ts';
 import { makeExecutableSchema } from '../support/executable-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';

@@ -1,8 +1,11 @@
-import { createAccounts } from '../../src/paging/price/accounts.ts';
-import { createPageMeter, type PageMeter } from '../../src/paging/price/page-meter.ts';
+import {
+  createCallerBudgets,
+  createPageBudget,
+  type PageBudget,
+} from '../../src/paging/page-budget.ts';
 import { systemClock } from '../../src/clock.ts';
 
-/** Of somebody who may have as many as he wants. */
-export function freePages(): PageMeter {
-  return createPageMeter(createAccounts(0, systemClock).of('anybody'), true);
+/** The budget of a caller without limits. */
+export function freePages(): PageBudget {
+  return createPageBudget(createCallerBudgets(0, systemClock), { name: 'anybody', mayDrain: true });
 }

@@ -52,7 +52,7 @@ export class ModelList {
     return this.#changes;
   }
 
-  /** What is in the list, and stood still since so many changes. */
+  /** The ids of records in the list that were not moved since so many changes. */
   stillSince(changes: number): string[] {
     return this.#records
       .filter(({ id }) => this.#born.get(id)! <= changes)
@@ -135,7 +135,7 @@ export class ModelList {
   }
 }
 
-/** Requests wait until they are answered in an order of the test's choosing. */
+/** Holds requests until the test answers them, in any order. */
 export class HeldRequests {
   readonly #waiting: (() => void)[] = [];
   readonly #list: ModelList;
@@ -169,7 +169,7 @@ export class HeldRequests {
     return this.#waiting.length;
   }
 
-  /** Answers one of those that wait. */
+  /** Answers one of the waiting requests. */
   answerOne(choice: number): void {
     this.#waiting.splice(choice % this.#waiting.length, 1)[0]?.();
   }

@@ -6,11 +6,10 @@ export interface ConnectionCounts {
 }
 
 /**
- * The counts of a connection, checked. Relay sends the variables of the other direction as null: a null is
- * "not given".
+ * Checks the counts of a connection. Null is "not given": Relay sends the variables of the other direction as null.
  *
- * @param lastName what `last` is called in this list
- * @throws BAD_USER_INPUT; both at once are refused too, which the specification only discourages
+ * @param lastName the name of `last` in this list
+ * @throws BAD_USER_INPUT; for both counts at once too, which the specification only discourages
  */
 export function checkedCounts(
   first: unknown,
@@ -38,7 +37,7 @@ export function checkedCount(name: string, count: number, max = Number.POSITIVE_
   if (count > max) {
     throw codedError(
       'BAD_USER_INPUT',
-      `\`${name}\` is at most ${max}, but it is ${count}. Read the rest with further pages, or drain the list with its \`all\` field.`,
+      `\`${name}\` is at most ${max}, but it is ${count}. Request further pages for the rest, or drain the list with its \`all\` field.`,
     );
   }
   return count;

@@ -1,120 +1,115 @@
+import type { PageBudget } from '../page-budget.ts';
 import type { FetchPage, Identified } from '../page.ts';
-import type { PageIndex } from '../parallel/page-index.ts';
-import type { PageMeter } from '../price/page-meter.ts';
+import {
+  pagesNear,
+  positionsIn,
+  type PageIndex,
+  type PagePosition,
+} from '../page-index/page-index.ts';
 import { PageReader, type LookedUp, type LookupFailure } from './page-reader.ts';
-import { placesIn, type KnownPlace, type Place } from './places.ts';
 
-/** A list that can only be paged through, in which records are looked for by their identities. */
-export interface LookedUpList<R> {
-  /** Pages with all that is wanted of the records. */
+/** A list that can only be read in pages, in which records are found by their ids. */
+export interface LookupList<R> {
+  /** Fetches pages with all that is selected of the records. */
   readonly fetchPage: FetchPage<R>;
-  /** Pages of which nothing but the identities is wanted. */
+  /** Fetches pages with nothing but the identities. */
   readonly fetchIdentities: FetchPage<Identified>;
   /** Of the last walk, if there was one. */
   readonly index: PageIndex | undefined;
   /**
-   * Walks the list, one walk for all who look for something.
+   * Finds records by a walk of the list, one for all lookups.
    *
-   * @param tried places where they were looked for already: who was met there by the last walk is gone from it
+   * @param tried positions of the last walk at which the records were not found any more
    */
-  readonly search: (
+  readonly walkFor: (
     identities: readonly string[],
-    tried: ReadonlyMap<string, Place>,
-    seeking: Seeking,
-  ) => Promise<Sought>;
-  /** Told how many of them the index had a place for, and how many not. */
-  readonly onPlaces?: (known: number, unknown: number) => void;
+    tried: ReadonlyMap<string, PagePosition>,
+    options: LookupOptions,
+  ) => Promise<FoundPositions>;
+  /** Called with how many of the records the index has positions of, and of how many it has none. */
+  readonly onPositions?: (known: number, unknown: number) => void;
 }
 
-/** Who looks for something. */
-export interface Seeking {
-  /** Aborted when they leave. */
+export interface LookupOptions {
   readonly signal: AbortSignal;
-  /** Pays for a walk, while it is waited for. */
-  readonly pages: PageMeter;
+  /** Spends for the pages of a walk while the lookup waits for it. */
+  readonly pages: PageBudget;
 }
 
-/** Where records are; null: there is none. */
-export type Sought = ReadonlyMap<string, Place | null | LookupFailure>;
+/** Where records are; null: there is no such record. */
+export type FoundPositions = ReadonlyMap<string, PagePosition | null | LookupFailure>;
 
 /**
- * Finds records by their identities, with fresh values: those of one page cost one request, for as much of the
- * page as is needed. In turns: where the last walk met them; in the pages beside those; on the first and the
- * last page of the list; and by a walk.
+ * Finds records by their identities, with fresh values. The records of one page cost one request, for as much of the
+ * page as is needed. Reads in turn: the positions in the page index; the pages near them; the first and the last page
+ * of the list; and the positions that a walk finds. `locate` finds the record of a cursor, and says why it is another.
  */
 export async function lookUp<R extends Identified>(
-  list: LookedUpList<R>,
+  list: LookupList<R>,
   identities: readonly string[],
-  seeking: Seeking,
+  options: LookupOptions,
 ): Promise<ReadonlyMap<string, LookedUp<R>>> {
-  const { index, search } = list;
-  const { signal } = seeking;
+  const { index, walkFor } = list;
+  const { signal } = options;
   const pages = new PageReader(list, identities, signal);
   const { missing } = pages;
 
-  const met = placesIn(index?.pages ?? [], identities);
-  list.onPlaces?.(met.size, identities.length - met.size);
-  await pages.read(met);
+  const indexed = positionsIn(index?.pages ?? [], identities);
+  list.onPositions?.(indexed.size, identities.length - indexed.size);
+  await pages.read(indexed);
   if (index && missing.size > 0) {
-    await pages.readWhole(
-      neighboursOf(
-        index,
-        [...missing].flatMap((each) => met.get(each) ?? []),
-      ),
-    );
+    const numbers = Array.from(missing).flatMap((each) => indexed.get(each)?.page ?? []);
+    await pages.readWhole(pagesNear(index, numbers));
   }
   if (index && missing.size > 0) {
-    const ends = await lookAtEnds(list, index, missing, signal);
-    await pages.read(ends.places);
+    const ends = await readEnds(list, index, missing, signal);
+    await pages.read(ends.positions);
     if (ends.isAll) return pages.found();
   }
-  let tried: ReadonlyMap<string, Place> = met;
-  for (let searches = 0; missing.size > 0 && searches < MAX_SEARCHES; searches += 1) {
+  let tried: ReadonlyMap<string, PagePosition> = indexed;
+  for (let walks = 0; missing.size > 0 && walks < MAX_WALKS; walks += 1) {
     const gone = new Map([...tried].filter(([identity]) => missing.has(identity)));
-    // After a walk, only who was met a moment ago and is gone from there is worth another.
-    if (searches > 0 && gone.size === 0) break;
-    tried = await readSought(pages, await search([...missing], gone, seeking));
+    // After a walk, only a record that it met a moment ago, and that is gone from there, is worth another.
+    if (walks > 0 && gone.size === 0) break;
+    tried = await readFound(pages, await walkFor([...missing], gone, options));
   }
   for (const identity of tried.keys()) pages.failIfRefused(identity);
   return pages.found();
 }
 
-/** One for those whose places nobody knows, and one for those who were gone from them by the time they were read. */
-const MAX_SEARCHES = 2;
+/** One for records of unknown position, and one for records that were gone from their positions when these were read. */
+const MAX_WALKS = 2;
 
-/** @returns where they were looked for */
-async function readSought<R extends Identified>(
+/** @returns the positions that were read */
+async function readFound<R extends Identified>(
   pages: PageReader<R>,
-  sought: Sought,
-): Promise<ReadonlyMap<string, Place>> {
-  const places = new Map<string, Place>();
-  for (const [identity, place] of sought) {
-    if (place === null) continue;
-    if ('error' in place) pages.fail(identity, place.error);
-    else places.set(identity, place);
+  found: FoundPositions,
+): Promise<ReadonlyMap<string, PagePosition>> {
+  const positions = new Map<string, PagePosition>();
+  for (const [identity, position] of found) {
+    if (position === null) continue;
+    if ('error' in position) pages.fail(identity, position.error);
+    else positions.set(identity, position);
   }
-  await pages.read(places);
-  return places;
+  await pages.read(positions);
+  return positions;
 }
 
-/** Their pages in full, and those on both sides. */
-function neighboursOf({ pages }: PageIndex, met: readonly KnownPlace[]): (string | null)[] {
-  const near = new Set(met.flatMap(({ page }) => [page - 1, page, page + 1]));
-  return [...near].flatMap((page) => (pages[page] ? [pages[page].after] : []));
-}
-
-/** Pages that are read from the last known one on: so far may a list have grown since. */
+/** Pages that are read from the last known one on. A list that has grown by more is walked. */
 const MAX_GROWN = 4;
 
-/** What is new stands at the start of a list, or at its end; what it pushed on, behind the last known page. */
-async function lookAtEnds(
-  { fetchIdentities }: Pick<LookedUpList<unknown>, 'fetchIdentities'>,
+/**
+ * Reads the first page of the list, and the last ones: new records are inserted at the start of a list or at its end,
+ * and push others behind the last known page.
+ */
+async function readEnds(
+  { fetchIdentities }: Pick<LookupList<unknown>, 'fetchIdentities'>,
   { pages, complete }: PageIndex,
   wanted: ReadonlySet<string>,
   signal: AbortSignal,
-): Promise<{ places: Map<string, Place>; isAll: boolean }> {
+): Promise<{ positions: Map<string, PagePosition>; isAll: boolean }> {
   const last = pages.at(-1)?.after ?? null;
-  const places = new Map<string, Place>();
+  const positions = new Map<string, PagePosition>();
   let isAll = false;
   await Promise.all(
     [...new Set([null, last])].map(async (end) => {
@@ -123,17 +118,18 @@ async function lookAtEnds(
         for (let left = complete && end === last ? MAX_GROWN : 1; left > 0; left -= 1) {
           const page = await fetchIdentities({ after, first: undefined }, signal);
           if (after === null && !page.hasNextPage) isAll = true;
-          for (const [place, { identity }] of page.items.entries()) {
-            if (identity !== null && wanted.has(identity)) places.set(identity, { after, place });
+          for (const [offset, { identity }] of page.items.entries()) {
+            if (identity !== null && wanted.has(identity))
+              positions.set(identity, { after, offset });
           }
           if (!page.hasNextPage || page.endCursor === null) return;
           after = page.endCursor;
         }
       } catch (error) {
-        // The walk will say what is wrong.
+        // The walk will fail as well, with its own error.
         if (signal.aborted) throw error;
       }
     }),
   );
-  return { places, isAll };
+  return { positions, isAll };
 }

@@ -1,19 +1,19 @@
 import PQueue from 'p-queue';
 import { isOutage, mayBeOutage } from '../failures.ts';
-import type { FetchPage, Identified, Page } from '../page.ts';
-import type { Place } from './places.ts';
+import { PAGES_PER_OPERATION, type FetchPage, type Identified, type Page } from '../page.ts';
+import type { PagePosition } from '../page-index/page-index.ts';
 
-/** What is found of one record; null: there is none. */
+/** A record that was looked up; null: there is no such record. */
 export type LookedUp<R> =
   | {
       readonly record: R;
-      /** What came with its page and belongs to no record; given with one record of the page. */
-      readonly beside: readonly unknown[];
+      /** Of its page; given with one record of the page. */
+      readonly unplacedErrors: readonly unknown[];
     }
   | LookupFailure
   | null;
 
-/** Nobody can tell whether there is such a record. */
+/** It is unknown whether there is such a record. */
 export interface LookupFailure {
   readonly error: unknown;
 }
@@ -23,25 +23,23 @@ interface ReadList<R> {
   readonly fetchIdentities: FetchPage<Identified>;
 }
 
-/** Pages in flight; one operation has no more anyway. */
-const AT_A_TIME = 8;
-/** Pages that fail in a row before no further one is asked for: the service is probably down. */
+/** Pages that fail in a row until no further one is requested: the service is probably down. */
 const MAX_FAILURES = 3;
-/** Records of pages that cannot be had as a whole which are asked for one by one. */
+/** Records that are requested one by one, because their pages fail as a whole. */
 const MAX_ALONE = 500;
-/** Of one page, so many of them that fail before one is there: then it is no matter of one record. */
+/** After so many of a page that fail before one is found, the failure is not due to single records. */
 const MAX_FAILED_ALONE = 3;
-/** Of such pages, so many: then it is no matter of one page. */
+/** After so many such pages, the failure is not due to single pages. */
 const MAX_HOPELESS = 5;
 
-/** Reads pages, and takes from each whatever is still missing. */
+/** Reads pages, and takes from each the records that are still missing. */
 export class PageReader<R extends Identified> {
   readonly missing: Set<string>;
   readonly #list: ReadList<R>;
   readonly #signal: AbortSignal;
   readonly #found = new Map<string, LookedUp<R>>();
   readonly #refusals = new Map<string, unknown>();
-  readonly #queue = new PQueue({ concurrency: AT_A_TIME });
+  readonly #queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
   #failures = 0;
   #failure: unknown;
   #alone = 0;
@@ -53,22 +51,22 @@ export class PageReader<R extends Identified> {
     this.missing = new Set(identities);
   }
 
-  /** Each page once, as far as its last wanted record. Who is not met there stays missing. */
-  async read(places: ReadonlyMap<string, Place>): Promise<void> {
-    const byPage = Map.groupBy(places, ([, { after }]) => after);
+  /** Reads each page once, as far as its last expected record. A record that is not there stays missing. */
+  async read(positions: ReadonlyMap<string, PagePosition>): Promise<void> {
+    const byPage = Map.groupBy(positions, ([, { after }]) => after);
     await Promise.all(
       Array.from(byPage, async ([after, expected]) => {
         try {
           const page = await this.#queue.add(() => this.#readFrom(after, lastOf(expected) + 1));
-          await this.#takeUnnamed(after, expected, page);
+          await this.#takeNulls(after, expected, page);
         } catch (error) {
-          await this.#without(expected, error);
+          await this.#readOneByOne(expected, error);
         }
       }),
     );
   }
 
-  /** Pages that may have what is missing, and what follows right behind each: there is what was pushed out of it. */
+  /** Reads pages that may hold missing records, and what follows each of them: records are pushed out of it to there. */
   async readWhole(pages: readonly (string | null)[]): Promise<void> {
     await Promise.all(
       [...new Set(pages)].map(async (after) => {
@@ -88,13 +86,13 @@ export class PageReader<R extends Identified> {
     if (this.missing.delete(identity)) this.#found.set(identity, { error });
   }
 
-  /** For a record that was met by a walk a moment ago. */
+  /** For a record that a walk met a moment ago: if its page was refused, that is why it is missing. */
   failIfRefused(identity: string): void {
     const refusal = this.#refusals.get(identity);
     if (refusal !== undefined) this.fail(identity, refusal);
   }
 
-  /** Of all that were wanted; who is still missing is not there. */
+  /** All wanted records. Those still missing do not exist. */
   found(): ReadonlyMap<string, LookedUp<R>> {
     for (const identity of this.missing) this.#found.set(identity, null);
     this.missing.clear();
@@ -103,7 +101,7 @@ export class PageReader<R extends Identified> {
 
   /** @returns the first page read */
   async #readFrom(start: string | null, needed: number | undefined): Promise<Page<R>> {
-    const first = await this.#ask(this.#list.fetchPage, { after: start, first: needed });
+    const first = await this.#fetch(this.#list.fetchPage, { after: start, first: needed });
     let page = first;
     let left = needed;
     for (;;) {
@@ -113,43 +111,43 @@ export class PageReader<R extends Identified> {
       const { hasNextPage, endCursor: after } = page;
       if (!hasNextPage || after === null) return first;
       left -= page.items.length;
-      page = await this.#ask(this.#list.fetchPage, { after, first: left });
+      page = await this.#fetch(this.#list.fetchPage, { after, first: left });
     }
   }
 
-  #take({ items, beside = [] }: Page<R>): void {
-    let left = beside;
+  #take({ items, unplacedErrors = [] }: Page<R>): void {
+    let left = unplacedErrors;
     for (const record of items) {
       if (record.identity === null || !this.missing.delete(record.identity)) continue;
-      this.#found.set(record.identity, { record, beside: left });
+      this.#found.set(record.identity, { record, unplacedErrors: left });
       left = [];
     }
   }
 
-  /** A record that came as a null, since something in it failed, came without its id: the identities alone tell whose it is. */
-  async #takeUnnamed(
+  /** Takes records that are null because something in them failed. They lack an id; a page of identities tells them apart. */
+  async #takeNulls(
     after: string | null,
-    expected: readonly [string, Place][],
+    expected: readonly [string, PagePosition][],
     { items }: Page<R>,
   ): Promise<void> {
-    const unnamed = expected.filter(
-      ([identity, { place }]) => this.missing.has(identity) && items[place]?.identity === null,
+    const nulls = expected.filter(
+      ([identity, { offset }]) => this.missing.has(identity) && items[offset]?.identity === null,
     );
-    if (unnamed.length === 0) return;
-    const request = { after, first: lastOf(unnamed) + 1 };
-    const named = await this.#queue.add(() => this.#ask(this.#list.fetchIdentities, request));
-    for (const [identity, { place }] of unnamed) {
-      if (named.items[place]?.identity !== identity || !this.missing.delete(identity)) continue;
-      this.#found.set(identity, { record: items[place]!, beside: [] });
+    if (nulls.length === 0) return;
+    const request = { after, first: lastOf(nulls) + 1 };
+    const named = await this.#queue.add(() => this.#fetch(this.#list.fetchIdentities, request));
+    for (const [identity, { offset }] of nulls) {
+      if (named.items[offset]?.identity !== identity || !this.missing.delete(identity)) continue;
+      this.#found.set(identity, { record: items[offset]!, unplacedErrors: [] });
     }
   }
 
-  /** A page that cannot be had as a whole: one record can take all the others with it. */
-  async #without(expected: readonly [string, Place][], error: unknown): Promise<void> {
+  /** Reads the expected records of a page that failed: one bad record can fail the whole page. */
+  async #readOneByOne(expected: readonly [string, PagePosition][], error: unknown): Promise<void> {
     if (this.#signal.aborted) throw error;
     let failed = 0;
     let isHopeless = isOutage(error);
-    for (const [identity, place] of expected) {
+    for (const [identity, position] of expected) {
       if (!this.missing.has(identity)) continue;
       this.#refusals.set(identity, error);
       const isOver = this.#hopeless >= MAX_HOPELESS || this.#alone >= MAX_ALONE || this.#isDown;
@@ -158,26 +156,26 @@ export class PageReader<R extends Identified> {
         continue;
       }
       this.#alone += 1;
-      const isThere = await this.#queue.add(() => this.#readAlone(identity, place));
+      const isThere = await this.#queue.add(() => this.#readAlone(identity, position));
       failed = isThere ? Number.NEGATIVE_INFINITY : failed + 1;
       isHopeless = failed >= MAX_FAILED_ALONE;
       if (isHopeless) this.#hopeless += 1;
     }
   }
 
-  /** @returns whether it is there */
-  async #readAlone(identity: string, { after, place }: Place): Promise<boolean> {
+  /** @returns whether the record was found */
+  async #readAlone(identity: string, { after, offset }: PagePosition): Promise<boolean> {
     const { fetchPage, fetchIdentities } = this.#list;
     try {
       let before: Page<Identified>;
       try {
-        before = await this.#ask(fetchIdentities, { after, first: Math.max(place, 1) });
+        before = await this.#fetch(fetchIdentities, { after, first: Math.max(offset, 1) });
       } catch (error) {
-        if (!isOutage(error)) return false; // Its cursor is refused: it may be found elsewhere.
+        if (!isOutage(error)) return false; // The service refuses the cursor; the record may be elsewhere.
         throw error;
       }
-      const from = place === 0 ? after : before.endCursor;
-      this.#take(await this.#ask(fetchPage, { after: from, first: 1 }));
+      const from = offset === 0 ? after : before.endCursor;
+      this.#take(await this.#fetch(fetchPage, { after: from, first: 1 }));
       return !this.missing.has(identity);
     } catch (error) {
       if (this.#signal.aborted) throw error;
@@ -190,7 +188,7 @@ export class PageReader<R extends Identified> {
     return this.#failures >= MAX_FAILURES;
   }
 
-  async #ask<T>(fetch: FetchPage<T>, request: Parameters<FetchPage<T>>[0]): Promise<Page<T>> {
+  async #fetch<T>(fetch: FetchPage<T>, request: Parameters<FetchPage<T>>[0]): Promise<Page<T>> {
     if (this.#isDown) throw this.#failure;
     try {
       const page = await fetch(request, this.#signal);
@@ -204,6 +202,6 @@ export class PageReader<R extends Identified> {
   }
 }
 
-function lastOf(expected: readonly [string, Place][]): number {
-  return Math.max(...expected.map(([, { place }]) => place));
+function lastOf(expected: readonly [string, PagePosition][]): number {
+  return Math.max(...expected.map(([, { offset }]) => offset));
 }

@@ -1,5 +1,5 @@
 import { parse, type DocumentNode } from 'graphql';
-import { SEARCH_AGAIN_AFTER_MS } from '../../paging/lookup/searches.ts';
+import { WALK_AGAIN_AFTER_MS } from '../../paging/lookup/lookup-walks.ts';
 import type { Entity } from '../derivation/entity.ts';
 
 /**
@@ -51,7 +51,7 @@ function recordField({ type, idType, lookup, field }: Entity): string {
   """
   The ${type.name} with this id; null when there is none. The service has no such field, so the record is looked
   for in \`${lookup.adapter.name}\`: where it was met last, near there, at both ends of the list, and then by a walk
-  of the whole, at most one in ${SEARCH_AGAIN_AFTER_MS / 1000} seconds. What was added to the middle of the list by others is missing so long.
+  of the whole, at most one in ${WALK_AGAIN_AFTER_MS / 1000} seconds. What was added to the middle of the list by others is missing so long.
   """
   ${field}(
     """As the service has it."""

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SEARCH_AGAIN_AFTER_MS } from '../../../src/paging/lookup/searches.ts';
+import { WALK_AGAIN_AFTER_MS } from '../../../src/paging/lookup/lookup-walks.ts';
 import { idOf } from '../../../src/sandbox/ids.ts';
 import {
   after,
@@ -199,7 +199,7 @@ describe('cold', () => {
     // At both ends of the list is looked each time.
     expect(world.requests().length).toBeLessThanOrEqual(WALKED / 10 + 1 + 4 * 2);
     world.reset();
-    clock.jump(SEARCH_AGAIN_AFTER_MS);
+    clock.jump(WALK_AGAIN_AFTER_MS);
     await world.entities(['unknown']);
     expect(world.requests().length).toBeGreaterThanOrEqual(10);
   });
@@ -212,7 +212,7 @@ test('what was added to the middle is found after half a minute', async () => {
   await world.entities(['unknown']);
   persons.insert(240, 1);
   expect((await world.entities([idOf(480)])).data._entities).toEqual([null]);
-  clock.jump(SEARCH_AGAIN_AFTER_MS);
+  clock.jump(WALK_AGAIN_AFTER_MS);
   expect((await world.entities([idOf(480)])).data._entities).toMatchObject([{ id: idOf(480) }]);
 });
 
@@ -266,7 +266,7 @@ test('without room to remember places, it is walked once in half a minute, and t
     const { errors } = await world.entities([unsure]);
     expect(errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', retryAfter: 30 } }]);
   }
-  clock.jump(SEARCH_AGAIN_AFTER_MS);
+  clock.jump(WALK_AGAIN_AFTER_MS);
   expect((await world.entities([idOf(400)])).data._entities).toEqual(world.persons([400]));
 });
 

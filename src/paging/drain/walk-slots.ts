@@ -1,14 +1,15 @@
-import type { Clock } from '../clock.ts';
-import { refusal } from './price/pages-refused.ts';
+import type { Clock } from '../../clock.ts';
+import { refusal, WALK_LEFT } from '../failures.ts';
+import type { WalkedPage } from '../walk.ts';
 
 /**
- * So many walks at a time. Who has to wait is served in turn: one owner after the other, and of one owner one
- * operation after the other. How many wait, and how long, is bounded.
+ * Limits the walks under way. Waiting walks get slots in turn: one owner after the other, and one operation of an
+ * owner after the other. How many wait, and for how long, is bounded.
  */
 export interface WalkSlots {
   /**
-   * @throws PagesRefused: RATE_LIMITED with `retryAfter`, when too many operations wait or no turn came in time; and the
-   *   abort reason of the signal
+   * @throws PagesRefused: RATE_LIMITED with `retryAfter`, when too many operations wait or no slot was free in time;
+   *   the reason of the signal
    */
   take(turn: WalkTurn): Promise<WalkSlot>;
   readonly taken: number;
@@ -16,34 +17,35 @@ export interface WalkSlots {
 }
 
 export interface WalkTurn {
-  /** Whose walk it is: one with a thousand walks waits no less than the others. */
+  /** Whose walk it is. An owner of a thousand walks waits as long as the others. */
   readonly owner: unknown;
-  /** What it is for: the walks of one operation wait together, and one that has a turn is patient for the others. */
+  /** What the walk is for. All walks of an operation wait on, as long as one of them gets a slot now and then. */
   readonly operation: object;
   readonly signal: AbortSignal;
 }
 
 export interface WalkSlot {
-  /** Others may have it while this walk has nothing to do. */
+  /** Lets other walks use the slot while this one has nothing to do. */
   rest(): void;
-  /** Goes on; waits in turn when somebody else has it now, however long: what has begun is not refused. */
+  /** Waits in turn if another walk uses the slot now, without a time limit: a walk that has begun is not refused. */
   resume(): Promise<void>;
   giveBack(): void;
 }
 
-/** Operations that may wait, for each walk that may be under way. */
+/** Operations that may wait, for each slot. */
 const WAITING_PER_SLOT = 100;
 const FULL_RETRY_SECONDS = 5;
-/** An operation that has no turn for so long leaves. */
+/** An operation that gets no slot for so long is refused. */
 const PATIENCE_MS = 30_000;
 
 interface Operation {
   readonly owner: unknown;
   readonly waiters: Set<Waiter>;
-  /** Walks that have their turn now. */
+  /** Walks that have a slot now. */
   running: number;
-  /** Since its patience was looked at last. */
+  /** Whether it had a slot since its patience began. */
   hadTurn: boolean;
+  /** There while its patience runs; aborted when none of its walks waits any more. */
   patience: AbortController | undefined;
 }
 
@@ -55,13 +57,13 @@ interface Waiter {
 
 interface Holder {
   readonly of: Operation;
-  has: boolean;
+  hasSlot: boolean;
 }
 
 /** @param max walks at a time */
 export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkSlots {
   const operations = new WeakMap<object, Operation>();
-  // Maps and sets keep the order in which they came, and one that was served goes to its end.
+  // Maps and sets keep their order, and whatever was served goes to the end.
   const queues = new Map<unknown, Set<Operation>>();
   const resting = new Set<Holder>();
   let taken = 0;
@@ -77,22 +79,22 @@ export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkS
       const of = operations.get(operation) ?? createOperation(owner);
       operations.set(operation, of);
       await waitInTurn(of, signal, true);
-      const holder: Holder = { of, has: true };
+      const holder: Holder = { of, hasSlot: true };
       return {
         rest: () => {
-          if (!holder.has) return;
+          if (!holder.hasSlot) return;
           resting.add(holder);
           serve();
         },
         resume: async () => {
           resting.delete(holder);
-          if (holder.has) return;
+          if (holder.hasSlot) return;
           await waitInTurn(of, signal, false);
-          holder.has = true;
+          holder.hasSlot = true;
         },
         giveBack: () => {
           resting.delete(holder);
-          if (!holder.has) return;
+          if (!holder.hasSlot) return;
           release(holder);
           serve();
         },
@@ -125,7 +127,7 @@ export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkS
     }
   }
 
-  /** And of this owner not less than a fair part of them. */
+  /** Whether too many operations wait, and this owner has its fair part of them or more. */
   function isFull(owner: unknown): boolean {
     const most = max * WAITING_PER_SLOT;
     const own = queues.get(owner)?.size ?? 0;
@@ -137,7 +139,7 @@ export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkS
     return [...queues.values()].flatMap((own) => [...own]);
   }
 
-  /** Until none of it waits. A turn of any of its walks is one of the operation. */
+  /** Refuses the waiting walks of an operation none of whose walks had a slot in time. */
   async function losePatience(of: Operation): Promise<void> {
     const { signal } = (of.patience = new AbortController());
     try {
@@ -186,7 +188,7 @@ export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkS
   }
 
   function release(holder: Holder): void {
-    holder.has = false;
+    holder.hasSlot = false;
     holder.of.running -= 1;
     taken -= 1;
   }
@@ -199,7 +201,7 @@ function createOperation(owner: unknown): Operation {
 function full() {
   return refusal(
     'RATE_LIMITED',
-    `Too many drains wait for their turn, many of this caller among them. Try again in ${FULL_RETRY_SECONDS} s.`,
+    `Too many drains are waiting, many of them from this caller. Try again in ${FULL_RETRY_SECONDS} s.`,
     { retryAfter: FULL_RETRY_SECONDS },
   );
 }
@@ -208,8 +210,47 @@ function tooLate(max: number) {
   const retryAfter = PATIENCE_MS / 1000;
   return refusal(
     'RATE_LIMITED',
-    `The drain had no turn within ${retryAfter} s, since the gateway runs ${max} at a time and others took longer. ` +
+    `The drain could not begin within ${retryAfter} s, because the gateway runs ${max} at a time and others took longer. ` +
       `Try again in ${retryAfter} s, or have the operator raise MAX_DRAINS.`,
     { retryAfter },
   );
+}
+
+type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
+
+/**
+ * A walk that waits for a slot before its first request, and lets other walks use the slot while its consumer does
+ * not read on.
+ *
+ * @param begin makes the walk, which calls `takeSlot` before each request
+ */
+export async function* walkInTurn<R>(
+  { slots, ...turn }: WalkTurn & { readonly slots: WalkSlots },
+  begin: (takeSlot: () => Promise<void>) => Pages<R>,
+): Pages<R> {
+  const leaving = new AbortController();
+  let taking: Promise<WalkSlot> | undefined;
+  let slot: WalkSlot | undefined;
+  const pages = begin(async () => {
+    taking ??= slots.take({ ...turn, signal: AbortSignal.any([turn.signal, leaving.signal]) });
+    slot = await taking;
+  });
+  try {
+    for (;;) {
+      const { done, value } = await pages.next();
+      if (done) return;
+      // A consumer that only collects records is back before this; one that waits for its client is not.
+      const resting = setImmediate(() => slot?.rest());
+      yield value;
+      clearImmediate(resting);
+      await slot?.resume();
+    }
+  } finally {
+    leaving.abort(WALK_LEFT);
+    void taking?.then(
+      (taken) => taken.giveBack(),
+      () => {},
+    );
+    await pages.return();
+  }
 }

@@ -1,11 +1,11 @@
 import { GraphQLError } from 'graphql';
-import { codedError, codeOf, type ErrorCode } from '../errors.ts';
-import type { Position } from './place/cursor.ts';
-import type { Identified } from './page.ts';
-import { PagesRefused } from './price/pages-refused.ts';
-import { positionOf, type WalkedPage } from './walk.ts';
+import { codedError, codeOf, type ErrorCode } from '../../errors.ts';
+import type { Position } from '../cursor.ts';
+import { PagesRefused } from '../failures.ts';
+import type { Identified } from '../page.ts';
+import { positionOf, type WalkedPage } from '../walk.ts';
 
-/** How many records one operation may still drain, all its drains together. */
+/** How many records one operation may still drain, in all its drains together. */
 export interface DrainBudget {
   readonly max: number;
   left: number;
@@ -24,8 +24,8 @@ export interface DrainOptions {
 }
 
 /**
- * What the caller has of the records when a drain ends in the middle: those before the failure (`parts`); none, but they
- * can be read again in two parts (`whole`); none, and a part would be of no use (`result`), as for a count.
+ * What the caller has of a drain that is interrupted: the records before the failure (`parts`); none, but it can read
+ * them again in two parts (`whole`); or none, and a part would be of no use (`result`), as for a count.
  */
 export type Given = 'parts' | 'whole' | 'result';
 
@@ -34,17 +34,16 @@ export interface DrainedPage<R> {
   readonly page: WalkedPage<R>;
   readonly records: WalkedPage<R>['records'];
   readonly hasNextPage: boolean;
-  /** What came with the page and belongs to no record. */
-  readonly beside: readonly unknown[];
+  readonly unplacedErrors: readonly unknown[];
 }
 
 /**
- * Gives a walk's records page by page, as many as are wanted and allowed.
+ * Gives the records of a walk page by page, as many as are wanted and allowed.
  *
  * @param pages a walk that begins behind `position`
- * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, or what pages are refused with, each with
- *   `drained` and, where parts are of use, `resumeAfter`; the failure itself when it came before the first record, since then nothing is
- *   left to resume
+ * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED or PagesRefused, each with `drained` and, where parts
+ *   are of use, `resumeAfter`; the failure itself when it came before the first record, since then there is nothing to
+ *   resume
  */
 export async function* drainPages<R extends Identified>(
   pages: AsyncIterable<WalkedPage<R>>,
@@ -53,15 +52,14 @@ export async function* drainPages<R extends Identified>(
   if (limit === 0) return;
   let drained = 0;
   let last: Position | null = position;
-  const facts = (): Facts => ({
+  const facts = (): DrainFacts => ({
     drained,
     resumeAfter: given === 'result' ? null : last && toCursor(last),
     given,
   });
   try {
     for await (const page of pages) {
-      const { hasNextPage, beside = [] } = page;
-      const { records: all } = page;
+      const { hasNextPage, unplacedErrors = [], records: all } = page;
       const left = limit === undefined ? all.length : limit - drained;
       const wanted = left < all.length ? all.slice(0, left) : all;
       const allowed = Math.max(0, budget.left);
@@ -70,7 +68,7 @@ export async function* drainPages<R extends Identified>(
       drained += records.length;
       const [end] = records.slice(-1);
       if (end) last = positionOf(page, end);
-      yield { page, records, hasNextPage, beside };
+      yield { page, records, hasNextPage, unplacedErrors };
       if (records.length < wanted.length) throw limitExceeded(budget, facts());
       if (drained === limit) return;
     }
@@ -81,15 +79,15 @@ export async function* drainPages<R extends Identified>(
   }
 }
 
-export interface Facts {
+export interface DrainFacts {
   /** Records read. */
   readonly drained: number;
-  /** Cursor of the last one of them. */
+  /** The cursor of the last one of them. */
   readonly resumeAfter: string | null;
   readonly given: Given;
 }
 
-function limitExceeded({ max }: DrainBudget, { given, ...facts }: Facts): GraphQLError {
+function limitExceeded({ max }: DrainBudget, { given, ...facts }: DrainFacts): GraphQLError {
   return codedError(
     'DRAIN_LIMIT_EXCEEDED',
     `One operation may drain at most ${max} records, and there are more. ${IN_THE_ANSWER[given]}` +
@@ -105,16 +103,15 @@ const IN_THE_ANSWER: Readonly<Record<Given, string>> = {
   result: '',
 };
 
-/** A reading that ended in the middle, for whoever is to go on from there. */
-export function interrupted(error: unknown, facts: Facts): GraphQLError {
+/** The error of a reading that failed after its first records, with what is needed to resume it. */
+export function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
   const { given, ...extended } = facts;
+  const ended = `The drain ended after ${facts.drained} records`;
   if (error instanceof PagesRefused) {
     const { message: why, extensions: its } = error;
-    return codedError(
-      its['code'] as ErrorCode,
-      `The drain ended after ${facts.drained} records: ${why} ${waysOn(facts)}`,
-      { extensions: { ...its, ...extended } },
-    );
+    return codedError(its['code'] as ErrorCode, `${ended}: ${why} ${waysOn(facts)}`, {
+      extensions: { ...its, ...extended },
+    });
   }
   const { message, extensions } = error instanceof GraphQLError ? error : {};
   if (message !== undefined && extensions?.['code'] === 'DRAIN_STALLED') {
@@ -122,16 +119,16 @@ export function interrupted(error: unknown, facts: Facts): GraphQLError {
       extensions: extended,
     });
   }
-  // The message of anything but a GraphQL error may hold what callers shall not see.
+  // The message of anything but a GraphQL error may hold what callers must not see.
   return codedError(
     'DRAIN_INTERRUPTED',
-    `The drain ended after ${facts.drained} records, because a page could not be read${message ? `: ${message}` : '.'} ${waysOn(facts)}`,
+    `${ended}, because a page could not be read${message ? `: ${message}` : '.'} ${waysOn(facts)}`,
     { extensions: { ...extended, reason: extensions?.['code'] ?? null }, cause: error },
   );
 }
 
-/** To go on behind records that were never given would lose them without a word. */
-function waysOn({ given, drained }: Facts): string {
+/** What the caller can do now. Resuming behind records that the caller never got would lose them silently. */
+function waysOn({ given, drained }: DrainFacts): string {
   switch (given) {
     case 'parts':
       return `${IN_THE_ANSWER.parts}Go on behind them with \`after\` set to the resumeAfter of this error.`;

@@ -1,15 +1,13 @@
-import type { Position } from './place/cursor.ts';
-import { memoryOf } from './place/list-memory.ts';
-import { overlappingSize, type FetchPage, type Identified, type Page } from './page.ts';
-import { createIndexBuilder, pageOf, type PageIndex } from './parallel/page-index.ts';
-import type { PageIndexes } from './parallel/page-indexes.ts';
-import type { Pace } from './pace.ts';
-import { parallelWalk, type ParallelWalkOptions } from './parallel/parallel-walk.ts';
-import { createProgress } from './progress.ts';
-import { walkBehind } from './place/resume.ts';
-import { walk, type WalkedPage } from './walk.ts';
+import type { Position } from '../cursor.ts';
+import { overlappingSize, type FetchPage, type Identified, type Page } from '../page.ts';
+import { createIndexBuilder, pageOf, type PageIndex } from '../page-index/page-index.ts';
+import type { PageIndexes } from '../page-index/page-indexes.ts';
+import { parallelWalk, type ParallelWalkOptions } from '../page-index/parallel-walk.ts';
+import type { Pace } from '../page-index/prefetch-pages.ts';
+import { walkBehind } from '../position/resume.ts';
+import { createProgress, walk, type WalkedPage } from '../walk.ts';
 
-/** A list as walks see it, with what is remembered of it. */
+/** A list that leaves an index when it is walked. */
 export interface WalkableList<R> {
   readonly fetchPage: FetchPage<R>;
   /** Names the list with its filters. */
@@ -19,34 +17,34 @@ export interface WalkableList<R> {
   readonly indexes: PageIndexes;
   readonly pace: Pace;
   /**
-   * Walked once, probably, and short: read in full pages. Its index has no overlaps at first, and is worth
-   * keeping only when it turns out to be long.
+   * The list is below another record: probably short, and walked once. It is read in full pages, so that its first
+   * index has no overlaps, and the index is kept only of a long list.
    */
   readonly isNested?: boolean;
-  /** Told of each walk whether it has an index to read pages ahead by. */
-  readonly onIndex?: (isThere: boolean) => void;
+  /** Called for each walk with whether an index lets it read pages ahead. */
+  readonly onIndex?: (hasIndex: boolean) => void;
 }
 
 export interface ListWalkOptions {
-  /** Begin behind this record; null: at the start. */
+  /** The walk begins behind this record; null: at the start. */
   readonly position: Position | null;
-  /** Records wanted; undefined: all. The last page can bring more. */
+  /** Records wanted; undefined: all. The last page can have more. */
   readonly limit?: number | undefined;
-  /** Only the end of the walk is wanted: begin as late as the index of the list allows. */
+  /** Only the end of the walk is wanted, so that it may begin as late as the index allows. */
   readonly tail?: Tail | undefined;
   readonly signal: AbortSignal;
 }
 
 export interface Tail {
-  /** So many records are wanted, at least. */
+  /** Records wanted at least. */
   readonly records: number;
   /** In front of this record; null: at the end of the list. */
   readonly before: string | null;
 }
 
 /**
- * Walks a list: page by page when it was never walked, several pages at a time when it was. A walk from the
- * start to the end leaves the index for the next one.
+ * Walks a list: one page after the other the first time, several pages at the same time when the list has an index.
+ * A walk from the start to the end leaves the index for the next one.
  */
 export async function* walkList<R extends Identified>(
   list: WalkableList<R>,
@@ -55,8 +53,21 @@ export async function* walkList<R extends Identified>(
   const { position, signal } = options;
   const fetchPage = learningLimit(list);
   const begin = (after: string | null) => walkFrom(after, { ...list, fetchPage }, options);
-  const memory = memoryOf(list.indexes, list.key);
-  yield* walkBehind({ fetchPage, memory }, position, begin, signal);
+  const index = () => list.indexes.get(list.key);
+  yield* walkBehind({ fetchPage, index }, position, begin, signal);
+}
+
+/** Learns the page limit from every page that was requested without a size, or got less than its size. */
+function learningLimit<R>({ fetchPage, field, indexes }: WalkableList<R>): FetchPage<R> {
+  return async (request, signal) => {
+    const page = await fetchPage(request, signal);
+    const limit = page.limit ?? (page.hasNextPage ? page.items.length : undefined);
+    const isCut = request.first !== undefined && limit !== undefined && limit < request.first;
+    if (limit !== undefined && limit > 0 && (request.first === undefined || isCut)) {
+      indexes.learnLimit(field, limit);
+    }
+    return page;
+  };
 }
 
 async function* walkFrom<R extends Identified>(
@@ -73,7 +84,7 @@ async function* walkFrom<R extends Identified>(
   const isKnown = index !== undefined && overlappingSize(limit) !== undefined;
   const late = isKnown && tail && after === null ? lateStart(index, tail) : undefined;
   const start = late ?? (isKnown && !isSmall ? startOf(index, after, position) : undefined);
-  // Of a few records, or from the middle on, there is nothing to be learned for a whole walk.
+  // A walk of a few records, or from the middle on, tells too little for an index.
   const leavesIndex = after === null && wanted === undefined && !late;
   let ended = false;
   onIndex?.(start !== undefined);
@@ -93,7 +104,7 @@ async function* walkFrom<R extends Identified>(
     }
     ended = true;
   } finally {
-    // What a walk saw that was left half-way is worth something only where nothing was known.
+    // The index of a walk that was left half-way is better than none.
     if (leavesIndex && (ended || !indexes.get(key))) {
       const left = builder.finish({ complete: ended, limit: indexes.limitOf(field) });
       const isWorthIt = left && (!isNested || left.pages.length >= LONG_NESTED);
@@ -103,27 +114,14 @@ async function* walkFrom<R extends Identified>(
   }
 }
 
-/** Pages of a nested list from which on its index is kept. */
+/** Pages from which on the index of a nested list is kept. */
 const LONG_NESTED = 4;
 
-/** Learns the node's page limit from every page that was asked for without a size. */
-function learningLimit<R>({ fetchPage, field, indexes }: WalkableList<R>): FetchPage<R> {
-  return async (request, signal) => {
-    const page = await fetchPage(request, signal);
-    const limit = page.limit ?? (page.hasNextPage ? page.items.length : undefined);
-    const isCut = request.first !== undefined && limit !== undefined && limit < request.first;
-    if (limit !== undefined && limit > 0 && (request.first === undefined || isCut)) {
-      indexes.learnLimit(field, limit);
-    }
-    return page;
-  };
-}
-
-/** Undefined when the walk has to begin at the start of the list. */
+/** The page to begin at for the end of a list; undefined when that is the first. */
 function lateStart({ pages, complete }: PageIndex, { records, before }: Tail) {
   let page = before === null ? pages.length : (pageOf({ pages, complete }, before) ?? 0);
   if (before === null && !complete) return undefined;
-  // The record itself is in its page, and the last page may have lost some since.
+  // The page of the record itself does not count, and the last page may have lost records since.
   let sure = 0;
   while (page > 0 && sure < records) {
     page -= 1;
@@ -132,7 +130,7 @@ function lateStart({ pages, complete }: PageIndex, { records, before }: Tail) {
   return page > 0 ? { page } : undefined;
 }
 
-/** Undefined when the index does not know the place. */
+/** Where a parallel walk begins; undefined when the index does not know, or no later page. */
 function startOf(index: PageIndex, after: string | null, position: Position | null) {
   const { pages } = index;
   const page = pages.findIndex((each) => each.after === after);

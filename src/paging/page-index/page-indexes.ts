@@ -1,23 +1,24 @@
+import type { Clock } from '../../clock.ts';
 import type { PageIndex } from './page-index.ts';
 
 /** The page indexes of all lists, bounded together. */
 export interface PageIndexes {
-  /** The most records that all of them together remember. */
+  /** Records that all indexes together remember at most. */
   readonly maxRecords: number;
   get(list: string): PageIndex | undefined;
   set(list: string, index: PageIndex): void;
   drop(list: string): void;
-  /** The largest page that a field gives, once that is known. */
+  /** The page limit of a field, once it is known. */
   limitOf(field: string): number | undefined;
   learnLimit(field: string, limit: number): void;
 }
 
-/** A page without its records still takes about as much room as this many of them. */
+/** The memory of a page without its records, in records. */
 const PAGE_COST = 4;
 
-/** Least recently used first out; before a list goes, it loses its records and keeps its cursors. */
+/** Drops what was least recently used; before a list is dropped, it loses its records and keeps its cursors. */
 export function createPageIndexes(maxRecords: number): PageIndexes {
-  // A map keeps the order in which keys were set: the first one was used least recently.
+  // A map keeps the order in which keys were set, so the first list was used least recently.
   const indexes = new Map<string, PageIndex>();
   const limits = new Map<string, number>();
   let cost = 0;
@@ -67,4 +68,30 @@ function costOf({ pages }: PageIndex): number {
 
 function withoutRecords({ pages, complete }: PageIndex): PageIndex {
   return { pages: pages.map((page) => ({ ...page, records: undefined })), complete };
+}
+
+/**
+ * How many records lists have, remembered for a few seconds after they were counted. An index is no substitute: what
+ * it says of a list may be older, and is proved anew by each walk.
+ */
+export interface Totals {
+  of(list: string): number | undefined;
+  counted(list: string, total: number): void;
+}
+
+const TOTAL_LASTS_MS = 5_000;
+
+export function createTotals(clock: Clock): Totals {
+  const totals = new Map<string, { total: number; until: number }>();
+  return {
+    of: (list) => {
+      const known = totals.get(list);
+      return known && known.until > clock.elapsed() ? known.total : undefined;
+    },
+    counted: (list, total) => {
+      const now = clock.elapsed();
+      for (const [name, { until }] of totals) if (until <= now) totals.delete(name);
+      totals.set(list, { total, until: now + TOTAL_LASTS_MS });
+    },
+  };
 }

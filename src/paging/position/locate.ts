@@ -1,21 +1,17 @@
-import type { Position } from './cursor.ts';
-import type { ListMemory } from './list-memory.ts';
-import type { FetchPage, Identified, Page, PageRequest } from '../page.ts';
+import type { Position } from '../cursor.ts';
 import { mayBeRefusal } from '../failures.ts';
+import type { FetchPage, Identified, Page, PageRequest } from '../page.ts';
+import { pageOf, pagesNear, type PageIndex, type PagePosition } from '../page-index/page-index.ts';
 
-/** A list that records are looked for in. */
-export interface SearchedList<R> {
+/** A list, and what the last walk remembers of it. */
+export interface IndexedList<R> {
   readonly fetchPage: FetchPage<R>;
-  readonly memory?: ListMemory | undefined;
+  readonly index?: (() => PageIndex | undefined) | undefined;
 }
 
-/** A record of a page that was read anew. */
-export interface Located<R> {
+/** A record at its position, in a page that was read just now. */
+export interface Located<R> extends PagePosition {
   readonly page: Page<R>;
-  /** The cursor that the page was asked with. */
-  readonly after: string | null;
-  /** Its place in the page. */
-  readonly place: number;
 }
 
 /** The record was not found any more. */
@@ -29,33 +25,38 @@ export interface Gone {
 }
 
 /**
- * How far a record is looked for from the start of the list, and again onward from its page. Together that is
- * as much as a client may have to wait for in one request: some seconds. Further off, a record counts as gone.
+ * Pages read from the start of the list, and again onward from the record's page. Together they take some seconds,
+ * which is as long as a client may have to wait in one request. A record further away counts as gone.
  */
 const MAX_PAGES_EACH_WAY = 20;
 
 /**
- * Finds a record: where it stood; where the list's index says; or, since it may have been pushed back, pulled
- * forward or moved, onward from there and from the start of the list, in turns.
+ * Finds the record of a cursor: at its position; near the page that the page index remembers; or, since it may have
+ * been pushed back, pulled forward or moved, onward from its position and from the start of the list, by turns.
+ *
+ * A lookup by id (`lookUp`) takes the same first steps, and another last one: where this reads a few pages at the
+ * expense of one request, it joins a walk of the whole list that all lookups share and that is not repeated for a
+ * while. A cursor cannot use that walk: it would cost a page of a connection the whole list, for each combination of
+ * filters. And a cursor whose record is gone still has to be resumed, for which `Gone` tells what stood around it.
  */
 export async function locate<R extends Identified>(
-  { fetchPage, memory }: SearchedList<R>,
-  { after, place, identity }: Position,
+  { fetchPage, index }: IndexedList<R>,
+  { after, offset, identity }: Position,
   signal: AbortSignal,
 ): Promise<Located<R> | Gone> {
-  const own = await pageAt(fetchPage, { after, first: place + 1 }, signal);
+  const own = await pageAt(fetchPage, { after, first: offset + 1 }, signal);
   const refusal = 'error' in own ? own : undefined;
   const page = 'error' in own ? undefined : own;
-  const inPlace = page ? placeOf(page, identity, place) : -1;
-  if (page && inPlace >= 0) return { page, after, place: inPlace };
+  const ownOffset = page ? offsetOf(page, identity, offset) : -1;
+  if (page && ownOffset >= 0) return { page, after, offset: ownOffset };
 
   const onward = page?.items.map((record) => record.identity) ?? [];
   const isNear = { start: after === null, end: page !== undefined && !page.hasNextPage };
   if (identity === null) return { refusal, onward, isNear };
-  for (const at of memory?.pagesWith(identity) ?? []) {
+  for (const at of likelyPages(index?.(), identity)) {
     const likely = await pageAt(fetchPage, { after: at, first: undefined }, signal);
-    const found = 'error' in likely ? -1 : placeOf(likely, identity);
-    if (!('error' in likely) && found >= 0) return { page: likely, after: at, place: found };
+    const found = 'error' in likely ? -1 : offsetOf(likely, identity);
+    if (!('error' in likely) && found >= 0) return { page: likely, after: at, offset: found };
   }
 
   const [head] = onward;
@@ -71,10 +72,10 @@ export async function locate<R extends Identified>(
       if (next === 'end of list') isNear[way.isOnward ? 'end' : 'start'] = true;
       continue;
     }
-    const found = placeOf(next.page, identity);
-    if (found >= 0) return { ...next, place: found };
+    const found = offsetOf(next.page, identity);
+    if (found >= 0) return { ...next, offset: found };
     const identities = next.page.items.map((record) => record.identity);
-    // From there on, it is the onward way's.
+    // From there on, the onward way reads the list.
     const meets = !way.isOnward && head !== undefined && identities.includes(head);
     if (way.isOnward) onward.push(...identities);
     if (meets) isNear.start = true;
@@ -83,15 +84,20 @@ export async function locate<R extends Identified>(
   return { refusal, onward, isNear };
 }
 
+function likelyPages(index: PageIndex | undefined, identity: string): readonly (string | null)[] {
+  const page = index && pageOf(index, identity);
+  return index && page !== undefined ? pagesNear(index, [page]) : [];
+}
+
 async function* pagesFrom<R>(
   fetchPage: FetchPage<R>,
   start: string | null,
   signal: AbortSignal,
-): AsyncGenerator<Omit<Located<R>, 'place'>, 'end of list' | 'bound'> {
+): AsyncGenerator<Omit<Located<R>, 'offset'>, 'end of list' | 'bound'> {
   let after = start;
   for (let read = 0; read < MAX_PAGES_EACH_WAY; read += 1) {
     const page = await pageAt(fetchPage, { after, first: undefined }, signal);
-    // Its record went just now, or nobody can read on from there.
+    // The record of this cursor was removed just now, or the service cannot read on from there.
     if ('error' in page) return 'bound';
     yield { page, after };
     if (!page.hasNextPage) return 'end of list';
@@ -114,13 +120,13 @@ async function pageAt<R>(
   }
 }
 
-function placeOf<R extends Identified>(
+function offsetOf<R extends Identified>(
   page: Page<R>,
   identity: string | null,
-  place?: number,
+  offset?: number,
 ): number {
-  if (identity === null) return Math.min(place ?? -1, page.items.length - 1);
-  // Its own place first: in some lists an id comes twice.
-  if (place !== undefined && page.items[place]?.identity === identity) return place;
+  if (identity === null) return Math.min(offset ?? -1, page.items.length - 1);
+  // Its own offset first: in some lists an id occurs twice.
+  if (offset !== undefined && page.items[offset]?.identity === identity) return offset;
   return page.items.findIndex((record) => record.identity === identity);
 }

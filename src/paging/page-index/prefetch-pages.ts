@@ -1,6 +1,4 @@
 import PQueue from 'p-queue';
-import { joinPages } from './join-pages.ts';
-import type { Pace } from '../pace.ts';
 import { mayBeOutage } from '../failures.ts';
 import {
   overlappingSize,
@@ -9,6 +7,7 @@ import {
   type Page,
   type PageRequest,
 } from '../page.ts';
+import { joinPages } from './join-pages.ts';
 import type { PageIndex } from './page-index.ts';
 
 /** A page as it was read in this walk. */
@@ -17,19 +16,19 @@ export interface PageRead<R> {
   readonly page: Page<R>;
 }
 
-/** The pages of an index, read ahead; each is asked for once. */
+/** The pages of an index, read ahead. Each is requested once. */
 export interface Prefetch<R> {
-  /** Undefined when it could not be read from where it began: its cursor may be refused by now. */
+  /** Undefined when it could not be read: the service may refuse its cursor by now. */
   page(number: number): Promise<PageRead<R> | undefined>;
-  /** Asks for the pages behind this one as well, as far as a walk may be ahead. @returns those under way */
+  /** Requests this page and those behind it, as far as a walk may be ahead. @returns the pages requested */
   lookAhead(page: number, wanted: number): readonly number[];
-  /** The first page of the index, from `next` on, that goes on where `page` ends; undefined when none is met. */
+  /** The first page of the index, from `next` on, that continues `page`; undefined when there is none. */
   joining(page: Page<R>, next: number): Promise<number | undefined>;
-  /** A page that no index knows. Undefined when it could not be read. */
+  /** A page that is not in the index. Undefined when it could not be read. */
   readFrom(after: string | null): Promise<PageRead<R> | undefined>;
-  /** For a walk page by page that is part of this one. */
+  /** For the parts that are walked page by page. */
   readonly fetchPage: FetchPage<R>;
-  /** @throws why it could not be read */
+  /** @throws the failure of the page */
   mustRead(number: number): Promise<PageRead<R>>;
   mustReadFrom(after: string | null): Promise<PageRead<R>>;
 }
@@ -41,9 +40,9 @@ interface PrefetchOptions {
   signal: AbortSignal;
 }
 
-/** Pages asked for ahead of the consumer, for each that may be in flight. */
+/** Pages requested ahead of the consumer, for each that may be in flight. */
 const AHEAD = 2;
-/** Pages that fail in a row before no further one is asked for ahead: the service is probably down. */
+/** Pages that fail in a row until no further one is requested ahead: the service is probably down. */
 const MAX_FAILURES = 3;
 
 export function prefetchPages<R extends Identified>(
@@ -51,14 +50,14 @@ export function prefetchPages<R extends Identified>(
   { index: { pages }, limit, pace, signal }: PrefetchOptions,
 ): Prefetch<R> {
   const queue = new PQueue({ concurrency: pace.limit });
-  const asked = new Map<number, Promise<PageRead<R> | undefined>>();
+  const requested = new Map<number, Promise<PageRead<R> | undefined>>();
   const arrived = new Map<number, PageRead<R>>();
   let failures = 0;
 
   return {
     page,
     lookAhead: (from, wanted) => {
-      for (const number of asked.keys()) if (number < from) forget(number);
+      for (const number of requested.keys()) if (number < from) forget(number);
       const ahead: number[] = [];
       let expected = 0;
       for (let number = from; number < pages.length && expected < wanted; number += 1) {
@@ -86,29 +85,28 @@ export function prefetchPages<R extends Identified>(
   };
 
   function page(number: number): Promise<PageRead<R> | undefined> {
-    const known = asked.get(number);
+    const known = requested.get(number);
     if (known) return known;
     const { after, count } = pages[number]!;
-    // More records than fit into a page before the next one begins: a smaller one has a cursor to go on from
-    // that leaves an overlap.
+    // The next page begins further on than this one can reach. A smaller page leaves an overlap with what follows.
     const first = limit !== undefined && count >= limit ? overlappingSize(limit) : undefined;
     const read = sendAhead({ after, first }, 0).then(
       (one) => {
-        if (asked.has(number)) arrived.set(number, one);
+        if (requested.has(number)) arrived.set(number, one);
         return one;
       },
       () => undefined,
     );
-    asked.set(number, read);
+    requested.set(number, read);
     return read;
   }
 
   function forget(number: number): void {
-    asked.delete(number);
+    requested.delete(number);
     arrived.delete(number);
   }
 
-  /** A page between may lead nowhere any more, when records were moved: a later one that has come may do. */
+  /** When records were moved, a page in between may join none. A later one that has arrived may continue the page. */
   function laterJoining(last: Page<R>, from: number): number | undefined {
     for (const [number, read] of arrived) {
       if (number <= from) continue;
@@ -118,7 +116,7 @@ export function prefetchPages<R extends Identified>(
   }
 
   function mustReadFrom(after: string | null): Promise<PageRead<R>> {
-    // Before the pages ahead: somebody waits for this one.
+    // Before the pages ahead, since the consumer waits for this one.
     return send({ after, first: undefined }, 1);
   }
 
@@ -148,7 +146,7 @@ export function prefetchPages<R extends Identified>(
       failures = 0;
       return fetched;
     } catch (error) {
-      // An answer that refuses something is an answer.
+      // A service that refuses a cursor is not down.
       failures = mayBeOutage(error) ? failures + 1 : 0;
       throw error;
     }
@@ -157,3 +155,54 @@ export function prefetchPages<R extends Identified>(
 
 /** Made once: a new one, with its stack, costs more than the page it stands for. */
 const LEFT_OUT = new Error('The service is probably down.');
+
+/** How many pages of one walk may be in flight: fewer while the upstream is overloaded, then more again. */
+export interface Pace {
+  readonly limit: number;
+  /** A page is requested. */
+  begin(): PacedRequest;
+}
+
+export interface PacedRequest {
+  /** The upstream answered 429 or 5xx. */
+  pressed(): void;
+  /** The page has arrived. */
+  arrived(): void;
+}
+
+/**
+ * Halves the limit on 429 or 5xx, and raises it by one for every `limit` pages that arrive without. The requests that
+ * were in flight when it was halved do not halve it again.
+ *
+ * @param max pages in flight per drain, as configured
+ */
+export function createPace(max: number): Pace {
+  let limit = max;
+  let halvings = 0;
+  let arrivals = 0;
+  return {
+    get limit() {
+      return limit;
+    },
+    begin: () => {
+      const begunAfter = halvings;
+      let isPressed = false;
+      return {
+        pressed: () => {
+          isPressed = true;
+          if (begunAfter !== halvings) return;
+          limit = Math.max(1, Math.floor(limit / 2));
+          halvings += 1;
+          arrivals = 0;
+        },
+        arrived: () => {
+          if (isPressed || limit >= max) return;
+          arrivals += 1;
+          if (arrivals < limit) return;
+          limit += 1;
+          arrivals = 0;
+        },
+      };
+    },
+  };
+}

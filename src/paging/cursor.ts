@@ -1,16 +1,16 @@
 import { crc32 } from 'node:zlib';
-import { codedError } from '../../errors.ts';
+import { codedError } from '../errors.ts';
 
 /**
- * Where one edge stood: in the page that was asked with `after`, `place` of `size`, and `end` the cursor
- * that the page ended with. Enough to resume exactly behind it, also in the middle of a page.
+ * Where a record stood, in enough detail to resume exactly behind it, also in the middle of a page: in the page that
+ * was requested with `after`, at `offset` of `size` records, before the cursor `end` with which the page ended.
  */
 export interface Position {
   readonly after: string | null;
   readonly end: string | null;
   readonly size: number;
   /** From 0. */
-  readonly place: number;
+  readonly offset: number;
   readonly identity: string | null;
 }
 
@@ -19,20 +19,21 @@ const MAX_LENGTH = 65_536;
 const MAX_PAGE_SIZE = 1_000_000;
 
 /**
- * Makes cursors for the outside: base64url of a version byte, JSON and a CRC-32. The checksum finds damage; it is not
- * a signature: a forged cursor grants nothing that the upstream's own `after` argument does not.
+ * Encodes positions as cursors for clients: base64url of a version byte, JSON and a CRC-32. The checksum detects
+ * damage; it is not a signature, since a forged cursor grants nothing that the upstream's `after` argument does not.
  *
- * The cursors of one page begin alike. That beginning is filled up with spaces to whole groups of three bytes, so that
- * its base64 is made once for the page, and only the end of each cursor is encoded by itself.
+ * The cursors of one page share their beginning. It is padded with spaces to whole groups of three bytes, so that it
+ * is encoded once for the page, and of each cursor only the end.
  */
 export class CursorEncoder {
   readonly #list: string;
+  /** The position whose page the beginning belongs to. */
   #of: Position | undefined;
   #head: Buffer = Buffer.alloc(0);
   #headSum = 0;
   #tail: Uint8Array = new Uint8Array(64);
 
-  /** @param list names the list with its filters: any other list refuses the cursor */
+  /** @param list names the list with its filters: the cursor is refused for any other */
   constructor(list: string) {
     this.#list = list;
   }
@@ -42,7 +43,7 @@ export class CursorEncoder {
     return bytes.toString('latin1', 0, this.write(position, bytes, 0));
   }
 
-  /** No cursor of the position is longer, in bytes. */
+  /** The most bytes that the position's cursor can have. */
   maxLength(position: Position): number {
     this.#begin(position);
     const tail = MAX_DIGITS + MAX_ESCAPED * (position.identity?.length ?? 1) + BRACKETS + CHECKSUM;
@@ -50,7 +51,7 @@ export class CursorEncoder {
     return this.#head.length + 4 * Math.ceil(tail / 3);
   }
 
-  /** Writes the cursor as ASCII. @returns where it ends @param into with room for `maxLength` bytes */
+  /** Writes the cursor as ASCII. @param into with room for `maxLength` bytes @returns where it ends */
   write(position: Position, into: Uint8Array, at: number): number {
     this.#begin(position);
     into.set(this.#head, at);
@@ -74,21 +75,21 @@ export class CursorEncoder {
     bytes.write(json, 1);
     this.#head = Buffer.from(bytes.toString('base64url'), 'latin1');
     this.#headSum = crc32(bytes);
-    this.#of = { after, end, size, place: 0, identity: null };
+    this.#of = { after, end, size, offset: 0, identity: null };
   }
 }
 
 const CHECKSUM = 4;
-/** Of the place, and the comma behind it. */
+/** Of the offset, and the comma behind it. */
 const MAX_DIGITS = 8;
-/** Two quotes, and the bracket that closes. */
+/** Two quotes, and the closing bracket. */
 const BRACKETS = 3;
 /** Bytes of one UTF-16 unit in JSON, as in \u0000. */
 const MAX_ESCAPED = 6;
 
-/** Writes what tells the cursor from others of its page. @returns where it ends */
-function writeTail({ place, identity }: Position, into: Uint8Array): number {
-  let end = writeAscii(`${place},`, into, 0);
+/** Writes what differs between the cursors of a page. @returns where it ends */
+function writeTail({ offset, identity }: Position, into: Uint8Array): number {
+  let end = writeAscii(`${offset},`, into, 0);
   if (identity === null || !isPlain(identity)) {
     const bytes = Buffer.from(JSON.stringify(identity));
     into.set(bytes, end);
@@ -106,7 +107,7 @@ const QUOTE = 34;
 const BACKSLASH = 92;
 const CLOSING_BRACKET = 93;
 
-/** Whether it stands in JSON as it is. */
+/** Whether JSON writes it without escapes. */
 function isPlain(text: string): boolean {
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
@@ -120,7 +121,7 @@ function writeAscii(text: string, into: Uint8Array, at: number): number {
   return at + text.length;
 }
 
-/** Goes on with a CRC-32. For so few bytes a call of zlib costs more than this. */
+/** Continues a CRC-32. For so few bytes, a call of zlib costs more. */
 function checksum(bytes: Uint8Array, end: number, before: number): number {
   let sum = ~before;
   for (let at = 0; at < end; at += 1) sum = CRC_TABLE[(sum ^ bytes[at]!) & 0xff]! ^ (sum >>> 8);
@@ -156,18 +157,18 @@ export function decodeCursor(list: string, cursor: string): Position {
   if (!fields) {
     throw codedError(
       'CURSOR_INVALID',
-      'This is not a cursor of this gateway, or it was damaged. Pass on an edge cursor, endCursor or resumeAfter of a connection unchanged ' +
-        '(the cursors of the plain list are of another kind), or leave it out to start anew.',
+      'This is not a cursor of this gateway, or it is damaged. Pass the cursor of an edge, an endCursor or a resumeAfter unchanged ' +
+        '(cursors of the plain list are of another kind), or omit it to start anew.',
     );
   }
-  const [listOfCursor, after, end, size, place, identity] = fields;
+  const [listOfCursor, after, end, size, offset, identity] = fields;
   if (listOfCursor !== list) {
     throw codedError(
       'CURSOR_INVALID',
-      'This cursor belongs to another list, or to this one with other filters. Use a cursor that came from the same field with the same filters.',
+      'This cursor belongs to another list, or to this list with other filters. Use a cursor of the same field with the same filters.',
     );
   }
-  return { after, end, size, place, identity };
+  return { after, end, size, offset, identity };
 }
 
 type Fields = [
@@ -175,7 +176,7 @@ type Fields = [
   after: string | null,
   end: string | null,
   size: number,
-  place: number,
+  offset: number,
   identity: string | null,
 ];
 
@@ -195,13 +196,13 @@ function readFields(cursor: string): Fields | undefined {
 
 function isFields(fields: unknown): fields is Fields {
   if (!Array.isArray(fields) || fields.length !== 6) return false;
-  const [list, after, end, size, place, identity] = fields as unknown[];
+  const [list, after, end, size, offset, identity] = fields as unknown[];
   return (
     typeof list === 'string' &&
     [after, end, identity].every((field) => field === null || typeof field === 'string') &&
     isCount(size) &&
-    isCount(place) &&
-    place < size
+    isCount(offset) &&
+    offset < size
   );
 }
 

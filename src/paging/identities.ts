@@ -1,6 +1,6 @@
 /**
- * A set of identities that keeps a 53-bit hash of each: a million of them cost 16 MB, not the hundreds
- * that the strings would. At a million, the chance that any two of them collide is about 1 in 18,000.
+ * A set of identities that keeps a 53-bit hash of each: a million cost 16 MB, where the strings would cost hundreds.
+ * The chance that any two of a million collide is about 1 in 18,000.
  */
 export class IdentitySet {
   #low = new Uint32Array(INITIAL_SLOTS);
@@ -11,7 +11,7 @@ export class IdentitySet {
     return this.#size;
   }
 
-  /** Adds it; false when it was there already. */
+  /** Returns false when the hash was there already. */
   add(hash: number): boolean {
     if (2 * this.#size >= this.#low.length) this.#grow();
     const low = hash >>> 0;
@@ -35,8 +35,8 @@ export class IdentitySet {
     const mask = lows.length - 1;
     let slot = low & mask;
     for (;;) {
-      const [there, above] = [lows[slot]!, highs[slot]!];
-      if ((there === low && above === high) || (there === 0 && above === 0)) return slot;
+      const [itsLow, itsHigh] = [lows[slot]!, highs[slot]!];
+      if ((itsLow === low && itsHigh === high) || (itsLow === 0 && itsHigh === 0)) return slot;
       slot = (slot + 1) & mask;
     }
   }
@@ -63,7 +63,7 @@ export class IdentitySet {
 const INITIAL_SLOTS = 128;
 const TWO_32 = 2 ** 32;
 
-/** 53 bits as a number: small enough to keep many, and two identities share one about once in 10^16. */
+/** A hash of 53 bits, as a number. Two identities have the same one about once in 10^16. */
 export function identityHash(identity: string): number {
   const state = begin();
   mixText(state, identity);
@@ -71,9 +71,9 @@ export function identityHash(identity: string): number {
 }
 
 /**
- * Hashes identities of one type as `identityHash` hashes `Type:id`, without making a string of each.
+ * Hashes ids of one type as `identityHash` hashes `Type:id`, from their bytes and without a string for each.
  *
- * @returns undefined for bytes that are not the characters of the id as they stand: an escape, or no ASCII
+ * @returns a function that returns undefined for bytes that are not plain ASCII, or hold an escape
  */
 export function identityHasher(
   type: string,
@@ -96,7 +96,7 @@ export function identityHasher(
   };
 }
 
-/** Two independent multiplicative hashes of the UTF-16 units, each avalanched at the end. */
+/** Two independent multiplicative hashes of UTF-16 units, each avalanched at the end. */
 interface State {
   a: number;
   b: number;

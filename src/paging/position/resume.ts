@@ -1,10 +1,11 @@
+import type { Position } from '../cursor.ts';
 import { codedError } from '../../errors.ts';
-import type { Position } from './cursor.ts';
-import { locate, type Gone, type Located, type SearchedList } from './locate.ts';
+import { cursorLost, mayBeRefusal } from '../failures.ts';
+import { identityHash } from '../identities.ts';
 import type { FetchPage, Identified, Page } from '../page.ts';
-import { mayBeRefusal } from '../failures.ts';
-import { placeLost } from './place-lost.ts';
+import { nextRecord } from '../page-index/page-index.ts';
 import type { WalkedPage } from '../walk.ts';
+import { locate, type Gone, type IndexedList, type Located } from './locate.ts';
 
 type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
 type Begin<R> = (after: string | null) => Pages<R>;
@@ -12,21 +13,20 @@ type Begin<R> = (after: string | null) => Pages<R>;
 /**
  * Begins a walk right behind a record; null begins at the start of the list.
  *
- * Of the last record of its page the upstream gave a cursor of its own. That is gone on from at once, for it
- * is how clients page on, and a look at where the record is now would double what each page costs. So there,
- * a service whose cursors name positions skips what it skips for its own callers, unless the list's index
- * knows better.
+ * For the last record of a page, the upstream gave a cursor of its own. The walk uses it at once: clients page on this
+ * way, and locating the record first would double the cost of each page. So a service whose cursors name offsets
+ * skips here the same records that it skips for its own callers, unless the page index tells otherwise.
  */
 export async function* walkBehind<R extends Identified>(
-  list: SearchedList<R>,
+  list: IndexedList<R>,
   position: Position | null,
   begin: Begin<R>,
   signal: AbortSignal,
 ): Pages<R> {
   if (!position) return yield* begin(null);
-  const { end, place, size } = position;
+  const { end, offset, size } = position;
   let start: Start | undefined;
-  if (place === size - 1 && end !== null) start = { after: end, isOwn: true };
+  if (offset === size - 1 && end !== null) start = { after: end, isOwn: true };
   let failure: unknown;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     start ??= await cursorBehind(list, position, signal);
@@ -35,7 +35,7 @@ export async function* walkBehind<R extends Identified>(
     let isRight = true;
     try {
       for await (const page of begin(start.after)) {
-        isRight = hasBegun || !start.isOwn || (await isThere(list, position, page, signal));
+        isRight = hasBegun || !start.isOwn || (await followsRecord(list, position, page, signal));
         if (!isRight) break;
         hasBegun = true;
         yield page;
@@ -46,21 +46,21 @@ export async function* walkBehind<R extends Identified>(
       failure = error;
       const refused = start.after;
       start = await cursorBehind(list, position, signal);
-      // The very cursor again, and fresh: what failed is not due to it.
+      // The same cursor, read anew: it is not what failed.
       if (start?.after === refused) throw error;
       continue;
     }
     start = undefined;
   }
-  throw failure ?? placeLost();
+  throw failure ?? cursorLost();
 }
 
-/** A record can be removed or moved just when its place was found. */
+/** A record can be moved or removed just after it was located. */
 const MAX_ATTEMPTS = 5;
 
-/** Whether the list's index, if there is one, leaves no doubt that the page follows the record, or a look does. */
-async function isThere<R extends Identified>(
-  list: SearchedList<R>,
+/** Whether the page follows the record, as the page index says; where it does not say so, the record is located. */
+async function followsRecord<R extends Identified>(
+  list: IndexedList<R>,
   position: Position,
   { records, hasNextPage }: WalkedPage<R>,
   signal: AbortSignal,
@@ -68,70 +68,72 @@ async function isThere<R extends Identified>(
   const { identity, after, end } = position;
   const next = records[0]?.record.identity ?? null;
   if (identity === null || (next === null && hasNextPage)) return true;
-  if (list.memory?.isNext(identity, next) !== false) return true;
+  const index = list.index?.();
+  const known = index && nextRecord(index, identity);
+  if (known === undefined || known === (next === null ? null : identityHash(next))) return true;
   const found = await locate(list, position, signal);
-  // Who refuses the one cursor and takes the other names records with them, and this one is there.
+  // A service that refuses one of the two cursors names records with them, so the other is right.
   if (!('page' in found)) return found.refusal !== undefined;
   return found.after === after && isLast(found) && found.page.endCursor === end;
 }
 
 interface Start {
   readonly after: string | null;
-  /** The cursor of ours carried it, and nothing was looked up. */
+  /** It comes from the client's cursor; the record was not located. */
   readonly isOwn: boolean;
 }
 
 /**
- * The upstream knows a cursor only for the last record of a page. For one in the middle, its page is read
- * again just so far that it is the last.
+ * Finds the upstream's cursor of a record. There is one only for the last record of a page, so for any other record
+ * its page is read again, just as far as the record.
  *
  * @returns undefined at the end of the list
  */
 async function cursorBehind<R extends Identified>(
-  list: SearchedList<R>,
+  list: IndexedList<R>,
   position: Position,
   signal: AbortSignal,
 ): Promise<Start | undefined> {
-  let sought = position;
-  for (let look = 0; look < MAX_ATTEMPTS; look += 1) {
-    const found = await locate(list, sought, signal);
+  let expected = position;
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    const found = await locate(list, expected, signal);
     if (!('page' in found)) {
-      // Just now it was in the page that this cursor leads to.
-      if (sought !== position) break;
+      // A moment ago it was in the page of this cursor.
+      if (expected !== position) break;
       return { after: await cursorOfGone(list, position, found, signal), isOwn: false };
     }
     if (isLast(found)) return behindPage(found.page);
-    // It is not the last of its page any more: the page again, just up to it.
-    sought = { ...position, after: found.after, place: found.place };
+    // It is no longer the last record of what was read.
+    expected = { ...position, after: found.after, offset: found.offset };
   }
-  return { after: sought.after, isOwn: false };
+  return { after: expected.after, isOwn: false };
 }
 
 /**
- * The record is gone. Its page again from the start then: a record may come twice, but none is skipped. Where
- * its page begins further on than it did, only the start of the list is early enough.
+ * Finds a cursor to go on from when the record is gone: the start of its page, so that records may come twice, but
+ * none is skipped. Where the page begins further on than it did, only the start of the list is early enough.
  *
  * @throws CURSOR_INVALID when the page is refused, or the start of the list is far away
  */
 async function cursorOfGone<R extends Identified>(
-  { fetchPage }: SearchedList<R>,
+  { fetchPage }: IndexedList<R>,
   position: Position,
   gone: Gone,
   signal: AbortSignal,
 ): Promise<string | null> {
-  if (gone.refusal) throw placeLost(gone.refusal.error);
+  if (gone.refusal) throw cursorLost(gone.refusal.error);
   if (position.after === null) return null;
   const behind = await firstBehind(fetchPage, position.end, signal);
   if (!mayHaveSlid(position, gone, behind)) return position.after;
-  if (!gone.isNear.start) throw placeLost();
+  if (!gone.isNear.start) throw cursorLost();
   return null;
 }
 
 /**
- * A page that keeps its size though a record of it is gone is one between two positions of the list, whatever
- * stands there now; or another record came into it, which cannot be told apart.
+ * Whether the page of a record that is gone may lie between other records than it did. If it kept its size, its
+ * cursors name offsets in the list, or another record was inserted into it; the two cannot be told apart.
  *
- * @param behind what `firstBehind` says of the page
+ * @param behind what `firstBehind` returned for the page
  */
 export function mayHaveSlid(
   { size, identity }: Position,
@@ -156,8 +158,8 @@ export async function firstBehind<R extends Identified>(
   return page && (page.items[0]?.identity ?? null);
 }
 
-function isLast<R>({ page, place }: Located<R>): boolean {
-  return place === page.items.length - 1;
+function isLast<R>({ page, offset }: Located<R>): boolean {
+  return offset === page.items.length - 1;
 }
 
 function behindPage<R>(page: Page<R>): Start | undefined {
@@ -165,6 +167,6 @@ function behindPage<R>(page: Page<R>): Start | undefined {
   if (!page.hasNextPage) return undefined;
   throw codedError(
     'DRAIN_STALLED',
-    'The recruiting service gave no cursor to go on from. Try again later, or start without a cursor.',
+    'The recruiting service returned no cursor to continue from. Try again later, or start without a cursor.',
   );
 }

@@ -1,24 +1,25 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createSearches, SEARCH_AGAIN_AFTER_MS } from '../../src/paging/lookup/searches.ts';
-import type { SearchWalk } from '../../src/paging/lookup/search.ts';
+import type { BeginWalk } from '../../src/paging/drain/shared-walk.ts';
+import { createLookupWalks, WALK_AGAIN_AFTER_MS } from '../../src/paging/lookup/lookup-walks.ts';
+import type { Identified } from '../../src/paging/page.ts';
 import { freePages } from '../support/free-pages.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
-test('a walk that stands still ends as soon as nobody can join it any more', async () => {
-  const { searches, walks, find } = startWorld();
+test('a walk that rests ends as soon as no lookup can join it any more', async () => {
+  const { lookupWalks, walks, find } = startWorld();
   await find('0');
   expect(walks[0]!.aborted).toBe(false);
-  searches.separate();
+  lookupWalks.separate();
   expect(walks[0]!.aborted).toBe(true);
 });
 
-test('one that somebody waits for ends when they have what they wait for, or leave', async () => {
+test('a walk that lookups wait for ends when they have their records, or leave', async () => {
   for (const wanted of ['2', 'nobody']) {
-    const { searches, walks, find } = startWorld();
+    const { lookupWalks, walks, find } = startWorld();
     const leaving = new AbortController();
     const found = find(wanted, leaving.signal);
-    searches.separate();
+    lookupWalks.separate();
     expect(walks[0]!.aborted).toBe(false);
     if (wanted === 'nobody') leaving.abort();
     await found.catch(() => {});
@@ -26,10 +27,10 @@ test('one that somebody waits for ends when they have what they wait for, or lea
   }
 });
 
-test('what a walk passed long ago is walked again, however often it was made to go on', async () => {
+test('a list is walked again some time after the walk began, however often lookups made it go on', async () => {
   const { clock, walks, find } = startWorld();
   await find('0');
-  clock.jump(SEARCH_AGAIN_AFTER_MS - 1_000);
+  clock.jump(WALK_AGAIN_AFTER_MS - 1_000);
   await find('1');
   expect(walks).toHaveLength(1);
   clock.jump(1_000);
@@ -40,23 +41,23 @@ test('what a walk passed long ago is walked again, however often it was made to 
 /** A list of endless pages of one record each. */
 function startWorld() {
   const clock = new ManualClock();
-  const searches = createSearches({ clock, maxItems: 1_000, maxRecords: 1_000 });
+  const lookupWalks = createLookupWalks({ clock, maxItems: 1_000, maxRecords: 1_000 });
   const walks: AbortSignal[] = [];
-  const walk: SearchWalk = async function* (hold, signal) {
+  const begin: BeginWalk<Identified> = async function* (_position, { signal, held }) {
     walks.push(signal);
-    const ask = hold.held(async () => {
+    const request = held(async () => {
       await setImmediate();
       return { items: [], hasNextPage: true, endCursor: null };
     });
     for (let at = 0; ; at += 1) {
-      await ask({ after: null, first: undefined }, signal);
+      await request({ after: null, first: undefined }, signal);
       const after = String(at);
-      const records = [{ record: { identity: after }, place: 0 }];
+      const records = [{ record: { identity: after }, offset: 0 }];
       yield { records, after, endCursor: after, size: 1, hasNextPage: true };
     }
   };
-  const list = { key: 'list', name: 'list', index: () => undefined, walk };
+  const list = { key: 'list', name: 'list', index: () => undefined, begin };
   const find = (identity: string, signal = new AbortController().signal) =>
-    searches.find(list, [identity], new Map(), { signal, pages: freePages() });
-  return { clock, searches, walks, find };
+    lookupWalks.find(list, [identity], new Map(), { signal, pages: freePages() });
+  return { clock, lookupWalks, walks, find };
 }

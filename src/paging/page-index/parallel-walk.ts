@@ -1,21 +1,24 @@
-import { overlappingSize, type FetchPage, type Identified, type Page } from '../page.ts';
-import { identityHash } from '../identity-set.ts';
-import { nextRecord, type IndexBuilder, type PageIndex } from './page-index.ts';
-import { identitiesOf } from '../page-identities.ts';
+import { mayBeRefusal, WALK_LEFT } from '../failures.ts';
+import { identityHash } from '../identities.ts';
+import {
+  identitiesOf,
+  overlappingSize,
+  type FetchPage,
+  type Identified,
+  type Page,
+} from '../page.ts';
+import { stalledError, walk, walkedPage, type Progress, type WalkedPage } from '../walk.ts';
 import { joinPages } from './join-pages.ts';
-import { prefetchPages, type PageRead, type Prefetch } from './prefetch-pages.ts';
-import type { Pace } from '../pace.ts';
-import { stalledError, type Progress } from '../progress.ts';
-import { createTrail } from './trail.ts';
-import { walk, walkedPage, type WalkedPage } from '../walk.ts';
+import { nextRecord, type IndexBuilder, type PageIndex } from './page-index.ts';
+import { prefetchPages, type Pace, type PageRead, type Prefetch } from './prefetch-pages.ts';
 
 export interface ParallelWalkOptions<R> {
   readonly index: PageIndex;
-  /** Where to begin: a page of the index, or a cursor that lies before one. */
+  /** The page of the index to begin with, or a cursor in front of one. */
   readonly start: { readonly page: number } | { readonly after: string; readonly before: number };
-  /** The largest page that the node gives. */
+  /** The page limit of the field. */
   readonly limit: number | undefined;
-  /** Records wanted; the last page can bring more. */
+  /** Records wanted; undefined: all. The last page can have more. */
   readonly wanted: number | undefined;
   readonly pace: Pace;
   readonly signal: AbortSignal;
@@ -24,16 +27,16 @@ export interface ParallelWalkOptions<R> {
   readonly builder: IndexBuilder;
 }
 
-/** How far ahead of the consumer a gap is filled; a longer one is read when its turn has come. */
+/** Pages of a gap that are read ahead of the consumer. A longer gap is read when the consumer comes to it. */
 const MAX_GAP_AHEAD = 4;
 
 /**
- * Walks a list whose pages were seen before: reads them at the same time, from where they began then, and
- * proves by records that each goes on where the one before ends. Where that cannot be proved, the list is
- * read on from the last page that was, until it meets a later one.
+ * Walks a list that has an index: reads its pages at the same time, and proves by records that each continues the one
+ * before (join-pages.ts). Where that cannot be proved, it reads on from the last proved page until it meets a later
+ * page of the index.
  *
- * A list that stands still meanwhile is given exactly, whatever happened to it since the index was made.
- * In one that changes, no more is lost than by reading it page by page.
+ * A list that stands still during the walk is given exactly, whatever happened to it since the index was made. Of one
+ * that changes during the walk, no more is lost than by reading it page by page.
  */
 export async function* parallelWalk<R extends Identified>(
   fetchPage: FetchPage<R>,
@@ -43,11 +46,11 @@ export async function* parallelWalk<R extends Identified>(
   const leaving = new AbortController();
   const signal = AbortSignal.any([options.signal, leaving.signal]);
   const prefetch = prefetchPages(fetchPage, { index, limit, pace, signal });
-  const trail = createTrail(prefetch, progress, signal);
+  const given = createGivenPages(prefetch, progress, signal);
   const bridges = new Map<number, Promise<Bridge<R>>>();
   let left = options.wanted ?? Number.POSITIVE_INFINITY;
 
-  /** What leads on from a page of the index; begun as soon as that page has come, not when its turn is. */
+  /** What leads on from a page of the index; built as soon as that page arrives, not when the consumer needs it. */
   const bridgeFrom = (page: number) => {
     const known = bridges.get(page);
     if (known) return known;
@@ -74,7 +77,7 @@ export async function* parallelWalk<R extends Identified>(
       yield walked;
       if (left <= 0 || !read.page.hasNextPage) return;
 
-      // Where ids repeat, nothing proves a join, and what two pages share would be given twice.
+      // Repeated ids prove no join, and the records that two pages share would be given twice.
       const { gap, to } = progress.idsAreUnique ? await bridge : NO_BRIDGE;
       for (const between of gap) {
         yield give(between);
@@ -91,24 +94,24 @@ export async function* parallelWalk<R extends Identified>(
       bridge = bridgeFrom(page);
     }
   } finally {
-    leaving.abort(LEFT);
+    leaving.abort(WALK_LEFT);
   }
 
   function give({ after, page }: PageRead<R>, at?: number): WalkedPage<R> {
     builder.add(after, page, at);
-    trail.add(after);
+    given.add(after);
     const { records } = progress.of(page);
     left -= records.length;
     return walkedPage(page, records, after);
   }
 
-  /** Page by page from the last one that is proved, until a page of the index is met. */
+  /** Reads page by page from the last proved page, until one joins a page of the index. */
   async function* readOn(
     end: PageRead<R>,
     from: number,
   ): AsyncGenerator<WalkedPage<R>, { page: number; joinedTo: Page<R> } | undefined, undefined> {
     let last = end;
-    const again = identitiesOf(end.page).isJoinable ? await trail.readEndAgain() : end;
+    const again = identitiesOf(end.page).isJoinable ? await given.readEndAgain() : end;
     // Records without an identity would be given twice.
     if (again !== end && identitiesOf(again.page).isJoinable) {
       last = again;
@@ -125,7 +128,7 @@ export async function* parallelWalk<R extends Identified>(
       onPage: (at: string | null, page: Page<R>) => {
         builder.add(at, page);
         last = { after: at, page };
-        trail.begin(at);
+        given.restart(at);
       },
     };
     for await (const walked of walk(prefetch.fetchPage, onwards, part)) {
@@ -138,11 +141,8 @@ export async function* parallelWalk<R extends Identified>(
   }
 }
 
-/** Made once: a new one, with its stack, costs more than the page it ends. */
-const LEFT = new DOMException('The walk was left.', 'AbortError');
-
 interface Bridge<R> {
-  /** Pages that no index knew. */
+  /** Pages in between that are not in the index. */
   readonly gap: readonly PageRead<R>[];
   /** The page of the index that goes on behind them; `open` when none was met yet. */
   readonly to: number | 'open';
@@ -172,8 +172,8 @@ async function buildBridge<R extends Identified>(
   return { gap, to: 'open' };
 
   /**
-   * Whether nothing went between the two while the first was read and then the second: a cursor that names
-   * a position skips a record when one before it is removed meanwhile.
+   * Whether no record was lost between the two pages, which were read one after the other: a cursor that names an
+   * offset skips a record when one in front of it is removed meanwhile.
    */
   async function isBehind(page: PageRead<R>, read: PageRead<R>): Promise<boolean> {
     const [end, start] = [page.page.items.at(-1)?.identity, read.page.items[0]?.identity];
@@ -187,6 +187,60 @@ async function buildBridge<R extends Identified>(
 function isSame(page: Page<Identified>, other: Page<Identified>): boolean {
   return (
     page.items.length === other.items.length &&
-    page.items.every(({ identity }, place) => identity === other.items[place]!.identity)
+    page.items.every(({ identity }, offset) => identity === other.items[offset]!.identity)
   );
+}
+
+/** The pages that a walk has given, from the last one on that was not read ahead. */
+interface GivenPages<R> {
+  /** A page was given that continues the one before. */
+  add(after: string | null): void;
+  /** A page was given that was read just now, from the cursor of the one before. */
+  restart(after: string | null): void;
+  /**
+   * Reads the last given page again, to continue from there. It may have been read long ago: if its cursor names an
+   * offset, and records in front of that were removed since, then records that were never given have moved in front
+   * of it. So when the page repeats no given record, an earlier one is read instead.
+   *
+   * The first of the given pages is used whatever it holds: a record that is removed between two pages read in turn
+   * is lost once, as in any walk page by page, and not once more at each page that was read ahead.
+   *
+   * @throws the failure of the page
+   */
+  readEndAgain(): Promise<PageRead<R>>;
+}
+
+/** Pages to go back at a time, at most: a walk that goes back too far gives no new record for too long. */
+const MAX_STEP = 100;
+
+function createGivenPages<R extends Identified>(
+  { mustReadFrom }: Pick<Prefetch<R>, 'mustReadFrom'>,
+  progress: Progress<R>,
+  signal: AbortSignal,
+): GivenPages<R> {
+  const cursors: (string | null)[] = [];
+
+  return {
+    add: (after) => cursors.push(after),
+    restart: (after) => cursors.splice(0, cursors.length, after),
+    readEndAgain: async () => {
+      for (let back = 1; back < cursors.length; back += Math.min(back, MAX_STEP)) {
+        const after = cursors.at(-back) ?? null;
+        const read = await mustReadFrom(after).catch((error: unknown) => {
+          if (mayBeRefusal(error, after, signal)) return undefined;
+          throw error;
+        });
+        if (read && repeats(read.page)) return read;
+      }
+      return mustReadFrom(cursors[0] ?? null);
+    },
+  };
+
+  /** Whether the page repeats two given records, or its only one: one of several may have been moved there. */
+  function repeats(page: Page<R>): boolean {
+    const repeated = progress.repeatedBy(page);
+    return (
+      identitiesOf(page).isJoinable && repeated > 0 && repeated >= Math.min(2, page.items.length)
+    );
+  }
 }

@@ -1,0 +1,179 @@
+import type { Clock } from '../clock.ts';
+import { refusal, type PagesRefused } from './failures.ts';
+
+/** The upstream's pages that one operation may use. What it spends counts against its caller's minute as well. */
+export interface PageBudget {
+  /** The name of the caller. All operations of one name share one minute. */
+  readonly owner: string;
+  /**
+   * Spends pages that are about to be requested.
+   *
+   * @param isCharged the caller's minute was charged already, by another operation that waits for the same pages
+   * @throws PagesRefused
+   */
+  spend(pages: number, options?: { readonly isCharged: boolean }): void;
+  /** Spends nothing; for work that is known to cost at least so many pages. @throws PagesRefused */
+  check(pages: number): void;
+}
+
+export interface BudgetOwner {
+  readonly name: string;
+  /** Whether an operation may cost more than a few pages. */
+  readonly mayDrain: boolean;
+}
+
+/** What callers may still use of the pages of a minute. */
+export interface CallerBudgets {
+  of(name: string): CallerBudget;
+}
+
+interface CallerBudget {
+  /** @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX for more than a whole minute has */
+  spend(pages: number): void;
+  /** Spends nothing. @throws as `spend` */
+  check(pages: number): void;
+}
+
+/** Enough for 500 records, the default of CONNECTION_MAX, and for finding the page at which they begin. */
+const A_FEW_PAGES = 12;
+
+export function createPageBudget(
+  callers: CallerBudgets,
+  { name, mayDrain }: BudgetOwner,
+): PageBudget {
+  const caller = callers.of(name);
+  let spent = 0;
+  return {
+    owner: name,
+    spend: (pages, { isCharged } = { isCharged: false }) => {
+      spent += pages;
+      checkScope(spent);
+      if (!isCharged) caller.spend(pages);
+    },
+    check: (pages) => {
+      checkScope(spent + pages);
+      caller.check(pages);
+    },
+  };
+
+  function checkScope(pages: number): void {
+    if (pages > A_FEW_PAGES && !mayDrain) throw needsDrain();
+  }
+}
+
+/**
+ * Spends pages that several operations wait for. Each operation spends them, but each caller's minute is charged once.
+ *
+ * @returns the budgets that cannot afford the pages, each with its error
+ */
+export function spendTogether(
+  budgets: Iterable<PageBudget>,
+  pages: number,
+): ReadonlyMap<PageBudget, unknown> {
+  const charged = new Set<string>();
+  const refused = new Map<PageBudget, unknown>();
+  for (const budget of budgets) {
+    try {
+      budget.spend(pages, { isCharged: charged.has(budget.owner) });
+      charged.add(budget.owner);
+    } catch (error) {
+      refused.set(budget, error);
+    }
+  }
+  return refused;
+}
+
+interface Bucket extends CallerBudget {
+  readonly isFull: () => boolean;
+}
+
+const MINUTE_MS = 60_000;
+
+/**
+ * Gives each caller the same number of pages. They come back evenly: a minute after the last was spent, all are there.
+ *
+ * @param perMinute 0: no limit
+ */
+export function createCallerBudgets(perMinute: number, clock: Clock): CallerBudgets {
+  const buckets = new Map<string, Bucket>();
+  let sweptAt = clock.elapsed();
+
+  return {
+    of: (name) => {
+      sweep();
+      // The bucket is looked up for each call: a long operation would keep one that was swept and replaced.
+      return {
+        spend: (pages) => bucketOf(name)?.spend(pages),
+        check: (pages) => bucketOf(name)?.check(pages),
+      };
+    },
+  };
+
+  function bucketOf(name: string): Bucket | undefined {
+    if (perMinute === 0) return undefined;
+    const bucket = buckets.get(name) ?? createBucket(perMinute, clock);
+    buckets.set(name, bucket);
+    return bucket;
+  }
+
+  /** Removes full buckets, which equal new ones: every request may come from another caller. */
+  function sweep(): void {
+    if (clock.elapsed() - sweptAt < MINUTE_MS) return;
+    sweptAt = clock.elapsed();
+    for (const [name, bucket] of buckets) if (bucket.isFull()) buckets.delete(name);
+  }
+}
+
+function createBucket(perMinute: number, clock: Clock): Bucket {
+  // Pages times the milliseconds of a minute: whole numbers, so that rounding loses no part of a page.
+  const full = perMinute * MINUTE_MS;
+  let level = full;
+  let filledAt = clock.elapsed();
+
+  return {
+    isFull: () => levelNow() >= full,
+    check,
+    spend: (pages) => {
+      check(pages);
+      level -= pages * MINUTE_MS;
+    },
+  };
+
+  function levelNow(): number {
+    const now = clock.elapsed();
+    level = Math.min(full, level + (now - filledAt) * perMinute);
+    filledAt = now;
+    return level;
+  }
+
+  function check(pages: number): void {
+    if (pages > perMinute) throw tooManyPages(pages, perMinute);
+    const missing = pages * MINUTE_MS - levelNow();
+    if (missing > 0) throw minuteSpent(perMinute, Math.ceil(missing / perMinute / 1000));
+  }
+}
+
+function needsDrain(): PagesRefused {
+  return refusal(
+    'FORBIDDEN',
+    `This operation costs more than ${A_FEW_PAGES} pages of the recruiting service, for which the scope "drain" is required. ` +
+      'Request fewer records at a time, or ask the operator of this gateway for the scope.',
+  );
+}
+
+function minuteSpent(perMinute: number, retryAfter: number) {
+  return refusal(
+    'RATE_LIMITED',
+    `This caller has used its ${perMinute} pages a minute of the recruiting service. Try again in ${retryAfter} s, ` +
+      'or have the operator raise PAGES_PER_MINUTE.',
+    { retryAfter },
+  );
+}
+
+function tooManyPages(pages: number, perMinute: number) {
+  return refusal(
+    'OPERATION_TOO_COMPLEX',
+    `This operation costs at least ${Math.ceil(pages)} pages of the recruiting service, and a caller may use ${perMinute} a minute. ` +
+      'Request fewer records at a time, or have the operator raise PAGES_PER_MINUTE.',
+  );
+}

@@ -1,0 +1,215 @@
+import type { Position } from '../cursor.ts';
+import { identityHash } from '../identities.ts';
+import { identitiesOf, overlappingSize, type Identified, type Page } from '../page.ts';
+
+/** What a walk remembers of a list: where its pages began, and which records stood in them. */
+export interface PageIndex {
+  readonly pages: readonly IndexedPage[];
+  /** Whether the walk came to the end of the list. */
+  readonly complete: boolean;
+}
+
+export interface IndexedPage {
+  readonly after: string | null;
+  /** Hash of the record that the cursor was made from; null at the start of the list. */
+  readonly behind: number | null;
+  /** Records up to the start of the next page. */
+  readonly count: number;
+  /** Hashes of those records; undefined where too many records are remembered already. */
+  readonly records: Float64Array | undefined;
+}
+
+/** Makes the index of a walk, page by page. */
+export interface IndexBuilder {
+  /**
+   * Adds the next page of the walk.
+   *
+   * @param at the offset of its first record in the page before, where the two overlap
+   */
+  add(after: string | null, page: Page<Identified>, at?: number): void;
+  /** Undefined when the records cannot be told apart. */
+  finish(options: { complete: boolean; limit: number | undefined }): PageIndex | undefined;
+}
+
+/** @param maxRecords beyond so many records, only the cursors of pages are kept */
+export function createIndexBuilder(maxRecords: number): IndexBuilder {
+  const pages: IndexedPage[] = [];
+  let last: { after: string | null; behind: number | null; hashes: Float64Array } | undefined;
+  let kept = 0;
+  let isUsable = true;
+
+  return {
+    add: (after, page, at = last?.hashes.length ?? 0) => {
+      const { items } = page;
+      if (!isUsable) return;
+      const { hashes, isJoinable } = identitiesOf(page);
+      if (!isJoinable) {
+        isUsable = false;
+        pages.length = 0;
+        return;
+      }
+      // Of two pages that begin with the same record, the later one has the fresher cursor.
+      const behind = last && at === 0 ? last.behind : (last?.hashes[at - 1] ?? null);
+      if (last && at > 0) close(at);
+      if (items.length > 0 || !last) last = { after, behind, hashes };
+    },
+    finish: ({ complete, limit }) => {
+      if (!isUsable || !last) return undefined;
+      if (last.hashes.length > 0 || pages.length === 0) close(last.hashes.length);
+      return { pages: withoutSmallPages(pages, limit), complete };
+    },
+  };
+
+  function close(count: number): void {
+    const { after, behind, hashes } = last!;
+    kept += count;
+    const records = kept <= maxRecords ? hashes.slice(0, count) : undefined;
+    pages.push({ after, behind, count, records });
+  }
+}
+
+/** Merges pages that fit into one with room for the overlap. */
+function withoutSmallPages(
+  pages: readonly IndexedPage[],
+  limit: number | undefined,
+): readonly IndexedPage[] {
+  const merged: IndexedPage[] = [];
+  for (const page of pages) {
+    const before = merged.at(-1);
+    if (!before || !limit || before.count + page.count > (overlappingSize(limit) ?? 0)) {
+      merged.push(page);
+      continue;
+    }
+    const records =
+      before.records && page.records && Float64Array.of(...before.records, ...page.records);
+    merged[merged.length - 1] = { ...before, count: before.count + page.count, records };
+  }
+  return merged;
+}
+
+/** Where a record stood: at this offset from the start of the page behind this cursor. */
+export type PagePosition = Pick<Position, 'after' | 'offset'>;
+
+export interface IndexedPosition extends PagePosition {
+  /** The number of the page in the index. */
+  readonly page: number;
+}
+
+export function isSamePosition(
+  one: PagePosition | undefined,
+  other: PagePosition | undefined,
+): boolean {
+  return one !== undefined && one.after === other?.after && one.offset === other.offset;
+}
+
+/** The positions of records in pages that were walked, as far as these remember them. */
+export function positionsIn(
+  pages: readonly Pick<IndexedPage, 'after' | 'records'>[],
+  identities: readonly string[],
+): Map<string, IndexedPosition> {
+  return identities.length <= FEW ? oneByOne(pages, identities) : allTogether(pages, identities);
+}
+
+/** For more records than this, comparing every hash once costs less than scanning the pages for each record. */
+const FEW = 16;
+
+function oneByOne(
+  pages: Parameters<typeof positionsIn>[0],
+  identities: readonly string[],
+): Map<string, IndexedPosition> {
+  const positions = new Map<string, IndexedPosition>();
+  for (const identity of identities) {
+    const hash = identityHash(identity);
+    for (const [page, { after, records }] of pages.entries()) {
+      const offset = records?.indexOf(hash) ?? -1;
+      if (offset < 0) continue;
+      positions.set(identity, { after, offset, page });
+      break;
+    }
+  }
+  return positions;
+}
+
+function allTogether(
+  pages: Parameters<typeof positionsIn>[0],
+  identities: readonly string[],
+): Map<string, IndexedPosition> {
+  const positions = new Map<string, IndexedPosition>();
+  const wanted = new Map(identities.map((identity) => [identityHash(identity), identity]));
+  for (const [page, { after, records }] of pages.entries()) {
+    if (!records) continue;
+    for (const [offset, hash] of records.entries()) {
+      const identity = wanted.get(hash);
+      if (identity === undefined || positions.has(identity)) continue;
+      positions.set(identity, { after, offset, page });
+    }
+  }
+  return positions;
+}
+
+/** The number of the page that holds a record. */
+export function pageOf({ pages }: PageIndex, identity: string): number | undefined {
+  return positionsIn(pages, [identity]).get(identity)?.page;
+}
+
+/**
+ * The cursors of the pages in which a record is likely that stood in one of these pages: the page itself, then those
+ * before and behind it, into which it is pushed by a few others that come or go.
+ */
+export function pagesNear(
+  { pages }: PageIndex,
+  numbers: readonly number[],
+): readonly (string | null)[] {
+  const near = new Set(numbers.flatMap((page) => [page, page - 1, page + 1]));
+  return Array.from(near).flatMap((page) => (pages[page] ? [pages[page].after] : []));
+}
+
+/**
+ * The hash of the record right behind another; null when that was the last of the list, undefined when it is unknown.
+ *
+ * @param from the pages to look in
+ */
+export function nextRecord(
+  { pages, complete }: PageIndex,
+  record: string,
+  from = 0,
+  to = pages.length - 1,
+): number | null | undefined {
+  const hash = identityHash(record);
+  for (let page = Math.max(0, from); page <= Math.min(to, pages.length - 1); page += 1) {
+    const { records } = pages[page]!;
+    const offset = records?.lastIndexOf(hash) ?? -1;
+    if (offset < 0) continue;
+    if (offset + 1 < records!.length) return records![offset + 1];
+    const following = pages[page + 1];
+    return following ? following.records?.[0] : complete ? null : undefined;
+  }
+  return undefined;
+}
+
+/** The number of pages that a walk reads at least, as far as the index tells; 0 where it does not. */
+export function pagesToWalk(
+  index: PageIndex | undefined,
+  {
+    position,
+    limit,
+    tail,
+  }: { position: Position | null; limit: number | undefined; tail?: unknown },
+): number {
+  if (!index || tail) return 0;
+  const start =
+    position === null
+      ? 0
+      : position.identity === null
+        ? undefined
+        : pageOf(index, position.identity);
+  if (start === undefined) return 0;
+  let pages = 0;
+  let records = 0;
+  for (const { count } of index.pages.slice(start)) {
+    if (limit !== undefined && records >= limit) break;
+    pages += 1;
+    records += count;
+  }
+  return pages;
+}
