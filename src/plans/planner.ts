@@ -5,12 +5,16 @@ import { createPageMeter, type Payer } from '../paging/price/page-meter.ts';
 import type { AllowedMutations } from '../schema/allowed-mutations.ts';
 import type { ServedSchema } from '../schema/served-schema.ts';
 import { OperationCall, type Call, type CallVariables, type SendRequest } from './call.ts';
-import { createDrains, type DrainParts } from './drains.ts';
-import { createPageInlining } from './inlined-pages.ts';
-import { createKeptVariants } from './kept-variants.ts';
-import { pagePrice } from './page-price.ts';
-import { planOperation, type OperationPlan, type PlannedDocument } from './plan-operation.ts';
-import { unwatched, type ReadingWatch } from './reading-watch.ts';
+import { createDrains, type DrainParts } from './lists/drains.ts';
+import { createPageInlining } from './lists/inlined-pages.ts';
+import {
+  planOperation,
+  type OperationPlan,
+  type PlannedDocument,
+} from './operation/plan-operation.ts';
+import { createKeptVariants } from './operation/variant.ts';
+import { pagePrice } from './requests/page-cost.ts';
+import { unwatched, type ReadingWatch } from './telemetry.ts';
 
 /** Makes plans of operations, and what each call of one has of its own. */
 export interface Planner {

@@ -3,7 +3,7 @@ import { writeAnswer } from '../../answers/write-answer.ts';
 import { writePayload, type Payload } from '../../answers/write-payload.ts';
 import { codedError, knownCode } from '../../errors.ts';
 import type { Call, CallVariables } from '../../plans/call.ts';
-import type { OperationPlan } from '../../plans/plan-operation.ts';
+import type { OperationPlan } from '../../plans/operation/plan-operation.ts';
 import type { Planner } from '../../plans/planner.ts';
 import type { Exchange, Reply } from '../exchange/exchange.ts';
 import { deliveryFor, jsonTypeFor, SPEC } from '../execution/accept.ts';

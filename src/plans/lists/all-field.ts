@@ -1,0 +1,91 @@
+import type { Path, UpstreamError } from '../../answers/errors.ts';
+import { checkedCount } from '../../paging/connection/connection-arguments.ts';
+import { drainPages, type DrainedPage } from '../../paging/drain.ts';
+import { CursorEncoder, decodeCursor, type Position } from '../../paging/place/cursor.ts';
+import type { Call } from '../call.ts';
+import {
+  holdPages,
+  writeRecords,
+  type FieldValue,
+  type ListRecord,
+  type Output,
+} from '../output.ts';
+import { errorsOfList } from '../pages/fetch-page.ts';
+import type { OpenedList } from './list-field.ts';
+
+/** Reads an `all…` field: the pages of the list, drained into one. */
+export async function readAll(call: Call, list: () => OpenedList, path: Path): Promise<FieldValue> {
+  const output: Output = { parts: ['['], errors: [] };
+  let count = 0;
+  try {
+    for await (const page of drainedPages(list(), true)) {
+      await holdPages(call.held, page.records);
+      if (page.records.length > 0 && count > 0) output.parts.push(',');
+      if (!writePage(page, output, { path, offset: count }))
+        return { parts: undefined, errors: output.errors };
+      count += page.records.length;
+    }
+  } catch (error) {
+    return { parts: undefined, errors: [...output.errors, ...errorsOfList(error, path)] };
+  }
+  output.parts.push(']');
+  return output;
+}
+
+/** @returns false when a record is null that may not be */
+export function writePage(
+  { records, beside }: DrainedPage<ListRecord>,
+  output: Output,
+  at: { readonly path: Path; readonly offset: number },
+): boolean {
+  for (const error of beside as readonly UpstreamError[])
+    output.errors.push({ ...error, path: at.path });
+  return writeRecords(
+    records.map(({ record }) => record),
+    0,
+    output,
+    at,
+  );
+}
+
+/**
+ * The pages that a drain gives, for the arguments of an `all…` field.
+ *
+ * @param keepsAll all records are kept until the end
+ * @throws BAD_USER_INPUT, CURSOR_INVALID, and what drains end with
+ */
+export function drainedPages(
+  list: OpenedList,
+  keepsAll: boolean,
+): AsyncGenerator<DrainedPage<ListRecord>, void, undefined> {
+  const { field, call, args, keys, isNested } = list;
+  const names = field.adapter.all!;
+  const { [names.limit]: given, [names.after]: after } = args;
+  const limit = typeof given === 'number' ? checkedCount(names.limit, given) : undefined;
+  const position = typeof after === 'string' ? decodeCursor(keys.cursors, after) : null;
+  if (keepsAll) expectBytes(list, limit);
+  const selection = isNested ? undefined : nameOf(list, call);
+  const source = list.source('shown');
+  const pages = field.parts.drains.walk(list.drained(source, selection), {
+    position,
+    limit,
+    call,
+    keepsAll,
+  });
+  const { signal, drainBudget: budget } = call;
+  const toCursor = (at: Position) => new CursorEncoder(keys.cursors).encode(at);
+  return drainPages(pages, { limit, position, budget, signal, toCursor });
+}
+
+/** A key stands in the answer once for each record: a long alias makes gigabytes of it. */
+function expectBytes({ field, call, keys }: OpenedList, limit: number | undefined): void {
+  const { all, ofAliases } = field.shown.keyBytes;
+  const length = field.parts.drains.lengthOf(keys.walk);
+  const most = Math.min(limit ?? Infinity, call.drainBudget.max);
+  // Of a list that was never walked nobody knows how long it is: then only what the caller adds counts.
+  call.held.expect(length === undefined ? most * ofAliases : Math.min(most, length) * all);
+}
+
+function nameOf({ field }: OpenedList, { variables }: Call): string {
+  return field.shown.name(variables);
+}

@@ -1,0 +1,194 @@
+import type { HeldBytes } from '../../answers/budget.ts';
+import type { AnswerError, Path, UpstreamError } from '../../answers/errors.ts';
+import { readBackward } from '../../paging/connection/backward.ts';
+import { checkedCounts } from '../../paging/connection/connection-arguments.ts';
+import type { Slice, SliceEnd } from '../../paging/connection/connection-slice.ts';
+import { readForward } from '../../paging/connection/forward.ts';
+import { drainPages, interrupted } from '../../paging/drain.ts';
+import { CursorEncoder, decodeCursor, type Position } from '../../paging/place/cursor.ts';
+import { holdPages, type ListRecord } from '../output.ts';
+import { pageFetcher } from '../pages/fetch-page.ts';
+import type { ConnectionShape } from './connection-shape.ts';
+import type { DrainedList, WalkOptions } from './drains.ts';
+import type { OpenedList } from './list-field.ts';
+
+export interface Edge {
+  readonly record: ListRecord;
+  readonly position: Position;
+}
+
+/** What the arguments of one connection come to; read once, for all that is selected of it. */
+export interface OpenedConnection {
+  readonly shape: ConnectionShape;
+  /** Nothing is selected that a page would be needed for. */
+  readonly isTotalOnly: boolean;
+  /** Reads the first part. */
+  begin(): Promise<void>;
+  /** Reads to the end. */
+  finish(): Promise<SliceEnd>;
+  /** Those that were read. */
+  readonly edges: readonly Edge[];
+  /**
+   * The edges as their pages come.
+   *
+   * @throws DRAIN_INTERRUPTED after the first part, with `drained` and `resumeAfter`
+   */
+  parts(): AsyncGenerator<readonly Edge[], void, undefined>;
+  readonly cursors: CursorEncoder;
+  /** Counts the records of the whole list, once. */
+  total(): Promise<number>;
+  /** What came with the pages and belongs to no record; each is given once. */
+  takeErrors(path: Path): AnswerError[];
+  /** Ends the reading. */
+  close(): Promise<void>;
+}
+
+/** @throws BAD_USER_INPUT, CURSOR_INVALID */
+export function openConnection(list: OpenedList): OpenedConnection {
+  const { field, call, args, keys } = list;
+  const { adapter, parts } = field;
+  const shape = field.connection!;
+  const { last: lastName, before: beforeName } = adapter.connection!;
+  const { first, after, [lastName]: last, [beforeName]: before } = args;
+  const counts = checkedCounts(first, last, { max: parts.connectionMax, lastName });
+  const positionOf = (cursor: unknown) =>
+    typeof cursor === 'string' ? decodeCursor(keys.cursors, cursor) : null;
+  const [from, to] = [positionOf(after), positionOf(before)];
+  const cursors = new CursorEncoder(keys.cursors);
+  const { signal, drainBudget: budget } = call;
+  const wanted = shape.fields.filter(({ kind }) => kind !== 'typename');
+  let counting: Promise<number> | undefined;
+  const reading = createReading(sliceOf(), cursors, call.held);
+
+  return {
+    ...reading,
+    get edges() {
+      return reading.edges;
+    },
+    shape,
+    isTotalOnly: wanted.length > 0 && wanted.every(({ kind }) => kind === 'totalCount'),
+    cursors,
+    total: () => (counting ??= total()),
+  };
+
+  function sliceOf(): Slice<ListRecord> {
+    const source = list.source('shown');
+    const searched = {
+      fetchPage: pageFetcher(source, call),
+      memory: parts.drains.memoryOf(keys.walk),
+    };
+    if (counts.last === undefined) {
+      return readForward(searched, { first: counts.first, after: from, before: to, signal });
+    }
+    const walk = (tail: WalkOptions['tail']) =>
+      drain(list.drained(source, undefined), { position: from, tail });
+    return readBackward(
+      { list: searched, walk },
+      { last: counts.last, before: to, after: from, signal },
+    );
+  }
+
+  function drain(walked: DrainedList, options: Pick<WalkOptions, 'position' | 'tail'>) {
+    const pages = parts.drains.walk(walked, {
+      ...options,
+      limit: undefined,
+      call,
+      keepsAll: false,
+    });
+    const { position } = options;
+    const limit = undefined;
+    return drainPages(pages, {
+      limit,
+      position,
+      budget,
+      signal,
+      toCursor: (at) => cursors.encode(at),
+      isWholeOnly: true,
+    });
+  }
+
+  async function total(): Promise<number> {
+    // A count that is under way when a mutation comes leaves nothing for those after it.
+    const { totals } = parts.drains;
+    const known = totals.of(keys.walk);
+    if (known !== undefined) return known;
+    let count = 0;
+    const shown = list.source('shown');
+    // The page that came along may be all there is.
+    const walked = shown.firstPage
+      ? list.drained(shown, undefined)
+      : list.drained(list.source('bare'), list.isNested ? undefined : 'total');
+    for await (const { records } of drain(walked, { position: null })) count += records.length;
+    totals.counted(keys.walk, count);
+    return count;
+  }
+}
+
+function createReading(slice: Slice<ListRecord>, cursors: CursorEncoder, held: HeldBytes) {
+  const read: (readonly Edge[])[] = [];
+  const errors: UpstreamError[] = [];
+  let end: SliceEnd | undefined;
+  /** Stays when it fails. */
+  let reading: Promise<void> | undefined;
+
+  return {
+    get edges(): readonly Edge[] {
+      return read.length === 1 ? read[0]! : read.flat();
+    },
+    parts,
+    finish,
+    takeErrors: (path: Path): AnswerError[] =>
+      errors.splice(0).map((error) => ({ ...error, path })),
+    begin: async () => {
+      if (!end && read.length === 0) await readOn();
+    },
+    close: async () => {
+      await slice.return(NOWHERE);
+    },
+  };
+
+  async function finish(): Promise<SliceEnd> {
+    for (;;) {
+      if (end) return end;
+      await readOn();
+    }
+  }
+
+  function readOn(): Promise<void> {
+    reading ??= readNext();
+    return reading;
+  }
+
+  async function readNext(): Promise<void> {
+    const { done, value } = await slice.next();
+    if (done) {
+      end = value;
+    } else {
+      errors.push(...(value.beside as readonly UpstreamError[]));
+      // Who reads meanwhile waits as well: the next page would come before this one.
+      await holdPages(held, value.edges);
+      read.push(value.edges);
+    }
+    reading = undefined;
+  }
+
+  async function* parts(): AsyncGenerator<readonly Edge[], void, undefined> {
+    let drained = 0;
+    for (let part = 0; ; part += 1) {
+      try {
+        if (part >= read.length && !end) await readOn();
+      } catch (error) {
+        const last = read.findLast((edges) => edges.length > 0)?.at(-1);
+        throw last
+          ? interrupted(error, { drained, resumeAfter: cursors.encode(last.position) })
+          : error;
+      }
+      const edges = read[part];
+      if (!edges) return;
+      drained += edges.length;
+      yield edges;
+    }
+  }
+}
+
+const NOWHERE = { hasNextPage: false, hasPreviousPage: false };

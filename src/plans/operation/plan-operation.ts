@@ -1,0 +1,101 @@
+import {
+  Kind,
+  OperationTypeNode,
+  visit,
+  type DocumentNode,
+  type OperationDefinitionNode,
+} from 'graphql';
+import type { Payload } from '../../answers/write-payload.ts';
+import { asksForIncremental } from '../../schema/incremental-directives.ts';
+import type { Call } from '../call.ts';
+import type { OperationAnswer } from '../output.ts';
+import { planVariant } from './plan-variant.ts';
+import { streamOperation } from './stream-operation.ts';
+import type { PlanParts, Variant } from './variant.ts';
+
+/** What an operation comes to: made once, answered again and again. */
+export interface OperationPlan {
+  /** Gives everything at once. */
+  answer(call: Call): Promise<OperationAnswer>;
+  /** Gives what `@defer` and `@stream` say in later parts; undefined when, in this call, they say nothing. */
+  stream(call: Call): AsyncGenerator<Payload, void, undefined> | undefined;
+}
+
+export interface PlannedDocument {
+  readonly document: DocumentNode;
+  readonly operation: OperationDefinitionNode;
+}
+
+export function planOperation(
+  parts: PlanParts,
+  { document, operation }: PlannedDocument,
+): OperationPlan {
+  const fragments = new Map(
+    document.definitions.flatMap((one) =>
+      one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [],
+    ),
+  );
+  const conditions = conditionsOf(document);
+  const decide = parts.inlining.decisions(document);
+  const variants = parts.variants.ofOperation();
+  const isQuery = operation.operation === OperationTypeNode.QUERY;
+  const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
+    // Only a condition of `@defer` and `@stream` can go without a value, and is true then.
+    const isTrue = (name: string) => values[name] !== false;
+    const bits =
+      conditions.map((name) => (isTrue(name) ? '1' : '0')).join('') + (defers ? 'd' : '');
+    const name = decide ? `${bits} ${decide(parts.schema, values)}` : bits;
+    const known = variants.get(name);
+    if (known) return known;
+    const made = planVariant(parts, {
+      operation,
+      fragments,
+      variables: outlineOf(values),
+      isTrue: oneOf(new Set(conditions.filter(isTrue))),
+      defers,
+      hasNested: decide !== undefined,
+    });
+    variants.set(name, made);
+    return made;
+  };
+  return {
+    answer: (call) => variant(call, false).answer(call),
+    stream: (call) => {
+      // Those of a mutation are ignored.
+      if (!isQuery || !asksForIncremental(document, call.variables.values)) return undefined;
+      return streamOperation(variant(call, true), call);
+    },
+  };
+}
+
+/** Made where it sees nothing else: a function keeps all that any function beside it refers to. */
+function oneOf(names: ReadonlySet<string>): (name: string) => boolean {
+  return (name) => names.has(name);
+}
+
+/**
+ * Of the values of variables, what the sizes of inlined pages go by: numbers, and whether there is one. Plans are kept,
+ * and callers may send a megabyte of variables with each document.
+ */
+function outlineOf(values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, isKept(value) ? value : true]),
+  );
+}
+
+function isKept(value: unknown): boolean {
+  return value === null || value === undefined || typeof value === 'number';
+}
+
+/** The variables that `@skip`, `@include` and the `if` of `@defer` and `@stream` go by. */
+function conditionsOf(document: DocumentNode): readonly string[] {
+  const found = new Set<string>();
+  visit(document, {
+    Directive: ({ arguments: args = [] }) => {
+      for (const { name, value } of args) {
+        if (name.value === 'if' && value.kind === Kind.VARIABLE) found.add(value.name.value);
+      }
+    },
+  });
+  return [...found];
+}
