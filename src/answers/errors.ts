@@ -1,19 +1,18 @@
 import { GraphQLError } from 'graphql';
 import { codedError, type ErrorCode } from '../errors.ts';
-import type { Json } from '../json.ts';
 
 export type Path = readonly (string | number)[];
 
-/** An error of the service, its path beginning at the value that it came with. */
+/** An error of the service. Its path begins at the value that it belongs to. */
 export interface UpstreamError {
   readonly message: string;
-  /** Undefined where the service named none that could be one. */
+  /** Undefined if the service reported no valid path. */
   readonly path: Path | undefined;
-  /** `extensions` and whatever else it has, as it was written: members of an object of JSON. */
+  /** `extensions` and all other members, as they were written: the members of a JSON object. */
   readonly members: string;
   /** Its `extensions.code`, for telemetry. */
   readonly code: unknown;
-  /** Its place among the errors of the service's answer. */
+  /** Its index among the errors of the service's answer. */
   readonly order: number;
 }
 
@@ -21,16 +20,7 @@ export interface UpstreamError {
 export type AnswerError =
   UpstreamError | { readonly thrown: unknown; readonly path: Path | undefined };
 
-/** Of one answer. Each is copied, placed and written, while everybody else waits. */
-const MAX_ERRORS = 3_000;
-
-export function readErrors(errors: readonly Json[]): readonly UpstreamError[] {
-  const read = errors.slice(0, MAX_ERRORS).map(readError);
-  if (errors.length <= MAX_ERRORS) return read;
-  return [...read, tooMany(errors.length - MAX_ERRORS)];
-}
-
-/** The path of an error as the caller knows it: nothing in it is of the gateway's own making. */
+/** Returns the path as the caller knows it, without the names that the gateway adds to requests. */
 export function callerPath(path: Path): Path {
   const own = path.findIndex((step) => typeof step === 'string' && step.startsWith(OWN));
   if (own < 0) return path;
@@ -41,14 +31,14 @@ export function callerPath(path: Path): Path {
 }
 
 /**
- * The key under which the first page of a nested list comes along with its parent. It is made of the parent's
- * type and the caller's key, so that two nodes merge there exactly where they merge for the caller.
+ * Returns the key of an inlined first page. It consists of the parent's type and the caller's key, so that two field
+ * nodes are merged exactly where they are merged for the caller.
  */
 export function inlinedPageKey(parent: string, key: string): string {
   return `_rsPage${parent.length}_${parent}_${key}`;
 }
 
-/** All keys that the gateway adds to requests begin so; callers may not use them. */
+/** The prefix of all keys that the gateway adds to requests. Callers must not use it. */
 const OWN = '_rs';
 export const INLINED_PAGE = /^_rsPage(\d+)_/;
 
@@ -56,24 +46,24 @@ export function startsWith(path: Path, start: Path): boolean {
   return start.length <= path.length && start.every((step, i) => path[i] === step);
 }
 
-/** @param prefix where the value that the error's path begins at is in the answer */
+/** @param prefix the path of the value that the error's path begins at */
 export function placed(error: UpstreamError, prefix: Path): UpstreamError {
   return { ...error, path: error.path ? [...prefix, ...callerPath(error.path)] : prefix };
 }
 
-/** What the type does not allow: an error at its own place, never a silent null. */
+/** The error for a value that its type does not allow, so that it never becomes a silent null. */
 export function brokenValue(what: string, expected: string): GraphQLError {
   return codedError(
     'UPSTREAM_BAD_RESPONSE',
-    `The recruiting service gave ${what} where its schema promises ${expected}. ` +
+    `The recruiting service returned ${what} where its schema promises ${expected}. ` +
       'Leave this field out; the operator can compare the schema snapshot with the service.',
   );
 }
 
 /**
- * The errors of an answer as JSON.
+ * Writes an error as JSON.
  *
- * @param mask what every error goes through that the service did not send
+ * @param mask replaces unexpected errors; every error that the service did not send goes through it
  */
 export function writeError(error: AnswerError, mask: (error: unknown) => Error): string {
   if (!('thrown' in error)) {
@@ -84,7 +74,7 @@ export function writeError(error: AnswerError, mask: (error: unknown) => Error):
   const masked = mask(error.thrown);
   const { message } = masked;
   const extensions = masked instanceof GraphQLError ? { ...masked.extensions } : {};
-  // That is for the server that writes a refusal.
+  // Only the HTTP status of a refusal is taken from it.
   delete extensions['http'];
   const path = error.path ?? (masked instanceof GraphQLError ? masked.path : undefined);
   return JSON.stringify({
@@ -95,7 +85,7 @@ export function writeError(error: AnswerError, mask: (error: unknown) => Error):
   });
 }
 
-/** The list of errors of an answer. @param mask as in writeError */
+/** Writes a list of errors as JSON. @param mask as in writeError */
 export function writeErrors(
   errors: readonly AnswerError[],
   mask: (error: unknown) => Error,
@@ -103,7 +93,7 @@ export function writeErrors(
   return `[${errors.map((error) => writeError(error, mask)).join(',')}]`;
 }
 
-/** The code of the first error, for telemetry; undefined without one. */
+/** Returns the code of the first error, for telemetry; undefined if there are no errors. */
 export function codeOfFirst(
   [first]: readonly AnswerError[],
   mask: (error: unknown) => Error,
@@ -114,42 +104,7 @@ export function codeOfFirst(
   return masked instanceof GraphQLError ? masked.extensions['code'] : 'OTHER';
 }
 
-function readError(error: Json, order: number): UpstreamError {
-  const message = error.get('message')?.string ?? 'The recruiting service reported an error.';
-  const members = error.keys.flatMap((key, i) =>
-    OF_ITS_OWN.has(key) || (key === 'extensions' && error.values[i]!.kind !== 'object')
-      ? []
-      : [`${JSON.stringify(key)}:${error.values[i]!.raw}`],
-  );
-  const code = error.get('extensions')?.get('code');
-  return {
-    message,
-    path: readPath(error.get('path')),
-    members: members.join(','),
-    code: code?.string ?? code?.raw,
-    order,
-  };
-}
-
-/** Locations point into the document that we sent, not into the caller's. */
-const OF_ITS_OWN = new Set(['message', 'path', 'locations']);
-
-function readPath(path: Json | undefined): Path | undefined {
-  if (path?.kind !== 'list') return undefined;
-  const steps = path.values.map((step) =>
-    /^\d+$/.test(step.raw) ? Number(step.raw) : step.string,
-  );
-  return steps.some((step) => step === undefined) ? undefined : (steps as Path);
-}
-
-function tooMany(count: number): UpstreamError {
-  return ownError(
-    'UPSTREAM_BAD_RESPONSE',
-    `The recruiting service reported ${count} more errors, which are left out. Ask for less at a time.`,
-  );
-}
-
-/** An error of the gateway's in place of one of the service: written once, without the stack of an exception. */
+/** Makes an error of the gateway in the form of one of the service: it needs no exception, and so no stack trace. */
 export function ownError(code: ErrorCode, message: string, path?: Path): UpstreamError {
   return { message, path, members: `"extensions":{"code":"${code}"}`, code, order: Infinity };
 }

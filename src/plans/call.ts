@@ -8,78 +8,81 @@ import type { DrainBudget } from '../paging/drain.ts';
 import type { PageMeter } from '../paging/price/page-meter.ts';
 import type { ListRecord } from './output.ts';
 
-/** One request of the service, and how its answer is read. */
+/** What one operation has of its own while it is answered. */
+export interface Call extends Requester {
+  readonly variables: CallVariables;
+  /** Aborted when the caller leaves. */
+  readonly signal: AbortSignal;
+  /** Counts the pages that the operation costs. */
+  readonly pages: PageMeter;
+  /** Shared by all drains of the operation. */
+  readonly drainBudget: DrainBudget;
+  /** Shared by all `_entities` fields of the operation. */
+  readonly representations: { count: number };
+  /** Loads records by their ids. */
+  readonly records: RecordLoader;
+  /** The parts of its answer that are in memory. */
+  readonly held: HeldBytes;
+  /** Sends a request and counts its cost, even if the operation has sent an equal one. */
+  send<T>(request: UpstreamRequest<T>): Promise<T>;
+  /**
+   * Makes `request` do the same as `send`. For an operation that reads a single list and nothing else: it requests
+   * every page once, one after the other, so looking for equal requests would find none.
+   */
+  stopSharing(): void;
+}
+
+/** The variables of a request to the gateway, as values and as the caller wrote them. */
+export interface CallVariables {
+  /** Coerced to their types. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** As JSON; undefined for a variable that was not given. */
+  readonly text: (name: string) => string | undefined;
+}
+
+/** Sends requests on behalf of an operation or a walk. */
+export interface Requester {
+  request<T>(request: UpstreamRequest<T>): Promise<T>;
+  /** For telemetry. */
+  readonly cause: unknown;
+}
+
+/** One request to the service, and how its answer is read. */
 export interface UpstreamRequest<T> {
   readonly kind: 'query' | 'mutation';
-  /** The field of the root that it asks for, the first of several. */
+  /** The root field that it selects; the first one of several. */
   readonly field: string;
   /** JSON. */
   readonly body: string;
-  /** Beside the body, what tells requests that are read in different ways; mostly empty. */
+  /** Distinguishes requests with the same body whose answers are read in different ways; mostly empty. */
   readonly key: string;
-  /** What it costs in pages. */
+  /** Cost in pages. */
   readonly pages: number;
-  /** Undefined: the answer has to be read in general. */
+  /** Returns undefined for an answer that only `read` can take. */
   readonly scan: (bytes: Buffer) => T | undefined;
   readonly read: (answer: Json) => T;
 }
 
-/** For whom a request is sent, and until when. */
-export interface RequestSender {
-  /** Aborted when nobody waits for it any more. */
+/** Results are shared by all callers who send the same request: they must not be changed. */
+export type SendRequest = <T>(request: UpstreamRequest<T>, options: SendOptions) => Promise<T>;
+
+export interface SendOptions {
+  /** Aborted when nobody waits for the answer any more. */
   readonly signal?: AbortSignal;
-  /** Interactive unless stated. */
+  /** Default: interactive. */
   readonly priority?: 'interactive' | 'drain';
-  /** Of several callers it is the turn of one after the other. */
+  /** Callers take turns. */
   readonly caller?: string;
-  /** Called for each answer that says that the service has too much to do. */
+  /** Called for each answer that says that the service is overloaded. */
   readonly onPressure?: () => void;
   /** For telemetry. */
   readonly cause?: unknown;
 }
 
-/** What is read is shared with others who send the same: nobody may change it. */
-export type SendRequest = <T>(request: UpstreamRequest<T>, sender: RequestSender) => Promise<T>;
-
-/** Sends requests in somebody's name. */
-export interface Asking {
-  ask<T>(request: UpstreamRequest<T>): Promise<T>;
-  readonly cause: unknown;
-}
-
-/** The variables of one request, as values, and as the caller wrote them. */
-export interface CallVariables {
-  /** Coerced to their types. */
-  readonly values: Readonly<Record<string, unknown>>;
-  /** As JSON; undefined for one that was not given. */
-  readonly text: (name: string) => string | undefined;
-}
-
-/** What one operation has of its own while it is answered. */
-export interface Call extends Asking {
-  readonly variables: CallVariables;
-  /** Aborted when the caller leaves. */
-  readonly signal: AbortSignal;
-  /** What it costs. */
-  readonly pages: PageMeter;
-  /** Shared by all drains of the operation. */
-  readonly drainBudget: DrainBudget;
-  /** Shared by all `_entities` of the operation. */
-  readonly representations: { count: number };
-  /** The records that it asks for by their ids. */
-  readonly records: RecordLoader;
-  /** What of its answer is in memory. */
-  readonly held: HeldBytes;
-  /** Pays for a request and sends it, whatever else the operation asks for. */
-  send<T>(request: UpstreamRequest<T>): Promise<T>;
-  /** For an operation that reads one list and nothing else: it asks for no page twice, and for one after the other. */
-  alone(): this;
-}
-
 export interface CallParts {
   readonly send: SendRequest;
   readonly variables: CallVariables;
-  /** Made when it is first read: most operations need none. */
+  /** Creates the signal on first use: most operations need none. */
   readonly signal: () => AbortSignal;
   readonly pages: PageMeter;
   readonly drainMaxItems: number;
@@ -87,8 +90,8 @@ export interface CallParts {
   readonly cause: unknown;
 }
 
-/** Of one operation in flight: one that asks for thousands of pages below its parents is not alone. */
-const AT_A_TIME = 8;
+/** Requests in flight per operation. One that reads a list below each of thousands of parents has to leave room. */
+const MAX_REQUESTS_IN_FLIGHT = 8;
 
 export class OperationCall implements Call {
   readonly variables: CallVariables;
@@ -98,7 +101,7 @@ export class OperationCall implements Call {
   readonly cause: unknown;
   readonly held: HeldBytes;
   readonly #parts: CallParts;
-  #isAlone = false;
+  #isSharing = true;
   #requests: DataLoader<UpstreamRequest<unknown>, unknown, string> | undefined;
   #records: RecordLoader | undefined;
 
@@ -126,21 +129,20 @@ export class OperationCall implements Call {
   }
 
   /**
-   * What is asked twice in an operation, by aliases or by two lists over one page, is sent once. Requests end with
-   * the operation, and not with the one walk that happened to ask first.
+   * Sends equal requests of an operation once: those of two aliases, or of two lists that read the same page. They are
+   * aborted with the operation, not with the walk that happened to send them first.
    */
-  ask<T>(request: UpstreamRequest<T>): Promise<T> {
-    if (this.#isAlone) return this.send(request);
+  request<T>(request: UpstreamRequest<T>): Promise<T> {
+    if (!this.#isSharing) return this.send(request);
     return (this.#requests ??= this.#createLoader()).load(request) as Promise<T>;
   }
 
-  alone(): this {
-    this.#isAlone = true;
-    return this;
+  stopSharing(): void {
+    this.#isSharing = false;
   }
 
   #createLoader() {
-    const queue = new PQueue({ concurrency: AT_A_TIME });
+    const queue = new PQueue({ concurrency: MAX_REQUESTS_IN_FLIGHT });
     return new DataLoader<UpstreamRequest<unknown>, unknown, string>(
       (requests) =>
         Promise.all(
@@ -148,12 +150,12 @@ export class OperationCall implements Call {
             const { signal } = this;
             this.pages.pay(request.pages);
             const { cause } = this;
-            const sender = { signal, cause, caller: this.pages.account.name };
-            return queue.add(() => this.#parts.send(request, sender), { signal });
+            const options = { signal, cause, caller: this.pages.account.name };
+            return queue.add(() => this.#parts.send(request, options), { signal });
           }),
         ),
       {
-        // One by one: a batch would hold back the first answer until the last has come.
+        // A batch would hold back the first answer until the last one has arrived.
         batch: false,
         cacheKeyFn: ({ body, key }) => body + key,
       },
@@ -161,38 +163,37 @@ export class OperationCall implements Call {
   }
 }
 
-/** An id as the upstream takes it. */
-export type RecordId = string | number;
-
-/** One selection of the records of one type, and the way to find them by their ids. */
-export interface RecordLookup {
-  /** The same for all that ask the upstream for the same. */
-  readonly name: string;
-  /** @returns for each id what was found; nothing for those of which there is no record */
-  find(ids: readonly RecordId[]): Promise<ReadonlyMap<RecordId, Finding>>;
-}
-
-export interface FoundRecord {
-  readonly record: ListRecord | Reading;
-  /** What came with it and stands at no record. */
-  readonly beside: readonly UpstreamError[];
-}
-
-/** An error: nobody can tell whether there is such a record. */
-export type Finding = FoundRecord | Error;
+/** Loads the records that an operation wants by their ids: each once, those of one selection together. */
+export type RecordLoader = DataLoader<WantedRecord, FoundRecord | null, string>;
 
 export interface WantedRecord {
   readonly lookup: RecordLookup;
   readonly id: RecordId;
 }
 
-export type RecordLoader = DataLoader<WantedRecord, FoundRecord | null, string>;
+/** An id as the upstream takes it. */
+export type RecordId = string | number;
 
-/** The records that one operation asks for by their ids: those of one selection together, and each once. */
-export function createRecordLoader(): RecordLoader {
+/** Finds the records of one type by their ids, with one selection of their fields. */
+export interface RecordLookup {
+  /** Equal for lookups that send the same to the upstream. */
+  readonly name: string;
+  /** @returns a result for each id; none for an id without a record */
+  find(ids: readonly RecordId[]): Promise<ReadonlyMap<RecordId, LookupResult>>;
+}
+
+/** An error means that it is unknown whether there is such a record. */
+export type LookupResult = FoundRecord | Error;
+
+export interface FoundRecord {
+  readonly record: ListRecord | Reading;
+  readonly unplacedErrors: readonly UpstreamError[];
+}
+
+function createRecordLoader(): RecordLoader {
   return new DataLoader(
     async (wanted) => {
-      const found = new Map<string, ReadonlyMap<RecordId, Finding>>();
+      const found = new Map<string, ReadonlyMap<RecordId, LookupResult>>();
       await Promise.all(
         Array.from(
           Map.groupBy(wanted, ({ lookup }) => lookup.name),

@@ -1,56 +1,76 @@
 import type { HeldBytes } from '../answers/budget.ts';
 import type { AnswerError, Path } from '../answers/errors.ts';
-import type { DeferredReading, Hole, Reading } from '../answers/read.ts';
+import type { DeferredReading, Placeholder, Reading } from '../answers/read.ts';
 import type { WholeAnswer } from '../answers/write-answer.ts';
 import type { Identified } from '../paging/page.ts';
 
-/** A piece of an answer: text, bytes that may be shared with other answers, or a place that is still to be filled. */
-export type Part = string | Buffer | Hole;
+/** A piece of an answer: text, bytes that other answers may share, or a field that is still to be filled in. */
+export type Part = string | Buffer | Placeholder;
 
-/** One record of a list, as its page has it. */
-export interface ListRecord extends Identified {
-  readonly page: RecordPage;
-  /** Its place in the page. */
-  readonly place: number;
+/** Collects what is written of an answer. */
+export interface Output {
+  readonly parts: Part[];
+  readonly errors: AnswerError[];
+  /** Collects what `@defer` puts off; undefined where everything is sent at once. */
+  readonly deferred?: DeferredReading[] | undefined;
 }
 
-/** A record of a page of bytes: its identity is read when somebody wants it as text. */
+/** The value of one field. Undefined `parts` stand for null. */
+export interface FieldValue {
+  readonly parts: readonly Part[] | undefined;
+  readonly errors: readonly AnswerError[];
+  readonly deferred?: readonly DeferredReading[] | undefined;
+}
+
+export interface OperationAnswer extends WholeAnswer {
+  readonly deferred: readonly DeferredReading[];
+}
+
+/** One record of a list. */
+export interface ListRecord extends Identified {
+  readonly page: RecordPage;
+  /** Within the page. */
+  readonly index: number;
+}
+
+/** A record of a page of bytes. Its identity becomes a string only when it is read. */
 export class ScannedRecord implements ListRecord {
   readonly page: Extract<RecordPage, { kind: 'bytes' }>;
-  readonly place: number;
+  readonly index: number;
 
-  constructor(page: ScannedRecord['page'], place: number) {
+  constructor(page: ScannedRecord['page'], index: number) {
     this.page = page;
-    this.place = place;
+    this.index = index;
   }
 
   get identity(): string | null {
-    return this.page.identityAt(this.place);
+    return this.page.identityAt(this.index);
   }
 }
 
 /**
- * The records of one page: as bytes where the scanner took them, else as they were read. Each is there once for each
- * place of the operation that shows records.
+ * The records of one page: as bytes where the scanner took the page, otherwise as readings. An operation may select
+ * records at several places (`edges { node }` and `nodes`): the page holds each record once per selection.
  */
 export type RecordPage =
   | {
       readonly kind: 'bytes';
       readonly bytes: Buffer;
-      /** Start and end of each record, of one place after the other. */
+      /** Start and end of each record: first all records of the first selection, then those of the next. */
       readonly at: Int32Array;
       readonly count: number;
       readonly size: number;
-      readonly identityAt: (place: number) => string | null;
+      readonly identityAt: (index: number) => string | null;
     }
   | {
       readonly kind: 'readings';
+      /** By selection, then by index. */
       readonly readings: readonly (readonly Reading[])[];
-      /** Of all of them, in bytes, about. */
+      /** Of all readings, in bytes, roughly. */
       readonly size: number;
     };
 
-/** Holds the pages of these records for the answer of an operation. */
+/** Counts the pages of these records against the memory that answers may hold. */
 export async function holdPages(
   held: HeldBytes,
   records: readonly { readonly record: ListRecord }[],
@@ -64,55 +84,35 @@ export async function holdPages(
   }
 }
 
-/** Takes what is written of an answer. */
-export interface Output {
-  readonly parts: Part[];
-  readonly errors: AnswerError[];
-  /** Takes what comes later; left out where everything comes at once. */
-  readonly deferred?: DeferredReading[] | undefined;
-}
-
-/** The value of one field; undefined parts stand for null. */
-export interface FieldValue {
-  readonly parts: readonly Part[] | undefined;
-  readonly errors: readonly AnswerError[];
-  /** What comes later. */
-  readonly deferred?: readonly DeferredReading[] | undefined;
-}
-
-export interface OperationAnswer extends WholeAnswer {
-  readonly deferred: readonly DeferredReading[];
-}
-
 /**
  * Writes records with commas between them.
  *
- * @param at where the list is in the answer, and how many of its records came before
- * @returns false when one is null that may not be, so that the list has to be
+ * @param at the path of the list, and how many of its records were written before
+ * @returns false when a record is null that must not be, so that the list has to be null
  */
 export function writeRecords(
   records: readonly ListRecord[],
-  of: number,
+  selection: number,
   { parts, errors, deferred }: Output,
   at: { readonly path: Path; readonly offset: number },
 ): boolean {
   for (let i = 0; i < records.length;) {
-    const { page, place } = records[i]!;
+    const { page, index } = records[i]!;
     if (i > 0) parts.push(',');
     if (page.kind === 'bytes') {
-      // Records that stand next to each other in their page go out as they stand there.
+      // Neighbours in the page are written as one piece, with the commas that stand between them.
       let end = i + 1;
       while (
         end < records.length &&
         records[end]!.page === page &&
-        records[end]!.place === place + (end - i)
+        records[end]!.index === index + (end - i)
       )
         end += 1;
-      parts.push(bytesOf(page, of, place, place + (end - i) - 1));
+      parts.push(bytesOf(page, selection, index, index + (end - i) - 1));
       i = end;
       continue;
     }
-    const reading = page.readings[of]![place]!;
+    const reading = page.readings[selection]![index]!;
     const path = [...at.path, at.offset + i];
     if (!writeReading(reading, { parts, errors, deferred }, path)) return false;
     i += 1;
@@ -120,15 +120,15 @@ export function writeRecords(
   return true;
 }
 
-/** @param path where the record is in the answer @returns false when it is null and may not be */
+/** @param path of the record @returns false when it is null and must not be */
 export function writeRecord(
-  { page, place }: ListRecord,
-  of: number,
+  { page, index }: ListRecord,
+  selection: number,
   output: Output,
   path: Path,
 ): boolean {
-  if (page.kind !== 'bytes') return writeReading(page.readings[of]![place]!, output, path);
-  output.parts.push(bytesOf(page, of, place, place));
+  if (page.kind !== 'bytes') return writeReading(page.readings[selection]![index]!, output, path);
+  output.parts.push(bytesOf(page, selection, index, index));
   return true;
 }
 
@@ -149,9 +149,12 @@ export function writeReading(
 
 function bytesOf(
   { bytes, at, count }: Extract<RecordPage, { kind: 'bytes' }>,
-  of: number,
+  selection: number,
   first: number,
   last: number,
 ): Buffer {
-  return bytes.subarray(at[2 * (of * count + first)], at[2 * (of * count + last) + 1]);
+  return bytes.subarray(
+    at[2 * (selection * count + first)],
+    at[2 * (selection * count + last) + 1],
+  );
 }

@@ -1,63 +1,56 @@
 import { codeOf } from '../errors.ts';
 import type { WalkedPage } from '../paging/walk.ts';
 
-/** Who is told of what is read. `cause` is what the context named: for whom it is read. */
-export interface ReadingWatch {
+/** Receives what happens while lists are read. `cause` identifies the caller's request. */
+export interface ReadingTelemetry {
   pageRead(cause: unknown): void;
   /** @param list the upstream's field */
-  walkBegun(kind: WalkKind, list: string, cause: unknown): WatchedWalk;
-  /** Whether a walk had an index to read pages ahead by. */
+  walkBegun(kind: WalkKind, list: string, cause: unknown): ReportedWalk;
+  /** @param hasIndex whether a page index lets the walk read pages in parallel */
   walkPlanned(hasIndex: boolean): void;
-  /** Of records looked for by their ids: how many an index had a place for, and how many not. */
+  /** Of the records that were looked up by id: how many had a position in the page index, and how many had none. */
   placesLookedUp(known: number, unknown: number): void;
 }
 
-/** For somebody who wants the list, or for the places of records in it. */
+/** `drain`: a caller reads the list. `search`: the positions of records in it are looked up. A label of metrics. */
 export type WalkKind = 'drain' | 'search';
 
-export interface WatchedWalk {
-  /** For whom its requests are sent. */
+export interface ReportedWalk {
+  /** The cause to send the walk's requests with. */
   readonly cause: unknown;
   /**
-   * @param outcome `whole`: it came to the end of the list; `stopped`: nobody wanted more; else the code of the
-   *   error that ended it
+   * @param outcome `whole`: the walk reached the end of the list; `stopped`: its readers wanted no more; otherwise the
+   *   code of the error that ended it
    */
   ended(outcome: 'whole' | 'stopped' | { readonly code: unknown }): void;
 }
 
-export const unwatched: ReadingWatch = {
-  pageRead: () => {},
-  walkBegun: (_kind, _list, cause) => ({ cause, ended: () => {} }),
-  walkPlanned: () => {},
-  placesLookedUp: () => {},
-};
-
-type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
-
-/** A walk that is watched from its first page on. */
-export async function* watchedWalk<R>(
-  { watch, kind, list, cause }: WalkToWatch,
+/** Reports a walk, from when its first page is requested. */
+export async function* reportedWalk<R>(
+  { telemetry, kind, list, cause }: WalkToReport,
   begin: (cause: unknown) => Pages<R>,
 ): Pages<R> {
-  const watched = watch.walkBegun(kind, list, cause);
-  let outcome: Parameters<typeof watched.ended>[0] = 'stopped';
+  const reported = telemetry.walkBegun(kind, list, cause);
+  let outcome: Parameters<typeof reported.ended>[0] = 'stopped';
   try {
-    for await (const page of begin(watched.cause)) {
+    for await (const page of begin(reported.cause)) {
       outcome = page.hasNextPage ? 'stopped' : 'whole';
       yield page;
     }
     outcome = 'whole';
   } catch (error) {
-    const isLeft = error instanceof Error && error.name === 'AbortError';
-    outcome = isLeft ? 'stopped' : { code: codeOf(error) };
+    const isAbort = error instanceof Error && error.name === 'AbortError';
+    outcome = isAbort ? 'stopped' : { code: codeOf(error) };
     throw error;
   } finally {
-    watched.ended(outcome);
+    reported.ended(outcome);
   }
 }
 
-interface WalkToWatch {
-  readonly watch: ReadingWatch;
+type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
+
+interface WalkToReport {
+  readonly telemetry: ReadingTelemetry;
   readonly kind: WalkKind;
   /** The upstream's field. */
   readonly list: string;

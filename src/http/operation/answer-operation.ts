@@ -1,6 +1,5 @@
 import { codeOfFirst, type AnswerError } from '../../answers/errors.ts';
-import { writeAnswer } from '../../answers/write-answer.ts';
-import { writePayload, type Payload } from '../../answers/write-payload.ts';
+import { writeAnswer, writePayload, type Payload } from '../../answers/write-answer.ts';
 import { codedError, knownCode } from '../../errors.ts';
 import type { Call, CallVariables } from '../../plans/call.ts';
 import type { OperationPlan } from '../../plans/operation/plan-operation.ts';

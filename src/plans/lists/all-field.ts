@@ -13,7 +13,7 @@ import {
 import { errorsOfList } from '../pages/fetch-page.ts';
 import type { OpenedList } from './list-field.ts';
 
-/** Reads an `all…` field: the pages of the list, drained into one. */
+/** Reads an `all…` field: drains the list into one array. */
 export async function readAll(call: Call, list: () => OpenedList, path: Path): Promise<FieldValue> {
   const output: Output = { parts: ['['], errors: [] };
   let count = 0;
@@ -32,13 +32,13 @@ export async function readAll(call: Call, list: () => OpenedList, path: Path): P
   return output;
 }
 
-/** @returns false when a record is null that may not be */
+/** @returns false when a record is null that must not be */
 export function writePage(
-  { records, beside }: DrainedPage<ListRecord>,
+  { records, beside: unplacedErrors }: DrainedPage<ListRecord>,
   output: Output,
   at: { readonly path: Path; readonly offset: number },
 ): boolean {
-  for (const error of beside as readonly UpstreamError[])
+  for (const error of unplacedErrors as readonly UpstreamError[])
     output.errors.push({ ...error, path: at.path });
   return writeRecords(
     records.map(({ record }) => record),
@@ -49,10 +49,10 @@ export function writePage(
 }
 
 /**
- * The pages that a drain gives, for the arguments of an `all…` field.
+ * Drains the list of an `all…` field as its arguments say.
  *
- * @param keepsAll all records are kept until the end
- * @throws BAD_USER_INPUT, CURSOR_INVALID, and what drains end with
+ * @param keepsAll whether the caller keeps all records until the end
+ * @throws BAD_USER_INPUT, CURSOR_INVALID and the errors of drains
  */
 export function drainedPages(
   list: OpenedList,
@@ -77,12 +77,12 @@ export function drainedPages(
   return drainPages(pages, { limit, position, budget, signal, toCursor });
 }
 
-/** A key stands in the answer once for each record: a long alias makes gigabytes of it. */
+/** Refuses answers that are too large before anything is read: a key is repeated in every record, however long. */
 function expectBytes({ field, call, keys }: OpenedList, limit: number | undefined): void {
   const { all, ofAliases } = field.shown.keyBytes;
   const length = field.parts.drains.lengthOf(keys.walk);
   const most = Math.min(limit ?? Infinity, call.drainBudget.max);
-  // Of a list that was never walked nobody knows how long it is: then only what the caller adds counts.
+  // The length of a list that was never walked is unknown. Then only the bytes that the caller's aliases add count.
   call.held.expect(length === undefined ? most * ofAliases : Math.min(most, length) * all);
 }
 

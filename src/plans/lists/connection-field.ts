@@ -21,10 +21,10 @@ export async function readConnection(list: () => OpenedList, path: Path): Promis
 }
 
 /**
- * Writes these fields of it as an object.
+ * Writes these fields of a connection as an object.
  *
- * @param given of edges and nodes: all of them unless stated
- * @returns false when a record is null that may not be
+ * @param given the edges to write for a key; default: all that were read
+ * @returns false when a record is null that must not be
  */
 export async function writeConnection(
   connection: OpenedConnection,
@@ -69,7 +69,7 @@ export async function writeConnection(
   return true;
 }
 
-/** @param at where the list is in the answer, and how many of its elements came before */
+/** @param at the path of the list, and how many of its elements were written before */
 export function writeEdges(
   { cursors }: Pick<OpenedConnection, 'cursors'>,
   field: Extract<ConnectionField, { kind: 'edges' | 'nodes' }>,
@@ -79,7 +79,7 @@ export function writeEdges(
 ): boolean {
   if (field.kind === 'nodes') {
     const records = edges.map(({ record }) => record);
-    return writeRecords(records, field.place, output, at);
+    return writeRecords(records, field.selection, output, at);
   }
   const heads = field.fields.map(({ key }, i) =>
     Buffer.from(`${i > 0 ? ',' : ''}${JSON.stringify(key)}:`),
@@ -91,19 +91,19 @@ export function writeEdges(
     written.byte(OPENING_BRACE);
     for (let j = 0; j < heads.length; j += 1) {
       const one = field.fields[j]!;
-      const { page, place } = record;
+      const { page, index } = record;
       written.bytes(heads[j]!, 0, heads[j]!.length);
       if (one.kind === 'cursor') written.cursor(cursors, position);
       else if (one.kind === 'typename') {
         const name = Buffer.from(JSON.stringify(one.name));
         written.bytes(name, 0, name.length);
       } else if (page.kind === 'bytes') {
-        const slot = 2 * (one.place * page.count + place);
+        const slot = 2 * (one.selection * page.count + index);
         written.bytes(page.bytes, page.at[slot]!, page.at[slot + 1]!);
       } else {
         output.parts.push(written.taken());
         written = new EdgeBytes(BYTES_OF_EDGE);
-        if (!writeRecord(record, one.place, output, [...at.path, at.offset + i, one.key]))
+        if (!writeRecord(record, one.selection, output, [...at.path, at.offset + i, one.key]))
           return false;
       }
     }
@@ -113,11 +113,11 @@ export function writeEdges(
   return true;
 }
 
-/** Expected of one edge with a cursor; larger ones make the buffer grow. */
+/** The expected size of an edge with a cursor; larger edges make the buffer grow. */
 const BYTES_OF_EDGE = 256;
 const [COMMA, QUOTE, OPENING_BRACE, CLOSING_BRACE] = [44, 34, 123, 125];
 
-/** Edges as they are written: into one buffer, since a piece for each value costs more than the value. */
+/** Writes edges into one buffer: a separate piece for each value would cost more than the value. */
 class EdgeBytes {
   #into: Buffer;
   #end = 0;

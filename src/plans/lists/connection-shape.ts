@@ -10,8 +10,8 @@ import {
 /** What a connection field selects, in the order of the answer. */
 export interface ConnectionShape {
   readonly fields: readonly ConnectionField[];
-  /** Where it shows records: each has a selection of its own. */
-  readonly places: readonly RecordPlace[];
+  /** One for each `nodes` and each `edges { node }`. */
+  readonly recordSelections: readonly RecordSelection[];
 }
 
 export type ConnectionField = { readonly key: string; readonly deferred: DeferUse | undefined } & (
@@ -20,7 +20,12 @@ export type ConnectionField = { readonly key: string; readonly deferred: DeferUs
       readonly fields: readonly EdgeField[];
       readonly nodes: readonly FieldNode[];
     }
-  | { readonly kind: 'nodes'; readonly place: number; readonly nodes: readonly FieldNode[] }
+  | {
+      readonly kind: 'nodes';
+      /** Its index in `recordSelections`. */
+      readonly selection: number;
+      readonly nodes: readonly FieldNode[];
+    }
   | { readonly kind: 'pageInfo'; readonly fields: readonly PageInfoField[] }
   | { readonly kind: 'totalCount' }
   | { readonly kind: 'typename'; readonly name: string }
@@ -28,7 +33,7 @@ export type ConnectionField = { readonly key: string; readonly deferred: DeferUs
 
 export type EdgeField = { readonly key: string } & (
   | { readonly kind: 'cursor' }
-  | { readonly kind: 'node'; readonly place: number }
+  | { readonly kind: 'node'; readonly selection: number }
   | { readonly kind: 'typename'; readonly name: string }
 );
 
@@ -37,8 +42,8 @@ export type PageInfoField = { readonly key: string } & (
   | { readonly kind: 'typename'; readonly name: string }
 );
 
-export interface RecordPlace {
-  /** The keys that lead there: of `edges` and `node`, or of `nodes`. */
+export interface RecordSelection {
+  /** The response names that lead to the records: of `edges` and `node`, or of `nodes`. */
   readonly keys: readonly [string, string?];
   readonly selections: readonly SelectionNode[];
 }
@@ -49,10 +54,10 @@ export function connectionShape(
   types: { readonly type: string; readonly edge: string },
   selections: readonly SelectionNode[],
 ): ConnectionShape {
-  const places: RecordPlace[] = [];
+  const recordSelections: RecordSelection[] = [];
   const typeOf = (name: string) => scope.schema.getType(name) as GraphQLObjectType;
-  const placeOf = (keys: RecordPlace['keys'], nodes: readonly FieldNode[]) =>
-    places.push({ keys, selections: selectionsOf(nodes) }) - 1;
+  const selectionAt = (keys: RecordSelection['keys'], nodes: readonly FieldNode[]) =>
+    recordSelections.push({ keys, selections: selectionsOf(nodes) }) - 1;
   const fields = collected(scope, typeOf(types.type), selections).map(
     ({ key, nodes, deferred, name }): ConnectionField => {
       const at = { key, deferred };
@@ -63,13 +68,17 @@ export function connectionShape(
               if (edge.name === 'cursor') return { key: edge.key, kind: 'cursor' };
               if (edge.name !== 'node')
                 return { key: edge.key, kind: 'typename', name: types.edge };
-              return { key: edge.key, kind: 'node', place: placeOf([key, edge.key], edge.nodes) };
+              return {
+                key: edge.key,
+                kind: 'node',
+                selection: selectionAt([key, edge.key], edge.nodes),
+              };
             },
           );
           return { ...at, kind: 'edges', fields: edges, nodes };
         }
         case 'nodes':
-          return { ...at, kind: 'nodes', place: placeOf([key], nodes), nodes };
+          return { ...at, kind: 'nodes', selection: selectionAt([key], nodes), nodes };
         case 'pageInfo': {
           const { pageInfo: definition } = typeOf(types.type).getFields();
           const pageInfo = getNamedType(definition!.type).name;
@@ -87,7 +96,7 @@ export function connectionShape(
       }
     },
   );
-  return { fields, places };
+  return { fields, recordSelections };
 }
 
 function collected(

@@ -13,57 +13,56 @@ import { createTotals, type Totals } from '../../paging/totals.ts';
 import { walkInTurn } from '../../paging/walk-in-turn.ts';
 import { createWalkSlots } from '../../paging/walk-slots.ts';
 import type { WalkedPage } from '../../paging/walk.ts';
-import type { Asking, Call, SendRequest } from '../call.ts';
+import type { Requester, Call, SendRequest } from '../call.ts';
 import type { ListRecord } from '../output.ts';
-import { watchedWalk, type ReadingWatch } from '../telemetry.ts';
+import { reportedWalk, type ReadingTelemetry } from '../telemetry.ts';
 
-/** The walks of all callers, and what they leave behind. */
+/** Runs the walks of all callers, and keeps what they leave behind. */
 export interface Drains {
   walk(
     list: DrainedList,
-    options: WalkOptions,
+    options: DrainOptions,
   ): AsyncGenerator<WalkedPage<ListRecord>, void, undefined>;
-  /** What earlier walks of a list left behind, by the list's key. */
+  /** Returns what earlier walks of a list left behind. @param list its key */
   memoryOf(list: string): ListMemory;
   readonly totals: Totals;
-  /** How many records a list had when it was walked last; undefined: nobody knows. */
+  /** Returns how many records a list had at its last whole walk; undefined if it was not walked. */
   lengthOf(list: string): number | undefined;
-  /** Drains that run now, and that wait for their turn. */
+  /** Drains that run, and drains that wait for their turn. */
   readonly load: { readonly running: number; readonly waiting: number };
-  /** What is known of a list when records of it are looked for, and the way to find the others. */
-  lookedUp(list: SearchedDrain): Pick<LookedUpList<never>, 'index' | 'search' | 'onPlaces'>;
-  /** A mutation is sent, or was answered: no walk from now on shares one from before. */
+  /** Returns what is known of the positions in a list, and the walk that finds the unknown ones. */
+  lookup(list: LookupList): Pick<LookedUpList<never>, 'index' | 'search' | 'onPlaces'>;
+  /** Walks that start after this call share nothing with earlier ones. Called before and after a mutation. */
   separate(): void;
 }
 
 export interface DrainedList {
-  /** Names the list with its filters. */
+  /** Names the list and its filters. */
   readonly key: string;
-  /** Names the upstream's field. */
+  /** The upstream's field. */
   readonly field: string;
-  /** Makes the requests for its pages, sent by whom it is told. */
-  readonly fetcher: (context: Asking) => FetchPage<ListRecord>;
-  /** What is selected of the records, where others may ask for the same; undefined: shared with nobody. */
+  /** Fetches its pages with requests that this requester sends. */
+  readonly fetcher: (requester: Requester) => FetchPage<ListRecord>;
+  /** Names what is selected of the records, so that equal drains can share a walk; undefined: no sharing. */
   readonly selection: string | undefined;
-  /** Below another object than the root. */
   readonly isNested: boolean;
-  /** It came along with its parent, and nothing is asked for it. */
-  readonly hasFirstPage?: boolean;
+  /** Whether the request for its parent had the first page inlined, so that it needs no request. */
+  readonly hasInlinedPage?: boolean;
 }
 
-/** A list of the root that records are looked for in by their ids. */
-export interface SearchedDrain extends Pick<DrainedList, 'key' | 'field' | 'fetcher'> {
-  /** For people. */
+/** A list at the root in which records are looked up by their ids. */
+export interface LookupList extends Pick<DrainedList, 'key' | 'field' | 'fetcher'> {
+  /** For messages. */
   readonly name: string;
-  /** Of whoever looks for them. */
+  /** The cause of the lookup, for telemetry. */
   readonly cause: unknown;
 }
 
-export interface WalkOptions {
+export interface DrainOptions {
   readonly position: Position | null;
   readonly limit: number | undefined;
   readonly call: Call;
-  /** All the records are kept until the end. */
+  /** Whether the caller keeps all records until the end. */
   readonly keepsAll: boolean;
   readonly tail?: Tail | undefined;
 }
@@ -75,23 +74,23 @@ export interface DrainLimits {
   readonly maxDrains: number;
   /** Records that all page indexes together remember. */
   readonly indexMaxIds: number;
-  /** Records that a walk for somebody's ids goes over at most. */
+  /** Records that the walk of a lookup reads at most. */
   readonly drainMaxItems: number;
-  /** Pages that one caller may cost; 0: no limit. */
+  /** Pages that one caller may cost in a minute; 0: no limit. */
   readonly pagesPerMinute: number;
 }
 
 export interface DrainParts extends DrainLimits {
   readonly clock: Clock;
-  /** Names the token set in use: another one may see other lists. */
+  /** Names the token set in use. With another one the lists may be different. */
   readonly tokenSet: () => string | undefined;
 }
 
-/** Of fewer records no drain is made: the caller asks for them as for any page (interface, section 8). */
+/** Up to so many records are read like any page, without a turn of the drains (interface, section 8). */
 const SMALL = 50;
 
 export function createDrains(
-  { send, watch }: { readonly send: SendRequest; readonly watch: ReadingWatch },
+  { send, telemetry }: { readonly send: SendRequest; readonly telemetry: ReadingTelemetry },
   parts: DrainParts,
 ): Drains {
   const { drainConcurrency, maxDrains, indexMaxIds, drainMaxItems, clock, tokenSet } = parts;
@@ -103,7 +102,7 @@ export function createDrains(
   let totals = createTotals(clock);
   let set: string | undefined;
 
-  const onIndex = watch.walkPlanned;
+  const onIndex = telemetry.walkPlanned;
 
   return {
     separate,
@@ -123,25 +122,25 @@ export function createDrains(
       forgetOtherSets();
       return memoryOf(indexes, list);
     },
-    lookedUp: (list) => {
+    lookup: (list) => {
       forgetOtherSets();
       const its = indexes;
       return {
         index: its.get(list.key),
-        onPlaces: watch.placesLookedUp,
+        onPlaces: telemetry.placesLookedUp,
         search: (identities, tried, seeker) =>
           searches.find(
             {
               ...list,
               index: () => its.get(list.key),
-              // It takes no turn of the drains: somebody may wait for one record, and there is one walk a list.
+              // It takes no turn of the drains: a caller waits for one record, and a list has one such walk.
               walk: (hold, leaving, pay) =>
-                watchedWalk(
-                  { watch, kind: 'search', list: list.field, cause: list.cause },
+                reportedWalk(
+                  { telemetry, kind: 'search', list: list.field, cause: list.cause },
                   (cause) => {
                     const either = () => AbortSignal.any([leaving, hold.left]);
-                    const asking = drainRequests(send, pace, either, pay, cause);
-                    const fetchPage = hold.held(list.fetcher(asking));
+                    const requester = drainRequester(send, pace, either, pay, cause);
+                    const fetchPage = hold.held(list.fetcher(requester));
                     const walkable = { ...list, indexes: its, pace, fetchPage, onIndex };
                     return walkList(walkable, { position: null, signal: leaving });
                   },
@@ -166,12 +165,12 @@ export function createDrains(
       const { pages: meter } = call;
       meter.afford(pagesKnown(indexes.get(list.key), { position, limit, tail }));
       const begin: JoinOptions<ListRecord>['begin'] = (from, signal, pay) =>
-        watchedWalk({ watch, kind: 'drain', list: list.field, cause: call.cause }, (cause) => {
-          const fetchPage = list.fetcher(drainRequests(send, pace, () => signal, pay, cause));
+        reportedWalk({ telemetry, kind: 'drain', list: list.field, cause: call.cause }, (cause) => {
+          const fetchPage = list.fetcher(drainRequester(send, pace, () => signal, pay, cause));
           const turn = { slots, owner: meter.account.name, operation: meter, signal };
           return walkInTurn(turn, (takeTurn) => {
             const inTurn: typeof fetchPage = async (request, of) => {
-              if (request.after !== null || !list.hasFirstPage) await takeTurn();
+              if (request.after !== null || !list.hasInlinedPage) await takeTurn();
               return fetchPage(request, of);
             };
             return walkList(
@@ -193,7 +192,7 @@ export function createDrains(
     const isAnother = set !== undefined && set !== setNow;
     set = setNow;
     if (!isAnother) return;
-    // New ones: a walk that is under way leaves what it saw with the old.
+    // New ones, because walks under way still write what they read into the old ones.
     indexes = createPageIndexes(indexMaxIds);
     separate();
   }
@@ -206,21 +205,22 @@ export function createDrains(
 }
 
 /**
- * Requests of a walk, which belongs to nobody alone; each ends with the signal that is given for it.
+ * Sends the requests of a walk that several readers may share.
  *
- * @param pay charges those who wait for the walk; where nobody can pay, it aborts the signal
- * @param cause of whoever began it
+ * @param signalNow returns the signal that aborts the next request
+ * @param pay charges the readers of the walk; aborts that signal if none of them can pay
+ * @param cause of the reader that started the walk
  */
-export function drainRequests(
+function drainRequester(
   send: SendRequest,
   pace: Pace,
   signalNow: () => AbortSignal,
   pay: (pages: number) => void,
   cause: unknown,
-): Asking {
+): Requester {
   return {
     cause,
-    ask: async (request) => {
+    request: async (request) => {
       const signal = signalNow();
       pay(request.pages);
       signal.throwIfAborted();

@@ -21,12 +21,12 @@ import type { NestedAdapter } from '../../schema/derivation/adapter.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';
 import { pageSizeOf } from '../pages/page-request.ts';
 import { identifying, idKey } from '../pages/record-identity.ts';
-import { field, notEmpty, type WantedPages } from '../requests/request-text.ts';
+import { field, notEmpty, type PagesToInline } from '../requests/request-text.ts';
 import { connectionShape } from './connection-shape.ts';
 
 /*
- * The first page of a nested list comes along in the request for its parent, so that a list of parents does not
- * cost a request each: in place of a derived field stands the list itself, and the id of the parent.
+ * The first page of a nested list is inlined into the request for its parent, so that a list of parents does not cost
+ * a request each: the derived field is replaced by the upstream's list, and the id of the parent is selected.
  */
 
 export interface InliningParts {
@@ -37,21 +37,23 @@ export interface InliningParts {
 }
 
 export interface InliningScope extends SelectionScope {
-  /** As they are in this call. */
   readonly variables: Readonly<Record<string, unknown>>;
-  readonly wanted: WantedPages;
+  readonly pages: PagesToInline;
 }
 
 export interface PageInlining {
-  /** Gives the document itself where nothing of it is derived. */
+  /** Returns the document itself if it has no derived fields. */
   inline(document: DocumentNode, scope: InliningScope): DocumentNode;
-  /** What of a document depends on the values of variables, beside its conditions; the same for equal requests. */
+  /**
+   * Returns a function that names what the values of variables decide about the inlined pages; undefined if no page
+   * can be inlined. Equal names mean equal requests.
+   */
   decisions(
     document: DocumentNode,
   ): ((schema: GraphQLSchema, variables: InliningScope['variables']) => string) | undefined;
 }
 
-/** Connections are written out wherever they stand, so fragments in fragments could grow without end. */
+/** Connections are written out wherever their fragment is spread, so nested fragments could grow without end. */
 const MAX_INLINED = 1_000;
 
 export function createPageInlining(parts: InliningParts): PageInlining {
@@ -104,7 +106,7 @@ export function createPageInlining(parts: InliningParts): PageInlining {
 }
 
 interface DerivedField {
-  /** What stands in the field's place; nothing where its first page is not inlined. */
+  /** What replaces the field in the request; empty if its first page is not inlined. */
   page(node: FieldNode, scope: InliningScope): FieldNode[];
   decision(node: FieldNode, schema: GraphQLSchema, variables: InliningScope['variables']): string;
 }
@@ -120,7 +122,7 @@ function derivedFields({ upstream, adapters, connectionMax }: InliningParts) {
       field('items', { alias, selections: notEmpty([...identity, ...selections]) });
     const derived = (firstPage: FirstPage, lists: Lists): DerivedField => ({
       page(node, scope) {
-        if (!isWanted(adapter, node, scope.wanted)) return [];
+        if (!isInlined(adapter, node, scope.pages)) return [];
         const args = argumentsOf(node, parent, scope);
         const page = args && firstPage(args);
         return page ? [inlinedPage(adapter, node, page, lists(node, scope))] : [];
@@ -149,13 +151,13 @@ function derivedFields({ upstream, adapters, connectionMax }: InliningParts) {
               ? undefined
               : firstOfConnection(args['first'], args[connection.last], connectionMax),
           (node, scope) => {
-            const { places } = connectionShape(
+            const { recordSelections } = connectionShape(
               scope,
               connection,
               node.selectionSet?.selections ?? [],
             );
-            return places.length > 0
-              ? places.map(({ keys, selections }) => items(itemsKey(...keys), selections))
+            return recordSelections.length > 0
+              ? recordSelections.map(({ keys, selections }) => items(itemsKey(...keys), selections))
               : [items('items', [])];
           },
         ),
@@ -165,31 +167,31 @@ function derivedFields({ upstream, adapters, connectionMax }: InliningParts) {
   return byParent;
 }
 
-/** The key of the list of records for one place of a connection whose page is inlined. */
+/** The key of the list of records, in an inlined page, for one selection of a connection. */
 export function itemsKey(edgesKey: string, nodeKey?: string): string {
   return nodeKey === undefined
     ? `_rsItems_${edgesKey}`
     : `_rsItems${edgesKey.length}_${edgesKey}_${nodeKey}`;
 }
 
-function isWanted(adapter: NestedAdapter, node: FieldNode, wanted: WantedPages): boolean {
-  if (wanted === 'all') return true;
-  if (wanted === 'safe') return isNullableType(adapter.field.type);
-  return !wanted.has(keyOf(adapter, node));
+function isInlined(adapter: NestedAdapter, node: FieldNode, pages: PagesToInline): boolean {
+  if (pages === 'all') return true;
+  if (pages === 'safe') return isNullableType(adapter.field.type);
+  return !pages.has(keyOf(adapter, node));
 }
 
 function keyOf({ parent }: NestedAdapter, { alias, name }: FieldNode): string {
   return inlinedPageKey(parent, alias?.value ?? name.value);
 }
 
-/** The size of the page that is inlined; undefined: none is. */
+/** Returns the size of the page to inline (undefined: the upstream's limit); undefined if none is inlined. */
 type FirstPage = (
   args: Readonly<Record<string, unknown>>,
 ) => { first: number | undefined } | undefined;
 type Lists = (node: FieldNode, scope: InliningScope) => FieldNode[];
 
 function firstOfAll(limit: unknown, after: unknown) {
-  // A cursor may point into the middle of a page; that is read step by step.
+  // A cursor may point into the middle of a page, so that list is read by requests of its own.
   if (isGiven(after)) return undefined;
   if (typeof limit !== 'number') return { first: undefined };
   return limit > 0 ? { first: limit } : undefined;
@@ -200,7 +202,7 @@ function firstOfConnection(first: unknown, last: unknown, max: number) {
     return isGiven(first) || last < 0 || last > max ? undefined : { first: undefined };
   }
   if (typeof first !== 'number') return { first: undefined };
-  // `first: 0` looks at one record, like the connection itself.
+  // `first: 0` requests one record, as the connection itself does.
   return first >= 0 && first <= max ? { first: Math.max(first, 1) } : undefined;
 }
 
@@ -232,7 +234,7 @@ function firstArgument(size: number): ArgumentNode {
   };
 }
 
-/** What is wrong with the arguments is reported where the field is filled in; here its page is only not inlined. */
+/** Returns undefined if they are invalid: then no page is inlined, and filling in the field reports the error. */
 function argumentsOf(
   node: FieldNode,
   parent: string,
@@ -269,6 +271,6 @@ function mentions(document: DocumentNode, names: ReadonlySet<string | undefined>
 function tooManyLists() {
   return codedError(
     'OPERATION_TOO_COMPLEX',
-    `The operation asks for derived lists at more than ${MAX_INLINED} places, fragments counted wherever they stand. Split it.`,
+    `The operation selects derived lists at more than ${MAX_INLINED} places; a fragment counts wherever it is spread. Split the operation.`,
   );
 }

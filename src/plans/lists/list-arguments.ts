@@ -11,23 +11,25 @@ import {
 } from 'graphql';
 import type { CallVariables } from '../call.ts';
 
-/** The arguments of a derived field in one call, and the names of its list that depend on them. */
+/** The arguments of a derived field in one call, and the names of its list, which depend on them. */
 export interface ListArguments {
   readonly values: Readonly<Record<string, unknown>>;
-  /** @param list the upstream's field @param walk where that is not the same: for what is shared and remembered */
+  /** @param list the upstream's field @param walk names the list in `keys.walk`; default: `list` */
   keysOf(list: string, walk?: string): ListKeys;
 }
 
 export interface ListKeys {
+  /** In cursors. */
   readonly cursors: string;
+  /** For what walks share and remember. */
   readonly walk: string;
 }
 
 /**
- * Reads the arguments; once, where no variable is in them.
+ * Makes a function that reads the arguments. It reads them only once if they have no variables.
  *
- * @param own those that are not carried over to the list
- * @param directives of the operation: the service may give other lists for others
+ * @param own the arguments that are not filters of the upstream's list
+ * @param directives of the operation: the service may return another list for other directives
  */
 export function listArguments(
   definition: GraphQLField<unknown, unknown>,
@@ -60,7 +62,7 @@ export function listArguments(
   return (variables) => (once ??= read(variables));
 }
 
-/** Of a nested list there is one name for each parent. */
+/** A nested list has a name for each parent, so only a few names are kept. */
 const MAX_KNOWN = 4;
 
 function variablesIn(nodes: readonly ASTNode[]): string[] {
@@ -76,7 +78,7 @@ function directiveMarks(directives: readonly DirectiveNode[], variables: CallVar
   });
 }
 
-/** Numbers that JavaScript cannot hold: two of them can look alike, and their lists are two. */
+/** Finds numbers that JavaScript cannot represent: two different filters could otherwise get one name. */
 function exactNumbers(
   { arguments: args = [] }: FieldNode,
   own: readonly (string | undefined)[],
@@ -104,8 +106,8 @@ function numbersIn(json = ''): readonly string[] {
 type Filters = Readonly<Record<string, unknown>>;
 
 /**
- * Names a list in its cursors: the upstream's field and the filters that were given, in 8 characters. Null and absent
- * filters count as the same, since a Relay client sends an unused variable as null.
+ * Names a list in its cursors: the upstream's field and the given filters, hashed to 8 characters. A null filter counts
+ * as absent, since a Relay client sends an unused variable as null.
  */
 export function cursorKey(field: string, filters: Filters): string {
   const name = `${field}${JSON.stringify(sorted(filters, isNotNull))}`;
@@ -113,8 +115,8 @@ export function cursorKey(field: string, filters: Filters): string {
 }
 
 /**
- * Names a list for what is remembered of it and shared. Null and absent filters are two lists: the upstream
- * may tell them apart. Hashed, since callers decide how long their filters are.
+ * Names a list for what walks share and remember. Here null and absent filters make two lists, since the upstream may
+ * treat them differently. Hashed, since filters may be of any length.
  */
 export function walkKey(field: string, filters: Filters): string {
   return hash('sha256', `${field}${JSON.stringify(sorted(filters, isThere))}`);

@@ -2,46 +2,43 @@ import { randomUUID } from 'node:crypto';
 import type { FieldNode, GraphQLField, GraphQLObjectType } from 'graphql';
 import { selectionsOf } from '../../answers/collect-fields.ts';
 import type { UpstreamError } from '../../answers/errors.ts';
-import type { Hole } from '../../answers/read.ts';
+import type { Placeholder } from '../../answers/read.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
 import type { Adapter, NestedAdapter } from '../../schema/derivation/adapter.ts';
 import type { Call, CallVariables } from '../call.ts';
 import { pageFetcher, type PageSource } from '../pages/fetch-page.ts';
-import { pageText, type PageText } from '../pages/page-request.ts';
+import { pageRequests, type PageRequests } from '../pages/page-request.ts';
 import type { PageAnswer } from '../pages/read-page.ts';
 import { wayToParent, withoutId } from '../pages/way-to-parent.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
-import type { ReadingWatch } from '../telemetry.ts';
+import type { ReadingTelemetry } from '../telemetry.ts';
 import { connectionShape, type ConnectionShape } from './connection-shape.ts';
 import type { DrainedList, Drains } from './drains.ts';
 import { itemsKey } from './inlined-pages.ts';
 import { listArguments, type ListArguments, type ListKeys } from './list-arguments.ts';
 
-/** What the fields that are derived of lists need of the rest. */
-export interface ListParts {
+/** What derived fields are planned with. */
+export interface FieldParts {
+  readonly scope: ShapeScope;
+  readonly operation: WrittenOperation;
   readonly writer: RequestWriter;
   readonly drains: Drains;
-  readonly watch: ReadingWatch;
+  readonly telemetry: ReadingTelemetry;
   readonly connectionMax: number;
 }
 
-/** One derived field of an operation, `all…` or `…Connection`: made once, read in every call. */
+/** One `all…` or `…Connection` field of an operation: made once, opened in every call. */
 export interface ListField {
   readonly adapter: Adapter;
   readonly key: string;
   /** Undefined for an `all…` field. */
   readonly connection: ConnectionShape | undefined;
   readonly argumentsOf: (variables: CallVariables) => ListArguments;
-  /** With what is selected of the records. */
-  readonly shown: PageText;
-  /** With nothing of them but their identities. */
-  readonly bare: () => PageText;
-  readonly parts: ListParts;
-}
-
-export interface FieldParts extends ListParts {
-  readonly scope: ShapeScope;
-  readonly operation: WrittenOperation;
+  /** Requests pages with what is selected of the records. */
+  readonly shown: PageRequests;
+  /** Requests pages with nothing of the records but their identities. */
+  readonly bare: () => PageRequests;
+  readonly parts: FieldParts;
 }
 
 export function listField(
@@ -54,12 +51,22 @@ export function listField(
   const selections = selectionsOf(nodes);
   const connection =
     kind === 'connection' ? connectionShape(scope, adapter.connection!, selections) : undefined;
-  const places = connection ? connection.places.map((place) => place.selections) : [selections];
+  const recordSelections = connection
+    ? connection.recordSelections.map((one) => one.selections)
+    : [selections];
   const way =
     'reach' in adapter ? wayToParent(adapter.parent, (adapter as NestedAdapter).reach) : undefined;
-  const page = (of: typeof places) =>
-    pageText({ writer, scope, operation, adapter, args: node!.arguments ?? [], places: of, way });
-  let bare: PageText | undefined;
+  const requests = (of: typeof recordSelections) =>
+    pageRequests({
+      writer,
+      scope,
+      operation,
+      adapter,
+      args: node!.arguments ?? [],
+      recordSelections: of,
+      way,
+    });
+  let bare: PageRequests | undefined;
   return {
     adapter,
     key,
@@ -70,53 +77,53 @@ export function listField(
       ownArguments(adapter, kind),
       operation.directives,
     ),
-    shown: page(places.length > 0 ? places : [[]]),
-    bare: () => (bare ??= page([[]])),
+    shown: requests(recordSelections.length > 0 ? recordSelections : [[]]),
+    bare: () => (bare ??= requests([[]])),
     parts,
   };
 }
 
-/** One list as one call reads it: that of the root, or that of one parent. */
+/** One list as one call reads it: a list at the root, or the nested list of one parent. */
 export interface OpenedList {
   readonly field: ListField;
   readonly call: Call;
   readonly args: ListArguments['values'];
   readonly keys: ListKeys;
   readonly isNested: boolean;
-  /** With what is selected of the records, or with nothing of them. */
+  /** @param what `bare`: nothing of the records but their identities */
   source(what: 'shown' | 'bare'): PageSource;
-  /** For a drain. @param selection names what is selected; undefined: shared with nobody */
+  /** @param selection as in DrainedList */
   drained(source: PageSource, selection: string | undefined): DrainedList;
 }
 
-/** @param hole the place below a parent; undefined at the root @throws BAD_USER_INPUT */
-export function openList(field: ListField, call: Call, hole?: Hole): OpenedList {
+/** @param placeholder of a nested list; undefined at the root @throws BAD_USER_INPUT */
+export function openList(field: ListField, call: Call, placeholder?: Placeholder): OpenedList {
   const { adapter, parts } = field;
   const { variables } = call;
   const args = field.argumentsOf(variables);
-  const parent = hole && parentOf(field, hole);
+  const parent = placeholder && parentOf(field, placeholder);
   const keys = args.keysOf(parent?.name ?? adapter.name, parent?.walkName);
   return {
     field,
     call,
     args: args.values,
     keys,
-    isNested: hole !== undefined,
+    isNested: placeholder !== undefined,
     source: (what) => ({
       adapter,
       variables,
-      watch: parts.watch,
-      text: what === 'shown' ? field.shown : field.bare(),
+      telemetry: parts.telemetry,
+      requests: what === 'shown' ? field.shown : field.bare(),
       ...parent?.source,
-      ...(what === 'shown' && parent && { firstPage: parent.firstPage }),
+      ...(what === 'shown' && parent && { inlinedPage: parent.inlinedPage }),
     }),
     drained: (source, selection) => ({
       key: keys.walk,
       field: `${adapter.parent}.${adapter.name}`,
-      fetcher: (asking) => pageFetcher(source, asking),
+      fetcher: (requester) => pageFetcher(source, requester),
       selection,
-      isNested: hole !== undefined,
-      hasFirstPage: source.firstPage !== undefined,
+      isNested: placeholder !== undefined,
+      hasInlinedPage: source.inlinedPage !== undefined,
     }),
   };
 }
@@ -140,34 +147,38 @@ function ownArguments(
 
 interface Parent {
   readonly name: string;
-  /** Of a parent without an id, that nothing of its list is taken for another's. */
+  /** Unique for a parent without an id, so that its list is never mistaken for another parent's. */
   readonly walkName: string;
   readonly source: Pick<PageSource, 'parentId' | 'unreachable'>;
-  readonly firstPage: PageAnswer | undefined;
+  readonly inlinedPage: PageAnswer | undefined;
 }
 
-function parentOf({ adapter, shown, connection }: ListField, { id, page, errors }: Hole): Parent {
-  const { parent, name, reach } = adapter as NestedAdapter;
+function parentOf(
+  { adapter, shown, connection }: ListField,
+  { id, page, errors }: Placeholder,
+): Parent {
+  const { parent, reach } = adapter as NestedAdapter;
   const isPlain = id?.kind === 'string' || id?.kind === 'number';
   const text = isPlain ? (id.string ?? id.raw) : undefined;
-  const list = `${parent}.${name}`;
-  const named = text === undefined ? list : `${list}(${JSON.stringify(text)})`;
+  const list = `${parent}.${adapter.name}`;
+  const name = text === undefined ? list : `${list}(${JSON.stringify(text)})`;
   const isOnly = reach.kind === 'path' && !reach.hasId;
-  const places = connection?.places ?? [];
-  const keys = places.length > 0 ? places.map((place) => itemsKey(...place.keys)) : ['items'];
+  const selections = connection?.recordSelections ?? [];
+  const keys =
+    selections.length > 0 ? selections.map((selection) => itemsKey(...selection.keys)) : ['items'];
   return {
-    name: named,
-    walkName: text === undefined && !isOnly ? `${list}#${randomUUID()}` : named,
+    name,
+    walkName: text === undefined && !isOnly ? `${list}#${randomUUID()}` : name,
     source: {
       parentId: isPlain ? id.raw : undefined,
       unreachable:
         reach.kind === 'id' && !isPlain ? unreachable(withoutId(parent).errors) : undefined,
     },
-    // It is not there behind a cursor, nor where it would take its parent along.
-    firstPage: page && shown.readInlined(page, errors, keys),
+    // Undefined for a list that starts after a cursor, and where the failure of the page would null its parent.
+    inlinedPage: page && shown.readInlined(page, errors, keys),
   };
 }
 
 function unreachable(errors: readonly UpstreamError[]): PageAnswer {
-  return { page: undefined, isNull: false, errors, takenAlong: new Set() };
+  return { page: undefined, isNull: false, errors, nullingPages: new Set() };
 }

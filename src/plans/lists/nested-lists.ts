@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { inlinedPageKey, type Path } from '../../answers/errors.ts';
-import type { Hole } from '../../answers/read.ts';
-import type { HoleShape, ShapeScope } from '../../answers/shape.ts';
+import type { Placeholder } from '../../answers/read.ts';
+import type { PlaceholderShape, ShapeScope } from '../../answers/shape.ts';
 import type { NestedAdapter } from '../../schema/derivation/adapter.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';
 import type { Call } from '../call.ts';
@@ -11,27 +11,30 @@ import { readAll } from './all-field.ts';
 import { readConnection } from './connection-field.ts';
 import { listField, openList, type ListField } from './list-field.ts';
 
-/** Fills a derived field below another object than the root; made when it is first needed. */
+/** Plans the derived field of a nested list, on first use. */
 export type Filling = () => ListField;
 
 /**
- * Fills what is derived below other objects: the lists of all parents at the same time, and then what is derived below
- * their records.
+ * Fills in the derived fields of nested lists: first the lists of all parents, at the same time, then the lists nested
+ * in their records.
  */
-export async function fillHoles(call: Call, output: Output): Promise<Output> {
+export async function fillPlaceholders(call: Call, output: Output): Promise<Output> {
   const { parts, errors, deferred } = output;
-  if (!parts.some(isHole)) return output;
+  if (!parts.some(isPlaceholder)) return output;
   let begun = 0;
   let turn = Promise.resolve();
   const filled = await Promise.all(
     parts.map(async (part): Promise<Output | string | Buffer> => {
-      if (!isHole(part)) return part;
+      if (!isPlaceholder(part)) return part;
       begun += 1;
-      // One operation may have ten thousand of them: others come to their turn in between.
-      if (begun % AT_A_TIME === 0) turn = turn.then(() => nextTurn());
+      // An operation may have ten thousand placeholders. Other requests are served between batches of them.
+      if (begun % BATCH === 0) turn = turn.then(() => nextTurn());
       await turn;
       const value = await fill(call, part);
-      return fillHoles(call, { parts: [...(value.parts ?? ['null'])], errors: [...value.errors] });
+      return fillPlaceholders(call, {
+        parts: [...(value.parts ?? ['null'])],
+        errors: [...value.errors],
+      });
     }),
   );
   const all: Output = { parts: [], errors: [...errors], deferred };
@@ -45,26 +48,26 @@ export async function fillHoles(call: Call, output: Output): Promise<Output> {
   return all;
 }
 
-const AT_A_TIME = 50;
+const BATCH = 50;
 
-function fill(call: Call, hole: Hole): Promise<FieldValue> {
-  const path: Path = hole.path;
-  const field = (hole.shape.filling as Filling)();
-  const list = () => openList(field, call, hole);
+function fill(call: Call, placeholder: Placeholder): Promise<FieldValue> {
+  const path: Path = placeholder.path;
+  const field = (placeholder.shape.filling as Filling)();
+  const list = () => openList(field, call, placeholder);
   return field.connection ? readConnection(list, path) : readAll(call, list, path);
 }
 
-export function isHole(part: Part): part is Hole {
+export function isPlaceholder(part: Part): part is Placeholder {
   return typeof part !== 'string' && !Buffer.isBuffer(part);
 }
 
-/** The derived fields below other objects than the root. */
-export function holesOf(
+/** Returns a placeholder for each derived field of a nested list, which the shape of an answer holds in its place. */
+export function nestedPlaceholders(
   nested: readonly NestedAdapter[],
   shared: Parameters<typeof listField>[0],
-): { at: ShapeScope['holeAt'] } {
+): { at: ShapeScope['placeholderAt'] } {
   const fields = new Map<string, { adapter: NestedAdapter; kind: 'all' | 'connection' }>();
-  // They come whole, in whichever part their parent comes.
+  // Nothing below them is deferred: they are sent whole, together with their parent.
   const whole = { ...shared, scope: { ...shared.scope, defers: false } };
   for (const adapter of nested) {
     const { parent, all, connection } = adapter;
@@ -72,14 +75,14 @@ export function holesOf(
     if (connection) fields.set(`${parent}.${connection.field}`, { adapter, kind: 'connection' });
   }
   return {
-    at: (type, key, nodes): HoleShape | undefined => {
+    at: (type, key, nodes): PlaceholderShape | undefined => {
       const found = fields.get(`${type.name}.${nodes[0]!.name.value}`);
       if (!found) return undefined;
       let made: ListField | undefined;
       const filling: Filling = () =>
         (made ??= listField(whole, found.adapter, { kind: found.kind, key, nodes }));
       return {
-        kind: 'hole',
+        kind: 'placeholder',
         filling,
         idKey: idOf(type) ? idKey(type.name) : undefined,
         pageKey: inlinedPageKey(type.name, key),

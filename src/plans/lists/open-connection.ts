@@ -9,7 +9,7 @@ import { CursorEncoder, decodeCursor, type Position } from '../../paging/place/c
 import { holdPages, type ListRecord } from '../output.ts';
 import { pageFetcher } from '../pages/fetch-page.ts';
 import type { ConnectionShape } from './connection-shape.ts';
-import type { DrainedList, WalkOptions } from './drains.ts';
+import type { DrainedList, DrainOptions } from './drains.ts';
 import type { OpenedList } from './list-field.ts';
 
 export interface Edge {
@@ -17,27 +17,27 @@ export interface Edge {
   readonly position: Position;
 }
 
-/** What the arguments of one connection come to; read once, for all that is selected of it. */
+/** One connection with its arguments: read once for all that is selected of it. */
 export interface OpenedConnection {
   readonly shape: ConnectionShape;
-  /** Nothing is selected that a page would be needed for. */
+  /** Whether only `totalCount` is selected, which needs no page of the connection. */
   readonly isTotalOnly: boolean;
-  /** Reads the first part. */
+  /** Reads the edges of the first page. */
   begin(): Promise<void>;
   /** Reads to the end. */
   finish(): Promise<SliceEnd>;
-  /** Those that were read. */
+  /** The edges read so far. */
   readonly edges: readonly Edge[];
   /**
-   * The edges as their pages come.
+   * Returns the edges page by page.
    *
-   * @throws DRAIN_INTERRUPTED after the first part, with `drained` and `resumeAfter`
+   * @throws DRAIN_INTERRUPTED after the first page, with `drained` and `resumeAfter`
    */
   parts(): AsyncGenerator<readonly Edge[], void, undefined>;
   readonly cursors: CursorEncoder;
   /** Counts the records of the whole list, once. */
   total(): Promise<number>;
-  /** What came with the pages and belongs to no record; each is given once. */
+  /** Returns the unplaced errors of the pages, each of them once. @param path of the connection */
   takeErrors(path: Path): AnswerError[];
   /** Ends the reading. */
   close(): Promise<void>;
@@ -80,7 +80,7 @@ export function openConnection(list: OpenedList): OpenedConnection {
     if (counts.last === undefined) {
       return readForward(searched, { first: counts.first, after: from, before: to, signal });
     }
-    const walk = (tail: WalkOptions['tail']) =>
+    const walk = (tail: DrainOptions['tail']) =>
       drain(list.drained(source, undefined), { position: from, tail });
     return readBackward(
       { list: searched, walk },
@@ -88,7 +88,7 @@ export function openConnection(list: OpenedList): OpenedConnection {
     );
   }
 
-  function drain(walked: DrainedList, options: Pick<WalkOptions, 'position' | 'tail'>) {
+  function drain(walked: DrainedList, options: Pick<DrainOptions, 'position' | 'tail'>) {
     const pages = parts.drains.walk(walked, {
       ...options,
       limit: undefined,
@@ -108,14 +108,14 @@ export function openConnection(list: OpenedList): OpenedConnection {
   }
 
   async function total(): Promise<number> {
-    // A count that is under way when a mutation comes leaves nothing for those after it.
+    // Read now: a mutation replaces `drains.totals`, so a count that it overtakes is not kept for later operations.
     const { totals } = parts.drains;
     const known = totals.of(keys.walk);
     if (known !== undefined) return known;
     let count = 0;
     const shown = list.source('shown');
-    // The page that came along may be all there is.
-    const walked = shown.firstPage
+    // The inlined first page may be the whole list.
+    const walked = shown.inlinedPage
       ? list.drained(shown, undefined)
       : list.drained(list.source('bare'), list.isNested ? undefined : 'total');
     for await (const { records } of drain(walked, { position: null })) count += records.length;
@@ -128,7 +128,7 @@ function createReading(slice: Slice<ListRecord>, cursors: CursorEncoder, held: H
   const read: (readonly Edge[])[] = [];
   const errors: UpstreamError[] = [];
   let end: SliceEnd | undefined;
-  /** Stays when it fails. */
+  /** Kept when it fails, so that all later reads fail in the same way. */
   let reading: Promise<void> | undefined;
 
   return {
@@ -165,7 +165,7 @@ function createReading(slice: Slice<ListRecord>, cursors: CursorEncoder, held: H
       end = value;
     } else {
       errors.push(...(value.beside as readonly UpstreamError[]));
-      // Who reads meanwhile waits as well: the next page would come before this one.
+      // `reading` is still set: another reader would otherwise read the next page before this one is kept.
       await holdPages(held, value.edges);
       read.push(value.edges);
     }

@@ -19,24 +19,32 @@ import { openList, type ListField } from './list-field.ts';
 import { openConnection, type Edge, type OpenedConnection } from './open-connection.ts';
 import { createStreamedList, type PartSource, type StreamedList } from './streamed-list.ts';
 
-/** What of one field of the root is streamed. */
+/** The lists of one root field that are streamed, and its deferred parts. */
 export interface OpenedStreams {
-  /** The field with the beginnings of its lists. */
+  /** The field with the first elements of its lists. */
   readonly value: Promise<FieldValue>;
-  /** The lists that have begun. Read it after `value`. */
+  /** The lists whose first elements are in `value`. Available after `value`. */
   begun(): readonly StreamedList[];
-  /** What `@defer` puts off of a connection. Read it after `value`. */
-  later(): readonly DeferredPart[];
+  /** What `@defer` puts off of a connection. Available after `value`. */
+  deferred(): readonly DeferredPart[];
   end(): Promise<void>;
 }
 
+/** A part of the answer that `@defer` puts off. */
 export interface DeferredPart {
   readonly path: Path;
   readonly label: string | undefined;
-  give(): Promise<OperationAnswer & { readonly streams: readonly StreamedList[] }>;
+  read(): Promise<PartAnswer>;
 }
 
-/** @returns undefined for a field of which nothing is streamed or put off @throws BAD_USER_INPUT */
+export interface PartAnswer extends OperationAnswer {
+  /** Lists whose first elements are in this part. */
+  readonly streams?: readonly StreamedList[];
+  /** What `@defer` puts off of this part. */
+  readonly deferredParts?: readonly DeferredPart[];
+}
+
+/** @returns undefined for a field without `@stream` and `@defer` @throws BAD_USER_INPUT */
 export function openStreamedField(
   field: ListField,
   call: Call,
@@ -61,11 +69,11 @@ export function openStreamedField(
 function openStreamedAll(field: ListField, call: Call, stream: StreamArguments): OpenedStreams {
   const path = [field.key];
   let source: PartSource<ListRecord> | undefined;
-  const beside: AnswerError[] = [];
+  const unplacedErrors: AnswerError[] = [];
   const list = createStreamedList<ListRecord>(path, stream, {
     parts: () => (source = recordsOf(drainedPages(openList(field, call), false))),
     write: (records, offset, output) => {
-      output.errors.push(...beside.splice(0));
+      output.errors.push(...unplacedErrors.splice(0));
       return writeRecords(records, 0, output, { path, offset });
     },
   });
@@ -81,7 +89,7 @@ function openStreamedAll(field: ListField, call: Call, stream: StreamArguments):
   return {
     value,
     begun: () => begun,
-    later: () => [],
+    deferred: () => [],
     end: async () => {
       await source?.return();
     },
@@ -89,7 +97,8 @@ function openStreamedAll(field: ListField, call: Call, stream: StreamArguments):
 
   async function* recordsOf(pages: ReturnType<typeof drainedPages>): PartSource<ListRecord> {
     for await (const page of pages) {
-      for (const error of page.beside as readonly AnswerError[]) beside.push({ ...error, path });
+      for (const error of page.beside as readonly AnswerError[])
+        unplacedErrors.push({ ...error, path });
       yield page.records.map(({ record }) => record);
     }
   }
@@ -105,9 +114,9 @@ function openStreamedConnection(
   let connection: OpenedConnection | undefined;
   const sources: PartSource<Edge>[] = [];
   const begun: StreamedList[] = [];
-  const later: DeferredPart[] = [];
+  const deferredParts: DeferredPart[] = [];
 
-  /** Writes these fields of it; of streamed lists their beginnings. */
+  /** Writes these fields of the connection; of streamed lists, only the first elements. */
   const write = async (
     of: OpenedConnection,
     fields: readonly ConnectionField[],
@@ -162,7 +171,7 @@ function openStreamedConnection(
       begun.push(...started);
       for (const [use, fields] of Map.groupBy(shape.fields, ({ deferred }) => deferred)) {
         if (!use) continue;
-        later.push({ path, label: use.label, give: () => give(opened, fields) });
+        deferredParts.push({ path, label: use.label, read: () => readPart(opened, fields) });
       }
       return output;
     } catch (error) {
@@ -170,13 +179,16 @@ function openStreamedConnection(
     }
   })();
 
-  async function give(opened: OpenedConnection, fields: readonly ConnectionField[]) {
+  async function readPart(
+    opened: OpenedConnection,
+    fields: readonly ConnectionField[],
+  ): Promise<PartAnswer> {
     const deferred: DeferredReading[] = [];
     const output: Output = { parts: [], errors: [], deferred };
     try {
       const { isThere, started } = await write(opened, fields, output);
       const [open, ...rest] = output.parts as (string | Buffer)[];
-      // Without its braces: those are written with the payload.
+      // Without the braces, which are written with the payload.
       const members = isThere ? [String(open).slice(1), ...rest.slice(0, -1)] : undefined;
       return {
         data: members,
@@ -199,7 +211,7 @@ function openStreamedConnection(
   return {
     value,
     begun: () => begun,
-    later: () => later,
+    deferred: () => deferredParts,
     end: async () => {
       await Promise.all(sources.map((source) => source.return()));
       await connection?.close();
@@ -207,7 +219,7 @@ function openStreamedConnection(
   };
 }
 
-/** @throws BAD_USER_INPUT when the list is asked for twice, and streamed in two ways */
+/** @throws BAD_USER_INPUT if the list is selected at several places and streamed in different ways */
 function agreed(
   path: Path,
   nodes: readonly FieldNode[],
@@ -219,6 +231,6 @@ function agreed(
   if (others.every(isSame)) return stream;
   throw codedError(
     'BAD_USER_INPUT',
-    `The operation asks for ${path.join('.')} at several places: stream it at each of them, with the same initialCount and no label, or give it another alias.`,
+    `The operation selects ${path.join('.')} at several places: stream it at each of them, with the same initialCount and no label, or give it another alias.`,
   );
 }

@@ -3,22 +3,22 @@ import type { StreamArguments } from '../../schema/incremental-directives.ts';
 import type { Output } from '../output.ts';
 import { errorsOfList, NullList } from '../pages/fetch-page.ts';
 
-/** A list of the answer that is given part by part. */
+/** A list of the answer that is sent in parts. */
 export interface StreamedList {
   readonly path: Path;
   readonly label: string | undefined;
-  /** How many of its elements were given. */
+  /** The number of elements sent so far. */
   readonly sent: number;
-  /** The next part; undefined at the end. `isNull`: nothing more comes, since something is wrong. */
+  /** Returns the next part; undefined at the end. `isNull`: an error ended the list. */
   next(): Promise<(Output & { readonly count: number; readonly isNull: boolean }) | undefined>;
 }
 
 export type PartSource<T> = AsyncGenerator<readonly T[], void, undefined>;
 
 interface ListParts<T> {
-  /** Reads the list, part by part. */
+  /** Reads the list in parts. */
   readonly parts: () => PartSource<T>;
-  /** @returns false when an element is null that may not be */
+  /** @returns false when an element is null that must not be */
   readonly write: (elements: readonly T[], offset: number, output: Output) => boolean;
 }
 
@@ -28,12 +28,12 @@ export function createStreamedList<T>(
   { parts, write }: ListParts<T>,
 ) {
   let source: PartSource<T> | undefined;
-  /** Of the part whose first elements were the last ones of the beginning. */
+  /** What `take` read beyond the first elements. */
   let rest: readonly T[] = [];
   let failure: { readonly error: unknown } | undefined;
   let sent = 0;
 
-  /** The first elements, as many as are wanted at first. */
+  /** Reads the first elements, `initialCount` of them. */
   const take = async (): Promise<readonly T[]> => {
     source = parts();
     const first: T[] = [];
@@ -45,7 +45,7 @@ export function createStreamedList<T>(
       }
     } catch (error) {
       if (first.length === 0) throw error;
-      // What was read is given first.
+      // The elements that were read are sent first.
       failure = { error };
     }
     rest = first.splice(initialCount);
@@ -78,7 +78,7 @@ export function createStreamedList<T>(
           elements = value;
         }
       } catch (error) {
-        // The list is null; but it was given already that it begins.
+        // The service returned null for the list, but its beginning was sent already.
         if (error instanceof NullList) return undefined;
         output.errors.push(...errorsOfList(error, path));
         return { ...output, count: 0, isNull: true };

@@ -5,7 +5,7 @@ import {
   type DocumentNode,
   type OperationDefinitionNode,
 } from 'graphql';
-import type { Payload } from '../../answers/write-payload.ts';
+import type { Payload } from '../../answers/write-answer.ts';
 import { asksForIncremental } from '../../schema/incremental-directives.ts';
 import type { Call } from '../call.ts';
 import type { OperationAnswer } from '../output.ts';
@@ -13,11 +13,11 @@ import { planVariant } from './plan-variant.ts';
 import { streamOperation } from './stream-operation.ts';
 import type { PlanParts, Variant } from './variant.ts';
 
-/** What an operation comes to: made once, answered again and again. */
+/** A compiled operation: made once, answered in every call. */
 export interface OperationPlan {
-  /** Gives everything at once. */
+  /** Answers in one piece. */
   answer(call: Call): Promise<OperationAnswer>;
-  /** Gives what `@defer` and `@stream` say in later parts; undefined when, in this call, they say nothing. */
+  /** Answers in the parts that `@defer` and `@stream` ask for; undefined if their conditions are false in this call. */
   stream(call: Call): AsyncGenerator<Payload, void, undefined> | undefined;
 }
 
@@ -40,7 +40,7 @@ export function planOperation(
   const variants = parts.variants.ofOperation();
   const isQuery = operation.operation === OperationTypeNode.QUERY;
   const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
-    // Only a condition of `@defer` and `@stream` can go without a value, and is true then.
+    // Only the `if` of `@defer` and `@stream` may have no value. It is true by default.
     const isTrue = (name: string) => values[name] !== false;
     const bits =
       conditions.map((name) => (isTrue(name) ? '1' : '0')).join('') + (defers ? 'd' : '');
@@ -61,21 +61,21 @@ export function planOperation(
   return {
     answer: (call) => variant(call, false).answer(call),
     stream: (call) => {
-      // Those of a mutation are ignored.
+      // `@defer` and `@stream` are ignored in a mutation.
       if (!isQuery || !asksForIncremental(document, call.variables.values)) return undefined;
       return streamOperation(variant(call, true), call);
     },
   };
 }
 
-/** Made where it sees nothing else: a function keeps all that any function beside it refers to. */
+/** Created here, not in `planOperation`: a closure keeps everything alive that closures of the same scope refer to. */
 function oneOf(names: ReadonlySet<string>): (name: string) => boolean {
   return (name) => names.has(name);
 }
 
 /**
- * Of the values of variables, what the sizes of inlined pages go by: numbers, and whether there is one. Plans are kept,
- * and callers may send a megabyte of variables with each document.
+ * Keeps numbers and nulls, which the sizes of inlined pages depend on, and replaces all other values: variants are
+ * kept, and callers may send a megabyte of variables with each document.
  */
 function outlineOf(values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
@@ -87,7 +87,7 @@ function isKept(value: unknown): boolean {
   return value === null || value === undefined || typeof value === 'number';
 }
 
-/** The variables that `@skip`, `@include` and the `if` of `@defer` and `@stream` go by. */
+/** Finds the variables that `@skip`, `@include` and the `if` of `@defer` and `@stream` depend on. */
 function conditionsOf(document: DocumentNode): readonly string[] {
   const found = new Set<string>();
   visit(document, {

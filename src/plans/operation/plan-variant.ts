@@ -1,39 +1,25 @@
 import { OperationTypeNode, type GraphQLObjectType } from 'graphql';
-import {
-  collectFields,
-  selectionsOf,
-  type CollectedField,
-  type DeferUse,
-} from '../../answers/collect-fields.ts';
-import type { AnswerError } from '../../answers/errors.ts';
-import type { DeferredReading } from '../../answers/read.ts';
+import { collectFields, selectionsOf, type DeferUse } from '../../answers/collect-fields.ts';
 import { shapeOf, type ShapeScope } from '../../answers/shape.ts';
-import type { Call } from '../call.ts';
-import {
-  forwardedFields,
-  type ForwardedAnswer,
-  type ForwardedFields,
-  type ForwardedShape,
-} from '../forwarded/forwarded-fields.ts';
-import { readAll } from '../lists/all-field.ts';
-import { readConnection } from '../lists/connection-field.ts';
-import { openList } from '../lists/list-field.ts';
-import { fillHoles, holesOf, isHole } from '../lists/nested-lists.ts';
-import type { FieldValue, OperationAnswer, Output, Part } from '../output.ts';
-import {
-  askSparingParents,
-  type RequestWriter,
-  type WrittenOperation,
-} from '../requests/request-text.ts';
+import type { ForwardedShape } from '../forwarded/forwarded-answer.ts';
+import { forwardedFields, onlyForwarded } from '../forwarded/forwarded-fields.ts';
+import { nestedPlaceholders } from '../lists/nested-lists.ts';
+import type { FieldValue } from '../output.ts';
+import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
+import { answerGroup, type FieldGroup } from './answer-group.ts';
 import { LOCAL, rootField } from './root-field.ts';
-import { checkBelowRoot, isAllowed, onlyForwarded } from './root-rules.ts';
-import type { GivenValues, PlanParts, RootField, Variant, VariantParts } from './variant.ts';
+import { checkBelowRoot, isAllowed } from './root-rules.ts';
+import {
+  fieldName,
+  type PlanParts,
+  type RootField,
+  type Variant,
+  type VariantParts,
+} from './variant.ts';
 
-/** Bytes. Smaller answers of the service are not counted: so much is in the buffers of a socket anyway. */
-const LARGE = 65_536;
-
+/** Plans a variant: decides who answers each root field, and writes all requests that this takes. */
 export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
-  const { schema } = parts;
+  const { schema, drains } = parts;
   const { operation, fragments, variables, isTrue, defers } = variant;
   const root = schema.getRootType(operation.operation)!;
   const scope: ShapeScope = {
@@ -42,15 +28,15 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     isTrue,
     defers,
     upstreamType: parts.upstreamType,
-    holeAt: (type, key, nodes) => holes.at(type, key, nodes),
+    placeholderAt: (type, key, nodes) => placeholders.at(type, key, nodes),
   };
   let size = 0;
   const writer: RequestWriter = {
     ...parts.writer,
     defers,
     onWritten: (characters) => void (size += characters),
-    inlinePages: (inlined, wanted) =>
-      parts.inlining.inline(inlined, { ...scope, variables, wanted }),
+    inlinePages: (document, pages) =>
+      parts.inlining.inline(document, { ...scope, variables, pages }),
   };
   const written: WrittenOperation = {
     operation: operation.operation,
@@ -60,219 +46,91 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     fragments,
   };
   const isQuery = operation.operation === OperationTypeNode.QUERY;
-  // Pages of lists below what a mutation returns are queries; a directive may be for mutations alone.
+  // Pages of lists below the result of a mutation are queries, and the directive may be for mutations only.
   const reading: WrittenOperation = isQuery
     ? written
     : { ...written, operation: OperationTypeNode.QUERY, directives: [] };
   const shared = { ...parts, writer, scope, operation: reading };
-  const holes = holesOf(parts.nested, shared);
+  const placeholders = nestedPlaceholders(parts.nested, shared);
   const collected = [...collectFields(scope, root, operation.selectionSet.selections).values()];
   checkBelowRoot(parts, collected, root, fragments);
   const planned = collected.map((field) => rootField(parts, { ...variant, shared, root }, field));
   const fields = planned.map((field) =>
-    isAlone(field, planned) ? constant(field, JSON.stringify(root.name)) : field,
+    isLoneTypename(field, planned) ? constant(field, JSON.stringify(root.name)) : field,
   );
-  const isForwarded = forwardable(parts, operation.operation);
-  const groups = new Map(
+  const groups = new Map<DeferUse | undefined, FieldGroup>(
     Array.from(
       Map.groupBy(fields, ({ collected: { deferred } }) => deferred),
-      ([use, some]) => {
-        const own = some.filter(({ kind }) => kind === 'forwarded');
-        const isAll = own.length === fields.length;
-        // What is skipped in this call has to be left out too, where the service does not know it.
-        const selections =
-          groupsOf(fields) > 1
-            ? own.flatMap(({ collected: { nodes } }) => nodes)
-            : onlyForwarded(isForwarded, operation.selectionSet.selections, fragments);
-        const shapes = own.map(({ key, collected: { nodes } }) =>
-          forwardedShape(scope, root, key, nodes),
-        );
-        const forwarded =
-          own.length > 0
-            ? forwardedFields({ writer, operation: written, selections, fields: shapes })
-            : undefined;
-        return [use, { fields: some, own, isAll: isAll && own.length > 0, forwarded }] as const;
-      },
+      ([use, some]) => [use, groupOf(some)],
     ),
   );
-
   const isOneList = fields.length === 1 && fields[0]!.kind === 'list' && !variant.hasNested;
 
-  return { size, fields, answer };
+  return {
+    size,
+    fields,
+    answer: (call, use, given) => {
+      const group = groups.get(use);
+      if (!group) return NOTHING;
+      if (isOneList) call.stopSharing();
+      return answerGroup(group, call, given);
+    },
+  };
 
-  async function answer(call: Call, use?: DeferUse, given?: GivenValues): Promise<OperationAnswer> {
-    const group = groups.get(use);
-    if (!group) return { data: [], errors: [], extensions: undefined, deferred: [] };
-    if (isOneList) call.alone();
-    const { own, isAll, forwarded } = group;
-    if (isAll) {
-      try {
-        const service = await forward(call, forwarded!, true);
-        const { data, errors, extensions } = service;
-        if (service.size >= LARGE) await call.held.hold(service, service.size);
-        if (!data) return { data, errors, extensions, deferred: [] };
-        const output: Output = {
-          parts: data.whole as Part[],
-          errors: errors as AnswerError[],
-          deferred: data.deferred.flat(),
-        };
-        return await filled(call, output, extensions);
-      } catch (error) {
-        return failed(own, error, root);
-      }
-    }
-    const answered =
-      forwarded && forward(call, forwarded, false).catch((error: unknown) => ({ error }));
-    const values = await Promise.all(
-      group.fields.map(async (field) =>
-        field.kind === 'forwarded' ? undefined : (given?.get(field) ?? readField(call, field)),
-      ),
-    );
-    const service = await answered;
-    if (service && 'size' in service && service.size >= LARGE)
-      await call.held.hold(service, service.size);
-    const output: Output & { deferred: DeferredReading[] } = {
-      parts: [],
-      errors: [],
-      deferred: [],
+  function groupOf(some: readonly RootField[]): FieldGroup {
+    const own = some.filter(({ kind }) => kind === 'forwarded');
+    return {
+      fields: some,
+      forwarded: own,
+      isForwardedOnly: own.length > 0 && own.length === fields.length,
+      service: own.length > 0 ? forwardedService(own) : undefined,
+      root,
+      isQuery,
+      drains,
     };
-    let extensions: string | undefined;
-    let isNull = false;
-    if (service && 'error' in service) {
-      output.errors.push({ thrown: service.error, path: [firstOf(own)] });
-    } else if (service) {
-      output.errors.push(...service.errors);
-      ({ extensions } = service);
-    }
-    for (const [i, field] of group.fields.entries()) {
-      const value =
-        values[i] ?? ofService(service, own.indexOf(field)) ?? withoutService(field, root);
-      for (const error of value.errors) output.errors.push(error);
-      for (const one of value.deferred ?? []) output.deferred.push(one);
-      if (!value.parts && !field.isNullable) isNull = true;
-      output.parts.push(`${i > 0 ? ',' : ''}${JSON.stringify(field.key)}:`);
-      for (const part of value.parts ?? ['null']) output.parts.push(part);
-    }
-    if (isNull) return { data: null, errors: output.errors, extensions, deferred: [] };
-    return filled(call, output, extensions);
   }
 
-  async function forward(
-    call: Call,
-    forwarded: ForwardedFields,
-    isOnly: boolean,
-  ): Promise<ForwardedAnswer> {
-    if (isQuery) {
-      const asking = isOnly ? { ask: call.send.bind(call) } : call;
-      return askSparingParents(asking, (pages) => forwarded.request(call.variables, pages));
-    }
-    // Nothing that is read from now on was read before it.
-    parts.drains.separate();
-    try {
-      return await call.send(forwarded.request(call.variables));
-    } finally {
-      parts.drains.separate();
-    }
+  function forwardedService(own: readonly RootField[]) {
+    const isDeferred = new Set(fields.map(({ collected: { deferred } }) => deferred)).size > 1;
+    // Fields that this call skips are sent too, with their directives, unless only the gateway knows them.
+    const selections = isDeferred
+      ? own.flatMap(({ collected: { nodes } }) => nodes)
+      : onlyForwarded(isForwardable, operation.selectionSet.selections, fragments);
+    const shapes = own.map((field) => forwardedShape(scope, root, field));
+    return forwardedFields({ writer, operation: written, selections, fields: shapes });
+  }
+
+  function isForwardable(name: string): boolean {
+    if (name === '__typename') return true;
+    return isQuery ? !parts.derived.has(name) && !LOCAL.has(name) : isAllowed(parts, name);
   }
 }
 
-/** The name of the root's type comes along with what the service is asked for, unless nothing else is. */
-function isAlone(field: RootField, all: readonly RootField[]): boolean {
-  if (field.kind !== 'forwarded' || nameOf(field) !== '__typename') return false;
+const NOTHING = Promise.resolve({ data: [], errors: [], extensions: undefined, deferred: [] });
+
+/** Whether it is the `__typename` of the root and nothing else is requested: then no request is sent for it. */
+function isLoneTypename(field: RootField, all: readonly RootField[]): boolean {
+  if (field.kind !== 'forwarded' || fieldName(field) !== '__typename') return false;
   return !all.some(
     (other) =>
       other.kind === 'forwarded' &&
-      nameOf(other) !== '__typename' &&
+      fieldName(other) !== '__typename' &&
       other.collected.deferred === field.collected.deferred,
   );
 }
 
-function nameOf({ collected: { nodes } }: RootField): string {
-  return nodes[0]!.name.value;
-}
-
-function groupsOf(fields: readonly RootField[]): number {
-  return new Set(fields.map(({ collected: { deferred } }) => deferred)).size;
-}
-
-function forwardable(parts: PlanParts, operation: OperationTypeNode): (name: string) => boolean {
-  return (name) =>
-    name === '__typename' ||
-    (operation === OperationTypeNode.QUERY
-      ? !parts.derived.has(name) && !LOCAL.has(name)
-      : isAllowed(parts, name));
-}
-
-function ofService(
-  service: ForwardedAnswer | { readonly error: unknown } | undefined,
-  field: number,
-): FieldValue | undefined {
-  if (!service || 'error' in service) return undefined;
-  const { data } = service;
-  return { parts: data?.valueOf(field), errors: [], deferred: data?.deferred[field] ?? [] };
-}
-
-/** What a forwarded field comes to when there was no answer: only its name is known of the root's type. */
-function withoutService(field: RootField, root: GraphQLObjectType): FieldValue {
-  const name = nameWithoutService(field, root);
-  return { parts: name === undefined ? undefined : [name], errors: [] };
-}
-
-function nameWithoutService(field: RootField, root: GraphQLObjectType): string | undefined {
-  return nameOf(field) === '__typename' ? JSON.stringify(root.name) : undefined;
-}
-
-function failed(
-  fields: readonly RootField[],
-  error: unknown,
-  root: GraphQLObjectType,
-): OperationAnswer {
-  const values = fields.map((field) => ({ field, text: nameWithoutService(field, root) }));
-  const data = values.every(({ field, text }) => text !== undefined || field.isNullable)
-    ? values.map(
-        ({ field: { key }, text = 'null' }, i) =>
-          `${i > 0 ? ',' : ''}${JSON.stringify(key)}:${text}`,
-      )
-    : null;
-  const errors = [{ thrown: error, path: [firstOf(fields)] }];
-  return { data, errors, extensions: undefined, deferred: [] };
-}
-
-/** The key of the first field that had to be asked for. */
-function firstOf(fields: readonly RootField[]): string {
-  return (fields.find((field) => nameOf(field) !== '__typename') ?? fields[0]!).key;
-}
-
-function readField(
-  call: Call,
-  field: Exclude<RootField, { kind: 'forwarded' }>,
-): Promise<FieldValue> | FieldValue {
-  if (field.kind === 'read') return field.read(call);
-  const { list } = field;
-  const open = () => openList(list, call);
-  return list.connection ? readConnection(open, [field.key]) : readAll(call, open, [field.key]);
-}
-
-async function filled(
-  call: Call,
-  output: Output,
-  extensions: string | undefined,
-): Promise<OperationAnswer> {
-  const {
-    parts,
-    errors,
-    deferred = [],
-  } = output.parts.some(isHole) ? await fillHoles(call, output) : output;
-  return { data: parts as (string | Buffer)[], errors, extensions, deferred };
+function constant(field: RootField, text: string): RootField {
+  const value: FieldValue = { parts: [text], errors: [] };
+  return { ...field, kind: 'read', read: () => value };
 }
 
 function forwardedShape(
   scope: ShapeScope,
   root: GraphQLObjectType,
-  key: string,
-  nodes: CollectedField['nodes'],
+  field: RootField,
 ): ForwardedShape {
-  const name = nodes[0]!.name.value;
+  const { key, collected } = field;
+  const name = fieldName(field);
   if (name === '__typename') {
     const shape = {
       kind: 'typename',
@@ -281,11 +139,6 @@ function forwardedShape(
     } as const;
     return { key, shape, isSilent: false };
   }
-  const shape = shapeOf(scope, root.getFields()[name]!.type, selectionsOf(nodes));
+  const shape = shapeOf(scope, root.getFields()[name]!.type, selectionsOf(collected.nodes));
   return { key, shape, isSilent: false };
-}
-
-function constant(field: RootField, text: string): RootField {
-  const value: FieldValue = { parts: [text], errors: [] };
-  return { ...field, kind: 'read', read: () => value };
 }

@@ -21,7 +21,7 @@ import { recordField } from '../records/record-field.ts';
 import { isAllowed, refusedMutation } from './root-rules.ts';
 import type { PlanParts, RootField, VariantParts } from './variant.ts';
 
-/** Tells of a field of the root by whom it is answered. */
+/** Decides how a root field is answered: by the service, from a list, or by the gateway itself. */
 export function rootField(
   parts: PlanParts,
   {
@@ -54,7 +54,7 @@ export function rootField(
           ? 'connection'
           : undefined;
     if (!kind) continue;
-    // In a list that comes whole nothing is put off: it would have to be kept for each of its records.
+    // Nothing is deferred in a list that is sent whole: the deferred fields of all its records would have to be kept.
     const defers =
       shared.scope.defers === true && (kind === 'connection' || isStreamed(shared.scope, nodes));
     const scope = { ...shared.scope, defers };
@@ -65,19 +65,19 @@ export function rootField(
     };
   }
   if (!parts.derived.has(name)) return { ...field, kind: 'forwarded' };
-  const asked = { definition: definition!, key, nodes };
+  const selected = { definition: definition!, key, nodes };
   if (name === '_entities') {
     const byName = new Map(parts.entities.map((entity) => [entity.type.name, entity]));
-    return { ...field, kind: 'read', read: entitiesField(shared, byName, asked) };
+    return { ...field, kind: 'read', read: entitiesField(shared, byName, selected) };
   }
   const entity = parts.entities.find((each) => each.field === name)!;
-  return { ...field, kind: 'read', read: recordField(shared, entity, asked) };
+  return { ...field, kind: 'read', read: recordField(shared, entity, selected) };
 }
 
-/** Answered by the gateway alone, from its own schema. */
+/** The fields that the gateway answers from its own schema. */
 export const LOCAL = new Set(['__schema', '__type', '_service']);
 
-/** Introspection, and the SDL for routers: the same in every call, unless variables are in it. */
+/** Answers introspection and `_service`. The value is made once if it depends on no variables. */
 export function localField(
   { schema, sdl }: PlanParts,
   {

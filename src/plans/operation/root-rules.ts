@@ -18,9 +18,9 @@ import type { AllowedMutations } from '../../schema/allowed-mutations.ts';
 export interface RootRules {
   /** As callers see it. */
   readonly schema: GraphQLSchema;
-  /** The fields of Query that the gateway answers itself. */
+  /** The fields of the query root that the gateway answers itself. */
   readonly derived: ReadonlySet<string>;
-  /** Those that callers may use, by their served names. */
+  /** The mutations that callers may use, by their served names. */
   readonly mutations: AllowedMutations;
 }
 
@@ -36,8 +36,8 @@ export function refusedMutation(field: string) {
 }
 
 /**
- * A root type can be met again below the root. There its fields are the service's: what is derived is not to be had,
- * and what MUTATIONS does not allow is not sent.
+ * Checks fields of a root type that are selected below the root, which a schema may allow. Only the service can answer
+ * them there: derived fields are unavailable, and mutations still have to be allowed by MUTATIONS.
  *
  * @throws BAD_USER_INPUT, FORBIDDEN
  */
@@ -49,7 +49,7 @@ export function checkBelowRoot(
 ): void {
   const { schema, derived } = rules;
   const [query, mutation] = [schema.getQueryType(), schema.getMutationType()];
-  if (!meetsRoots(schema)) return;
+  if (!reachesRoots(schema)) return;
   const seen = new Set<string>();
   for (const { nodes } of fields) check(selectionsOf(nodes), below(root, nodes[0]!.name.value));
 
@@ -99,14 +99,14 @@ function canBe(
   return type === root || (isAbstractType(type) && schema.isSubType(type, root));
 }
 
-const meeting = new WeakMap<GraphQLSchema, boolean>();
+const reachability = new WeakMap<GraphQLSchema, boolean>();
 
-/** Whether a root type can be met below the root at all: in nearly all schemas it cannot. */
-function meetsRoots(schema: GraphQLSchema): boolean {
-  const known = meeting.get(schema);
+/** Whether any field of the schema returns a root type. In nearly all schemas none does. */
+function reachesRoots(schema: GraphQLSchema): boolean {
+  const known = reachability.get(schema);
   if (known !== undefined) return known;
   const roots = [schema.getQueryType(), schema.getMutationType()];
-  const meets = Object.values(schema.getTypeMap()).some(
+  const reaches = Object.values(schema.getTypeMap()).some(
     (type) =>
       (isObjectType(type) || isInterfaceType(type)) &&
       Object.values(type.getFields()).some((field) => {
@@ -115,42 +115,13 @@ function meetsRoots(schema: GraphQLSchema): boolean {
         return isComposite && roots.some((root) => canBe(schema, named, root));
       }),
   );
-  meeting.set(schema, meets);
-  return meets;
-}
-
-/** Of selections of the root, those that the service is asked for; in fragments too. */
-export function onlyForwarded(
-  isForwarded: (field: string) => boolean,
-  selections: readonly SelectionNode[],
-  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
-): readonly SelectionNode[] {
-  return selections.flatMap((selection): SelectionNode[] => {
-    if (selection.kind === Kind.FIELD) return isForwarded(selection.name.value) ? [selection] : [];
-    const fragment =
-      selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
-    if (!fragment) return [];
-    const { selectionSet, typeCondition } = fragment;
-    const left = onlyForwarded(isForwarded, selectionSet.selections, fragments);
-    if (left.length === 0) return [];
-    const isSame =
-      left.length === selectionSet.selections.length &&
-      left.every((one, i) => one === selectionSet.selections[i]);
-    if (isSame) return [selection];
-    return [
-      {
-        kind: Kind.INLINE_FRAGMENT,
-        ...(typeCondition && { typeCondition }),
-        ...(selection.directives && { directives: selection.directives }),
-        selectionSet: { kind: Kind.SELECTION_SET, selections: left },
-      },
-    ];
-  });
+  reachability.set(schema, reaches);
+  return reaches;
 }
 
 function notBelowRoot(field: string) {
   return codedError(
     'BAD_USER_INPUT',
-    `The field ${field} can only be asked for at the root of an operation. Move it there, or use the fields of the service here.`,
+    `The field ${field} can only be selected at the root of an operation. Move it there, or select a field of the service here.`,
   );
 }

@@ -1,32 +1,25 @@
 import type { DeferUse } from '../../answers/collect-fields.ts';
-import type { Path } from '../../answers/errors.ts';
 import type { DeferredReading } from '../../answers/read.ts';
-import type { Increment, Payload } from '../../answers/write-payload.ts';
+import type { Increment, Payload } from '../../answers/write-answer.ts';
 import type { Call } from '../call.ts';
-import { fillHoles } from '../lists/nested-lists.ts';
-import { openStreamedField, type OpenedStreams } from '../lists/streamed-field.ts';
+import { fillPlaceholders } from '../lists/nested-lists.ts';
+import {
+  openStreamedField,
+  type DeferredPart,
+  type OpenedStreams,
+  type PartAnswer,
+} from '../lists/streamed-field.ts';
 import type { StreamedList } from '../lists/streamed-list.ts';
-import type { FieldValue, OperationAnswer, Output } from '../output.ts';
+import type { FieldValue, Output } from '../output.ts';
 import type { GivenValues, RootField, Variant } from './variant.ts';
-
-/** What is put off: written when its turn has come. */
-interface Later {
-  readonly path: Path;
-  readonly label: string | undefined;
-  give(): Promise<
-    OperationAnswer & {
-      readonly streams?: readonly StreamedList[];
-      readonly later?: readonly Later[];
-    }
-  >;
-}
 
 type Increments = AsyncGenerator<readonly Increment[], void, undefined>;
 
 /**
- * Answers an operation in parts: at first everything that is not put off, and the first records of streamed lists;
- * then those lists one after the other, a payload for each page, and among them what is put off. The next page is
- * read when the payload before it was taken. A first payload without a next one is a whole answer.
+ * Answers an operation in parts. The first payload has everything that is not deferred and the first records of
+ * streamed lists. Then the streamed lists follow one after the other, a payload for each page, with the deferred parts
+ * in between. The next payload is prepared when the one before was taken. If the first payload has no next one, it is
+ * the whole answer.
  */
 export async function* streamOperation(
   variant: Variant,
@@ -34,50 +27,47 @@ export async function* streamOperation(
 ): AsyncGenerator<Payload, void, undefined> {
   const opened: OpenedStreams[] = [];
   const waiting: StreamedList[] = [];
-  const merge = createMerge<readonly Increment[]>();
+  const sources = mergeSources<readonly Increment[]>();
   let isStreaming = false;
-  let going = 0;
+  let added = 0;
   try {
     const first = await answerTogether(undefined);
-    begin(first);
+    follow(first);
     for (const use of usesOf(variant.fields)) {
-      add(later({ path: [], label: use.label, give: () => answerTogether(use) }));
+      add(incrementOf({ path: [], label: use.label, read: () => answerTogether(use) }));
     }
-    const hasNext = going > 0;
+    const hasNext = added > 0;
     yield {
       first: { parts: first.data, errors: first.errors, extensions: first.extensions },
       hasNext,
     };
     if (!hasNext) return;
     for (;;) {
-      const incremental = await merge.next();
+      const incremental = await sources.next();
       if (!incremental) break;
       yield { incremental, hasNext: true };
     }
     yield { hasNext: false };
   } finally {
-    await Promise.all([merge.end(), ...opened.map((streams) => streams.end())]);
+    await Promise.all([sources.end(), ...opened.map((streams) => streams.end())]);
   }
 
   function add(source: Increments): void {
-    going += 1;
-    merge.add(source);
+    added += 1;
+    sources.add(source);
   }
 
-  function begin({
-    deferred,
-    streams = [],
-    later: further = [],
-  }: Awaited<ReturnType<Later['give']>>): void {
-    for (const one of further) add(later(one));
-    if (deferred.length > 0) add(deferredOf(deferred));
+  /** Adds what comes after a part of the answer. */
+  function follow({ deferred, streams = [], deferredParts = [] }: PartAnswer): void {
+    for (const part of deferredParts) add(incrementOf(part));
+    if (deferred.length > 0) add(incrementsOf(deferred));
     waiting.push(...streams);
     if (isStreaming || waiting.length === 0) return;
     isStreaming = true;
-    add(oneAfterTheOther());
+    add(streamWaiting());
   }
 
-  async function answerTogether(use: DeferUse | undefined) {
+  async function answerTogether(use: DeferUse | undefined): Promise<PartAnswer> {
     const own: OpenedStreams[] = [];
     const given = new Map<RootField, Promise<FieldValue>>();
     for (const field of variant.fields) {
@@ -92,18 +82,17 @@ export async function* streamOperation(
     return {
       ...answer,
       streams: own.flatMap((streams) => streams.begun()),
-      later: own.flatMap((streams) => streams.later()),
+      deferredParts: own.flatMap((streams) => streams.deferred()),
     };
   }
 
-  async function* later(one: Later): Increments {
-    const given = await one.give();
-    const { path, label } = one;
-    yield [{ kind: 'data', path, label, parts: given.data, errors: given.errors }];
-    begin(given);
+  async function* incrementOf({ path, label, read }: DeferredPart): Increments {
+    const answer = await read();
+    yield [{ kind: 'data', path, label, parts: answer.data, errors: answer.errors }];
+    follow(answer);
   }
 
-  async function* oneAfterTheOther(): Increments {
+  async function* streamWaiting(): Increments {
     for (let list = waiting.shift(); list; list = waiting.shift()) yield* itemsOf(list);
     isStreaming = false;
   }
@@ -115,7 +104,7 @@ export async function* streamOperation(
       if (!next) return;
       const { count, isNull } = next;
       const at = [...path, list.sent - count];
-      const { parts, errors, deferred = [] } = await fillHoles(call, next);
+      const { parts, errors, deferred = [] } = await fillPlaceholders(call, next);
       if (count > 0 || errors.length > 0) {
         yield [
           {
@@ -128,14 +117,14 @@ export async function* streamOperation(
         ];
       }
       if (isNull) return;
-      if (deferred.length > 0) yield* deferredOf(deferred);
+      if (deferred.length > 0) yield* incrementsOf(deferred);
     }
   }
 
-  async function* deferredOf(some: readonly DeferredReading[]): Increments {
+  async function* incrementsOf(readings: readonly DeferredReading[]): Increments {
     const increments: Increment[] = [];
     const further: DeferredReading[] = [];
-    for (const { path, label, read } of some) {
+    for (const { path, label, read } of readings) {
       const reading = read();
       const errors = reading.errors.map((error) => ({
         ...error,
@@ -146,17 +135,17 @@ export async function* streamOperation(
         if (typeof part !== 'string' && 'shape' in part)
           output.parts[i] = { ...part, path: [...path, ...part.path] };
       }
-      const whole = await fillHoles(call, output);
+      const whole = await fillPlaceholders(call, output);
       const parts = reading.parts && membersOf(whole.parts as (string | Buffer)[]);
       increments.push({ kind: 'data', path, label, parts, errors: whole.errors });
       further.push(...reading.deferred.map((one) => ({ ...one, path: [...path, ...one.path] })));
     }
     yield increments;
-    if (further.length > 0) yield* deferredOf(further);
+    if (further.length > 0) yield* incrementsOf(further);
   }
 }
 
-/** Without the braces around them: those are written with every payload. */
+/** Removes the braces, which are written with every payload. */
 function membersOf(parts: readonly (string | Buffer)[]): readonly (string | Buffer)[] {
   const text = parts.map((part) => part.toString()).join('');
   return [text.slice(1, -1)];
@@ -167,26 +156,26 @@ function usesOf(fields: readonly RootField[]): Set<DeferUse> {
 }
 
 /** Several sources, read as one. */
-export interface Merge<T> {
+interface MergedSources<T> {
   add(source: AsyncGenerator<T, void, undefined>): void;
-  /** What comes first; undefined when all have ended. A source goes on when its last one was taken. */
+  /** Returns what comes first from any source; undefined at the end. A source goes on when its last value was taken. */
   next(): Promise<T | undefined>;
   end(): Promise<void>;
 }
 
-export function createMerge<T>(): Merge<T> {
+function mergeSources<T>(): MergedSources<T> {
   type Source = AsyncGenerator<T, void, undefined>;
-  type Came = { source: Source; result: IteratorResult<T, void> };
+  type Next = { source: Source; result: IteratorResult<T, void> };
   const sources = new Set<Source>();
-  const asked = new Map<Source, Promise<Came>>();
+  const pending = new Map<Source, Promise<Next>>();
 
   return {
     add: (source) => void sources.add(source),
     next: async () => {
       while (sources.size > 0) {
-        for (const source of sources) if (!asked.has(source)) asked.set(source, ask(source));
-        const { source, result } = await Promise.race(asked.values());
-        asked.delete(source);
+        for (const source of sources) if (!pending.has(source)) pending.set(source, nextOf(source));
+        const { source, result } = await Promise.race(pending.values());
+        pending.delete(source);
         if (!result.done) return result.value;
         sources.delete(source);
       }
@@ -197,10 +186,10 @@ export function createMerge<T>(): Merge<T> {
     },
   };
 
-  function ask(source: Source): Promise<Came> {
-    const came = source.next().then((result) => ({ source, result }));
+  function nextOf(source: Source): Promise<Next> {
+    const next = source.next().then((result) => ({ source, result }));
     // It may fail when nobody reads on.
-    came.catch(() => {});
-    return came;
+    next.catch(() => {});
+    return next;
   }
 }

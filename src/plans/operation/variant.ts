@@ -9,18 +9,18 @@ import type { PageInlining } from '../lists/inlined-pages.ts';
 import type { ListField } from '../lists/list-field.ts';
 import type { FieldValue, OperationAnswer } from '../output.ts';
 import type { RequestWriter } from '../requests/request-text.ts';
-import type { ReadingWatch } from '../telemetry.ts';
+import type { ReadingTelemetry } from '../telemetry.ts';
 import type { RootRules } from './root-rules.ts';
 
-/** An operation as its conditions have it: made once for all calls in which they are the same. */
+/** The plan of an operation for one outcome of its conditions, and one set of sizes of inlined pages. */
 export interface Variant {
-  /** Characters of the requests that were written for it when it was made. */
+  /** Characters of the requests that were written for it. */
   readonly size: number;
   readonly fields: readonly RootField[];
   /**
-   * Answers the fields that come together: those that are not put off, or those that one `@defer` puts off.
+   * Answers the root fields without `@defer`, or those of one `@defer`.
    *
-   * @param given values that are there already
+   * @param given values that are being read already
    */
   answer(call: Call, use?: DeferUse, given?: GivenValues): Promise<OperationAnswer>;
 }
@@ -37,7 +37,11 @@ export type RootField = {
   | { readonly kind: 'read'; readonly read: (call: Call) => Promise<FieldValue> | FieldValue }
 );
 
-/** What the plans of all operations are made of. */
+export function fieldName({ collected: { nodes } }: RootField): string {
+  return nodes[0]!.name.value;
+}
+
+/** What all operations are planned with. */
 export interface PlanParts extends RootRules {
   readonly adapters: readonly Adapter[];
   readonly nested: readonly NestedAdapter[];
@@ -46,29 +50,28 @@ export interface PlanParts extends RootRules {
   readonly inlining: PageInlining;
   readonly writer: Omit<RequestWriter, 'inlinePages' | 'defers' | 'onWritten'>;
   readonly drains: Drains;
-  readonly watch: ReadingWatch;
+  readonly telemetry: ReadingTelemetry;
   readonly connectionMax: number;
   readonly variants: KeptVariants;
-  /** The SDL that `_service` gives. */
+  /** Returns the SDL for `_service`. */
   readonly sdl: () => string;
 }
 
-/** One operation, as its conditions have it. */
+/** What one variant is planned with. */
 export interface VariantParts {
   readonly operation: OperationDefinitionNode;
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-  /** An outline of those of the call for which it is made: of these, only what the variant goes by is there. */
+  /** The values that the sizes of inlined pages depend on; `true` stands for any other value. */
   readonly variables: Readonly<Record<string, unknown>>;
   readonly isTrue: (variable: string) => boolean;
   readonly defers: boolean;
-  /** Whether something is derived below other objects than the root. */
+  /** Whether the operation selects derived fields of nested lists. */
   readonly hasNested: boolean;
 }
 
 /**
- * The plans of all operations that were made and may be wanted again: of each operation one for what its conditions
- * and the sizes of its inlined pages come to. They are bounded together: one text of 10 KB whose fragment is spread
- * thirty times takes 7 MB, and callers choose how many of its variants they ask for.
+ * Keeps the variants of all operations, within one bound. A bound per operation would not do: a text of 10 KB that
+ * spreads a fragment thirty times takes 7 MB, and callers choose how many of its variants are made.
  */
 export interface KeptVariants {
   ofOperation(): VariantsOfOperation;
@@ -79,15 +82,15 @@ export interface VariantsOfOperation {
   set(name: string, variant: Variant): void;
 }
 
-/** Characters of the requests of all plans together. A plan takes some 25 bytes of memory for each. */
+/** Characters of the requests of all variants together. Each takes about 25 bytes of memory. */
 const MAX_CHARACTERS = 3_000_000;
-/** What even the smallest plan takes, in characters. */
-const LEAST = 1_000;
+/** The size of the smallest variant, in characters. */
+const MIN_SIZE = 1_000;
 
 export function createKeptVariants(): KeptVariants {
   const variants = new LRUCache<string, Variant>({
     maxSize: MAX_CHARACTERS,
-    sizeCalculation: ({ size }, name) => LEAST + size + name.length,
+    sizeCalculation: ({ size }, name) => MIN_SIZE + size + name.length,
   });
   let operations = 0;
   return {

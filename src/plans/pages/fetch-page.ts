@@ -4,28 +4,28 @@ import { codedError } from '../../errors.ts';
 import type { FetchPage } from '../../paging/page.ts';
 import { unlessAborted } from '../../paging/unless-aborted.ts';
 import type { Adapter } from '../../schema/derivation/adapter.ts';
-import type { Asking, CallVariables } from '../call.ts';
+import type { Requester, CallVariables } from '../call.ts';
 import type { ListRecord } from '../output.ts';
-import { askSparingParents } from '../requests/request-text.ts';
-import type { ReadingWatch } from '../telemetry.ts';
-import { pageSizeOf, type PageText } from './page-request.ts';
+import { requestSparingParents } from '../requests/request-text.ts';
+import type { ReadingTelemetry } from '../telemetry.ts';
+import { pageSizeOf, type PageRequests } from './page-request.ts';
 import type { PageAnswer } from './read-page.ts';
 
-/** One list as a call asks for it. */
+/** One list as a call reads it. */
 export interface PageSource {
   readonly adapter: Adapter;
-  readonly text: PageText;
+  readonly requests: PageRequests;
   readonly variables: CallVariables;
-  readonly watch: ReadingWatch;
-  /** Of the parent as JSON, for a nested list that is reached by it. */
+  readonly telemetry: ReadingTelemetry;
+  /** As JSON, for a nested list that is reached by its parent's id. */
   readonly parentId?: string | undefined;
-  /** The first page, where it is here already. */
-  readonly firstPage?: PageAnswer | undefined;
-  /** In place of every further page, where none can be asked for. */
+  /** The first page, if the request for the parent had it inlined. */
+  readonly inlinedPage?: PageAnswer | undefined;
+  /** Returned for every further page where none can be requested. */
   readonly unreachable?: PageAnswer | undefined;
 }
 
-/** What the service said in place of a page. */
+/** The errors that the service returned instead of a page. */
 export class PageFailure extends GraphQLError {
   override name = 'PageFailure';
   readonly errors: readonly UpstreamError[];
@@ -36,30 +36,32 @@ export class PageFailure extends GraphQLError {
   }
 }
 
-/** The service gave null for the whole list, as its type may allow: then what is derived is null too. */
+/** The service returned null for the whole list, as its type allows: then the derived field is null too. */
 export class NullList extends Error {
   override name = 'NullList';
 }
 
-/** The pages of a list. What is read of them may be shared. */
+/** Makes a function that fetches the pages of a list. Other operations may share the pages. */
 export function pageFetcher(
-  { adapter, text, variables, watch, parentId, firstPage, unreachable }: PageSource,
-  asking: Asking,
+  { adapter, requests, variables, telemetry, parentId, inlinedPage, unreachable }: PageSource,
+  requester: Requester,
 ): FetchPage<ListRecord> {
   const pageSize = pageSizeOf(adapter);
-  let inlined = firstPage;
+  let inlined = inlinedPage;
   return async ({ first, after }, signal) => {
-    // A request that nobody waits for any more would fail with nobody to hear of it.
+    // Nobody would wait for the request any more, so its failure would be an unhandled rejection.
     signal.throwIfAborted();
     let answer = after === null ? inlined : undefined;
     if (answer) inlined = undefined;
     else if (unreachable) answer = unreachable;
     else {
-      // A variable that is left out leaves its argument out, so the upstream's own default applies.
+      // Leaving out a variable leaves out its argument, so the upstream's default applies.
       const page = { first: first ?? pageSize, after, parentId };
-      const asked = askSparingParents(asking, (wanted) => text.request(variables, page, wanted));
-      answer = await unlessAborted(asked, signal);
-      watch.pageRead(asking.cause);
+      const sent = requestSparingParents(requester, (pages) =>
+        requests.request(variables, page, pages),
+      );
+      answer = await unlessAborted(sent, signal);
+      telemetry.pageRead(requester.cause);
     }
     const { page, errors, isNull } = answer;
     if (page) return page;
@@ -68,7 +70,7 @@ export function pageFetcher(
   };
 }
 
-/** The errors of a list that could not be read: empty where it is null for no reason. */
+/** The errors of a list that could not be read; none where the service returned null for it. */
 export function errorsOfList(error: unknown, path: Path): AnswerError[] {
   if (error instanceof NullList) return [];
   if (error instanceof PageFailure) return error.errors.map((each) => ({ ...each, path }));
@@ -80,6 +82,6 @@ export function errorsOfList(error: unknown, path: Path): AnswerError[] {
 function noPage(): GraphQLError {
   return codedError(
     'UPSTREAM_BAD_RESPONSE',
-    'The recruiting service gave a page without items or pageInfo. Try again later.',
+    'The recruiting service returned a page without items or pageInfo. Try again later.',
   );
 }

@@ -27,12 +27,12 @@ import type { Adapter } from '../../schema/derivation/adapter.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';
 import {
   field,
-  NOBODY,
+  NO_PAGES,
   notEmpty,
-  parentsTakenAlong,
+  nullingPagesOf,
   writeRequest,
   type RequestWriter,
-  type WantedPages,
+  type PagesToInline,
   type WrittenOperation,
 } from '../requests/request-text.ts';
 import { readPage, type PageAnswer, type PageReading } from './read-page.ts';
@@ -40,18 +40,18 @@ import { identifyingFor } from './record-identity.ts';
 import { pageScanner } from './scan-page.ts';
 import type { WayToParent } from './way-to-parent.ts';
 
-/** The pages of one list with what an operation selects of its records: written once, asked for again and again. */
-export interface PageText {
-  /** Of one record: the bytes of its keys, and of these what aliases add. */
+/** Makes the requests for the pages of one list, with what an operation selects of its records. Written once. */
+export interface PageRequests {
+  /** The bytes that the keys of one record take, and how many of them are due to aliases. */
   readonly keyBytes: KeyBytes;
-  /** The same for all who ask for the same fields of the same records. */
+  /** Equal for operations that select the same fields of the same records. */
   name(variables: CallVariables): string;
   request(
     variables: CallVariables,
     page: PageArguments,
-    wanted?: WantedPages,
+    pages?: PagesToInline,
   ): UpstreamRequest<PageAnswer>;
-  /** Reads a page that came along with its parent. @param keys the names of its lists of records, one for each place */
+  /** Reads a first page that was inlined. @param keys of its lists of records, one for each selection */
   readInlined(
     page: Json | undefined,
     errors: readonly UpstreamError[],
@@ -62,20 +62,20 @@ export interface PageText {
 export interface PageArguments {
   readonly first: number | undefined;
   readonly after: string | null;
-  /** The parent's id as JSON, for a list below another object than the root. */
+  /** The parent's id as JSON, for a nested list. */
   readonly parentId?: string | undefined;
 }
 
-export interface PageTextParts {
+export interface PageRequestParts {
   readonly writer: RequestWriter;
   readonly scope: ShapeScope;
   readonly operation: WrittenOperation;
   readonly adapter: Adapter;
-  /** The arguments that the caller gave for it; those that are not the upstream's are left out. */
+  /** As the caller wrote them. Only those that the upstream knows are sent. */
   readonly args: readonly ArgumentNode[];
-  /** What to select of each record, once for each place of the operation that shows records. */
-  readonly places: readonly (readonly SelectionNode[])[];
-  /** How the list is reached, where it is not a field of the root. */
+  /** The selections of each record: several where a connection selects both `nodes` and `edges { node }`. */
+  readonly recordSelections: readonly (readonly SelectionNode[])[];
+  /** How a nested list is reached. */
   readonly way?: WayToParent | undefined;
 }
 
@@ -83,14 +83,14 @@ const PARENT_ID = '_rsParentId';
 const FIRST = '_rs_first';
 const AFTER = '_rs_after';
 
-export function pageText(parts: PageTextParts): PageText {
-  const { writer, operation, adapter, places, way } = parts;
-  const identity = identifyingFor(writer.schema, adapter.nodeType, places[0] ?? []);
-  const keys = places.map((_, place) => (place === 0 ? 'items' : `_rsItems${place}`));
-  const lists = places.map((selections, place) =>
+export function pageRequests(parts: PageRequestParts): PageRequests {
+  const { writer, operation, adapter, recordSelections, way } = parts;
+  const identity = identifyingFor(writer.schema, adapter.nodeType, recordSelections[0] ?? []);
+  const keys = recordSelections.map((_, i) => (i === 0 ? 'items' : `_rsItems${i}`));
+  const lists = recordSelections.map((selections, i) =>
     field('items', {
-      alias: keys[place],
-      selections: notEmpty([...(place === 0 ? identity.selections : []), ...selections]),
+      alias: keys[i],
+      selections: notEmpty([...(i === 0 ? identity.selections : []), ...selections]),
     }),
   );
   const sizes = sizeFields(adapter);
@@ -111,16 +111,16 @@ export function pageText(parts: PageTextParts): PageText {
     ...definitions(adapter),
     ...(way?.definitions(PARENT_ID) ?? []),
   ];
-  const write = (wanted: WantedPages) =>
+  const write = (pages: PagesToInline) =>
     writeRequest(
       writer,
       { ...operation, variableDefinitions },
       [way ? way.wrap(list, PARENT_ID) : list],
-      wanted,
+      pages,
     );
   const whole = write('all');
-  const shapes = places.map((selections, place) =>
-    recordShape(parts, place === 0 ? identity : undefined, selections),
+  const shapes = recordSelections.map((selections, i) =>
+    recordShape(parts, i === 0 ? identity : undefined, selections),
   );
   const scan = way ? undefined : pageScanner(adapter.name, keys, shapes, sizes);
   const reading: PageReading = { adapter, identity, shapes };
@@ -128,8 +128,8 @@ export function pageText(parts: PageTextParts): PageText {
   return {
     keyBytes: keyBytesOf(shapes),
     name: whole.name,
-    request: (variables, { first, after, parentId }, wanted = 'all') => {
-      const written = wanted === 'all' ? whole : write(wanted);
+    request: (variables, { first, after, parentId }, pages = 'all') => {
+      const written = pages === 'all' ? whole : write(pages);
       const values = {
         ...(first !== undefined && { [FIRST]: first }),
         ...(after !== null && { [AFTER]: after }),
@@ -154,29 +154,29 @@ export function pageText(parts: PageTextParts): PageText {
             : descend({ value, errors }, [adapter.name]);
           return {
             ...readPage(reading, found, keys),
-            takenAlong: parentsTakenAlong(value, errors),
+            nullingPages: nullingPagesOf(value, errors),
           };
         },
       };
     },
     readInlined: (page, errors, inlined) => ({
       ...readPage(reading, { value: page, errors }, inlined),
-      takenAlong: NOBODY,
+      nullingPages: NO_PAGES,
     }),
   };
 }
 
-/** For a list that does not let `first` be left out (interface, section 8). */
+/** For a list whose `first` is required (interface, section 8). */
 const LARGEST_DOCUMENTED_PAGE = 50;
 
-/** What to ask for where no size is wanted; undefined: nothing, so that the upstream gives its largest page. */
+/** The `first` to send for the largest page; undefined to leave it out, so that the upstream's own limit applies. */
 export function pageSizeOf({ field: list }: Adapter): number | undefined {
   return list.args.some((arg) => arg.name === 'first' && isRequiredArgument(arg))
     ? LARGEST_DOCUMENTED_PAGE
     : undefined;
 }
 
-/** The field of its pageInfo that tells the size which was really used, where there is one. */
+/** The field of `pageInfo` with the page size that the upstream used, if there is one. */
 function sizeFields({ field: list }: Adapter): readonly string[] {
   const page = getNamedType(list.type) as GraphQLObjectType;
   const pageInfo = getNamedType(page.getFields()['pageInfo']!.type) as GraphQLObjectType;
@@ -198,13 +198,13 @@ function definitions({ field: list }: Adapter): VariableDefinitionNode[] {
     .map((arg) => ({
       kind: Kind.VARIABLE_DEFINITION,
       variable: { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: `_rs_${arg.name}` } },
-      // Where there is a default, leaving the variable out has to be allowed.
+      // An argument with a default may be left out, and so may its variable.
       type: astFromType(isRequiredArgument(arg) ? arg.type : getNullableType(arg.type)),
     }));
 }
 
 function recordShape(
-  { scope, adapter }: PageTextParts,
+  { scope, adapter }: PageRequestParts,
   identity: ReturnType<typeof identifyingFor> | undefined,
   selections: readonly SelectionNode[],
 ): Shape {

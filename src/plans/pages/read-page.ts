@@ -9,15 +9,16 @@ import type { Adapter } from '../../schema/derivation/adapter.ts';
 import type { ListRecord, RecordPage } from '../output.ts';
 import type { RecordIdentity } from './record-identity.ts';
 
-/** What came in answer to the request for a page. */
+/** The answer to the request for a page. */
 export interface PageAnswer {
-  /** Undefined when what came is no page. */
+  /** Undefined if the answer holds no page. */
   readonly page: Page<ListRecord> | undefined;
-  /** The whole list is null, for no stated reason, as its type may allow. */
+  /** Whether the list is null without an error, as its type may allow. */
   readonly isNull: boolean;
-  /** What stands at no record; of a page they are its `beside`. */
+  /** The unplaced errors, whose path leads to no record. */
   readonly errors: readonly UpstreamError[];
-  readonly takenAlong: ReadonlySet<string>;
+  /** The keys of the inlined pages whose failure also nulled their parent. */
+  readonly nullingPages: ReadonlySet<string>;
 }
 
 export interface PageReading {
@@ -26,14 +27,14 @@ export interface PageReading {
   readonly shapes: readonly Shape[];
 }
 
-/** Reads what came in place of a page, and gives each record its own errors. */
+/** Reads a page in general, whatever its form, and gives each record its own errors. */
 export function readPage(
   { adapter, identity, shapes }: PageReading,
   { value, errors }: Found,
   keys: readonly string[],
-): Omit<PageAnswer, 'takenAlong'> {
+): Omit<PageAnswer, 'nullingPages'> {
   const nullable = isNullableType(adapter.field.type) && (value === undefined || value.isNull);
-  // A list that its type allows to be null, and that is so for no stated reason, holds nothing.
+  // A list that is null without an error, as its type allows, has no records.
   const ifNull = isNullableType(adapter.itemsType) && errors.length === 0 ? NO_RECORDS : undefined;
   const lists = keys.map((key) => {
     const items = value?.kind === 'object' ? value.get(key) : undefined;
@@ -46,10 +47,14 @@ export function readPage(
   if (!first || lists.some((list) => !list) || hasNextPage?.kind !== 'boolean') {
     return { page: undefined, isNull: nullable && errors.length === 0, errors };
   }
-  const { byRecord, beside } = sortErrors(errors, keys, first.length);
-  const readings = lists.map((list, of) =>
-    first.map((_, place) =>
-      readValue(shapes[of]!, list![place], byRecord.get(`${of}.${place}`) ?? NO_ERRORS),
+  const { byRecord, unplaced } = sortErrors(errors, keys, first.length);
+  const readings = lists.map((list, selection) =>
+    first.map((_, index) =>
+      readValue(
+        shapes[selection]!,
+        list![index],
+        byRecord.get(`${selection}.${index}`) ?? NO_ERRORS,
+      ),
     ),
   );
   const size = readings.reduce(
@@ -60,14 +65,14 @@ export function readPage(
   const limit = Number(pageInfo?.get('first')?.raw);
   return {
     page: {
-      items: first.map((record, place) => ({ identity: identity.of(record), page, place })),
+      items: first.map((record, index) => ({ identity: identity.of(record), page, index })),
       hasNextPage: hasNextPage.raw === 'true',
       endCursor: cursorFrom(pageInfo?.get('endCursor')),
       limit: limit > 0 ? limit : undefined,
-      beside,
+      beside: unplaced,
     },
     isNull: false,
-    errors: beside,
+    errors: unplaced,
   };
 }
 
@@ -82,20 +87,21 @@ function cursorFrom(cursor: Json | undefined): string | null {
   return (cursor?.kind === 'number' ? cursor.raw : cursor?.string) ?? null;
 }
 
-/** What stands at no record that is there belongs to the list. */
+/** Errors whose path leads to no record of the page belong to the list. */
 function sortErrors(errors: readonly UpstreamError[], keys: readonly string[], count: number) {
   const byRecord = new Map<string, UpstreamError[]>();
-  const beside: UpstreamError[] = [];
+  const unplaced: UpstreamError[] = [];
   for (const error of errors) {
-    const [key, place, ...path] = error.path ?? [];
-    const of = keys.indexOf(String(key));
-    if (of < 0 || typeof place !== 'number' || place >= count) {
-      beside.push(error);
+    const [key, index, ...path] = error.path ?? [];
+    const selection = keys.indexOf(String(key));
+    if (selection < 0 || typeof index !== 'number' || index >= count) {
+      unplaced.push(error);
       continue;
     }
-    const there = byRecord.get(`${of}.${place}`) ?? [];
-    there.push({ ...error, path });
-    byRecord.set(`${of}.${place}`, there);
+    const name = `${selection}.${index}`;
+    const own = byRecord.get(name) ?? [];
+    own.push({ ...error, path });
+    byRecord.set(name, own);
   }
-  return { byRecord, beside };
+  return { byRecord, unplaced };
 }

@@ -15,16 +15,16 @@ import type { Json } from '../../json.ts';
 import { field } from '../requests/request-text.ts';
 
 /**
- * What tells the records of a list apart: `id`, under a key of our own, since a caller may give the name `id` to
- * another field. Where records are of several types, each type has its own key: two types may have ids of different
- * types, which one key cannot hold.
+ * Selects and reads what identifies the records of a list: `id`, under an alias of the gateway, since a caller may use
+ * the name `id` as an alias of another field. In a list of several types each type has its own alias, because GraphQL
+ * does not allow one response name for ids of different types.
  */
 export interface RecordIdentity {
-  /** To be selected in front of what the caller selects. */
+  /** To be selected before the caller's selections. */
   readonly selections: readonly SelectionNode[];
-  /** In front of the fields of a record of this type. */
+  /** The fields of these selections in a record of this type. */
   readonly silentFields: (type: GraphQLObjectType) => readonly FieldShape[];
-  /** `Type:id` of a record; null when it has no id. */
+  /** Returns `Type:id`; null for a record without an id. */
   of(record: Json): string | null;
 }
 
@@ -55,7 +55,7 @@ export function identifying(schema: GraphQLSchema, nodeType: GraphQLCompositeTyp
   };
 }
 
-/** Goes by the `id` that the caller selects anyway, if there is one under that name. */
+/** Uses the caller's own `id` if it is selected under that name. */
 export function identifyingFor(
   schema: GraphQLSchema,
   nodeType: GraphQLCompositeType,
@@ -91,7 +91,7 @@ function hasId(type: GraphQLObjectType): boolean {
   return id !== undefined && isLeafType(getNamedType(id.type)) && !id.args.some(isRequiredArgument);
 }
 
-/** Its own type is of no matter here: whatever it is, it is compared as it was written. */
+/** The scalar does not matter: ids are compared as they were written. */
 function silentId(key: string, type: GraphQLObjectType): FieldShape {
   const shape = { kind: 'any', nullable: true, type: 'ID' } as const;
   return { key, shape, isSilent: true, idOf: type.name };

@@ -6,10 +6,10 @@ import { createTape, cut, resetTape, type Tape } from '../../answers/tape.ts';
 import { identityHash, identityHasher } from '../../paging/identity-set.ts';
 import type { Page } from '../../paging/page.ts';
 import { ScannedRecord, type ListRecord } from '../output.ts';
-import { NOBODY } from '../requests/request-text.ts';
+import { NO_PAGES } from '../requests/request-text.ts';
 import type { PageAnswer } from './read-page.ts';
 
-/** Takes a page that is as it was promised. */
+/** Makes a function that takes a page as bytes; it returns undefined for a page that has to be read in general. */
 export function pageScanner(
   name: string,
   keys: readonly string[],
@@ -41,7 +41,7 @@ export function pageScanner(
       page: scannedPage(bytes, tape, hashers),
       isNull: false,
       errors: NO_ERRORS,
-      takenAlong: NOBODY,
+      nullingPages: NO_PAGES,
     };
   }, answer);
 }
@@ -62,11 +62,10 @@ function scannedPage(bytes: Buffer, tape: Tape, hashers: Hashers): Page<ListReco
   const page = scannedRecords(bytes, tape);
   const items: ListRecord[] = [];
   const hashes = new Float64Array(count);
-  for (let place = 0; place < count; place += 1) {
-    items.push(new ScannedRecord(page, place));
-    const [start, end, type] = [ids[2 * place]!, ids[2 * place + 1]!, types[place]!];
-    hashes[place] =
-      hashAt(bytes, start, end, hasherOf(type, hashers)) ?? hashOf(page.identityAt(place));
+  for (let i = 0; i < count; i += 1) {
+    items.push(new ScannedRecord(page, i));
+    const [start, end, type] = [ids[2 * i]!, ids[2 * i + 1]!, types[i]!];
+    hashes[i] = hashAt(bytes, start, end, hasherOf(type, hashers)) ?? hashOf(page.identityAt(i));
   }
   const size = noted.length > 4 ? Number(bytes.toString('latin1', noted[4], noted[5])) : 0;
   return {
@@ -85,7 +84,7 @@ function hasherOf(type: string, hashers: Hashers): ReturnType<typeof identityHas
   return known;
 }
 
-/** Undefined where the id has to be read as text. */
+/** Undefined if the id has to be decoded first. */
 function hashAt(
   bytes: Buffer,
   start: number,
@@ -100,7 +99,7 @@ function hashOf(identity: string | null): number {
   return identity === null ? NaN : identityHash(identity);
 }
 
-/** Without what is cut out of them, if something is. */
+/** Copies the records if something has to be cut out of them; otherwise refers to the bytes as they came. */
 function scannedRecords(bytes: Buffer, tape: Tape): ScannedRecord['page'] {
   const { records, cuts, inserts, counts, types } = tape;
   const count = counts[0]!;
@@ -109,8 +108,8 @@ function scannedRecords(bytes: Buffer, tape: Tape): ScannedRecord['page'] {
     const ids = Int32Array.from(tape.ids);
     const [first] = types;
     const same = types.every((type) => type === first) ? first! : [...types];
-    const identityOf = (place: number) =>
-      identityAt(bytes, ids, typeof same === 'string' ? same : same[place]!, place);
+    const identityOf = (index: number) =>
+      identityAt(bytes, ids, typeof same === 'string' ? same : same[index]!, index);
     return {
       kind: 'bytes',
       bytes,
@@ -120,8 +119,8 @@ function scannedRecords(bytes: Buffer, tape: Tape): ScannedRecord['page'] {
       identityAt: identityOf,
     };
   }
-  // Of the bytes as they came nothing is kept.
-  const identities = types.map((type, place) => identityAt(bytes, tape.ids, type, place));
+  // The bytes as they came are not kept, so the identities are read now.
+  const identities = types.map((type, index) => identityAt(bytes, tape.ids, type, index));
   const start = records[0] ?? 0;
   const end = records.at(-1) ?? 0;
   const at = new Int32Array(records.length);
@@ -141,7 +140,7 @@ function scannedRecords(bytes: Buffer, tape: Tape): ScannedRecord['page'] {
     at,
     count,
     size: own.length,
-    identityAt: (place) => identities[place] ?? null,
+    identityAt: (index) => identities[index] ?? null,
   };
 }
 
@@ -149,9 +148,9 @@ function identityAt(
   bytes: Buffer,
   ids: ArrayLike<number>,
   type: string,
-  place: number,
+  index: number,
 ): string | null {
-  const [start, end] = [ids[2 * place]!, ids[2 * place + 1]!];
+  const [start, end] = [ids[2 * index]!, ids[2 * index + 1]!];
   if (bytes[start] === 34 && end > start) return `${type}:${textAt(bytes, start + 1, end - 1)}`;
   return isNumberAt(bytes, start, end) ? `${type}:${bytes.toString('latin1', start, end)}` : null;
 }
@@ -161,7 +160,7 @@ function isNumberAt(bytes: Buffer, start: number, end: number): boolean {
   return end > start && (byte === 45 || (byte >= 48 && byte <= 57));
 }
 
-/** What the characters between two quotes stand for. */
+/** Decodes the characters between two quotes. */
 function textAt(bytes: Buffer, start: number, end: number): string {
   for (let i = start; i < end; i += 1) {
     if (bytes[i]! > 126 || bytes[i] === 92)

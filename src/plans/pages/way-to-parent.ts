@@ -7,12 +7,12 @@ import type { Reach } from '../../schema/derivation/reach-parent.ts';
 import { field } from '../requests/request-text.ts';
 import { idKey } from './record-identity.ts';
 
-/** How a list of another object than the root is asked for, as if it were a field of the root. */
+/** How further pages of a nested list are requested: from the root, through its parent. */
 export interface WayToParent {
-  /** @param id the variable that holds the parent's id */
+  /** Puts the list into the fields that lead to it. @param id the variable with the parent's id */
   wrap(list: FieldNode, id: string): FieldNode;
   definitions(id: string): readonly VariableDefinitionNode[];
-  /** What came for the list, or why nothing can come. */
+  /** Finds the list in an answer; an error if the parent cannot be reached any more. */
   descend(
     answer: Found,
     list: { readonly key: string; readonly parentId: string | undefined },
@@ -56,15 +56,15 @@ export function wayToParent(parent: string, reach: Reach): WayToParent {
   };
 }
 
-/** The parent came without the id by which it would be found again. */
+/** The error of a parent that came without the id to request it by. */
 export function withoutId(parent: string): Found {
   return failed(
     'UPSTREAM_BAD_RESPONSE',
-    `The recruiting service gave this ${parent} without an id, so the further pages of its list cannot be requested.`,
+    `The recruiting service returned this ${parent} without an id, so the further pages of its list cannot be requested.`,
   );
 }
 
-/** 12 and "12" are one id. */
+/** 12 and "12" are the same id. */
 function isSameId(id: string | undefined, other: string | undefined): boolean {
   return id?.replaceAll('"', '') === other?.replaceAll('"', '');
 }
@@ -87,8 +87,8 @@ function gone(parent: string): Found {
 function another(parent: string, path: readonly string[]): Found {
   return failed(
     'BAD_USER_INPUT',
-    `Only the ${parent} at ${path.join('.')} can be reached again, and this is another one: ` +
-      'of its list, only the first page is available.',
+    `Only the ${parent} at ${path.join('.')} can be reached again, and this is another one. ` +
+      'Only the first page of its list is available.',
   );
 }
 

@@ -12,20 +12,20 @@ import {
   readId,
   writeFound,
   wrongId,
-  type AskedField,
+  type SelectedField,
   type FieldPlan,
 } from './record-field.ts';
 
-/** Of one operation, those of all its `_entities` together. */
+/** Per operation, of all its `_entities` fields together. */
 const MAX_REPRESENTATIONS = 10_000;
-/** They cost so many to a page, before any of them is read. */
+/** So many representations cost one page, in addition to the pages that are read for them. */
 const REPRESENTATIONS_PER_PAGE = 100;
 
-/** `_entities`: in the order of the representations, with an error in the place of each that cannot be answered. */
+/** Plans `_entities`: the records in the order of their representations, null with an error where one cannot be read. */
 export function entitiesField(
   parts: FieldParts,
   entities: ReadonlyMap<string, Entity>,
-  { definition, key, nodes }: AskedField,
+  { definition, key, nodes }: SelectedField,
 ): FieldPlan {
   const lookups = new Map<Entity, (call: Call) => RecordLookup>();
   return async (call) => {
@@ -38,9 +38,9 @@ export function entitiesField(
       if (pages > 0) call.pages.pay(pages);
       const own = new Map<Entity, RecordLookup>();
       const values = await Promise.all(
-        representations.map(async (representation, place) => {
+        representations.map(async (representation, index) => {
           const read = readRepresentation(representation, entities);
-          const path = [key, place];
+          const path = [key, index];
           if (typeof read === 'string') return refused(read, path);
           const { entity, id } = read;
           const plan = lookups.get(entity) ?? lookupFor(parts, entity, nodes);
@@ -51,8 +51,8 @@ export function entitiesField(
         }),
       );
       const output: Output = { parts: ['['], errors: [] };
-      for (const [place, value] of values.entries()) {
-        if (place > 0) output.parts.push(',');
+      for (const [index, value] of values.entries()) {
+        if (index > 0) output.parts.push(',');
         output.parts.push(...(value.parts ?? ['null']));
         for (const error of value.errors) output.errors.push(error);
       }
@@ -79,17 +79,17 @@ async function entityValue(
   }
 }
 
-/** Written once: of a thousand wrong ones the stack of an error would cost more than everything else. */
+/** Creates no exception: with a thousand invalid representations, the stack traces would cost more than the rest. */
 function refused(message: string, path: Path): FieldValue {
   return { parts: undefined, errors: [ownError('BAD_USER_INPUT', message, path)] };
 }
 
-/** What a representation refers to, or what is wrong with it. */
+/** The record that a representation refers to, or a message that says why it is invalid. */
 export type Representation = { readonly entity: Entity; readonly id: RecordId } | string;
 
 /**
- * Reads one representation of an entity (Federation, `_Any`). What was sent is not repeated in the messages, but for
- * names of types. No error is made of a wrong one here: a megabyte can hold half a million of them.
+ * Reads one representation of an entity (Federation, `_Any`). Messages repeat nothing of it except the name of its
+ * type. Returns a message instead of throwing an error: a body of one megabyte can hold half a million of them.
  */
 export function readRepresentation(
   representation: unknown,
@@ -121,7 +121,7 @@ export function readRepresentation(
   return id === undefined ? wrongId(entity) : { entity, id };
 }
 
-/** Names of GraphQL that are not too long to be repeated. */
+/** A GraphQL name that is short enough to be repeated in a message. */
 const NAME = /^[_A-Za-z]\w{0,99}$/;
 
 function tooMany() {

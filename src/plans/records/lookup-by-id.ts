@@ -12,36 +12,36 @@ import { readAnswer, type Found } from '../../answers/service-answer.ts';
 import { shapeOf, type Shape } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import type { EntityLookup } from '../../schema/derivation/entity.ts';
-import type { Call, Finding, RecordId, RecordLookup } from '../call.ts';
+import type { Call, LookupResult, RecordId, RecordLookup } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { PageFailure } from '../pages/fetch-page.ts';
 import {
-  askSparingParents,
+  requestSparingParents,
   field,
   notEmpty,
-  parentsTakenAlong,
+  nullingPagesOf,
   writeRequest,
   type RequestText,
-  type WantedPages,
+  type PagesToInline,
 } from '../requests/request-text.ts';
 
 type ById = Extract<EntityLookup, { kind: 'id' }>;
 
-/** Ids that are asked for in one request. */
-const TOGETHER = 50;
-/** So many, of which one or more failed the others, are asked for singly. */
-const A_FEW = 6;
+/** Ids per request. */
+const BATCH = 50;
+/** A failed batch of so many ids or fewer is sent again as single requests. */
+const FEW = 6;
 
-/** What was answered to several root fields of one request. */
-interface AnsweredTogether {
-  /** One for each; undefined when the request failed as a whole, so that none tells on its own. */
+/** The answer to a batch. */
+interface BatchAnswer {
+  /** One for each id; undefined if the request failed as a whole, so that nothing is known of a single id. */
   readonly values: readonly Found[] | undefined;
-  /** The upstream did not even begin: a variable, or the request itself, does not suit it. */
+  /** Whether the upstream refused to execute the request: a variable, or the request itself, is invalid. */
   readonly isRefused: boolean;
-  readonly takenAlong: ReadonlySet<string>;
+  readonly nullingPages: ReadonlySet<string>;
 }
 
-/** Finds records by the field of the upstream that gives one by its id: many in one request, by aliases. */
+/** Finds records with the upstream's by-id field: many ids in one request, under aliases. */
 export function lookupById(
   { writer, scope, operation }: FieldParts,
   by: ById,
@@ -53,10 +53,10 @@ export function lookupById(
     nullable: true,
   };
   const texts = new Map<string, RequestText>();
-  const textFor = (count: number, wanted: WantedPages): RequestText => {
-    const name = `${count} ${typeof wanted === 'string' ? wanted : [...wanted].join(' ')}`;
-    const known = texts.get(name) ?? written(count, wanted);
-    if (typeof wanted === 'string') texts.set(name, known);
+  const textFor = (count: number, pages: PagesToInline): RequestText => {
+    const name = `${count} ${typeof pages === 'string' ? pages : [...pages].join(' ')}`;
+    const known = texts.get(name) ?? written(count, pages);
+    if (typeof pages === 'string') texts.set(name, known);
     return known;
   };
 
@@ -65,30 +65,33 @@ export function lookupById(
     find: async (ids) => {
       const values = await Promise.all(
         batches(ids).map((batch) =>
-          ask(batch, call).catch((error: Error) => batch.map(() => error)),
+          findBatch(batch, call).catch((error: Error) => batch.map(() => error)),
         ),
       );
       return new Map(values.flat().flatMap((value, at) => foundFor(shape, ids[at]!, value)));
     },
   });
 
-  async function ask(ids: readonly RecordId[], call: Call): Promise<readonly (Found | Error)[]> {
+  async function findBatch(
+    ids: readonly RecordId[],
+    call: Call,
+  ): Promise<readonly (Found | Error)[]> {
     const { values, isRefused } = await send(ids, call);
     if (values) return values;
     if (!isRefused) return inParts(ids, call);
     const some = await alone(ids.slice(0, 2), call);
-    // Two ids, one reason: it is the request that does not suit the service, whoever is asked for.
+    // If two ids fail for the same reason, the request itself is invalid, whatever the ids are.
     return areAlike(some)
       ? ids.map((_, at) => some[at] ?? some[0]!)
       : [...some, ...(await inParts(ids.slice(2), call))];
   }
 
-  /** One of them failed all: the others do not go with it. Mostly it is one, which halving finds soonest. */
+  /** Separates the ids that made a batch fail from the others. Mostly it is one id, which halving finds soonest. */
   async function inParts(
     ids: readonly RecordId[],
     call: Call,
   ): Promise<readonly (Found | Error)[]> {
-    if (ids.length <= A_FEW) return alone(ids, call);
+    if (ids.length <= FEW) return alone(ids, call);
     const half = Math.ceil(ids.length / 2);
     const parts = [ids.slice(0, half), ids.slice(half)].map((part) =>
       send(part, call).then(
@@ -109,10 +112,10 @@ export function lookupById(
     return (await Promise.all(each)).flat();
   }
 
-  function send(ids: readonly RecordId[], call: Call): Promise<AnsweredTogether> {
+  function send(ids: readonly RecordId[], call: Call): Promise<BatchAnswer> {
     const own = Object.fromEntries(ids.map((id, at) => [variableFor(at), JSON.stringify(id)]));
-    return askSparingParents(call, (wanted) => {
-      const text = textFor(ids.length, wanted);
+    return requestSparingParents(call, (pages) => {
+      const text = textFor(ids.length, pages);
       return {
         kind: 'query',
         field: text.field,
@@ -120,12 +123,12 @@ export function lookupById(
         key: text.key(call.variables),
         pages: text.pages(call.variables),
         scan: () => undefined,
-        read: (answer) => readTogether(answer, ids.length),
+        read: (answer) => readBatch(answer, ids.length),
       };
     });
   }
 
-  function written(count: number, wanted: WantedPages): RequestText {
+  function written(count: number, pages: PagesToInline): RequestText {
     const fields: FieldNode[] = [];
     const definitions = [...operation.variableDefinitions];
     for (let at = 0; at < count; at += 1) {
@@ -152,11 +155,11 @@ export function lookupById(
       operation: OperationTypeNode.QUERY,
       variableDefinitions: definitions,
     };
-    return writeRequest(writer, query, fields, wanted);
+    return writeRequest(writer, query, fields, pages);
   }
 }
 
-/** Not `_rs_…`: those are the arguments of lists. */
+/** Not `_rs_…`, which are the variables of page requests. */
 function variableFor(at: number): string {
   return `_rsKey${at}`;
 }
@@ -165,34 +168,37 @@ function keyFor(at: number): string {
   return `_rsRecord${at}`;
 }
 
-function readTogether(answer: Json, count: number): AnsweredTogether {
+function readBatch(answer: Json, count: number): BatchAnswer {
   const { data, errors } = readAnswer(answer);
   const keys = Array.from({ length: count }, (_, at) => keyFor(at));
   const isWhole = data !== undefined && !data.isNull;
   return {
     values: isWhole || count === 1 ? valuesOf(data, errors, keys) : undefined,
     isRefused: data === undefined,
-    takenAlong: parentsTakenAlong(data, errors),
+    nullingPages: nullingPagesOf(data, errors),
   };
 }
 
-/** What stands at none of the fields may be why any of them is null; else it is put beside the first. */
+/**
+ * Gives each field its own errors. An error without such a place may explain any null value, so it goes to every null
+ * without an error; to the first field if there is none.
+ */
 function valuesOf(
   data: Json | undefined,
   errors: readonly UpstreamError[],
   keys: readonly string[],
 ): Found[] {
   const byKey = new Map<string, UpstreamError[]>(keys.map((key) => [key, []]));
-  const elsewhere: UpstreamError[] = [];
+  const unplaced: UpstreamError[] = [];
   for (const error of errors) {
     const at = byKey.get(String(error.path?.[0]));
     if (at) at.push({ ...error, path: error.path!.slice(1) });
-    else elsewhere.push({ ...error, path: [] });
+    else unplaced.push({ ...error, path: [] });
   }
   const values = keys.map((key) => ({ value: data?.get(key), errors: byKey.get(key)! }));
   const unexplained = values.filter(({ value, errors: own }) => isNone(value) && own.length === 0);
   for (const { errors: own } of unexplained.length > 0 ? unexplained : values.slice(0, 1)) {
-    own.push(...elsewhere);
+    own.push(...unplaced);
   }
   return values;
 }
@@ -211,8 +217,8 @@ function areAlike([one, other]: readonly (Found | Error)[]): boolean {
 }
 
 function batches(ids: readonly RecordId[]): (readonly RecordId[])[] {
-  return Array.from({ length: Math.ceil(ids.length / TOGETHER) }, (_, at) =>
-    ids.slice(at * TOGETHER, (at + 1) * TOGETHER),
+  return Array.from({ length: Math.ceil(ids.length / BATCH) }, (_, at) =>
+    ids.slice(at * BATCH, (at + 1) * BATCH),
   );
 }
 
@@ -220,12 +226,12 @@ function foundFor(
   shape: Shape,
   id: RecordId,
   found: Found | Error,
-): (readonly [RecordId, Finding])[] {
+): (readonly [RecordId, LookupResult])[] {
   if (found instanceof Error) return [[id, found]];
   const { value, errors } = found;
   if (isNone(value) && errors.length === 0) return [];
-  // The whole record failed: that is said in its place.
+  // The record as a whole failed: its errors are reported at the path of the field.
   if (isNone(value) && errors.every(({ path }) => path?.length === 0))
     return [[id, new PageFailure(errors)]];
-  return [[id, { record: readValue(shape, value, errors), beside: [] }]];
+  return [[id, { record: readValue(shape, value, errors), unplacedErrors: [] }]];
 }

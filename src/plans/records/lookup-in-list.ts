@@ -5,54 +5,60 @@ import type { LookedUp } from '../../paging/lookup/page-reader.ts';
 import type { FetchPage } from '../../paging/page.ts';
 import type { Adapter } from '../../schema/derivation/adapter.ts';
 import type { Entity } from '../../schema/derivation/entity.ts';
-import { asError, type Asking, type Call, type Finding, type RecordLookup } from '../call.ts';
+import {
+  asError,
+  type Call,
+  type LookupResult,
+  type RecordLookup,
+  type Requester,
+} from '../call.ts';
 import { walkKey } from '../lists/list-arguments.ts';
 import type { ListRecord } from '../output.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { NullList, pageFetcher } from '../pages/fetch-page.ts';
-import { pageText, type PageText } from '../pages/page-request.ts';
+import { pageRequests, type PageRequests } from '../pages/page-request.ts';
 
-/** Finds records in a list of the root, by what is remembered of it. */
+/** Finds records by their ids in a list at the root, using what earlier walks left behind of it. */
 export function lookupInList(
-  { writer, scope, operation, drains, watch }: FieldParts,
+  { writer, scope, operation, drains, telemetry }: FieldParts,
   { type }: Entity,
   adapter: Adapter,
   selections: readonly SelectionNode[],
 ): (call: Call) => RecordLookup {
-  // As who drains the list without filters reads it: it is one list for both.
+  // Without directives this is the list that drains without filters read, so both share its page index.
   const { directives: _, ...plain } = operation;
-  const text = (places: (readonly SelectionNode[])[]) =>
-    pageText({ writer, scope, operation: plain, adapter, args: [], places });
-  const shown = text([onlyOf(type.name, adapter, selections)]);
-  const bare = text([[]]);
+  const requests = (recordSelections: (readonly SelectionNode[])[]) =>
+    pageRequests({ writer, scope, operation: plain, adapter, args: [], recordSelections });
+  const shown = requests([onlyOf(type.name, adapter, selections)]);
+  const bare = requests([[]]);
   const key = walkKey(adapter.name, defaultsOf(adapter));
 
   return (call) => {
     const { variables } = call;
-    const pagesOf = (of: PageText, asking: Asking): FetchPage<ListRecord> =>
-      orNothing(pageFetcher({ adapter, text: of, variables, watch }, asking));
+    const pagesOf = (of: PageRequests, requester: Requester): FetchPage<ListRecord> =>
+      orNothing(pageFetcher({ adapter, requests: of, variables, telemetry }, requester));
     return {
       name: `${type.name} ${shown.name(variables)}`,
       find: async (ids) => {
-        // 12 and "12" are two ids for a custom scalar, and one record.
+        // With a custom scalar, 12 and "12" are two ids of one record.
         const byIdentity = Map.groupBy(ids, (id) => `${type.name}:${id}`);
         const list = {
           fetchPage: pagesOf(shown, call),
           fetchIdentities: pagesOf(bare, call),
-          ...drains.lookedUp({
+          ...drains.lookup({
             key,
             field: `${adapter.parent}.${adapter.name}`,
             name: adapter.name,
             cause: call.cause,
-            fetcher: (asking) => pagesOf(bare, asking),
+            fetcher: (requester) => pagesOf(bare, requester),
           }),
         };
         const found = await lookUp(list, [...byIdentity.keys()], call);
         return new Map(
           Array.from(found).flatMap(([each, result]) => {
             if (result === null) return [];
-            const finding = findingOf(result);
-            return (byIdentity.get(each) ?? []).map((id) => [id, finding] as const);
+            const own = lookupResult(result);
+            return (byIdentity.get(each) ?? []).map((id) => [id, own] as const);
           }),
         );
       },
@@ -60,12 +66,12 @@ export function lookupInList(
   };
 }
 
-function findingOf(result: NonNullable<LookedUp<ListRecord>>): Finding {
+function lookupResult(result: NonNullable<LookedUp<ListRecord>>): LookupResult {
   if ('error' in result) return asError(result.error);
-  return { record: result.record, beside: result.beside as readonly UpstreamError[] };
+  return { record: result.record, unplacedErrors: result.beside as readonly UpstreamError[] };
 }
 
-/** A list that is null holds nothing. */
+/** Turns a list that is null into an empty page. */
 function orNothing(fetchPage: FetchPage<ListRecord>): FetchPage<ListRecord> {
   return async (request, signal) => {
     try {
@@ -85,7 +91,7 @@ function defaultsOf({ filters }: Adapter): Readonly<Record<string, unknown>> {
   );
 }
 
-/** In a list of several types, what is wanted of one of them. */
+/** Restricts selections to one type in a list of several types. */
 function onlyOf(
   type: string,
   { nodeType }: Adapter,

@@ -24,15 +24,16 @@ import { lookupInList } from './lookup-in-list.ts';
 
 export type FieldPlan = (call: Call) => Promise<FieldValue>;
 
-export interface AskedField {
+/** A root field that returns records by their ids. */
+export interface SelectedField {
   readonly definition: GraphQLField<unknown, unknown>;
   readonly key: string;
   readonly nodes: readonly FieldNode[];
 }
 
-/** A field like `person(id)`: one record by its id. */
-export function recordField(parts: FieldParts, entity: Entity, asked: AskedField): FieldPlan {
-  const { definition, key, nodes } = asked;
+/** Plans a field like `person(id)`: one record by its id. */
+export function recordField(parts: FieldParts, entity: Entity, selected: SelectedField): FieldPlan {
+  const { definition, key, nodes } = selected;
   const lookup = lookupFor(parts, entity, nodes);
   const path = [key];
   return async (call) => {
@@ -61,7 +62,7 @@ export function lookupFor(
     : lookupInList(parts, entity, entity.lookup!.adapter, selections);
 }
 
-/** @returns false when there is no such record */
+/** Writes a record that was looked up. @returns false when there is no such record */
 export async function writeFound(
   { records }: Call,
   lookup: RecordLookup,
@@ -71,7 +72,7 @@ export async function writeFound(
 ): Promise<boolean> {
   const found = await records.load({ lookup, id });
   if (!found) return false;
-  output.errors.push(...found.beside.map((error): AnswerError => ({ ...error, path })));
+  output.errors.push(...found.unplacedErrors.map((error): AnswerError => ({ ...error, path })));
   const { record } = found;
   return 'identity' in record
     ? writeRecord(record, 0, output, path)
@@ -88,9 +89,9 @@ export function lookupType({ lookup, idType }: Entity) {
 }
 
 /**
- * An id as its scalar at the upstream has it: one subgraph writes 12, another "12".
+ * Converts an id to the upstream's scalar: one subgraph sends 12, another "12".
  *
- * @returns undefined when it cannot be one
+ * @returns undefined for a value that cannot be such an id
  */
 export function readId(
   given: unknown,
@@ -104,7 +105,7 @@ export function readId(
   }
   if (named === GraphQLFloat) return typeof given === 'number' ? given : undefined;
   if (named === GraphQLID || named === GraphQLString) {
-    // A number that JavaScript cannot hold has lost digits already.
+    // A number that JavaScript cannot represent has already lost digits.
     if (typeof given === 'number') return Number.isSafeInteger(given) ? String(given) : undefined;
     return given;
   }

@@ -8,23 +8,23 @@ import {
   type SelectionNode,
 } from 'graphql';
 
-/** Selections of one object, and when each of them counts. */
+/** Selections of one object, each with the condition under which it counts. */
 export type ConditionalSelections = readonly {
   readonly condition: Condition;
   readonly selections: readonly SelectionNode[];
 }[];
 
-/** Fields of one name in the answer, which are merged (specification, 5.3.2), whatever variables there will be. */
+/** The fields with one response name, merged (specification, 5.3.2) for all possible values of the variables. */
 export interface ConditionalField {
-  /** The type that the field is selected on: of an abstract type perhaps one of those it can be. */
+  /** The type that the field is selected on: within an abstract type it may be one of the possible types. */
   readonly on: GraphQLCompositeType;
-  /** The first of them: all have the same arguments. */
+  /** The first field: all have the same arguments. */
   readonly node: FieldNode;
   readonly condition: Condition;
   readonly below: ConditionalSelections;
 }
 
-/** One of several reasons to include something; each one asks for variables, on top of a condition further out. */
+/** True if one of its reasons is: if the reason's variables have these values and the outer condition is true. */
 export interface Condition {
   readonly at: number;
   readonly reasons: Reason[];
@@ -40,7 +40,7 @@ export type Holds = (condition: Condition) => boolean;
 export interface Conditions {
   readonly always: Condition;
   create(...reasons: Reason[]): Condition;
-  /** @returns decides each condition once, however many others are built on it */
+  /** @returns a function that evaluates each condition once, however many others depend on it */
   decide(has: (wanted: Reason['wanted'][number]) => boolean): Holds;
 }
 
@@ -62,12 +62,11 @@ export function createConditions(): Conditions {
 }
 
 /**
- * Gives what is selected of one object, fragments considered, whichever type it turns out to be, and under which
- * variables.
+ * Collects the fields selected of one object, those of fragments included, for all types that the object may have and
+ * all values of the variables.
  *
- * A fragment is looked into once for each object, however often it is spread there: further spreads are further
- * reasons of the same condition. To write out the reasons instead would double them with each fragment that spreads
- * the next one twice.
+ * A fragment is visited once per object, however often it is spread there: another spread adds a reason to the same
+ * condition. Writing the reasons out would double them with each fragment that spreads the next one twice.
  */
 export function conditionalSelections({
   schema,
@@ -140,7 +139,7 @@ export function conditionalSelections({
 
 type Selections = ConditionalSelections[number];
 
-/** What `@skip` and `@include` want of variables; of both, if there are two. */
+/** The values of variables that `@skip` and `@include` require. */
 function wantedBy({ directives = [] }: SelectionNode): Reason['wanted'] | 'never' {
   const wanted: Reason['wanted'][number][] = [];
   for (const { name, arguments: given = [] } of directives) {

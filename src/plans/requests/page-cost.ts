@@ -17,6 +17,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
+import { ASSUMED_LIST_LENGTH } from '../../answers/shape.ts';
 import {
   conditionalSelections,
   createConditions,
@@ -26,25 +27,23 @@ import {
 } from './conditional-selections.ts';
 
 /**
- * What a document costs in pages of the upstream, 50 records each (interface, section 8): each list of the root costs
- * whole pages, and a list below other records counts once for each of them. At least 1.
+ * Computes the cost of a document in pages of the upstream, 50 records each (interface, section 8). Each list at the
+ * root costs whole pages; a list below other records counts once for each of them. At least 1.
  */
-export type PagePrice = (document: DocumentNode) => (variables: Variables) => number;
+export type PageCost = (document: DocumentNode) => (variables: Variables) => number;
 
 type Variables = Readonly<Record<string, unknown>>;
 
 const PAGE = 50;
-/** Of a list that is not in pages nobody knows how long it is. */
-const PLAIN_LIST = 10;
 
 type Field = GraphQLField<unknown, unknown>;
 
 /**
- * Walks a document once; what is left for each call are the variables that decide something.
+ * Visits each document once. What remains for each call is to evaluate the variables that the cost depends on.
  *
  * @param schema the upstream's own
  */
-export function pagePrice(schema: GraphQLSchema): PagePrice {
+export function pageCost(schema: GraphQLSchema): PageCost {
   const compiled = new WeakMap<DocumentNode, (variables: Variables) => number>();
   return (document) => {
     const known = compiled.get(document) ?? compile(schema, document);
@@ -53,11 +52,12 @@ export function pagePrice(schema: GraphQLSchema): PagePrice {
   };
 }
 
-/** A list, or fields that lead to lists; what leads to none has no part. */
+/** A list, or a field with lists below it. Fields without a list below them have no part. */
 interface Part {
   readonly condition: Condition;
-  /** How many there are for each parent: so many, or so many at most, and the exact number by variables. */
+  /** The largest number of records for each parent. */
   readonly most: number;
+  /** Their number for given variables; undefined where it is always `most`. */
   readonly exact: SizeOf | undefined;
   readonly isCounted: boolean;
   readonly parts: readonly Part[];
@@ -86,7 +86,7 @@ function compile(schema: GraphQLSchema, document: DocumentNode): (variables: Var
   const defaults = defaultsOf(operation);
   return (given) => {
     const variables = { ...defaults, ...given };
-    // One that is missing is refused by the upstream.
+    // The upstream refuses a request without a variable that it needs.
     const holds = conditions.decide(({ variable, value }) => variables[variable] !== !value);
     return pagesOf(parts, { holds, variables });
   };
@@ -101,7 +101,7 @@ function compile(schema: GraphQLSchema, document: DocumentNode): (variables: Var
       const inner = partsOf(below, of);
       const isCounted = isOfPages || isPlain;
       if (!isCounted && inner.length === 0) return [];
-      const times = isPlain ? PLAIN_LIST : 1;
+      const times = isPlain ? ASSUMED_LIST_LENGTH : 1;
       const size = isOfPages ? sizeOf(field, node) : 1;
       return typeof size === 'number'
         ? [{ condition, most: size * times, exact: undefined, isCounted, parts: inner }]
@@ -135,7 +135,7 @@ interface PartsSize {
   readonly variables?: Variables;
 }
 
-/** Several lists of the root share no page, though they are asked for in one request. */
+/** Lists at the root do not share pages, even in one request. */
 function pagesOf(root: readonly Part[], by: PartsSize): number {
   const [lists, others] = [
     root.filter(({ isCounted }) => isCounted),
@@ -145,7 +145,7 @@ function pagesOf(root: readonly Part[], by: PartsSize): number {
   return Math.max(1, wholePages + Math.ceil(recordsOf(others, by) / PAGE));
 }
 
-/** What they bring for one parent; without variables the most. */
+/** The number of records for one parent; without variables the largest possible one. */
 function recordsOf(parts: readonly Part[], by: PartsSize): number {
   let sum = 0;
   for (const { condition, most, exact, isCounted, parts: inner } of parts) {
@@ -156,9 +156,7 @@ function recordsOf(parts: readonly Part[], by: PartsSize): number {
   return sum;
 }
 
-/**
- * By its type alone: what is too odd to be drained, such as a list whose cursors are numbers, costs the same.
- */
+/** Goes by the type alone: a list that cannot be drained, for example because its cursors are numbers, costs the same. */
 function isPage({ type }: Field): boolean {
   const inner = getNamedType(type);
   if (!isObjectType(inner) && !isInterfaceType(inner)) return false;
@@ -166,13 +164,13 @@ function isPage({ type }: Field): boolean {
   return items !== undefined && pageInfo !== undefined;
 }
 
-/** `items` of a page are counted with the page. */
+/** The `items` of a page are counted with the page. */
 function isPlainList(field: Field, on: GraphQLCompositeType): boolean {
   const isItems = field.name === 'items' && !isUnionType(on) && 'pageInfo' in on.getFields();
   return isListType(getNullableType(field.type)) && !isItems;
 }
 
-/** Without a `first` that can be read, the largest: what does not suit the upstream is refused there. */
+/** The largest page if `first` has an unexpected form: the upstream refuses what it does not accept. */
 function sizeOf({ args }: Field, node: FieldNode): number | SizeOf {
   const byDefault = within(args.find(({ name }) => name === 'first')?.defaultValue);
   const given = node.arguments?.find(({ name }) => name.value === 'first')?.value;

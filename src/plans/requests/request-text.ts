@@ -19,38 +19,38 @@ import { INLINED_PAGE, type Path, type UpstreamError } from '../../answers/error
 import { TYPE_KEY } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import { asksForIncremental, isIncremental } from '../../schema/incremental-directives.ts';
-import type { Asking, CallVariables, UpstreamRequest } from '../call.ts';
+import type { CallVariables, Requester, UpstreamRequest } from '../call.ts';
 
-/** A request of the service, written once for an operation; what differs from call to call are variables. */
+/** A request to the service, written once for an operation. Only its variables differ from call to call. */
 export interface RequestText {
-  /** The field of the root that it asks for, the first of several. */
+  /** The root field that it selects; the first one of several. */
   readonly field: string;
-  /** @param own the variables that the gateway adds, as JSON */
+  /** @param own the values of the variables that the gateway adds, as JSON */
   body(variables: CallVariables, own?: OwnVariables): string;
-  /** What else tells how the answer is read, where the body does not. */
+  /** Distinguishes requests with the same body whose answers are read in different ways; mostly empty. */
   key(variables: CallVariables): string;
-  /** The same for all that ask the service for the same, whatever the gateway's own variables are. */
+  /** Equal for requests that differ only in the variables that the gateway adds, such as two pages of a list. */
   name(variables: CallVariables): string;
-  /** What it costs in pages. */
+  /** Cost in pages. */
   pages(variables: CallVariables, own?: Readonly<Record<string, unknown>>): number;
 }
 
 export type OwnVariables = Readonly<Record<string, string>>;
 
-/** Which pages are inlined: all, all but those under these keys, or `safe`: only those that may be null. */
-export type WantedPages = 'all' | 'safe' | ReadonlySet<string>;
+/** All first pages of nested lists; all but those with these keys; or `safe`: only those whose type may be null. */
+export type PagesToInline = 'all' | 'safe' | ReadonlySet<string>;
 
 export interface RequestWriter {
   /** The upstream's schema under served names. */
   readonly schema: GraphQLSchema;
-  /** Puts a document back into the upstream's names. */
+  /** Replaces served names by the upstream's names. */
   readonly toUpstream: (document: DocumentNode) => DocumentNode;
-  /** Writes the first pages of nested lists in place of what is derived of them. */
-  readonly inlinePages: (document: DocumentNode, wanted: WantedPages) => DocumentNode;
-  /** Whether the answer is read in parts where `@defer` stands, which is not sent. */
+  /** Replaces derived fields of nested lists by the first pages of these lists. */
+  readonly inlinePages: (document: DocumentNode, pages: PagesToInline) => DocumentNode;
+  /** Whether the answer is delivered in parts where `@defer` says so. The directive itself is not sent. */
   readonly defers: boolean;
   readonly onWritten: (characters: number) => void;
-  readonly price: (
+  readonly cost: (
     document: DocumentNode,
   ) => (variables: Readonly<Record<string, unknown>>) => number;
 }
@@ -64,15 +64,15 @@ export interface WrittenOperation extends Pick<
 }
 
 /**
- * Writes a request from selections of the root. The caller's operation goes along with its name, its directives and
- * its variables; fragments that are not reached and variables that are not used are left out, since a service may
- * refuse them. Its description is left out too: older parsers do not know such a thing.
+ * Writes a request that selects these root fields. It keeps the name, the directives and the variables of the caller's
+ * operation. Fragments and variables that are not used are left out, since a service may refuse them; so are
+ * descriptions, which older parsers do not accept.
  */
 export function writeRequest(
   writer: RequestWriter,
   { operation, name, directives, variableDefinitions, fragments }: WrittenOperation,
   selections: readonly SelectionNode[],
-  wanted: WantedPages,
+  pages: PagesToInline,
 ): RequestText {
   const whole: OperationDefinitionNode = {
     kind: Kind.OPERATION_DEFINITION,
@@ -82,19 +82,21 @@ export function writeRequest(
     variableDefinitions,
     selectionSet: { kind: Kind.SELECTION_SET, selections },
   };
-  const asked = onlyReached(whole, fragments);
-  const inlined = writer.inlinePages(asked, wanted);
-  const again = inlined === asked ? asked : reachedOf(inlined);
-  const typed = withTypes(again, writer.schema);
+  const selected = onlyReached(whole, fragments);
+  const inlined = writer.inlinePages(selected, pages);
+  const reached = inlined === selected ? selected : reachedOf(inlined);
+  const typed = withTypes(reached, writer.schema);
   const used = variablesOf(typed);
   const document = writer.toUpstream(onlyDefined(typed, used));
   const open = `{"query":${JSON.stringify(print(document))}${name ? `,"operationName":${JSON.stringify(name.value)}` : ''},"variables":{`;
   writer.onWritten(open.length);
-  const cost = writer.price(document);
-  // Two derived fields can be written as the same page: what is filled in differs. What is put off is not sent.
+  const cost = writer.cost(document);
+  // Two derived fields may be sent as the same page but are filled in differently; and `@defer` is not sent.
   const unsent =
-    inlined !== asked || (writer.defers && asksForIncremental(asked, NONE)) ? print(asked) : '';
-  const ofUnsent = unsent === '' ? used : variablesOf(asked);
+    inlined !== selected || (writer.defers && asksForIncremental(selected, NONE))
+      ? print(selected)
+      : '';
+  const ofUnsent = unsent === '' ? used : variablesOf(selected);
   const key = (variables: CallVariables) =>
     unsent === '' ? '' : `${unsent}${members(ofUnsent, variables, NONE)}`;
   return {
@@ -108,7 +110,7 @@ export function writeRequest(
 
 const NONE = {};
 
-/** The values of these variables, as members of an object of JSON. */
+/** Writes the values of these variables as members of a JSON object. */
 function members(names: Iterable<string>, { text }: CallVariables, own: OwnVariables): string {
   let written = '';
   for (const variable of names) {
@@ -150,8 +152,8 @@ function onlyReached(
 }
 
 /**
- * Where a type is abstract, the gateway has to know which one a value has, before it reads anything else of it. What
- * comes later is between the caller and us.
+ * Selects `__typename` first wherever a type is abstract: the gateway has to know the type of a value before it reads
+ * the rest. Removes `@defer` and `@stream`, which only the gateway implements.
  */
 function withTypes(document: DocumentNode, schema: GraphQLSchema): DocumentNode {
   const types = new TypeInfo(schema);
@@ -205,7 +207,7 @@ function fieldOf({ definitions }: DocumentNode): string {
   return '';
 }
 
-/** A field with selections of its own, as the gateway adds it. */
+/** Makes a field that the gateway adds to a request. */
 export function field(
   name: string,
   { selections, alias }: { selections?: readonly SelectionNode[]; alias?: string | undefined } = {},
@@ -218,44 +220,44 @@ export function field(
   };
 }
 
-/** A caller may want nothing of the records, and a selection may not be empty. */
+/** A caller may select nothing of the records, but GraphQL does not allow an empty selection. */
 export function notEmpty(selections: readonly SelectionNode[]): readonly SelectionNode[] {
   return selections.length > 0 ? selections : [field('__typename', { alias: '_rsEmpty' })];
 }
 
-interface Answer {
-  /** The keys of inlined pages whose failure also nulled their parent. */
-  readonly takenAlong: ReadonlySet<string>;
-}
-
-export const NOBODY: ReadonlySet<string> = new Set();
+export const NO_PAGES: ReadonlySet<string> = new Set();
 
 /**
- * Asks again without the inlined pages whose failure also nulled their parent, as it does where the list's own type
- * may not be null: what is derived of it may be, so its parent must not go with it.
+ * Sends a request, and sends it again without the inlined pages whose failure also nulled their parent. That happens
+ * where the upstream's list must not be null. The derived field may be null, so its failure must not null the parent.
  */
-export async function askSparingParents<T extends Answer>(
-  asking: Pick<Asking, 'ask'>,
-  write: (wanted: WantedPages) => UpstreamRequest<T>,
+export async function requestSparingParents<T extends InliningAnswer>(
+  requester: Pick<Requester, 'request'>,
+  write: (wanted: PagesToInline) => UpstreamRequest<T>,
 ): Promise<T> {
-  let answer = await asking.ask(write('all'));
-  if (answer.takenAlong.size > 0) answer = await asking.ask(write(answer.takenAlong));
+  let answer = await requester.request(write('all'));
+  if (answer.nullingPages.size > 0) answer = await requester.request(write(answer.nullingPages));
   // The first failures may have hidden others.
-  if (answer.takenAlong.size > 0) answer = await asking.ask(write('safe'));
+  if (answer.nullingPages.size > 0) answer = await requester.request(write('safe'));
   return answer;
 }
 
-export function parentsTakenAlong(
+interface InliningAnswer {
+  /** The keys of the inlined pages whose failure also nulled their parent. */
+  readonly nullingPages: ReadonlySet<string>;
+}
+
+export function nullingPagesOf(
   data: Json | undefined,
   errors: readonly UpstreamError[],
 ): ReadonlySet<string> {
-  const taken = errors.flatMap(({ path = [] }) => {
+  const keys = errors.flatMap(({ path = [] }) => {
     const last = path.findLastIndex((step) => INLINED_PAGE.test(String(step)));
     if (last < 0) return [];
     const parent = valueAt(data, path.slice(0, last));
     return !parent || parent.isNull ? [String(path[last])] : [];
   });
-  return taken.length > 0 ? new Set(taken) : NOBODY;
+  return keys.length > 0 ? new Set(keys) : NO_PAGES;
 }
 
 function valueAt(data: Json | undefined, path: Path): Json | undefined {
