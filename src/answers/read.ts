@@ -5,7 +5,7 @@ import {
   type AnswerError,
   type Path,
   type UpstreamError,
-} from './errors.ts';
+} from './answer-errors.ts';
 import type { Json } from '../json.ts';
 import {
   TYPE_KEY,

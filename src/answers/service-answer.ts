@@ -1,5 +1,5 @@
 import type { Json } from '../json.ts';
-import { ownError, startsWith, type Path, type UpstreamError } from './errors.ts';
+import { ownError, startsWith, type Path, type UpstreamError } from './answer-errors.ts';
 
 /** An answer of the service, taken apart. */
 export interface ServiceAnswer {

@@ -1,4 +1,4 @@
-import { writeErrors, type AnswerError, type Path } from './errors.ts';
+import { writeErrors, type AnswerError, type Path } from './answer-errors.ts';
 
 /** The answer to an operation, ready to be written. */
 export interface WholeAnswer {

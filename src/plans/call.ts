@@ -1,7 +1,7 @@
 import DataLoader from 'dataloader';
 import PQueue from 'p-queue';
 import type { HeldBytes } from '../answers/budget.ts';
-import type { UpstreamError } from '../answers/errors.ts';
+import type { UpstreamError } from '../answers/answer-errors.ts';
 import type { Reading } from '../answers/read.ts';
 import type { Json } from '../json.ts';
 import type { DrainBudget } from '../paging/drain.ts';

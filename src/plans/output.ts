@@ -1,5 +1,5 @@
 import type { HeldBytes } from '../answers/budget.ts';
-import type { AnswerError, Path } from '../answers/errors.ts';
+import type { AnswerError, Path } from '../answers/answer-errors.ts';
 import type { DeferredReading, Placeholder, Reading } from '../answers/read.ts';
 import type { WholeAnswer } from '../answers/write-answer.ts';
 import type { Identified } from '../paging/page.ts';

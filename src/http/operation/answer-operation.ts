@@ -1,4 +1,4 @@
-import { codeOfFirst, type AnswerError } from '../../answers/errors.ts';
+import { codeOfFirst, type AnswerError } from '../../answers/answer-errors.ts';
 import { writeAnswer, writePayload, type Payload } from '../../answers/write-answer.ts';
 import { codedError, knownCode } from '../../errors.ts';
 import type { Call, CallVariables } from '../../plans/call.ts';

@@ -1,4 +1,4 @@
-import { callerPath, type AnswerError, type UpstreamError } from '../../answers/errors.ts';
+import { callerPath, type AnswerError, type UpstreamError } from '../../answers/answer-errors.ts';
 import { readValue, type DeferredReading } from '../../answers/read.ts';
 import { scanInAnyForm } from '../../answers/scan-any-form.ts';
 import { matches } from '../../answers/scan-leaf.ts';

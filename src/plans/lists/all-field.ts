@@ -1,4 +1,4 @@
-import type { Path, UpstreamError } from '../../answers/errors.ts';
+import type { Path, UpstreamError } from '../../answers/answer-errors.ts';
 import { checkedCount } from '../../paging/connection/connection-arguments.ts';
 import { drainPages, type DrainedPage } from '../../paging/drain.ts';
 import { CursorEncoder, decodeCursor, type Position } from '../../paging/place/cursor.ts';

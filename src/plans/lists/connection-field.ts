@@ -1,15 +1,19 @@
-import type { Path } from '../../answers/errors.ts';
+import type { Path } from '../../answers/answer-errors.ts';
 import type { CursorEncoder, Position } from '../../paging/place/cursor.ts';
 import { writeRecord, writeRecords, type FieldValue, type Output } from '../output.ts';
 import { errorsOfList } from '../pages/fetch-page.ts';
 import type { ConnectionField } from './connection-shape.ts';
 import type { OpenedList } from './list-field.ts';
-import { openConnection, type Edge, type OpenedConnection } from './open-connection.ts';
+import {
+  openListConnection,
+  type ConnectionEdge,
+  type OpenedConnection,
+} from './opened-connection.ts';
 
 /** Reads a `…Connection` field. */
 export async function readConnection(list: () => OpenedList, path: Path): Promise<FieldValue> {
   try {
-    const connection = openConnection(list());
+    const connection = openListConnection(list());
     if (connection.isTotalOnly) await connection.total();
     else await connection.finish();
     const output: Output = { parts: [], errors: connection.takeErrors(path), deferred: [] };
@@ -31,7 +35,7 @@ export async function writeConnection(
   fields: readonly ConnectionField[],
   output: Output,
   path: Path,
-  given?: (key: string) => readonly Edge[],
+  given?: (key: string) => readonly ConnectionEdge[],
 ): Promise<boolean> {
   const { parts, errors } = output;
   let open = '{';
@@ -73,7 +77,7 @@ export async function writeConnection(
 export function writeEdges(
   { cursors }: Pick<OpenedConnection, 'cursors'>,
   field: Extract<ConnectionField, { kind: 'edges' | 'nodes' }>,
-  edges: readonly Edge[],
+  edges: readonly ConnectionEdge[],
   output: Output,
   at: { readonly path: Path; readonly offset: number },
 ): boolean {
@@ -161,7 +165,7 @@ async function pageInfo(
 ): Promise<string> {
   const end = await connection.finish();
   const { edges, cursors } = connection;
-  const cursorAt = (edge: Edge | undefined) =>
+  const cursorAt = (edge: ConnectionEdge | undefined) =>
     edge ? `"${cursors.encode(edge.position)}"` : 'null';
   const members = fields.map((field) => {
     const key = JSON.stringify(field.key);

@@ -21,7 +21,7 @@ import { reportedWalk, type ReadingTelemetry } from '../telemetry.ts';
 export interface Drains {
   walk(
     list: DrainedList,
-    options: DrainOptions,
+    options: DrainArguments,
   ): AsyncGenerator<WalkedPage<ListRecord>, void, undefined>;
   /** Returns what earlier walks of a list left behind. @param list its key */
   memoryOf(list: string): ListMemory;
@@ -58,7 +58,7 @@ export interface LookupList extends Pick<DrainedList, 'key' | 'field' | 'fetcher
   readonly cause: unknown;
 }
 
-export interface DrainOptions {
+export interface DrainArguments {
   readonly position: Position | null;
   readonly limit: number | undefined;
   readonly call: Call;

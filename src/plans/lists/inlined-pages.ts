@@ -15,7 +15,7 @@ import {
   type SelectionNode,
 } from 'graphql';
 import type { SelectionScope } from '../../answers/collect-fields.ts';
-import { inlinedPageKey } from '../../answers/errors.ts';
+import { inlinedPageKey } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
 import type { NestedAdapter } from '../../schema/derivation/adapter.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';

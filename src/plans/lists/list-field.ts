@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FieldNode, GraphQLField, GraphQLObjectType } from 'graphql';
 import { selectionsOf } from '../../answers/collect-fields.ts';
-import type { UpstreamError } from '../../answers/errors.ts';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
 import type { Placeholder } from '../../answers/read.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
 import type { Adapter, NestedAdapter } from '../../schema/derivation/adapter.ts';

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { inlinedPageKey, type Path } from '../../answers/errors.ts';
+import { inlinedPageKey, type Path } from '../../answers/answer-errors.ts';
 import type { Placeholder } from '../../answers/read.ts';
 import type { PlaceholderShape, ShapeScope } from '../../answers/shape.ts';
 import type { NestedAdapter } from '../../schema/derivation/adapter.ts';

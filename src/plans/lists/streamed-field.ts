@@ -1,5 +1,5 @@
 import type { FieldNode } from 'graphql';
-import type { AnswerError, Path } from '../../answers/errors.ts';
+import type { AnswerError, Path } from '../../answers/answer-errors.ts';
 import type { DeferredReading } from '../../answers/read.ts';
 import { codedError } from '../../errors.ts';
 import { streamAt, type StreamArguments } from '../../schema/incremental-directives.ts';
@@ -16,7 +16,11 @@ import { drainedPages } from './all-field.ts';
 import { writeConnection, writeEdges } from './connection-field.ts';
 import type { ConnectionField } from './connection-shape.ts';
 import { openList, type ListField } from './list-field.ts';
-import { openConnection, type Edge, type OpenedConnection } from './open-connection.ts';
+import {
+  openListConnection,
+  type ConnectionEdge,
+  type OpenedConnection,
+} from './opened-connection.ts';
 import { createStreamedList, type PartSource, type StreamedList } from './streamed-list.ts';
 
 /** The lists of one root field that are streamed, and its deferred parts. */
@@ -112,7 +116,7 @@ function openStreamedConnection(
   const path = [field.key];
   const shape = field.connection!;
   let connection: OpenedConnection | undefined;
-  const sources: PartSource<Edge>[] = [];
+  const sources: PartSource<ConnectionEdge>[] = [];
   const begun: StreamedList[] = [];
   const deferredParts: DeferredPart[] = [];
 
@@ -122,13 +126,13 @@ function openStreamedConnection(
     fields: readonly ConnectionField[],
     output: Output,
   ) => {
-    const beginnings = new Map<string, readonly Edge[]>();
+    const beginnings = new Map<string, readonly ConnectionEdge[]>();
     const started: StreamedList[] = [];
     for (const one of fields) {
       const stream = streams.get(one.key);
       if (!stream || (one.kind !== 'edges' && one.kind !== 'nodes')) continue;
       const at = [...path, one.key];
-      const list = createStreamedList<Edge>(at, stream, {
+      const list = createStreamedList<ConnectionEdge>(at, stream, {
         parts: () => {
           const source = of.parts();
           sources.push(source);
@@ -160,7 +164,7 @@ function openStreamedConnection(
   const value = (async (): Promise<FieldValue> => {
     const output: Output = { parts: [], errors: [], deferred: [] };
     try {
-      const opened = openConnection(openList(field, call));
+      const opened = openListConnection(openList(field, call));
       connection = opened;
       if (opened.isTotalOnly) await opened.total();
       else if (streams.size > 0) await opened.begin();

@@ -1,4 +1,4 @@
-import type { Path } from '../../answers/errors.ts';
+import type { Path } from '../../answers/answer-errors.ts';
 import type { StreamArguments } from '../../schema/incremental-directives.ts';
 import type { Output } from '../output.ts';
 import { errorsOfList, NullList } from '../pages/fetch-page.ts';

@@ -1,5 +1,5 @@
 import type { GraphQLObjectType } from 'graphql';
-import type { AnswerError } from '../../answers/errors.ts';
+import type { AnswerError } from '../../answers/answer-errors.ts';
 import type { DeferredReading } from '../../answers/read.ts';
 import type { Call } from '../call.ts';
 import type { ForwardedAnswer } from '../forwarded/forwarded-answer.ts';
@@ -11,7 +11,7 @@ import { openList } from '../lists/list-field.ts';
 import { fillPlaceholders, isPlaceholder } from '../lists/nested-lists.ts';
 import type { FieldValue, OperationAnswer, Output, Part } from '../output.ts';
 import { requestSparingParents } from '../requests/request-text.ts';
-import { fieldName, type GivenValues, type RootField } from './variant.ts';
+import { rootFieldName, type GivenValues, type RootField } from './variant.ts';
 
 /** The root fields of a variant that are sent together: those without `@defer`, or those of one `@defer`. */
 export interface FieldGroup {
@@ -150,12 +150,12 @@ function failed(
 }
 
 function typenameOf(field: RootField, root: GraphQLObjectType): string | undefined {
-  return fieldName(field) === '__typename' ? JSON.stringify(root.name) : undefined;
+  return rootFieldName(field) === '__typename' ? JSON.stringify(root.name) : undefined;
 }
 
 /** The key of the first field that needs the service. */
 function firstOf(fields: readonly RootField[]): string {
-  return (fields.find((field) => fieldName(field) !== '__typename') ?? fields[0]!).key;
+  return (fields.find((field) => rootFieldName(field) !== '__typename') ?? fields[0]!).key;
 }
 
 async function filled(

@@ -10,7 +10,7 @@ import { answerGroup, type FieldGroup } from './answer-group.ts';
 import { LOCAL, rootField } from './root-field.ts';
 import { checkBelowRoot, isAllowed } from './root-rules.ts';
 import {
-  fieldName,
+  rootFieldName,
   type PlanParts,
   type RootField,
   type Variant,
@@ -110,11 +110,11 @@ const NOTHING = Promise.resolve({ data: [], errors: [], extensions: undefined, d
 
 /** Whether it is the `__typename` of the root and nothing else is requested: then no request is sent for it. */
 function isLoneTypename(field: RootField, all: readonly RootField[]): boolean {
-  if (field.kind !== 'forwarded' || fieldName(field) !== '__typename') return false;
+  if (field.kind !== 'forwarded' || rootFieldName(field) !== '__typename') return false;
   return !all.some(
     (other) =>
       other.kind === 'forwarded' &&
-      fieldName(other) !== '__typename' &&
+      rootFieldName(other) !== '__typename' &&
       other.collected.deferred === field.collected.deferred,
   );
 }
@@ -130,7 +130,7 @@ function forwardedShape(
   field: RootField,
 ): ForwardedShape {
   const { key, collected } = field;
-  const name = fieldName(field);
+  const name = rootFieldName(field);
   if (name === '__typename') {
     const shape = {
       kind: 'typename',

@@ -37,7 +37,7 @@ export type RootField = {
   | { readonly kind: 'read'; readonly read: (call: Call) => Promise<FieldValue> | FieldValue }
 );
 
-export function fieldName({ collected: { nodes } }: RootField): string {
+export function rootFieldName({ collected: { nodes } }: RootField): string {
   return nodes[0]!.name.value;
 }
 

@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import type { AnswerError, Path, UpstreamError } from '../../answers/errors.ts';
+import type { AnswerError, Path, UpstreamError } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
 import type { FetchPage } from '../../paging/page.ts';
 import { unlessAborted } from '../../paging/unless-aborted.ts';

@@ -11,7 +11,7 @@ import {
   type SelectionNode,
   type VariableDefinitionNode,
 } from 'graphql';
-import type { UpstreamError } from '../../answers/errors.ts';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { descend, readAnswer } from '../../answers/service-answer.ts';
 import {
   keyBytesOf,

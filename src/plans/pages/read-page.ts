@@ -1,5 +1,5 @@
 import { isNullableType } from 'graphql';
-import type { UpstreamError } from '../../answers/errors.ts';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { readValue, type Reading } from '../../answers/read.ts';
 import type { Found } from '../../answers/service-answer.ts';
 import type { Shape } from '../../answers/shape.ts';

@@ -1,4 +1,4 @@
-import type { UpstreamError } from '../../answers/errors.ts';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { scanInAnyForm } from '../../answers/scan-any-form.ts';
 import { scanner } from '../../answers/scan.ts';
 import type { FieldShape, ObjectShape, Shape } from '../../answers/shape.ts';

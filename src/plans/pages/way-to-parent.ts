@@ -1,6 +1,6 @@
 import { astFromType } from '@graphql-tools/utils';
 import { Kind, type FieldNode, type VariableDefinitionNode } from 'graphql';
-import { ownError } from '../../answers/errors.ts';
+import { ownError } from '../../answers/answer-errors.ts';
 import { descend, type Found } from '../../answers/service-answer.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Reach } from '../../schema/derivation/reach-parent.ts';

@@ -1,5 +1,5 @@
 import { getArgumentValues } from 'graphql';
-import { ownError, type Path } from '../../answers/errors.ts';
+import { ownError, type Path } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
 import type { Entity } from '../../schema/derivation/entity.ts';
 import type { Call, RecordId, RecordLookup } from '../call.ts';

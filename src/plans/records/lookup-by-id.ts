@@ -6,7 +6,7 @@ import {
   type GraphQLObjectType,
   type SelectionNode,
 } from 'graphql';
-import type { UpstreamError } from '../../answers/errors.ts';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { readValue } from '../../answers/read.ts';
 import { readAnswer, type Found } from '../../answers/service-answer.ts';
 import { shapeOf, type Shape } from '../../answers/shape.ts';

@@ -1,5 +1,5 @@
 import { isObjectType, Kind, type SelectionNode } from 'graphql';
-import type { UpstreamError } from '../../answers/errors.ts';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { lookUp } from '../../paging/lookup/look-up.ts';
 import type { LookedUp } from '../../paging/lookup/page-reader.ts';
 import type { FetchPage } from '../../paging/page.ts';

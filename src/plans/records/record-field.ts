@@ -12,7 +12,7 @@ import {
   type GraphQLOutputType,
 } from 'graphql';
 import { collectFields, selectionsOf } from '../../answers/collect-fields.ts';
-import type { AnswerError, Path } from '../../answers/errors.ts';
+import type { AnswerError, Path } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
 import type { Entity } from '../../schema/derivation/entity.ts';
 import type { Call, RecordId, RecordLookup } from '../call.ts';

@@ -15,7 +15,7 @@ import {
   type SelectionNode,
   type VariableDefinitionNode,
 } from 'graphql';
-import { INLINED_PAGE, type Path, type UpstreamError } from '../../answers/errors.ts';
+import { INLINED_PAGE, type Path, type UpstreamError } from '../../answers/answer-errors.ts';
 import { TYPE_KEY } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import { asksForIncremental, isIncremental } from '../../schema/incremental-directives.ts';

@@ -1,21 +1,18 @@
 import type { HeldBytes } from '../../answers/budget.ts';
-import type { AnswerError, Path, UpstreamError } from '../../answers/errors.ts';
+import type { AnswerError, Path, UpstreamError } from '../../answers/answer-errors.ts';
 import { readBackward } from '../../paging/connection/backward.ts';
 import { checkedCounts } from '../../paging/connection/connection-arguments.ts';
-import type { Slice, SliceEnd } from '../../paging/connection/connection-slice.ts';
+import type { Edge, Slice, SliceEnd } from '../../paging/connection/connection-slice.ts';
 import { readForward } from '../../paging/connection/forward.ts';
 import { drainPages, interrupted } from '../../paging/drain.ts';
-import { CursorEncoder, decodeCursor, type Position } from '../../paging/place/cursor.ts';
+import { CursorEncoder, decodeCursor } from '../../paging/place/cursor.ts';
 import { holdPages, type ListRecord } from '../output.ts';
 import { pageFetcher } from '../pages/fetch-page.ts';
 import type { ConnectionShape } from './connection-shape.ts';
-import type { DrainedList, DrainOptions } from './drains.ts';
+import type { DrainedList, DrainArguments } from './drains.ts';
 import type { OpenedList } from './list-field.ts';
 
-export interface Edge {
-  readonly record: ListRecord;
-  readonly position: Position;
-}
+export type ConnectionEdge = Edge<ListRecord>;
 
 /** One connection with its arguments: read once for all that is selected of it. */
 export interface OpenedConnection {
@@ -27,13 +24,13 @@ export interface OpenedConnection {
   /** Reads to the end. */
   finish(): Promise<SliceEnd>;
   /** The edges read so far. */
-  readonly edges: readonly Edge[];
+  readonly edges: readonly ConnectionEdge[];
   /**
    * Returns the edges page by page.
    *
    * @throws DRAIN_INTERRUPTED after the first page, with `drained` and `resumeAfter`
    */
-  parts(): AsyncGenerator<readonly Edge[], void, undefined>;
+  parts(): AsyncGenerator<readonly ConnectionEdge[], void, undefined>;
   readonly cursors: CursorEncoder;
   /** Counts the records of the whole list, once. */
   total(): Promise<number>;
@@ -44,7 +41,7 @@ export interface OpenedConnection {
 }
 
 /** @throws BAD_USER_INPUT, CURSOR_INVALID */
-export function openConnection(list: OpenedList): OpenedConnection {
+export function openListConnection(list: OpenedList): OpenedConnection {
   const { field, call, args, keys } = list;
   const { adapter, parts } = field;
   const shape = field.connection!;
@@ -80,7 +77,7 @@ export function openConnection(list: OpenedList): OpenedConnection {
     if (counts.last === undefined) {
       return readForward(searched, { first: counts.first, after: from, before: to, signal });
     }
-    const walk = (tail: DrainOptions['tail']) =>
+    const walk = (tail: DrainArguments['tail']) =>
       drain(list.drained(source, undefined), { position: from, tail });
     return readBackward(
       { list: searched, walk },
@@ -88,7 +85,7 @@ export function openConnection(list: OpenedList): OpenedConnection {
     );
   }
 
-  function drain(walked: DrainedList, options: Pick<DrainOptions, 'position' | 'tail'>) {
+  function drain(walked: DrainedList, options: Pick<DrainArguments, 'position' | 'tail'>) {
     const pages = parts.drains.walk(walked, {
       ...options,
       limit: undefined,
@@ -125,14 +122,14 @@ export function openConnection(list: OpenedList): OpenedConnection {
 }
 
 function createReading(slice: Slice<ListRecord>, cursors: CursorEncoder, held: HeldBytes) {
-  const read: (readonly Edge[])[] = [];
+  const read: (readonly ConnectionEdge[])[] = [];
   const errors: UpstreamError[] = [];
   let end: SliceEnd | undefined;
   /** Kept when it fails, so that all later reads fail in the same way. */
   let reading: Promise<void> | undefined;
 
   return {
-    get edges(): readonly Edge[] {
+    get edges(): readonly ConnectionEdge[] {
       return read.length === 1 ? read[0]! : read.flat();
     },
     parts,
@@ -172,7 +169,7 @@ function createReading(slice: Slice<ListRecord>, cursors: CursorEncoder, held: H
     reading = undefined;
   }
 
-  async function* parts(): AsyncGenerator<readonly Edge[], void, undefined> {
+  async function* parts(): AsyncGenerator<readonly ConnectionEdge[], void, undefined> {
     let drained = 0;
     for (let part = 0; ; part += 1) {
       try {
