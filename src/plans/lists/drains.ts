@@ -13,7 +13,7 @@ import { createTotals, type Totals } from '../../paging/totals.ts';
 import { walkInTurn } from '../../paging/walk-in-turn.ts';
 import { createWalkSlots } from '../../paging/walk-slots.ts';
 import type { WalkedPage } from '../../paging/walk.ts';
-import type { Requester, Call, SendRequest } from '../call.ts';
+import type { Call, Requester, SendRequest } from '../call.ts';
 import type { ListRecord } from '../output.ts';
 import { reportedWalk, type ReadingTelemetry } from '../telemetry.ts';
 

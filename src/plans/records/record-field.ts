@@ -62,7 +62,7 @@ export function lookupFor(
     : lookupInList(parts, entity, entity.lookup!.adapter, selections);
 }
 
-/** Writes a record that was looked up. @returns false when there is no such record */
+/** Writes a record that was looked up. @returns false if there is none, or if it is null and must not be */
 export async function writeFound(
   { records }: Call,
   lookup: RecordLookup,
