@@ -83,7 +83,7 @@ export async function createGateway(parts: GatewayParts) {
     ...config,
     served,
     send: (request, sender) => upstream.send({ ...request, ...sender }),
-    watch: watching.reading,
+    telemetry: watching.reading,
     budget,
     drains: { ...config, clock, tokenSet: () => tokens?.set },
   });

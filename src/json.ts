@@ -1,10 +1,10 @@
 /**
- * A value of JSON that still knows the text it was written as. The general reading passes that text on: what
- * `JSON.parse` makes of `1e400`, `12345678901234567890` or `{"2":0,"1":0}` is not what the service said.
+ * A JSON value that keeps the text it was written as. The general reading passes that text on, because `JSON.parse`
+ * changes values such as `1e400`, `12345678901234567890` and `{"2":0,"1":0}`.
  */
 export class Json {
   readonly kind: 'object' | 'list' | 'string' | 'number' | 'boolean' | 'null';
-  /** Of an object, one for each of `values`. A key can come twice: then the last one counts. */
+  /** Of an object, one for each of `values`. If a key is repeated, its last value counts. */
   readonly keys: readonly string[];
   /** Of an object or a list. */
   readonly values: readonly Json[];
@@ -31,13 +31,13 @@ export class Json {
     return this.#text.slice(this.#start, this.#end);
   }
 
-  /** What an object has under this key. */
+  /** Returns the value of an object's key. */
   get(key: string): Json | undefined {
     const at = this.keys.lastIndexOf(key);
     return at < 0 ? undefined : this.values[at];
   }
 
-  /** What a string says; undefined for anything else. */
+  /** The decoded text of a string; undefined for any other value. */
   get string(): string | undefined {
     if (this.kind !== 'string') return undefined;
     const { raw } = this;
@@ -51,7 +51,7 @@ export class Json {
 
 const NOTHING: { keys: readonly string[]; values: readonly Json[] } = { keys: [], values: [] };
 
-/** Lists and objects inside of each other. What reads an answer calls itself for each level. */
+/** Nested lists and objects. The limit protects the stack: reading an answer is recursive. */
 export const MAX_LEVELS = 500;
 
 /** @returns undefined when the text is not JSON, `too deep` when it is nested more than 500 levels deep */
@@ -66,7 +66,7 @@ export function parseJson(text: string): Json | 'too deep' | undefined {
   }
 }
 
-/** Made once, and thrown only to leave the parser. */
+/** Created once and thrown only to leave the parser. */
 const INVALID = new Error('not JSON');
 const TOO_DEEP = new Error('too deep');
 
@@ -142,7 +142,7 @@ class Parser {
     return new Json('list', this.#text, [start, this.#at], { keys: [], values });
   }
 
-  /** Goes over the bracket or comma before the next element, and the space around it. */
+  /** Skips the bracket or comma before the next element, and the space around it. */
   #hasEnded(close: number, isFirst: boolean): boolean {
     if (isFirst) this.#at += 1;
     this.#skipSpace();
@@ -158,7 +158,7 @@ class Parser {
     return false;
   }
 
-  /** @returns whether there is an escape in it */
+  /** @returns whether the string has an escape */
   #skipString(): boolean {
     const text = this.#text;
     let hasEscape = false;

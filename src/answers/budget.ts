@@ -1,33 +1,33 @@
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 
-/** The bytes that the answers of all operations together may hold, from when they are read until they are sent. */
+/** Limits the bytes that all answers together hold in memory, from when they are read until they are sent. */
 export interface AnswerBudget {
   open(): HeldBytes;
   /** For metrics. */
   readonly load: { readonly bytes: number; readonly waiting: number };
 }
 
-/** What one operation holds. */
+/** The bytes that one operation holds. */
 export interface HeldBytes {
   /**
-   * Holds a piece until `release`. One that several operations share is counted once. Returns a promise where the
-   * operation has to wait until others have let go of theirs.
+   * Holds a piece until `release`. A piece that several operations share is counted once. Returns a promise if the
+   * operation has to wait until others release theirs.
    *
    * @throws OPERATION_TOO_COMPLEX, RATE_LIMITED
    */
   hold(piece: object, bytes: number): Promise<void> | undefined;
-  /** Before anything is fetched, for an answer that will have so many bytes at least. @throws OPERATION_TOO_COMPLEX */
+  /** Announces the least size of an answer, before anything is fetched. @throws OPERATION_TOO_COMPLEX */
   expect(bytes: number): void;
   release(): void;
 }
 
-/** As long as requests to the service wait for their turn. */
+/** The same as for requests to the service that wait for their turn. */
 const PATIENCE_MS = 30_000;
 const RETRY_SECONDS = 5;
 
 /**
- * What waits is in memory as well: as much again may wait, and what comes then is refused at once.
+ * Pieces that wait are in memory as well, so at most `max` bytes may wait; more are refused at once.
  *
  * @param max bytes
  */
@@ -35,7 +35,7 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
   const pieces = new Map<object, { readonly bytes: number; holders: number }>();
   /** Operations that hold something. */
   const holding = new Set<object>();
-  /** In the order in which they came. */
+  /** In the order of their arrival. */
   const waiting = new Set<Waiter>();
   const waitingPieces = createCounts();
   const waitingOperations = createCounts();
@@ -56,7 +56,7 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
     let isReleased = false;
 
     const take = (piece: object, bytes: number) => {
-      // What comes after the end is read by nobody; and an operation may have waited for a piece at two places.
+      // After `release` nobody reads the piece; and an operation may have waited for one piece at two places.
       if (isReleased || own.has(piece)) return;
       own.add(piece);
       ownBytes += bytes;
@@ -144,14 +144,14 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
     return promise;
   }
 
-  /** Where everybody who holds something waits for the others, nobody would ever let go. */
+  /** Whether every operation that holds something waits for another one: a deadlock. */
   function isStuck(newcomer?: object): boolean {
     if (holding.size === 0) return false;
     for (const one of holding) if (one !== newcomer && !waitingOperations.has(one)) return false;
     return true;
   }
 
-  /** At first those who hold something already: the sooner they are done, the sooner all of it is given back. */
+  /** Serves operations that hold something first: the sooner they end, the sooner they release everything. */
   function serve(): void {
     let before: number;
     do {
@@ -200,16 +200,16 @@ function createCounts() {
 function tooLarge(bytes: number, max: number) {
   return codedError(
     'OPERATION_TOO_COMPLEX',
-    `The answer would have ${megabytes(bytes)} MB or more, and ${megabytes(max)} MB is the most that is held for all callers together. ` +
-      'Ask for fewer records or fields, use shorter aliases, or stream the list; the operator can raise ANSWER_BYTES.',
+    `The answer would have ${megabytes(bytes)} MB or more, but the answers to all callers together may have ${megabytes(max)} MB. ` +
+      'Request fewer records or fields, use shorter aliases, or stream the list; the operator can raise ANSWER_BYTES.',
   );
 }
 
 function usedUp(max: number) {
   return codedError(
     'RATE_LIMITED',
-    `The answers that are being read and sent use up the ${megabytes(max)} MB that there are for them. Try again in ${RETRY_SECONDS} s, ` +
-      'stream the list, or have the operator raise ANSWER_BYTES.',
+    `The answers that are being read and sent use all of the ${megabytes(max)} MB available. Try again in ${RETRY_SECONDS} s, ` +
+      'stream the list, or ask the operator to raise ANSWER_BYTES.',
     { extensions: { retryAfter: RETRY_SECONDS } },
   );
 }

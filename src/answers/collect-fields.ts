@@ -10,22 +10,22 @@ import {
   type SelectionNode,
 } from 'graphql';
 
-/** What tells which selections of an operation count. */
+/** What decides which selections of an operation count. */
 export interface SelectionScope {
   /** As callers see it. */
   readonly schema: GraphQLSchema;
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-  /** The value of a Boolean variable that `@skip`, `@include` or the `if` of `@defer` goes by. */
+  /** Returns the value of a Boolean variable in `@skip`, `@include` or the `if` of `@defer`. */
   readonly isTrue: (variable: string) => boolean;
-  /** Whether `@defer` puts off anything; left out: everything comes at once. */
+  /** Whether `@defer` has an effect. Default: false. */
   readonly defers?: boolean;
 }
 
-/** The nodes that ask for one key of the answer, which are merged (specification, 6.3.2). */
+/** The field nodes of one key of the answer, which are merged (specification, 6.3.2). */
 export interface CollectedField {
   readonly key: string;
   readonly nodes: readonly FieldNode[];
-  /** The `@defer` that puts it off; undefined when any of its nodes is not put off. */
+  /** The `@defer` that it is under; undefined if any of its nodes is under none. */
   readonly deferred: DeferUse | undefined;
 }
 
@@ -33,7 +33,7 @@ export interface DeferUse {
   readonly label: string | undefined;
 }
 
-/** The fields of an object of this type, in the order of the answer. */
+/** Collects the fields of an object of this type, in the order of the answer. */
 export function collectFields(
   scope: SelectionScope,
   type: GraphQLObjectType,
@@ -43,7 +43,7 @@ export function collectFields(
     string,
     { key: string; nodes: FieldNode[]; deferred: DeferUse | undefined }
   >();
-  // A fragment counts once, but one that was put off counts again where it is not.
+  // A fragment counts once, but a deferred one counts again where it is not deferred.
   const spread = new Set<string>();
   const spreadDeferred = new Set<string>();
   collect(selections, undefined);
@@ -81,7 +81,7 @@ export function collectFields(
   }
 }
 
-/** What all nodes of one key select together. */
+/** Returns what all nodes of one key select together. */
 export function selectionsOf(nodes: readonly FieldNode[]): readonly SelectionNode[] {
   return nodes.flatMap(({ selectionSet }) => selectionSet?.selections ?? []);
 }
@@ -110,7 +110,7 @@ function deferOf(
   return { label: label?.kind === Kind.STRING ? label.value : undefined };
 }
 
-/** Whether `@stream` is at one of these nodes and not switched off. */
+/** Whether one of these nodes has a `@stream` whose `if` is true. */
 export function isStreamed(
   { isTrue }: Pick<SelectionScope, 'isTrue'>,
   nodes: readonly FieldNode[],

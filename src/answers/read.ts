@@ -5,57 +5,57 @@ import {
   type AnswerError,
   type Path,
   type UpstreamError,
-} from './errors.ts';
+} from './answer-errors.ts';
 import type { Json } from '../json.ts';
 import {
   TYPE_KEY,
   type AbstractShape,
   type FieldShape,
-  type HoleShape,
+  type PlaceholderShape,
   type LeafShape,
   type ListShape,
   type ObjectShape,
   type Shape,
 } from './shape.ts';
 
-/** What is read of a value: its text, with holes in it where something is filled in later. */
+/** A value that was read: its text, with placeholders where something is filled in later. */
 export interface Reading {
-  /** Undefined: null stands where none may be, so that what is around it has to be null. */
-  readonly parts: readonly (string | Hole)[] | undefined;
+  /** Undefined if a null stands where none is allowed, so that the value around it has to be null. */
+  readonly parts: readonly (string | Placeholder)[] | undefined;
   /** Their paths begin at the value. */
   readonly errors: readonly AnswerError[];
-  /** What of it comes later. */
+  /** The fields that `@defer` puts off. */
   readonly deferred: readonly DeferredReading[];
 }
 
-/** Fields of an object that come in a later part of the answer. */
+/** Fields of an object that are sent in a later part of the answer. */
 export interface DeferredReading {
   readonly label: string | undefined;
-  /** From the value that was read. */
+  /** From the value that was read to this object. */
   readonly path: Path;
-  /** Of the object with these fields alone; its paths begin at the object. */
+  /** Reads the object with these fields only. The paths of the reading begin at the object. */
   readonly read: () => Reading;
 }
 
-/** A place where a derived field is filled in. */
-export interface Hole {
-  readonly shape: HoleShape;
-  /** From the value that was read. */
+/** Stands for a derived field of a nested list until it is filled in. */
+export interface Placeholder {
+  readonly shape: PlaceholderShape;
+  /** From the value that was read to the field. */
   readonly path: Path;
   /** The parent's id. */
   readonly id: Json | undefined;
-  /** The first page of the list, if it came along, and the errors that stand in it. */
+  /** The first page of the list, if it was inlined, and the errors in it. */
   readonly page: Json | undefined;
   readonly errors: readonly UpstreamError[];
 }
 
 /**
- * The general reading: writes a value as its shape has it, whatever the order and the form in which it came. What
- * the type does not allow becomes a coded error at its own place; a null where none may be goes up to the next place
- * that may be null. Every error of the service is passed on once, whether a null stands at its place or not.
+ * The general reading: writes a value in the form of its shape, whatever the form and the order of keys it came in. A
+ * value that its type does not allow becomes a coded error at its path; a null that is not allowed propagates to the
+ * next value that may be null. Every error of the service is passed on once, whether its path leads to a null or not.
  *
- * @param errors of the service, their paths beginning at the value
- * @param isExplained whether an error elsewhere, which names no place, may be why anything is null
+ * @param errors of the service; their paths begin at the value
+ * @param isExplained whether an error without a path may explain any null
  */
 export function readValue(
   shape: Shape,
@@ -80,10 +80,10 @@ interface DeferredFields {
 }
 
 class Reader {
-  readonly parts: (string | Hole)[] = [];
+  readonly parts: (string | Placeholder)[] = [];
   readonly #errors: readonly UpstreamError[];
   readonly #found: AnswerError[] = [];
-  /** Those that belong to a hole. */
+  /** Errors that belong to a placeholder or to deferred fields. */
   readonly #taken = new Set<UpstreamError>();
   readonly #path: (string | number)[] = [];
 
@@ -111,7 +111,7 @@ class Reader {
     );
   }
 
-  /** @returns false when what is around the value has to be null */
+  /** @returns false when the value around this one has to be null */
   read(shape: Shape, value: Json | undefined): boolean {
     const mark = this.parts.length;
     const deferredBefore = this.#deferred?.length ?? 0;
@@ -179,7 +179,7 @@ class Reader {
       open = ',';
       this.#path.push(key);
       let isThere = true;
-      if (field.kind === 'hole') this.#hole(field, value);
+      if (field.kind === 'placeholder') this.#placeholder(field, value);
       else if (field.kind === 'typename') isThere = this.#typename(field, value.get(key));
       else isThere = this.read(field, value.get(key));
       this.#path.pop();
@@ -206,7 +206,7 @@ class Reader {
     }
   }
 
-  /** Those that stand at a place or below it; they are no longer those of this reading. */
+  /** Takes the errors at a path or below it out of this reading. */
   #takeErrors(at: Path, depth: number): UpstreamError[] {
     const errors: UpstreamError[] = [];
     for (const error of this.#errors) {
@@ -227,7 +227,7 @@ class Reader {
     return true;
   }
 
-  #hole(shape: HoleShape, parent: Json): void {
+  #placeholder(shape: PlaceholderShape, parent: Json): void {
     const { idKey, pageKey } = shape;
     const path = [...this.#path];
     const at = pageKey === undefined ? undefined : [...path.slice(0, -1), pageKey];
@@ -241,7 +241,7 @@ class Reader {
     });
   }
 
-  /** What is wrong is reported here, unless the service says itself what went wrong. */
+  /** Reports an invalid value, unless an error of the service explains why it is null. */
   #complain(what: string, expected: string): false {
     const path = this.#path;
     const isExplained =
@@ -253,16 +253,16 @@ class Reader {
   }
 }
 
-/** Under which the service may have reported errors of a field. */
+/** The keys under which the service may report errors of a field. */
 function keysOf({ key, shape }: FieldShape): readonly string[] {
-  return shape.kind === 'hole' && shape.pageKey !== undefined ? [key, shape.pageKey] : [key];
+  return shape.kind === 'placeholder' && shape.pageKey !== undefined ? [key, shape.pageKey] : [key];
 }
 
 function named({ type }: Shape): string {
   return type.endsWith('!') ? type.slice(0, -1) : type;
 }
 
-/** As it was written, where the type allows it; a number for an ID becomes the string of its digits. */
+/** Returns a leaf as it was written if its type allows it. A number for an ID becomes the string of its digits. */
 function leafText(shape: LeafShape, value: Json): string | undefined {
   const { kind } = value;
   switch (shape.kind) {
@@ -286,7 +286,7 @@ function leafText(shape: LeafShape, value: Json): string | undefined {
   }
 }
 
-/** With as many digits as it likes. */
+/** Of any number of digits. */
 function isWhole(number: string): boolean {
   return DIGITS.test(number) || Number.isInteger(Number(number));
 }

@@ -2,20 +2,20 @@ import { scanString } from './scan-leaf.ts';
 import { TYPE_KEY, type FieldShape, type ObjectShape, type Shape } from './shape.ts';
 
 /**
- * Scans an answer as it came, and once more in the form that scanners take: without white space, its keys in the order
- * in which they were asked for. A service that indents its JSON, or keeps its objects in maps of another order, is not
- * read value by value for that.
+ * Makes a function that scans an answer as it came and, if that fails, in the form that scanners take: without white
+ * space, with its keys in the order of the selections. So a service that indents its JSON, or orders its keys in
+ * another way, need not be read value by value.
  *
- * Nothing is checked here that the scan checks: all that is kept is what it was, byte by byte.
+ * The conversion checks nothing that the scan checks. It only moves bytes and never changes them.
  *
- * @param scan undefined for an answer that is not exactly as it was promised
- * @param shape of the answer; keys that are missing are left to the scan
+ * @param scan returns undefined for an answer that does not match
+ * @param shape of the answer; missing keys are left to the scan
  */
 export function scanInAnyForm<T>(
   scan: (bytes: Buffer) => T | undefined,
   shape: ObjectShape,
 ): (bytes: Buffer) => T | undefined {
-  // Most of its answers are read in general, whatever their form: it would be work for nothing.
+  // Most of such answers have to be read in general anyway.
   if (isFilledInLater(shape)) return scan;
   const write = objectWriter(shape.fields);
   return (bytes) => {
@@ -24,17 +24,17 @@ export function scanInAnyForm<T>(
     const compact = withoutSpace(bytes);
     const sorted = { bytes: Buffer.allocUnsafeSlow(compact.length), at: 0 };
     if (write(compact, 0, sorted) !== compact.length) return undefined;
-    // A key that comes twice is none of these, so that nothing is missing.
+    // A repeated key makes `write` fail, so equal lengths mean that every byte was written.
     return sorted.at === compact.length && !sorted.bytes.equals(bytes)
       ? scan(sorted.bytes)
       : undefined;
   };
 }
 
-/** Whether something is missing that another request, or a later part of the answer, brings. */
+/** Whether another request, or a later part of the answer, has to complete the answer. */
 function isFilledInLater(shape: FieldShape['shape']): boolean {
   switch (shape.kind) {
-    case 'hole':
+    case 'placeholder':
       return true;
     case 'list':
       return isFilledInLater(shape.of);
@@ -47,7 +47,7 @@ function isFilledInLater(shape: FieldShape['shape']): boolean {
   }
 }
 
-/** White space stays where it parts two values: `1 2` is no number. */
+/** Removes white space, except between two values: `1 2` must not become a number. */
 function withoutSpace(bytes: Buffer): Buffer {
   let size = 0;
   let out: Buffer | undefined;
@@ -79,7 +79,7 @@ function isSpace(byte: number): boolean {
   return byte === 32 || byte === 10 || byte === 13 || byte === 9;
 }
 
-/** `[ ] { } : ,`, and both ends of the text. */
+/** Whether it is one of `[ ] { } : ,` or an end of the text. */
 function isMark(byte: number | undefined): boolean {
   return (
     byte === 44 ||
@@ -97,7 +97,7 @@ interface Sorted {
   at: number;
 }
 
-/** Writes the value that begins at `at`. @returns where it ends; -1 when it is none of the shape */
+/** Writes the value that begins at `at`. @returns its end; -1 if it does not match the shape */
 type Write = (bytes: Buffer, at: number, sorted: Sorted) => number;
 
 function writerOf(shape: FieldShape['shape']): Write {
@@ -119,7 +119,7 @@ function writerOf(shape: FieldShape['shape']): Write {
         return write(bytes, at, sorted);
       };
     }
-    case 'hole':
+    case 'placeholder':
       return () => -1;
     default:
       return copyValue;
@@ -132,7 +132,7 @@ const TYPE_FIELD: FieldShape = {
   isSilent: true,
 };
 
-/** Of an object, its keys in no order. */
+/** Finds the type name of an object, whatever the order of its keys. */
 function typeIn(bytes: Buffer, open: number): string | undefined {
   for (let at = open + 1; ; at += 1) {
     const colon = scanString(bytes, at);
@@ -161,15 +161,15 @@ function listWriter(of: Shape): Write {
 }
 
 function objectWriter(fields: readonly FieldShape[]): Write {
-  // Made when an answer comes in another form for the first time: most services give none.
+  // Made when the first answer in another form arrives: most services send none.
   let writers: readonly Write[] | undefined;
   const places = new Map(fields.map(({ key }, place) => [key, place]));
-  const isWhole = fields.every(({ shape, deferred }) => shape.kind !== 'hole' && !deferred);
+  const isWhole = fields.every(({ shape, deferred }) => shape.kind !== 'placeholder' && !deferred);
   return (bytes, open, sorted) => {
     if (bytes[open] !== 123) return copyValue(bytes, open, sorted);
     if (!isWhole) return -1;
     writers ??= fields.map(({ shape }) => writerOf(shape));
-    // Start of each key, and end of its value; those in order are written at once.
+    // The start of each key that is out of order. Keys in order are written at once.
     const later: number[] = [];
     let isFirst = true;
     let next = 0;
@@ -217,7 +217,7 @@ function copy(bytes: Buffer, start: number, end: number, sorted: Sorted): number
   return end;
 }
 
-/** Where a value ends, whatever it is; -1 where the text ends before. */
+/** Returns the end of any value; -1 if the text ends before. */
 function endOf(bytes: Buffer, start: number): number {
   let depth = 0;
   for (let at = start; at < bytes.length; at += 1) {

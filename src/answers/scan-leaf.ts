@@ -13,7 +13,7 @@ export function scanString(bytes: Uint8Array, at: number): number {
       const length = escapeLength(bytes, end);
       if (length < 0) return -1;
       end += length - 1;
-    } else if (!(byte >= 32)) return -1; // A control character; or undefined, behind the end.
+    } else if (!(byte >= 32)) return -1; // A control character, or undefined behind the end.
   }
 }
 
@@ -32,7 +32,7 @@ function isHexDigit(byte: number): boolean {
   return (byte >= 48 && byte <= 57) || (byte >= 97 && byte <= 102) || (byte >= 65 && byte <= 70);
 }
 
-/** A number is an id too, and is served as the string of its digits (specification, 3.5.5). */
+/** An id may be a number, which is served as the string of its digits (specification, 3.5.5). */
 export function scanId(bytes: Uint8Array, at: number, { cuts, inserts }: Tape): number {
   if (bytes[at] === 34) return scanString(bytes, at);
   const end = scanDigits(bytes, at);
@@ -42,7 +42,7 @@ export function scanId(bytes: Uint8Array, at: number, { cuts, inserts }: Tape): 
   return end;
 }
 
-/** An integer of JSON: without a fraction, an exponent or a leading zero. */
+/** A JSON integer without fraction, exponent and leading zeros. */
 function scanDigits(bytes: Uint8Array, at: number): number {
   const start = bytes[at] === 45 ? at + 1 : at;
   let end = start;
@@ -83,13 +83,13 @@ export function scanBoolean(bytes: Uint8Array, at: number): number {
   return matches(bytes, at, FALSE) ? at + 5 : -1;
 }
 
-/** A custom scalar is passed on as it is, whatever it is, unless it is null. */
+/** A custom scalar is passed on whatever it is, except null. */
 export function scanAny(bytes: Uint8Array, at: number): number {
-  return bytes[at] === 110 ? -1 : scanAnyWithin(MAX_LEVELS, bytes, at);
+  return bytes[at] === 110 ? -1 : scanAnyWithin(MAX_SCANNED_LEVELS, bytes, at);
 }
 
-/** Far from the 500 levels that are read in all; deeper ones are left to the general reading. */
-const MAX_LEVELS = 50;
+/** Deeper values are left to the general reading, which reads up to 500 levels. */
+const MAX_SCANNED_LEVELS = 50;
 
 function scanAnyWithin(levels: number, bytes: Uint8Array, at: number): number {
   const byte = bytes[at]!;

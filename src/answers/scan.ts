@@ -13,20 +13,20 @@ import { TYPE_KEY, type FieldShape, type ObjectShape, type Shape } from './shape
 import type { Tape } from './tape.ts';
 
 /**
- * Checks the bytes of an answer against a shape without making objects of them.
+ * Checks the bytes of an answer against a shape without creating objects.
  *
- * It accepts only what the general reading (read.ts) would give unchanged but for the cuts: compact JSON with the
- * keys in the order in which they were asked for, into which scan-any-form.ts brings other forms. Everything else it
- * leaves to the general reading.
+ * It accepts only what the general reading (read.ts) would return unchanged except for the cuts: compact JSON with the
+ * keys in the order in which they were selected. scan-any-form.ts converts other forms to this one. Everything else is
+ * left to the general reading.
  *
- * @returns where the value ends; -1 when it is anything else
+ * @returns the end of the value; -1 if the bytes do not match
  */
 export type Scan = (bytes: Uint8Array, at: number, tape: Tape) => number;
 
 export interface Marks {
-  /** The elements of these lists are records. */
+  /** Lists whose elements are records. */
   readonly lists?: ReadonlySet<Shape>;
-  /** Fields whose places are noted. */
+  /** Fields whose start and end are noted. */
   readonly noted?: readonly FieldShape[];
 }
 
@@ -125,7 +125,7 @@ function recordsScanner(of: Scan): Scan {
   };
 }
 
-/** @param hasType whether the type stands in front of the fields */
+/** @param hasType whether `_rsType` comes before the fields */
 function objectScanner({ fields }: ObjectShape, marks: Marks, hasType = false): Scan {
   const visible = fields.findIndex(({ isSilent }) => !isSilent);
   const steps = fields.map((field, i) =>
@@ -150,11 +150,11 @@ const TYPE_HEAD = Buffer.from(`{"${TYPE_KEY}":`);
 
 function scanType(bytes: Uint8Array, at: number, tape: Tape): number {
   const end = scanString(bytes, at + TYPE_HEAD.length);
-  return end < 0 ? -1 : leaveOutLeading(bytes, at, end, tape);
+  return end < 0 ? -1 : cutLeading(bytes, at, end, tape);
 }
 
-/** Leaves out a field that nothing visible stands before, and the comma behind it, if there is one. */
-function leaveOutLeading(bytes: Uint8Array, at: number, end: number, tape: Tape): number {
+/** Cuts out a field that no visible field precedes, with the comma behind it, if there is one. */
+function cutLeading(bytes: Uint8Array, at: number, end: number, tape: Tape): number {
   tape.cuts.push(at + 1, bytes[end] === 44 ? end + 1 : end);
   tape.inserts.push('');
   return end;
@@ -172,7 +172,7 @@ function fieldScanner(
   const open = `${isFirst ? '{' : ','}${JSON.stringify(key)}:`;
   const head = Buffer.from(open);
   const length = head.length;
-  if (shape.kind === 'hole' || deferred) return () => -1;
+  if (shape.kind === 'placeholder' || deferred) return () => -1;
   if (shape.kind === 'typename') {
     const all = Buffer.from(open + JSON.stringify(shape.upstream));
     const isRenamed = shape.upstream !== shape.served;
@@ -212,7 +212,7 @@ function fieldScanner(
     if (!isSilent) return end;
     tape.cuts.length = cutsBefore;
     tape.inserts.length = cutsBefore / 2;
-    if (isLeading) return leaveOutLeading(bytes, at, end, tape);
+    if (isLeading) return cutLeading(bytes, at, end, tape);
     tape.cuts.push(at, end);
     tape.inserts.push('');
     return end;

@@ -22,8 +22,8 @@ import {
 } from './collect-fields.ts';
 
 /**
- * What a value of the answer has to look like: made once from a selection, read by the scanner and by the
- * general reading alike, so that there is one meaning of what is right.
+ * The form that a value of an answer must have. It is made once from a selection. The scanner and the general reading
+ * use the same shape, so both accept the same values.
  */
 export type Shape = LeafShape | ListShape | ObjectShape | AbstractShape;
 
@@ -35,7 +35,7 @@ interface OfType {
 
 export interface LeafShape extends OfType {
   readonly kind: 'string' | 'id' | 'int' | 'float' | 'boolean' | 'enum' | 'any';
-  /** Of an enum. */
+  /** The names of an enum's values. */
   readonly values?: ReadonlySet<string>;
 }
 
@@ -50,23 +50,23 @@ export interface ObjectShape extends OfType {
   readonly fields: readonly FieldShape[];
 }
 
-/** A value whose type the answer tells, under `_rsType`, in front of everything else. */
+/** A value of an abstract type: the answer has its type name under `_rsType`, before all other keys. */
 export interface AbstractShape extends OfType {
   readonly kind: 'abstract';
-  /** The shape for a type, by the upstream's name of it; undefined for a type that may not be here. */
+  /** Returns the shape for a type, by the upstream's name; undefined for a type that is not allowed here. */
   readonly of: (upstreamType: string) => ObjectShape | undefined;
 }
 
 export interface FieldShape {
   readonly key: string;
-  readonly shape: Shape | TypenameShape | HoleShape;
-  /** Selected for the gateway's own use, and left out of what callers get. */
+  readonly shape: Shape | TypenameShape | PlaceholderShape;
+  /** Selected for the gateway's own use, and cut out of the answer. */
   readonly isSilent: boolean;
-  /** The type whose records this field tells from each other: set for the ids of a list's records. */
+  /** Set for the field that identifies the records of a list: the type of the record. */
   readonly idOf?: string;
-  /** Of the field's own name, where an alias stands in its place. */
+  /** The length of the field's name, which may be shorter than its alias. */
   readonly nameLength?: number;
-  /** It comes in a later part of the answer. */
+  /** The `@defer` that it is under: then it is sent in a later part of the answer. */
   readonly deferred?: DeferUse | undefined;
 }
 
@@ -76,30 +76,30 @@ export interface TypenameShape {
   readonly served: string;
 }
 
-/** A field that the upstream does not have: it is filled in once the object around it has been read. */
-export interface HoleShape {
-  readonly kind: 'hole';
-  /** What fills it, for whoever does. */
+/** A derived field, which the upstream does not have: it is filled in when the object around it has been read. */
+export interface PlaceholderShape {
+  readonly kind: 'placeholder';
+  /** Plans the field; lists/nested-lists.ts of the plans sets and reads it. */
   readonly filling: unknown;
-  /** Where the parent's id is in the answer, and the first page of the list, if they are selected. */
+  /** The keys of the parent's id and of the inlined first page, if they are selected. */
   readonly idKey: string | undefined;
   readonly pageKey: string | undefined;
 }
 
-/** The key of the type of a value, which the gateway selects in front of everything where a type is abstract. */
+/** The key under which the gateway selects `__typename` first where a type is abstract. */
 export const TYPE_KEY = '_rsType';
 
 export interface ShapeScope extends SelectionScope {
   readonly upstreamType: (servedType: string) => string;
-  /** For a field that is derived: what stands in its place in the request, and in the answer. */
-  readonly holeAt: (
+  /** Returns the placeholder of a derived field; undefined for any other field. */
+  readonly placeholderAt: (
     type: GraphQLObjectType,
     key: string,
     nodes: readonly FieldNode[],
-  ) => HoleShape | undefined;
+  ) => PlaceholderShape | undefined;
 }
 
-/** @param selections as callers wrote them */
+/** @param selections as the caller wrote them */
 export function shapeOf(
   scope: ShapeScope,
   type: GraphQLOutputType,
@@ -123,7 +123,7 @@ export function shapeOf(
   };
 }
 
-/** The shape of an object of exactly this type, which may be null. */
+/** Returns the shape of an object of exactly this type, which may be null. */
 export function objectShape(
   scope: ShapeScope,
   type: GraphQLObjectType,
@@ -154,9 +154,9 @@ function fieldsOf(
   const fields: FieldShape[] = [];
   for (const { key, nodes, deferred } of collectFields(scope, type, selections).values()) {
     const name = nodes[0]!.name.value;
-    const hole = scope.holeAt(type, key, nodes);
-    if (hole) {
-      fields.push({ key, shape: hole, isSilent: false, deferred });
+    const placeholder = scope.placeholderAt(type, key, nodes);
+    if (placeholder) {
+      fields.push({ key, shape: placeholder, isSilent: false, deferred });
     } else if (name === '__typename') {
       const shape = {
         kind: 'typename',
@@ -175,19 +175,19 @@ function fieldsOf(
 
 export interface KeyBytes {
   readonly all: number;
-  /** What aliases are longer than the names that they stand for. */
+  /** By how many bytes aliases are longer than the names of their fields. */
   readonly ofAliases: number;
 }
 
-/** Of a list nobody knows how long it is. */
-const PLAIN_LIST = 10;
+/** The assumed length of a list that is not paged: its length is unknown until it is read. */
+export const ASSUMED_LIST_LENGTH = 10;
 
-/** What the keys of a value take in its answer: they stand there once for each record. */
+/** Counts the bytes of all keys of one record: the answer repeats them in every record. */
 export function keyBytesOf(shapes: readonly Shape[]): KeyBytes {
   let all = 0;
   let ofAliases = 0;
   const count = (shape: FieldShape['shape'], times: number): void => {
-    if (shape.kind === 'list') count(shape.of, times * PLAIN_LIST);
+    if (shape.kind === 'list') count(shape.of, times * ASSUMED_LIST_LENGTH);
     if (shape.kind !== 'object') return;
     for (const field of shape.fields) {
       if (field.isSilent) continue;
@@ -200,13 +200,13 @@ export function keyBytesOf(shapes: readonly Shape[]): KeyBytes {
   return { all, ofAliases };
 }
 
-/** A service may be asked for its own schema where its root type is met again. */
+/** Where a root type is selected again below the root, the service answers introspection. */
 const INTROSPECTION: Readonly<Record<string, { readonly type: GraphQLOutputType }>> = {
   __schema: SchemaMetaFieldDef,
   __type: TypeMetaFieldDef,
 };
 
-/** Made when a type is met: an interface can have hundreds of them. */
+/** Makes the shape of a type on first use: an interface can have hundreds of types. */
 function possibleShapes(
   scope: ShapeScope,
   abstract: GraphQLAbstractType,

@@ -1,18 +1,18 @@
-/** What a scan notes on its way. One tape is used again and again: nothing of it is kept. */
+/** The notes of a scan. One tape is used for all scans of a scanner, so its contents must be copied to be kept. */
 export interface Tape {
-  /** Start and end of each part that is left out or replaced, in the order of the bytes. */
+  /** Start and end of each part that is cut out or replaced, in the order of the bytes. */
   readonly cuts: number[];
-  /** What stands in place of each of them. */
+  /** What replaces each of them. */
   readonly inserts: string[];
-  /** Start and end of each record of the marked lists, one after the other. */
+  /** Start and end of each record of the marked lists. */
   readonly records: number[];
   /** Start and end of the id of each record, as it was written; 0 and 0 for a record without one. */
   readonly ids: number[];
   /** The type of each record; empty for one without an id. */
   readonly types: string[];
-  /** How many records each marked list has. */
+  /** The number of records of each marked list. */
   readonly counts: number[];
-  /** Start and end of each noted field, by its place among the notes. */
+  /** Start and end of each noted field, by its index in `Marks.noted`. */
   readonly noted: number[];
 }
 
@@ -30,7 +30,7 @@ export function resetTape({ cuts, inserts, records, ids, types, counts, noted }:
   noted.length = 0;
 }
 
-/** A copy of a part of the bytes, with what is cut out of it. */
+/** Copies a part of the bytes and applies the cuts. */
 export function cut(
   bytes: Buffer,
   start: number,
@@ -39,14 +39,14 @@ export function cut(
 ): Buffer {
   let first = 0;
   while (first < cuts.length && cuts[first]! < start) first += 2;
-  // Behind the last digit of an id a quote is put in, and nothing is cut.
+  // The quote behind the last digit of an id is an insert without a cut, at the very end.
   let last = first;
   while (last < cuts.length && (cuts[last]! < end || cuts[last + 1] === end)) last += 2;
   let length = end - start;
   for (let i = first; i < last; i += 2) {
     length += inserts[i / 2]!.length - (cuts[i + 1]! - cuts[i]!);
   }
-  // Of its own: a part of a shared pool would keep all of that alive.
+  // Not from the shared pool: a part of it would keep the whole pool alive.
   const out = Buffer.allocUnsafeSlow(length);
   let from = start;
   let at = 0;

@@ -1,7 +1,6 @@
 import { GraphQLError, parse, TokenKind, type DocumentNode } from 'graphql';
 import { codedError } from '../errors.ts';
-import { measureDocument, type OperationSize } from './measure-document.ts';
-import { mostRepeatedField } from './repeated-field.ts';
+import { measureDocument, mostRepeatedField, type OperationSize } from './measure-document.ts';
 
 export interface Limits {
   readonly maxTokens: number;
@@ -9,37 +8,37 @@ export interface Limits {
   readonly maxAliases: number;
 }
 
-/** What is too much in a document. */
+/** A limit that a document exceeds. */
 export interface Excess {
-  /** Says the limit, what was reached, and what to do. */
+  /** Names the limit and the actual value, and says what to do. */
   readonly message: string;
-  /** Whether routers may do so: they ask for many callers at once, under aliases. */
-  readonly isRoutersWay: boolean;
+  /** Whether routers may exceed it: they send one request for many callers, with aliases. */
+  readonly isAllowedForRouters: boolean;
 }
 
-/** Of one operation. The settings have the others. */
+/** Per operation. The other limits are settings. */
 export const MAX_ROOT_FIELDS = 50;
 export const MAX_DIRECTIVES = 100;
-/** Of all operations of a document together. */
+/** Per document, all operations together. */
 export const MAX_SELECTIONS = 10_000;
-/** At one place of the answer. */
+/** Selections of one field at one place of the answer. */
 export const MAX_REPEATS = 100;
-/** An alias stands in the answer once for each record: a long one makes gigabytes of it. */
+/** Characters. The answer repeats an alias in every record, so a long one could add gigabytes. */
 export const MAX_NAME = 255;
-/** The question of GraphiQL and other tools is 15 levels deep. */
+/** The introspection query of GraphiQL and other tools is 15 levels deep. */
 export const MAX_INTROSPECTION_DEPTH = 20;
 
 /**
- * What of a document is over a limit; `broken` when its fragments are such that this cannot be told.
+ * Finds the limits that a document exceeds; `broken` if its fragments cannot be measured.
  *
- * All of its operations are looked at, since all are validated.
+ * All operations are measured, since all of them are validated.
  */
 export function excessOf(document: DocumentNode, limits: Limits): readonly Excess[] | 'broken' {
   const longest = longestName(document);
   if (longest > MAX_NAME) {
     return [
       tooMuch(
-        `A name in the document has ${longest} characters; at most ${MAX_NAME} are taken. Choose a shorter one.`,
+        `A name in the document has ${longest} characters; at most ${MAX_NAME} are allowed. Choose a shorter one.`,
       ),
     ];
   }
@@ -52,7 +51,7 @@ export function excessOf(document: DocumentNode, limits: Limits): readonly Exces
     return [
       ...found,
       tooMuch(
-        `The document has ${spoken(selections)} fields, those of a fragment counted wherever it is spread; at most ${MAX_SELECTIONS} are taken. Ask for less at a time.`,
+        `The document has ${inWords(selections)} fields, those of a fragment counted wherever it is spread; at most ${MAX_SELECTIONS} are allowed. Request less at a time.`,
       ),
     ];
   }
@@ -61,7 +60,7 @@ export function excessOf(document: DocumentNode, limits: Limits): readonly Exces
     if (times <= MAX_REPEATS) continue;
     found.push(
       tooMuch(
-        `The field "${name}" is asked for ${times} times at one place of the answer; at most ${MAX_REPEATS} are taken. Ask for it once, with everything that you want of it.`,
+        `The field "${name}" is selected ${times} times at one place of the answer; at most ${MAX_REPEATS} are allowed. Select it once, with everything below it.`,
       ),
     );
   }
@@ -74,21 +73,21 @@ function excessOfSize(size: OperationSize, { maxDepth, maxAliases }: Limits): Ex
   if (size.depth > maxDepth) {
     found.push(
       tooMuch(
-        `The operation is ${spoken(size.depth)} levels deep; at most ${maxDepth} are taken (MAX_DEPTH). Ask for what is below in another operation.`,
+        `The operation is ${inWords(size.depth)} levels deep; at most ${maxDepth} are allowed (MAX_DEPTH). Request the deeper fields in another operation.`,
       ),
     );
   }
   if (size.introspectionDepth > MAX_INTROSPECTION_DEPTH) {
     found.push(
       tooMuch(
-        `The introspection is ${spoken(size.introspectionDepth)} levels deep; at most ${MAX_INTROSPECTION_DEPTH} are taken. Ask as getIntrospectionQuery() of graphql-js does.`,
+        `The introspection is ${inWords(size.introspectionDepth)} levels deep; at most ${MAX_INTROSPECTION_DEPTH} are allowed. Send the query of getIntrospectionQuery() in graphql-js.`,
       ),
     );
   }
   if (size.aliases > maxAliases) {
     found.push(
       tooMuch(
-        `The operation has ${spoken(size.aliases)} aliases, ${counted}; at most ${maxAliases} are taken (MAX_ALIASES). Split it into several.`,
+        `The operation has ${inWords(size.aliases)} aliases, ${counted}; at most ${maxAliases} are allowed (MAX_ALIASES). Split the operation.`,
         true,
       ),
     );
@@ -96,7 +95,7 @@ function excessOfSize(size: OperationSize, { maxDepth, maxAliases }: Limits): Ex
   if (size.rootFields > MAX_ROOT_FIELDS) {
     found.push(
       tooMuch(
-        `The operation has ${spoken(size.rootFields)} fields at its root; at most ${MAX_ROOT_FIELDS} are taken. Split it into several.`,
+        `The operation has ${inWords(size.rootFields)} fields at its root; at most ${MAX_ROOT_FIELDS} are allowed. Split the operation.`,
         true,
       ),
     );
@@ -104,7 +103,7 @@ function excessOfSize(size: OperationSize, { maxDepth, maxAliases }: Limits): Ex
   if (size.directives > MAX_DIRECTIVES) {
     found.push(
       tooMuch(
-        `The operation has ${spoken(size.directives)} directives, ${counted}; at most ${MAX_DIRECTIVES} are taken. Split it into several.`,
+        `The operation has ${inWords(size.directives)} directives, ${counted}; at most ${MAX_DIRECTIVES} are allowed. Split the operation.`,
       ),
     );
   }
@@ -119,16 +118,16 @@ function longestName({ loc }: DocumentNode): number {
   return longest;
 }
 
-function tooMuch(message: string, isRoutersWay = false): Excess {
-  return { message, isRoutersWay };
+function tooMuch(message: string, isAllowedForRouters = false): Excess {
+  return { message, isAllowedForRouters };
 }
 
-/** Fragments that double each other go beyond any number worth reading. */
-function spoken(count: number): string {
+/** Fragments that spread each other twice can reach numbers that are not worth printing. */
+function inWords(count: number): string {
   return count > 1_000_000 ? 'more than 1000000' : String(count);
 }
 
-/** Parses as graphql-js does. Tokens are counted while the text is read, so nothing of a huge one is kept. */
+/** Makes a function that parses a text and stops at too many tokens, so that a huge text is never parsed whole. */
 export function parseWithin(maxTokens: number): (text: string) => DocumentNode {
   return (text) => {
     try {
@@ -138,7 +137,7 @@ export function parseWithin(maxTokens: number): (text: string) => DocumentNode {
         throw error;
       }
       throw tooComplex(
-        `The document has more than ${maxTokens} tokens (words, numbers, brackets), which is the most that is taken (MAX_TOKENS). Send values as variables, or split it into several.`,
+        `The document has more than ${maxTokens} tokens (words, numbers, brackets), which is the limit (MAX_TOKENS). Send values as variables, or split the document.`,
       );
     }
   };
@@ -146,7 +145,7 @@ export function parseWithin(maxTokens: number): (text: string) => DocumentNode {
 
 export function tooComplex(message: string): GraphQLError {
   return codedError('OPERATION_TOO_COMPLEX', message, {
-    // As for what validation refuses: `spec` leaves 200 to callers who accept application/json.
+    // As for validation errors: `spec` keeps the status 200 for callers that accept application/json.
     extensions: { http: { status: 400, spec: true } },
   });
 }

@@ -7,30 +7,30 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 
-/** How much an operation is. What a fragment holds counts wherever the fragment is spread. */
+/** The size of an operation. The contents of a fragment count wherever it is spread. */
 export interface OperationSize {
-  /** Fields, fragments and their spreads. */
+  /** Fields, inline fragments and fragment spreads. */
   readonly selections: number;
   readonly rootFields: number;
   readonly aliases: number;
   readonly directives: number;
   readonly depth: number;
-  /** Of what is asked of `__schema` and `__type`, which is no part of `depth`. */
+  /** The depth of `__schema` and `__type`, which does not count in `depth`. */
   readonly introspectionDepth: number;
 }
 
 export interface DocumentSize {
   readonly operations: ReadonlyMap<OperationDefinitionNode, OperationSize>;
   readonly fragments: Fragments;
-  /** Fragments that contain themselves, share a name or are spread nowhere: nothing was measured of these. */
+  /** Whether fragments contain themselves, share a name or are not spread. Such fragments were not measured. */
   readonly hasBrokenFragments: boolean;
 }
 
 export type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
 
 /**
- * Measures each fragment once, however often and deeply it is spread: fragments that double each other ten times
- * are a thousand times as much, and take no longer.
+ * Measures a document. Each fragment is measured once, however often it is spread, so ten fragments that each spread
+ * the next one twice are measured quickly although they are a thousand times as large.
  */
 export function measureDocument({ definitions }: DocumentNode): DocumentSize {
   const written = definitions.filter((each) => each.kind === Kind.FRAGMENT_DEFINITION);
@@ -67,7 +67,7 @@ export function measureDocument({ definitions }: DocumentNode): DocumentSize {
     if (selection.kind === Kind.FRAGMENT_SPREAD) return plus(ofFragment(selection.name.value), own);
     const inside = selection.selectionSet ? ofSelections(selection.selectionSet) : NOTHING;
     if (selection.kind === Kind.INLINE_FRAGMENT) return plus(inside, own);
-    // Its representations are a list already: another one of it is no more than they are, and routers send several.
+    // Not counted: routers send several `_entities` fields, and the number of representations is limited instead.
     const counts = selection.name.value === '_entities' ? 0 : 1;
     const isIntrospection = ['__schema', '__type'].includes(selection.name.value);
     return {
@@ -118,7 +118,7 @@ function plus(size: Size, more: Partial<Size>): Size {
   return total;
 }
 
-/** Beside each other, so of depths the greater one. */
+/** Adds selections of the same level: counts are added, and the greater depth is kept. */
 function add(total: Size, more: Size): void {
   total.selections += more.selections;
   total.rootFields += more.rootFields;
@@ -126,4 +126,60 @@ function add(total: Size, more: Size): void {
   total.directives += more.directives;
   total.depth = Math.max(total.depth, more.depth);
   total.introspectionDepth = Math.max(total.introspectionDepth, more.introspectionDepth);
+}
+
+export interface RepeatedField {
+  /** Its key in the answer. */
+  readonly name: string;
+  readonly times: number;
+}
+
+/**
+ * Finds the field that an operation selects most often at one place of the answer. Validation compares all these
+ * selections with each other, and everything below them.
+ *
+ * The operation must have been measured before, since the time that this takes grows with its selections.
+ */
+export function mostRepeatedField(
+  { selectionSet }: OperationDefinitionNode,
+  fragments: Fragments,
+): RepeatedField {
+  let most: RepeatedField = { name: '', times: 0 };
+  const places: SelectionSetNode[][] = [[selectionSet]];
+  for (let place = places.pop(); place; place = places.pop()) {
+    for (const [name, { times, below }] of fieldsAt(place, fragments)) {
+      if (times > most.times) most = { name, times };
+      if (below.length > 0) places.push(below);
+    }
+  }
+  return most;
+}
+
+interface Field {
+  times: number;
+  readonly below: SelectionSetNode[];
+}
+
+function fieldsAt(place: readonly SelectionSetNode[], fragments: Fragments): Map<string, Field> {
+  const fields = new Map<string, Field>();
+  const spread = new Set<string>();
+  const sets = [...place];
+  for (let set = sets.pop(); set; set = sets.pop()) {
+    for (const selection of set.selections) {
+      if (selection.kind === Kind.FIELD) {
+        const name = (selection.alias ?? selection.name).value;
+        const field = fields.get(name) ?? { times: 0, below: [] };
+        fields.set(name, field);
+        field.times += 1;
+        if (selection.selectionSet) field.below.push(selection.selectionSet);
+      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
+        sets.push(selection.selectionSet);
+      } else if (!spread.has(selection.name.value)) {
+        spread.add(selection.name.value);
+        const fragment = fragments.get(selection.name.value);
+        if (fragment) sets.push(fragment.selectionSet);
+      }
+    }
+  }
+  return fields;
 }

@@ -1,9 +1,14 @@
 import {
+  isAbstractType,
   Kind,
   OperationTypeNode,
+  separateOperations,
+  TypeInfo,
   visit,
+  visitWithTypeInfo,
   type DocumentNode,
   type FragmentDefinitionNode,
+  type GraphQLCompositeType,
   type GraphQLError,
   type GraphQLSchema,
   type OperationDefinitionNode,
@@ -11,12 +16,11 @@ import {
 import { LRUCache } from 'lru-cache';
 import { codedError } from '../errors.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
-import { findRouterFields } from './router-fields.ts';
 import { validationErrors } from './validation.ts';
 
 /**
- * One operation of a document, with everything about it that depends on neither its variables nor its caller. It is
- * made once and kept, so a request with a known text parses, visits and validates nothing.
+ * One operation of a document, with everything that depends on neither its variables nor its caller. It is made once
+ * and kept, so a request with a known text needs no parsing, visiting or validation.
  */
 export interface CheckedOperation<Plan = unknown> {
   readonly text: string;
@@ -28,35 +32,35 @@ export interface CheckedOperation<Plan = unknown> {
   readonly name: string | undefined;
   /** Whether the document has a `@defer` or a `@stream`. */
   readonly isIncremental: boolean;
-  /** The fields for routers that it selects on the query root: `_service`, `_entities`. */
+  /** Which of `_service` and `_entities`, the fields for routers, it selects on the query root. */
   readonly routerFields: readonly string[];
-  /** What of the document is over a limit. */
+  /** The limits that the document exceeds. */
   readonly excess: readonly Excess[] | 'broken';
-  /** What validation says of the document. Read it after `excess`: validation is what a hostile document makes expensive. */
+  /** The validation errors of the document. Read `excess` first: a hostile document can make validation expensive. */
   readonly errors: readonly GraphQLError[];
-  /** What `compile` returned. Made when it is first read; what `compile` throws is not kept. */
+  /** The result of `compile`, called on first use. An error that it throws is not kept. */
   readonly plan: Plan;
 }
 
 export interface OperationRules<Plan> extends Limits {
-  /** The one that is served. */
+  /** The served schema. */
   readonly schema: GraphQLSchema;
-  /** Where it is off, `errors` has an error for each introspection field, and no message suggests a name. */
+  /** If false, `errors` has an error for each introspection field, and messages suggest no names. */
   readonly introspection: boolean;
   readonly compile?: (operation: CheckedOperation<Plan>) => Plan;
 }
 
 export interface Operations<Plan = unknown> {
-  /** @throws GraphQLError for a text that does not parse, and for a name that selects no operation of it */
+  /** @throws GraphQLError for a text that does not parse, or a name that selects none of its operations */
   find(text: string, operationName: unknown): CheckedOperation<Plan>;
 }
 
-/** Characters of all documents together. Parsed, they take some 150 times as much memory. */
+/** Characters of all documents together. Parsed, they take about 150 times as much memory. */
 const MAX_CHARACTERS = 500_000;
 
 /**
- * Keeps checked operations by their text, as long as the texts together stay below a size. A bound by number would
- * not do: 1,024 documents with 2,000 tokens each take 800 MB. A text that does not parse is not kept.
+ * Keeps checked operations by their text, up to a total size of the texts. A bound by number would not do: 1,024
+ * documents with 2,000 tokens each take 800 MB. A text that does not parse is not kept.
  */
 export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<Plan> {
   const parse = parseWithin(rules.maxTokens);
@@ -110,15 +114,15 @@ class CheckedDocument<Plan> {
   select(operationName: unknown): CheckedOperation<Plan> {
     if (operationName === undefined || operationName === null) {
       if (this.#only) return this.#only;
-      throw refused(`Say with operationName which operation to run; there is ${this.#spoken()}.`);
+      throw refused(`Say with operationName which operation to run; there is ${this.#listed()}.`);
     }
     if (typeof operationName !== 'string') {
-      throw refused(`The operationName must be a string; there is ${this.#spoken()}.`);
+      throw refused(`The operationName must be a string; there is ${this.#listed()}.`);
     }
     const found = this.#operations.get(operationName);
     if (found) return found;
     throw refused(
-      `There is no operation named "${operationName}" in this document; there is ${this.#spoken()}.`,
+      `There is no operation named "${operationName}" in this document; there is ${this.#listed()}.`,
     );
   }
 
@@ -134,7 +138,7 @@ class CheckedDocument<Plan> {
     }));
   }
 
-  #spoken(): string {
+  #listed(): string {
     return this.#names.map((name) => name ?? 'one without a name').join(', ') || 'none';
   }
 }
@@ -190,6 +194,39 @@ function hasIncremental(document: DocumentNode): boolean {
     },
   });
   return found;
+}
+
+const ROUTER_FIELDS = ['_service', '_entities'];
+
+/** Finds the fields for routers that an operation selects on the query root, at any depth and under any alias. */
+function findRouterFields(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): readonly string[] {
+  // Most documents have none of these names, and a name cannot be written in another way.
+  const text = document.loc?.source.body;
+  if (text !== undefined && !ROUTER_FIELDS.some((name) => text.includes(name))) return [];
+  const found = new Set<string>();
+  const types = new TypeInfo(schema);
+  // The operation and its own fragments.
+  const selected = separateOperations(document)[operation.name?.value ?? ''] ?? document;
+  visit(
+    selected,
+    visitWithTypeInfo(types, {
+      Field: ({ name: { value } }) => {
+        if (ROUTER_FIELDS.includes(value) && isRoot(types.getParentType(), schema))
+          found.add(value);
+      },
+    }),
+  );
+  return [...found];
+}
+
+function isRoot(type: GraphQLCompositeType | null | undefined, schema: GraphQLSchema): boolean {
+  const root = schema.getQueryType();
+  if (!type || !root) return false;
+  return type === root || (isAbstractType(type) && schema.isSubType(type, root));
 }
 
 function refused(message: string): GraphQLError {

@@ -6,7 +6,7 @@ import { validationErrors } from './validation.ts';
 
 export interface TrustedDocument {
   readonly text: string;
-  /** Of its operations, in their order; undefined for one without a name. */
+  /** The names of its operations, in order; undefined for one without a name. */
   readonly operations: readonly (string | undefined)[];
 }
 
@@ -16,9 +16,10 @@ export interface DocumentRules extends Limits {
 }
 
 /**
- * Holds the documents of a manifest against everything that a request with them would be held against, by their ids.
+ * Reads the documents of a manifest and checks each as a request with it would be checked.
  *
- * @throws OperatorMistake that names every one of them that would be refused
+ * @returns the documents by their ids
+ * @throws OperatorMistake that names every document that would be refused
  */
 export function readTrustedDocuments(
   content: unknown,
@@ -30,17 +31,17 @@ export function readTrustedDocuments(
   const mistakes: string[] = [];
   for (const { id, text } of documents) {
     const found = check(text, rules);
-    if (checked.has(id)) mistakes.push(`${id}: it is there twice.`);
+    if (checked.has(id)) mistakes.push(`${id}: The id is used twice.`);
     if (Array.isArray(found)) mistakes.push(...found.map((mistake) => `${id}: ${mistake}`));
     else checked.set(id, { text, operations: operationsOf(found) });
   }
-  if (documents.length === 0) mistakes.push('It holds no operation.');
+  if (documents.length === 0) mistakes.push('It has no operations.');
   if (mistakes.length > 0) throw mistaken(mistakes);
   return checked;
 }
 
 const FORMS =
-  'It must be a JSON object with the text of each operation by its id, as Relay and GraphQL Code Generator write it, or a manifest of Apollo (format "apollo-persisted-query-manifest", version 1).';
+  'It must be a JSON object that maps ids to the texts of operations, as Relay and GraphQL Code Generator write it, or an Apollo manifest (format "apollo-persisted-query-manifest", version 1).';
 
 function mistaken(mistakes: readonly string[]): OperatorMistake {
   return new OperatorMistake(
@@ -77,17 +78,17 @@ function operationsOf({ definitions }: DocumentNode): (string | undefined)[] {
     .map(({ name }) => name?.value);
 }
 
-/** What generate-persisted-query-manifest of Apollo writes. */
+/** Written by generate-persisted-query-manifest of Apollo. */
 const apolloManifest = z.object({
   format: z.literal('apollo-persisted-query-manifest'),
   version: z.literal(1),
   operations: z.array(z.object({ id: z.string().min(1), body: z.string() })),
 });
 
-/** What relay-compiler and the client preset of GraphQL Code Generator write. */
+/** Written by relay-compiler and the client preset of GraphQL Code Generator. */
 const textsById = z.record(z.string().min(1), z.string());
 
-/** Reads a manifest in one of the forms of this field; undefined when it has none of them. */
+/** Reads a manifest in one of these two forms; undefined for any other. */
 function readManifest(
   content: unknown,
 ): readonly { readonly id: string; readonly text: string }[] | undefined {

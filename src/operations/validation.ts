@@ -21,12 +21,12 @@ import { codedError } from '../errors.ts';
 export interface ValidationRules {
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
-  /** Then these are all that is reported: the other rules would not come to an end. */
+  /** If true, only errors of fragments are reported: the other rules might not terminate. */
   readonly hasBrokenFragments: boolean;
   readonly hideSuggestions: boolean;
 }
 
-/** What the specification, the proposal for incremental delivery and the gateway's own names forbid in a document. */
+/** Validates a document against the specification, the proposal for incremental delivery, and reserved names. */
 export function validationErrors(
   document: DocumentNode,
   { schema, introspection, hasBrokenFragments, hideSuggestions }: ValidationRules,
@@ -41,16 +41,16 @@ const RULES = [...specifiedRules, noReservedNames, incrementalRules];
 const CLOSED_RULES = [...RULES, NoSchemaIntrospectionCustomRule];
 
 /**
- * Keeps callers off the names that the gateway gives in the requests it writes: they would clash there, and
- * the service would complain of things that no caller wrote.
+ * Refuses the names that the gateway adds to its requests: they would clash, and the service would report errors in
+ * something that the caller did not write.
  *
- * Routers use names that begin with `__` as well, so of those only the one that tells types is kept.
+ * Routers use names that begin with `__`, so of those only `__typename` is reserved.
  */
 function noReservedNames(context: ValidationContext): ASTVisitor {
   const refuse = (what: string, name: string, node: ASTNode) => {
     const { message, extensions } = codedError(
       'BAD_USER_INPUT',
-      `The ${what} ${name} is reserved, like all that begin with "_rs". Choose another name.`,
+      `The ${what} ${name} is reserved, like all names that begin with "_rs". Choose another name.`,
     );
     context.reportError(new GraphQLError(message, { extensions, nodes: [node] }));
   };
@@ -68,7 +68,7 @@ function noReservedNames(context: ValidationContext): ASTVisitor {
   };
 }
 
-/** What the proposal demands of `@defer` and `@stream`, beyond what holds for every directive. */
+/** Checks what the proposal requires of `@defer` and `@stream`, in addition to the rules for all directives. */
 function incrementalRules(context: ValidationContext): ASTVisitor {
   const labels = new Map<string, DirectiveNode>();
   return {
@@ -80,16 +80,16 @@ function incrementalRules(context: ValidationContext): ASTVisitor {
       if (name === 'stream') {
         const field = context.getFieldDef();
         if (field && !isListType(getNullableType(field.type))) {
-          report(`@stream is for lists, and ${field.name} is none.`);
+          report(`@stream is for lists, but ${field.name} is not a list.`);
         }
       }
       const label = node.arguments?.find((argument) => argument.name.value === 'label')?.value;
       if (label === undefined || label.kind === Kind.NULL) return;
       if (label.kind !== Kind.STRING) {
-        return report(`The label of @${name} must be written out, not given by a variable.`);
+        return report(`The label of @${name} must be a literal, not a variable.`);
       }
       const other = labels.get(label.value);
-      if (other) report(`The label "${label.value}" is used twice; each must be unique.`, other);
+      if (other) report(`The label "${label.value}" is used twice; labels must be unique.`, other);
       labels.set(label.value, node);
     },
   };

@@ -1,87 +1,91 @@
 import DataLoader from 'dataloader';
 import PQueue from 'p-queue';
 import type { HeldBytes } from '../answers/budget.ts';
+import type { UpstreamError } from '../answers/answer-errors.ts';
+import type { Reading } from '../answers/read.ts';
 import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
 import type { DrainBudget } from '../paging/drain/drain.ts';
 import { PAGES_PER_OPERATION } from '../paging/page.ts';
 import type { PageBudget } from '../paging/page-budget.ts';
-import { createRecordLoader, type RecordLoader } from './record-loader.ts';
+import type { ListRecord } from './output.ts';
 
-/** One request of the service, and how its answer is read. */
-export interface UpstreamRequest<T> {
-  readonly kind: 'query' | 'mutation';
-  /** The field of the root that it asks for, the first of several. */
-  readonly field: string;
-  /** JSON. */
-  readonly body: string;
-  /** Beside the body, what tells requests that are read in different ways; mostly empty. */
-  readonly key: string;
-  /** What it costs in pages. */
-  readonly pages: number;
-  /** Undefined: the answer has to be read in general. */
-  readonly scan: (bytes: Buffer) => T | undefined;
-  readonly read: (answer: Json) => T;
+/** What one operation has of its own while it is answered. */
+export interface Call extends Requester {
+  readonly variables: CallVariables;
+  /** Aborted when the caller leaves. */
+  readonly signal: AbortSignal;
+  /** The pages that the operation may use. */
+  readonly pages: PageBudget;
+  /** Shared by all drains of the operation. */
+  readonly drainBudget: DrainBudget;
+  /** Shared by all `_entities` fields of the operation. */
+  readonly representations: { count: number };
+  /** Loads records by their ids. */
+  readonly records: RecordLoader;
+  /** The parts of its answer that are in memory. */
+  readonly held: HeldBytes;
+  /** Sends a request and counts its cost, even if the operation has sent an equal one. */
+  send<T>(request: UpstreamRequest<T>): Promise<T>;
+  /**
+   * Makes `request` do the same as `send`. For an operation that reads a single list and nothing else: it requests
+   * every page once, one after the other, so looking for equal requests would find none.
+   */
+  stopSharing(): void;
 }
 
-/** For whom something is asked; of several who share it, the one who began it. */
-export interface Asker {
-  /** Of several callers it is the turn of one after the other. */
+/** The variables of a request to the gateway, as values and as the caller wrote them. */
+export interface CallVariables {
+  /** Coerced to their types. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** As JSON; undefined for a variable that was not given. */
+  readonly text: (name: string) => string | undefined;
+}
+
+/** The caller that requests are sent for. A walk that several callers share is sent for the one who started it. */
+export interface RequestOrigin {
+  /** Callers take turns. */
   readonly caller: string;
   /** For telemetry. */
   readonly cause: Cause | undefined;
 }
 
-/** For whom a request is sent, and until when. */
-export interface RequestSender extends Asker {
-  /** Aborted when nobody waits for it any more. */
+/** Sends requests on behalf of an operation or a walk. */
+export interface Requester extends RequestOrigin {
+  request<T>(request: UpstreamRequest<T>): Promise<T>;
+}
+
+/** One request to the service, and how its answer is read. */
+export interface UpstreamRequest<T> {
+  readonly kind: 'query' | 'mutation';
+  /** The root field that it selects; the first one of several. */
+  readonly field: string;
+  /** JSON. */
+  readonly body: string;
+  /** Distinguishes requests with the same body whose answers are read in different ways; mostly empty. */
+  readonly key: string;
+  /** Cost in pages. */
+  readonly pages: number;
+  /** Returns undefined for an answer that only `read` can take. */
+  readonly scan: (bytes: Buffer) => T | undefined;
+  readonly read: (answer: Json) => T;
+}
+
+/** Results are shared by all callers who send the same request: they must not be changed. */
+export type SendRequest = <T>(request: UpstreamRequest<T>, options: SendOptions) => Promise<T>;
+
+export interface SendOptions extends RequestOrigin {
+  /** Aborted when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
   readonly priority: 'interactive' | 'drain';
-  /** Called for each answer that says that the service has too much to do. */
+  /** Called for each answer that says that the service is overloaded. */
   readonly onPressure?: () => void;
-}
-
-/** What is read is shared with others who send the same: nobody may change it. */
-export type SendRequest = <T>(request: UpstreamRequest<T>, sender: RequestSender) => Promise<T>;
-
-/** Sends requests in somebody's name. */
-export interface Asking extends Asker {
-  ask<T>(request: UpstreamRequest<T>): Promise<T>;
-}
-
-/** The variables of one request, as values, and as the caller wrote them. */
-export interface CallVariables {
-  /** Coerced to their types. */
-  readonly values: Readonly<Record<string, unknown>>;
-  /** As JSON; undefined for one that was not given. */
-  readonly text: (name: string) => string | undefined;
-}
-
-/** What one operation has of its own while it is answered. */
-export interface Call extends Asking {
-  readonly variables: CallVariables;
-  /** Aborted when the caller leaves. */
-  readonly signal: AbortSignal;
-  /** What it costs. */
-  readonly pages: PageBudget;
-  /** Shared by all drains of the operation. */
-  readonly drainBudget: DrainBudget;
-  /** Shared by all `_entities` of the operation. */
-  readonly representations: { count: number };
-  /** The records that it asks for by their ids. */
-  readonly records: RecordLoader;
-  /** What of its answer is in memory. */
-  readonly held: HeldBytes;
-  /** Pays for a request and sends it, whatever else the operation asks for. */
-  send<T>(request: UpstreamRequest<T>): Promise<T>;
-  /** For an operation that reads one list and nothing else: it asks for no page twice, and for one after the other. */
-  alone(): this;
 }
 
 export interface CallParts {
   readonly send: SendRequest;
   readonly variables: CallVariables;
-  /** Made when it is first read: most operations need none. */
+  /** Creates the signal on first use: most operations need none. */
   readonly signal: () => AbortSignal;
   readonly pages: PageBudget;
   readonly drainMaxItems: number;
@@ -97,7 +101,7 @@ export class OperationCall implements Call {
   readonly cause: Cause | undefined;
   readonly held: HeldBytes;
   readonly #parts: CallParts;
-  #isAlone = false;
+  #isSharing = true;
   #requests: DataLoader<UpstreamRequest<unknown>, unknown, string> | undefined;
   #records: RecordLoader | undefined;
 
@@ -124,24 +128,23 @@ export class OperationCall implements Call {
 
   send<T>(request: UpstreamRequest<T>): Promise<T> {
     this.pages.spend(request.pages);
-    return this.#parts.send(request, this.#sender());
+    return this.#parts.send(request, this.#sendOptions());
   }
 
   /**
-   * What is asked twice in an operation, by aliases or by two lists over one page, is sent once. Requests end with
-   * the operation, and not with the one walk that happened to ask first.
+   * Sends equal requests of an operation once: those of two aliases, or of two lists that read the same page. They are
+   * aborted with the operation, not with the walk that happened to send them first.
    */
-  ask<T>(request: UpstreamRequest<T>): Promise<T> {
-    if (this.#isAlone) return this.send(request);
+  request<T>(request: UpstreamRequest<T>): Promise<T> {
+    if (!this.#isSharing) return this.send(request);
     return (this.#requests ??= this.#createLoader()).load(request) as Promise<T>;
   }
 
-  alone(): this {
-    this.#isAlone = true;
-    return this;
+  stopSharing(): void {
+    this.#isSharing = false;
   }
 
-  #sender(): RequestSender {
+  #sendOptions(): SendOptions {
     const { signal, caller, cause } = this;
     return { signal, caller, cause, priority: 'interactive' };
   }
@@ -154,15 +157,69 @@ export class OperationCall implements Call {
           requests.map(async (request) => {
             const { signal } = this;
             this.pages.spend(request.pages);
-            const sender = this.#sender();
-            return queue.add(() => this.#parts.send(request, sender), { signal });
+            const options = this.#sendOptions();
+            return queue.add(() => this.#parts.send(request, options), { signal });
           }),
         ),
       {
-        // One by one: a batch would hold back the first answer until the last has come.
+        // A batch would hold back the first answer until the last one has arrived.
         batch: false,
         cacheKeyFn: ({ body, key }) => body + key,
       },
     );
   }
+}
+
+/** Loads the records that an operation wants by their ids: each once, those of one selection together. */
+export type RecordLoader = DataLoader<WantedRecord, FoundRecord | null, string>;
+
+export interface WantedRecord {
+  readonly lookup: RecordLookup;
+  readonly id: RecordId;
+}
+
+/** An id as the upstream takes it. */
+export type RecordId = string | number;
+
+/** Finds the records of one type by their ids, with one selection of their fields. */
+export interface RecordLookup {
+  /** Equal for lookups that send the same to the upstream. */
+  readonly name: string;
+  /** @returns a result for each id; none for an id without a record */
+  find(ids: readonly RecordId[]): Promise<ReadonlyMap<RecordId, LookupResult>>;
+}
+
+/** An error means that it is unknown whether there is such a record. */
+export type LookupResult = FoundRecord | Error;
+
+export interface FoundRecord {
+  readonly record: ListRecord | Reading;
+  readonly unplacedErrors: readonly UpstreamError[];
+}
+
+function createRecordLoader(): RecordLoader {
+  return new DataLoader(
+    async (wanted) => {
+      const found = new Map<string, ReadonlyMap<RecordId, LookupResult>>();
+      await Promise.all(
+        Array.from(
+          Map.groupBy(wanted, ({ lookup }) => lookup.name),
+          async ([name, records]) => {
+            const ids = records.map(({ id }) => id);
+            found.set(name, await records[0]!.lookup.find(ids).catch(allFailed(ids)));
+          },
+        ),
+      );
+      return wanted.map(({ lookup, id }) => found.get(lookup.name)?.get(id) ?? null);
+    },
+    { cacheKeyFn: ({ lookup, id }) => `${typeof id} ${id} ${lookup.name}` },
+  );
+}
+
+function allFailed(ids: readonly RecordId[]) {
+  return (error: unknown) => new Map(ids.map((id) => [id, asError(error)]));
+}
+
+export function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error('The lookup failed.', { cause: error });
 }

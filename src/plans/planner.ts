@@ -1,60 +1,94 @@
 import type { AnswerBudget } from '../answers/budget.ts';
 import type { Cause } from '../cause.ts';
-import { systemClock } from '../clock.ts';
 import { createCallerBudgets, createPageBudget, type BudgetOwner } from '../paging/page-budget.ts';
 import type { AllowedMutations } from '../schema/allowed-mutations.ts';
 import type { ServedSchema } from '../schema/served-schema.ts';
 import { OperationCall, type Call, type CallVariables, type SendRequest } from './call.ts';
-import { createDrains, type DrainParts } from './drains.ts';
-import { createPageInlining } from './inlined-pages.ts';
-import { createKeptVariants } from './kept-variants.ts';
-import { pagePrice } from './page-price.ts';
-import { planOperation, type OperationPlan, type PlannedDocument } from './plan-operation.ts';
-import { unwatched, type ReadingWatch } from './reading-watch.ts';
+import { createDrains, type DrainParts } from './lists/drains.ts';
+import { createPageInlining } from './lists/inlined-pages.ts';
+import {
+  planOperation,
+  type OperationPlan,
+  type PlannedDocument,
+} from './operation/plan-operation.ts';
+import { createKeptVariants } from './operation/variant.ts';
+import { pageCost } from './requests/page-cost.ts';
+import type { ReadingTelemetry } from './telemetry.ts';
 
-/** Makes plans of operations, and what each call of one has of its own. */
+/*
+ * How an operation is compiled once and answered as bytes
+ *
+ *   text ── operations/ ──> checked document ── plan() ──> OperationPlan      once per text
+ *                                                               │
+ *                values of @skip, @include, @defer conditions ──┤
+ *                sizes of inlined pages                         v
+ *                                                            Variant          once per combination
+ *                 ┌──────────────────────────────┬──────────────┴─────────────────┐
+ *         forwarded fields                derived fields                    local fields
+ *         one request, written            list: requests for its pages      __schema, __type,
+ *         as the caller wrote it          record: requests by id            _service
+ *                 │                              │                                │
+ *   ── Call ──────┼──────────────────────────────┼────────────────────────────────┼── each request of a caller
+ *                 v                              v                                v
+ *         bytes of the service            bytes of its pages                     text
+ *                 └───────────────── parts in the order of the answer ────────────┘
+ *
+ * Planning does everything that does not depend on a call. It decides who answers each root field (operation/), prints
+ * the requests (requests/) and compiles the shape of each expected answer into a scanner (answers/). The values of
+ * variables matter only through conditions and the sizes of inlined pages, so a few variants of an operation answer all
+ * its calls. Plans and variants are kept, each within a bound of memory.
+ *
+ * A call adds the values of its variables, as the caller wrote them, to the printed requests. The scanner compares the
+ * bytes of an answer with the shape in one pass, without creating objects. It notes where records begin and end, and
+ * what to cut out: the fields that the gateway selected for itself. The bytes between the cuts go to the caller
+ * unchanged, so numbers, escapes and the order of keys stay as the service wrote them. Equal requests in flight share
+ * one answer.
+ *
+ * An answer that the scanner does not take is read in general (answers/read.ts), with the same shape and the same
+ * result: one with errors, with a value that its type does not allow, or with nested lists. There, a placeholder stands
+ * for each derived field of a nested list. lists/nested-lists.ts fills it in, starting from the first page, which the
+ * request for the parent had inlined where possible.
+ *
+ * Where the rooms begin: operation/plan-operation.ts, forwarded/forwarded-fields.ts, records/record-field.ts,
+ * lists/list-field.ts, pages/page-request.ts, requests/request-text.ts. A room imports only rooms that come after it,
+ * and call.ts, output.ts and telemetry.ts.
+ */
+
+/** Compiles operations, and creates the calls that they are answered with. */
 export interface Planner {
-  /** @throws coded errors: what can never be answered */
+  /** @throws coded errors for operations that can never be answered */
   plan(document: PlannedDocument): OperationPlan;
   createCall(request: CallRequest): Call;
-  /** Drains that run now, and that wait for their turn. */
+  /** Drains that run, and drains that wait for their turn. */
   readonly drainLoad: { readonly running: number; readonly waiting: number };
 }
 
 export interface CallRequest {
   readonly variables: CallVariables;
   readonly payer: BudgetOwner;
-  /** Aborted when the caller leaves; made when it is first needed. */
+  /** Returns a signal that is aborted when the caller leaves. Called on first use. */
   readonly signal: () => AbortSignal;
-  /** For telemetry: nothing here looks into it. */
+  /** For telemetry; passed on unread. */
   readonly cause: Cause | undefined;
 }
 
 export interface PlannerParts {
   readonly served: ServedSchema;
   readonly send: SendRequest;
-  readonly watch?: ReadingWatch;
+  readonly telemetry: ReadingTelemetry;
   readonly mutations: AllowedMutations;
   readonly connectionMax: number;
   /** Records that one operation may drain. */
   readonly drainMaxItems: number;
-  /** Undefined where nothing is asked. */
-  readonly drains?: DrainParts;
+  readonly drains: DrainParts;
   readonly budget: AnswerBudget;
 }
 
-/**
- * An operation is planned once and answered again and again. The way of a request from here: plan-operation.ts, then
- * forward.ts for what the service has itself, all-field.ts and connection-field.ts (over page-text.ts, fetch-page.ts
- * and drains.ts) for lists, record-field.ts for records by their ids, and holes.ts for what is derived below other
- * objects.
- */
 export function createPlanner(parts: PlannerParts): Planner {
-  const { served, send, watch = unwatched, mutations, connectionMax, drainMaxItems } = parts;
+  const { served, send, telemetry, mutations, connectionMax, drainMaxItems } = parts;
   const { schema, upstream, adapters, nested, entities, upstreamType, toUpstream } = served;
-  const limits = parts.drains ?? NO_DRAINS;
-  const drains = createDrains({ send, watch }, limits);
-  const callers = createCallerBudgets(limits.pagesPerMinute, limits.clock);
+  const drains = createDrains({ send, telemetry }, parts.drains);
+  const callers = createCallerBudgets(parts.drains.pagesPerMinute, parts.drains.clock);
   const derived = new Set(
     [
       ...adapters.flatMap(({ all, connection }) => [all?.field, connection?.field]),
@@ -72,9 +106,9 @@ export function createPlanner(parts: PlannerParts): Planner {
     entities,
     upstreamType,
     inlining: createPageInlining({ upstream, adapters: nested, connectionMax }),
-    writer: { schema: upstream, toUpstream, price: pagePrice(served.snapshot) },
+    writer: { schema: upstream, toUpstream, cost: pageCost(served.snapshot) },
     drains,
-    watch,
+    telemetry,
     connectionMax,
     variants: createKeptVariants(),
     sdl: served.subgraphSdl,
@@ -94,13 +128,3 @@ export function createPlanner(parts: PlannerParts): Planner {
     },
   };
 }
-
-const NO_DRAINS: DrainParts = {
-  drainConcurrency: 1,
-  maxDrains: 1,
-  indexMaxIds: 0,
-  drainMaxItems: 0,
-  pagesPerMinute: 0,
-  clock: systemClock,
-  tokenSet: () => undefined,
-};

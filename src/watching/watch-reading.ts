@@ -1,7 +1,7 @@
 import { ROOT_CONTEXT, SpanKind } from '@opentelemetry/api';
 import type { Metrics } from '../metrics.ts';
 import { knownCode } from '../errors.ts';
-import type { ReadingWatch } from '../plans/reading-watch.ts';
+import type { ReadingTelemetry } from '../plans/telemetry.ts';
 import { watched } from './cause.ts';
 import { end, spanOf, type Spans } from './spans.ts';
 
@@ -12,7 +12,7 @@ export function watchReading({
 }: {
   readonly metrics: Metrics;
   readonly spans: Spans;
-}): ReadingWatch {
+}): ReadingTelemetry {
   return {
     pageRead: (cause) => {
       metrics.reading.pageRead();

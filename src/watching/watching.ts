@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Logger } from 'pino';
 import type { ExchangeTelemetry } from '../http/exchange/handler.ts';
 import { createMetrics, type Metrics, type MetricsParts } from '../metrics.ts';
-import type { ReadingWatch } from '../plans/reading-watch.ts';
+import type { ReadingTelemetry } from '../plans/telemetry.ts';
 import type { UpstreamWatch } from '../upstream/upstream-watch.ts';
 import type { WatchedCause } from './cause.ts';
 import { createSpans } from './spans.ts';
@@ -25,7 +25,7 @@ export interface Watching {
   readonly metrics: Metrics;
   readonly requests: ExchangeTelemetry;
   readonly upstream: UpstreamWatch;
-  readonly reading: ReadingWatch;
+  readonly reading: ReadingTelemetry;
   readonly exchanged: (outcome: string, seconds: number) => void;
 }
 

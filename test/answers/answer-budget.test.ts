@@ -38,7 +38,7 @@ const step = fc.oneof(
   },
 );
 
-test('answers never take more bytes than there are, nobody waits for ever, and all is given back', async () => {
+test('answers never hold more bytes than allowed, no operation waits forever, and all bytes are released', async () => {
   const seen = { waits: 0 };
   await fc.assert(
     fc.asyncProperty(
@@ -62,7 +62,7 @@ test('answers never take more bytes than there are, nobody waits for ever, and a
           const bytes = [...held].reduce((sum, piece) => sum + piece.bytes, 0);
           expect(budget.load.bytes).toBe(bytes);
           expect(budget.load.bytes).toBeLessThanOrEqual(MAX);
-          // Somebody is there who will give something back.
+          // At least one holder does not wait, so it will release its pieces.
           const holders = [...all].filter((one) => !one.isOver && one.pieces.size > 0);
           if (budget.load.waiting > 0) expect(holders.some((one) => one.waits === 0)).toBe(true);
         };
@@ -92,7 +92,7 @@ test('answers never take more bytes than there are, nobody waits for ever, and a
   expect(seen.waits).toBeGreaterThan(RUNS);
 }, 60_000);
 
-/** @returns whether it has to wait */
+/** @returns whether the operation has to wait */
 function hold(one: Operation, piece: { readonly bytes: number }): boolean {
   const taken = () => {
     if (!one.isOver) one.pieces.add(piece);
@@ -121,7 +121,7 @@ function release(one: Operation): void {
   one.held.release();
 }
 
-test('what an operation waits for twice is given back once it is over', async () => {
+test('a piece that an operation waits for at two places is released when the operation ends', async () => {
   const budget = createAnswerBudget(MAX, new ManualClock());
   const [one, other] = [budget.open(), budget.open()];
   const [large, shared] = [{}, {}];
@@ -135,7 +135,7 @@ test('what an operation waits for twice is given back once it is over', async ()
   expect(budget.load).toEqual({ bytes: 0, waiting: 0 });
 });
 
-test('an operation that is too large on its own is told so, and not to try again', () => {
+test('an operation that is too large on its own is refused without a time to try again', () => {
   const budget = createAnswerBudget(MAX, new ManualClock());
   const one = budget.open();
   void one.hold({}, 60);
@@ -144,7 +144,7 @@ test('an operation that is too large on its own is told so, and not to try again
   );
 });
 
-test('what waits is in memory too: more than there is room for again is refused at once', () => {
+test('waiting pieces are limited too, since they are in memory: more are refused at once', () => {
   const budget = createAnswerBudget(MAX, new ManualClock());
   void budget.open().hold({}, 90);
   expect(budget.open().hold({}, 60)).toBeInstanceOf(Promise);
@@ -154,7 +154,7 @@ test('what waits is in memory too: more than there is room for again is refused 
   );
 });
 
-test('who holds something goes before who holds nothing yet', async () => {
+test('an operation that holds something is served before one that holds nothing yet', async () => {
   const budget = createAnswerBudget(MAX, new ManualClock());
   const [one, other, newcomer] = [budget.open(), budget.open(), budget.open()];
   void one.hold({}, 20);

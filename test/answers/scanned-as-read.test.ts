@@ -12,10 +12,10 @@ import { randomAnswer, randomObject, type Choose } from '../support/random-shape
 
 const { RANDOM_RUNS, RANDOM_SEED } = process.env;
 const RUNS = Number(RANDOM_RUNS ?? 3_000);
-/** The same in each run of the suite, and another one whenever RANDOM_RUNS is set. A failure reports it. */
+/** Fixed, unless RANDOM_RUNS is set. A failure reports it. */
 const SEED = Number(RANDOM_SEED ?? (RANDOM_RUNS === undefined ? 71 : Date.now() % 1_000_000));
 
-test('whatever is taken as bytes is what is read value by value, however the service writes it', () => {
+test('an answer that is taken as bytes is the same as when it is read value by value, however it is written', () => {
   const taken = { as: { written: 0, mutated: 0 }, all: 0 };
   fc.assert(
     fc.property(fc.gen(), (g) => {
@@ -24,7 +24,7 @@ test('whatever is taken as bytes is what is read value by value, however the ser
       const written = Buffer.from(randomAnswer(shape, choose));
       const times = choose(4);
       const bytes = mutated(written, choose, times);
-      // Others are never scanned.
+      // Other bytes are never scanned.
       if (!isUtf8(bytes)) return;
       taken.all += 1;
       const scanned = scan(shape, bytes);
@@ -34,13 +34,13 @@ test('whatever is taken as bytes is what is read value by value, however the ser
     }),
     { numRuns: RUNS, seed: SEED },
   );
-  // It is not about nothing.
+  // Each outcome occurred often enough to prove something.
   expect(taken.as.written).toBeGreaterThan(RUNS / 10);
   expect(taken.as.mutated).toBeGreaterThan(RUNS / 20);
   expect(taken.all - taken.as.written - taken.as.mutated).toBeGreaterThan(RUNS / 10);
 });
 
-test('with white space and in another order of keys it is taken as bytes all the same', () => {
+test('an answer with white space and another order of keys is taken as bytes too', () => {
   const taken = { asWritten: 0, mutated: 0, all: 0 };
   fc.assert(
     fc.property(fc.gen(), (g) => {

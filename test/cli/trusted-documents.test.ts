@@ -43,7 +43,7 @@ test.each<[string, unknown, RegExp]>([
     { format: 'apollo-persisted-query-manifest', version: 2, operations: [] },
     /version 1/,
   ],
-  ['nothing in it', {}, /It holds no operation/],
+  ['nothing in it', {}, /It has no operations/],
   [
     'an id twice',
     {
@@ -54,7 +54,7 @@ test.each<[string, unknown, RegExp]>([
         { id: 'a', name: 'B', type: 'query', body: 'query B { __typename }' },
       ],
     },
-    /a: it is there twice/,
+    /a: The id is used twice/,
   ],
 ])('a manifest that is not one is refused: %s', async (_, manifest, message) => {
   const { code, stderr } = await start(manifest);

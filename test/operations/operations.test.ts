@@ -5,7 +5,7 @@ import { createOperations } from '../../src/operations/operations.ts';
 const schema = buildSchema('type Query { a(n: Int): String b: String }');
 const rules = { schema, introspection: true, maxTokens: 50_000, maxDepth: 9, maxAliases: 9 };
 
-test('an operation is found, validated and compiled once, however often its text comes', () => {
+test('an operation is parsed, validated and compiled once, however often its text arrives', () => {
   const compiled: unknown[] = [];
   const operations = createOperations({
     ...rules,
@@ -25,7 +25,7 @@ test('an operation is found, validated and compiled once, however often its text
   ]);
 });
 
-test('a plan that could not be made is tried again with the next request', () => {
+test('compiling an operation is tried again with the next request if it failed', () => {
   let tries = 0;
   const operations = createOperations({
     ...rules,
@@ -39,7 +39,7 @@ test('a plan that could not be made is tried again with the next request', () =>
   expect(operations.find('{ a }', null).plan).toBe(2);
 });
 
-test('documents are kept by their size, and those used last are kept longest', () => {
+test('documents are kept up to a total size, and the least recently used are dropped first', () => {
   const operations = createOperations(rules);
   const first = operations.find(textOf(1), undefined);
   operations.find(textOf(2), undefined);
@@ -56,7 +56,7 @@ test.each([
   ['query A { ...F } fragment F on Query { ... @ defer(if: false) { a } }', true],
   ['{ a # @defer\n }', false],
   ['{ stream: a }', false],
-])('whether %s may come in parts is known with it', (text, isIncremental) => {
+])('%s is known to have @defer or @stream, or not', (text, isIncremental) => {
   expect(createOperations(rules).find(text, undefined).isIncremental).toBe(isIncremental);
 });
 

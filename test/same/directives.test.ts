@@ -34,7 +34,7 @@ test.each([
     ['@tag(name: "s")', '@tag(name: "x")'],
   ],
   ['a variable', 'query ($in: Int @tag(name: "v")) { seen(first: $in) }', ['@tag(name: "v")']],
-])('a directive of the service on %s reaches the service', async (_, query, expected) => {
+])('a custom directive on %s reaches the service', async (_, query, expected) => {
   const world = await sideBySide({ schema: shopSchema() });
   const { through } = await world.expectSame({ query });
   for (const directive of expected)
@@ -63,7 +63,7 @@ test.each([true, false])('@skip and @include at the root are obeyed, variable %s
   await world.expectSame({ query, variables: { on } });
 });
 
-test('an operation of which everything is skipped is answered with an empty object', async () => {
+test('an operation whose fields are all skipped is answered with an empty object', async () => {
   const world = await sideBySide({ schema: shopSchema() });
   await world.expectSame({
     query: 'query ($on: Boolean!) { shop @skip(if: $on) { name } }',
@@ -75,7 +75,7 @@ test('an operation of which everything is skipped is answered with an empty obje
   });
 });
 
-/** The custom directives that the service sees in the operation and its fragments. */
+/** The custom directives that reached the service in the operation and its fragments. */
 const seen = (...[, , , info]: Parameters<GraphQLFieldResolver<never, unknown, never>>) => {
   const { operation, fragments } = info;
   const found = new Set<string>();

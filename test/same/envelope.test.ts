@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => canned[Symbol.asyncDispose]());
 
-/** A service that answers with this body, whatever it is asked. */
+/** A service that answers every request with this body. */
 function expectPassedOn(body: string, query: string) {
   answer = body;
   return canned.expectSame({ query });
@@ -65,7 +65,7 @@ test.each([
     'errors without data, with further keys',
     '{"errors":[{"message":"1","type":"X"},{"message":"2"}],"extensions":{"id":"r1"}}',
   ],
-])('%s: passed on as it is', async (_, body) => {
+])('%s is passed on unchanged', async (_, body) => {
   await expectPassedOn(body, body.includes('"c"') ? '{ a c }' : '{ a }');
 });
 
@@ -87,7 +87,7 @@ test.each([
   },
 );
 
-test('errors at several places come with their paths and in their order', async () => {
+test('errors at several places keep their paths and their order', async () => {
   const body = canonical(`{
     "data": { "a": null, "list": [{ "a": "1", "n": "n" }, null, { "a": null, "n": "n" }, null], "b": "b" },
     "errors": [
@@ -109,7 +109,7 @@ test('two non-null root fields that fail at once are reported as the service rep
   }
 });
 
-test('the service gets the name of the operation, and only the operation that was selected', async () => {
+test('the service receives only the selected operation, with its name', async () => {
   const world = await sideBySide({ schema: namesSchema() });
   const { through } = await world.expectSame({ query: 'query Hello { operation }' });
   expect(through.data).toBe('{"operation":"Hello"}');
@@ -133,7 +133,7 @@ test('an operation without a name is sent without one', async () => {
   expect(through.data).toBe('{"operation":"none"}');
 });
 
-test('the description of the schema is kept', async () => {
+test('the description of the schema is served', async () => {
   const described = '"""All about people."""\nschema { query: Query }\ntype Query { a: String }';
   const world = await sideBySide({ schema: buildSchema(described), snapshot: described });
   await world.expectSame({ query: '{ __schema { description } }' });

@@ -1,4 +1,4 @@
-/** JSON whose text goes out as it stands: digits beyond a double, keys in an order that no object can have. */
+/** JSON that is written as it stands: digits beyond a double, keys in an order that no object can have. */
 export class Verbatim {
   readonly text: string;
   constructor(text: string) {
@@ -7,27 +7,27 @@ export class Verbatim {
 }
 
 /**
- * The text without what means nothing: white space between tokens, and how a string is escaped. Digits, the
- * order of keys, and keys that come twice stay as they are.
+ * Normalizes what has no meaning: white space between tokens and the escapes of strings. Digits, the order of keys and
+ * repeated keys stay as they are.
  *
- * @throws SyntaxError when it is not JSON
+ * @throws SyntaxError for a text that is not JSON
  */
 export function canonical(text: string): string {
   JSON.parse(text);
   return tokensOf(text).join('');
 }
 
-/** The members of an object, in their order, each as canonical text. */
+/** Returns the members of an object in their order, each as canonical text. */
 export function membersOf(text: string): [name: string, value: string][] {
   return partsOf(text, '{').map(([name = '', , ...value]) => [JSON.parse(name), value.join('')]);
 }
 
-/** The elements of a list, each as canonical text. */
+/** Returns the elements of a list, each as canonical text. */
 export function elementsOf(text: string): string[] {
   return partsOf(text, '[').map((tokens) => tokens.join(''));
 }
 
-/** Reads JSON; a number that JavaScript would spell in another way becomes a `Verbatim`. */
+/** Reads JSON. A number that JavaScript would write differently becomes a `Verbatim`. */
 export function readExactly(text: string): unknown {
   return (JSON.parse as ParseWithSource)(text, (_, value, context) => {
     const { source } = context ?? {};
@@ -37,7 +37,7 @@ export function readExactly(text: string): unknown {
   });
 }
 
-/** As `JSON.stringify`, with the text of every `Verbatim` in its place. */
+/** Like `JSON.stringify`, but writes a `Verbatim` as its text. */
 export function printExactly(value: unknown): string {
   if (value instanceof Verbatim) return value.text;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
@@ -50,7 +50,7 @@ export function printExactly(value: unknown): string {
   return `{${printed.join(',')}}`;
 }
 
-/** Node has had the third argument of a reviver since its version 21; the types of the language do not know it yet. */
+/** Node 21 added the third argument of a reviver; TypeScript's types do not have it yet. */
 type ParseWithSource = (
   text: string,
   reviver: (key: string, value: unknown, context?: { source?: string }) => unknown,

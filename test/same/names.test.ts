@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { canonical } from './exact-json.ts';
 import { sideBySide, startSideBySide, type SideBySide } from './side-by-side.ts';
 
-/** Names that mean something to JavaScript or its libraries, and nothing to GraphQL. */
+/** Names with a meaning in JavaScript or its libraries, but not in GraphQL. */
 const NAMES = [
   'then',
   'catch',
@@ -47,7 +47,7 @@ afterAll(async () => {
   await echoing[Symbol.asyncDispose]();
 });
 
-/** The service says this, and the gateway the same. */
+/** Expects this answer from the service and from the gateway. */
 async function expectPassedOn(data: string, query: string): Promise<void> {
   answer = `{"data":${data}}`;
   const { through } = await canned.expectSame({ query });
@@ -78,14 +78,17 @@ test.each([...NAMES, '__proto__', '', '0', 'é"\\', '\u0000'])(
   },
 );
 
-test.each(NAMES)('an argument, a variable and an input field called %s arrive', async (name) => {
-  await echoing.expectSame({
-    query: `query ($${name}: Json, $in: In) { echo_${name}(${name}: $${name}, in: $in) }`,
-    variables: { [name]: { [name]: 1 }, in: { [name]: [name] } },
-  });
-});
+test.each(NAMES)(
+  'an argument, a variable and an input field called %s reach the service',
+  async (name) => {
+    await echoing.expectSame({
+      query: `query ($${name}: Json, $in: In) { echo_${name}(${name}: $${name}, in: $in) }`,
+      variables: { [name]: { [name]: 1 }, in: { [name]: [name] } },
+    });
+  },
+);
 
-test('types with names that the gateway uses itself keep them', async () => {
+test('upstream types keep their names even if the gateway uses these names itself', async () => {
   const schema = buildSchema(
     `type Query { pageInfo: PageInfo service: _Service entity: _Entity any(in: _Any): _Any }
      type PageInfo { a: Int }
@@ -109,7 +112,7 @@ test('types with names that the gateway uses itself keep them', async () => {
   await world.expectSame({ query: '{ __type(name: "PageInfo") { name fields { name } } }' });
 });
 
-test('types called _Service and _Any, which every subgraph has, are served under other names', async () => {
+test('upstream types called _Service and _Any, which every subgraph has, are served under other names', async () => {
   const schema = buildSchema(
     `type Query { service: _Service any(in: _Any): _Any }
      type _Service { sdl: String }

@@ -4,7 +4,7 @@ import { makeExecutableSchema } from '../support/executable-schema.ts';
 import { canonical, Verbatim } from './exact-json.ts';
 import { startSideBySide, type SideBySide } from './side-by-side.ts';
 
-/** Each would be written in another way by JavaScript, or be another number. */
+/** JavaScript would write each of them differently, or as another number. */
 const SPELLINGS = [
   '12345678901234567890',
   '-9007199254740993',
@@ -60,7 +60,7 @@ describe('a number of an answer is passed on digit for digit', () => {
     async (number) => {
       answer = `{"data":{"id":${number}}}`;
       const { data } = await canned.through({ query: '{ id }' });
-      // Callers are promised text by the type, and the service sent a number: either will do.
+      // The type promises text, and the service sent a number: both forms are accepted.
       expect([`{"id":${number}}`, `{"id":"${number}"}`]).toContain(data);
     },
   );
@@ -93,7 +93,7 @@ describe('a number of a variable reaches the service digit for digit', () => {
   });
 });
 
-describe('a number that is written in the operation reaches the service digit for digit', () => {
+describe('a literal number in an operation reaches the service digit for digit', () => {
   test.each(SPELLINGS.filter((text) => text !== '-0'))('%s', async (number) => {
     const { through } = await echoing.expectSame({ query: `{ echo(value: ${number}) }` });
     expect(through.data).toBe(`{"echo":${number}}`);
@@ -104,7 +104,7 @@ describe('a number that is written in the operation reaches the service digit fo
   });
 });
 
-test('the keys of a custom scalar keep their order, numbers among them too', async () => {
+test('the keys of a custom scalar keep their order, numeric keys included', async () => {
   await answersSame('{"any":{"2":1,"1":2,"b":{"10":0,"9":0},"a":3}}');
   await answersSame('{"list":[{"any":{"z":1,"10":2,"2":3}}]}', '{ list { any } }');
 });

@@ -32,7 +32,7 @@ const DATA = {
   json: { b: [1, { a: null }], a: {} },
 };
 
-/** As the service answers it: the gateway asks for the type of what can have several. */
+/** The service's own answer: the gateway also selects the type of a value whose type is abstract. */
 const ANSWER = { ...DATA, any: { _rsType: 'Place', ...DATA.any } };
 const BODY = JSON.stringify({ data: ANSWER });
 
@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-/** From now on the service answers with this body, whatever it is asked. */
+/** Makes the service answer every request with this body. */
 function serving(body: string): void {
   answer = body;
 }
@@ -66,11 +66,11 @@ test.each([
   expect(through.errors ?? []).toEqual([]);
 });
 
-test('an answer with its keys in another order loses nothing', async () => {
+test('an answer with another order of keys is passed on completely', async () => {
   const other = reversed(DATA);
   serving(JSON.stringify({ data: reversed(ANSWER) }));
   const { through } = await world.both({ query: QUERY });
-  // As the service wrote it, or in the order of the operation, as the specification wants it.
+  // In the order of the service, or in that of the operation, as the specification requires.
   const { json, ...fields } = DATA;
   const inOrder = { ...fields, json: reversed(json) };
   expect([JSON.stringify(other), JSON.stringify(inOrder)].map(canonical)).toContain(through.data);
@@ -103,7 +103,7 @@ test.each([
   },
 );
 
-/** The same text with all that is not needed to be escaped. */
+/** Escapes what need not be escaped in the text. */
 function escaped(text: string): string {
   return text.replaceAll(/[a-zA-Zé/](?=[^"]*"(?:[^"]*"[^"]*")*[^"]*$)/gu, (letter) =>
     letter === '/'

@@ -16,14 +16,14 @@ import {
 } from './side-by-side.ts';
 
 const { RANDOM_RUNS, RANDOM_SEED } = process.env;
-/** Operations for each schema and service. */
+/** Operations per schema and service. */
 const RUNS = Number(RANDOM_RUNS ?? 80);
-/** The same in each run of the suite, and another one whenever RANDOM_RUNS is set. A failure reports it. */
+/** Fixed, unless RANDOM_RUNS is set. A failure reports it. */
 const SEED = Number(RANDOM_SEED ?? (RANDOM_RUNS === undefined ? 12 : Date.now() % 1_000_000));
-/** Tries to make a failing operation smaller. */
+/** How often to try to make a failing operation smaller. */
 const TRIES = 100;
 
-/** How the answers of the service were read. */
+/** Counts how the answers of the service were read. */
 async function waysOf({ metrics }: GatewayOverFake['gateway']): Promise<Ways> {
   const text = await metrics.text();
   return Object.fromEntries(
@@ -45,7 +45,7 @@ describe.each(publishedSchemas)('%s', (_, load) => {
   afterAll(() => world[Symbol.asyncDispose]());
 
   test(
-    'whatever the service can be asked, the gateway answers the same',
+    'the gateway answers random operations exactly as the service does',
     async () => {
       service = serviceOf({ schema, ...seededMock(SEED) });
       const seen = await expectSameAnswers(world, schema, RUNS);
@@ -55,7 +55,7 @@ describe.each(publishedSchemas)('%s', (_, load) => {
   );
 
   test(
-    'so it does where the service says more than JavaScript and graphql-js know',
+    'the gateway passes on values that JavaScript and graphql-js cannot represent',
     async () => {
       const customScalars = BEYOND_JAVASCRIPT;
       service = serviceOf({ schema, ...seededMock(SEED + 1, { customScalars }), amend });
@@ -65,7 +65,7 @@ describe.each(publishedSchemas)('%s', (_, load) => {
   );
 });
 
-/** What GitHub puts into its errors, and Shopify beside its data. */
+/** What GitHub adds to its errors, and Shopify to its answers. */
 function amend(result: { errors?: readonly { toJSON(): GraphQLFormattedError }[] }): object {
   return {
     ...result,
@@ -98,7 +98,7 @@ async function expectSameAnswers(
       try {
         seen.push({ asked, compared: await world.expectSame(asked) });
       } catch (error) {
-        // Fragments that are spread again and again have more directives than a caller may send.
+        // Repeated spreads of fragments can exceed the limit of directives.
         fc.pre(!/The operation has \d+ directives/.test(String(error)));
         tries += 1;
         throw error;
@@ -106,14 +106,14 @@ async function expectSameAnswers(
     }),
     { seed: SEED, numRuns: runs, maxSkipsPerRun: 400, unbiased: true },
   );
-  // Each way of reading was met, often enough to prove something of it.
+  // Each way of reading occurred often enough to prove something.
   for (const [way, count] of Object.entries((await world.ways())!)) {
     expect(count - before![way]!, way).toBeGreaterThan(runs / 10);
   }
   return seen;
 }
 
-/** Random operations that are all alike, or answered with nothing, would prove nothing. */
+/** Expects different kinds of operations and answers: similar or empty ones would prove nothing. */
 function expectVariety(seen: readonly Seen[]): void {
   const share = (is: (one: Seen) => boolean) => seen.filter(is).length / seen.length;
   const asks = (pattern: RegExp) => share(({ asked }) => pattern.test(asked.query));

@@ -6,7 +6,7 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 
-/** Large schemas that their owners publish on npm, under the MIT licence. */
+/** Large schemas that their owners publish on npm under the MIT licence. */
 export const publishedSchemas: readonly (readonly [name: string, load: () => GraphQLSchema])[] = [
   ['GitHub', () => fromSdl('@octokit/graphql-schema/schema.graphql')],
   ['Shopify Storefront', () => fromIntrospection('@shopify/hydrogen-react/storefront.schema.json')],
@@ -16,7 +16,7 @@ export const publishedSchemas: readonly (readonly [name: string, load: () => Gra
   ],
 ];
 
-/** GitHub's defines some fields twice, the same way both times. */
+/** GitHub's schema defines some fields twice, in the same way. */
 function fromSdl(file: string): GraphQLSchema {
   return buildSchema(textOf(file), { assumeValidSDL: true });
 }
@@ -26,7 +26,7 @@ function fromIntrospection(file: string): GraphQLSchema {
   return buildClientSchema('data' in read ? read.data : read);
 }
 
-/** Not by `import`: the packages export code, or nothing to a `require`. */
+/** Reads the file, since an `import` of the packages returns code, or nothing. */
 function textOf(file: string): string {
   return readFileSync(`node_modules/${file}`, 'utf8');
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { makeExecutableSchema } from '../support/executable-schema.ts';
 import { sideBySide } from './side-by-side.ts';
 
-test('the query type below itself is answered from its place, and not as the root', async () => {
+test('the query type below itself is answered as a nested object, not as the root', async () => {
   const world = await sideBySide({ schema: usersSchema() });
   await world.expectSame({ query: '{ asUser(id: 2) { name } }' });
   await world.expectSame({
@@ -17,13 +17,13 @@ test('the query type below itself is answered from its place, and not as the roo
   });
 });
 
-test('the query type inside a list and behind an interface is answered from its place', async () => {
+test('the query type in a list and behind an interface is answered as a nested object', async () => {
   const world = await sideBySide({ schema: usersSchema() });
   await world.expectSame({ query: '{ users { name asUser(id: 7) { name users { name } } } }' });
   await world.expectSame({ query: '{ named { name ... on Query { asUser(id: 4) { name } } } }' });
 });
 
-test('what a mutation returns is read in the request of the mutation', async () => {
+test('the result of a mutation is read in the request of the mutation', async () => {
   const { schema, added } = addingSchema();
   const world = await sideBySide({ schema });
   const query = 'mutation { put(n: 1) { sum query { total name } self { sum } } }';

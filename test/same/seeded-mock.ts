@@ -14,24 +14,24 @@ import {
 } from 'graphql';
 import { printExactly, Verbatim } from './exact-json.ts';
 
-/** An object of the mock: everything below it follows from its seed. */
+/** An object of the mock. Its seed determines everything below it. */
 interface Mocked {
   readonly __typename: string;
   readonly seed: number;
 }
 
-/** How often something goes wrong: one value in so many; 0: never. And what a custom scalar may be. */
+/** How often something goes wrong (one value in so many; 0: never), and the values of custom scalars. */
 export interface Mix {
   readonly errors?: number;
-  /** A null where the type allows none, which graphql-js turns into an error. */
+  /** A null that the type does not allow, which graphql-js turns into an error. */
   readonly forbiddenNulls?: number;
   readonly customScalars?: readonly unknown[];
 }
 
 /**
- * Resolvers for any schema. A value follows from the seed of its object, the field and its arguments, so it is
- * the same under each alias and in whichever request it is read; at the root also from the operation's directives. Nulls, failing elements of lists, and values
- * of every possible type come by chance.
+ * Resolvers for any schema. The seed of the object, the field and its arguments determine a value, so it is the same
+ * under each alias and in every request; at the root the operation's directives do too. Nulls, failing elements of
+ * lists and the possible types of values are random.
  */
 export function seededMock(
   seed: number,
@@ -49,7 +49,7 @@ export function seededMock(
   };
 }
 
-/** As Shopify's `@inContext` chooses the language of all that is asked. */
+/** Like Shopify's `@inContext`, which chooses the language of the whole answer. */
 function contextOf({ schema, operation, variableValues }: GraphQLResolveInfo): string {
   if (!operation.directives?.length) return '';
   const values = schema
@@ -132,7 +132,7 @@ const VALUES: Readonly<Record<string, readonly unknown[]>> = {
   String: TEXTS,
 };
 
-/** What a custom scalar may be is the service's own affair. */
+/** A custom scalar may be any value that the service chooses. */
 const CUSTOM: readonly unknown[] = [
   ...TEXTS,
   true,
@@ -145,7 +145,7 @@ const CUSTOM: readonly unknown[] = [
   '2026-01-05T00:00:00Z',
 ];
 
-/** Values of custom scalars that JavaScript cannot hold. */
+/** Values of custom scalars that JavaScript cannot represent. */
 export const BEYOND_JAVASCRIPT: readonly unknown[] = [
   new Verbatim('12345678901234567890'),
   new Verbatim('1.0'),
@@ -161,7 +161,7 @@ function oneIn(count: number, seed: number, what: string): boolean {
   return count > 0 && hash(`${seed}${what}`) % count === 0;
 }
 
-/** FNV-1a, with its bits stirred once more: neighbouring texts must not get neighbouring numbers. */
+/** FNV-1a with its bits mixed once more: similar texts must not get similar numbers. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {

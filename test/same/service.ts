@@ -23,13 +23,13 @@ import {
 } from 'graphql';
 import { printExactly, readExactly, Verbatim } from './exact-json.ts';
 
-/** What a service says to one request: the text of its body. */
+/** Answers one request with the text of a body. */
 export type Service = (operation: ReceivedOperation) => string | Promise<string>;
 
-/** One request, as it came over the wire. */
+/** One request, as it was received. */
 export interface ReceivedOperation {
   readonly query: string;
-  /** Numbers beyond JavaScript's are `Verbatim`. */
+  /** Numbers that JavaScript cannot represent are `Verbatim`. */
   readonly variables?: Record<string, unknown> | null;
   readonly operationName?: string | null;
 }
@@ -39,11 +39,11 @@ export interface ServiceOptions extends Pick<
   'rootValue' | 'fieldResolver' | 'typeResolver'
 > {
   readonly schema: GraphQLSchema;
-  /** Puts into the answer what graphql-js has no place for: `extensions`, further keys of an error. */
+  /** Adds to the answer what graphql-js cannot return: `extensions`, other members of an error. */
   readonly amend?: (result: object, operation: ReceivedOperation) => object;
 }
 
-/** A service that answers by graphql-js, as its documentation shows, and prints numbers digit for digit. */
+/** A service that answers with graphql-js, as its documentation shows, and writes numbers digit for digit. */
 export function serviceOf({ schema, amend = (result) => result, ...how }: ServiceOptions): Service {
   keepDigits(schema);
   return async (operation) => {
@@ -83,7 +83,7 @@ function operationOf({ definitions }: DocumentNode, name: string | null | undefi
   );
 }
 
-/** Custom scalars get the digits of the caller; Int and Float get a double. */
+/** Custom scalars receive the digits that the caller wrote; Int and Float receive a double. */
 function variablesOf(
   { variableDefinitions = [] }: OperationDefinitionNode,
   schema: GraphQLSchema,
@@ -98,7 +98,7 @@ function variablesOf(
 }
 
 function inputType(schema: GraphQLSchema, node: TypeNode): GraphQLType | undefined {
-  // Its overloads know each kind of node, and not all of them together.
+  // Its overloads accept each kind of node, but not their union.
   return typeFromAST(schema, node as NamedTypeNode);
 }
 
@@ -116,7 +116,7 @@ function inputFor(type: GraphQLType | undefined, value: unknown): unknown {
   );
 }
 
-/** A custom scalar without a meaning of its own gives back what it was given. */
+/** A custom scalar without a meaning of its own returns its input. */
 function keepDigits(schema: GraphQLSchema): void {
   for (const type of Object.values(schema.getTypeMap())) {
     if (isCustomScalar(type) && type.parseValue === IDLE.parseValue)

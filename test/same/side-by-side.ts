@@ -7,34 +7,34 @@ import { wrote } from '../support/written.ts';
 import { canonical, elementsOf, membersOf, printExactly, readExactly } from './exact-json.ts';
 import { serviceOf, type ReceivedOperation, type Service, type ServiceOptions } from './service.ts';
 
-/** An answer, as canonical text, without the places in the document that its errors point to. */
+/** An answer as canonical text, without the locations of its errors. */
 export interface ExactAnswer {
   readonly status: number;
-  /** Undefined where the answer does not have the member. */
+  /** Undefined if the answer has no such member. */
   readonly data: string | undefined;
-  /** Empty also where the member is null. */
+  /** Empty if the member is null, too. */
   readonly errors: readonly string[] | undefined;
   readonly extensions: string | undefined;
 }
 
-/** What a caller sends; variables may hold `Verbatim` numbers. */
+/** What a caller sends. Variables may have `Verbatim` numbers. */
 export interface Asked {
   readonly query: string;
   readonly variables?: Record<string, unknown> | undefined;
   readonly operationName?: string | undefined;
 }
 
-/** How often the gateway answered in which of its ways. */
+/** How often the gateway read an answer in each of its ways. */
 export type Ways = Readonly<Record<string, number>>;
 
-/** A service on a socket, and the gateway on another with the service behind it. */
+/** A service, and the gateway in front of it, each on a socket. */
 export interface SideBySide extends AsyncDisposable {
   readonly gateway: GatewayOverFake;
   direct(asked: Asked): Promise<ExactAnswer>;
   through(asked: Asked): Promise<ExactAnswer>;
-  /** Asks both. `sent`: what the gateway sent to the service for it. */
+  /** Sends an operation to both. `sent`: the requests that the gateway sent to the service. */
   both(asked: Asked): Promise<Compared>;
-  /** Asks both, and fails unless the gateway answers as the service does. */
+  /** Sends an operation to both, and fails unless the gateway answers as the service does. */
   expectSame(asked: Asked): Promise<Compared>;
   /** Undefined without `waysOf`. */
   ways(): Promise<Ways | undefined>;
@@ -51,12 +51,12 @@ export interface Compared {
 export interface SideBySideOptions {
   /** The schema of the service, and the snapshot of the gateway. */
   readonly schema: GraphQLSchema;
-  /** SDL for the gateway where printing the schema is not what is meant. */
+  /** The SDL of the gateway's snapshot. Default: the schema, printed. */
   readonly snapshot?: string;
-  /** Left out, the service answers by graphql-js. */
+  /** Default: a service that answers with graphql-js. */
   readonly service?: Service | Omit<ServiceOptions, 'schema'>;
   readonly config?: TestGatewayOptions['config'];
-  /** Reads the gateway's counters of its ways, to prove that a test met each of them. */
+  /** Reads the gateway's counters, to prove that a test covered each way of reading. */
   readonly waysOf?: (gateway: GatewayOverFake['gateway']) => Promise<Ways>;
 }
 
@@ -101,14 +101,14 @@ export async function startSideBySide(options: SideBySideOptions): Promise<SideB
   };
 }
 
-/** Side by side for one test. */
+/** Starts both for one test. */
 export async function sideBySide(options: SideBySideOptions): Promise<SideBySide> {
   const world = await startSideBySide(options);
   onTestFinished(() => world[Symbol.asyncDispose]());
   return world;
 }
 
-/** What the service gives: only data; errors, with data or null; or errors without data, having executed nothing. */
+/** What the service returns: only data; errors with data or null; or errors without data, if it executed nothing. */
 type Gives = 'data' | 'errors' | 'refused';
 
 export type Case = readonly [
@@ -140,7 +140,7 @@ export function sameAnswers(
     test.each(named)('$title', async ({ gives, query, asked }) => {
       const { direct } = await world.expectSame({ query, ...asked });
       const { data, errors } = direct;
-      // A case that the service answers in another way than its author thought shows nothing.
+      // A case that the service answers in an unexpected way would prove nothing.
       const given = data === undefined ? 'refused' : errors === undefined ? 'data' : 'errors';
       expect({ given, direct }).toEqual({ given: gives, direct });
     });
@@ -148,7 +148,7 @@ export function sameAnswers(
 }
 
 /**
- * What the gateway answers by itself cannot have the service's `extensions`; where it refuses what the service
+ * Answers that the gateway makes itself cannot have the service's `extensions`. Where it refuses what the service
  * refuses, it adds a code, and the messages are the same.
  */
 function expectSameAnswer({ direct, through, sent }: Compared, asked: Asked): void {
@@ -169,7 +169,7 @@ function messagesOf({ errors = [] }: ExactAnswer): unknown[] {
   return errors.map((error) => (JSON.parse(error) as { message: unknown }).message);
 }
 
-/** Limits are another promise. */
+/** Limits are tested elsewhere. */
 const GENEROUS = {
   mutations: 'all',
   maxDepth: 1_000,
@@ -194,7 +194,7 @@ async function post(url: string, asked: Asked): Promise<ExactAnswer> {
   };
 }
 
-/** The order of an error's members says nothing. */
+/** The order of an error's members has no meaning. */
 function withoutLocations(error: string): string {
   const members = membersOf(error).filter(([name]) => name !== 'locations');
   const printed = members.map(([name, value]) => `${JSON.stringify(name)}:${value}`);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { codedError } from '../../src/errors.ts';
 import { checkedCount, checkedCounts } from '../../src/paging/connection/connection-arguments.ts';
 import { decodeCursor } from '../../src/paging/cursor.ts';
-import { readRepresentation } from '../../src/plans/read-representation.ts';
+import { readRepresentation } from '../../src/plans/records/entities-field.ts';
 import { makeExecutableSchema } from '../support/executable-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import {

@@ -97,7 +97,7 @@ export function randomAnswer(shape: Shape, choose: Choose): string {
 
 function membersOf({ fields }: ObjectShape, choose: Choose): string[] {
   return fields.map(({ key, shape }) => {
-    if (shape.kind === 'hole') throw new Error('Nothing is filled in here.');
+    if (shape.kind === 'placeholder') throw new Error('Nothing is filled in here.');
     const value = shape.kind === 'typename' ? `"${shape.upstream}"` : randomAnswer(shape, choose);
     return `${JSON.stringify(key)}:${value}`;
   });

@@ -1,4 +1,4 @@
-import { writePayload, type Payload } from '../../answers/write-payload.ts';
+import { writePayload, type Payload } from '../../answers/write-answer.ts';
 import type { Body, Reply } from '../exchange/exchange.ts';
 
 /**

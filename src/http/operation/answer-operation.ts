@@ -1,9 +1,8 @@
-import { codeOfFirst, type AnswerError } from '../../answers/errors.ts';
-import { writeAnswer } from '../../answers/write-answer.ts';
-import { writePayload, type Payload } from '../../answers/write-payload.ts';
+import { codeOfFirst, type AnswerError } from '../../answers/answer-errors.ts';
+import { writeAnswer, writePayload, type Payload } from '../../answers/write-answer.ts';
 import { codedError, knownCode } from '../../errors.ts';
 import type { Call, CallVariables } from '../../plans/call.ts';
-import type { OperationPlan } from '../../plans/plan-operation.ts';
+import type { OperationPlan } from '../../plans/operation/plan-operation.ts';
 import type { Planner } from '../../plans/planner.ts';
 import type { Exchange, Reply } from '../exchange/exchange.ts';
 import { deliveryFor, jsonTypeFor, SPEC } from '../execution/accept.ts';

@@ -47,7 +47,7 @@ export function checkOperations<Plan>(checks: OperationChecks<Plan>) {
       const { excess } = exchange.operation!;
       if (excess === 'broken' || excess.length === 0) return undefined;
       const tooMuch = isRouter(exchange)
-        ? excess.filter(({ isRoutersWay }) => !isRoutersWay)
+        ? excess.filter(({ isAllowedForRouters }) => !isAllowedForRouters)
         : excess;
       if (tooMuch.length === 0) return undefined;
       throw tooComplex(tooMuch.map(({ message }) => message).join(' '));

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { makeExecutableSchema } from '../../support/executable-schema.ts';
 import { sameAnswers, sideBySide } from '../side-by-side.ts';
 
-/** What graphql-js's own suite of its executor asks, as a caller can ask it. */
+/** The operations of graphql-js's own executor tests that a caller can send. */
 sameAnswers('fields', fruits, [
   [
     'resolvers, promises, lists with holes, a variable and fragments',
@@ -90,14 +90,17 @@ test.each([
   ['an unknown operation', 'query Example { a } query Other { a }', 'Unknown'],
   ['an unknown operation beside a single one', 'query Example { a }', 'Unknown'],
   ['an empty name', 'query Example { a } query Other { a }', ''],
-])('%s is refused as the service refuses it, in words of the gateway', async (_, query, name) => {
-  const world = await sideBySide(fruits());
-  const { direct, through, sent } = await world.both({ query, operationName: name });
-  for (const { data, errors } of [direct, through]) {
-    expect({ data, errors }).toEqual({ data: undefined, errors: [expect.any(String)] });
-  }
-  expect(sent).toEqual([]);
-});
+])(
+  '%s is refused as the service refuses it, with a message of the gateway',
+  async (_, query, name) => {
+    const world = await sideBySide(fruits());
+    const { direct, through, sent } = await world.both({ query, operationName: name });
+    for (const { data, errors } of [direct, through]) {
+      expect({ data, errors }).toEqual({ data: undefined, errors: [expect.any(String)] });
+    }
+    expect(sent).toEqual([]);
+  },
+);
 
 sameAnswers('errors', failing, [
   [

@@ -1,7 +1,7 @@
 import { makeExecutableSchema } from '../../support/executable-schema.ts';
 import { sameAnswers, type Case } from '../side-by-side.ts';
 
-/** Each kind of list beside each content, and the value arrives at once, later, or fails. */
+/** Each kind of list with each kind of content; the value is there at once, arrives later, or fails. */
 const LISTS = ['[Int]', '[Int]!', '[Int!]', '[Int!]!', '[[Int!]!]'] as const;
 const CONTENTS = {
   values: [1, 2],
@@ -16,7 +16,7 @@ const CONTENTS = {
   text: '12',
   nested: [[1], [null, 2], []],
 } as const;
-// Node would end the process for a rejection that nobody has asked for yet.
+// Node would end the process for a rejection without a handler.
 void CONTENTS.aRejection[1].catch(() => {});
 
 const NAMES = LISTS.map((_, index) => `list${index}`);
@@ -37,7 +37,7 @@ sameAnswers('lists', lists, [
   ['lists of objects with holes', 'data', '{ holders { list0 } }'],
 ]);
 
-/** Each null and each error, at each place of a tree of fields that may and may not be null. */
+/** Each null and each error, at each place of a tree of nullable and non-null fields. */
 const TREE = `a: scalar nest { scalar nest { strict scalar } } promiseNest { scalar strictNest { scalar } }
   strictNest { scalar nest { strict } }`;
 

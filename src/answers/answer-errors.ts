@@ -1,0 +1,110 @@
+import { GraphQLError } from 'graphql';
+import { codedError, type ErrorCode } from '../errors.ts';
+
+export type Path = readonly (string | number)[];
+
+/** An error of the service. Its path begins at the value that it belongs to. */
+export interface UpstreamError {
+  readonly message: string;
+  /** Undefined if the service reported no valid path. */
+  readonly path: Path | undefined;
+  /** `extensions` and all other members, as they were written: the members of a JSON object. */
+  readonly members: string;
+  /** Its `extensions.code`, for telemetry. */
+  readonly code: unknown;
+  /** Its index among the errors of the service's answer. */
+  readonly order: number;
+}
+
+/** An error of the answer, as callers see it. */
+export type AnswerError =
+  UpstreamError | { readonly thrown: unknown; readonly path: Path | undefined };
+
+/** Returns the path as the caller knows it, without the names that the gateway adds to requests. */
+export function callerPath(path: Path): Path {
+  const own = path.findIndex((step) => typeof step === 'string' && step.startsWith(OWN));
+  if (own < 0) return path;
+  const inlined = INLINED_PAGE.exec(String(path[own]));
+  if (!inlined) return path.slice(0, own);
+  const [head, length] = inlined;
+  return [...path.slice(0, own), String(path[own]).slice(head.length + Number(length) + 1)];
+}
+
+/**
+ * Returns the key of an inlined first page. It consists of the parent's type and the caller's key, so that two field
+ * nodes are merged exactly where they are merged for the caller.
+ */
+export function inlinedPageKey(parent: string, key: string): string {
+  return `_rsPage${parent.length}_${parent}_${key}`;
+}
+
+/** The prefix of all keys that the gateway adds to requests. Callers must not use it. */
+const OWN = '_rs';
+export const INLINED_PAGE = /^_rsPage(\d+)_/;
+
+export function startsWith(path: Path, start: Path): boolean {
+  return start.length <= path.length && start.every((step, i) => path[i] === step);
+}
+
+/** @param prefix the path of the value that the error's path begins at */
+export function placed(error: UpstreamError, prefix: Path): UpstreamError {
+  return { ...error, path: error.path ? [...prefix, ...callerPath(error.path)] : prefix };
+}
+
+/** The error for a value that its type does not allow, so that it never becomes a silent null. */
+export function brokenValue(what: string, expected: string): GraphQLError {
+  return codedError(
+    'UPSTREAM_BAD_RESPONSE',
+    `The recruiting service returned ${what} where its schema promises ${expected}. ` +
+      'Leave this field out; the operator can compare the schema snapshot with the service.',
+  );
+}
+
+/**
+ * Writes an error as JSON.
+ *
+ * @param mask replaces unexpected errors; every error that the service did not send goes through it
+ */
+export function writeError(error: AnswerError, mask: (error: unknown) => Error): string {
+  if (!('thrown' in error)) {
+    const path = error.path ? `,"path":${JSON.stringify(error.path)}` : '';
+    const members = error.members === '' ? '' : `,${error.members}`;
+    return `{"message":${JSON.stringify(error.message)}${path}${members}}`;
+  }
+  const masked = mask(error.thrown);
+  const { message } = masked;
+  const extensions = masked instanceof GraphQLError ? { ...masked.extensions } : {};
+  // Only the HTTP status of a refusal is taken from it.
+  delete extensions['http'];
+  const path = error.path ?? (masked instanceof GraphQLError ? masked.path : undefined);
+  return JSON.stringify({
+    message,
+    ...(masked instanceof GraphQLError && masked.locations && { locations: masked.locations }),
+    ...(path && { path }),
+    ...(Object.keys(extensions).length > 0 && { extensions }),
+  });
+}
+
+/** Writes a list of errors as JSON. @param mask as in writeError */
+export function writeErrors(
+  errors: readonly AnswerError[],
+  mask: (error: unknown) => Error,
+): string {
+  return `[${errors.map((error) => writeError(error, mask)).join(',')}]`;
+}
+
+/** Returns the code of the first error, for telemetry; undefined if there are no errors. */
+export function codeOfFirst(
+  [first]: readonly AnswerError[],
+  mask: (error: unknown) => Error,
+): unknown {
+  if (!first) return undefined;
+  if (!('thrown' in first)) return first.code ?? 'OTHER';
+  const masked = mask(first.thrown);
+  return masked instanceof GraphQLError ? masked.extensions['code'] : 'OTHER';
+}
+
+/** Makes an error of the gateway in the form of one of the service: it needs no exception, and so no stack trace. */
+export function ownError(code: ErrorCode, message: string, path?: Path): UpstreamError {
+  return { message, path, members: `"extensions":{"code":"${code}"}`, code, order: Infinity };
+}

@@ -1,0 +1,85 @@
+import { Kind, OperationTypeNode, type FragmentDefinitionNode, type SelectionNode } from 'graphql';
+import type { CallVariables, UpstreamRequest } from '../call.ts';
+import {
+  writeRequest,
+  type PagesToInline,
+  type RequestWriter,
+  type WrittenOperation,
+} from '../requests/request-text.ts';
+import {
+  forwardedReader,
+  forwardedScanner,
+  type ForwardedAnswer,
+  type ForwardedShape,
+} from './forwarded-answer.ts';
+
+/** The root fields that the service answers itself: requested together, as the caller wrote them. */
+export interface ForwardedFields {
+  request(variables: CallVariables, pages?: PagesToInline): UpstreamRequest<ForwardedAnswer>;
+}
+
+export interface ForwardedParts {
+  readonly writer: RequestWriter;
+  readonly operation: WrittenOperation;
+  /** The selections to send, with the caller's fragments and directives. */
+  readonly selections: readonly SelectionNode[];
+  /** The fields to expect, in the order of the answer. */
+  readonly fields: readonly ForwardedShape[];
+}
+
+export function forwardedFields({
+  writer,
+  operation,
+  selections,
+  fields,
+}: ForwardedParts): ForwardedFields {
+  const isQuery = operation.operation === OperationTypeNode.QUERY;
+  const write = (pages: PagesToInline) => writeRequest(writer, operation, selections, pages);
+  // A mutation cannot be sent again without the inlined pages that failed.
+  const whole = write(isQuery ? 'all' : 'safe');
+  const scan = forwardedScanner(fields);
+  const read = forwardedReader(fields, isQuery);
+  return {
+    request: (variables, pages = 'all') => {
+      const written = pages === 'all' || !isQuery ? whole : write(pages);
+      return {
+        kind: isQuery ? 'query' : 'mutation',
+        field: written.field,
+        body: written.body(variables),
+        key: written.key(variables),
+        pages: written.pages(variables),
+        scan,
+        read,
+      };
+    },
+  };
+}
+
+/** Removes the fields that are not forwarded from selections of the root, those in fragments included. */
+export function onlyForwarded(
+  isForwarded: (field: string) => boolean,
+  selections: readonly SelectionNode[],
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+): readonly SelectionNode[] {
+  return selections.flatMap((selection): SelectionNode[] => {
+    if (selection.kind === Kind.FIELD) return isForwarded(selection.name.value) ? [selection] : [];
+    const fragment =
+      selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
+    if (!fragment) return [];
+    const { selectionSet, typeCondition } = fragment;
+    const left = onlyForwarded(isForwarded, selectionSet.selections, fragments);
+    if (left.length === 0) return [];
+    const isSame =
+      left.length === selectionSet.selections.length &&
+      left.every((one, i) => one === selectionSet.selections[i]);
+    if (isSame) return [selection];
+    return [
+      {
+        kind: Kind.INLINE_FRAGMENT,
+        ...(typeCondition && { typeCondition }),
+        ...(selection.directives && { directives: selection.directives }),
+        selectionSet: { kind: Kind.SELECTION_SET, selections: left },
+      },
+    ];
+  });
+}

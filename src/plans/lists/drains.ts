@@ -1,0 +1,245 @@
+import type { Clock } from '../../clock.ts';
+import type { Position } from '../../paging/cursor.ts';
+import { walkList, type Tail } from '../../paging/drain/list-walk.ts';
+import {
+  createSharedWalks,
+  onlyReader,
+  type BeginWalk,
+  type WalkReaders,
+} from '../../paging/drain/shared-walk.ts';
+import { createWalkSlots, walkInTurn } from '../../paging/drain/walk-slots.ts';
+import type { LookupList } from '../../paging/lookup/look-up.ts';
+import { createLookupWalks } from '../../paging/lookup/lookup-walks.ts';
+import { pagesToWalk, type PageIndex } from '../../paging/page-index/page-index.ts';
+import {
+  createPageIndexes,
+  createTotals,
+  type Totals,
+} from '../../paging/page-index/page-indexes.ts';
+import { createPace, type Pace } from '../../paging/page-index/prefetch-pages.ts';
+import type { FetchPage } from '../../paging/page.ts';
+import type { WalkedPage } from '../../paging/walk.ts';
+import type { Call, Requester, RequestOrigin, SendRequest } from '../call.ts';
+import type { ListRecord } from '../output.ts';
+import { reportedWalk, type ReadingTelemetry } from '../telemetry.ts';
+
+/** Runs the walks of all callers, and keeps what they leave behind. */
+export interface Drains {
+  walk(
+    list: DrainedList,
+    options: DrainArguments,
+  ): AsyncGenerator<WalkedPage<ListRecord>, void, undefined>;
+  /** Returns a function that reads the page index of a list. @param list its key */
+  indexOf(list: string): () => PageIndex | undefined;
+  readonly totals: Totals;
+  /** Returns how many records a list had at its last whole walk; undefined if it was not walked. */
+  lengthOf(list: string): number | undefined;
+  /** Drains that run, and drains that wait for their turn. */
+  readonly load: { readonly running: number; readonly waiting: number };
+  /** Returns what is known of the positions in a list, and the walk that finds the unknown ones. */
+  lookup(list: LookupSource): Pick<LookupList<never>, 'index' | 'walkFor' | 'onPositions'>;
+  /** Walks that start after this call share nothing with earlier ones. Called before and after a mutation. */
+  separate(): void;
+}
+
+export interface DrainedList {
+  /** Names the list and its filters. */
+  readonly key: string;
+  /** The upstream's field. */
+  readonly field: string;
+  /** Fetches its pages with requests that this requester sends. */
+  readonly fetcher: (requester: Requester) => FetchPage<ListRecord>;
+  /** Names what is selected of the records, so that equal drains can share a walk; undefined: no sharing. */
+  readonly selection: string | undefined;
+  readonly isNested: boolean;
+  /** Whether the request for its parent had the first page inlined, so that it needs no request. */
+  readonly hasInlinedPage?: boolean;
+}
+
+/** A list at the root in which records are looked up by their ids. */
+export interface LookupSource extends Pick<DrainedList, 'key' | 'field' | 'fetcher'> {
+  /** For messages. */
+  readonly name: string;
+  /** The caller of the lookup. */
+  readonly origin: RequestOrigin;
+}
+
+export interface DrainArguments {
+  readonly position: Position | null;
+  readonly limit: number | undefined;
+  readonly call: Call;
+  /** Whether the caller keeps all records until the end. */
+  readonly keepsAll: boolean;
+  readonly tail?: Tail | undefined;
+}
+
+export interface DrainLimits {
+  /** Pages in flight per walk. */
+  readonly drainConcurrency: number;
+  /** Walks at a time. */
+  readonly maxDrains: number;
+  /** Records that all page indexes together remember. */
+  readonly indexMaxIds: number;
+  /** Records that the walk of a lookup reads at most. */
+  readonly drainMaxItems: number;
+  /** Pages that one caller may cost in a minute; 0: no limit. */
+  readonly pagesPerMinute: number;
+}
+
+export interface DrainParts extends DrainLimits {
+  readonly clock: Clock;
+  /** Names the token set in use. With another one the lists may be different. */
+  readonly tokenSet: () => string | undefined;
+}
+
+/** Up to so many records are read like any page, without a turn of the drains (interface, section 8). */
+const SMALL = 50;
+
+export function createDrains(
+  { send, telemetry }: { readonly send: SendRequest; readonly telemetry: ReadingTelemetry },
+  parts: DrainParts,
+): Drains {
+  const { drainConcurrency, maxDrains, indexMaxIds, drainMaxItems, clock, tokenSet } = parts;
+  let indexes = createPageIndexes(indexMaxIds);
+  const pace = createPace(drainConcurrency);
+  const shared = createSharedWalks();
+  const slots = createWalkSlots(maxDrains, clock);
+  const lookupWalks = createLookupWalks({
+    clock,
+    maxItems: drainMaxItems,
+    maxRecords: indexMaxIds,
+  });
+  let totals = createTotals(clock);
+  let set: string | undefined;
+
+  const onIndex = telemetry.walkPlanned;
+
+  return {
+    separate,
+    get load() {
+      return { running: slots.taken, waiting: slots.waiting };
+    },
+    get totals() {
+      forgetOtherSets();
+      return totals;
+    },
+    lengthOf: (list) => {
+      forgetOtherSets();
+      const { pages, complete } = indexes.get(list) ?? { pages: [], complete: false };
+      return complete ? pages.reduce((sum, { count }) => sum + count, 0) : undefined;
+    },
+    indexOf: (list) => {
+      forgetOtherSets();
+      const its = indexes;
+      return () => its.get(list);
+    },
+    lookup: (list) => {
+      forgetOtherSets();
+      const its = indexes;
+      const { caller } = list.origin;
+      return {
+        index: its.get(list.key),
+        onPositions: telemetry.placesLookedUp,
+        walkFor: (identities, tried, options) =>
+          lookupWalks.find(
+            {
+              ...list,
+              index: () => its.get(list.key),
+              // It takes no turn of the drains: a caller waits for one record, and a list has one such walk.
+              begin: (position, readers) =>
+                reportedWalk(
+                  { telemetry, kind: 'search', list: list.field, cause: list.origin.cause },
+                  (cause) => {
+                    const requester = drainRequester(send, pace, readers, { caller, cause });
+                    const fetchPage = readers.held(list.fetcher(requester));
+                    const walkable = { ...list, indexes: its, pace, fetchPage, onIndex };
+                    return walkList(walkable, { position, signal: readers.signal });
+                  },
+                ),
+            },
+            identities,
+            tried,
+            options,
+          ),
+      };
+    },
+    walk: (list, { position, limit, call, keepsAll, tail }) => {
+      forgetOtherSets();
+      const walkable = { ...list, indexes, pace };
+      if (limit !== undefined && limit <= SMALL) {
+        const { signal } = call;
+        return walkList(
+          { ...walkable, fetchPage: list.fetcher(call) },
+          { position, limit, signal },
+        );
+      }
+      const { pages: budget, caller } = call;
+      budget.check(pagesToWalk(indexes.get(list.key), { position, limit, tail }));
+      const begin: BeginWalk<ListRecord> = (from, readers) =>
+        reportedWalk({ telemetry, kind: 'drain', list: list.field, cause: call.cause }, (cause) => {
+          const { signal } = readers;
+          const requester = drainRequester(send, pace, readers, { caller, cause });
+          const fetchPage = list.fetcher(requester);
+          const turn = { slots, owner: caller, operation: budget, signal };
+          return walkInTurn(turn, (takeSlot) => {
+            const inTurn: typeof fetchPage = async (request, of) => {
+              if (request.after !== null || !list.hasInlinedPage) await takeSlot();
+              return fetchPage(request, of);
+            };
+            return walkList(
+              { ...walkable, onIndex, fetchPage: inTurn },
+              { position: from ?? position, limit, tail, signal },
+            );
+          });
+        });
+      const name = JSON.stringify([list.key, list.selection, position, limit]);
+      const { signal } = call;
+      return list.selection === undefined
+        ? begin(null, onlyReader(budget, signal))
+        : shared.join(name, begin, { budget, signal, keepsAll });
+    },
+  };
+
+  function forgetOtherSets(): void {
+    const setNow = tokenSet();
+    const isAnother = set !== undefined && set !== setNow;
+    set = setNow;
+    if (!isAnother) return;
+    // New ones, because walks under way still write what they read into the old ones.
+    indexes = createPageIndexes(indexMaxIds);
+    separate();
+  }
+
+  function separate(): void {
+    shared.separate();
+    lookupWalks.separate();
+    totals = createTotals(clock);
+  }
+}
+
+/**
+ * Sends the requests of a walk that several readers may share: each is charged to the readers, and ends with the
+ * `requestSignal` of its time, which is aborted if none of them can afford the pages.
+ *
+ * @param origin of the reader that started the walk
+ */
+function drainRequester(
+  send: SendRequest,
+  pace: Pace,
+  { requestSignal, spend }: Pick<WalkReaders, 'requestSignal' | 'spend'>,
+  origin: RequestOrigin,
+): Requester {
+  return {
+    ...origin,
+    request: async (request) => {
+      const signal = requestSignal();
+      spend(request.pages);
+      signal.throwIfAborted();
+      const paced = pace.begin();
+      const onPressure = paced.pressed;
+      const answer = await send(request, { ...origin, signal, priority: 'drain', onPressure });
+      paced.arrived();
+      return answer;
+    },
+  };
+}

@@ -1,0 +1,276 @@
+import {
+  BREAK,
+  getArgumentValues,
+  isNullableType,
+  isObjectType,
+  Kind,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
+  type ArgumentNode,
+  type DocumentNode,
+  type FieldNode,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  type SelectionNode,
+} from 'graphql';
+import type { SelectionScope } from '../../answers/collect-fields.ts';
+import { inlinedPageKey } from '../../answers/answer-errors.ts';
+import { codedError } from '../../errors.ts';
+import type { NestedAdapter } from '../../schema/derivation/adapter.ts';
+import { idOf } from '../../schema/derivation/reach-parent.ts';
+import { pageSizeOf } from '../pages/page-request.ts';
+import { identifying, idKey } from '../pages/record-identity.ts';
+import { field, notEmpty, type PagesToInline } from '../requests/request-text.ts';
+import { connectionShape } from './connection-shape.ts';
+
+/*
+ * The first page of a nested list is inlined into the request for its parent, so that a list of parents does not cost
+ * a request each: the derived field is replaced by the upstream's list, and the id of the parent is selected.
+ */
+
+export interface InliningParts {
+  /** The upstream's schema under served names. */
+  readonly upstream: GraphQLSchema;
+  readonly adapters: readonly NestedAdapter[];
+  readonly connectionMax: number;
+}
+
+export interface InliningScope extends SelectionScope {
+  readonly variables: Readonly<Record<string, unknown>>;
+  readonly pages: PagesToInline;
+}
+
+export interface PageInlining {
+  /** Returns the document itself if it has no derived fields. */
+  inline(document: DocumentNode, scope: InliningScope): DocumentNode;
+  /**
+   * Returns a function that names what the values of variables decide about the inlined pages; undefined if no page
+   * can be inlined. Equal names mean equal requests.
+   */
+  decisions(
+    document: DocumentNode,
+  ): ((schema: GraphQLSchema, variables: InliningScope['variables']) => string) | undefined;
+}
+
+/** Connections are written out wherever their fragment is spread, so nested fragments could grow without end. */
+const MAX_INLINED = 1_000;
+
+export function createPageInlining(parts: InliningParts): PageInlining {
+  const { upstream, adapters } = parts;
+  const fields = derivedFields(parts);
+  const names = new Set(adapters.flatMap(({ all, connection }) => [all?.field, connection?.field]));
+
+  return {
+    inline: (document, scope) => {
+      if (adapters.length === 0 || !mentions(document, names)) return document;
+      const types = new TypeInfo(upstream);
+      let written = 0;
+      return visit(
+        document,
+        visitWithTypeInfo(types, {
+          SelectionSet: (node) => {
+            const parent = types.getParentType();
+            const derived = isObjectType(parent) ? fields.get(parent.name) : undefined;
+            if (!isObjectType(parent) || !derived) return undefined;
+            const isDerived = (selection: SelectionNode) =>
+              selection.kind === Kind.FIELD && derived.has(selection.name.value);
+            if (!node.selections.some(isDerived)) return undefined;
+            const selections = node.selections.flatMap((selection) => {
+              const list = selection.kind === Kind.FIELD && derived.get(selection.name.value);
+              if (!list) return [selection];
+              written += 1;
+              if (written > MAX_INLINED) throw tooManyLists();
+              return list.page(selection, scope);
+            });
+            return { ...node, selections: notEmpty([...selections, ...parentId(parent)]) };
+          },
+        }),
+      );
+    },
+    decisions: (document) => {
+      if (adapters.length === 0 || !mentions(document, names)) return undefined;
+      const found: { list: DerivedField; node: FieldNode }[] = [];
+      visit(document, {
+        Field: (node) => {
+          for (const derived of fields.values()) {
+            const list = derived.get(node.name.value);
+            if (list) found.push({ list, node });
+          }
+        },
+      });
+      return (schema, variables) =>
+        found.map(({ list, node }) => list.decision(node, schema, variables)).join(' ');
+    },
+  };
+}
+
+interface DerivedField {
+  /** What replaces the field in the request; empty if its first page is not inlined. */
+  page(node: FieldNode, scope: InliningScope): FieldNode[];
+  decision(node: FieldNode, schema: GraphQLSchema, variables: InliningScope['variables']): string;
+}
+
+function derivedFields({ upstream, adapters, connectionMax }: InliningParts) {
+  const byParent = new Map<string, Map<string, DerivedField>>();
+  for (const adapter of adapters) {
+    const { parent, all, connection } = adapter;
+    const fields = byParent.get(parent) ?? new Map<string, DerivedField>();
+    byParent.set(parent, fields);
+    const identity = identifying(upstream, adapter.nodeType).selections;
+    const items = (alias: string, selections: readonly SelectionNode[]) =>
+      field('items', { alias, selections: notEmpty([...identity, ...selections]) });
+    const derived = (firstPage: FirstPage, lists: Lists): DerivedField => ({
+      page(node, scope) {
+        if (!isInlined(adapter, node, scope.pages)) return [];
+        const args = argumentsOf(node, parent, scope);
+        const page = args && firstPage(args);
+        return page ? [inlinedPage(adapter, node, page, lists(node, scope))] : [];
+      },
+      decision(node, schema, variables) {
+        const args = argumentsOf(node, parent, { schema, variables });
+        const page = args && firstPage(args);
+        return page ? String(page.first) : '-';
+      },
+    });
+    if (all) {
+      fields.set(
+        all.field,
+        derived(
+          (args) => firstOfAll(args[all.limit], args[all.after]),
+          (node) => [items('items', node.selectionSet?.selections ?? [])],
+        ),
+      );
+    }
+    if (connection) {
+      fields.set(
+        connection.field,
+        derived(
+          (args) =>
+            isGiven(args['after']) || isGiven(args[connection.before])
+              ? undefined
+              : firstOfConnection(args['first'], args[connection.last], connectionMax),
+          (node, scope) => {
+            const { recordSelections } = connectionShape(
+              scope,
+              connection,
+              node.selectionSet?.selections ?? [],
+            );
+            return recordSelections.length > 0
+              ? recordSelections.map(({ keys, selections }) => items(itemsKey(...keys), selections))
+              : [items('items', [])];
+          },
+        ),
+      );
+    }
+  }
+  return byParent;
+}
+
+/** The key of the list of records, in an inlined page, for one selection of a connection. */
+export function itemsKey(edgesKey: string, nodeKey?: string): string {
+  return nodeKey === undefined
+    ? `_rsItems_${edgesKey}`
+    : `_rsItems${edgesKey.length}_${edgesKey}_${nodeKey}`;
+}
+
+function isInlined(adapter: NestedAdapter, node: FieldNode, pages: PagesToInline): boolean {
+  if (pages === 'all') return true;
+  if (pages === 'safe') return isNullableType(adapter.field.type);
+  return !pages.has(keyOf(adapter, node));
+}
+
+function keyOf({ parent }: NestedAdapter, { alias, name }: FieldNode): string {
+  return inlinedPageKey(parent, alias?.value ?? name.value);
+}
+
+/** Returns the size of the page to inline (undefined: the upstream's limit); undefined if none is inlined. */
+type FirstPage = (
+  args: Readonly<Record<string, unknown>>,
+) => { first: number | undefined } | undefined;
+type Lists = (node: FieldNode, scope: InliningScope) => FieldNode[];
+
+function firstOfAll(limit: unknown, after: unknown) {
+  // A cursor may point into the middle of a page, so that list is read by requests of its own.
+  if (isGiven(after)) return undefined;
+  if (typeof limit !== 'number') return { first: undefined };
+  return limit > 0 ? { first: limit } : undefined;
+}
+
+function firstOfConnection(first: unknown, last: unknown, max: number) {
+  if (typeof last === 'number') {
+    return isGiven(first) || last < 0 || last > max ? undefined : { first: undefined };
+  }
+  if (typeof first !== 'number') return { first: undefined };
+  // `first: 0` requests one record, as the connection itself does.
+  return first >= 0 && first <= max ? { first: Math.max(first, 1) } : undefined;
+}
+
+function inlinedPage(
+  adapter: NestedAdapter,
+  node: FieldNode,
+  { first }: { first: number | undefined },
+  lists: readonly FieldNode[],
+): FieldNode {
+  const size = first ?? pageSizeOf(adapter);
+  const filters = new Set(adapter.filters.map(({ name }) => name));
+  const alias = keyOf(adapter, node);
+  const pageInfo = field('pageInfo', { selections: [field('hasNextPage'), field('endCursor')] });
+  return {
+    ...field(adapter.name, { alias, selections: [...lists, pageInfo] }),
+    arguments: [
+      ...(size === undefined ? [] : [firstArgument(size)]),
+      ...(node.arguments ?? []).filter(({ name }) => filters.has(name.value)),
+    ],
+    ...(node.directives && { directives: node.directives }),
+  };
+}
+
+function firstArgument(size: number): ArgumentNode {
+  return {
+    kind: Kind.ARGUMENT,
+    name: { kind: Kind.NAME, value: 'first' },
+    value: { kind: Kind.INT, value: String(size) },
+  };
+}
+
+/** Returns undefined if they are invalid: then no page is inlined, and filling in the field reports the error. */
+function argumentsOf(
+  node: FieldNode,
+  parent: string,
+  { schema, variables }: Pick<InliningScope, 'schema' | 'variables'>,
+) {
+  const type = schema.getType(parent);
+  const definition = isObjectType(type) ? type.getFields()[node.name.value] : undefined;
+  try {
+    return definition && getArgumentValues(definition, node, { ...variables });
+  } catch {
+    return undefined;
+  }
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== null && value !== undefined;
+}
+
+function parentId(parent: GraphQLObjectType): readonly FieldNode[] {
+  return idOf(parent) ? [field('id', { alias: idKey(parent.name) })] : [];
+}
+
+function mentions(document: DocumentNode, names: ReadonlySet<string | undefined>): boolean {
+  let found = false;
+  visit(document, {
+    Field: ({ name }) => {
+      found ||= names.has(name.value);
+      return found ? BREAK : undefined;
+    },
+  });
+  return found;
+}
+
+function tooManyLists() {
+  return codedError(
+    'OPERATION_TOO_COMPLEX',
+    `The operation selects derived lists at more than ${MAX_INLINED} places; a fragment counts wherever it is spread. Split the operation.`,
+  );
+}

@@ -1,0 +1,184 @@
+import { randomUUID } from 'node:crypto';
+import type { FieldNode, GraphQLField, GraphQLObjectType } from 'graphql';
+import { selectionsOf } from '../../answers/collect-fields.ts';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
+import type { Placeholder } from '../../answers/read.ts';
+import type { ShapeScope } from '../../answers/shape.ts';
+import type { Adapter, NestedAdapter } from '../../schema/derivation/adapter.ts';
+import type { Call, CallVariables } from '../call.ts';
+import { pageFetcher, type PageSource } from '../pages/fetch-page.ts';
+import { pageRequests, type PageRequests } from '../pages/page-request.ts';
+import type { PageAnswer } from '../pages/read-page.ts';
+import { wayToParent, withoutId } from '../pages/way-to-parent.ts';
+import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
+import type { ReadingTelemetry } from '../telemetry.ts';
+import { connectionShape, type ConnectionShape } from './connection-shape.ts';
+import type { DrainedList, Drains } from './drains.ts';
+import { itemsKey } from './inlined-pages.ts';
+import { listArguments, type ListArguments, type ListKeys } from './list-arguments.ts';
+
+/** What derived fields are planned with. */
+export interface FieldParts {
+  readonly scope: ShapeScope;
+  readonly operation: WrittenOperation;
+  readonly writer: RequestWriter;
+  readonly drains: Drains;
+  readonly telemetry: ReadingTelemetry;
+  readonly connectionMax: number;
+}
+
+/** One `all…` or `…Connection` field of an operation: made once, opened in every call. */
+export interface ListField {
+  readonly adapter: Adapter;
+  readonly key: string;
+  /** Undefined for an `all…` field. */
+  readonly connection: ConnectionShape | undefined;
+  readonly argumentsOf: (variables: CallVariables) => ListArguments;
+  /** Requests pages with what is selected of the records. */
+  readonly shown: PageRequests;
+  /** Requests pages with nothing of the records but their identities. */
+  readonly bare: () => PageRequests;
+  readonly parts: FieldParts;
+}
+
+export function listField(
+  parts: FieldParts,
+  adapter: Adapter,
+  { kind, key, nodes }: { kind: 'all' | 'connection'; key: string; nodes: readonly FieldNode[] },
+): ListField {
+  const { writer, scope, operation } = parts;
+  const [node] = nodes;
+  const selections = selectionsOf(nodes);
+  const connection =
+    kind === 'connection' ? connectionShape(scope, adapter.connection!, selections) : undefined;
+  const recordSelections = connection
+    ? connection.recordSelections.map((one) => one.selections)
+    : [selections];
+  const way =
+    'reach' in adapter ? wayToParent(adapter.parent, (adapter as NestedAdapter).reach) : undefined;
+  const requests = (of: typeof recordSelections) =>
+    pageRequests({
+      writer,
+      scope,
+      operation,
+      adapter,
+      args: node!.arguments ?? [],
+      recordSelections: of,
+      way,
+    });
+  let bare: PageRequests | undefined;
+  return {
+    adapter,
+    key,
+    connection,
+    argumentsOf: listArguments(
+      definitionOf(scope, adapter, node!),
+      node!,
+      ownArguments(adapter, kind),
+      operation.directives,
+    ),
+    shown: requests(recordSelections.length > 0 ? recordSelections : [[]]),
+    bare: () => (bare ??= requests([[]])),
+    parts,
+  };
+}
+
+/** One list as one call reads it: a list at the root, or the nested list of one parent. */
+export interface OpenedList {
+  readonly field: ListField;
+  readonly call: Call;
+  readonly args: ListArguments['values'];
+  readonly keys: ListKeys;
+  readonly isNested: boolean;
+  /** @param what `bare`: nothing of the records but their identities */
+  source(what: 'shown' | 'bare'): PageSource;
+  /** @param selection as in DrainedList */
+  drained(source: PageSource, selection: string | undefined): DrainedList;
+}
+
+/** @param placeholder of a nested list; undefined at the root @throws BAD_USER_INPUT */
+export function openList(field: ListField, call: Call, placeholder?: Placeholder): OpenedList {
+  const { adapter, parts } = field;
+  const { variables } = call;
+  const args = field.argumentsOf(variables);
+  const parent = placeholder && parentOf(field, placeholder);
+  const keys = args.keysOf(parent?.name ?? adapter.name, parent?.walkName);
+  return {
+    field,
+    call,
+    args: args.values,
+    keys,
+    isNested: placeholder !== undefined,
+    source: (what) => ({
+      adapter,
+      variables,
+      telemetry: parts.telemetry,
+      requests: what === 'shown' ? field.shown : field.bare(),
+      ...parent?.source,
+      ...(what === 'shown' && parent && { inlinedPage: parent.inlinedPage }),
+    }),
+    drained: (source, selection) => ({
+      key: keys.walk,
+      field: `${adapter.parent}.${adapter.name}`,
+      fetcher: (requester) => pageFetcher(source, requester),
+      selection,
+      isNested: placeholder !== undefined,
+      hasInlinedPage: source.inlinedPage !== undefined,
+    }),
+  };
+}
+
+function definitionOf(
+  { schema }: ShapeScope,
+  { parent }: Adapter,
+  node: FieldNode,
+): GraphQLField<unknown, unknown> {
+  return (schema.getType(parent) as GraphQLObjectType).getFields()[node.name.value]!;
+}
+
+function ownArguments(
+  { all, connection }: Adapter,
+  kind: 'all' | 'connection',
+): (string | undefined)[] {
+  return kind === 'all'
+    ? [all!.limit, all!.after]
+    : ['first', 'after', connection!.last, connection!.before];
+}
+
+interface Parent {
+  readonly name: string;
+  /** Unique for a parent without an id, so that its list is never mistaken for another parent's. */
+  readonly walkName: string;
+  readonly source: Pick<PageSource, 'parentId' | 'unreachable'>;
+  readonly inlinedPage: PageAnswer | undefined;
+}
+
+function parentOf(
+  { adapter, shown, connection }: ListField,
+  { id, page, errors }: Placeholder,
+): Parent {
+  const { parent, reach } = adapter as NestedAdapter;
+  const isPlain = id?.kind === 'string' || id?.kind === 'number';
+  const text = isPlain ? (id.string ?? id.raw) : undefined;
+  const list = `${parent}.${adapter.name}`;
+  const name = text === undefined ? list : `${list}(${JSON.stringify(text)})`;
+  const isOnly = reach.kind === 'path' && !reach.hasId;
+  const selections = connection?.recordSelections ?? [];
+  const keys =
+    selections.length > 0 ? selections.map((selection) => itemsKey(...selection.keys)) : ['items'];
+  return {
+    name,
+    walkName: text === undefined && !isOnly ? `${list}#${randomUUID()}` : name,
+    source: {
+      parentId: isPlain ? id.raw : undefined,
+      unreachable:
+        reach.kind === 'id' && !isPlain ? unreachable(withoutId(parent).errors) : undefined,
+    },
+    // Undefined for a list that starts after a cursor, and where the failure of the page would null its parent.
+    inlinedPage: page && shown.readInlined(page, errors, keys),
+  };
+}
+
+function unreachable(errors: readonly UpstreamError[]): PageAnswer {
+  return { page: undefined, isNull: false, errors, nullingPages: new Set() };
+}

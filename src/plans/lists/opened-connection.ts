@@ -1,0 +1,199 @@
+import type { HeldBytes } from '../../answers/budget.ts';
+import type { AnswerError, Path, UpstreamError } from '../../answers/answer-errors.ts';
+import { checkedCounts } from '../../paging/connection/connection-arguments.ts';
+import {
+  readBackward,
+  readForward,
+  type Edge,
+  type Slice,
+  type SliceEnd,
+} from '../../paging/connection/slice.ts';
+import { CursorEncoder, decodeCursor } from '../../paging/cursor.ts';
+import { drainPages, interrupted } from '../../paging/drain/drain.ts';
+import { holdPages, type ListRecord } from '../output.ts';
+import { pageFetcher } from '../pages/fetch-page.ts';
+import type { ConnectionShape } from './connection-shape.ts';
+import type { DrainedList, DrainArguments } from './drains.ts';
+import type { OpenedList } from './list-field.ts';
+
+export type ConnectionEdge = Edge<ListRecord>;
+
+/** One connection with its arguments: read once for all that is selected of it. */
+export interface OpenedConnection {
+  readonly shape: ConnectionShape;
+  /** Whether only `totalCount` is selected, which needs no page of the connection. */
+  readonly isTotalOnly: boolean;
+  /** Reads the edges of the first page. */
+  begin(): Promise<void>;
+  /** Reads to the end. */
+  finish(): Promise<SliceEnd>;
+  /** The edges read so far. */
+  readonly edges: readonly ConnectionEdge[];
+  /**
+   * Returns the edges page by page.
+   *
+   * @throws DRAIN_INTERRUPTED after the first page, with `drained` and `resumeAfter`
+   */
+  parts(): AsyncGenerator<readonly ConnectionEdge[], void, undefined>;
+  readonly cursors: CursorEncoder;
+  /** Counts the records of the whole list, once. */
+  total(): Promise<number>;
+  /** Returns the unplaced errors of the pages, each of them once. @param path of the connection */
+  takeErrors(path: Path): AnswerError[];
+  /** Ends the reading. */
+  close(): Promise<void>;
+}
+
+/** @throws BAD_USER_INPUT, CURSOR_INVALID */
+export function openListConnection(list: OpenedList): OpenedConnection {
+  const { field, call, args, keys } = list;
+  const { adapter, parts } = field;
+  const shape = field.connection!;
+  const { last: lastName, before: beforeName } = adapter.connection!;
+  const { first, after, [lastName]: last, [beforeName]: before } = args;
+  const counts = checkedCounts(first, last, { max: parts.connectionMax, lastName });
+  const positionOf = (cursor: unknown) =>
+    typeof cursor === 'string' ? decodeCursor(keys.cursors, cursor) : null;
+  const [from, to] = [positionOf(after), positionOf(before)];
+  const cursors = new CursorEncoder(keys.cursors);
+  const { signal, drainBudget: budget } = call;
+  const wanted = shape.fields.filter(({ kind }) => kind !== 'typename');
+  let counting: Promise<number> | undefined;
+  const reading = createReading(sliceOf(), cursors, call.held);
+
+  return {
+    ...reading,
+    get edges() {
+      return reading.edges;
+    },
+    shape,
+    isTotalOnly: wanted.length > 0 && wanted.every(({ kind }) => kind === 'totalCount'),
+    cursors,
+    total: () => (counting ??= total()),
+  };
+
+  function sliceOf(): Slice<ListRecord> {
+    const source = list.source('shown');
+    const searched = {
+      fetchPage: pageFetcher(source, call),
+      index: parts.drains.indexOf(keys.walk),
+    };
+    if (counts.last === undefined) {
+      return readForward(searched, { first: counts.first, after: from, before: to, signal });
+    }
+    const walk = (tail: DrainArguments['tail']) =>
+      drain(list.drained(source, undefined), { position: from, tail });
+    return readBackward(
+      { list: searched, walk },
+      { last: counts.last, before: to, after: from, signal },
+    );
+  }
+
+  function drain(walked: DrainedList, options: Pick<DrainArguments, 'position' | 'tail'>) {
+    const pages = parts.drains.walk(walked, {
+      ...options,
+      limit: undefined,
+      call,
+      keepsAll: false,
+    });
+    const { position } = options;
+    const limit = undefined;
+    return drainPages(pages, {
+      limit,
+      position,
+      budget,
+      signal,
+      toCursor: (at) => cursors.encode(at),
+      // A part of a count, or of what is read from the end, is of no use.
+      given: 'result',
+    });
+  }
+
+  async function total(): Promise<number> {
+    // Read now: a mutation replaces `drains.totals`, so a count that it overtakes is not kept for later operations.
+    const { totals } = parts.drains;
+    const known = totals.of(keys.walk);
+    if (known !== undefined) return known;
+    let count = 0;
+    const shown = list.source('shown');
+    // The inlined first page may be the whole list.
+    const walked = shown.inlinedPage
+      ? list.drained(shown, undefined)
+      : list.drained(list.source('bare'), list.isNested ? undefined : 'total');
+    for await (const { records } of drain(walked, { position: null })) count += records.length;
+    totals.counted(keys.walk, count);
+    return count;
+  }
+}
+
+function createReading(slice: Slice<ListRecord>, cursors: CursorEncoder, held: HeldBytes) {
+  const read: (readonly ConnectionEdge[])[] = [];
+  const errors: UpstreamError[] = [];
+  let end: SliceEnd | undefined;
+  /** Kept when it fails, so that all later reads fail in the same way. */
+  let reading: Promise<void> | undefined;
+
+  return {
+    get edges(): readonly ConnectionEdge[] {
+      return read.length === 1 ? read[0]! : read.flat();
+    },
+    parts,
+    finish,
+    takeErrors: (path: Path): AnswerError[] =>
+      errors.splice(0).map((error) => ({ ...error, path })),
+    begin: async () => {
+      if (!end && read.length === 0) await readOn();
+    },
+    close: async () => {
+      await slice.return(NOWHERE);
+    },
+  };
+
+  async function finish(): Promise<SliceEnd> {
+    for (;;) {
+      if (end) return end;
+      await readOn();
+    }
+  }
+
+  function readOn(): Promise<void> {
+    reading ??= readNext();
+    return reading;
+  }
+
+  async function readNext(): Promise<void> {
+    const { done, value } = await slice.next();
+    if (done) {
+      end = value;
+    } else {
+      errors.push(...(value.unplacedErrors as readonly UpstreamError[]));
+      // `reading` is still set: another reader would otherwise read the next page before this one is kept.
+      await holdPages(held, value.edges);
+      read.push(value.edges);
+    }
+    reading = undefined;
+  }
+
+  async function* parts(): AsyncGenerator<readonly ConnectionEdge[], void, undefined> {
+    let drained = 0;
+    for (let part = 0; ; part += 1) {
+      try {
+        if (part >= read.length && !end) await readOn();
+      } catch (error) {
+        const last = read.findLast((edges) => edges.length > 0)?.at(-1);
+        if (!last) throw error;
+        throw interrupted(error, {
+          drained,
+          resumeAfter: cursors.encode(last.position),
+          given: 'parts',
+        });
+      }
+      const edges = read[part];
+      if (!edges) return;
+      drained += edges.length;
+      yield edges;
+    }
+  }
+}
+
+const NOWHERE = { hasNextPage: false, hasPreviousPage: false };

@@ -1,0 +1,240 @@
+import type { FieldNode } from 'graphql';
+import type { AnswerError, Path } from '../../answers/answer-errors.ts';
+import type { DeferredReading } from '../../answers/read.ts';
+import { codedError } from '../../errors.ts';
+import { streamAt, type StreamArguments } from '../../schema/incremental-directives.ts';
+import type { Call } from '../call.ts';
+import {
+  writeRecords,
+  type FieldValue,
+  type ListRecord,
+  type OperationAnswer,
+  type Output,
+} from '../output.ts';
+import { errorsOfList } from '../pages/fetch-page.ts';
+import { drainedPages } from './all-field.ts';
+import { writeConnection, writeEdges } from './connection-field.ts';
+import type { ConnectionField } from './connection-shape.ts';
+import { openList, type ListField } from './list-field.ts';
+import {
+  openListConnection,
+  type ConnectionEdge,
+  type OpenedConnection,
+} from './opened-connection.ts';
+import { createStreamedList, type PartSource, type StreamedList } from './streamed-list.ts';
+
+/** The lists of one root field that are streamed, and its deferred parts. */
+export interface OpenedStreams {
+  /** The field with the first elements of its lists. */
+  readonly value: Promise<FieldValue>;
+  /** The lists whose first elements are in `value`. Available after `value`. */
+  begun(): readonly StreamedList[];
+  /** What `@defer` puts off of a connection. Available after `value`. */
+  deferred(): readonly DeferredPart[];
+  end(): Promise<void>;
+}
+
+/** A part of the answer that `@defer` puts off. */
+export interface DeferredPart {
+  readonly path: Path;
+  readonly label: string | undefined;
+  read(): Promise<PartAnswer>;
+}
+
+export interface PartAnswer extends OperationAnswer {
+  /** Lists whose first elements are in this part. */
+  readonly streams?: readonly StreamedList[];
+  /** What `@defer` puts off of this part. */
+  readonly deferredParts?: readonly DeferredPart[];
+}
+
+/** @returns undefined for a field without `@stream` and `@defer` @throws BAD_USER_INPUT */
+export function openStreamedField(
+  field: ListField,
+  call: Call,
+  nodes: readonly FieldNode[],
+): OpenedStreams | undefined {
+  const { values } = call.variables;
+  if (!field.connection) {
+    const stream = agreed([field.key], nodes, values);
+    return stream && openStreamedAll(field, call, stream);
+  }
+  const streams = new Map<string, StreamArguments>();
+  let isDeferred = false;
+  for (const one of field.connection.fields) {
+    isDeferred ||= one.deferred !== undefined;
+    if (one.kind !== 'edges' && one.kind !== 'nodes') continue;
+    const stream = agreed([field.key, one.key], one.nodes, values);
+    if (stream) streams.set(one.key, stream);
+  }
+  return streams.size > 0 || isDeferred ? openStreamedConnection(field, call, streams) : undefined;
+}
+
+function openStreamedAll(field: ListField, call: Call, stream: StreamArguments): OpenedStreams {
+  const path = [field.key];
+  let source: PartSource<ListRecord> | undefined;
+  const unplacedErrors: AnswerError[] = [];
+  const list = createStreamedList<ListRecord>(path, stream, {
+    parts: () => (source = recordsOf(drainedPages(openList(field, call), 'parts'))),
+    write: (records, offset, output) => {
+      output.errors.push(...unplacedErrors.splice(0));
+      return writeRecords(records, 0, output, { path, offset });
+    },
+  });
+  const begun: StreamedList[] = [];
+  const value = list.begin().then(
+    ({ output, isNull }): FieldValue => {
+      if (isNull) return { parts: undefined, errors: output.errors };
+      begun.push(list);
+      return { ...output, parts: ['[', ...output.parts, ']'] };
+    },
+    (error: unknown): FieldValue => ({ parts: undefined, errors: errorsOfList(error, path) }),
+  );
+  return {
+    value,
+    begun: () => begun,
+    deferred: () => [],
+    end: async () => {
+      await source?.return();
+    },
+  };
+
+  async function* recordsOf(pages: ReturnType<typeof drainedPages>): PartSource<ListRecord> {
+    for await (const page of pages) {
+      for (const error of page.unplacedErrors as readonly AnswerError[])
+        unplacedErrors.push({ ...error, path });
+      yield page.records.map(({ record }) => record);
+    }
+  }
+}
+
+function openStreamedConnection(
+  field: ListField,
+  call: Call,
+  streams: ReadonlyMap<string, StreamArguments>,
+): OpenedStreams {
+  const path = [field.key];
+  const shape = field.connection!;
+  let connection: OpenedConnection | undefined;
+  const sources: PartSource<ConnectionEdge>[] = [];
+  const begun: StreamedList[] = [];
+  const deferredParts: DeferredPart[] = [];
+
+  /** Writes these fields of the connection; of streamed lists, only the first elements. */
+  const write = async (
+    of: OpenedConnection,
+    fields: readonly ConnectionField[],
+    output: Output,
+  ) => {
+    const beginnings = new Map<string, readonly ConnectionEdge[]>();
+    const started: StreamedList[] = [];
+    for (const one of fields) {
+      const stream = streams.get(one.key);
+      if (!stream || (one.kind !== 'edges' && one.kind !== 'nodes')) continue;
+      const at = [...path, one.key];
+      const list = createStreamedList<ConnectionEdge>(at, stream, {
+        parts: () => {
+          const source = of.parts();
+          sources.push(source);
+          return source;
+        },
+        write: (edges, offset, into) => {
+          into.errors.push(...of.takeErrors(path));
+          return writeEdges(of, one, edges, into, { path: at, offset });
+        },
+      });
+      beginnings.set(one.key, await list.take());
+      started.push(list);
+    }
+    const rest = fields.some(
+      ({ key, kind }) => !streams.has(key) && (kind === 'edges' || kind === 'nodes'),
+    );
+    if (rest) await of.finish();
+    output.errors.push(...of.takeErrors(path));
+    const isThere = await writeConnection(
+      of,
+      fields,
+      output,
+      path,
+      (key) => beginnings.get(key) ?? of.edges,
+    );
+    return { isThere, started };
+  };
+
+  const value = (async (): Promise<FieldValue> => {
+    const output: Output = { parts: [], errors: [], deferred: [] };
+    try {
+      const opened = openListConnection(openList(field, call));
+      connection = opened;
+      if (opened.isTotalOnly) await opened.total();
+      else if (streams.size > 0) await opened.begin();
+      else await opened.finish();
+      const now = shape.fields.filter(({ deferred }) => !deferred);
+      const { isThere, started } = await write(opened, now, output);
+      if (!isThere) return { parts: undefined, errors: output.errors };
+      begun.push(...started);
+      for (const [use, fields] of Map.groupBy(shape.fields, ({ deferred }) => deferred)) {
+        if (!use) continue;
+        deferredParts.push({ path, label: use.label, read: () => readPart(opened, fields) });
+      }
+      return output;
+    } catch (error) {
+      return { parts: undefined, errors: [...output.errors, ...errorsOfList(error, path)] };
+    }
+  })();
+
+  async function readPart(
+    opened: OpenedConnection,
+    fields: readonly ConnectionField[],
+  ): Promise<PartAnswer> {
+    const deferred: DeferredReading[] = [];
+    const output: Output = { parts: [], errors: [], deferred };
+    try {
+      const { isThere, started } = await write(opened, fields, output);
+      const [open, ...rest] = output.parts as (string | Buffer)[];
+      // Without the braces, which are written with the payload.
+      const members = isThere ? [String(open).slice(1), ...rest.slice(0, -1)] : undefined;
+      return {
+        data: members,
+        errors: output.errors,
+        extensions: undefined,
+        deferred,
+        streams: started,
+      };
+    } catch (error) {
+      return {
+        data: undefined,
+        errors: errorsOfList(error, path),
+        extensions: undefined,
+        deferred,
+        streams: [],
+      };
+    }
+  }
+
+  return {
+    value,
+    begun: () => begun,
+    deferred: () => deferredParts,
+    end: async () => {
+      await Promise.all(sources.map((source) => source.return()));
+      await connection?.close();
+    },
+  };
+}
+
+/** @throws BAD_USER_INPUT if the list is selected at several places and streamed in different ways */
+function agreed(
+  path: Path,
+  nodes: readonly FieldNode[],
+  variables: Readonly<Record<string, unknown>>,
+): StreamArguments | undefined {
+  const [stream, ...others] = nodes.map((node) => streamAt(node, variables));
+  const isSame = (other: StreamArguments | undefined) =>
+    other?.initialCount === stream?.initialCount && other?.label === stream?.label;
+  if (others.every(isSame)) return stream;
+  throw codedError(
+    'BAD_USER_INPUT',
+    `The operation selects ${path.join('.')} at several places: stream it at each of them, with the same initialCount and no label, or give it another alias.`,
+  );
+}

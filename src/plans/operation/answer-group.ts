@@ -1,0 +1,172 @@
+import type { GraphQLObjectType } from 'graphql';
+import type { AnswerError } from '../../answers/answer-errors.ts';
+import type { DeferredReading } from '../../answers/read.ts';
+import type { Call } from '../call.ts';
+import type { ForwardedAnswer } from '../forwarded/forwarded-answer.ts';
+import type { ForwardedFields } from '../forwarded/forwarded-fields.ts';
+import { readAll } from '../lists/all-field.ts';
+import { readConnection } from '../lists/connection-field.ts';
+import type { Drains } from '../lists/drains.ts';
+import { openList } from '../lists/list-field.ts';
+import { fillPlaceholders, isPlaceholder } from '../lists/nested-lists.ts';
+import type { FieldValue, OperationAnswer, Output, Part } from '../output.ts';
+import { requestSparingParents } from '../requests/request-text.ts';
+import { rootFieldName, type GivenValues, type RootField } from './variant.ts';
+
+/** The root fields of a variant that are sent together: those without `@defer`, or those of one `@defer`. */
+export interface FieldGroup {
+  readonly fields: readonly RootField[];
+  /** Those of them that the service answers. */
+  readonly forwarded: readonly RootField[];
+  /** Whether the service answers the whole operation. */
+  readonly isForwardedOnly: boolean;
+  /** Requests the forwarded fields; undefined if there are none. */
+  readonly service: ForwardedFields | undefined;
+  readonly root: GraphQLObjectType;
+  readonly isQuery: boolean;
+  readonly drains: Pick<Drains, 'separate'>;
+}
+
+/** Bytes. Smaller answers of the service are not counted: the buffers of a socket hold as much anyway. */
+const LARGE = 65_536;
+
+/** Answers the fields of a group together. */
+export async function answerGroup(
+  group: FieldGroup,
+  call: Call,
+  given?: GivenValues,
+): Promise<OperationAnswer> {
+  const { forwarded, root } = group;
+  if (group.isForwardedOnly) {
+    try {
+      const service = await requestForwarded(group, call);
+      const { data, errors, extensions } = service;
+      if (service.size >= LARGE) await call.held.hold(service, service.size);
+      if (!data) return { data, errors, extensions, deferred: [] };
+      const output: Output = {
+        parts: data.whole as Part[],
+        errors: errors as AnswerError[],
+        deferred: data.deferred.flat(),
+      };
+      return await filled(call, output, extensions);
+    } catch (error) {
+      return failed(forwarded, error, root);
+    }
+  }
+  const answered =
+    group.service && requestForwarded(group, call).catch((error: unknown) => ({ error }));
+  const values = await Promise.all(
+    group.fields.map(async (field) =>
+      field.kind === 'forwarded' ? undefined : (given?.get(field) ?? readField(call, field)),
+    ),
+  );
+  const service = await answered;
+  if (service && 'size' in service && service.size >= LARGE)
+    await call.held.hold(service, service.size);
+  const output: Output & { deferred: DeferredReading[] } = {
+    parts: [],
+    errors: [],
+    deferred: [],
+  };
+  let extensions: string | undefined;
+  let isNull = false;
+  if (service && 'error' in service) {
+    output.errors.push({ thrown: service.error, path: [firstOf(forwarded)] });
+  } else if (service) {
+    output.errors.push(...service.errors);
+    ({ extensions } = service);
+  }
+  for (const [i, field] of group.fields.entries()) {
+    const value =
+      values[i] ?? ofService(service, forwarded.indexOf(field)) ?? withoutService(field, root);
+    for (const error of value.errors) output.errors.push(error);
+    for (const one of value.deferred ?? []) output.deferred.push(one);
+    if (!value.parts && !field.isNullable) isNull = true;
+    output.parts.push(`${i > 0 ? ',' : ''}${JSON.stringify(field.key)}:`);
+    for (const part of value.parts ?? ['null']) output.parts.push(part);
+  }
+  if (isNull) return { data: null, errors: output.errors, extensions, deferred: [] };
+  return filled(call, output, extensions);
+}
+
+async function requestForwarded(
+  { service, isForwardedOnly, isQuery, drains }: FieldGroup,
+  call: Call,
+): Promise<ForwardedAnswer> {
+  if (isQuery) {
+    // The only request of an operation has none to be shared with.
+    const requester = isForwardedOnly ? { request: call.send.bind(call) } : call;
+    return requestSparingParents(requester, (pages) => service!.request(call.variables, pages));
+  }
+  // Reads that start after the mutation was sent, or after it was answered, must not share what was read before.
+  drains.separate();
+  try {
+    return await call.send(service!.request(call.variables));
+  } finally {
+    drains.separate();
+  }
+}
+
+function readField(
+  call: Call,
+  field: Exclude<RootField, { kind: 'forwarded' }>,
+): Promise<FieldValue> | FieldValue {
+  if (field.kind === 'read') return field.read(call);
+  const { list } = field;
+  const open = () => openList(list, call);
+  return list.connection ? readConnection(open, [field.key]) : readAll(call, open, [field.key]);
+}
+
+/** @param field its index among the forwarded fields */
+function ofService(
+  service: ForwardedAnswer | { readonly error: unknown } | undefined,
+  field: number,
+): FieldValue | undefined {
+  if (!service || 'error' in service) return undefined;
+  const { data } = service;
+  return { parts: data?.valueOf(field), errors: [], deferred: data?.deferred[field] ?? [] };
+}
+
+/** The value of a forwarded field whose request failed: null, except for the root's `__typename`. */
+function withoutService(field: RootField, root: GraphQLObjectType): FieldValue {
+  const name = typenameOf(field, root);
+  return { parts: name === undefined ? undefined : [name], errors: [] };
+}
+
+function failed(
+  fields: readonly RootField[],
+  error: unknown,
+  root: GraphQLObjectType,
+): OperationAnswer {
+  const values = fields.map((field) => ({ field, text: typenameOf(field, root) }));
+  const data = values.every(({ field, text }) => text !== undefined || field.isNullable)
+    ? values.map(
+        ({ field: { key }, text = 'null' }, i) =>
+          `${i > 0 ? ',' : ''}${JSON.stringify(key)}:${text}`,
+      )
+    : null;
+  const errors = [{ thrown: error, path: [firstOf(fields)] }];
+  return { data, errors, extensions: undefined, deferred: [] };
+}
+
+function typenameOf(field: RootField, root: GraphQLObjectType): string | undefined {
+  return rootFieldName(field) === '__typename' ? JSON.stringify(root.name) : undefined;
+}
+
+/** The key of the first field that needs the service. */
+function firstOf(fields: readonly RootField[]): string {
+  return (fields.find((field) => rootFieldName(field) !== '__typename') ?? fields[0]!).key;
+}
+
+async function filled(
+  call: Call,
+  output: Output,
+  extensions: string | undefined,
+): Promise<OperationAnswer> {
+  const {
+    parts,
+    errors,
+    deferred = [],
+  } = output.parts.some(isPlaceholder) ? await fillPlaceholders(call, output) : output;
+  return { data: parts as (string | Buffer)[], errors, extensions, deferred };
+}

@@ -1,0 +1,101 @@
+import {
+  Kind,
+  OperationTypeNode,
+  visit,
+  type DocumentNode,
+  type OperationDefinitionNode,
+} from 'graphql';
+import type { Payload } from '../../answers/write-answer.ts';
+import { asksForIncremental } from '../../schema/incremental-directives.ts';
+import type { Call } from '../call.ts';
+import type { OperationAnswer } from '../output.ts';
+import { planVariant } from './plan-variant.ts';
+import { streamOperation } from './stream-operation.ts';
+import type { PlanParts, Variant } from './variant.ts';
+
+/** A compiled operation: made once, answered in every call. */
+export interface OperationPlan {
+  /** Answers in one piece. */
+  answer(call: Call): Promise<OperationAnswer>;
+  /** Answers in the parts that `@defer` and `@stream` ask for; undefined if their conditions are false in this call. */
+  stream(call: Call): AsyncGenerator<Payload, void, undefined> | undefined;
+}
+
+export interface PlannedDocument {
+  readonly document: DocumentNode;
+  readonly operation: OperationDefinitionNode;
+}
+
+export function planOperation(
+  parts: PlanParts,
+  { document, operation }: PlannedDocument,
+): OperationPlan {
+  const fragments = new Map(
+    document.definitions.flatMap((one) =>
+      one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [],
+    ),
+  );
+  const conditions = conditionsOf(document);
+  const decide = parts.inlining.decisions(document);
+  const variants = parts.variants.ofOperation();
+  const isQuery = operation.operation === OperationTypeNode.QUERY;
+  const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
+    // Only the `if` of `@defer` and `@stream` may have no value. It is true by default.
+    const isTrue = (name: string) => values[name] !== false;
+    const bits =
+      conditions.map((name) => (isTrue(name) ? '1' : '0')).join('') + (defers ? 'd' : '');
+    const name = decide ? `${bits} ${decide(parts.schema, values)}` : bits;
+    const known = variants.get(name);
+    if (known) return known;
+    const made = planVariant(parts, {
+      operation,
+      fragments,
+      variables: outlineOf(values),
+      isTrue: oneOf(new Set(conditions.filter(isTrue))),
+      defers,
+      hasNested: decide !== undefined,
+    });
+    variants.set(name, made);
+    return made;
+  };
+  return {
+    answer: (call) => variant(call, false).answer(call),
+    stream: (call) => {
+      // `@defer` and `@stream` are ignored in a mutation.
+      if (!isQuery || !asksForIncremental(document, call.variables.values)) return undefined;
+      return streamOperation(variant(call, true), call);
+    },
+  };
+}
+
+/** Created here, not in `planOperation`: a closure keeps everything alive that closures of the same scope refer to. */
+function oneOf(names: ReadonlySet<string>): (name: string) => boolean {
+  return (name) => names.has(name);
+}
+
+/**
+ * Keeps numbers and nulls, which the sizes of inlined pages depend on, and replaces all other values: variants are
+ * kept, and callers may send a megabyte of variables with each document.
+ */
+function outlineOf(values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, isKept(value) ? value : true]),
+  );
+}
+
+function isKept(value: unknown): boolean {
+  return value === null || value === undefined || typeof value === 'number';
+}
+
+/** Finds the variables that `@skip`, `@include` and the `if` of `@defer` and `@stream` depend on. */
+function conditionsOf(document: DocumentNode): readonly string[] {
+  const found = new Set<string>();
+  visit(document, {
+    Directive: ({ arguments: args = [] }) => {
+      for (const { name, value } of args) {
+        if (name.value === 'if' && value.kind === Kind.VARIABLE) found.add(value.name.value);
+      }
+    },
+  });
+  return [...found];
+}

@@ -1,0 +1,144 @@
+import { OperationTypeNode, type GraphQLObjectType } from 'graphql';
+import { collectFields, selectionsOf, type DeferUse } from '../../answers/collect-fields.ts';
+import { shapeOf, type ShapeScope } from '../../answers/shape.ts';
+import type { ForwardedShape } from '../forwarded/forwarded-answer.ts';
+import { forwardedFields, onlyForwarded } from '../forwarded/forwarded-fields.ts';
+import { nestedPlaceholders } from '../lists/nested-lists.ts';
+import type { FieldValue } from '../output.ts';
+import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
+import { answerGroup, type FieldGroup } from './answer-group.ts';
+import { LOCAL, rootField } from './root-field.ts';
+import { checkBelowRoot, isAllowed } from './root-rules.ts';
+import {
+  rootFieldName,
+  type PlanParts,
+  type RootField,
+  type Variant,
+  type VariantParts,
+} from './variant.ts';
+
+/** Plans a variant: decides who answers each root field, and writes all requests that this takes. */
+export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
+  const { schema, drains } = parts;
+  const { operation, fragments, variables, isTrue, defers } = variant;
+  const root = schema.getRootType(operation.operation)!;
+  const scope: ShapeScope = {
+    schema,
+    fragments,
+    isTrue,
+    defers,
+    upstreamType: parts.upstreamType,
+    placeholderAt: (type, key, nodes) => placeholders.at(type, key, nodes),
+  };
+  let size = 0;
+  const writer: RequestWriter = {
+    ...parts.writer,
+    defers,
+    onWritten: (characters) => void (size += characters),
+    inlinePages: (document, pages) =>
+      parts.inlining.inline(document, { ...scope, variables, pages }),
+  };
+  const written: WrittenOperation = {
+    operation: operation.operation,
+    ...(operation.name && { name: operation.name }),
+    directives: operation.directives ?? [],
+    variableDefinitions: operation.variableDefinitions ?? [],
+    fragments,
+  };
+  const isQuery = operation.operation === OperationTypeNode.QUERY;
+  // Pages of lists below the result of a mutation are queries, and the directive may be for mutations only.
+  const reading: WrittenOperation = isQuery
+    ? written
+    : { ...written, operation: OperationTypeNode.QUERY, directives: [] };
+  const shared = { ...parts, writer, scope, operation: reading };
+  const placeholders = nestedPlaceholders(parts.nested, shared);
+  const collected = [...collectFields(scope, root, operation.selectionSet.selections).values()];
+  checkBelowRoot(parts, collected, root, fragments);
+  const planned = collected.map((field) => rootField(parts, { ...variant, shared, root }, field));
+  const fields = planned.map((field) =>
+    isLoneTypename(field, planned) ? constant(field, JSON.stringify(root.name)) : field,
+  );
+  const groups = new Map<DeferUse | undefined, FieldGroup>(
+    Array.from(
+      Map.groupBy(fields, ({ collected: { deferred } }) => deferred),
+      ([use, some]) => [use, groupOf(some)],
+    ),
+  );
+  const isOneList = fields.length === 1 && fields[0]!.kind === 'list' && !variant.hasNested;
+
+  return {
+    size,
+    fields,
+    answer: (call, use, given) => {
+      const group = groups.get(use);
+      if (!group) return NOTHING;
+      if (isOneList) call.stopSharing();
+      return answerGroup(group, call, given);
+    },
+  };
+
+  function groupOf(some: readonly RootField[]): FieldGroup {
+    const own = some.filter(({ kind }) => kind === 'forwarded');
+    return {
+      fields: some,
+      forwarded: own,
+      isForwardedOnly: own.length > 0 && own.length === fields.length,
+      service: own.length > 0 ? forwardedService(own) : undefined,
+      root,
+      isQuery,
+      drains,
+    };
+  }
+
+  function forwardedService(own: readonly RootField[]) {
+    const isDeferred = new Set(fields.map(({ collected: { deferred } }) => deferred)).size > 1;
+    // Fields that this call skips are sent too, with their directives, unless only the gateway knows them.
+    const selections = isDeferred
+      ? own.flatMap(({ collected: { nodes } }) => nodes)
+      : onlyForwarded(isForwardable, operation.selectionSet.selections, fragments);
+    const shapes = own.map((field) => forwardedShape(scope, root, field));
+    return forwardedFields({ writer, operation: written, selections, fields: shapes });
+  }
+
+  function isForwardable(name: string): boolean {
+    if (name === '__typename') return true;
+    return isQuery ? !parts.derived.has(name) && !LOCAL.has(name) : isAllowed(parts, name);
+  }
+}
+
+const NOTHING = Promise.resolve({ data: [], errors: [], extensions: undefined, deferred: [] });
+
+/** Whether it is the `__typename` of the root and nothing else is requested: then no request is sent for it. */
+function isLoneTypename(field: RootField, all: readonly RootField[]): boolean {
+  if (field.kind !== 'forwarded' || rootFieldName(field) !== '__typename') return false;
+  return !all.some(
+    (other) =>
+      other.kind === 'forwarded' &&
+      rootFieldName(other) !== '__typename' &&
+      other.collected.deferred === field.collected.deferred,
+  );
+}
+
+function constant(field: RootField, text: string): RootField {
+  const value: FieldValue = { parts: [text], errors: [] };
+  return { ...field, kind: 'read', read: () => value };
+}
+
+function forwardedShape(
+  scope: ShapeScope,
+  root: GraphQLObjectType,
+  field: RootField,
+): ForwardedShape {
+  const { key, collected } = field;
+  const name = rootFieldName(field);
+  if (name === '__typename') {
+    const shape = {
+      kind: 'typename',
+      upstream: scope.upstreamType(root.name),
+      served: root.name,
+    } as const;
+    return { key, shape, isSilent: false };
+  }
+  const shape = shapeOf(scope, root.getFields()[name]!.type, selectionsOf(collected.nodes));
+  return { key, shape, isSilent: false };
+}

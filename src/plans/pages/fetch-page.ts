@@ -1,0 +1,87 @@
+import { GraphQLError } from 'graphql';
+import type { AnswerError, Path, UpstreamError } from '../../answers/answer-errors.ts';
+import { codedError } from '../../errors.ts';
+import { unlessAborted } from '../../paging/failures.ts';
+import type { FetchPage } from '../../paging/page.ts';
+import type { Adapter } from '../../schema/derivation/adapter.ts';
+import type { Requester, CallVariables } from '../call.ts';
+import type { ListRecord } from '../output.ts';
+import { requestSparingParents } from '../requests/request-text.ts';
+import type { ReadingTelemetry } from '../telemetry.ts';
+import { pageSizeOf, type PageRequests } from './page-request.ts';
+import type { PageAnswer } from './read-page.ts';
+
+/** One list as a call reads it. */
+export interface PageSource {
+  readonly adapter: Adapter;
+  readonly requests: PageRequests;
+  readonly variables: CallVariables;
+  readonly telemetry: ReadingTelemetry;
+  /** As JSON, for a nested list that is reached by its parent's id. */
+  readonly parentId?: string | undefined;
+  /** The first page, if the request for the parent had it inlined. */
+  readonly inlinedPage?: PageAnswer | undefined;
+  /** Returned for every further page where none can be requested. */
+  readonly unreachable?: PageAnswer | undefined;
+}
+
+/** The errors that the service returned instead of a page. */
+export class PageFailure extends GraphQLError {
+  override name = 'PageFailure';
+  readonly errors: readonly UpstreamError[];
+  constructor(errors: readonly UpstreamError[]) {
+    const [first] = errors;
+    super(first!.message, { extensions: { code: first!.code } });
+    this.errors = errors;
+  }
+}
+
+/** The service returned null for the whole list, as its type allows: then the derived field is null too. */
+export class NullList extends Error {
+  override name = 'NullList';
+}
+
+/** Makes a function that fetches the pages of a list. Other operations may share the pages. */
+export function pageFetcher(
+  { adapter, requests, variables, telemetry, parentId, inlinedPage, unreachable }: PageSource,
+  requester: Requester,
+): FetchPage<ListRecord> {
+  const pageSize = pageSizeOf(adapter);
+  let inlined = inlinedPage;
+  return async ({ first, after }, signal) => {
+    // Nobody would wait for the request any more, so its failure would be an unhandled rejection.
+    signal.throwIfAborted();
+    let answer = after === null ? inlined : undefined;
+    if (answer) inlined = undefined;
+    else if (unreachable) answer = unreachable;
+    else {
+      // Leaving out a variable leaves out its argument, so the upstream's default applies.
+      const page = { first: first ?? pageSize, after, parentId };
+      const sent = requestSparingParents(requester, (pages) =>
+        requests.request(variables, page, pages),
+      );
+      answer = await unlessAborted(sent, signal);
+      telemetry.pageRead(requester.cause);
+    }
+    const { page, errors, isNull } = answer;
+    if (page) return page;
+    if (errors.length > 0) throw new PageFailure(errors);
+    throw isNull && after === null ? new NullList() : noPage();
+  };
+}
+
+/** The errors of a list that could not be read; none where the service returned null for it. */
+export function errorsOfList(error: unknown, path: Path): AnswerError[] {
+  if (error instanceof NullList) return [];
+  if (error instanceof PageFailure) return error.errors.map((each) => ({ ...each, path }));
+  const cause = error instanceof Error ? error.cause : undefined;
+  const others = cause instanceof PageFailure ? cause.errors.slice(1) : [];
+  return [{ thrown: error, path }, ...others.map((each) => ({ ...each, path }))];
+}
+
+function noPage(): GraphQLError {
+  return codedError(
+    'UPSTREAM_BAD_RESPONSE',
+    'The recruiting service returned a page without items or pageInfo. Try again later.',
+  );
+}

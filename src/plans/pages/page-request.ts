@@ -1,0 +1,232 @@
+import { astFromType } from '@graphql-tools/utils';
+import {
+  getNamedType,
+  getNullableType,
+  GraphQLInt,
+  isRequiredArgument,
+  Kind,
+  type ArgumentNode,
+  type FieldNode,
+  type GraphQLObjectType,
+  type SelectionNode,
+  type VariableDefinitionNode,
+} from 'graphql';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
+import { descend, readAnswer } from '../../answers/service-answer.ts';
+import {
+  keyBytesOf,
+  shapeOf,
+  type FieldShape,
+  type KeyBytes,
+  type ObjectShape,
+  type Shape,
+  type ShapeScope,
+} from '../../answers/shape.ts';
+import type { Json } from '../../json.ts';
+import type { Adapter } from '../../schema/derivation/adapter.ts';
+import type { CallVariables, UpstreamRequest } from '../call.ts';
+import {
+  field,
+  NO_PAGES,
+  notEmpty,
+  nullingPagesOf,
+  writeRequest,
+  type RequestWriter,
+  type PagesToInline,
+  type WrittenOperation,
+} from '../requests/request-text.ts';
+import { readPage, type PageAnswer, type PageReading } from './read-page.ts';
+import { identifyingFor } from './record-identity.ts';
+import { pageScanner } from './scan-page.ts';
+import type { WayToParent } from './way-to-parent.ts';
+
+/** Makes the requests for the pages of one list, with what an operation selects of its records. Written once. */
+export interface PageRequests {
+  /** The bytes that the keys of one record take, and how many of them are due to aliases. */
+  readonly keyBytes: KeyBytes;
+  /** Equal for operations that select the same fields of the same records. */
+  name(variables: CallVariables): string;
+  request(
+    variables: CallVariables,
+    page: PageArguments,
+    pages?: PagesToInline,
+  ): UpstreamRequest<PageAnswer>;
+  /** Reads a first page that was inlined. @param keys of its lists of records, one for each selection */
+  readInlined(
+    page: Json | undefined,
+    errors: readonly UpstreamError[],
+    keys: readonly string[],
+  ): PageAnswer;
+}
+
+export interface PageArguments {
+  readonly first: number | undefined;
+  readonly after: string | null;
+  /** The parent's id as JSON, for a nested list. */
+  readonly parentId?: string | undefined;
+}
+
+export interface PageRequestParts {
+  readonly writer: RequestWriter;
+  readonly scope: ShapeScope;
+  readonly operation: WrittenOperation;
+  readonly adapter: Adapter;
+  /** As the caller wrote them. Only those that the upstream knows are sent. */
+  readonly args: readonly ArgumentNode[];
+  /** The selections of each record: several where a connection selects both `nodes` and `edges { node }`. */
+  readonly recordSelections: readonly (readonly SelectionNode[])[];
+  /** How a nested list is reached. */
+  readonly way?: WayToParent | undefined;
+}
+
+const PARENT_ID = '_rsParentId';
+const FIRST = '_rs_first';
+const AFTER = '_rs_after';
+
+export function pageRequests(parts: PageRequestParts): PageRequests {
+  const { writer, operation, adapter, recordSelections, way } = parts;
+  const identity = identifyingFor(writer.schema, adapter.nodeType, recordSelections[0] ?? []);
+  const keys = recordSelections.map((_, i) => (i === 0 ? 'items' : `_rsItems${i}`));
+  const lists = recordSelections.map((selections, i) =>
+    field('items', {
+      alias: keys[i],
+      selections: notEmpty([...(i === 0 ? identity.selections : []), ...selections]),
+    }),
+  );
+  const sizes = sizeFields(adapter);
+  const info = field('pageInfo', {
+    selections: ['hasNextPage', 'endCursor', ...sizes].map((name) => field(name)),
+  });
+  const filters = new Set(adapter.filters.map(({ name }) => name));
+  const list: FieldNode = {
+    ...field(adapter.name, { selections: [...lists, info] }),
+    arguments: [
+      argument('first', FIRST),
+      argument('after', AFTER),
+      ...parts.args.filter(({ name }) => filters.has(name.value)),
+    ],
+  };
+  const variableDefinitions = [
+    ...operation.variableDefinitions,
+    ...definitions(adapter),
+    ...(way?.definitions(PARENT_ID) ?? []),
+  ];
+  const write = (pages: PagesToInline) =>
+    writeRequest(
+      writer,
+      { ...operation, variableDefinitions },
+      [way ? way.wrap(list, PARENT_ID) : list],
+      pages,
+    );
+  const whole = write('all');
+  const shapes = recordSelections.map((selections, i) =>
+    recordShape(parts, i === 0 ? identity : undefined, selections),
+  );
+  const scan = way ? undefined : pageScanner(adapter.name, keys, shapes, sizes);
+  const reading: PageReading = { adapter, identity, shapes };
+
+  return {
+    keyBytes: keyBytesOf(shapes),
+    name: whole.name,
+    request: (variables, { first, after, parentId }, pages = 'all') => {
+      const written = pages === 'all' ? whole : write(pages);
+      const values = {
+        ...(first !== undefined && { [FIRST]: first }),
+        ...(after !== null && { [AFTER]: after }),
+      };
+      const own = Object.fromEntries(
+        Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)]),
+      );
+      return {
+        kind: 'query',
+        field: written.field,
+        key: written.key(variables),
+        body: written.body(
+          variables,
+          parentId === undefined ? own : { ...own, [PARENT_ID]: parentId },
+        ),
+        pages: written.pages(variables, values),
+        scan: (bytes) => scan?.(bytes),
+        read: (answer) => {
+          const { data: value, errors } = readAnswer(answer);
+          const found = way
+            ? way.descend({ value, errors }, { key: adapter.name, parentId })
+            : descend({ value, errors }, [adapter.name]);
+          return {
+            ...readPage(reading, found, keys),
+            nullingPages: nullingPagesOf(value, errors),
+          };
+        },
+      };
+    },
+    readInlined: (page, errors, inlined) => ({
+      ...readPage(reading, { value: page, errors }, inlined),
+      nullingPages: NO_PAGES,
+    }),
+  };
+}
+
+/** For a list whose `first` is required (interface, section 8). */
+const LARGEST_DOCUMENTED_PAGE = 50;
+
+/** The `first` to send for the largest page; undefined to leave it out, so that the upstream's own limit applies. */
+export function pageSizeOf({ field: list }: Adapter): number | undefined {
+  return list.args.some((arg) => arg.name === 'first' && isRequiredArgument(arg))
+    ? LARGEST_DOCUMENTED_PAGE
+    : undefined;
+}
+
+/** The field of `pageInfo` with the page size that the upstream used, if there is one. */
+function sizeFields({ field: list }: Adapter): readonly string[] {
+  const page = getNamedType(list.type) as GraphQLObjectType;
+  const pageInfo = getNamedType(page.getFields()['pageInfo']!.type) as GraphQLObjectType;
+  const first = pageInfo.getFields()['first'];
+  return first && getNullableType(first.type) === GraphQLInt ? ['first'] : [];
+}
+
+function argument(name: string, variable: string): ArgumentNode {
+  return {
+    kind: Kind.ARGUMENT,
+    name: { kind: Kind.NAME, value: name },
+    value: { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: variable } },
+  };
+}
+
+function definitions({ field: list }: Adapter): VariableDefinitionNode[] {
+  return list.args
+    .filter(({ name }) => name === 'first' || name === 'after')
+    .map((arg) => ({
+      kind: Kind.VARIABLE_DEFINITION,
+      variable: { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: `_rs_${arg.name}` } },
+      // An argument with a default may be left out, and so may its variable.
+      type: astFromType(isRequiredArgument(arg) ? arg.type : getNullableType(arg.type)),
+    }));
+}
+
+function recordShape(
+  { scope, adapter }: PageRequestParts,
+  identity: ReturnType<typeof identifyingFor> | undefined,
+  selections: readonly SelectionNode[],
+): Shape {
+  const shape = shapeOf(scope, adapter.recordType, selections);
+  if (!identity) return shape;
+  if (shape.kind === 'object')
+    return identified(shape, adapter.nodeType as GraphQLObjectType, identity);
+  if (shape.kind !== 'abstract') return shape;
+  return {
+    ...shape,
+    of: (name) => {
+      const one = shape.of(name);
+      return one && identified(one, scope.schema.getType(one.type) as GraphQLObjectType, identity);
+    },
+  };
+}
+
+function identified(
+  shape: ObjectShape,
+  type: GraphQLObjectType,
+  { ownKey, silentFields }: ReturnType<typeof identifyingFor>,
+): ObjectShape {
+  const own = (one: FieldShape) => (one.key === ownKey ? { ...one, idOf: type.name } : one);
+  return { ...shape, fields: [...silentFields(type), ...shape.fields.map(own)] };
+}

@@ -1,0 +1,107 @@
+import { isNullableType } from 'graphql';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
+import { readValue, type Reading } from '../../answers/read.ts';
+import type { Found } from '../../answers/service-answer.ts';
+import type { Shape } from '../../answers/shape.ts';
+import type { Json } from '../../json.ts';
+import type { Page } from '../../paging/page.ts';
+import type { Adapter } from '../../schema/derivation/adapter.ts';
+import type { ListRecord, RecordPage } from '../output.ts';
+import type { RecordIdentity } from './record-identity.ts';
+
+/** The answer to the request for a page. */
+export interface PageAnswer {
+  /** Undefined if the answer holds no page. */
+  readonly page: Page<ListRecord> | undefined;
+  /** Whether the list is null without an error, as its type may allow. */
+  readonly isNull: boolean;
+  /** The unplaced errors, whose path leads to no record. */
+  readonly errors: readonly UpstreamError[];
+  /** The keys of the inlined pages whose failure also nulled their parent. */
+  readonly nullingPages: ReadonlySet<string>;
+}
+
+export interface PageReading {
+  readonly adapter: Adapter;
+  readonly identity: RecordIdentity;
+  readonly shapes: readonly Shape[];
+}
+
+/** Reads a page in general, whatever its form, and gives each record its own errors. */
+export function readPage(
+  { adapter, identity, shapes }: PageReading,
+  { value, errors }: Found,
+  keys: readonly string[],
+): Omit<PageAnswer, 'nullingPages'> {
+  const nullable = isNullableType(adapter.field.type) && (value === undefined || value.isNull);
+  // A list that is null without an error, as its type allows, has no records.
+  const ifNull = isNullableType(adapter.itemsType) && errors.length === 0 ? NO_RECORDS : undefined;
+  const lists = keys.map((key) => {
+    const items = value?.kind === 'object' ? value.get(key) : undefined;
+    if (items?.kind === 'list') return items.values;
+    return value?.kind === 'object' && (items === undefined || items.isNull) ? ifNull : undefined;
+  });
+  const pageInfo = value?.get('pageInfo');
+  const hasNextPage = pageInfo?.get('hasNextPage');
+  const [first] = lists;
+  if (!first || lists.some((list) => !list) || hasNextPage?.kind !== 'boolean') {
+    return { page: undefined, isNull: nullable && errors.length === 0, errors };
+  }
+  const { byRecord, unplaced } = sortErrors(errors, keys, first.length);
+  const readings = lists.map((list, selection) =>
+    first.map((_, index) =>
+      readValue(
+        shapes[selection]!,
+        list![index],
+        byRecord.get(`${selection}.${index}`) ?? NO_ERRORS,
+      ),
+    ),
+  );
+  const size = readings.reduce(
+    (sum, some) => sum + some.reduce((all, reading) => all + sizeOf(reading), 0),
+    0,
+  );
+  const page: RecordPage = { kind: 'readings', readings, size };
+  const limit = Number(pageInfo?.get('first')?.raw);
+  return {
+    page: {
+      items: first.map((record, index) => ({ identity: identity.of(record), page, index })),
+      hasNextPage: hasNextPage.raw === 'true',
+      endCursor: cursorFrom(pageInfo?.get('endCursor')),
+      limit: limit > 0 ? limit : undefined,
+      unplacedErrors: unplaced,
+    },
+    isNull: false,
+    errors: unplaced,
+  };
+}
+
+function sizeOf({ parts = [] }: Reading): number {
+  return parts.reduce((sum, part) => sum + (typeof part === 'string' ? part.length : 0), 0);
+}
+
+const NO_RECORDS: readonly Json[] = [];
+const NO_ERRORS: readonly UpstreamError[] = [];
+
+function cursorFrom(cursor: Json | undefined): string | null {
+  return (cursor?.kind === 'number' ? cursor.raw : cursor?.string) ?? null;
+}
+
+/** Errors whose path leads to no record of the page belong to the list. */
+function sortErrors(errors: readonly UpstreamError[], keys: readonly string[], count: number) {
+  const byRecord = new Map<string, UpstreamError[]>();
+  const unplaced: UpstreamError[] = [];
+  for (const error of errors) {
+    const [key, index, ...path] = error.path ?? [];
+    const selection = keys.indexOf(String(key));
+    if (selection < 0 || typeof index !== 'number' || index >= count) {
+      unplaced.push(error);
+      continue;
+    }
+    const name = `${selection}.${index}`;
+    const own = byRecord.get(name) ?? [];
+    own.push({ ...error, path });
+    byRecord.set(name, own);
+  }
+  return { byRecord, unplaced };
+}

@@ -1,0 +1,97 @@
+import { astFromType } from '@graphql-tools/utils';
+import { Kind, type FieldNode, type VariableDefinitionNode } from 'graphql';
+import { ownError } from '../../answers/answer-errors.ts';
+import { descend, type Found } from '../../answers/service-answer.ts';
+import type { ErrorCode } from '../../errors.ts';
+import type { Reach } from '../../schema/derivation/reach-parent.ts';
+import { field } from '../requests/request-text.ts';
+import { idKey } from './record-identity.ts';
+
+/** How further pages of a nested list are requested: from the root, through its parent. */
+export interface WayToParent {
+  /** Puts the list into the fields that lead to it. @param id the variable with the parent's id */
+  wrap(list: FieldNode, id: string): FieldNode;
+  definitions(id: string): readonly VariableDefinitionNode[];
+  /** Finds the list in an answer; an error if the parent cannot be reached any more. */
+  descend(
+    answer: Found,
+    list: { readonly key: string; readonly parentId: string | undefined },
+  ): Found;
+}
+
+export function wayToParent(parent: string, reach: Reach): WayToParent {
+  const [root, ...inner] = reach.kind === 'id' ? [reach.field] : reach.fields;
+  const hasId = reach.kind === 'path' && reach.hasId;
+  return {
+    wrap: (list, id) => {
+      const selections = [list, ...(hasId ? [field('id', { alias: idKey(parent) })] : [])];
+      const below = inner.reduceRight<readonly FieldNode[]>(
+        (wanted, name) => [field(name, { selections: wanted })],
+        selections,
+      );
+      return {
+        ...field(root!, { selections: below }),
+        ...(reach.kind === 'id' && { arguments: [idArgument(reach.argument.name, id)] }),
+      };
+    },
+    definitions: (id) =>
+      reach.kind === 'path'
+        ? []
+        : [
+            {
+              kind: Kind.VARIABLE_DEFINITION,
+              variable: { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: id } },
+              type: astFromType(reach.argument.type),
+            },
+          ],
+    descend: (answer, { key, parentId }) => {
+      const found = descend(answer, [root!, ...inner]);
+      const isNull = found.value === undefined || found.value.isNull;
+      if (isNull && found.errors.length === 0) return gone(parent);
+      if (hasId && !isNull && !isSameId(found.value?.get(idKey(parent))?.raw, parentId)) {
+        return another(parent, reach.fields);
+      }
+      return descend(found, [key]);
+    },
+  };
+}
+
+/** The error of a parent that came without the id to request it by. */
+export function withoutId(parent: string): Found {
+  return failed(
+    'UPSTREAM_BAD_RESPONSE',
+    `The recruiting service returned this ${parent} without an id, so the further pages of its list cannot be requested.`,
+  );
+}
+
+/** 12 and "12" are the same id. */
+function isSameId(id: string | undefined, other: string | undefined): boolean {
+  return id?.replaceAll('"', '') === other?.replaceAll('"', '');
+}
+
+function idArgument(name: string, id: string) {
+  return {
+    kind: Kind.ARGUMENT,
+    name: { kind: Kind.NAME, value: name },
+    value: { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: id } },
+  } as const;
+}
+
+function gone(parent: string): Found {
+  return failed(
+    'UPSTREAM_BAD_RESPONSE',
+    `The recruiting service no longer has this ${parent}, so the rest of its list cannot be read. Request its parent again.`,
+  );
+}
+
+function another(parent: string, path: readonly string[]): Found {
+  return failed(
+    'BAD_USER_INPUT',
+    `Only the ${parent} at ${path.join('.')} can be reached again, and this is another one. ` +
+      'Only the first page of its list is available.',
+  );
+}
+
+function failed(code: ErrorCode, message: string): Found {
+  return { value: undefined, errors: [ownError(code, message, [])] };
+}

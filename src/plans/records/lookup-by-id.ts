@@ -1,0 +1,237 @@
+import { astFromType } from '@graphql-tools/utils';
+import {
+  Kind,
+  OperationTypeNode,
+  type FieldNode,
+  type GraphQLObjectType,
+  type SelectionNode,
+} from 'graphql';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
+import { readValue } from '../../answers/read.ts';
+import { readAnswer, type Found } from '../../answers/service-answer.ts';
+import { shapeOf, type Shape } from '../../answers/shape.ts';
+import type { Json } from '../../json.ts';
+import type { EntityLookup } from '../../schema/derivation/entity.ts';
+import type { Call, LookupResult, RecordId, RecordLookup } from '../call.ts';
+import type { FieldParts } from '../lists/list-field.ts';
+import { PageFailure } from '../pages/fetch-page.ts';
+import {
+  requestSparingParents,
+  field,
+  notEmpty,
+  nullingPagesOf,
+  writeRequest,
+  type RequestText,
+  type PagesToInline,
+} from '../requests/request-text.ts';
+
+type ById = Extract<EntityLookup, { kind: 'id' }>;
+
+/** Ids per request. */
+const BATCH = 50;
+/** A failed batch of so many ids or fewer is sent again as single requests. */
+const FEW = 6;
+
+/** The answer to a batch. */
+interface BatchAnswer {
+  /** One for each id; undefined if the request failed as a whole, so that nothing is known of a single id. */
+  readonly values: readonly Found[] | undefined;
+  /** Whether the upstream refused to execute the request: a variable, or the request itself, is invalid. */
+  readonly isRefused: boolean;
+  readonly nullingPages: ReadonlySet<string>;
+}
+
+/** Finds records with the upstream's by-id field: many ids in one request, under aliases. */
+export function lookupById(
+  { writer, scope, operation }: FieldParts,
+  by: ById,
+  selections: readonly SelectionNode[],
+): (call: Call) => RecordLookup {
+  const root = scope.schema.getQueryType() as GraphQLObjectType;
+  const shape: Shape = {
+    ...shapeOf(scope, root.getFields()[by.field]!.type, selections),
+    nullable: true,
+  };
+  const texts = new Map<string, RequestText>();
+  const textFor = (count: number, pages: PagesToInline): RequestText => {
+    const name = `${count} ${typeof pages === 'string' ? pages : [...pages].join(' ')}`;
+    const known = texts.get(name) ?? written(count, pages);
+    if (typeof pages === 'string') texts.set(name, known);
+    return known;
+  };
+
+  return (call) => ({
+    name: `${by.field} ${textFor(1, 'all').name(call.variables)}`,
+    find: async (ids) => {
+      const values = await Promise.all(
+        batches(ids).map((batch) =>
+          findBatch(batch, call).catch((error: Error) => batch.map(() => error)),
+        ),
+      );
+      return new Map(values.flat().flatMap((value, at) => foundFor(shape, ids[at]!, value)));
+    },
+  });
+
+  async function findBatch(
+    ids: readonly RecordId[],
+    call: Call,
+  ): Promise<readonly (Found | Error)[]> {
+    const { values, isRefused } = await send(ids, call);
+    if (values) return values;
+    if (!isRefused) return inParts(ids, call);
+    const some = await alone(ids.slice(0, 2), call);
+    // If two ids fail for the same reason, the request itself is invalid, whatever the ids are.
+    return areAlike(some)
+      ? ids.map((_, at) => some[at] ?? some[0]!)
+      : [...some, ...(await inParts(ids.slice(2), call))];
+  }
+
+  /** Separates the ids that made a batch fail from the others. Mostly it is one id, which halving finds soonest. */
+  async function inParts(
+    ids: readonly RecordId[],
+    call: Call,
+  ): Promise<readonly (Found | Error)[]> {
+    if (ids.length <= FEW) return alone(ids, call);
+    const half = Math.ceil(ids.length / 2);
+    const parts = [ids.slice(0, half), ids.slice(half)].map((part) =>
+      send(part, call).then(
+        ({ values }) => values ?? inParts(part, call),
+        (error: Error) => part.map(() => error),
+      ),
+    );
+    return (await Promise.all(parts)).flat();
+  }
+
+  async function alone(ids: readonly RecordId[], call: Call): Promise<readonly (Found | Error)[]> {
+    const each = ids.map((id) =>
+      send([id], call).then(
+        ({ values }) => values!,
+        (error: Error) => [error],
+      ),
+    );
+    return (await Promise.all(each)).flat();
+  }
+
+  function send(ids: readonly RecordId[], call: Call): Promise<BatchAnswer> {
+    const own = Object.fromEntries(ids.map((id, at) => [variableFor(at), JSON.stringify(id)]));
+    return requestSparingParents(call, (pages) => {
+      const text = textFor(ids.length, pages);
+      return {
+        kind: 'query',
+        field: text.field,
+        body: text.body(call.variables, own),
+        key: text.key(call.variables),
+        pages: text.pages(call.variables),
+        scan: () => undefined,
+        read: (answer) => readBatch(answer, ids.length),
+      };
+    });
+  }
+
+  function written(count: number, pages: PagesToInline): RequestText {
+    const fields: FieldNode[] = [];
+    const definitions = [...operation.variableDefinitions];
+    for (let at = 0; at < count; at += 1) {
+      const name = { kind: Kind.NAME as const, value: variableFor(at) };
+      const variable = { kind: Kind.VARIABLE as const, name };
+      fields.push({
+        ...field(by.field, { alias: keyFor(at), selections: notEmpty(selections) }),
+        arguments: [
+          {
+            kind: Kind.ARGUMENT,
+            name: { kind: Kind.NAME, value: by.argument.name },
+            value: variable,
+          },
+        ],
+      });
+      definitions.push({
+        kind: Kind.VARIABLE_DEFINITION,
+        variable,
+        type: astFromType(by.argument.type),
+      });
+    }
+    const query = {
+      ...operation,
+      operation: OperationTypeNode.QUERY,
+      variableDefinitions: definitions,
+    };
+    return writeRequest(writer, query, fields, pages);
+  }
+}
+
+/** Not `_rs_…`, which are the variables of page requests. */
+function variableFor(at: number): string {
+  return `_rsKey${at}`;
+}
+
+function keyFor(at: number): string {
+  return `_rsRecord${at}`;
+}
+
+function readBatch(answer: Json, count: number): BatchAnswer {
+  const { data, errors } = readAnswer(answer);
+  const keys = Array.from({ length: count }, (_, at) => keyFor(at));
+  const isWhole = data !== undefined && !data.isNull;
+  return {
+    values: isWhole || count === 1 ? valuesOf(data, errors, keys) : undefined,
+    isRefused: data === undefined,
+    nullingPages: nullingPagesOf(data, errors),
+  };
+}
+
+/**
+ * Gives each field its own errors. An error without such a place may explain any null value, so it goes to every null
+ * without an error; to the first field if there is none.
+ */
+function valuesOf(
+  data: Json | undefined,
+  errors: readonly UpstreamError[],
+  keys: readonly string[],
+): Found[] {
+  const byKey = new Map<string, UpstreamError[]>(keys.map((key) => [key, []]));
+  const unplaced: UpstreamError[] = [];
+  for (const error of errors) {
+    const at = byKey.get(String(error.path?.[0]));
+    if (at) at.push({ ...error, path: error.path!.slice(1) });
+    else unplaced.push({ ...error, path: [] });
+  }
+  const values = keys.map((key) => ({ value: data?.get(key), errors: byKey.get(key)! }));
+  const unexplained = values.filter(({ value, errors: own }) => isNone(value) && own.length === 0);
+  for (const { errors: own } of unexplained.length > 0 ? unexplained : values.slice(0, 1)) {
+    own.push(...unplaced);
+  }
+  return values;
+}
+
+function isNone(value: Json | undefined): boolean {
+  return value === undefined || value.isNull;
+}
+
+function areAlike([one, other]: readonly (Found | Error)[]): boolean {
+  const [reason, otherReason] = [one, other].map((each) =>
+    each === undefined || each instanceof Error || !isNone(each.value)
+      ? undefined
+      : each.errors[0]?.message,
+  );
+  return reason !== undefined && reason === otherReason;
+}
+
+function batches(ids: readonly RecordId[]): (readonly RecordId[])[] {
+  return Array.from({ length: Math.ceil(ids.length / BATCH) }, (_, at) =>
+    ids.slice(at * BATCH, (at + 1) * BATCH),
+  );
+}
+
+function foundFor(
+  shape: Shape,
+  id: RecordId,
+  found: Found | Error,
+): (readonly [RecordId, LookupResult])[] {
+  if (found instanceof Error) return [[id, found]];
+  const { value, errors } = found;
+  if (isNone(value) && errors.length === 0) return [];
+  // The record as a whole failed: its errors are reported at the path of the field.
+  if (isNone(value) && errors.every(({ path }) => path?.length === 0))
+    return [[id, new PageFailure(errors)]];
+  return [[id, { record: readValue(shape, value, errors), unplacedErrors: [] }]];
+}

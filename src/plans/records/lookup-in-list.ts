@@ -1,0 +1,111 @@
+import { isObjectType, Kind, type SelectionNode } from 'graphql';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
+import { lookUp } from '../../paging/lookup/look-up.ts';
+import type { LookedUp } from '../../paging/lookup/page-reader.ts';
+import type { FetchPage } from '../../paging/page.ts';
+import type { Adapter } from '../../schema/derivation/adapter.ts';
+import type { Entity } from '../../schema/derivation/entity.ts';
+import {
+  asError,
+  type Call,
+  type LookupResult,
+  type RecordLookup,
+  type Requester,
+} from '../call.ts';
+import { walkKey } from '../lists/list-arguments.ts';
+import type { ListRecord } from '../output.ts';
+import type { FieldParts } from '../lists/list-field.ts';
+import { NullList, pageFetcher } from '../pages/fetch-page.ts';
+import { pageRequests, type PageRequests } from '../pages/page-request.ts';
+
+/** Finds records by their ids in a list at the root, using what earlier walks left behind of it. */
+export function lookupInList(
+  { writer, scope, operation, drains, telemetry }: FieldParts,
+  { type }: Entity,
+  adapter: Adapter,
+  selections: readonly SelectionNode[],
+): (call: Call) => RecordLookup {
+  // Without directives this is the list that drains without filters read, so both share its page index.
+  const { directives: _, ...plain } = operation;
+  const requests = (recordSelections: (readonly SelectionNode[])[]) =>
+    pageRequests({ writer, scope, operation: plain, adapter, args: [], recordSelections });
+  const shown = requests([onlyOf(type.name, adapter, selections)]);
+  const bare = requests([[]]);
+  const key = walkKey(adapter.name, defaultsOf(adapter));
+
+  return (call) => {
+    const { variables } = call;
+    const pagesOf = (of: PageRequests, requester: Requester): FetchPage<ListRecord> =>
+      orNothing(pageFetcher({ adapter, requests: of, variables, telemetry }, requester));
+    return {
+      name: `${type.name} ${shown.name(variables)}`,
+      find: async (ids) => {
+        // With a custom scalar, 12 and "12" are two ids of one record.
+        const byIdentity = Map.groupBy(ids, (id) => `${type.name}:${id}`);
+        const list = {
+          fetchPage: pagesOf(shown, call),
+          fetchIdentities: pagesOf(bare, call),
+          ...drains.lookup({
+            key,
+            field: `${adapter.parent}.${adapter.name}`,
+            name: adapter.name,
+            origin: call,
+            fetcher: (requester) => pagesOf(bare, requester),
+          }),
+        };
+        const found = await lookUp(list, [...byIdentity.keys()], call);
+        return new Map(
+          Array.from(found).flatMap(([each, result]) => {
+            if (result === null) return [];
+            const own = lookupResult(result);
+            return (byIdentity.get(each) ?? []).map((id) => [id, own] as const);
+          }),
+        );
+      },
+    };
+  };
+}
+
+function lookupResult(result: NonNullable<LookedUp<ListRecord>>): LookupResult {
+  if ('error' in result) return asError(result.error);
+  return {
+    record: result.record,
+    unplacedErrors: result.unplacedErrors as readonly UpstreamError[],
+  };
+}
+
+/** Turns a list that is null into an empty page. */
+function orNothing(fetchPage: FetchPage<ListRecord>): FetchPage<ListRecord> {
+  return async (request, signal) => {
+    try {
+      return await fetchPage(request, signal);
+    } catch (error) {
+      if (error instanceof NullList) return { items: [], hasNextPage: false, endCursor: null };
+      throw error;
+    }
+  };
+}
+
+function defaultsOf({ filters }: Adapter): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    filters.flatMap(({ name, defaultValue }) =>
+      defaultValue === undefined ? [] : [[name, defaultValue]],
+    ),
+  );
+}
+
+/** Restricts selections to one type in a list of several types. */
+function onlyOf(
+  type: string,
+  { nodeType }: Adapter,
+  selections: readonly SelectionNode[],
+): readonly SelectionNode[] {
+  if (isObjectType(nodeType)) return selections;
+  return [
+    {
+      kind: Kind.INLINE_FRAGMENT,
+      typeCondition: { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: type } },
+      selectionSet: { kind: Kind.SELECTION_SET, selections },
+    },
+  ];
+}

@@ -1,0 +1,268 @@
+import {
+  getNamedType,
+  isAbstractType,
+  Kind,
+  print,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
+  type ASTNode,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+  type SelectionNode,
+  type VariableDefinitionNode,
+} from 'graphql';
+import { INLINED_PAGE, type Path, type UpstreamError } from '../../answers/answer-errors.ts';
+import { TYPE_KEY } from '../../answers/shape.ts';
+import type { Json } from '../../json.ts';
+import { asksForIncremental, isIncremental } from '../../schema/incremental-directives.ts';
+import type { CallVariables, Requester, UpstreamRequest } from '../call.ts';
+
+/** A request to the service, written once for an operation. Only its variables differ from call to call. */
+export interface RequestText {
+  /** The root field that it selects; the first one of several. */
+  readonly field: string;
+  /** @param own the values of the variables that the gateway adds, as JSON */
+  body(variables: CallVariables, own?: OwnVariables): string;
+  /** Distinguishes requests with the same body whose answers are read in different ways; mostly empty. */
+  key(variables: CallVariables): string;
+  /** Equal for requests that differ only in the variables that the gateway adds, such as two pages of a list. */
+  name(variables: CallVariables): string;
+  /** Cost in pages. */
+  pages(variables: CallVariables, own?: Readonly<Record<string, unknown>>): number;
+}
+
+export type OwnVariables = Readonly<Record<string, string>>;
+
+/** All first pages of nested lists; all but those with these keys; or `safe`: only those whose type may be null. */
+export type PagesToInline = 'all' | 'safe' | ReadonlySet<string>;
+
+export interface RequestWriter {
+  /** The upstream's schema under served names. */
+  readonly schema: GraphQLSchema;
+  /** Replaces served names by the upstream's names. */
+  readonly toUpstream: (document: DocumentNode) => DocumentNode;
+  /** Replaces derived fields of nested lists by the first pages of these lists. */
+  readonly inlinePages: (document: DocumentNode, pages: PagesToInline) => DocumentNode;
+  /** Whether the answer is delivered in parts where `@defer` says so. The directive itself is not sent. */
+  readonly defers: boolean;
+  readonly onWritten: (characters: number) => void;
+  readonly cost: (
+    document: DocumentNode,
+  ) => (variables: Readonly<Record<string, unknown>>) => number;
+}
+
+export interface WrittenOperation extends Pick<
+  OperationDefinitionNode,
+  'operation' | 'name' | 'directives'
+> {
+  readonly variableDefinitions: readonly VariableDefinitionNode[];
+  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+}
+
+/**
+ * Writes a request that selects these root fields. It keeps the name, the directives and the variables of the caller's
+ * operation. Fragments and variables that are not used are left out, since a service may refuse them; so are
+ * descriptions, which older parsers do not accept.
+ */
+export function writeRequest(
+  writer: RequestWriter,
+  { operation, name, directives, variableDefinitions, fragments }: WrittenOperation,
+  selections: readonly SelectionNode[],
+  pages: PagesToInline,
+): RequestText {
+  const whole: OperationDefinitionNode = {
+    kind: Kind.OPERATION_DEFINITION,
+    operation,
+    ...(name && { name }),
+    directives: directives ?? [],
+    variableDefinitions,
+    selectionSet: { kind: Kind.SELECTION_SET, selections },
+  };
+  const selected = onlyReached(whole, fragments);
+  const inlined = writer.inlinePages(selected, pages);
+  const reached = inlined === selected ? selected : reachedOf(inlined);
+  const typed = withTypes(reached, writer.schema);
+  const used = variablesOf(typed);
+  const document = writer.toUpstream(onlyDefined(typed, used));
+  const open = `{"query":${JSON.stringify(print(document))}${name ? `,"operationName":${JSON.stringify(name.value)}` : ''},"variables":{`;
+  writer.onWritten(open.length);
+  const cost = writer.cost(document);
+  // Two derived fields may be sent as the same page but are filled in differently; and `@defer` is not sent.
+  const unsent =
+    inlined !== selected || (writer.defers && asksForIncremental(selected, NONE))
+      ? print(selected)
+      : '';
+  const ofUnsent = unsent === '' ? used : variablesOf(selected);
+  const key = (variables: CallVariables) =>
+    unsent === '' ? '' : `${unsent}${members(ofUnsent, variables, NONE)}`;
+  return {
+    field: fieldOf(document),
+    body: (variables, own = NONE) => `${open}${members(used, variables, own)}}}`,
+    key,
+    name: (variables) => `${open}${members(used, variables, NONE)}${key(variables)}`,
+    pages: ({ values }, own = NONE) => cost({ ...values, ...own }),
+  };
+}
+
+const NONE = {};
+
+/** Writes the values of these variables as members of a JSON object. */
+function members(names: Iterable<string>, { text }: CallVariables, own: OwnVariables): string {
+  let written = '';
+  for (const variable of names) {
+    const value = Object.hasOwn(own, variable) ? own[variable] : text(variable);
+    if (value === undefined) continue;
+    written += `${written === '' ? '' : ','}${JSON.stringify(variable)}:${value}`;
+  }
+  return written;
+}
+
+function reachedOf({ definitions }: DocumentNode): DocumentNode {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  let operation: OperationDefinitionNode | undefined;
+  for (const definition of definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION)
+      fragments.set(definition.name.value, definition);
+    else if (definition.kind === Kind.OPERATION_DEFINITION) operation = definition;
+  }
+  return onlyReached(operation!, fragments);
+}
+
+function onlyReached(
+  operation: OperationDefinitionNode,
+  fragments: WrittenOperation['fragments'],
+): DocumentNode {
+  const reached = new Map<string, FragmentDefinitionNode>();
+  const reach = (node: ASTNode) => {
+    visit(node, {
+      FragmentSpread: ({ name: { value } }) => {
+        const fragment = fragments.get(value);
+        if (!fragment || reached.has(value)) return;
+        reached.set(value, fragment);
+        reach(fragment);
+      },
+    });
+  };
+  reach(operation);
+  return { kind: Kind.DOCUMENT, definitions: [operation, ...reached.values()] };
+}
+
+/**
+ * Selects `__typename` first wherever a type is abstract: the gateway has to know the type of a value before it reads
+ * the rest. Removes `@defer` and `@stream`, which only the gateway implements.
+ */
+function withTypes(document: DocumentNode, schema: GraphQLSchema): DocumentNode {
+  const types = new TypeInfo(schema);
+  return visit(
+    document,
+    visitWithTypeInfo(types, {
+      Field: (node) => {
+        const type = types.getType();
+        if (!node.selectionSet || !type || !isAbstractType(getNamedType(type))) return undefined;
+        const selections = [TYPE, ...node.selectionSet.selections];
+        return { ...node, selectionSet: { ...node.selectionSet, selections } };
+      },
+      Directive: (node) => (isIncremental(node) ? null : undefined),
+      FragmentDefinition: withoutDescription,
+      VariableDefinition: withoutDescription,
+    }),
+  );
+}
+
+function withoutDescription<Node extends ASTNode>(node: Node): Node | undefined {
+  return 'description' in node ? { ...node, description: undefined } : undefined;
+}
+
+const TYPE: FieldNode = {
+  kind: Kind.FIELD,
+  alias: { kind: Kind.NAME, value: TYPE_KEY },
+  name: { kind: Kind.NAME, value: '__typename' },
+};
+
+function variablesOf(document: DocumentNode): Set<string> {
+  const used = new Set<string>();
+  visit(document, {
+    VariableDefinition: () => false,
+    Variable: ({ name }) => void used.add(name.value),
+  });
+  return used;
+}
+
+function onlyDefined(document: DocumentNode, used: ReadonlySet<string>): DocumentNode {
+  return visit(document, {
+    VariableDefinition: (node) => (used.has(node.variable.name.value) ? false : null),
+  });
+}
+
+function fieldOf({ definitions }: DocumentNode): string {
+  for (const definition of definitions) {
+    if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
+    const [selection] = definition.selectionSet.selections;
+    if (selection?.kind === Kind.FIELD) return selection.name.value;
+  }
+  return '';
+}
+
+/** Makes a field that the gateway adds to a request. */
+export function field(
+  name: string,
+  { selections, alias }: { selections?: readonly SelectionNode[]; alias?: string | undefined } = {},
+): FieldNode {
+  return {
+    kind: Kind.FIELD,
+    name: { kind: Kind.NAME, value: name },
+    ...(alias !== undefined && alias !== name && { alias: { kind: Kind.NAME, value: alias } }),
+    ...(selections && { selectionSet: { kind: Kind.SELECTION_SET, selections } }),
+  };
+}
+
+/** A caller may select nothing of the records, but GraphQL does not allow an empty selection. */
+export function notEmpty(selections: readonly SelectionNode[]): readonly SelectionNode[] {
+  return selections.length > 0 ? selections : [field('__typename', { alias: '_rsEmpty' })];
+}
+
+export const NO_PAGES: ReadonlySet<string> = new Set();
+
+/**
+ * Sends a request, and sends it again without the inlined pages whose failure also nulled their parent. That happens
+ * where the upstream's list must not be null. The derived field may be null, so its failure must not null the parent.
+ */
+export async function requestSparingParents<T extends InliningAnswer>(
+  requester: Pick<Requester, 'request'>,
+  write: (wanted: PagesToInline) => UpstreamRequest<T>,
+): Promise<T> {
+  let answer = await requester.request(write('all'));
+  if (answer.nullingPages.size > 0) answer = await requester.request(write(answer.nullingPages));
+  // The first failures may have hidden others.
+  if (answer.nullingPages.size > 0) answer = await requester.request(write('safe'));
+  return answer;
+}
+
+interface InliningAnswer {
+  /** The keys of the inlined pages whose failure also nulled their parent. */
+  readonly nullingPages: ReadonlySet<string>;
+}
+
+export function nullingPagesOf(
+  data: Json | undefined,
+  errors: readonly UpstreamError[],
+): ReadonlySet<string> {
+  const keys = errors.flatMap(({ path = [] }) => {
+    const last = path.findLastIndex((step) => INLINED_PAGE.test(String(step)));
+    if (last < 0) return [];
+    const parent = valueAt(data, path.slice(0, last));
+    return !parent || parent.isNull ? [String(path[last])] : [];
+  });
+  return keys.length > 0 ? new Set(keys) : NO_PAGES;
+}
+
+function valueAt(data: Json | undefined, path: Path): Json | undefined {
+  let value = data;
+  for (const step of path)
+    value = typeof step === 'number' ? value?.values[step] : value?.get(step);
+  return value;
+}

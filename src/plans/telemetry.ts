@@ -1,0 +1,59 @@
+import type { Cause } from '../cause.ts';
+import { codeOf } from '../errors.ts';
+import type { WalkedPage } from '../paging/walk.ts';
+
+/** Receives what happens while lists are read. `cause` identifies the caller's request. */
+export interface ReadingTelemetry {
+  pageRead(cause: Cause | undefined): void;
+  /** @param list the upstream's field */
+  walkBegun(kind: WalkKind, list: string, cause: Cause | undefined): ReportedWalk;
+  /** @param hasIndex whether a page index lets the walk read pages in parallel */
+  walkPlanned(hasIndex: boolean): void;
+  /** Of the records that were looked up by id: how many had a position in the page index, and how many had none. */
+  placesLookedUp(known: number, unknown: number): void;
+}
+
+/** `drain`: a caller reads the list. `search`: the positions of records in it are looked up. A label of metrics. */
+export type WalkKind = 'drain' | 'search';
+
+export interface ReportedWalk {
+  /** The cause to send the walk's requests with. */
+  readonly cause: Cause | undefined;
+  /**
+   * @param outcome `whole`: the walk reached the end of the list; `stopped`: its readers wanted no more; otherwise the
+   *   code of the error that ended it
+   */
+  ended(outcome: 'whole' | 'stopped' | { readonly code: unknown }): void;
+}
+
+/** Reports a walk, from when its first page is requested. */
+export async function* reportedWalk<R>(
+  { telemetry, kind, list, cause }: WalkToReport,
+  begin: (cause: Cause | undefined) => Pages<R>,
+): Pages<R> {
+  const reported = telemetry.walkBegun(kind, list, cause);
+  let outcome: Parameters<typeof reported.ended>[0] = 'stopped';
+  try {
+    for await (const page of begin(reported.cause)) {
+      outcome = page.hasNextPage ? 'stopped' : 'whole';
+      yield page;
+    }
+    outcome = 'whole';
+  } catch (error) {
+    const isAbort = error instanceof Error && error.name === 'AbortError';
+    outcome = isAbort ? 'stopped' : { code: codeOf(error) };
+    throw error;
+  } finally {
+    reported.ended(outcome);
+  }
+}
+
+type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
+
+interface WalkToReport {
+  readonly telemetry: ReadingTelemetry;
+  readonly kind: WalkKind;
+  /** The upstream's field. */
+  readonly list: string;
+  readonly cause: Cause | undefined;
+}
