@@ -8,7 +8,7 @@ import {
   startGatewayOverFake,
   type GatewayOverFake,
 } from '../support/fake-upstream.ts';
-import { createSharedWalks } from '../../src/paging/drain/shared-walk.ts';
+import { createSharedWalks, SharedWalk } from '../../src/paging/drain/shared-walk.ts';
 import type { WalkedPage } from '../../src/paging/walk.ts';
 import { systemClock } from '../../src/clock.ts';
 import { createWalkSlots } from '../../src/paging/drain/walk-slots.ts';
@@ -113,6 +113,50 @@ test.each([false, true])(
     expect(walksBegun).toBe(2);
   },
 );
+
+test('a walk that rests requests nothing without readers, and repeats a request that the last one aborted', async () => {
+  const requests: { signal: AbortSignal; answer: () => void }[] = [];
+  const walk = new SharedWalk<{ identity: string }>({
+    whenLeft: 'rest',
+    begin: async function* (_position, { signal, held }) {
+      const request = held(async (_request, left) => {
+        const { promise, resolve, reject } = Promise.withResolvers<void>();
+        left.addEventListener('abort', () => reject(left.reason as Error));
+        requests.push({ signal: left, answer: resolve });
+        await promise;
+        return { items: [], hasNextPage: true, endCursor: null };
+      });
+      for (let number = 0; ; number += 1) {
+        await request({ after: null, first: undefined }, signal);
+        yield page(number);
+      }
+    },
+  });
+  const join = ({ signal } = new AbortController()) => walk.read({ budget: freePages(), signal });
+
+  const first = join();
+  const given = first.next();
+  requests[0]!.answer();
+  expect(await given).toMatchObject({ value: { after: '0' } });
+  await first.return();
+  await setImmediate();
+  expect(requests).toHaveLength(1);
+
+  const leaving = new AbortController();
+  const left = join(leaving).next();
+  await setImmediate();
+  expect(requests).toHaveLength(2);
+  leaving.abort();
+  await expect(left).rejects.toThrow(/abort/i);
+  await setImmediate();
+  expect(requests).toHaveLength(2);
+  expect(requests[1]!.signal.aborted).toBe(true);
+
+  const next = join().next();
+  await setImmediate();
+  requests[2]!.answer();
+  expect(await next).toMatchObject({ value: { after: '1' } });
+});
 
 describe('MAX_DRAINS', () => {
   test('limits the walks under way; the others wait, and all get everything', async () => {
