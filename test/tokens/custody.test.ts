@@ -13,6 +13,7 @@ import {
   type Oddity,
 } from '../support/custody-world.ts';
 import { DAY, HOUR, type ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
+import { randomRuns } from '../support/random-runs.ts';
 import { timedDatabase } from '../support/timed-store.ts';
 
 const PROCESSES = 3;
@@ -111,7 +112,7 @@ test.each(stores)(
   'up to three processes %s: no refresh token is sent after its answer was received, and the last pair is kept',
   { timeout: 240_000 },
   async (_name, usual, openStore) => {
-    const numRuns = Number(process.env['RANDOM_RUNS'] ?? usual);
+    const numRuns = randomRuns(usual);
     let runs = 0;
     await fc.assert(
       fc.asyncProperty(
