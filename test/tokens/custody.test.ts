@@ -106,6 +106,15 @@ const FOUND: [Step[], boolean][] = [
     ],
     true,
   ],
+  [
+    // Killed while the answer is on its way; the others take turns for a lock when a day passes at once.
+    [
+      { do: 'oddly', how: 'late' },
+      { do: 'rush', by: 0, turns: 0, befalls: 'kill' },
+      { do: 'turns', count: 1 },
+    ],
+    false,
+  ],
 ];
 
 test.each(stores)(
@@ -150,6 +159,8 @@ async function run(world: CustodyWorld, steps: readonly Step[]): Promise<void> {
   // Everybody goes on, and has time.
   for (let index = 0; index < PROCESSES; index += 1) await crew.start(index);
   await crew.pass(20 * HOUR, 20 * MINUTE);
+  // Who waits for the lock of a file waits in real time, in which all these hours can pass: that ends first.
+  crew.codes.push(...(await crew.askAll()));
   await crew.pass(10 * MINUTE, 5 * SECOND);
   const codes = await crew.askAll();
   expect(service.violations).toEqual([]);
