@@ -19,6 +19,14 @@ export interface Grant {
   readonly name: string | null;
 }
 
+/** An answer of the token endpoint as it came. */
+export interface RawAnswer {
+  /** 0 when what came was no HTTP. */
+  readonly status: number;
+  readonly contentEncoding: string | undefined;
+  readonly body: Buffer;
+}
+
 export const A_DAY = 86_400;
 export const A_HUNDRED_AND_TWENTY_DAYS = 10_368_000;
 
