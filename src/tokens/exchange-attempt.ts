@@ -5,6 +5,7 @@ import type { Clock } from '../clock.ts';
 import type { ConnectToTokenEndpoint } from './service/exchange.ts';
 import type { ExchangeOutcome } from './service/exchange-outcome.ts';
 import type { Head, HeadSource } from './head.ts';
+import type { RawAnswer } from './token-set.ts';
 import { nextPair } from './next-pair.ts';
 import type { PairSaver } from './pair-saver.ts';
 import {
@@ -14,6 +15,8 @@ import {
   unreachableError,
   unwritableStoreError,
 } from './token-errors.ts';
+import { pairNamedIn } from './service/answer-text.ts';
+import type { Rescue } from './store/rescue.ts';
 import type { Ending, Mark, PairOutcome, TokenStore } from './store/token-store.ts';
 
 /** What came of one try to exchange a refresh token, the store being up to date with it. */
@@ -29,6 +32,7 @@ export type AttemptResult =
 
 export interface AttemptParts {
   store: TokenStore;
+  rescue: Rescue | undefined;
   connect: ConnectToTokenEndpoint;
   /** Which service the set must belong to. */
   baseUrl: string;
@@ -68,7 +72,7 @@ export interface ExchangeAttempt {
 }
 
 export function createExchangeAttempt(
-  { store, connect, baseUrl, clock, log, replica, onExchange }: AttemptParts,
+  { store, rescue, connect, baseUrl, clock, log, replica, onExchange }: AttemptParts,
   saver: PairSaver,
   { isStopping, isOvertaken, isAnswered }: Surroundings,
 ): ExchangeAttempt {
@@ -126,6 +130,8 @@ export function createExchangeAttempt(
     mark: Mark,
     outcome: ExchangeOutcome,
   ): Promise<AttemptResult> {
+    // Before anything else happens: of what came, nothing is lost.
+    if ('answer' in outcome) keepAnswer(exchange, outcome.answer);
     switch (outcome.kind) {
       case 'granted':
         return keep(exchange, outcome.grant);
@@ -147,6 +153,13 @@ export function createExchangeAttempt(
     }
   }
 
+  function keepAnswer({ from, attempt }: Begun, answer: RawAnswer): void {
+    const { set, generation } = from;
+    const namesPair = pairNamedIn(answer) !== undefined;
+    const home = { store: store.description, baseUrl };
+    rescue?.keepAnswer({ set, generation, attempt, at: clock.now(), home, answer, namesPair });
+  }
+
   /** Saved before first use. When saving fails, the pair is served from memory until that works. */
   async function keep({ from, attempt, begun }: Begun, grant: Granted): Promise<AttemptResult> {
     const { pair, outcome } = nextPair(grant, from, clock);
@@ -161,6 +174,8 @@ export function createExchangeAttempt(
     if (outcome !== 'rotated') {
       log.error({ trouble: 'not-renewed', generation: next.generation, outcome }, NOT_RENEWED);
     }
+    // The refresh token that was exchanged now is what they were waiting for.
+    if (kept !== 'pending') rescue?.forgetAnswers(from);
     if (kept === 'surplus') {
       log.error({ trouble: 'second-pair', generation: next.generation }, SECOND_PAIR);
     }

@@ -1,3 +1,4 @@
+import { createAnsweredPairs, type AnsweredPairs } from './answered-pair.ts';
 import type { CheckAccess } from './service/auth-check.ts';
 import { createDoubt } from './doubt.ts';
 import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
@@ -12,7 +13,6 @@ import {
 } from './head.ts';
 import { createPairSaver } from './pair-saver.ts';
 import { createStoreWatch } from './store-watch.ts';
-import type { Rescue } from './store/rescue.ts';
 import {
   busyElsewhereError,
   lostError,
@@ -32,6 +32,8 @@ export interface Rotation {
   readonly unsaved: boolean;
   /** The answer that gave the head held no new refresh token, or no access token. */
   readonly notRenewed: boolean;
+  /** What answers held that were not understood. */
+  readonly answers: AnsweredPairs;
   /** Takes over what the store holds, when it is newer or of another set. */
   adopt(stored: StoredTokens): void;
   /** Another process may have rotated or imported. */
@@ -57,7 +59,6 @@ export interface Rotation {
 
 export interface RotationParts extends AttemptParts {
   checkAccess: CheckAccess;
-  rescue: Rescue | undefined;
   random?: () => number;
 }
 
@@ -72,6 +73,7 @@ export function createRotation(parts: RotationParts): Rotation {
   const saver = createPairSaver(parts);
   const watch = createStoreWatch(store, saver);
   const doubt = createDoubt(parts);
+  const answers = createAnsweredPairs(parts);
   const attempt = createExchangeAttempt(parts, saver, {
     isStopping: () => stopped,
     isOvertaken: async (from) => {
@@ -108,6 +110,7 @@ export function createRotation(parts: RotationParts): Rotation {
     get notRenewed() {
       return notRenewed;
     },
+    answers,
     adopt,
     lookAtStore,
     accepted: (pair) => {
@@ -193,13 +196,14 @@ export function createRotation(parts: RotationParts): Rotation {
     }
   }
 
-  /** The pair may have arrived, and lie where its process left it. */
+  /** The pair may have arrived, and lie where its process left it, or in an answer that was not understood. */
   async function lookForAnswer({ set: ours }: Head): Promise<void> {
     const report = await rescue?.saveInto(store);
     if (report?.failed.some(({ set }) => set === undefined || set === ours)) {
       throw unreadRescueError();
     }
     await lookAtStore();
+    if (head!.doubtful && (await answers.takeUp(head!))) await lookAtStore();
   }
 
   /** The head, if it may be sent. */
@@ -255,6 +259,8 @@ export function createRotation(parts: RotationParts): Rotation {
    * there is, so that it is sent once more. Later ones take their time.
    */
   async function resolve(doubtful: Head): Promise<Head> {
+    await lookForAnswer(doubtful).catch(() => {});
+    if (!isSamePair(head!, doubtful)) return head!;
     if (doubtful.unanswered > 1) throw pause(doubt.patience(doubtful), uncertainError());
     const replay = !stopped && (await doubt.mustReplay(doubtful).catch(() => false));
     const done = replay ? await exchange(doubtful) : undefined;

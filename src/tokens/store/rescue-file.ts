@@ -44,29 +44,45 @@ export interface RescueFile {
 /** Room for a pair of the largest answer that is read (64 KiB), sealed. */
 const SIZE = 192 * 1024;
 const EMPTY = Buffer.alloc(SIZE, ' ');
-const NAME = /^rescue-(?<host>.+)-(?<pid>\d+)-[0-9a-f]{8}\.json$/;
+const NAME = /^(?<kind>rescue|answer)-(?<host>.+)-(?<pid>\d+)-[0-9a-f]{8}\.json$/;
+
+/** `rescue` holds a pair that could not be saved, `answer` an answer that was not understood. */
+export type FileKind = 'rescue' | 'answer';
 
 /** @throws when the folder or the file cannot be made */
-export function openRescueFile({ directory, sealer, owner }: RescueFolder): RescueFile {
-  for (const { name, path } of rescueFilesIn(directory)) {
+export function openRescueFile(folder: RescueFolder): RescueFile {
+  const file = openReservedFile(folder, 'rescue');
+  return {
+    put: (pair) => file.put(JSON.stringify(sealPair(pair, folder.sealer))),
+    clear: file.clear,
+    close: file.close,
+  };
+}
+
+/** @throws when the folder or the file cannot be made */
+export function openReservedFile({ directory, owner }: RescueFolder, kind: FileKind) {
+  for (const { name, path } of filesIn(directory, kind)) {
     if (isOf(owner.host, owner.pid, name) && textOf(path) === '') removeFile(path);
   }
   let file = create();
 
   return {
-    put: (pair) => {
-      const text = JSON.stringify(sealPair(pair, sealer));
+    get path() {
+      return file.path;
+    },
+    /** Resolved on disk when it returns. Replaces what was put before. */
+    put: (text: string): void => {
       write(text);
       // Somebody removed it from the folder; what is written into it is read by nobody.
       if (fstatSync(file.descriptor).nlink > 0) return;
       replace();
       write(text);
     },
-    clear: () => {
+    clear: (): void => {
       if (fstatSync(file.descriptor).nlink > 0) return write('');
       replace();
     },
-    close: () => {
+    close: (): void => {
       const empty = file.empty;
       closeSync(file.descriptor);
       if (empty) removeFile(file.path);
@@ -82,7 +98,7 @@ export function openRescueFile({ directory, sealer, owner }: RescueFolder): Resc
 
   function create() {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
-    const name = `rescue-${owner.host}-${owner.pid}-${randomBytes(4).toString('hex')}.json`;
+    const name = `${kind}-${owner.host}-${owner.pid}-${randomBytes(4).toString('hex')}.json`;
     const path = join(directory, name);
     const made = { path, descriptor: openSync(path, 'wx+', 0o600), empty: true };
     fill(made.descriptor, '');
@@ -104,7 +120,7 @@ export async function saveRescued(
 ): Promise<RescueReport> {
   const saved: NewPair[] = [];
   const failed: RescueReport['failed'][number][] = [];
-  for (const { path, name } of rescueFilesIn(directory)) {
+  for (const { path, name } of filesIn(directory, 'rescue')) {
     try {
       const text = textOf(path);
       if (text === '') {
@@ -137,7 +153,7 @@ export interface RescueReport {
 
 /** Rescue files that hold something, whoever's they are. */
 export function waitingRescueFiles(directory: string): string[] {
-  return rescueFilesIn(directory)
+  return filesIn(directory, 'rescue')
     .map(({ path }) => path)
     .filter((path) => {
       try {
@@ -149,10 +165,10 @@ export function waitingRescueFiles(directory: string): string[] {
     });
 }
 
-function rescueFilesIn(directory: string): { path: string; name: string }[] {
+export function filesIn(directory: string, kind: FileKind): { path: string; name: string }[] {
   try {
     return readdirSync(directory)
-      .filter((name) => NAME.test(name))
+      .filter((name) => NAME.exec(name)?.groups?.['kind'] === kind)
       .map((name) => ({ name, path: join(directory, name) }));
   } catch {
     return [];
@@ -168,14 +184,14 @@ function setOf(path: string): string | undefined {
   }
 }
 
-function textOf(path: string): string {
+export function textOf(path: string): string {
   const bytes = readFileSync(path);
   // As most are, and all of them are looked at whenever a store is opened.
   return bytes.equals(EMPTY) ? '' : bytes.toString('utf8').trim();
 }
 
 /** Of a process that was killed before it had anything to rescue. Those of other hosts are theirs to judge. */
-function isLeftOver(name: string, { host, pid, lives }: Owner): boolean {
+export function isLeftOver(name: string, { host, pid, lives }: Owner): boolean {
   const other = Number(NAME.exec(name)?.groups?.['pid']);
   return other !== pid && isOf(host, other, name) && !lives(other);
 }
@@ -215,7 +231,7 @@ function fill(descriptor: number, text: string): void {
   fsyncSync(descriptor);
 }
 
-function removeFile(path: string): void {
+export function removeFile(path: string): void {
   try {
     unlinkSync(path);
     syncFolder(dirname(path));

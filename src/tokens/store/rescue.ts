@@ -2,11 +2,17 @@ import type { Logger } from 'pino';
 import {
   openRescueFile,
   saveRescued,
-  type RescueFile,
   type RescueFolder,
   type RescueReport,
 } from './rescue-file.ts';
 import type { NewPair, TokenStore } from './token-store.ts';
+import {
+  answersTo,
+  forgetAnswers,
+  openAnswerFiles,
+  type KeptAnswer,
+  type UnreadAnswer,
+} from './unread-answers.ts';
 
 /** Where a pair goes that cannot be saved, and what earlier processes left there. */
 export interface Rescue {
@@ -15,12 +21,19 @@ export interface Rescue {
   clear(): void;
   /** Brings into the store what lies in rescue files, and says so in the log. */
   saveInto(store: TokenStore): Promise<RescueReport>;
+  /** Keeps what the token endpoint answered, as it came. Never throws. */
+  keepAnswer(unread: UnreadAnswer): void;
+  /** To the refresh token of this generation, newest first. */
+  answersTo(head: { set: string; generation: number }): KeptAnswer[];
+  /** Takes away those to earlier refresh tokens of the set. */
+  forgetAnswers(head: { set: string; generation: number }): void;
   close(): Promise<void>;
 }
 
 /** Without room for a rescue file it goes on, and says so: the tokens are more needed than their net. */
 export function openRescue(folder: RescueFolder, log: Logger): Rescue {
-  const file = open();
+  const file = open(openRescueFile);
+  const answers = open(openAnswerFiles);
   const reported = new Set<string>();
 
   return {
@@ -43,12 +56,27 @@ export function openRescue(folder: RescueFolder, log: Logger): Rescue {
       }
       return report;
     },
-    close: async () => file?.close(),
+    keepAnswer: (unread) => {
+      const { generation, answer } = unread;
+      const facts = { trouble: 'uncertain', generation, status: answer.status };
+      try {
+        if (!answers) throw new Error('there is no room for answers');
+        log.error({ ...facts, file: answers.keep(unread) }, KEPT);
+      } catch (error) {
+        log.fatal({ ...facts, err: error }, NOT_KEPT);
+      }
+    },
+    answersTo: (head) => answersTo(folder, head),
+    forgetAnswers: (head) => forgetAnswers(folder, head),
+    close: async () => {
+      file?.close();
+      answers?.close();
+    },
   };
 
-  function open(): RescueFile | undefined {
+  function open<Opened>(openIn: (directory: RescueFolder) => Opened): Opened | undefined {
     try {
-      return openRescueFile(folder);
+      return openIn(folder);
     } catch (error) {
       log.warn(
         { err: error, folder: folder.directory },
@@ -59,3 +87,11 @@ export function openRescue(folder: RescueFolder, log: Logger): Rescue {
     }
   }
 }
+
+const KEPT =
+  'An answer to the renewal of the access token was not understood. It is kept in the rescue folder as it came, and ' +
+  '`tokens recover` looks into it. Do not remove it.';
+
+const NOT_KEPT =
+  'An answer to the renewal of the access token was not understood, and could not be kept in the rescue folder. ' +
+  'Free the disk, or give the gateway a folder that it may write with TOKEN_RESCUE_DIR.';

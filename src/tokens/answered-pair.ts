@@ -1,0 +1,73 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../clock.ts';
+import type { Head } from './head.ts';
+import { nextPair } from './next-pair.ts';
+import { pairNamedIn } from './service/answer-text.ts';
+import type { CheckAccess } from './service/auth-check.ts';
+import type { Rescue } from './store/rescue.ts';
+import type { KeptAnswer } from './store/unread-answers.ts';
+import type { NewPair, TokenStore } from './store/token-store.ts';
+import { unreachableError, unwritableStoreError } from './token-errors.ts';
+
+/** Takes up the pair that an answer holds which was not understood, such as a 503 that names one. */
+export interface AnsweredPairs {
+  /**
+   * Saves the pair that follows the head into the store, when the service takes its access token: that proves the
+   * pair, and that the refresh token of the head is spent.
+   *
+   * @param unproved also when the service does not take it: for a head that is lost anyway
+   * @returns whether there was one
+   * @throws when the service cannot be asked, or the store not written: then nothing is known, and nothing may be sent
+   */
+  takeUp(head: Head, unproved?: boolean): Promise<boolean>;
+}
+
+export interface AnsweredPairsParts {
+  store: TokenStore;
+  rescue: Rescue | undefined;
+  checkAccess: CheckAccess;
+  clock: Clock;
+  log: Logger;
+}
+
+export function createAnsweredPairs(parts: AnsweredPairsParts): AnsweredPairs {
+  const { store, rescue, checkAccess, clock, log } = parts;
+  const refused = new Set<string>();
+
+  return {
+    takeUp: async (head, unproved = false) => {
+      const candidates = (rescue?.answersTo(head) ?? []).flatMap((kept) => pairIn(kept, head));
+      const proved = await firstProved(candidates);
+      const taken = proved ?? (unproved ? candidates[0] : undefined);
+      if (!taken) return false;
+      await store.save(taken).catch((cause: unknown) => {
+        throw unwritableStoreError(cause);
+      });
+      log.warn(
+        { generation: taken.generation + 1 },
+        'A token pair was found in an answer that was not understood, and is saved now.',
+      );
+      return true;
+    },
+  };
+
+  async function firstProved(candidates: readonly NewPair[]): Promise<NewPair | undefined> {
+    for (const candidate of candidates) {
+      const { accessToken } = candidate.pair;
+      if (refused.has(accessToken)) continue;
+      const verdict = await checkAccess(accessToken);
+      if (verdict.kind === 'works') return candidate;
+      if (verdict.kind === 'unknown') throw unreachableError(new Error(verdict.why));
+      refused.add(accessToken);
+    }
+    return undefined;
+  }
+
+  function pairIn({ unread }: KeptAnswer, head: Head): NewPair[] {
+    const grant = pairNamedIn(unread.answer);
+    // A page of errors may repeat what it was sent.
+    if (!grant || grant.refreshToken === head.pair.refreshToken) return [];
+    const { set, generation, attempt, at, home } = unread;
+    return [{ set, generation, attempt, at, home, latencyMs: 0, ...nextPair(grant, head, clock) }];
+  }
+}
