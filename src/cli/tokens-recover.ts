@@ -23,7 +23,10 @@ export async function tokensRecover(terminal: Terminal): Promise<void> {
       const head = service.rotation.head!;
       if (head.movedTo !== null) throw new CommandError(movedError(head.movedTo).message);
       const loss = lossOf(head, systemClock);
-      if (loss) throw new CommandError(lostError(loss).message);
+      if (loss) {
+        sayKept(service, say);
+        return lastTry(service, new CommandError(lostError(loss).message), say);
+      }
       if (head.busy) {
         throw new CommandError(
           'A process is exchanging the refresh token at this moment. Nothing was sent. Run this again in a minute; ' +
@@ -36,8 +39,13 @@ export async function tokensRecover(terminal: Terminal): Promise<void> {
       }
       if (service.rescued.failed.length > 0) throw new CommandError(RESCUE_FIRST);
       say(await story(store, head.generation));
+      sayKept(service, say);
+      if (await takeUpAnswer(service, say)) return;
       await askAccess(service, say);
-      await replay(service, say);
+      await replay(service, say).catch((error: CommandError) => {
+        if (!lossOf(service.rotation.head!, systemClock)) throw error;
+        return lastTry(service, error, say);
+      });
     });
   });
 }
@@ -62,6 +70,44 @@ async function story(store: TokenStore, generation: number): Promise<string> {
     `The exchange of generation ${open.generation} that ${open.replica} began at ${new Date(open.at).toISOString()} ended in doubt: ${how}. ` +
     'If the service never processed it, the refresh token still works; otherwise it is spent.'
   );
+}
+
+function sayKept({ rotation }: TokenService, say: (text: string) => void): void {
+  for (const { path, status, at, namesPair } of rotation.answers.kept(rotation.head!)) {
+    say(
+      `The answer of ${new Date(at).toISOString()} (status ${status}) was not understood, and is kept in ${path}: ` +
+        `it names ${namesPair ? 'a token pair' : 'no token pair'}.`,
+    );
+  }
+}
+
+/** A pair that an answer names: when the service takes its access token, nothing has to be sent. */
+async function takeUpAnswer(
+  { rotation }: TokenService,
+  say: (text: string) => void,
+  unproved = false,
+): Promise<'proved' | 'unproved' | undefined> {
+  const found = await rotation.answers
+    .takeUp(rotation.head!, unproved)
+    .catch(({ message }: Error) => {
+      throw new CommandError(`${message} Nothing was sent. Run \`tokens recover\` again then.`);
+    });
+  if (!found) return undefined;
+  await rotation.lookAtStore();
+  const { generation } = rotation.head!;
+  say(
+    found === 'proved'
+      ? `The service takes the access token of that pair: generation ${generation} is in use. Nothing was sent.`
+      : `The service does not take the access token of that pair any more. The pair is saved as generation ${generation}, to try its refresh token.`,
+  );
+  return found;
+}
+
+/** Where all is lost, a pair that an answer names is tried without proof. */
+async function lastTry(service: TokenService, lost: CommandError, say: (text: string) => void) {
+  const found = await takeUpAnswer(service, say, true);
+  if (!found) throw lost;
+  if (found === 'unproved') await replay(service, say);
 }
 
 async function askAccess({ rotation, checkAccess }: TokenService, say: (text: string) => void) {

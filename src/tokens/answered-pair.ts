@@ -9,17 +9,19 @@ import type { KeptAnswer } from './store/unread-answers.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 import { unreachableError, unwritableStoreError } from './token-errors.ts';
 
-/** Takes up the pair that an answer holds which was not understood, such as a 503 that names one. */
+/** What answers hold that were not understood: the pair that a 503 names, for instance. */
 export interface AnsweredPairs {
+  /** Those to the refresh token of the head, newest first. */
+  kept(head: Head): readonly { path: string; status: number; at: number; namesPair: boolean }[];
   /**
    * Saves the pair that follows the head into the store, when the service takes its access token: that proves the
    * pair, and that the refresh token of the head is spent.
    *
    * @param unproved also when the service does not take it: for a head that is lost anyway
-   * @returns whether there was one
+   * @returns undefined when there is none
    * @throws when the service cannot be asked, or the store not written: then nothing is known, and nothing may be sent
    */
-  takeUp(head: Head, unproved?: boolean): Promise<boolean>;
+  takeUp(head: Head, unproved?: boolean): Promise<'proved' | 'unproved' | undefined>;
 }
 
 export interface AnsweredPairsParts {
@@ -35,11 +37,18 @@ export function createAnsweredPairs(parts: AnsweredPairsParts): AnsweredPairs {
   const refused = new Set<string>();
 
   return {
+    kept: (head) =>
+      (rescue?.answersTo(head) ?? []).map(({ path, unread: { at, answer, namesPair } }) => ({
+        path,
+        status: answer.status,
+        at,
+        namesPair,
+      })),
     takeUp: async (head, unproved = false) => {
       const candidates = (rescue?.answersTo(head) ?? []).flatMap((kept) => pairIn(kept, head));
       const proved = await firstProved(candidates);
       const taken = proved ?? (unproved ? candidates[0] : undefined);
-      if (!taken) return false;
+      if (!taken) return undefined;
       await store.save(taken).catch((cause: unknown) => {
         throw unwritableStoreError(cause);
       });
@@ -47,7 +56,7 @@ export function createAnsweredPairs(parts: AnsweredPairsParts): AnsweredPairs {
         { generation: taken.generation + 1 },
         'A token pair was found in an answer that was not understood, and is saved now.',
       );
-      return true;
+      return proved ? 'proved' : 'unproved';
     },
   };
 

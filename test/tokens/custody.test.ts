@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import {
+  answeredIn,
   custodyWorld,
   rescuedIn,
   type CustodyWorld,
@@ -51,7 +52,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 4,
     arbitrary: fc.record({
       do: of('oddly'),
-      how: of('drop before', 'drop after', 'late', 'not now', 'unclear', 'unreachable'),
+      how: of('drop before', 'drop after', 'late', 'not now', 'unclear', 'named', 'unreachable'),
     }),
   },
   {
@@ -309,15 +310,18 @@ class Crew {
     return all;
   }
 
-  /** The last pair that anybody received is the head of the store, or in a rescue file. */
+  /** The last pair that reached anybody is the head of the store, in a rescue file, or in an answer that is kept. */
   async expectKept(): Promise<void> {
     const { service, folder } = this.#world;
     // What was received a moment ago is saved within the same turn.
     await this.#turns(1);
-    const last = service.exchanges.findLast(({ received }) => received);
+    const last = service.exchanges.findLast(({ received, named }) => received || named);
     if (!last) return;
     const isIn = (text: string) => text.includes(last.gave!);
-    const isKept = isIn(JSON.stringify(await this.#world.look())) || isIn(rescuedIn(folder));
+    const isKept =
+      isIn(JSON.stringify(await this.#world.look())) ||
+      isIn(rescuedIn(folder)) ||
+      isIn(answeredIn(folder));
     assert.ok(isKept, `${last.gave} is kept nowhere`);
   }
 

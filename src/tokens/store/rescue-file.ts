@@ -184,7 +184,7 @@ function setOf(path: string): string | undefined {
   }
 }
 
-export function textOf(path: string): string {
+function textOf(path: string): string {
   const bytes = readFileSync(path);
   // As most are, and all of them are looked at whenever a store is opened.
   return bytes.equals(EMPTY) ? '' : bytes.toString('utf8').trim();

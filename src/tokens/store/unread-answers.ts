@@ -1,11 +1,10 @@
-import { readFileSync, truncateSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync, truncateSync } from 'node:fs';
 import type { RawAnswer } from '../token-set.ts';
 import {
   filesIn,
   isLeftOver,
   openReservedFile,
   removeFile,
-  textOf,
   type RescueFolder,
 } from './rescue-file.ts';
 import type { NewPair } from './token-store.ts';
@@ -41,7 +40,7 @@ const MOST = 32;
 export function openAnswerFiles(folder: RescueFolder): AnswerFiles {
   const open = () => openReservedFile(folder, 'answer');
   for (const { path, name } of filesIn(folder.directory, 'answer')) {
-    if (isLeftOver(name, folder.owner) && isEmpty(path)) removeFile(path);
+    if (isLeftOver(name, folder.owner) && isRoom(path)) removeFile(path);
   }
   let reserved: ReturnType<typeof open> | undefined = open();
 
@@ -62,7 +61,10 @@ export function openAnswerFiles(folder: RescueFolder): AnswerFiles {
       }
       return path;
     },
-    close: () => reserved?.close(),
+    close: () => {
+      reserved?.close();
+      reserved = undefined;
+    },
   };
 }
 
@@ -102,9 +104,10 @@ function labelsIn({ directory }: RescueFolder): Label[] {
   return filesIn(directory, 'answer')
     .flatMap(({ path }) => {
       try {
-        return [{ ...(JSON.parse(textOf(path)) as Label), path }];
+        if (isRoom(path)) return [];
+        return [{ ...(JSON.parse(readFileSync(path, 'utf8')) as Label), path }];
       } catch {
-        // Room for the next one, or one that was not written to its end.
+        // Gone meanwhile, or not written to its end.
         return [];
       }
     })
@@ -134,10 +137,18 @@ function aboutOf({ set, generation }: Pick<UnreadAnswer, 'set' | 'generation'>):
   return `${set}|${generation}|answer`;
 }
 
-function isEmpty(path: string): boolean {
+/** For an answer to come, as most are. One byte says it: they are looked at often, and are large. */
+function isRoom(path: string): boolean {
+  let descriptor: number | undefined;
   try {
-    return textOf(path) === '';
+    descriptor = openSync(path, 'r');
+    const first = Buffer.alloc(1);
+    readSync(descriptor, first);
+    return first.toString() !== '{';
   } catch {
+    // Gone meanwhile.
     return false;
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
   }
 }
