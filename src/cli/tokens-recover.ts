@@ -1,5 +1,5 @@
 import { lostError, movedError } from '../tokens/token-errors.ts';
-import { lossOf } from '../tokens/head.ts';
+import { accessLeft, lossOf } from '../tokens/head.ts';
 import { systemClock } from '../clock.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { codeOf } from '../errors.ts';
@@ -111,8 +111,14 @@ async function lastTry(service: TokenService, lost: CommandError, say: (text: st
 }
 
 async function askAccess({ rotation, checkAccess }: TokenService, say: (text: string) => void) {
-  const verdict = await checkAccess(rotation.head!.pair.accessToken);
+  const head = rotation.head!;
+  const verdict = await checkAccess(head.pair.accessToken);
   if (verdict.kind === 'unknown') {
+    if (accessLeft(head, systemClock) <= 0) {
+      return say(
+        `The access token has ended, and the service gives no clear answer (${verdict.why}).`,
+      );
+    }
     throw new CommandError(
       `The service gives no clear answer (${verdict.why}), so nothing was sent. Try again when it can be reached.`,
     );

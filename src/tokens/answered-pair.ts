@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
-import type { Head } from './head.ts';
+import { replayAt, type Head } from './head.ts';
 import { nextPair } from './next-pair.ts';
 import { pairNamedIn } from './service/answer-text.ts';
 import type { CheckAccess } from './service/auth-check.ts';
@@ -46,7 +46,8 @@ export function createAnsweredPairs(parts: AnsweredPairsParts): AnsweredPairs {
       })),
     takeUp: async (head, unproved = false) => {
       const candidates = (rescue?.answersTo(head) ?? []).flatMap((kept) => pairIn(kept, head));
-      const proved = await firstProved(candidates);
+      const mayWait = clock.elapsed() < replayAt(head);
+      const proved = await firstProved(candidates, mayWait);
       const taken = proved ?? (unproved ? candidates[0] : undefined);
       if (!taken) return undefined;
       await store.save(taken).catch((cause: unknown) => {
@@ -60,14 +61,17 @@ export function createAnsweredPairs(parts: AnsweredPairsParts): AnsweredPairs {
     },
   };
 
-  async function firstProved(candidates: readonly NewPair[]): Promise<NewPair | undefined> {
+  async function firstProved(
+    candidates: readonly NewPair[],
+    mayWait: boolean,
+  ): Promise<NewPair | undefined> {
     for (const candidate of candidates) {
       const { accessToken } = candidate.pair;
       if (refused.has(accessToken)) continue;
       const verdict = await checkAccess(accessToken);
       if (verdict.kind === 'works') return candidate;
-      if (verdict.kind === 'unknown') throw unreachableError(new Error(verdict.why));
-      refused.add(accessToken);
+      if (verdict.kind === 'refused') refused.add(accessToken);
+      else if (mayWait) throw unreachableError(new Error(verdict.why));
     }
     return undefined;
   }
