@@ -30,10 +30,15 @@ export interface Rescue {
   close(): Promise<void>;
 }
 
+/** Answers in memory, where they could not be written. */
+const MOST_UNKEPT = 8;
+
 /** Without room for a rescue file it goes on, and says so: the tokens are more needed than their net. */
 export function openRescue(folder: RescueFolder, log: Logger): Rescue {
   const file = open(openRescueFile);
   const answers = open(openAnswerFiles);
+  /** Newest first. */
+  const unkept: KeptAnswer[] = [];
   const reported = new Set<string>();
 
   return {
@@ -64,9 +69,18 @@ export function openRescue(folder: RescueFolder, log: Logger): Rescue {
         log.error({ ...facts, file: answers.keep(unread) }, KEPT);
       } catch (error) {
         log.fatal({ ...facts, err: error }, NOT_KEPT);
+        unkept.splice(
+          0,
+          unkept.length,
+          { path: 'memory', unread },
+          ...unkept.slice(0, MOST_UNKEPT - 1),
+        );
       }
     },
-    answersTo: (head) => answersTo(folder, head),
+    answersTo: ({ set, generation }) => [
+      ...unkept.filter(({ unread }) => unread.set === set && unread.generation === generation),
+      ...answersTo(folder, { set, generation }),
+    ],
     forgetAnswers: (head) => forgetAnswers(folder, head),
     close: async () => {
       file?.close();
@@ -93,5 +107,5 @@ const KEPT =
   '`tokens recover` looks into it. Do not remove it.';
 
 const NOT_KEPT =
-  'An answer to the renewal of the access token was not understood, and could not be kept in the rescue folder. ' +
+  'An answer to the renewal of the access token was not understood, and could not be kept in the rescue folder; it is held in memory. ' +
   'Free the disk, or give the gateway a folder that it may write with TOKEN_RESCUE_DIR.';

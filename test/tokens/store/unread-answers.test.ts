@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { openRescue } from '../../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import {
   answersTo,
@@ -8,6 +9,7 @@ import {
   openAnswerFiles,
   type UnreadAnswer,
 } from '../../../src/tokens/store/unread-answers.ts';
+import { recordingLog } from '../../support/gateway.ts';
 import { folder } from './sqlite-support.ts';
 
 const KEY = Buffer.alloc(32, 7);
@@ -78,6 +80,22 @@ test('an answer to an earlier refresh token is taken away when it is of no use a
   expect(answersTo(rescue, { ...HEAD, generation: 2 })).toEqual([]);
   expect(answersTo(rescue, { set: 'another', generation: 1 })).toHaveLength(1);
   expect(answersTo(rescue, HEAD)).toHaveLength(1);
+});
+
+test('an answer that cannot be written is held in memory, and that is said', async () => {
+  const { rescue } = start();
+  rmSync(rescue.directory, { recursive: true });
+  writeFileSync(rescue.directory, 'no folder');
+  const { log, logged } = recordingLog();
+  const opened = openRescue(rescue, log);
+  opened.keepAnswer(unread('held', 1));
+  expect(opened.answersTo(HEAD).map((kept) => kept.unread.answer.body.toString())).toEqual([
+    'held',
+  ]);
+  expect(opened.answersTo({ ...HEAD, generation: 4 })).toEqual([]);
+  expect(logged.at(-1)).toMatchObject({ level: 60, status: 503, trouble: 'uncertain' });
+  expect(JSON.stringify(logged)).not.toContain('held"');
+  await opened.close();
 });
 
 test('nothing is left of a process that kept no answer', () => {
