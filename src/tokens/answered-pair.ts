@@ -78,8 +78,11 @@ export function createAnsweredPairs(parts: AnsweredPairsParts): AnsweredPairs {
 
   function pairIn({ unread }: KeptAnswer, head: Head): NewPair[] {
     const grant = pairNamedIn(unread.answer);
-    // A page of errors may repeat what it was sent.
-    if (!grant || grant.refreshToken === head.pair.refreshToken) return [];
+    const { pair } = head;
+    // A page of errors may repeat what was sent: that one works, and proves nothing.
+    const isRepeated =
+      grant?.refreshToken === pair.refreshToken || grant?.accessToken === pair.accessToken;
+    if (!grant || isRepeated) return [];
     const { set, generation, attempt, at, home } = unread;
     return [{ set, generation, attempt, at, home, latencyMs: 0, ...nextPair(grant, head, clock) }];
   }

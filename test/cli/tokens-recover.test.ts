@@ -175,15 +175,22 @@ test('a pair in an answer is tried also when a gateway has found the set lost', 
   expect(service.exchanges).toHaveLength(2);
 });
 
-test('a pair that was made up costs nothing: the refresh token in doubt is sent as before', async () => {
-  const { tokens, done, service, status } = await startWithTokens();
-  service.next(reply(500, { access_token: 'an example', refresh_token: 'another' }));
-  expect((await tokens(['refresh'])).code).toBe(1);
-  const said = await done('recover');
-  expect(said).toContain('it names a token pair.');
-  expect(said).toContain('Generation 3 is in use');
-  expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
-});
+test.each([
+  ['was made up', 'an example'],
+  ['repeats the access token in use', undefined],
+])(
+  'a pair that %s costs nothing: the refresh token in doubt is sent as before',
+  async (_, access) => {
+    const { tokens, done, service, status } = await startWithTokens();
+    const access_token = access ?? service.lastAnswered!.access_token;
+    service.next(reply(500, { access_token, refresh_token: 'another' }));
+    expect((await tokens(['refresh'])).code).toBe(1);
+    const said = await done('recover');
+    expect(said).toContain('it names a token pair.');
+    expect(said).toContain('Generation 3 is in use');
+    expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
+  },
+);
 
 test('while another process exchanges, it says so', async () => {
   const { tokens, service } = await startWithTokens();
