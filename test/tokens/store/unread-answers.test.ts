@@ -61,13 +61,13 @@ test('an answer is sealed: without the key nothing of it can be read', () => {
 
 test('of a service that never answers clearly the first answers and the last are kept, and each that names a pair', () => {
   const { rescue, files } = start();
-  for (let at = 1; at <= 100; at += 1) {
-    files.keep(unread(`answer ${at}`, at, { namesPair: at === 40 }));
+  for (let at = 1; at <= 40; at += 1) {
+    files.keep(unread(`answer ${at}`, at, { namesPair: at === 20 }));
   }
   const kept = answersTo(rescue, HEAD).map((one) => one.unread.at);
   expect(kept).toHaveLength(32);
-  expect(kept[0]).toBe(100);
-  expect(kept).toContain(40);
+  expect(kept[0]).toBe(40);
+  expect(kept).toContain(20);
   expect(kept.slice(-16)).toEqual(Array.from({ length: 16 }, (_, index) => 16 - index));
 });
 
