@@ -1,10 +1,11 @@
+import { createAnsweredPairs, type AnsweredPairs } from './answered-pair.ts';
 import type { CheckAccess } from './service/auth-check.ts';
 import { createDoubt } from './doubt.ts';
 import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
 import { headOf, isSamePair, lossOf, savedAs, toldOf, type Head, type HeadSource } from './head.ts';
 import { createPairSaver } from './pair-saver.ts';
 import { createStoreWatch } from './store-watch.ts';
-import { mayFollow, type Rescue, type RescueReport } from './store/rescue.ts';
+import { mayFollow, type RescueReport } from './store/rescue.ts';
 import {
   busyElsewhereError,
   lostError,
@@ -26,6 +27,8 @@ export interface Rotation {
   readonly storeLosses: number;
   /** The answer that gave the head held no new refresh token, or no access token. */
   readonly notRenewed: boolean;
+  /** What answers held that were not understood. */
+  readonly answers: AnsweredPairs;
   /** Takes over what the store holds, when it is newer or of another set. */
   adopt(stored: StoredTokens): void;
   /** Another process may have rotated or imported. */
@@ -51,7 +54,6 @@ export interface Rotation {
 
 export interface RotationParts extends AttemptParts {
   checkAccess: CheckAccess;
-  rescue: Rescue | undefined;
   random?: () => number;
 }
 
@@ -66,6 +68,7 @@ export function createRotation(parts: RotationParts): Rotation {
   const saver = createPairSaver(parts);
   const watch = createStoreWatch(parts, saver);
   const doubt = createDoubt(parts);
+  const answers = createAnsweredPairs(parts);
   const attempt = createExchangeAttempt(parts, saver, {
     isStopping: () => stopped,
     isOvertaken: async (from) => {
@@ -100,6 +103,7 @@ export function createRotation(parts: RotationParts): Rotation {
     get notRenewed() {
       return notRenewed;
     },
+    answers,
     adopt,
     lookAtStore,
     accepted: (pair) => {
@@ -191,10 +195,15 @@ export function createRotation(parts: RotationParts): Rotation {
     }
   }
 
-  /** The pair may have arrived, and lie where its process left it. @throws when that cannot be read */
+  /**
+   * The pair may have arrived, and lie where its process left it, or in an answer that was not understood.
+   *
+   * @throws when that cannot be read
+   */
   async function lookForAnswer(): Promise<void> {
     const report = await lookEverywhere();
     if (report?.failed.some((file) => mayFollow(file, head!))) throw unreadRescueError();
+    if (head!.doubtful && (await answers.takeUp(head!))) await lookAtStore();
   }
 
   /** The head, if it may be sent. */
@@ -257,6 +266,8 @@ export function createRotation(parts: RotationParts): Rotation {
    * there is, so that it is sent once more. Later ones take their time.
    */
   async function resolve(doubtful: Head): Promise<Head> {
+    await lookForAnswer().catch(() => {});
+    if (!isSamePair(head!, doubtful)) return head!;
     if (doubtful.unanswered > 1) throw pause(doubt.patience(doubtful), uncertainError());
     const replay = !stopped && (await doubt.mustReplay(doubtful).catch(() => false));
     const done = replay ? await exchange(doubtful) : undefined;

@@ -59,7 +59,8 @@ export const ADVICE: Record<Trouble, string> = {
     'The set was moved to another store, and is not rotated from this one. Set TOKEN_STORE to that one wherever a gateway ' +
     'still uses this one, and restart it.',
   lost:
-    'The refresh token is spent, revoked, or past its end: nothing but a new set helps. Have an administrator make a new token ' +
+    'The refresh token is spent, revoked, or past its end. Run `tokens recover` first: an answer of the service that was not ' +
+    'understood may hold a pair. Otherwise nothing but a new set helps. Have an administrator make a new token ' +
     'in the personal account, and run `tokens import <link>`; a running gateway goes on by itself. Do not put a backup of the ' +
     'store in its place: the refresh token in it is spent.',
   uncertain:

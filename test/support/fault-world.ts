@@ -183,8 +183,9 @@ export async function startFaultWorld({
     commandIn,
     /** The pairs that rescue files hold; 0 when there are only empty ones. */
     rescued: () =>
-      readdirSync(rescue).filter((name) => readFileSync(join(rescue, name), 'utf8').trim() !== '')
-        .length,
+      readdirSync(rescue)
+        .filter((name) => name.startsWith('rescue-'))
+        .filter((name) => readFileSync(join(rescue, name), 'utf8').trim() !== '').length,
     /** Whether the service takes the refresh token in the store: the last pair that it gave. Spends it. */
     holdsTheLastPair: async (): Promise<boolean> => {
       const { pair } = await stored();

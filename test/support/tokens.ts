@@ -238,6 +238,8 @@ export interface ScriptedService {
   honestly(): void;
   /** Every request to /graphql is refused so; undefined: honestly again. */
   refuse(refusal: { status: number; detail: string } | undefined): void;
+  /** What stands before the service answers every /auth_check so; undefined: the service itself again. */
+  checkAnswers(answer: { status: number; body: string } | undefined): void;
   /** Connections are refused. */
   down(): Promise<void>;
   up(): Promise<void>;
@@ -256,6 +258,7 @@ export async function startScripted(): Promise<ScriptedService> {
   const script: TokenAnswer[] = [];
   let always: TokenAnswer | undefined;
   let refusal: { status: number; detail: string } | undefined;
+  let checkAnswer: { status: number; body: string } | undefined;
   let lastAnswered: IssuedSet | undefined;
   let linkReads = 0;
   let linkDead = false;
@@ -287,6 +290,7 @@ export async function startScripted(): Promise<ScriptedService> {
       always = undefined;
     },
     refuse: (with_) => void (refusal = with_),
+    checkAnswers: (answer) => void (checkAnswer = answer),
     down: () => closed(server),
     up: () =>
       new Promise((resolve) => void server.listen(Number(new URL(url).port), '127.0.0.1', resolve)),
@@ -348,6 +352,7 @@ export async function startScripted(): Promise<ScriptedService> {
   }
 
   function answerAuthCheck({ headers }: IncomingMessage, response: ServerResponse): void {
+    if (checkAnswer) return void response.writeHead(checkAnswer.status).end(checkAnswer.body);
     const { status, detail } = refusal ?? judge(bearerOf(headers.authorization));
     if (status === 200) return void response.writeHead(204).end();
     json(response, status, { type: 'invalid_token', detail });

@@ -159,7 +159,7 @@ function giveToOwner(lock: string, path: string): void {
 
 function isOurs(name: string, store: string): boolean {
   const own = ['', '-journal', '-lock'].map((end) => store + end);
-  return own.includes(name) || /^rescue-.+\.json$/.test(name);
+  return own.includes(name) || /^(?:rescue|answer)-.+\.json$/.test(name);
 }
 
 function unescaped(text: string): string {
