@@ -131,9 +131,9 @@ export function fileAt(path: string): string | undefined {
   return found && `${found.dev}/${found.ino}`;
 }
 
-/** Another process is at the file, for longer than was waited. */
+/** Another process is at the file. The other bits of the code say what it is in the middle of. */
 export function isBusy(error: unknown): boolean {
-  return (error as { errcode?: number }).errcode === SQLITE_BUSY;
+  return ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
 }
 
 function succeeds(database: DatabaseSync, statements: string): boolean {
