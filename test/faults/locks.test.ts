@@ -1,0 +1,55 @@
+/** Stores that other processes keep locked, and locks that are taken away. */
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { standsStill } from '../support/fault-process.ts';
+import { eventually, startFaultWorld, type FaultGateway } from '../support/fault-world.ts';
+
+test.concurrent(
+  'a foreign lock on the store: everything that needs no store is answered, and what met it goes on when it ends',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const gateway = await world.serve();
+    await gateway.printed(/access token rotated/);
+    await gateway.serves();
+    using foreign = new DatabaseSync(world.path);
+    foreign.exec('BEGIN EXCLUSIVE');
+    await gateway.serves();
+    const before = world.sandbox.stats.requests.graphql;
+    world.expire();
+    const asked = gateway.serves();
+    await eventually(() => expect(world.sandbox.stats.requests.graphql).toBe(before + 1));
+    await isHealthy(gateway);
+    foreign.exec('ROLLBACK');
+    await asked;
+    await gateway.stop();
+    expect(world.outcomes()).toEqual(['answered', 'answered']);
+    expect(await world.stored()).toMatchObject({ generation: 3, mark: null });
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'a gateway stopped in the middle of a transaction: another starts, serves and waits; one exchange when it wakes',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const holder = await world.hanging({ at: 'within the transaction of the mark' });
+    await holder.printed(/REACHED within the transaction/);
+    await standsStill(holder);
+    const other = await world.serve();
+    await other.serves();
+    await isHealthy(other);
+    expect(world.outcomes()).toEqual([]);
+    holder.signal('SIGCONT');
+    await eventually(() => expect(world.outcomes()).toEqual(['answered']));
+    await other.serves();
+    await holder.serves();
+    await Promise.all([other.stop(), holder.stop()]);
+    expect(world.outcomes()).toEqual(['answered']);
+    expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+async function isHealthy(gateway: FaultGateway): Promise<void> {
+  expect((await fetch(new URL('/health', gateway.url))).status).toBe(200);
+}
