@@ -1,4 +1,5 @@
 /** Stores that other processes keep locked, and locks that are taken away. */
+import { rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { standsStill } from '../support/fault-process.ts';
@@ -46,6 +47,31 @@ test.concurrent(
     await Promise.all([other.stop(), holder.stop()]);
     expect(world.outcomes()).toEqual(['answered']);
     expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'the lock file is deleted during an exchange: one exchange, though another gateway and a command want it too',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const answer = world.sandbox.tokenAnswers.hold('after');
+    const gateway = await world.serve();
+    await answer.arrived;
+    rmSync(`${world.path}-lock`);
+    const other = await world.serve();
+    const refreshing = world.command('tokens', 'refresh');
+    // By now the service has ended the access token with the exchange.
+    const before = world.sandbox.stats.requests.graphql;
+    const asked = other.serves();
+    await eventually(() => expect(world.sandbox.stats.requests.graphql).toBe(before + 1));
+    expect(await world.stored()).toMatchObject({ generation: 1, mark: { live: true } });
+    answer.release();
+    await asked;
+    expect(await refreshing).toMatchObject({ code: 0 });
+    await Promise.all([gateway.stop(), other.stop()]);
+    expect(world.outcomes()).toEqual(['answered']);
+    expect(await world.stored()).toMatchObject({ generation: 2, surplus: 0, mark: null });
     expect(await world.holdsTheLastPair()).toBe(true);
   },
 );

@@ -8,11 +8,13 @@ import { reserve } from './sqlite-reserve.ts';
 import { prepareTables, type SqliteTables } from './sqlite-tables.ts';
 import { inTransaction, whenFree } from './sqlite-transaction.ts';
 import { importSet, markSet, savePair, settleAttempt, withdrawSet } from './sqlite-writes.ts';
-import { StoreGoneError, type StoredTokens, type TokenStore } from './token-store.ts';
+import { StoreGoneError, type Mark, type StoredTokens, type TokenStore } from './token-store.ts';
 
 export interface SqliteOptions {
   readonly sealer?: Sealer;
   readonly fileSystemType?: FileSystemType;
+  /** Wall time, ms. */
+  readonly now?: () => number;
 }
 
 const MEMORY = ':memory:';
@@ -31,7 +33,7 @@ const MEMORY = ':memory:';
  *   at this moment is opened by the first call that finds it free
  */
 export function openSqliteStore(path: string, options: SqliteOptions = {}): TokenStore {
-  const { sealer = createSealer([]), fileSystemType } = options;
+  const { sealer = createSealer([]), fileSystemType, now = Date.now } = options;
   const place = path === MEMORY ? path : placeOf(path);
   const lock = openExchangeLock(path === MEMORY ? undefined : `${place}-lock`);
   let opened: Opened | undefined;
@@ -67,13 +69,15 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     mark: async (mark) => {
       await whenFree(writable);
       if (!(await lock.take(mark.attempt))) return undefined;
-      let marked = false;
+      let marked: Mark | undefined;
       try {
-        marked = await write(({ tables }) => markSet(tables, mark));
+        marked = await write(({ tables }) => {
+          return markSet(tables, mark, { inode: lock.inode, now: now() });
+        });
       } finally {
         if (!marked) lock.release(mark.attempt);
       }
-      return marked ? { overExpired: false } : undefined;
+      return marked;
     },
     settle: async (attempt, ending) => {
       try {
@@ -113,7 +117,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
   };
 
   function read({ database, tables }: Opened): StoredTokens | null {
-    return readStored(database, tables, lock);
+    return readStored(database, tables, lock, now);
   }
 
   function write<T>(work: (into: Opened) => T): Promise<T> {
