@@ -73,8 +73,7 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
   // Requests wait for the first try alone: a link that cannot be reached would hold them for ever.
   const firstTry = importLink();
   const keeping = firstTry
-    .then(importUntilDone)
-    .then(keepFresh)
+    .then((done) => Promise.all([importUntilDone(done), keepFresh()]))
     .catch((error: unknown) => {
       if (!stopping.signal.aborted) log.fatal({ err: error }, 'token rotation stopped');
     });
@@ -82,6 +81,7 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
   return {
     accessToken: async () => {
       if (!rotation.head) await firstTry;
+      if (!rotation.head) await rotation.lookAtStore();
       return tokenOf(head());
     },
     accepted: rotation.accepted,
@@ -143,10 +143,10 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
       const [linkHost, service] = [new URL(link.url).host, new URL(baseUrl).host];
       const pair = await link.read();
       const outcome = await importSet(parts, pair, found);
-      if (outcome.kind === 'overtaken') return false;
-      if (outcome.kind === 'known') {
-        log.error({ linkHost }, knownTokenText(outcome));
-        return true;
+      if (outcome.kind !== 'imported') {
+        if (await isImportedElsewhere()) return true;
+        if (outcome.kind === 'known') log.error({ linkHost }, knownTokenText(outcome));
+        return outcome.kind === 'known';
       }
       rotation.adopt(outcome.stored);
       const { generation, fingerprint } = outcome.stored;
@@ -154,6 +154,7 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
       log.info({ ...set, service, linkHost }, 'token set imported');
       return true;
     } catch (error) {
+      if (await isImportedElsewhere().catch(() => false)) return true;
       if (error instanceof TokenLinkError) {
         log.error(error.passing ? `${error.message} It is tried again.` : error.message);
         return !error.passing;
@@ -161,6 +162,15 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
       log.error({ err: error }, 'the token set could not be imported');
       return false;
     }
+  }
+
+  /** Several gateways may start at once on one link: whoever comes late finds it spent, and the set in the store. */
+  async function isImportedElsewhere(): Promise<boolean> {
+    await rotation.lookAtStore();
+    const found = rotation.head;
+    if (!found || found.movedTo !== null || lossOf(found, clock)) return false;
+    log.info({ generation: found.generation }, 'another process has imported a token set');
+    return true;
   }
 
   async function importUntilDone(done: boolean): Promise<void> {
