@@ -5,6 +5,7 @@ import { createLog } from '../log.ts';
 import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
 import type { Head } from '../tokens/head.ts';
+import { boundStore, type BoundedStore } from '../tokens/store/bounded-store.ts';
 import { openRescue } from '../tokens/store/rescue.ts';
 import {
   waitingRescueFiles,
@@ -20,7 +21,7 @@ import { openStore, replicaOf, rescueFolder } from './token-store.ts';
 /** What a command has that works on the token store, beside gateways that may be running on it. */
 export interface TokenSession {
   readonly config: Config;
-  readonly store: TokenStore;
+  readonly store: BoundedStore;
   readonly stored: StoredTokens | null;
   readonly rescueFolder: RescueFolder;
   /** Of the configuration, or else of the set in the store. */
@@ -38,7 +39,8 @@ export async function withTokenStore<T>(
   work: (session: TokenSession) => Promise<T>,
 ): Promise<T> {
   const config = readTokenConfig(terminal);
-  const store = create ? openStore(config.tokenStore, config) : openExisting(config);
+  const opened = create ? openStore(config.tokenStore, config) : openExisting(config);
+  const store = boundStore(opened, systemClock);
   try {
     const stored = await read(store);
     const baseUrl = config.recruitingUrl ?? stored?.baseUrl;

@@ -2,6 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readStoreAddress, type StoreAddress } from '../config.ts';
 import { systemClock } from '../clock.ts';
+import { boundStore } from '../tokens/store/bounded-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore, type TokenSession } from './token-session.ts';
@@ -16,7 +17,7 @@ export async function tokensExport(address: string, terminal: Terminal): Promise
       throw new CommandError('That is the store that the set is in. Nothing was changed.', 2);
     }
     if (!stored) throw noTokens(session);
-    const other = openStore(target, config);
+    const other = boundStore(openStore(target, config), systemClock);
     try {
       await move(session, other, target, replicaOf(terminal.owner));
     } catch (error) {

@@ -12,6 +12,7 @@ import {
 } from './head.ts';
 import { createPairSaver } from './pair-saver.ts';
 import { createStoreWatch } from './store-watch.ts';
+import type { BoundedStore } from './store/bounded-store.ts';
 import type { Rescue } from './store/rescue.ts';
 import {
   busyElsewhereError,
@@ -56,6 +57,7 @@ export interface Rotation {
 }
 
 export interface RotationParts extends AttemptParts {
+  store: BoundedStore;
   checkAccess: CheckAccess;
   rescue: Rescue | undefined;
   random?: () => number;
@@ -137,6 +139,7 @@ export function createRotation(parts: RotationParts): Rotation {
     },
     stop: async () => {
       stopped = true;
+      store.hurry();
       await inFlight?.catch(() => {});
       await saver.finish();
     },

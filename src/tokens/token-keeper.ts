@@ -4,6 +4,8 @@ import { importSet, isInUse, knownTokenText } from './import-set.ts';
 import { createRotation, type RotationParts } from './rotation.ts';
 import { lostError, missingError, movedError } from './token-errors.ts';
 import { TokenLinkError } from './service/token-link.ts';
+import { boundStore } from './store/bounded-store.ts';
+import type { TokenStore } from './store/token-store.ts';
 import type { TokenPair } from './token-set.ts';
 import { standingOf, type TokenStanding } from './token-standing.ts';
 
@@ -36,7 +38,8 @@ export interface TokenKeeper {
   stop(): Promise<void>;
 }
 
-export interface TokenKeeperParts extends RotationParts {
+export interface TokenKeeperParts extends Omit<RotationParts, 'store'> {
+  store: TokenStore;
   /** Read and imported when the store is empty or its set is lost. */
   link: TokenLink | undefined;
 }
@@ -52,9 +55,9 @@ const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 5 * 60_000;
 
 /** @throws when the store cannot be read or belongs to another service: better not to start than to mix them */
-export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenKeeper> {
+export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenKeeper> {
+  const parts = { ...given, store: boundStore(given.store, given.clock) };
   const { store, clock, log, baseUrl, link, random = Math.random } = parts;
-  for (const notice of store.notices) log.warn(notice);
   await parts.rescue?.saveInto(store);
   const stored = await store.read().catch((cause: unknown) => {
     throw new Error(
@@ -63,6 +66,8 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
       { cause },
     );
   });
+  // A store that was locked was opened only now.
+  for (const notice of store.notices) log.warn(notice);
   const stopping = new AbortController();
   let stopped: Promise<void> | undefined;
   const rotation = createRotation(parts);
