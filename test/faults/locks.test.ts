@@ -1,4 +1,4 @@
-/** Stores that other processes keep locked, and locks that are taken away. */
+/** Stores that other processes keep locked or that never answer, and locks that are taken away. */
 import { rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
@@ -75,6 +75,41 @@ test.concurrent(
     expect(await world.holdsTheLastPair()).toBe(true);
   },
 );
+
+test.concurrent(
+  'a save that never settles: the pair is rescued and served at once, SIGTERM ends it, and the next start saves it',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const gateway = await world.hanging({ at: 'before the save' });
+    await gateway.printed(/is in the rescue file; the next start saves it/);
+    expect(world.rescued()).toBe(1);
+    await gateway.serves();
+    gateway.signal('SIGTERM');
+    await gateway.printed(/STOPPING/);
+    gateway.tell('later 6000');
+    expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
+    const next = await world.serve();
+    await next.printed(/a token pair was saved from a rescue file/);
+    await next.serves();
+    await next.stop();
+    expect(world.rescued()).toBe(0);
+    expect(world.outcomes()).toEqual(['answered']);
+    expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent('a mark that never settles: SIGTERM ends it, and nothing was sent', async () => {
+  await using world = await startFaultWorld();
+  const gateway = await world.hanging({ at: 'before the mark' });
+  await gateway.printed(/REACHED before the mark/);
+  await gateway.serves();
+  gateway.signal('SIGTERM');
+  expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
+  expect(world.outcomes()).toEqual([]);
+  expect(await world.stored()).toMatchObject({ generation: 1, mark: null });
+  expect(await world.holdsTheLastPair()).toBe(true);
+});
 
 async function isHealthy(gateway: FaultGateway): Promise<void> {
   expect((await fetch(new URL('/health', gateway.url))).status).toBe(200);
