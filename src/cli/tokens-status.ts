@@ -17,6 +17,7 @@ export async function tokensStatus({ json }: { json: boolean }, terminal: Termin
       store: store.description,
       stored,
       history: await store.history(HISTORY),
+      unwritable: store.unwritable !== undefined,
       rescued: waitingRescueFiles(rescueFolder.directory).length,
       now: systemClock.now(),
     });

@@ -10,6 +10,8 @@ const OF_THE_SERVICE: readonly unknown[] = [
   'RATE_LIMITED',
   'TOKENS_MISSING',
   'TOKENS_LOST',
+  // The token store fails.
+  'INTERNAL_SERVER_ERROR',
 ] satisfies ErrorCode[];
 
 /** Some services answer so when a cursor does not suit them, and most when they are down. */

@@ -41,6 +41,8 @@ export interface AttemptParts {
 
 interface Surroundings {
   isStopping(): boolean;
+  /** The right to exchange was taken. */
+  onMark(): void;
   /** Looks at the store. */
   isOvertaken(from: Head): Promise<boolean>;
   /** Looks at the store, and at what other processes could not save there. @throws when that cannot be read */
@@ -69,7 +71,7 @@ export interface ExchangeAttempt {
 export function createExchangeAttempt(
   { store, connect, baseUrl, clock, log, replica, onExchange }: AttemptParts,
   saver: PairSaver,
-  { isStopping, isOvertaken, isAnswered }: Surroundings,
+  { isStopping, onMark, isOvertaken, isAnswered }: Surroundings,
 ): ExchangeAttempt {
   let untold: (() => Promise<void>) | undefined;
   return { exchange: attemptOnce, tellStore: async () => untold?.() };
@@ -85,6 +87,7 @@ export function createExchangeAttempt(
       const mark = await writeMark(begun);
       if (!mark) return { kind: 'overtaken' };
       if ('kind' in mark) return mark;
+      onMark();
       const known = from.doubtful && (await answerOf(begun));
       if (known) return known;
       // A process that was stopped between the mark and here must not wake up and send.

@@ -1,3 +1,4 @@
+import { createBlockedRotation } from './blocked-rotation.ts';
 import type { CheckAccess } from './service/auth-check.ts';
 import { createDoubt } from './doubt.ts';
 import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
@@ -33,6 +34,8 @@ export interface Rotation {
   readonly unsaved: boolean;
   /** The answer that gave the head held no new refresh token, or no access token. */
   readonly notRenewed: boolean;
+  /** A rotation is due, and cannot begin. */
+  readonly blocked: boolean;
   /** Takes over what the store holds, when it is newer or of another set. */
   adopt(stored: StoredTokens): void;
   /** Another process may have rotated or imported. */
@@ -74,8 +77,10 @@ export function createRotation(parts: RotationParts): Rotation {
   const saver = createPairSaver(parts);
   const watch = createStoreWatch(store, saver);
   const doubt = createDoubt(parts);
+  const blocked = createBlockedRotation(parts);
   const attempt = createExchangeAttempt(parts, saver, {
     isStopping: () => stopped,
+    onMark: blocked.began,
     isOvertaken: async (from) => {
       await lookAtStore();
       return !isSamePair(head!, from);
@@ -94,9 +99,14 @@ export function createRotation(parts: RotationParts): Rotation {
   let quiet: { until: number; error: Error } | undefined;
 
   const rotate = () => {
-    inFlight ??= exchangeOnce().finally(() => {
-      inFlight = undefined;
-    });
+    inFlight ??= exchangeOnce()
+      .catch((error: unknown) => {
+        if (!stopped) blocked.failed(error, head?.generation);
+        throw error;
+      })
+      .finally(() => {
+        inFlight = undefined;
+      });
     return inFlight;
   };
 
@@ -109,6 +119,9 @@ export function createRotation(parts: RotationParts): Rotation {
     },
     get notRenewed() {
       return notRenewed;
+    },
+    get blocked() {
+      return blocked.is;
     },
     adopt,
     lookAtStore,
@@ -148,6 +161,7 @@ export function createRotation(parts: RotationParts): Rotation {
   function adopt(stored: StoredTokens): void {
     if (stored.baseUrl !== baseUrl) throw foreignStoreError(store, stored.baseUrl, baseUrl);
     if (head?.set === stored.set && head.generation > stored.generation) return;
+    blocked.saw(stored);
     // The wall clock may have been set back while we were away; an age is never negative.
     const bornAt = clock.elapsed() - Math.max(0, clock.now() - stored.savedAt);
     if (head && isSamePair(head, stored)) {
@@ -168,6 +182,7 @@ export function createRotation(parts: RotationParts): Rotation {
     head = headOf(next, bornAt, head === undefined, random());
     quiet = undefined;
     forgotten = 0;
+    blocked.began();
   }
 
   async function lookAtStore(): Promise<void> {

@@ -16,21 +16,24 @@ export interface TokenStanding {
 
 export function standingOf(
   head: Head,
-  { unsaved, notRenewed }: { unsaved: boolean; notRenewed: boolean },
+  { unsaved, notRenewed, blocked }: { unsaved: boolean; notRenewed: boolean; blocked: boolean },
   clock: Clock,
 ): TokenStanding {
   const left = { access: accessLeft(head, clock), refresh: refreshLeft(head, clock) };
+  const age = clock.elapsed() - head.bornAt;
   return {
     generation: head.generation,
     accessSecondsLeft: Math.max(0, left.access / 1000),
     refreshSecondsLeft: Math.max(0, left.refresh / 1000),
-    age: (clock.elapsed() - head.bornAt) / 1000,
+    age: age / 1000,
     troubles: troublesOf({
       lost: head.lost,
       moved: head.movedTo !== null,
       doubtful: head.doubtful,
       unsaved,
       notRenewed,
+      blocked,
+      age,
       neverRotated: head.imported && !head.busy,
       surplus: head.surplus,
       accessLeft: left.access,

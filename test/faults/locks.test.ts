@@ -36,9 +36,17 @@ test.concurrent(
     const holder = await world.hanging({ at: 'within the transaction of the mark' });
     await holder.printed(/REACHED within the transaction/);
     await standsStill(holder);
-    const other = await world.serve();
+    const other = await world.hanging();
     await other.serves();
+    const impatience = setInterval(() => other.tell('later 5000'), 100);
+    await other.printed(/"trouble":"blocked".*A rotation is due, and cannot begin\./);
+    await other.serves();
+    world.expire();
+    const asked = other.ask();
     await isHealthy(other);
+    expect((await asked).errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
+    clearInterval(impatience);
+    world.unexpire();
     expect(world.outcomes()).toEqual([]);
     holder.signal('SIGCONT');
     await eventually(() => expect(world.outcomes()).toEqual(['answered']));

@@ -150,9 +150,14 @@ export async function startFaultWorld({
     stored,
     history,
     /** The program as it is. */
-    start: (args: readonly string[] = [], extra: Record<string, string> = {}) => {
+    start: (
+      args: readonly string[] = [],
+      extra: Record<string, string> = {},
+      user: number | undefined = undefined,
+    ) => {
       const started = startProcess([program, ...args], {
         env: { ...env, ...extra },
+        user,
       });
       processes.push(started);
       return started;

@@ -60,7 +60,7 @@ describe.each(PUT)('an older copy of the store that is %s while the gateway runs
     const started = clock.elapsed();
     for (let request = 0; request < 3; request += 1) {
       const answer = await ask(PERSON);
-      expect(codesOf(answer)).toEqual(['UPSTREAM_UNREACHABLE']);
+      expect(codesOf(answer)).toEqual(['INTERNAL_SERVER_ERROR']);
       expect(answer.errors![0]!.message).toMatch(/older copy of the token store.*operator/);
     }
     expect(clock.elapsed()).toBe(started);
@@ -162,7 +162,7 @@ describe("the store's file, removed while the gateway runs", () => {
     expire();
     const started = clock.elapsed();
     const answer = await ask(PERSON);
-    expect(codesOf(answer)).toEqual(['UPSTREAM_UNREACHABLE']);
+    expect(codesOf(answer)).toEqual(['INTERNAL_SERVER_ERROR']);
     expect(answer.errors![0]!.message).toMatch(/file of the token store.*gone.*operator/);
     expect(clock.elapsed()).toBe(started);
     expect(sandbox.exchanges).toHaveLength(4);

@@ -26,6 +26,9 @@ export function boundStore(store: TokenStore, clock: Clock): BoundedStore {
     get notices() {
       return store.notices;
     },
+    get unwritable() {
+      return store.unwritable;
+    },
     read: () => brief(store.read()),
     history: (limit) => brief(store.history(limit)),
     mark: async (mark) => {

@@ -53,6 +53,9 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     get notices() {
       return opened?.notices ?? [];
     },
+    get unwritable() {
+      return opened?.unwritable;
+    },
     read: () =>
       whenFree((isLast) => {
         const found = usable(isLast);
