@@ -77,11 +77,9 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
 
   // Requests wait for the first try alone: a link that cannot be reached would hold them for ever.
   const firstTry = importLink();
-  const keeping = firstTry
-    .then((done) => Promise.all([importUntilDone(done), keepFresh()]))
-    .catch((error: unknown) => {
-      if (!stopping.signal.aborted) log.fatal({ err: error }, 'token rotation stopped');
-    });
+  const keeping = keep().catch((error: unknown) => {
+    if (!stopping.signal.aborted) log.fatal({ err: error }, 'token rotation stopped');
+  });
 
   return {
     accessToken: async () => {
@@ -134,6 +132,11 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
     else if (found.movedTo !== null) {
       log.error({ trouble: 'moved' }, movedError(found.movedTo).message);
     } else if (loss) log.fatal({ trouble: 'lost' }, lostError(loss).message);
+  }
+
+  async function keep(): Promise<void> {
+    const done = await firstTry;
+    await Promise.all([importUntilDone(done), keepFresh()]);
   }
 
   /** Resolves to whether that was all there is to do. */

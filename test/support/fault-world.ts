@@ -150,11 +150,7 @@ export async function startFaultWorld({
     stored,
     history,
     /** The program as it is. */
-    start: (
-      args: readonly string[] = [],
-      extra: Record<string, string> = {},
-      user: number | undefined = undefined,
-    ) => {
+    start: (args: readonly string[] = [], extra: Record<string, string> = {}, user?: number) => {
       const started = startProcess([program, ...args], {
         env: { ...env, ...extra },
         user,

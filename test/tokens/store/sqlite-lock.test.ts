@@ -165,17 +165,6 @@ test('a lock file that was deleted is made again, and nobody locks one that othe
 describe('a lock file that is deleted during an exchange', () => {
   const LIFE_MS = 150_000;
 
-  async function deleted() {
-    const path = join(folder(), 'tokens.db');
-    let now = AT;
-    const open = () => closing(openSqliteStore(path, { now: () => now }));
-    const [one, other] = [open(), open()];
-    const set = await importInto(one, 'link');
-    expect(await one.mark(mark(set, 'a'))).toEqual({ overExpired: false });
-    rmSync(`${path}-lock`);
-    return { path, one, other, set, open, pass: (ms: number) => (now += ms) };
-  }
-
   test('gives the token to nobody else, who lived then or comes later, as long as its answer may come', async () => {
     const { other, one, set, open, pass } = await deleted();
     expect(await other.mark(mark(set, 'b'))).toBeUndefined();
@@ -203,3 +192,14 @@ describe('a lock file that is deleted during an exchange', () => {
     expect(await other.mark(mark(set, 'b'))).toEqual({ overExpired: false });
   });
 });
+
+async function deleted() {
+  const path = join(folder(), 'tokens.db');
+  let now = AT;
+  const open = () => closing(openSqliteStore(path, { now: () => now }));
+  const [one, other] = [open(), open()];
+  const set = await importInto(one, 'link');
+  expect(await one.mark(mark(set, 'a'))).toEqual({ overExpired: false });
+  rmSync(`${path}-lock`);
+  return { path, one, other, set, open, pass: (ms: number) => (now += ms) };
+}
