@@ -38,7 +38,7 @@ test.concurrent(
     await standsStill(holder);
     const other = await world.hanging();
     await other.serves();
-    const impatience = setInterval(() => other.tell('later 5000'), 100);
+    const impatience = setInterval(() => other.tell('later 200000'), 100);
     await other.printed(/"trouble":"blocked".*A rotation is due, and cannot begin\./);
     await other.serves();
     world.expire();
