@@ -46,6 +46,8 @@ export interface AttemptParts {
 
 interface Surroundings {
   isStopping(): boolean;
+  /** The right to exchange was taken. */
+  onMark(): void;
   /** Looks at the store. */
   isOvertaken(from: Head): Promise<boolean>;
   /** Looks at the store, and at what other processes could not save there. @throws when that cannot be read */
@@ -74,7 +76,7 @@ export interface ExchangeAttempt {
 export function createExchangeAttempt(
   { store, rescue, connect, baseUrl, clock, log, replica, onExchange }: AttemptParts,
   saver: PairSaver,
-  { isStopping, isOvertaken, isAnswered }: Surroundings,
+  { isStopping, onMark, isOvertaken, isAnswered }: Surroundings,
 ): ExchangeAttempt {
   let untold: (() => Promise<void>) | undefined;
   return { exchange: attemptOnce, tellStore: async () => untold?.() };
@@ -90,6 +92,7 @@ export function createExchangeAttempt(
       const mark = await writeMark(begun);
       if (!mark) return { kind: 'overtaken' };
       if ('kind' in mark) return mark;
+      onMark();
       const known = from.doubtful && (await answerOf(begun));
       if (known) return known;
       // A process that was stopped between the mark and here must not wake up and send.

@@ -106,6 +106,21 @@ test('a rescue file that cannot be read may hold the pair: nothing is sent, and 
   expect(operator.service.exchanges).toHaveLength(1);
 });
 
+test('a lost set is not given up while a rescue file that cannot be read may hold its next pair', async () => {
+  const operator = await startWithTokens();
+  const path = await leaveRescueFile(operator, [Buffer.alloc(32, 1)]);
+  await operator.withStore(async (store) => {
+    const { mark } = (await store.read())!;
+    await store.settle(mark!.attempt, { outcome: 'invalid-grant', latencyMs: 1 });
+  });
+  expect(await operator.status()).toMatchObject({ state: 'lost' });
+  const { code, stderr } = await operator.tokens(['recover']);
+  expect(code).toBe(1);
+  expect(stderr).toContain('may be in the rescue file that could not be read. Nothing was sent.');
+  expect(existsSync(path())).toBe(true);
+  expect(operator.service.exchanges).toHaveLength(1);
+});
+
 test('a copy that a command left, sealed with another key, may be newer than the store: nothing is sent', async () => {
   const operator = await startWithTokens();
   const { withStore, file, tokens, service } = operator;

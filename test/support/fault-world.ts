@@ -162,9 +162,10 @@ export async function startFaultWorld({
     stored,
     history,
     /** The program as it is. */
-    start: (args: readonly string[] = [], extra: Record<string, string> = {}) => {
+    start: (args: readonly string[] = [], extra: Record<string, string> = {}, user?: number) => {
       const started = startProcess([program, ...args], {
         env: { ...env, ...extra },
+        user,
       });
       processes.push(started);
       return started;

@@ -7,6 +7,7 @@ import type { Config } from '../../src/config.ts';
 import { PersonList } from '../../src/sandbox/person-list.ts';
 import { personsSchema } from '../../src/sandbox/persons-schema.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { Rescue } from '../../src/tokens/store/rescue.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import type { TokenPair } from '../../src/tokens/token-set.ts';
 import type { StoredTokens, TokenStore } from '../../src/tokens/store/token-store.ts';
@@ -128,6 +129,7 @@ interface KeptOptions {
   config?: Partial<Config>;
   clock?: ManualClock;
   store?: WatchedStore;
+  rescue?: Rescue;
 }
 
 export interface Kept extends TestGateway {
@@ -143,9 +145,9 @@ export interface Kept extends TestGateway {
  */
 export async function startKept(
   upstream: { url: string; tokenLink?: string; secrets?: ReadonlySet<string> },
-  { config = {}, clock = new ManualClock(), store = watchStore() }: KeptOptions = {},
+  { config = {}, clock = new ManualClock(), store = watchStore(), rescue }: KeptOptions = {},
 ): Promise<Kept> {
-  const started = await startGateway(upstream, { config, clock, store });
+  const started = await startGateway(upstream, { config, clock, store, ...(rescue && { rescue }) });
   const answers: unknown[] = [];
   let stopping: Promise<void> | undefined;
   const stop = () => (stopping ??= started.gateway.close());

@@ -180,6 +180,8 @@ const KNOWN = new Set<unknown>([
   'UPSTREAM_UNREACHABLE',
   'UPSTREAM_RATE_LIMITED',
   'TOKENS_LOST',
+  // The store fails, or another process does not finish.
+  'INTERNAL_SERVER_ERROR',
   'Error: UPSTREAM_UNAUTHORIZED',
 ]);
 
