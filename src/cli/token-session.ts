@@ -5,6 +5,7 @@ import { createLog } from '../log.ts';
 import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
 import type { Head } from '../tokens/head.ts';
+import { boundStore, type BoundedStore } from '../tokens/store/bounded-store.ts';
 import {
   openRescue,
   saveRescued,
@@ -22,7 +23,7 @@ import { openStore, replicaOf, rescueFolder } from './token-store.ts';
 /** What a command has that works on the token store, beside gateways that may be running on it. */
 export interface TokenSession {
   readonly config: Config;
-  readonly store: TokenStore;
+  readonly store: BoundedStore;
   readonly stored: StoredTokens | null;
   readonly rescueFolder: RescueFolder;
   /** Which store it is, or would be if it were there. */
@@ -178,19 +179,19 @@ async function openFor(
   config: Config,
   folder: RescueFolder,
   { stderr }: Terminal,
-): Promise<TokenStore> {
+): Promise<BoundedStore> {
   const { tokenStore } = config;
   const readOnly = purpose === 'look';
-  if (existsSync(tokenStore.path)) return openStore(tokenStore, config, { readOnly });
+  if (existsSync(tokenStore.path)) return bounded(openStore(tokenStore, config, { readOnly }));
   const identity = identityOf(config, null);
   const description = `${identity.description}, which does not exist`;
-  const nothing = { ...openSqliteStore(':memory:'), description };
+  const nothing = bounded({ ...openSqliteStore(':memory:'), description });
   if (purpose === 'look' || purpose === 'work') return nothing;
   const waiting = await waitingPairs(folder, nothing, identity);
   if (!waiting.some(({ isOurs, why }) => isOurs && why === undefined)) {
-    return purpose === 'create' ? openStore(tokenStore, config) : nothing;
+    return purpose === 'create' ? bounded(openStore(tokenStore, config)) : nothing;
   }
-  const made = openStore(tokenStore, config);
+  const made = bounded(openStore(tokenStore, config));
   const report = await saveRescued(folder, made, {
     baseUrl: config.recruitingUrl,
     leavesNewest: true,
@@ -198,6 +199,10 @@ async function openFor(
   stderr.write(`The token store was gone: a new one was made (${made.description}).\n`);
   sayRescued(report, (text) => void stderr.write(`${text}\n`));
   return made;
+}
+
+function bounded(store: TokenStore): BoundedStore {
+  return boundStore(store, systemClock);
 }
 
 /** Only what the tokens depend on: a command needs no permission to serve. */

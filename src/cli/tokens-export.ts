@@ -2,6 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readStoreAddress, type StoreAddress } from '../config.ts';
 import { systemClock } from '../clock.ts';
+import { boundStore } from '../tokens/store/bounded-store.ts';
 import { saveRescued } from '../tokens/store/rescue.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';
@@ -19,7 +20,7 @@ export async function tokensExport(address: string, terminal: Terminal): Promise
     if (!stored) throw await noTokens(session);
     // What a command or a process that ended left there must not come back to life in this store after the move.
     await saveRescued(session.rescueFolder, store, { baseUrl: stored.baseUrl });
-    const other = openStore(target, config);
+    const other = boundStore(openStore(target, config), systemClock);
     try {
       await move(session, other, target, replicaOf(terminal.owner));
     } catch (error) {

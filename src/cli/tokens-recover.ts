@@ -1,5 +1,5 @@
 import { lostError, movedError } from '../tokens/token-errors.ts';
-import { lossOf } from '../tokens/head.ts';
+import { accessLeft, lossOf } from '../tokens/head.ts';
 import { systemClock } from '../clock.ts';
 import { mayFollow, type RescueReport } from '../tokens/store/rescue.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
@@ -23,24 +23,33 @@ export async function tokensRecover(terminal: Terminal): Promise<void> {
     await withTokenService(session, stored.baseUrl, terminal, async (service) => {
       const head = service.rotation.head!;
       if (head.movedTo !== null) throw new CommandError(movedError(head.movedTo).message);
+      const mayHoldNext = (file: RescueReport['failed'][number]) =>
+        mayFollow(file, { ...head, doubtful: isInDoubt(head) });
+      const isRescueFirst = service.rescued.failed.some(mayHoldNext);
       const loss = lossOf(head, systemClock);
-      if (loss) throw new CommandError(lostError(loss).message);
+      if (loss && !isRescueFirst) {
+        sayKept(service, say);
+        return lastTry(service, new CommandError(lostError(loss).message), say);
+      }
       if (head.busy) {
         throw new CommandError(
           'A process is exchanging the refresh token at this moment. Nothing was sent. Run this again in a minute; ' +
             'if it says the same after five, a process on this store was stopped or hangs: wake or end it.',
         );
       }
-      const mayHoldNext = (file: RescueReport['failed'][number]) =>
-        mayFollow(file, { ...head, doubtful: isInDoubt(head) });
-      if (service.rescued.failed.some(mayHoldNext)) throw new CommandError(RESCUE_FIRST);
+      if (isRescueFirst) throw new CommandError(RESCUE_FIRST);
       if (!isInDoubt(head)) {
         say(`There is nothing to recover: generation ${head.generation} is not in doubt.`);
         return;
       }
       say(await story(store, head.generation));
+      sayKept(service, say);
+      if (await takeUpAnswer(service, say)) return;
       await askAccess(service, say);
-      await replay(service, say);
+      await replay(service, say).catch((error: CommandError) => {
+        if (!lossOf(service.rotation.head!, systemClock)) throw error;
+        return lastTry(service, error, say);
+      });
     });
   });
 }
@@ -67,9 +76,53 @@ async function story(store: TokenStore, generation: number): Promise<string> {
   );
 }
 
+function sayKept({ rotation }: TokenService, say: (text: string) => void): void {
+  for (const { path, status, at, namesPair } of rotation.answers.kept(rotation.head!)) {
+    say(
+      `The answer of ${new Date(at).toISOString()} (status ${status}) was not understood, and is kept in ${path}: ` +
+        `it names ${namesPair ? 'a token pair' : 'no token pair'}.`,
+    );
+  }
+}
+
+/** A pair that an answer names: when the service takes its access token, nothing has to be sent. */
+async function takeUpAnswer(
+  { rotation }: TokenService,
+  say: (text: string) => void,
+  unproved = false,
+): Promise<'proved' | 'unproved' | undefined> {
+  const found = await rotation.answers
+    .takeUp(rotation.head!, unproved)
+    .catch(({ message }: Error) => {
+      throw new CommandError(`${message} Nothing was sent. Run \`tokens recover\` again then.`);
+    });
+  if (!found) return undefined;
+  await rotation.lookAtStore();
+  const { generation } = rotation.head!;
+  say(
+    found === 'proved'
+      ? `The service takes the access token of that pair: generation ${generation} is in use. Nothing was sent.`
+      : `The service does not take the access token of that pair any more. The pair is saved as generation ${generation}, to try its refresh token.`,
+  );
+  return found;
+}
+
+/** Where all is lost, a pair that an answer names is tried without proof. */
+async function lastTry(service: TokenService, lost: CommandError, say: (text: string) => void) {
+  const found = await takeUpAnswer(service, say, true);
+  if (!found) throw lost;
+  if (found === 'unproved') await replay(service, say);
+}
+
 async function askAccess({ rotation, checkAccess }: TokenService, say: (text: string) => void) {
-  const verdict = await checkAccess(rotation.head!.pair.accessToken);
+  const head = rotation.head!;
+  const verdict = await checkAccess(head.pair.accessToken);
   if (verdict.kind === 'unknown') {
+    if (accessLeft(head, systemClock) <= 0) {
+      return say(
+        `The access token has ended, and the service gives no clear answer (${verdict.why}).`,
+      );
+    }
     throw new CommandError(
       `The service gives no clear answer (${verdict.why}), so nothing was sent. Try again when it can be reached.`,
     );

@@ -20,6 +20,7 @@ export async function tokensStatus({ json }: { json: boolean }, terminal: Termin
       stored,
       history: await store.history(HISTORY),
       waiting,
+      unwritable: store.unwritable !== undefined,
       now: systemClock.now(),
     });
     const text = json ? `${JSON.stringify(report)}\n` : textOf(report, store.notices);

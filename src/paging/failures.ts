@@ -24,6 +24,8 @@ const OUTAGES: readonly unknown[] = [
   'RATE_LIMITED',
   'TOKENS_MISSING',
   'TOKENS_LOST',
+  // The token store fails.
+  'INTERNAL_SERVER_ERROR',
 ] satisfies ErrorCode[];
 
 /** Some services answer so to a cursor that they refuse, and most when they are down. */

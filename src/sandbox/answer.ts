@@ -5,7 +5,7 @@ export interface Answer {
   /** Sent as JSON; without it and without a text the answer has no body. */
   body?: unknown;
   /** Sent as it is, in place of a body. */
-  text?: string;
+  text?: string | Uint8Array;
   headers?: Record<string, string>;
   /** Whether the connection is cut in the middle of the body. */
   halved?: boolean;

@@ -78,8 +78,17 @@ function spoil(answer: Answer | undefined, fault: TokenFault | undefined): Answe
   if (fault === 'drop-before' || fault === 'drop-after') return undefined;
   if (fault === 'cut-body') return answer && { ...answer, halved: true };
   if (fault === undefined) return answer;
+  if (typeof fault === 'function') return answer && rewritten(answer, fault);
   const { body, ...head } = fault;
   return body === undefined ? head : { ...head, text: body };
+}
+
+function rewritten(
+  answer: Answer,
+  rewrite: Extract<TokenFault, (json: string) => unknown>,
+): Answer {
+  const { body, ...head } = rewrite(JSON.stringify(answer.body));
+  return { ...head, text: body, ...(answer.whenSent && { whenSent: answer.whenSent }) };
 }
 
 const unsupportedGrantType: Answer = {

@@ -7,12 +7,18 @@ import type { HoldPoint } from './hold.ts';
  * - `drop-after`: the token is exchanged, and the connection cut before any byte of an answer.
  * - `cut-body`: the token is exchanged, and the connection cut in the middle of the body.
  * - an object: this answer instead, with nothing processed; JSON unless its headers say otherwise.
+ * - a function: the token is exchanged, and the JSON of the answer goes out as the function writes it.
  */
 export type TokenFault =
   | 'drop-before'
   | 'drop-after'
   | 'cut-body'
-  | { status: number; body?: string; headers?: Record<string, string> };
+  | { status: number; body?: string; headers?: Record<string, string> }
+  | ((json: string) => {
+      status: number;
+      body: string | Uint8Array;
+      headers?: Record<string, string>;
+    });
 
 export interface TokenAnswers {
   /** One fault for each of the requests to come, before those of `every`. */

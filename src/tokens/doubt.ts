@@ -13,7 +13,7 @@ export interface Doubt {
   begun(head: Head, why: string): void;
   /** When something is to be done without anybody asking, by `clock.elapsed()`. */
   dueAt(head: Head): number;
-  /** Asks the service, where that is not known yet. @throws when it cannot be reached to be asked */
+  /** Asks the service, where that is not known yet. @throws when it gives no clear answer */
   mustReplay(head: Head): Promise<boolean>;
   /** Seconds until the next try, after several. */
   patience(head: Head): number;
@@ -40,8 +40,9 @@ export function createDoubt({ checkAccess, clock, log }: DoubtParts): Doubt {
       log.error({ trouble: 'uncertain', generation, why }, 'rotation uncertain: no clear answer'),
     dueAt: (head) => (known(head)?.works ? replayAt(head) : clock.elapsed()),
     mustReplay: async (head) => {
-      const works = known(head)?.works ?? (await check(head));
-      return !works || clock.elapsed() >= replayAt(head);
+      // Its life is over: nothing is left to lose, whether or not the service can be asked.
+      if (clock.elapsed() >= replayAt(head)) return true;
+      return !(known(head)?.works ?? (await check(head)));
     },
     patience: ({ unanswered }) =>
       Math.min(LONGEST_PATIENCE_S, FIRST_PATIENCE_S * 2 ** Math.max(0, unanswered - 2)),
@@ -50,7 +51,8 @@ export function createDoubt({ checkAccess, clock, log }: DoubtParts): Doubt {
   async function check(head: Head): Promise<boolean> {
     const { generation, pair } = head;
     const verdict = await checkAccess(pair.accessToken);
-    if (verdict.kind === 'unknown') throw new Error(`/auth_check gave no answer (${verdict.why})`);
+    if (verdict.kind === 'unknown')
+      throw new Error(`/auth_check gave no clear answer (${verdict.why})`);
     const works = verdict.kind === 'works';
     checked = { head, works };
     const inSeconds = Math.max(0, Math.round((replayAt(head) - clock.elapsed()) / 1000));

@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
-import type { ConnectToTokenEndpoint, ExchangeOutcome } from './service/exchange.ts';
+import type { ConnectToTokenEndpoint } from './service/exchange.ts';
+import type { ExchangeOutcome } from './service/exchange-outcome.ts';
 import type { Head, HeadSource } from './head.ts';
+import type { RawAnswer } from './token-set.ts';
 import { nextPair } from './next-pair.ts';
 import type { PairSaver } from './pair-saver.ts';
 import {
@@ -13,6 +15,8 @@ import {
   unreachableError,
   unwritableStoreError,
 } from './token-errors.ts';
+import { pairNamedIn } from './service/answer-text.ts';
+import type { Rescue } from './store/rescue.ts';
 import type { Ending, Mark, PairOutcome, TokenStore } from './store/token-store.ts';
 
 /** What came of one try to exchange a refresh token, the store being up to date with it. */
@@ -28,6 +32,7 @@ export type AttemptResult =
 
 export interface AttemptParts {
   store: TokenStore;
+  rescue: Rescue | undefined;
   connect: ConnectToTokenEndpoint;
   /** Which service the set must belong to. */
   baseUrl: string;
@@ -41,6 +46,8 @@ export interface AttemptParts {
 
 interface Surroundings {
   isStopping(): boolean;
+  /** The right to exchange was taken. */
+  onMark(): void;
   /** Looks at the store. */
   isOvertaken(from: Head): Promise<boolean>;
   /** Looks at the store, and at what other processes could not save there. @throws when that cannot be read */
@@ -67,9 +74,9 @@ export interface ExchangeAttempt {
 }
 
 export function createExchangeAttempt(
-  { store, connect, baseUrl, clock, log, replica, onExchange }: AttemptParts,
+  { store, rescue, connect, baseUrl, clock, log, replica, onExchange }: AttemptParts,
   saver: PairSaver,
-  { isStopping, isOvertaken, isAnswered }: Surroundings,
+  { isStopping, onMark, isOvertaken, isAnswered }: Surroundings,
 ): ExchangeAttempt {
   let untold: (() => Promise<void>) | undefined;
   return { exchange: attemptOnce, tellStore: async () => untold?.() };
@@ -85,6 +92,7 @@ export function createExchangeAttempt(
       const mark = await writeMark(begun);
       if (!mark) return { kind: 'overtaken' };
       if ('kind' in mark) return mark;
+      onMark();
       const known = from.doubtful && (await answerOf(begun));
       if (known) return known;
       // A process that was stopped between the mark and here must not wake up and send.
@@ -125,6 +133,8 @@ export function createExchangeAttempt(
     mark: Mark,
     outcome: ExchangeOutcome,
   ): Promise<AttemptResult> {
+    // Before anything else happens: of what came, nothing is lost.
+    if ('answer' in outcome) keepAnswer(exchange, outcome.answer);
     switch (outcome.kind) {
       case 'granted':
         return keep(exchange, outcome.grant);
@@ -146,13 +156,25 @@ export function createExchangeAttempt(
     }
   }
 
+  function keepAnswer({ from, attempt }: Begun, answer: RawAnswer): void {
+    const { set, generation } = from;
+    const namesPair = pairNamedIn(answer) !== undefined;
+    const at = clock.now();
+    const home = homeOf(from);
+    rescue?.keepAnswer({ set, generation, attempt, at, home, answer, namesPair });
+  }
+
+  function homeOf({ saved }: Head) {
+    return { store: store.description, storeId: saved.home?.storeId, baseUrl };
+  }
+
   /** Saved before first use. When saving fails, the pair is served from memory until that works. */
   async function keep({ from, attempt, begun }: Begun, grant: Granted): Promise<AttemptResult> {
     const { pair, outcome } = nextPair(grant, from, clock);
     const { set, generation } = from;
     const latencyMs = Math.round(clock.elapsed() - begun);
     const at = clock.now() - latencyMs;
-    const home = { store: store.description, storeId: from.saved.home?.storeId, baseUrl };
+    const home = homeOf(from);
     const saved = { set, generation, attempt, pair, outcome, at, latencyMs, home };
     const kept = await saver.save(saved);
     onExchange?.(outcome, latencyMs / 1000);
@@ -160,6 +182,8 @@ export function createExchangeAttempt(
     if (outcome !== 'rotated') {
       log.error({ trouble: 'not-renewed', generation: next.generation, outcome }, NOT_RENEWED);
     }
+    // The refresh token that was exchanged now is what they were waiting for.
+    if (kept !== 'pending') rescue?.forgetAnswers(from);
     if (kept === 'surplus') {
       log.error({ trouble: 'second-pair', generation: next.generation }, SECOND_PAIR);
     }

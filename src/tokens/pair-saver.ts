@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import type { StoreLoss, UnsavedCause } from './token-errors.ts';
 import type { Rescue } from './store/rescue.ts';
+import { within } from './store/bounded-store.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 
 /** Gets a pair that was received into the store, or failing that into the rescue file. */
@@ -10,7 +11,7 @@ export interface PairSaver {
   readonly pending: NewPair | undefined;
   /** Why there is one. */
   readonly why: UnsavedCause;
-  /** Never rejects: what cannot be saved is pending. */
+  /** Never rejects: what cannot be saved, or not within a second, is pending. */
   save(pair: NewPair): Promise<'head' | 'surplus' | 'pending'>;
   /** A pair that was saved, and that the store has lost, or may have lost. Resolves after one try; never rejects. */
   saveAgain(pair: NewPair, why: StoreLoss, cause?: unknown): Promise<void>;
@@ -29,12 +30,15 @@ export interface PairSaverParts {
 }
 
 const RETRY_MS = 500;
+/** So long a pair may be in the memory of this process alone. */
+const SLOW_MS = 1_000;
 const PATIENCE_MS = 5_000;
 
 export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): PairSaver {
   let pending: NewPair | undefined;
   let why: UnsavedCause = 'unwritable';
   let saving: Promise<void> | undefined;
+  let underWay: { pair: NewPair; saved: Promise<boolean> } | undefined;
   let rescued = false;
   let finishBy = Number.POSITIVE_INFINITY;
 
@@ -48,7 +52,7 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     save: async (pair) => {
       if (rescue?.stays) leaveCopy(pair);
       try {
-        const isHead = await store.save(pair);
+        const isHead = await saveOnce(pair);
         isSaved(pair);
         return isHead ? 'head' : 'surplus';
       } catch (error) {
@@ -59,7 +63,7 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     },
     saveAgain: async (pair, loss, cause) => {
       hold(pair, loss, cause);
-      const firstTry = store.save(pair).then(
+      const firstTry = saveOnce(pair).then(
         () => isSaved(pair),
         (error: unknown) => log.error({ err: error }, 'the token pair could not be saved again'),
       );
@@ -71,6 +75,19 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
       await saving;
     },
   };
+
+  /** A save that hangs is waited for again, and not called once more beside itself. */
+  function saveOnce(pair: NewPair): Promise<boolean> {
+    if (underWay?.pair !== pair) {
+      const call = { pair, saved: store.save(pair) };
+      const end = () => {
+        if (underWay === call) underWay = undefined;
+      };
+      call.saved.then(end, end);
+      underWay = call;
+    }
+    return within(clock, underWay.saved, () => SLOW_MS);
+  }
 
   function hold(pair: NewPair, cause: UnsavedCause, error?: unknown): void {
     pending = pair;
@@ -86,7 +103,7 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
       // The pair after it may have come meanwhile.
       if (pending !== pair) return;
       try {
-        await store.save(pair);
+        await saveOnce(pair);
         return isSaved(pair);
       } catch (error) {
         if (clock.elapsed() < finishBy) continue;

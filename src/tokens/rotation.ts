@@ -1,10 +1,12 @@
+import { createAnsweredPairs, type AnsweredPairs } from './answered-pair.ts';
+import { createBlockedRotation } from './blocked-rotation.ts';
 import type { CheckAccess } from './service/auth-check.ts';
 import { createDoubt } from './doubt.ts';
 import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
-import { headOf, isSamePair, lossOf, savedAs, toldOf, type Head, type HeadSource } from './head.ts';
+import { isSamePair, lossOf, type Head } from './head.ts';
+import { createKnownHead, type KnownHead, type KnownHeadParts } from './known-head.ts';
 import { createPairSaver } from './pair-saver.ts';
-import { createStoreWatch } from './store-watch.ts';
-import { mayFollow, type Rescue, type RescueReport } from './store/rescue.ts';
+import type { BoundedStore } from './store/bounded-store.ts';
 import {
   busyElsewhereError,
   lostError,
@@ -12,24 +14,22 @@ import {
   movedError,
   stoppingError,
   uncertainError,
-  unreadRescueError,
   unsavedError,
 } from './token-errors.ts';
-import type { StoredTokens, TokenStore } from './store/token-store.ts';
 
 /** The newest pair that this process knows, and the exchange that gives the next one. */
-export interface Rotation {
-  readonly head: Head | undefined;
+export interface Rotation extends Pick<
+  KnownHead,
+  'head' | 'storeLosses' | 'adopt' | 'lookAtStore'
+> {
   /** A pair was received that the store does not have yet. */
   readonly unsaved: boolean;
-  /** How often the store was found to have been replaced or taken away. */
-  readonly storeLosses: number;
   /** The answer that gave the head held no new refresh token, or no access token. */
   readonly notRenewed: boolean;
-  /** Takes over what the store holds, when it is newer or of another set. */
-  adopt(stored: StoredTokens): void;
-  /** Another process may have rotated or imported. */
-  lookAtStore(): Promise<void>;
+  /** A rotation is due, and cannot begin. */
+  readonly blocked: boolean;
+  /** What answers held that were not understood. */
+  readonly answers: AnsweredPairs;
   /** The service took this access token: from now on its expiry is believed. */
   accepted(pair: { set: string; generation: number }): void;
   /** Resolves when no exchange is under way any more, here or in another process, however it ended. */
@@ -49,10 +49,9 @@ export interface Rotation {
   stop(): Promise<void>;
 }
 
-export interface RotationParts extends AttemptParts {
+export interface RotationParts extends AttemptParts, KnownHeadParts {
+  store: BoundedStore;
   checkAccess: CheckAccess;
-  rescue: Rescue | undefined;
-  random?: () => number;
 }
 
 const WAIT_FOR_OTHERS_MS = 10_000;
@@ -62,121 +61,110 @@ const IDLE_WITHOUT_TOKENS_MS = 5_000;
 const BUSY_MS = 1_000;
 
 export function createRotation(parts: RotationParts): Rotation {
-  const { store, rescue, clock, log, baseUrl, random = Math.random } = parts;
+  const { store, clock, log } = parts;
   const saver = createPairSaver(parts);
-  const watch = createStoreWatch(parts, saver);
   const doubt = createDoubt(parts);
-  const attempt = createExchangeAttempt(parts, saver, {
-    isStopping: () => stopped,
-    isOvertaken: async (from) => {
-      await lookAtStore();
-      return !isSamePair(head!, from);
-    },
-    isAnswered: async (from) => {
-      await lookForAnswer();
-      return !isSamePair(head!, from);
+  const answers = createAnsweredPairs(parts);
+  const blocked = createBlockedRotation(parts);
+  const known: KnownHead = createKnownHead(parts, {
+    saver,
+    answers,
+    tellStore: () => attempt.tellStore(),
+    saw: blocked.saw,
+    renewed: () => {
+      quiet = undefined;
+      blocked.began();
     },
   });
-  let head: Head | undefined;
+  const attempt = createExchangeAttempt(parts, saver, {
+    isStopping: () => stopped,
+    onMark: blocked.began,
+    isOvertaken: async (from) => {
+      await known.lookAtStore();
+      return !isSamePair(known.head!, from);
+    },
+    isAnswered: async (from) => {
+      await known.lookForAnswer();
+      return !isSamePair(known.head!, from);
+    },
+  });
   let inFlight: Promise<Head> | undefined;
   let notRenewed = false;
-  /** Unanswered exchanges of the head that the store has forgotten. */
-  let forgotten = 0;
   let stopped = false;
   let quiet: { until: number; error: Error } | undefined;
 
-  const rotate = () => (inFlight ??= exchangeOnce().finally(() => (inFlight = undefined)));
+  const rotate = () => {
+    inFlight ??= exchangeOnce()
+      .catch((error: unknown) => {
+        if (!stopped) blocked.failed(error, known.head?.generation);
+        throw error;
+      })
+      .finally(() => {
+        inFlight = undefined;
+      });
+    return inFlight;
+  };
 
   return {
     get head() {
-      return head;
+      return known.head;
     },
     get unsaved() {
       return saver.pending !== undefined;
     },
     get storeLosses() {
-      return watch.losses;
+      return known.storeLosses;
     },
     get notRenewed() {
       return notRenewed;
     },
-    adopt,
-    lookAtStore,
+    get blocked() {
+      return blocked.is;
+    },
+    answers,
+    adopt: known.adopt,
+    lookAtStore: known.lookAtStore,
     accepted: (pair) => {
-      if (head && !head.accepted && isSamePair(head, pair)) head = { ...head, accepted: true };
+      const { head } = known;
+      if (head && !head.accepted && isSamePair(head, pair)) known.change({ accepted: true });
     },
     settled: async () => {
       await inFlight?.catch(() => {});
       const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
-      const isBusy = () => head?.busy === true && clock.elapsed() < until;
+      const isBusy = () => known.head?.busy === true && clock.elapsed() < until;
       while (isBusy()) {
         await clock.sleep(LOOK_AT_STORE_MS);
-        await lookAtStore();
+        await known.lookAtStore();
       }
     },
     rotate,
     untilDue: () => {
+      const { head } = known;
       if (!head || head.movedTo !== null || lossOf(head, clock)) return IDLE_WITHOUT_TOKENS_MS;
       if (saver.pending) return IDLE_MS;
       if (head.busy) return BUSY_MS;
       const at = head.doubtful ? doubt.dueAt(head) : head.rotateAt;
       return Math.max(at, quiet?.until ?? 0) - clock.elapsed();
     },
-    untilReplay: () => (head?.doubtful ? doubt.dueAt(head) - clock.elapsed() : undefined),
+    untilReplay: () =>
+      known.head?.doubtful ? doubt.dueAt(known.head) - clock.elapsed() : undefined,
     advance: async () => {
-      if (head?.doubtful && !(await doubt.mustReplay(head))) return;
+      if (known.head?.doubtful && !(await doubt.mustReplay(known.head))) return;
       await rotate();
     },
     stop: async () => {
       stopped = true;
+      store.hurry();
       await inFlight?.catch(() => {});
       await saver.finish();
     },
   };
 
-  function adopt(stored: StoredTokens): void {
-    if (stored.baseUrl !== baseUrl) throw foreignStoreError(store, stored.baseUrl, baseUrl);
-    if (head?.set === stored.set && head.generation > stored.generation) return;
-    // The wall clock may have been set back while we were away; an age is never negative.
-    const bornAt = clock.elapsed() - Math.max(0, clock.now() - stored.savedAt);
-    if (head && isSamePair(head, stored)) {
-      const before = head;
-      // A wall clock that was wrong at the start made it look older than it is.
-      const isYounger = lossOf(before, clock) === 'ended' && bornAt > before.bornAt;
-      head = { ...toldOf(before, stored, forgotten), ...(isYounger && { bornAt }) };
-      sayNews(before, head);
-      return;
-    }
-    publish({ ...stored, saved: savedAs(stored, store.description) }, bornAt);
-  }
-
-  function publish(next: HeadSource, bornAt: number): void {
-    head = headOf(next, bornAt, head === undefined, random());
-    quiet = undefined;
-    forgotten = 0;
-  }
-
-  async function lookAtStore(): Promise<void> {
-    await lookEverywhere();
-  }
-
-  /** What others received may lie in a rescue file, and not in what lies in the place of the store. */
-  async function lookEverywhere(): Promise<RescueReport | undefined> {
-    await attempt.tellStore();
-    const report = await rescue?.saveInto(store, baseUrl);
-    const before = head;
-    const stored = await watch.read(before, (lost) => (forgotten = lost.unanswered));
-    // What is older than the head may take its place only when it was looked for with this head in mind.
-    const isLate = head !== undefined && (!before || !isSamePair(head, before));
-    if (stored && !(isLate && stored.generation < head!.generation)) adopt(stored);
-    return report;
-  }
-
   async function exchangeOnce(): Promise<Head> {
     const from = exchangeable();
     const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
     for (;;) {
-      await lookForAnswer();
+      await known.lookForAnswer();
       const newest = exchangeable();
       if (!isSamePair(newest, from)) return newest;
       // The doubt came while others were waited for: as long as the access token works, it can wait too.
@@ -191,14 +179,9 @@ export function createRotation(parts: RotationParts): Rotation {
     }
   }
 
-  /** The pair may have arrived, and lie where its process left it. @throws when that cannot be read */
-  async function lookForAnswer(): Promise<void> {
-    const report = await lookEverywhere();
-    if (report?.failed.some((file) => mayFollow(file, head!))) throw unreadRescueError();
-  }
-
   /** The head, if it may be sent. */
   function exchangeable(): Head {
+    const { head } = known;
     if (stopped) throw stoppingError();
     if (!head) throw missingError();
     if (head.movedTo !== null) throw movedError(head.movedTo);
@@ -214,41 +197,27 @@ export function createRotation(parts: RotationParts): Rotation {
     switch (result.kind) {
       case 'kept':
         // An import that came meanwhile is the newer set; of two pairs the store has chosen one.
-        if (head!.set === from.set && !result.surplus) publish(result.next, result.bornAt);
-        else await lookAtStore();
+        if (known.head!.set === from.set && !result.surplus) {
+          known.publish(result.next, result.bornAt);
+        } else await known.lookAtStore();
         notRenewed = result.next.saved.outcome !== 'rotated';
-        log.info({ generation: head!.generation }, 'access token rotated');
-        return head!;
+        log.info({ generation: known.head!.generation }, 'access token rotated');
+        return known.head!;
       case 'overtaken':
         return undefined;
       case 'lost': {
-        const before = head!;
-        head = { ...before, lost: true, doubtful: false, doubt: null };
-        sayNews(before, head);
-        throw lostError(lossOf(head, clock)!);
+        const lost = known.change({ lost: true, doubtful: false, doubt: null });
+        throw lostError(lossOf(lost, clock)!);
       }
-      case 'doubtful':
-        if (!isSamePair(head!, from)) return head!;
-        head = {
-          ...head!,
-          doubtful: true,
-          doubt: result.attempt,
-          unanswered: from.unanswered + 1,
-        };
-        doubt.begun(head, result.why);
-        return resolve(head);
+      case 'doubtful': {
+        if (!isSamePair(known.head!, from)) return known.head!;
+        const unanswered = from.unanswered + 1;
+        const doubtful = known.change({ doubtful: true, doubt: result.attempt, unanswered });
+        doubt.begun(doubtful, result.why);
+        return resolve(doubtful);
+      }
       case 'postponed':
         throw pause(result.seconds, result.error);
-    }
-  }
-
-  /** Once, whoever found it out: this process, another gateway, or a command. */
-  function sayNews(before: Head, now: Head): void {
-    const { lost, movedTo, generation } = now;
-    if (movedTo !== null && before.movedTo === null) {
-      log.error({ trouble: 'moved', generation }, movedError(movedTo).message);
-    } else if (lost && !before.lost) {
-      log.fatal({ trouble: 'lost', generation }, lostError(lossOf(now, clock)!).message);
     }
   }
 
@@ -257,6 +226,8 @@ export function createRotation(parts: RotationParts): Rotation {
    * there is, so that it is sent once more. Later ones take their time.
    */
   async function resolve(doubtful: Head): Promise<Head> {
+    await known.lookForAnswer().catch(() => {});
+    if (!isSamePair(known.head!, doubtful)) return known.head!;
     if (doubtful.unanswered > 1) throw pause(doubt.patience(doubtful), uncertainError());
     const replay = !stopped && (await doubt.mustReplay(doubtful).catch(() => false));
     const done = replay ? await exchange(doubtful) : undefined;
@@ -269,11 +240,4 @@ export function createRotation(parts: RotationParts): Rotation {
     quiet = { until: clock.elapsed() + seconds * 1000, error };
     return error;
   }
-}
-
-function foreignStoreError(store: TokenStore, theirs: string, ours: string): Error {
-  return new Error(
-    `The token store (${store.description}) belongs to ${theirs}, but RECRUITING_URL is ${ours}. ` +
-      'Give this service a store of its own with TOKEN_STORE, or correct RECRUITING_URL. The store was not changed.',
-  );
 }

@@ -45,21 +45,40 @@ export function unreachableError(cause?: unknown) {
   );
 }
 
+// What is wrong on this side is not put down to the service: neither callers nor alerts are sent there.
+const OURS = 'INTERNAL_SERVER_ERROR';
+
 export function unreadableStoreError(cause: unknown) {
-  return codedError(
-    'UPSTREAM_UNREACHABLE',
-    'The access token cannot be renewed now, because the token store cannot be read. Nothing was lost. ' +
-      'The operator has to look at the disk that holds the store.',
-    { cause },
-  );
+  return storeFailure('read', cause);
 }
 
 export function unwritableStoreError(cause: unknown) {
+  return storeFailure('written', cause);
+}
+
+/** What keeps a rotation from beginning, where an error says that. */
+export function blockedBy(error: unknown): Blocker | undefined {
+  const { cause } = error as { cause?: unknown };
+  return cause instanceof Blocked ? cause.by : undefined;
+}
+
+export type Blocker = 'the store' | 'another process';
+
+class Blocked extends Error {
+  override readonly name = 'Blocked';
+  readonly by: Blocker;
+  constructor(by: Blocker, cause?: unknown) {
+    super(cause instanceof Error ? cause.message : by, { cause });
+    this.by = by;
+  }
+}
+
+function storeFailure(what: 'read' | 'written', cause: unknown) {
   return codedError(
-    'UPSTREAM_UNREACHABLE',
-    'The access token cannot be renewed now, because the token store cannot be written. Nothing was lost. ' +
-      'The operator has to look at the disk that holds the store.',
-    { cause },
+    OURS,
+    `The access token cannot be renewed now, because the token store cannot be ${what}. Nothing was lost. ` +
+      'The operator has to look at the disk that holds the store, and at what else uses its file.',
+    { cause: new Blocked('the store', cause) },
   );
 }
 
@@ -74,7 +93,7 @@ export type UnsavedCause = 'unwritable' | StoreLoss;
 
 export function unsavedError(cause: UnsavedCause) {
   return codedError(
-    'UPSTREAM_UNREACHABLE',
+    OURS,
     `The access token is not renewed before the pair of the last renewal is saved: ${UNSAVED[cause]}`,
   );
 }
@@ -98,7 +117,7 @@ const UNSAVED: Record<UnsavedCause, string> = {
 
 export function unreadRescueError() {
   return codedError(
-    'UPSTREAM_UNREACHABLE',
+    OURS,
     'A rescue file may hold the pair that the last renewal of the access token gave, and cannot be read or saved. Nothing is ' +
       'sent before that is settled. The operator has to run `tokens recover` and read what it says.',
   );
@@ -106,9 +125,10 @@ export function unreadRescueError() {
 
 export function busyElsewhereError() {
   return codedError(
-    'UPSTREAM_UNREACHABLE',
+    OURS,
     'Another process is renewing the access token, and has not finished. Try again shortly. If that lasts, ' +
       'the operator has to look for a process on the same token store that was stopped or hangs, and wake or end it.',
+    { cause: new Blocked('another process') },
   );
 }
 

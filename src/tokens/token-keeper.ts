@@ -4,6 +4,8 @@ import { importSet, isInUse, knownTokenText } from './import-set.ts';
 import { createRotation, type RotationParts } from './rotation.ts';
 import { lostError, missingError, movedError } from './token-errors.ts';
 import { TokenLinkError } from './service/token-link.ts';
+import { boundStore } from './store/bounded-store.ts';
+import type { TokenStore } from './store/token-store.ts';
 import type { TokenPair } from './token-set.ts';
 import { standingOf, type TokenStanding } from './token-standing.ts';
 
@@ -36,7 +38,8 @@ export interface TokenKeeper {
   stop(): Promise<void>;
 }
 
-export interface TokenKeeperParts extends RotationParts {
+export interface TokenKeeperParts extends Omit<RotationParts, 'store'> {
+  store: TokenStore;
   /** Read and imported when the store is empty or its set is lost. */
   link: TokenLink | undefined;
 }
@@ -52,9 +55,9 @@ const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 5 * 60_000;
 
 /** @throws when the store cannot be read or belongs to another service: better not to start than to mix them */
-export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenKeeper> {
+export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenKeeper> {
+  const parts = { ...given, store: boundStore(given.store, given.clock) };
   const { store, clock, log, baseUrl, link, random = Math.random } = parts;
-  for (const notice of store.notices) log.warn(notice);
   await parts.rescue?.saveInto(store, baseUrl);
   const stored = await store.read().catch((cause: unknown) => {
     throw new Error(
@@ -64,6 +67,8 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
       { cause },
     );
   });
+  // A store that was locked was opened only now.
+  for (const notice of store.notices) log.warn(notice);
   const stopping = new AbortController();
   let stopped: Promise<void> | undefined;
   const rotation = createRotation(parts);
@@ -73,16 +78,14 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
 
   // Requests wait for the first try alone: a link that cannot be reached would hold them for ever.
   const firstTry = importLink();
-  const keeping = firstTry
-    .then(importUntilDone)
-    .then(keepFresh)
-    .catch((error: unknown) => {
-      if (!stopping.signal.aborted) log.fatal({ err: error }, 'token rotation stopped');
-    });
+  const keeping = keep().catch((error: unknown) => {
+    if (!stopping.signal.aborted) log.fatal({ err: error }, 'token rotation stopped');
+  });
 
   return {
     accessToken: async () => {
       if (!rotation.head) await firstTry;
+      if (!rotation.head) await rotation.lookAtStore();
       return tokenOf(head());
     },
     accepted: rotation.accepted,
@@ -132,6 +135,11 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
     } else if (loss) log.fatal({ trouble: 'lost' }, lostError(loss).message);
   }
 
+  async function keep(): Promise<void> {
+    const done = await firstTry;
+    await Promise.all([importUntilDone(done), keepFresh()]);
+  }
+
   /** Resolves to whether that was all there is to do. */
   async function importLink(): Promise<boolean> {
     if (!link) return true;
@@ -144,10 +152,10 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
       const [linkHost, service] = [new URL(link.url).host, new URL(baseUrl).host];
       const pair = await link.read();
       const outcome = await importSet(parts, pair, found);
-      if (outcome.kind === 'overtaken') return false;
-      if (outcome.kind === 'known') {
-        log.error({ linkHost }, knownTokenText(outcome));
-        return true;
+      if (outcome.kind !== 'imported') {
+        if (await isImportedElsewhere()) return true;
+        if (outcome.kind === 'known') log.error({ linkHost }, knownTokenText(outcome));
+        return outcome.kind === 'known';
       }
       rotation.adopt(outcome.stored);
       const { generation, fingerprint } = outcome.stored;
@@ -155,6 +163,7 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
       log.info({ ...set, service, linkHost }, 'token set imported');
       return true;
     } catch (error) {
+      if (await isImportedElsewhere().catch(() => false)) return true;
       if (error instanceof TokenLinkError) {
         log.error(error.passing ? `${error.message} It is tried again.` : error.message);
         return !error.passing;
@@ -162,6 +171,15 @@ export async function createTokenKeeper(parts: TokenKeeperParts): Promise<TokenK
       log.error({ err: error }, 'the token set could not be imported');
       return false;
     }
+  }
+
+  /** Several gateways may start at once on one link: whoever comes late finds it spent, and the set in the store. */
+  async function isImportedElsewhere(): Promise<boolean> {
+    await rotation.lookAtStore();
+    const found = rotation.head;
+    if (!found || found.movedTo !== null || lossOf(found, clock)) return false;
+    log.info({ generation: found.generation }, 'another process has imported a token set');
+    return true;
   }
 
   async function importUntilDone(done: boolean): Promise<void> {

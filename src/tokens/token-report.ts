@@ -1,3 +1,4 @@
+import { LONGEST_EXCHANGE_MS } from './blocked-rotation.ts';
 import { FATAL, troublesOf, type Trouble } from './token-trouble.ts';
 import type { WaitingPair } from './store/rescue.ts';
 import type { HistoryEntry, StoredTokens } from './store/token-store.ts';
@@ -44,6 +45,8 @@ interface ReportFacts {
   /** Newest first. */
   history: readonly HistoryEntry[];
   waiting: readonly WaitingPair[];
+  /** The store cannot be written. */
+  unwritable: boolean;
   /** Wall time, ms. */
   now: number;
 }
@@ -81,6 +84,8 @@ export function tokenReport(facts: ReportFacts): TokenReport {
     // A replay that was turned away says nothing about the exchange before it.
     doubtful: mark === null ? stored.unanswered > 0 : !mark.live,
     unsaved: rescueFiles.length > 0,
+    blocked: facts.unwritable || (mark?.live === true && now - mark.at > LONGEST_EXCHANGE_MS),
+    age: now - savedAt,
     accessLeft: left(pair.expiresIn),
     refreshLeft: left(pair.refreshTokenExpiresIn),
     refreshLife: pair.refreshTokenExpiresIn * 1000,

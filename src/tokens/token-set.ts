@@ -19,6 +19,14 @@ export interface Grant {
   readonly name: string | null;
 }
 
+/** An answer of the token endpoint as it came. */
+export interface RawAnswer {
+  /** 0 when what came was no HTTP. */
+  readonly status: number;
+  readonly contentEncoding: string | undefined;
+  readonly body: Buffer;
+}
+
 export const A_DAY = 86_400;
 export const A_HUNDRED_AND_TWENTY_DAYS = 10_368_000;
 
@@ -38,7 +46,7 @@ export function readGrant(document: unknown): Grant | undefined {
     accessToken,
     refreshToken,
     expiresIn: lifetime(set['expires_in']),
-    refreshTokenExpiresIn: lifetime(set['refresh_token_expires_in']),
+    refreshTokenExpiresIn: refreshLifetime(set['refresh_token_expires_in']),
     name: typeof set['name'] === 'string' ? set['name'] : null,
   };
 }
@@ -65,4 +73,16 @@ function lifetime(seconds: unknown): number | undefined {
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 1
     ? seconds
     : undefined;
+}
+
+/**
+ * A refresh token is there for when its access token has ended. With a life of less than ten minutes it could not
+ * outlast a restart: such a number is a mistake, or in another unit, and to follow it would mean to rotate all the
+ * time, or to give up a refresh token that works.
+ */
+const SHORTEST_REFRESH_LIFE_S = 600;
+
+function refreshLifetime(seconds: unknown): number | undefined {
+  const life = lifetime(seconds);
+  return life !== undefined && life >= SHORTEST_REFRESH_LIFE_S ? life : undefined;
 }

@@ -16,22 +16,26 @@ export interface TokenStanding {
   readonly storeLosses: number;
 }
 
+interface RotationFacts {
+  readonly unsaved: boolean;
+  readonly notRenewed: boolean;
+  readonly blocked: boolean;
+  readonly storeLosses: number;
+}
+
 export function standingOf(
   head: Head,
-  {
-    unsaved,
-    notRenewed,
-    storeLosses,
-  }: { unsaved: boolean; notRenewed: boolean; storeLosses: number },
+  { unsaved, notRenewed, blocked, storeLosses }: RotationFacts,
   clock: Clock,
 ): TokenStanding {
   const left = { access: accessLeft(head, clock), refresh: refreshLeft(head, clock) };
+  const age = clock.elapsed() - head.bornAt;
   return {
     generation: head.generation,
     accessSecondsLeft: Math.max(0, left.access / 1000),
     // That it would live for months says nothing of a token that the service refuses.
     refreshSecondsLeft: head.lost ? 0 : Math.max(0, left.refresh / 1000),
-    age: (clock.elapsed() - head.bornAt) / 1000,
+    age: age / 1000,
     storeLosses,
     troubles: troublesOf({
       lost: head.lost,
@@ -39,6 +43,8 @@ export function standingOf(
       doubtful: head.doubtful,
       unsaved,
       notRenewed,
+      blocked,
+      age,
       neverRotated: head.imported && !head.busy,
       surplus: head.surplus,
       accessLeft: left.access,

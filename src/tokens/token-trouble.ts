@@ -7,6 +7,7 @@ export const TROUBLES = [
   'lost',
   'uncertain',
   'unsaved',
+  'blocked',
   'ending',
   'not-renewed',
   'second-pair',
@@ -24,8 +25,11 @@ export interface TokenFacts {
   readonly doubtful: boolean;
   /** A pair that was received is not in the store. */
   readonly unsaved: boolean;
+  /** A rotation cannot begin: the store, or another process, does not let it. */
+  readonly blocked: boolean;
   /** All of these in ms. */
   readonly accessLeft: number;
+  readonly age: number;
   readonly refreshLeft: number;
   readonly refreshLife: number;
   /** The last answer held no new refresh token, or no access token. */
@@ -35,17 +39,24 @@ export interface TokenFacts {
   readonly neverRotated?: boolean;
 }
 
+/** A rotation that is tried again and again has succeeded by then, if nothing is wrong for long. */
+const LATE_MS = 10 * 60_000;
+
 export function troublesOf(facts: TokenFacts): Trouble[] {
   const isLost = facts.lost || facts.refreshLeft <= 0;
+  const life = Math.min(facts.accessLeft + facts.age, facts.refreshLife);
+  // In doubt it is put off until the access token is near its end.
+  const isLate = !facts.doubtful && facts.age > (2 / 3) * life + Math.min(LATE_MS, life / 10);
   if (facts.moved) return ['moved'];
   const found: Partial<Record<Trouble, boolean | undefined>> = {
     lost: isLost,
     uncertain: facts.doubtful && !isLost,
     unsaved: facts.unsaved,
+    blocked: facts.blocked && !isLost,
     ending: !isLost && thresholdOf(facts.refreshLeft, facts.refreshLife) !== undefined,
     'not-renewed': facts.notRenewed,
     'second-pair': facts.surplus,
-    'not-rotated': !isLost && (facts.accessLeft <= 0 || facts.neverRotated === true),
+    'not-rotated': !isLost && (facts.accessLeft <= 0 || isLate || facts.neverRotated === true),
   };
   return TROUBLES.filter((trouble) => found[trouble] === true);
 }
@@ -59,7 +70,8 @@ export const ADVICE: Record<Trouble, string> = {
     'The set was moved to another store, and is not rotated from this one. Set TOKEN_STORE to that one wherever a gateway ' +
     'still uses this one, and restart it.',
   lost:
-    'The refresh token is spent, revoked, or past its end: nothing but a new set helps. Have an administrator make a new token ' +
+    'The refresh token is spent, revoked, or past its end. Run `tokens recover` first: an answer of the service that was not ' +
+    'understood may hold a pair. Otherwise nothing but a new set helps. Have an administrator make a new token ' +
     'in the personal account, and run `tokens import <link>`; a running gateway goes on by itself. Do not put a backup of the ' +
     'store in its place: the refresh token in it is spent.',
   uncertain:
@@ -70,6 +82,10 @@ export const ADVICE: Record<Trouble, string> = {
     'Free the disk or give the rights back before you stop that gateway; then it saves the pair by itself. ' +
     "If it has ended, or the store's file is gone, run `tokens recover`, which saves the pair, and makes a store where " +
     'there is none; the next start of a gateway does so too. Remove no rescue file, and put no backup of the store there.',
+  blocked:
+    'Nothing can be rotated from this store: it cannot be written, or another process took the right to rotate and does not ' +
+    'finish. The access token serves until it expires. Free the disk or give the rights back; wake or end a process on this ' +
+    'store that was stopped, and whatever else keeps its file locked. A running gateway then goes on by itself.',
   ending:
     'The refresh token was not renewed for long, and ends soon; then only a new set helps. Start a gateway, or run `tokens refresh` and read what it says.',
   'not-renewed':
@@ -78,6 +94,7 @@ export const ADVICE: Record<Trouble, string> = {
   'second-pair':
     'The service gave two pairs for one refresh token. Both are kept; the first one is in use.',
   'not-rotated':
-    'The access token has expired, or the set was never rotated since its import, so that its link still works. ' +
+    'The access token has expired or should have been rotated by now, or the set was never rotated since its import, so that ' +
+    'its link still works. ' +
     'Start a gateway, or run `tokens refresh` and read what it says.',
 };

@@ -4,10 +4,9 @@ import { expect, test } from 'vitest';
 import { createAnswerBudget, type HeldBytes } from '../../src/answers/budget.ts';
 import { codeOf } from '../../src/errors.ts';
 import { ManualClock, SECOND } from '../support/manual-clock.ts';
+import { randomRuns } from '../support/random-runs.ts';
 
-const { RANDOM_RUNS, RANDOM_SEED } = process.env;
-const RUNS = Number(RANDOM_RUNS ?? 500);
-const SEED = Number(RANDOM_SEED ?? (RANDOM_RUNS === undefined ? 8 : Date.now() % 1_000_000));
+const RUNS = randomRuns(500);
 
 const MAX = 100;
 const PATIENCE = 30 * SECOND;
@@ -87,7 +86,7 @@ test('answers never hold more bytes than allowed, no operation waits forever, an
         expect(budget.load).toEqual({ bytes: 0, waiting: 0 });
       },
     ),
-    { numRuns: RUNS, seed: SEED },
+    { numRuns: RUNS },
   );
   expect(seen.waits).toBeGreaterThan(RUNS);
 }, 60_000);

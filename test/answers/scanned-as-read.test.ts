@@ -8,12 +8,10 @@ import type { ObjectShape, Shape } from '../../src/answers/shape.ts';
 import { createTape, cut } from '../../src/answers/tape.ts';
 import { parseJson, type Json } from '../../src/json.ts';
 import { mutated } from '../support/mutated-bytes.ts';
+import { randomRuns } from '../support/random-runs.ts';
 import { randomAnswer, randomObject, type Choose } from '../support/random-shape.ts';
 
-const { RANDOM_RUNS, RANDOM_SEED } = process.env;
-const RUNS = Number(RANDOM_RUNS ?? 3_000);
-/** Fixed, unless RANDOM_RUNS is set. A failure reports it. */
-const SEED = Number(RANDOM_SEED ?? (RANDOM_RUNS === undefined ? 71 : Date.now() % 1_000_000));
+const RUNS = randomRuns(3_000);
 
 test('an answer that is taken as bytes is the same as when it is read value by value, however it is written', () => {
   const taken = { as: { written: 0, mutated: 0 }, all: 0 };
@@ -32,7 +30,7 @@ test('an answer that is taken as bytes is the same as when it is read value by v
       taken.as[times === 0 ? 'written' : 'mutated'] += 1;
       expect(scanned, bytes.toString()).toEqual(read(shape, bytes));
     }),
-    { numRuns: RUNS, seed: SEED },
+    { numRuns: RUNS },
   );
   // Each outcome occurred often enough to prove something.
   expect(taken.as.written).toBeGreaterThan(RUNS / 10);
@@ -57,7 +55,7 @@ test('an answer with white space and another order of keys is taken as bytes too
       const general = read(shape, bytes) as { text: string; errors: unknown[] };
       expect(compact(scanned), bytes.toString()).toEqual(compact(general));
     }),
-    { numRuns: RUNS, seed: SEED },
+    { numRuns: RUNS },
   );
   expect(taken.asWritten).toBeGreaterThan(RUNS / 10);
   expect(taken.mutated).toBeGreaterThan(RUNS / 20);

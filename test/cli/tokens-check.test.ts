@@ -19,10 +19,17 @@ test.each<[string, (operator: Operator) => unknown, number, RegExp, object]>([
   ],
   [
     'is forbidden',
-    ({ service }) => service.refuse({ status: 403, detail: 'whatever' }),
+    ({ service }) => service.refuse({ status: 403, detail: 'user_blocked' }),
     1,
-    /refuses the access token \(forbidden\).*demoted or blocked/,
-    { kind: 'refused', detail: 'forbidden' },
+    /refuses the access token \(user_blocked\).*demoted or blocked/,
+    { kind: 'refused', detail: 'user_blocked' },
+  ],
+  [
+    'is kept from the service by a firewall',
+    ({ service }) => service.checkAnswers({ status: 403, body: '<html>Blocked</html>' }),
+    1,
+    /no clear answer \(status 403 that is not from the service\)\. Nothing is wrong with the tok/,
+    { kind: 'unknown', why: 'status 403 that is not from the service' },
   ],
   [
     'cannot be asked about',

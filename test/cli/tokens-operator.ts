@@ -85,9 +85,9 @@ export async function startWithTokens(): Promise<Operator> {
 }
 
 /** Begins an exchange of what is in the store, as a process would. Gives its attempt. */
-export async function beginExchange(store: TokenStore, attempt = 'begun-elsewhere') {
+export async function beginExchange(store: TokenStore, at = Date.now()) {
   const { set, generation } = (await store.read())!;
-  const at = Date.now();
+  const attempt = 'begun-elsewhere';
   await store.mark({ set, generation, attempt, at, lifeMs: 150_000, replica: 'other/1' });
   return attempt;
 }

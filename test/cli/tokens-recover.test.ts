@@ -4,7 +4,7 @@ import { openRescueFile } from '../../src/tokens/store/rescue-file.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { startProgram } from '../support/process.ts';
-import { drop, held, pairOf, reply, sentAgain } from '../support/tokens.ts';
+import { drop, held, json, pairOf, reply, sentAgain, type TokenAnswer } from '../support/tokens.ts';
 import { beginExchange, startWithTokens, type Operator } from './tokens-operator.ts';
 
 test('with nothing in doubt it says so, and sends nothing', async () => {
@@ -106,6 +106,21 @@ test('a rescue file that cannot be read may hold the pair: nothing is sent, and 
   expect(operator.service.exchanges).toHaveLength(1);
 });
 
+test('a lost set is not given up while a rescue file that cannot be read may hold its next pair', async () => {
+  const operator = await startWithTokens();
+  const path = await leaveRescueFile(operator, [Buffer.alloc(32, 1)]);
+  await operator.withStore(async (store) => {
+    const { mark } = (await store.read())!;
+    await store.settle(mark!.attempt, { outcome: 'invalid-grant', latencyMs: 1 });
+  });
+  expect(await operator.status()).toMatchObject({ state: 'lost' });
+  const { code, stderr } = await operator.tokens(['recover']);
+  expect(code).toBe(1);
+  expect(stderr).toContain('may be in the rescue file that could not be read. Nothing was sent.');
+  expect(existsSync(path())).toBe(true);
+  expect(operator.service.exchanges).toHaveLength(1);
+});
+
 test('a copy that a command left, sealed with another key, may be newer than the store: nothing is sent', async () => {
   const operator = await startWithTokens();
   const { withStore, file, tokens, service } = operator;
@@ -140,6 +155,79 @@ test("with another store configured, the other's rescue file is named, and not t
   expect(existsSync(path())).toBe(true);
   expect(existsSync(operator.file('misspelt.db'))).toBe(false);
 });
+
+test('a pair in an answer that was not understood is used when the service takes it: nothing is sent again', async () => {
+  const { tokens, done, service, status } = await startWithTokens();
+  service.next(named(503));
+  service.refuse({ status: 502, detail: '' });
+  expect((await tokens(['refresh'])).code).toBe(1);
+  const away = await tokens(['recover']);
+  expect(away.code).toBe(1);
+  expect(away.stderr).toContain('Nothing was sent.');
+
+  service.refuse(undefined);
+  const said = await done('recover');
+  expect(said).toMatch(
+    /The answer of \S+Z \(status 503\) was not understood, and is kept in \S+: it names a/,
+  );
+  expect(said).toContain(
+    'the access token of that pair: generation 3 is in use. Nothing was sent.',
+  );
+  expect(service.exchanges).toHaveLength(2);
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
+  expect(await done('refresh')).toContain('generation 4');
+});
+
+test('a pair in an answer whose access token has ended is tried when the refresh token in doubt is refused', async () => {
+  const { tokens, done, service, status } = await startWithTokens();
+  service.next(named(500));
+  service.refuse({ status: 502, detail: '' });
+  await tokens(['refresh']);
+  service.refuse(undefined);
+  service.expire();
+  const said = await done('recover');
+  expect(said).toContain('The pair is saved as generation 3, to try its refresh token.');
+  expect(said).toContain('Generation 4 is in use');
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 4 });
+  expect(service.exchanges.map(({ outcome }) => outcome).slice(1)).toEqual([
+    'spent in silence',
+    'refused',
+    'answered',
+  ]);
+});
+
+test('a pair in an answer is tried also when a gateway has found the set lost', async () => {
+  const { tokens, done, service, status, withStore } = await startWithTokens();
+  service.next(named(500));
+  service.refuse({ status: 502, detail: '' });
+  await tokens(['refresh']);
+  await withStore(async (store) => {
+    const { mark } = (await store.read())!;
+    await store.settle(mark!.attempt, { outcome: 'invalid-grant', latencyMs: 1 });
+  });
+  expect(await status()).toMatchObject({ state: 'lost', generation: 2 });
+  service.refuse(undefined);
+  expect(await done('recover')).toContain('generation 3 is in use. Nothing was sent.');
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
+  expect(service.exchanges).toHaveLength(2);
+});
+
+test.each([
+  ['was made up', 'an example'],
+  ['repeats the access token in use', undefined],
+])(
+  'a pair that %s costs nothing: the refresh token in doubt is sent as before',
+  async (_, access) => {
+    const { tokens, done, service, status } = await startWithTokens();
+    const access_token = access ?? service.lastAnswered!.access_token;
+    service.next(reply(500, { access_token, refresh_token: 'another' }));
+    expect((await tokens(['refresh'])).code).toBe(1);
+    const said = await done('recover');
+    expect(said).toContain('it names a token pair.');
+    expect(said).toContain('Generation 3 is in use');
+    expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
+  },
+);
 
 test('while another process exchanges, it says so', async () => {
   const { tokens, service } = await startWithTokens();
@@ -188,6 +276,11 @@ test('after a move it says where the set is', async () => {
   expect(code).toBe(1);
   expect(stderr).toContain(`moved to another store (sqlite:${file('other.db')})`);
 });
+
+/** Spends the refresh token, and names the new pair where nobody looks for one. */
+function named(status: number): TokenAnswer {
+  return ({ process, response }) => json(response, status, { upstream: process() });
+}
 
 async function startInDoubt(when: 'processed' | 'unprocessed'): Promise<Operator> {
   const operator = await startWithTokens();

@@ -99,7 +99,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
   ],
   [
     'left in the middle of an exchange by a process that was killed',
-    ({ withStore }) => withStore(beginExchange),
+    ({ withStore }) => withStore((store) => beginExchange(store)),
     1,
     ['uncertain'],
     /Run `tokens recover`/,
@@ -124,6 +124,13 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
     1,
     ['not-rotated'],
     /Start a gateway, or run `tokens refresh`/,
+  ],
+  [
+    'not rotated when it was due, the access token still working',
+    (operator) => insert(operator, { age: 0.7 }),
+    1,
+    ['not-rotated'],
+    /should have been rotated by now/,
   ],
   [
     'never rotated since the import',
@@ -200,7 +207,7 @@ test('failures since the last rotation are counted, and end with the next one', 
 
 test('an exchange that was killed is one of the failures', async () => {
   const { withStore, status } = await startWithTokens();
-  await withStore(beginExchange);
+  await withStore((store) => beginExchange(store));
   expect(await status()).toMatchObject({ failures: 1, lastFailure: { outcome: 'begun' } });
 });
 
@@ -225,6 +232,15 @@ test('an exchange under way is said, and is no trouble', async () => {
       exchangeUnderWay: true,
       failures: 0,
     });
+  });
+});
+
+test('an exchange that takes longer than any can is trouble: its process was stopped, or hangs', async () => {
+  const { withStore, tokens, status } = await startWithTokens();
+  await withStore(async (store) => {
+    await beginExchange(store, Date.now() - 10 * 60_000);
+    expect(await status()).toMatchObject({ state: 'attention', troubles: ['blocked'] });
+    expect((await tokens(['status'])).stdout).toMatch(/blocked: .*wake or end a process/);
   });
 });
 

@@ -99,6 +99,8 @@ test('the alert rules ask for metrics, labels and values that there are', () => 
       }
     }
   }
+  const ownRules = rules.filter(({ expr }) => expr.includes('trouble="blocked"'));
+  expect(ownRules.map(({ labels }) => labels.severity)).toEqual(['critical']);
   for (const each of ['token_trouble', 'refresh_token_seconds_left', 'upstream_requests_waiting']) {
     expect(named).toContain(`recruiting_${each}`);
   }

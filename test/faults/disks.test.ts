@@ -138,7 +138,7 @@ describe('read-only during an exchange', () => {
           message: expect.stringContaining(
             'not renewed before the pair of the last renewal is saved',
           ),
-          extensions: { code: 'UPSTREAM_UNREACHABLE' },
+          extensions: { code: 'INTERNAL_SERVER_ERROR' },
         },
       ]);
       expect(world.outcomes()).toEqual(['answered']);
@@ -189,15 +189,21 @@ test.concurrent(
     const gateway = await world.serve({ user: BOUND });
     await gateway.printed(/The token store cannot be written \(.*EACCES\)/);
     await gateway.printed(/No rescue file can be made/);
-    await gateway.printed(
-      /The access token cannot be renewed now, because the token store cannot be written/,
-    );
+    // At once, and not only when the access token has expired.
+    await gateway.printed(/A rotation is due, and cannot begin\..*"trouble":"blocked"/);
+    const [address] = await gateway.printed(/http:\/\/[^"\s]+\/metrics/);
+    expect(await (await fetch(address)).text()).toMatch(/trouble="blocked"\} 1\n/);
+    const status = world.start(['tokens', 'status'], {}, BOUND);
+    expect(await status.ended).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('blocked: '),
+    });
     await gateway.serves();
     world.expire();
     expect((await gateway.ask()).errors).toMatchObject([
       {
         message: expect.stringContaining('the token store cannot be written'),
-        extensions: { code: 'UPSTREAM_UNREACHABLE' },
+        extensions: { code: 'INTERNAL_SERVER_ERROR' },
       },
     ]);
     expect(world.outcomes()).toEqual([]);

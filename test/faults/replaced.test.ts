@@ -198,7 +198,7 @@ async function removed(world: FaultWorld, gateway: FaultGateway): Promise<void> 
   expect((await gateway.ask()).errors).toMatchObject([
     {
       message: expect.stringContaining('the file of the token store is gone'),
-      extensions: { code: 'UPSTREAM_UNREACHABLE' },
+      extensions: { code: 'INTERNAL_SERVER_ERROR' },
     },
   ]);
   await gateway.printed(/is in the rescue file; the next start saves it/);

@@ -3,8 +3,10 @@ import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } fro
 import { expect, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
+import { askAt } from '../support/ask-at.ts';
 import { titleOf } from '../support/fault-process.ts';
 import { eventually, startFaultWorld } from '../support/fault-world.ts';
+import { personUnlikeOthers } from '../support/unlike.ts';
 
 test.concurrent(
   'two gateways on one store, 50 requests each meet the expiry: one exchange, no error',
@@ -23,6 +25,24 @@ test.concurrent(
     expect(await world.stored()).toMatchObject({ generation: 3, surplus: 0, mark: null });
     expect((await world.command('tokens', 'status')).code).toBe(0);
     expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'three gateways started at once on one link and an empty store: one import, one exchange, no error',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const extra = { TOKEN_STORE: `sqlite:${world.path}-new`, TOKEN_LINK: world.makeNewSet() };
+    const started = [1, 2, 3].map(() => world.start([], extra));
+    const answers = started.map(async (gateway) => {
+      const [url] = await gateway.printed(/http:\/\/[^\s"]+\/graphql(?=[\s"])/);
+      return Promise.all(Array.from({ length: 20 }, () => askAt(url, personUnlikeOthers())));
+    });
+    const errors = (await Promise.all(answers)).flat().flatMap((answer) => answer.errors ?? []);
+    expect(errors).toEqual([]);
+    await Promise.all(started.map((gateway) => gateway.stop()));
+    expect(world.outcomes()).toEqual(['answered']);
+    expect(started.flatMap(({ said }) => said.match(/is dead|is spent/g) ?? [])).toEqual([]);
   },
 );
 

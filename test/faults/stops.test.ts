@@ -108,7 +108,7 @@ test.concurrent(
         message: expect.stringContaining(
           'a process on the same token store that was stopped or hangs',
         ),
-        extensions: { code: 'UPSTREAM_UNREACHABLE' },
+        extensions: { code: 'INTERNAL_SERVER_ERROR' },
       },
     ]);
     world.unexpire();

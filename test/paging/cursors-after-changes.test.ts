@@ -4,8 +4,9 @@ import { describe, expect, test } from 'vitest';
 import type { CursorBehaviour } from '../../src/sandbox/cursors.ts';
 import type { PersonList } from '../../src/sandbox/person-list.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+import { randomRuns } from '../support/random-runs.ts';
 
-const RUNS = Number(process.env['RANDOM_RUNS'] ?? 12);
+const RUNS = randomRuns(12);
 const QUERY = `query ($first: Int, $after: String, $last: Int, $before: String) {
   personsConnection(first: $first, after: $after, last: $last, before: $before) {
     edges { cursor node { id } }

@@ -9,9 +9,10 @@ import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
 import { freePages } from '../support/free-pages.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { HeldRequests, ModelList, type Change, type CursorKind } from '../support/model-list.ts';
+import { randomRuns } from '../support/random-runs.ts';
 
 const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];
-const RUNS = Number(process.env['RANDOM_RUNS'] ?? 100);
+const RUNS = randomRuns(100);
 
 const place = fc.nat(80);
 const count = fc.constantFrom(1, 1, 2, 9);

@@ -11,10 +11,11 @@ import {
   type CursorKind,
   type Letter,
 } from '../support/model-list.ts';
+import { randomRuns } from '../support/random-runs.ts';
 import { worstOfSequential } from '../support/worst-of-sequential.ts';
 
 const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];
-const RUNS = Number(process.env['RANDOM_RUNS'] ?? 100);
+const RUNS = randomRuns(100);
 
 const place = fc.nat(80);
 const change: fc.Arbitrary<Change> = fc.oneof(

@@ -14,6 +14,7 @@ import {
 } from '../support/fake-upstream.ts';
 import type { TestGatewayOptions } from '../support/gateway.ts';
 import { readGrant, type TokenPair } from '../../src/tokens/token-set.ts';
+import { randomRuns } from '../support/random-runs.ts';
 import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 
 interface People {
@@ -57,7 +58,7 @@ describe('a list that was drained before', () => {
             expect(world.load.requests - before).toBeLessThanOrEqual(2.5 * pages);
           },
         ),
-        { numRuns: Number(process.env['RANDOM_RUNS'] ?? 12) },
+        { numRuns: randomRuns(12) },
       );
     },
   );

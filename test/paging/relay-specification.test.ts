@@ -2,13 +2,14 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CursorBehaviour } from '../../src/sandbox/cursors.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+import { randomRuns } from '../support/random-runs.ts';
 
 // Relay's GraphQL Cursor Connections Specification, https://relay.dev/graphql/connections.htm, sentence by
 // sentence. The numbers are those of its sections.
 
 const PERSONS = 137;
 const PAGE = 50;
-const RUNS = Number(process.env['RANDOM_RUNS'] ?? 10);
+const RUNS = randomRuns(10);
 const QUERY = `query ($first: Int, $after: String, $last: Int, $before: String) {
   personsConnection(first: $first, after: $after, last: $last, before: $before) {
     edges { cursor node { id } }

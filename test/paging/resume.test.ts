@@ -16,8 +16,9 @@ import type { FetchPage } from '../../src/paging/page.ts';
 import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
 import { codedError, codeOf } from '../../src/errors.ts';
 import { ModelList, type Change, type CursorKind, type Letter } from '../support/model-list.ts';
+import { randomRuns } from '../support/random-runs.ts';
 
-const RUNS = Number(process.env['RANDOM_RUNS'] ?? 250);
+const RUNS = randomRuns(250);
 const { signal } = new AbortController();
 
 const moves = fc.record({

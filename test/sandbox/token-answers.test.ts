@@ -193,3 +193,21 @@ async function statuses(sandbox: Awaited<ReturnType<typeof start>>, count: numbe
   while (seen.length < count) seen.push((await exchange(sandbox, 'made up')).status);
   return seen;
 }
+
+describe('a refresh whose answer is written otherwise', () => {
+  test('gets it so, and its token is spent', async () => {
+    const sandbox = await start();
+    const { refresh_token } = await openLink(sandbox);
+    sandbox.tokenAnswers.next((json) => ({
+      status: 203,
+      headers: { 'content-type': 'text/plain' },
+      body: Buffer.from(`\uFEFF${json}`, 'utf16le'),
+    }));
+    const response = await exchange(sandbox, refresh_token);
+    expect([response.status, response.headers.get('content-type')]).toEqual([203, 'text/plain']);
+    const bytes = Buffer.from(await response.arrayBuffer());
+    expect(bytes.toString('utf16le')).toContain('"refresh_token":');
+    expect(outcomes(sandbox)).toEqual(['answered']);
+    expect((await exchange(sandbox, refresh_token)).status).toBe(400);
+  });
+});

@@ -8,6 +8,7 @@ import {
   randomSelection,
   type RandomSelection,
 } from '../support/random-operation.ts';
+import { randomRuns } from '../support/random-runs.ts';
 import { richScalar, richSdl, richUpstream } from '../support/rich-upstream.ts';
 
 const LISTS = [
@@ -69,7 +70,7 @@ test('all… and …Connection give what the pages give, values and errors at th
       );
     }),
     {
-      numRuns: Number(process.env['RANDOM_RUNS'] ?? 100),
+      numRuns: randomRuns(100),
       timeout: 20_000,
       interruptAfterTimeLimit: 100_000,
     },

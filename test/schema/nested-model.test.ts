@@ -18,6 +18,7 @@ import {
   whole,
 } from '../support/nested-upstream.ts';
 import { randomOperation } from '../support/random-operation.ts';
+import { randomRuns } from '../support/random-runs.ts';
 
 type Resolvers = Parameters<typeof makeExecutableSchema>[1];
 
@@ -55,7 +56,7 @@ test('whatever is asked of derived lists at any depth is what a server with all 
     {
       timeout: 20_000,
       interruptAfterTimeLimit: 100_000,
-      numRuns: Number(process.env['RANDOM_RUNS'] ?? 150),
+      numRuns: randomRuns(150),
       maxSkipsPerRun: 400,
     },
   );

@@ -12,6 +12,7 @@ import { askDirectly } from '../support/direct.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import { randomOperation } from '../support/random-operation.ts';
+import { randomRuns } from '../support/random-runs.ts';
 import { richScalar, richSdl, richUpstream } from '../support/rich-upstream.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
@@ -58,7 +59,7 @@ test.each([
         // Said with what failed, also when making it smaller takes its time.
         timeout: 20_000,
         interruptAfterTimeLimit: 100_000,
-        numRuns: Number(process.env['RANDOM_RUNS'] ?? runs),
+        numRuns: randomRuns(runs),
         maxSkipsPerRun: 400,
       },
     );

@@ -5,7 +5,8 @@ import { setImmediate } from 'node:timers/promises';
 import pino from 'pino';
 import { codeOf } from '../../src/errors.ts';
 import type { AccessVerdict } from '../../src/tokens/service/auth-check.ts';
-import type { ExchangeOutcome, TokenEndpoint } from '../../src/tokens/service/exchange.ts';
+import type { TokenEndpoint } from '../../src/tokens/service/exchange.ts';
+import type { ExchangeOutcome } from '../../src/tokens/service/exchange-outcome.ts';
 import { openRescue } from '../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { createTokenKeeper, type TokenKeeper } from '../../src/tokens/token-keeper.ts';
@@ -18,7 +19,8 @@ const LIFE_S = 86_400;
 const QUICK_DISK = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 /** How the service answers an exchange. */
-export type Oddity = 'drop before' | 'drop after' | 'late' | 'not now' | 'unclear' | 'unreachable';
+export type Oddity =
+  'drop before' | 'drop after' | 'late' | 'not now' | 'unclear' | 'named' | 'unreachable';
 
 interface Exchange {
   readonly refreshToken: string;
@@ -26,6 +28,8 @@ interface Exchange {
   gave: string | undefined;
   /** Whether a process that lived got the answer. */
   received: boolean;
+  /** Whether a process that lived got an answer that names the pair and is no grant. */
+  named: boolean;
   /** By the world's clock. */
   readonly sentAt: number;
   /** Whether its process runs and still waits for the answer. */
@@ -76,6 +80,13 @@ export function modelService(clock: ManualClock, revokeOnRefresh: boolean) {
       }
       case 'not now':
         return { kind: 'rate-limited', retryAfter: 5 };
+      case 'named': {
+        const outcome = process(exchange);
+        if (outcome.kind !== 'granted') return outcome;
+        const { accessToken: access_token, refreshToken: refresh_token } = outcome.grant;
+        const body = Buffer.from(JSON.stringify({ upstream: { access_token, refresh_token } }));
+        return { ...lost, answer: { status: 503, contentEncoding: undefined, body } };
+      }
       case 'unclear':
         return { kind: 'uncertain', why: 'status 500' };
       case 'unreachable':
@@ -116,7 +127,7 @@ export function modelService(clock: ManualClock, revokeOnRefresh: boolean) {
           }
           let waits = true;
           const awaited = () => waits && isRunning();
-          last = { refreshToken, gave: undefined, received: false, sentAt, awaited };
+          last = { refreshToken, gave: undefined, received: false, named: false, sentAt, awaited };
           exchanges.push(last);
           const outcome = await answer(last);
           await setImmediate();
@@ -263,6 +274,7 @@ async function startProcess(parts: ProcessParts): Promise<ModelProcess> {
         exchange: async (refreshToken, mayStillSend) => {
           const outcome = await turn(() => endpoint.exchange(refreshToken, mayStillSend));
           if (outcome.kind === 'granted') endpoint.last()!.received = true;
+          if (outcome.kind === 'uncertain' && outcome.answer) endpoint.last()!.named = true;
           return outcome;
         },
       };
@@ -335,5 +347,16 @@ export function rescuedIn(folder: string): string {
   return readdirSync(folder)
     .filter((name) => name.startsWith('rescue-'))
     .map((name) => readFileSync(join(folder, name), 'utf8'))
+    .join('\n');
+}
+
+/** What answers say that lie in a folder, unsealed as they are here. */
+export function answeredIn(folder: string): string {
+  return readdirSync(folder)
+    .filter((name) => name.startsWith('answer-'))
+    .map((name) => readFileSync(join(folder, name), 'utf8').trim())
+    .filter((text) => text !== '')
+    .map((text) => (JSON.parse(text) as { answer: string }).answer.replace(/^plain:/, ''))
+    .map((text) => Buffer.from((JSON.parse(text) as { body: string }).body, 'base64').toString())
     .join('\n');
 }

@@ -162,9 +162,10 @@ export async function startFaultWorld({
     stored,
     history,
     /** The program as it is. */
-    start: (args: readonly string[] = [], extra: Record<string, string> = {}) => {
+    start: (args: readonly string[] = [], extra: Record<string, string> = {}, user?: number) => {
       const started = startProcess([program, ...args], {
         env: { ...env, ...extra },
+        user,
       });
       processes.push(started);
       return started;
@@ -183,8 +184,9 @@ export async function startFaultWorld({
     commandIn,
     /** The pairs that rescue files hold; 0 when there are only empty ones. */
     rescued: () =>
-      readdirSync(rescue).filter((name) => readFileSync(join(rescue, name), 'utf8').trim() !== '')
-        .length,
+      readdirSync(rescue)
+        .filter((name) => name.startsWith('rescue-'))
+        .filter((name) => readFileSync(join(rescue, name), 'utf8').trim() !== '').length,
     /** Whether the service takes the refresh token in the store: the last pair that it gave. Spends it. */
     holdsTheLastPair: async (): Promise<boolean> => {
       const { pair } = await stored();

@@ -4,6 +4,7 @@ import { systemClock, type Clock } from '../../src/clock.ts';
 import { readConfig, type Config } from '../../src/config.ts';
 import { createGateway } from '../../src/gateway.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { Rescue } from '../../src/tokens/store/rescue.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { readFileSync } from 'node:fs';
@@ -39,6 +40,7 @@ export interface TestGatewayOptions {
   trustedDocuments?: unknown;
   clock?: Clock;
   store?: TokenStore;
+  rescue?: Rescue;
 }
 
 /** A gateway in front of the given upstream; its tokens stay in memory. */
@@ -51,6 +53,7 @@ export async function startGateway(
     trustedDocuments,
     clock = systemClock,
     store = openSqliteStore(':memory:'),
+    rescue,
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const { log, logged } = recordingLog();
@@ -67,6 +70,7 @@ export async function startGateway(
     overrides,
     trustedDocuments,
     store,
+    rescue,
     clock,
     log,
   });

@@ -4,9 +4,10 @@
  * lines on its standard input: `go` (it goes on), `fail` and `mend` (saving fails, and works again),
  * `later <ms>` (its clock jumps ahead).
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeSync } from 'node:fs';
 import process from 'node:process';
 import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
 import pino from 'pino';
 import { systemClock, type Clock } from '../../src/clock.ts';
 import { readConfig } from '../../src/config.ts';
@@ -18,7 +19,13 @@ import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 
 export type HangingPoint =
-  'before the mark' | 'after the mark' | 'before the save' | 'after the save' | 'before it settles';
+  | 'before the mark'
+  /** It sends itself SIGSTOP there. */
+  | 'within the transaction of the mark'
+  | 'after the mark'
+  | 'before the save'
+  | 'after the save'
+  | 'before it settles';
 
 export interface HangingOptions {
   readonly recruitingUrl: string;
@@ -65,7 +72,7 @@ async function main({ recruitingUrl, store: path, rescue, at, fails }: HangingOp
   const gateway = await createGateway({
     config: { ...readConfig({}, () => ''), recruitingUrl },
     snapshot: readFileSync('schema/upstream.graphql', 'utf8'),
-    store: wrapped(sqlite, reach, state),
+    store: wrapped(sqlite, reach, state, at),
     rescue: ownRescue,
     clock,
     log,
@@ -88,11 +95,13 @@ function wrapped(
   store: TokenStore,
   reach: (point: HangingPoint) => Promise<void>,
   state: { readonly fails: boolean },
+  at: HangingPoint | undefined,
 ): TokenStore {
   return {
     ...store,
     mark: async (mark) => {
       await reach('before the mark');
+      if (at === 'within the transaction of the mark') stopAtCommit();
       const marked = await store.mark(mark);
       await reach('after the mark');
       return marked;
@@ -108,5 +117,18 @@ function wrapped(
       await reach('before it settles');
       await store.settle(attempt, ending);
     },
+  };
+}
+
+/** Once: the next transaction is not committed before somebody wakes this process. */
+function stopAtCommit(): void {
+  const { exec } = DatabaseSync.prototype;
+  DatabaseSync.prototype.exec = function (statements) {
+    if (statements === 'COMMIT') {
+      DatabaseSync.prototype.exec = exec;
+      writeSync(1, 'REACHED within the transaction of the mark\n');
+      process.kill(process.pid, 'SIGSTOP');
+    }
+    exec.call(this, statements);
   };
 }

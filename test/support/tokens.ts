@@ -7,6 +7,7 @@ import type { Config } from '../../src/config.ts';
 import { PersonList } from '../../src/sandbox/person-list.ts';
 import { personsSchema } from '../../src/sandbox/persons-schema.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { Rescue } from '../../src/tokens/store/rescue.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import type { TokenPair } from '../../src/tokens/token-set.ts';
 import type { StoredTokens, TokenStore } from '../../src/tokens/store/token-store.ts';
@@ -128,6 +129,7 @@ interface KeptOptions {
   config?: Partial<Config>;
   clock?: ManualClock;
   store?: WatchedStore;
+  rescue?: Rescue;
 }
 
 export interface Kept extends TestGateway {
@@ -143,9 +145,9 @@ export interface Kept extends TestGateway {
  */
 export async function startKept(
   upstream: { url: string; tokenLink?: string; secrets?: ReadonlySet<string> },
-  { config = {}, clock = new ManualClock(), store = watchStore() }: KeptOptions = {},
+  { config = {}, clock = new ManualClock(), store = watchStore(), rescue }: KeptOptions = {},
 ): Promise<Kept> {
-  const started = await startGateway(upstream, { config, clock, store });
+  const started = await startGateway(upstream, { config, clock, store, ...(rescue && { rescue }) });
   const answers: unknown[] = [];
   let stopping: Promise<void> | undefined;
   const stop = () => (stopping ??= started.gateway.close());
@@ -238,6 +240,8 @@ export interface ScriptedService {
   honestly(): void;
   /** Every request to /graphql is refused so; undefined: honestly again. */
   refuse(refusal: { status: number; detail: string } | undefined): void;
+  /** What stands before the service answers every /auth_check so; undefined: the service itself again. */
+  checkAnswers(answer: { status: number; body: string } | undefined): void;
   /** Connections are refused. */
   down(): Promise<void>;
   up(): Promise<void>;
@@ -256,6 +260,7 @@ export async function startScripted(): Promise<ScriptedService> {
   const script: TokenAnswer[] = [];
   let always: TokenAnswer | undefined;
   let refusal: { status: number; detail: string } | undefined;
+  let checkAnswer: { status: number; body: string } | undefined;
   let lastAnswered: IssuedSet | undefined;
   let linkReads = 0;
   let linkDead = false;
@@ -287,6 +292,7 @@ export async function startScripted(): Promise<ScriptedService> {
       always = undefined;
     },
     refuse: (with_) => void (refusal = with_),
+    checkAnswers: (answer) => void (checkAnswer = answer),
     down: () => closed(server),
     up: () =>
       new Promise((resolve) => void server.listen(Number(new URL(url).port), '127.0.0.1', resolve)),
@@ -348,6 +354,7 @@ export async function startScripted(): Promise<ScriptedService> {
   }
 
   function answerAuthCheck({ headers }: IncomingMessage, response: ServerResponse): void {
+    if (checkAnswer) return void response.writeHead(checkAnswer.status).end(checkAnswer.body);
     const { status, detail } = refusal ?? judge(bearerOf(headers.authorization));
     if (status === 200) return void response.writeHead(204).end();
     json(response, status, { type: 'invalid_token', detail });

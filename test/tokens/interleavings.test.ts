@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
+import { randomRuns } from '../support/random-runs.ts';
 import {
   codesOf,
   drop,
@@ -77,6 +78,36 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
 );
 
+/** What random runs have failed on once. */
+const FOUND: Step[][] = [
+  // One caller more than there are places, and hours pass for the one that waits for a place.
+  [
+    { do: 'ask', times: 3 },
+    { do: 'ask', times: 3 },
+    { do: 'ask', times: 6 },
+    { do: 'ask', times: 5 },
+    { do: 'pass', ms: 17 * HOUR },
+    { do: 'expire' },
+  ],
+  // Refused for good, and the store could not be told: the dead token was sent again every few minutes.
+  [
+    { do: 'oddly', how: 'cut after it was processed' },
+    { do: 'expire' },
+    { do: 'fail', what: 'settle' },
+    { do: 'ask', times: 1 },
+    { do: 'pass', ms: 17 * HOUR },
+  ],
+  // In doubt, and no mark can be taken: a try a second, until the time of the test was over.
+  [
+    { do: 'oddly', how: 'cut before it was processed' },
+    { do: 'expire' },
+    { do: 'ask', times: 1 },
+    { do: 'fail', what: 'mark' },
+    { do: 'pass', ms: 17 * HOUR },
+    { do: 'pass', ms: 17 * HOUR },
+  ],
+];
+
 test('whatever comes together: no refresh token is sent again after its answer, and the last pair is kept', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
@@ -91,7 +122,7 @@ test('whatever comes together: no refresh token is sent again after its answer, 
       const kept = await store.read();
       const received = service.lastAnswered?.refresh_token ?? kept?.pair.refreshToken;
       expect(kept?.pair.refreshToken).toBe(received);
-      expect(world.codes.filter((code) => !CODES.has(code))).toEqual([]);
+      expect(world.codes.filter((code) => !isKnown(code, world.mostAtOnce))).toEqual([]);
 
       // Set back, the wall clock makes a mark live longer, and no more than that.
       service.honestly();
@@ -102,7 +133,7 @@ test('whatever comes together: no refresh token is sent again after its answer, 
       expect(lost ? [[], ['TOKENS_LOST']] : [[]]).toContainEqual(after);
       await world.end();
     }),
-    { numRuns: 40 },
+    { numRuns: randomRuns(40), examples: FOUND.map((steps): [Step[]] => [steps]) },
   );
 });
 
@@ -115,6 +146,17 @@ const CODES = new Set<unknown>([
   'TOKENS_LOST',
   'INTERNAL_SERVER_ERROR',
 ]);
+
+/** Requests to the service at a time. */
+const PLACES = 16;
+
+/**
+ * Answers come over real sockets, and the clock of the test runs ahead of them. A caller who waits for one of the
+ * places is then told so after half a minute; nobody is, as long as there is a place for each.
+ */
+function isKnown(code: unknown, mostAtOnce: number): boolean {
+  return CODES.has(code) || (code === 'UPSTREAM_TIMEOUT' && mostAtOnce > PLACES);
+}
 
 /** One exchange for the import, one for each expiry, and one more for whatever went wrong. */
 function allowed(steps: readonly Step[], elapsed: number): number {
@@ -132,6 +174,8 @@ async function startWorld() {
   const clock = new ManualClock();
   const codes: unknown[] = [];
   const asking: Promise<unknown>[] = [];
+  let unanswered = 0;
+  let mostAtOnce = 0;
   let kept = await start();
 
   return {
@@ -139,6 +183,9 @@ async function startWorld() {
     store,
     clock,
     codes,
+    get mostAtOnce() {
+      return mostAtOnce;
+    },
     ask: () => kept.ask(PERSON),
     take,
     heal,
@@ -146,16 +193,14 @@ async function startWorld() {
   };
 
   function start(): Promise<Kept> {
-    return startKept(service, { clock, store });
+    return startKept(service, { clock, store, config: { upstreamConcurrency: PLACES } });
   }
 
   async function take(one: Step): Promise<void> {
     switch (one.do) {
       case 'ask':
         for (let time = 0; time < one.times; time += 1) {
-          asking.push(
-            kept.ask(personUnlikeOthers()).then((answer) => codes.push(...codesOf(answer))),
-          );
+          asking.push(ask());
         }
         break;
       case 'expire':
@@ -188,6 +233,13 @@ async function startWorld() {
       }
     }
     await setImmediate();
+  }
+
+  async function ask(): Promise<void> {
+    unanswered += 1;
+    mostAtOnce = Math.max(mostAtOnce, unanswered);
+    codes.push(...codesOf(await kept.ask(personUnlikeOthers())));
+    unanswered -= 1;
   }
 
   async function heal(): Promise<void> {

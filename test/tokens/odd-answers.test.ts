@@ -164,6 +164,38 @@ describe('a pair with an odd life', () => {
     expect(await store.read()).toMatchObject({ lost: false });
   });
 
+  test.each([[1], [0], [-1], [120], [599], ['1'], [null]])(
+    '(refresh_token_expires_in %j on every answer) is kept, and neither rotated without end nor given up',
+    async (life) => {
+      const { service, ask, clock, store } = await ready();
+      service.always(({ process, response }) =>
+        json(response, 200, { ...process(), refresh_token_expires_in: life }),
+      );
+      service.expire();
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+      const before = service.exchanges.length;
+      await clock.pass(2 * DAY);
+      expect(service.exchanges.length - before).toBeLessThanOrEqual(3);
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+      service.expire();
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+      expect(await store.read()).toMatchObject({ lost: false });
+    },
+  );
+
+  test('(refresh_token_expires_in 600) is believed: it is rotated before its refresh token ends', async () => {
+    const { service, ask, clock, store } = await ready();
+    service.always(({ process, response }) =>
+      json(response, 200, { ...process(), refresh_token_expires_in: 600 }),
+    );
+    service.expire();
+    await ask(PERSON);
+    const before = service.exchanges.length;
+    await clock.pass(HOUR);
+    expect(service.exchanges.length - before).toBeGreaterThanOrEqual(8);
+    expect(await store.read()).toMatchObject({ lost: false });
+  });
+
   test('that is the same refresh token again, twice in a row, is kept without a loop', async () => {
     const { service, ask, clock, store } = await ready();
     const { refresh_token } = service.lastAnswered!;

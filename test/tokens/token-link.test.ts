@@ -1,11 +1,16 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { describe, expect, test } from 'vitest';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   readTokenFile,
   readTokenLink,
   TokenLinkError,
 } from '../../src/tokens/service/token-link.ts';
-import { DAY, HOUR, MINUTE } from '../support/manual-clock.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { readTokenSet } from '../../src/tokens/token-set.ts';
+import { DAY, HOUR, ManualClock, MINUTE } from '../support/manual-clock.ts';
 import {
   codesOf,
   json,
@@ -14,8 +19,10 @@ import {
   startKept,
   startScripted,
   startServer,
+  watchStore,
   type Kept,
 } from '../support/tokens.ts';
+import { personUnlikeOthers } from '../support/unlike.ts';
 
 type LinkAnswer = (response: ServerResponse) => void;
 
@@ -157,6 +164,68 @@ describe('a token link', () => {
   });
 });
 
+describe('a link on which several gateways start at once', () => {
+  test.each(['is dead by the time that its answer comes', 'gives a pair that is spent by then'])(
+    'and that %s is no error: the set that another one imported is served',
+    async (which) => {
+      const service = await startScripted();
+      const link = Promise.withResolvers<void>();
+      const arrived = Promise.withResolvers<void>();
+      let reads = 0;
+      const linkHost = await startServer((_, response) => {
+        reads += 1;
+        const isFirst = reads === 1;
+        const early = fetch(service.tokenLink);
+        if (!isFirst) arrived.resolve();
+        const late = async () => {
+          await link.promise;
+          return which.startsWith('is dead') ? fetch(service.tokenLink) : early;
+        };
+        (isFirst ? early : late())
+          .then(async (real) => json(response, real.status, await real.json()))
+          .catch(() => response.destroy());
+      });
+      const upstream = { url: service.url, tokenLink: `${linkHost}/link` };
+      const place = mkdtempSync(join(tmpdir(), 'link-'));
+      onTestFinished(() => rmSync(place, { recursive: true, force: true }));
+      const open = () => watchStore(openSqliteStore(join(place, 'tokens.db')));
+      const clock = new ManualClock();
+
+      const [first, second, third] = await Promise.all([
+        startKept(upstream, { clock, store: open() }),
+        startKept(upstream, { clock, store: open() }),
+        startKept(upstream, { clock, store: open() }),
+      ]);
+      const gateways = [first, second, third];
+      await arrived.promise;
+      const asked = gateways.map((one) => one.ask(personUnlikeOthers()));
+      // One of them has its answer, imports and rotates.
+      await vi.waitFor(async () =>
+        expect(await first.store.read()).toMatchObject({ generation: 2 }),
+      );
+      link.resolve();
+      expect((await Promise.all(asked)).flatMap(codesOf)).toEqual([]);
+      expect(service.exchanges).toHaveLength(1);
+      expect(gateways.flatMap(troubles)).toEqual([]);
+      expect(gateways.flatMap(({ logged }) => logged.map(({ msg }) => msg))).toContainEqual(
+        expect.stringMatching(/another process has imported/),
+      );
+    },
+  );
+
+  test('and whose host could not be reached: a set that another one imports meanwhile is served at once', async () => {
+    const { kept, reads, realLink } = await startWithLink((response) => json(response, 500, {}));
+    await kept.clock.pass(10 * MINUTE);
+    expect(codesOf(await kept.ask(PERSON))).toEqual(['TOKENS_MISSING']);
+    const before = reads();
+    const pair = readTokenSet(await (await fetch(realLink)).json())!;
+    const byHand = { baseUrl: kept.url, pair, replica: 'test', after: null };
+    await kept.store.import({ ...byHand, at: kept.clock.now() });
+    expect(codesOf(await kept.ask(PERSON))).toEqual([]);
+    expect(reads()).toBe(before);
+  });
+});
+
 describe('reading a token link', () => {
   test('gives its pair, and ignores when it was made', async () => {
     const host = await startServer((_, response) =>
@@ -239,6 +308,7 @@ async function startWithLink(answer: LinkAnswer) {
   return {
     kept: { ...kept, url: service.url },
     reads: () => reads,
+    realLink: service.tokenLink,
     heal: () => void (healed = true),
   };
 }

@@ -11,10 +11,11 @@ import {
   type GatewayOverFake,
 } from '../support/fake-upstream.ts';
 import { hostile } from '../support/hostile-answers.ts';
+import { randomRuns } from '../support/random-runs.ts';
 import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 import { wrote } from '../support/written.ts';
 
-const RUNS = Number(process.env['RANDOM_RUNS'] ?? 20);
+const RUNS = randomRuns(20);
 const PEOPLE = [1, 7, 3].map((id) => `{ __typename: "Candidate", id: ${id} }`).join(' ');
 const RECORD =
   '__typename id name stage appliedAt extra score rank friends { id } vacancy { title }';

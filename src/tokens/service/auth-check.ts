@@ -34,19 +34,32 @@ export function authCheck({ baseUrl, agent, proxy, timeoutMs }: AuthCheckOptions
   };
 }
 
+/**
+ * The success is a 204 (interface, 4.1); a 200 is one too, unless it is a page of whatever stands before the
+ * service. What a 403 means is not shown there, and firewalls answer with it as well: only one in the service's own
+ * form (2.2) says something about the token.
+ */
 function judge({ status, body }: GetAnswer): AccessVerdict {
-  if (status === 204 || status === 200) return { kind: 'works' };
-  if (status === 401) return { kind: 'refused', detail: detailOf(body) };
-  if (status === 403) return { kind: 'refused', detail: 'forbidden' };
-  return { kind: 'unknown', why: `status ${status}` };
+  if (status === 204) return { kind: 'works' };
+  if (status === 200) {
+    const isPage = body === undefined || /^\s*</.test(body);
+    return isPage ? { kind: 'unknown', why: 'status 200 with a page' } : { kind: 'works' };
+  }
+  const { type, detail } = tokenErrorIn(body);
+  if (status === 401 || (status === 403 && type !== undefined)) {
+    return { kind: 'refused', detail: detail ?? 'unknown' };
+  }
+  const why = `status ${status}${status === 403 ? ' that is not from the service' : ''}`;
+  return { kind: 'unknown', why };
 }
 
 /** A word of the service gets into logs; only one that looks like a code does. */
-function detailOf(body: string | undefined): string {
+function tokenErrorIn(body: string | undefined): { type?: string; detail?: string } {
   try {
-    const { detail } = JSON.parse(body ?? '') as { detail?: unknown };
-    return typeof detail === 'string' && /^[a-z_]{1,40}$/.test(detail) ? detail : 'unknown';
+    const { type, detail } = JSON.parse(body ?? '') as { type?: unknown; detail?: unknown };
+    const isCode = typeof detail === 'string' && /^[a-z_]{1,40}$/.test(detail);
+    return { ...(typeof type === 'string' && { type }), ...(isCode && { detail }) };
   } catch {
-    return 'unknown';
+    return {};
   }
 }

@@ -1,24 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
-import { BodyTooLarge, readBody } from '../../read-body.ts';
+import type { RawAnswer } from '../token-set.ts';
+import { MAX_BODY_BYTES } from './answer-text.ts';
 import { clientOver } from './client-over.ts';
 import { openConnection } from './open-connection.ts';
 import { PlainError, reasonOf } from './reason-of.ts';
 import { retryAfter } from './retry-after.ts';
-import { readGrant, type Grant } from '../token-set.ts';
-
-/** How one exchange of a refresh token ended. Only `uncertain` leaves doubt whether the token is spent. */
-export type ExchangeOutcome =
-  /** At least one token came. */
-  | { kind: 'granted'; grant: Grant }
-  | { kind: 'invalid-grant' }
-  /** Seconds, within reason. */
-  | { kind: 'rate-limited'; retryAfter: number }
-  | { kind: 'refused'; status: 401 | 403 }
-  | { kind: 'unsent' }
-  /** `why` is for people, and holds nothing secret. */
-  | { kind: 'uncertain'; why: string };
+import { judgeAnswer, type ExchangeOutcome } from './exchange-outcome.ts';
 
 /** Opens a connection to the token endpoint, TLS included, without sending a byte of the request. */
 export type ConnectToTokenEndpoint = () => Promise<TokenEndpoint>;
@@ -47,7 +36,6 @@ export interface TokenEndpointOptions {
 
 const PATIENCE_MS = 120_000;
 const GRACE_MS = 1_000;
-const MAX_BODY_BYTES = 64 * 1024;
 
 /**
  * Two steps, so that DNS, refused connections, proxies and bad certificates end before anything is at stake:
@@ -71,11 +59,21 @@ export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndp
         try {
           return await exchange(once, requestOf(url, options.agent, refreshToken), options);
         } catch (error) {
-          return sent ? { kind: 'uncertain', why: reasonOf(error) } : { kind: 'unsent' };
+          return sent
+            ? { kind: 'uncertain', why: reasonOf(error), ...cameIn(error) }
+            : { kind: 'unsent' };
         }
       },
     };
   };
+}
+
+/** What came was no HTTP, or stopped being HTTP: undici gives what it did not understand with its error. */
+function cameIn(error: unknown): { answer?: RawAnswer } {
+  const { data } = error as { data?: unknown };
+  if (typeof data !== 'string' || data === '') return {};
+  const body = Buffer.from(data).subarray(0, MAX_BODY_BYTES);
+  return { answer: { status: 0, contentEncoding: undefined, body } };
 }
 
 /**
@@ -125,7 +123,13 @@ async function exchange(
   );
   try {
     const response = await client.request({ ...request, signal: late.signal });
-    return judge(response, await bodyOf(response.body), clock);
+    const { bytes, flaw } = await bodyOf(response.body);
+    const { statusCode: status, headers } = response;
+    const contentEncoding = headers['content-encoding']?.toString();
+    return judgeAnswer(
+      { status, contentEncoding, body: bytes },
+      { flaw, retryAfter: retryAfter(headers['retry-after'], clock.now()) },
+    );
   } finally {
     answered.abort();
   }
@@ -141,50 +145,28 @@ async function waitFor(patienceMs: number, signal: AbortSignal): Promise<void> {
   await delay(GRACE_MS, undefined, { signal, ref: false });
 }
 
+interface Body {
+  /** No more than a token set may have. */
+  readonly bytes: Buffer;
+  /** Why its end is missing. */
+  readonly flaw?: string;
+}
+
 /** What came of it: a pair that is whole is not thrown away because the end of its answer does not come. */
-async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<{ text: string; flaw?: string }> {
-  const came: Uint8Array[] = [];
+async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<Body> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  let flaw: string | undefined;
   try {
-    return { text: await readBody(copying(body, came), MAX_BODY_BYTES) };
+    for await (const chunk of body) {
+      chunks.push(chunk);
+      size += chunk.byteLength;
+      // Leaving the loop destroys the stream.
+      if (size > MAX_BODY_BYTES) throw new PlainError('its body is too large');
+    }
   } catch (error) {
-    const text = error instanceof BodyTooLarge ? '' : Buffer.concat(came).toString();
-    return { text, flaw: reasonOf(error) };
+    flaw = reasonOf(error);
   }
-}
-
-async function* copying<T>(source: AsyncIterable<T>, copy: T[]): AsyncIterable<T> {
-  for await (const item of source) {
-    copy.push(item);
-    yield item;
-  }
-}
-
-function judge(
-  { statusCode: status, headers }: Dispatcher.ResponseData,
-  { text, flaw }: { text: string; flaw?: string },
-  clock: Pick<Clock, 'now'>,
-): ExchangeOutcome {
-  if (status === 200) {
-    const grant = readGrant(parse(text));
-    if (grant) return { kind: 'granted', grant };
-    return { kind: 'uncertain', why: `a 200 without a token (${flaw ?? 'its body was whole'})` };
-  }
-  if (status === 400 && isInvalidGrant(parse(text))) return { kind: 'invalid-grant' };
-  if (status === 429) {
-    return { kind: 'rate-limited', retryAfter: retryAfter(headers['retry-after'], clock.now()) };
-  }
-  if (status === 401 || status === 403) return { kind: 'refused', status };
-  return { kind: 'uncertain', why: `the answer had status ${status}` };
-}
-
-function isInvalidGrant(body: unknown): boolean {
-  return (body as { error?: unknown } | null | undefined)?.error === 'invalid_grant';
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const bytes = Buffer.concat(chunks).subarray(0, MAX_BODY_BYTES);
+  return { bytes, ...(flaw !== undefined && { flaw }) };
 }

@@ -8,6 +8,9 @@ import { DatabaseSync } from 'node:sqlite';
  *
  * The file is never opened with `fs` once it exists: closing any descriptor of a file drops all POSIX locks
  * that the process has on it.
+ *
+ * Somebody may delete the file under the one who holds it, and then the lock on the next file says nothing of him.
+ * So the mark remembers which file its lock was on (sqlite-attempts.ts).
  */
 export interface ExchangeLock {
   /** The attempt that this handle holds it for. */
@@ -17,6 +20,8 @@ export interface ExchangeLock {
   release(attempt: string): void;
   /** Whether anybody else holds it, or may hold it, since that cannot be seen. */
   isHeldByOthers(): boolean;
+  /** The number of the file that it is on, or would be on now; not given to another file while somebody holds it. */
+  readonly inode: string | undefined;
   close(): void;
 }
 
@@ -64,6 +69,12 @@ export function openExchangeLock(path: string | undefined): ExchangeLock {
         disconnect();
         return true;
       }
+    },
+    get inode() {
+      if (path === undefined) return undefined;
+      const file = heldFor === undefined ? fileAt(path) : connection?.file;
+      // The device has another number after each boot.
+      return file?.split('/')[1];
     },
     close: () => {
       closed = true;
@@ -131,9 +142,9 @@ export function fileAt(path: string): string | undefined {
   return found && `${found.dev}/${found.ino}`;
 }
 
-/** Another process is at the file, for longer than was waited. */
+/** Another process is at the file. The other bits of the code say what it is in the middle of. */
 export function isBusy(error: unknown): boolean {
-  return (error as { errcode?: number }).errcode === SQLITE_BUSY;
+  return ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
 }
 
 function succeeds(database: DatabaseSync, statements: string): boolean {

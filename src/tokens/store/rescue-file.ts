@@ -47,11 +47,27 @@ export interface RescueFile {
 
 /** Room for a pair of the largest answer that is read (64 KiB), sealed. */
 const SIZE = 192 * 1024;
-const NAME = /^rescue-(?<host>.+)-(?<pid>\d+)-[0-9a-f]{8}\.json$/;
+const NAME = /^(?<kind>rescue|answer)-(?<host>.+)-(?<pid>\d+)-[0-9a-f]{8}\.json$/;
+
+/** `rescue` holds a pair that could not be saved, `answer` an answer that was not understood. */
+export type FileKind = 'rescue' | 'answer';
 
 /** @throws when the folder or the file cannot be made */
-export function openRescueFile({ directory, sealer, owner }: RescueFolder): RescueFile {
-  for (const { name, path } of rescueFilesIn(directory)) {
+export function openRescueFile(folder: RescueFolder): RescueFile {
+  const file = openReservedFile(folder, 'rescue');
+  return {
+    get path() {
+      return file.path;
+    },
+    put: (pair) => file.put(JSON.stringify(sealPair(pair, folder.sealer))),
+    clear: file.clear,
+    close: file.close,
+  };
+}
+
+/** @throws when the folder or the file cannot be made */
+export function openReservedFile({ directory, owner }: RescueFolder, kind: FileKind) {
+  for (const { name, path } of filesIn(directory, kind)) {
     if (isOf(owner.host, owner.pid, name) && textOf(path) === '') removeFile(path);
   }
   let file = create();
@@ -60,19 +76,19 @@ export function openRescueFile({ directory, sealer, owner }: RescueFolder): Resc
     get path() {
       return file.path;
     },
-    put: (pair) => {
-      const text = JSON.stringify(sealPair(pair, sealer));
+    /** Resolved on disk when it returns. Replaces what was put before. */
+    put: (text: string): void => {
       write(text);
       // Somebody removed it from the folder; what is written into it is read by nobody.
       if (fstatSync(file.descriptor).nlink > 0) return;
       replace();
       write(text);
     },
-    clear: () => {
+    clear: (): void => {
       if (fstatSync(file.descriptor).nlink > 0) return write('');
       replace();
     },
-    close: () => {
+    close: (): void => {
       const empty = file.empty;
       closeSync(file.descriptor);
       if (empty) removeFile(file.path);
@@ -88,7 +104,7 @@ export function openRescueFile({ directory, sealer, owner }: RescueFolder): Resc
 
   function create() {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
-    const name = `rescue-${owner.host}-${owner.pid}-${randomBytes(4).toString('hex')}.json`;
+    const name = `${kind}-${owner.host}-${owner.pid}-${randomBytes(4).toString('hex')}.json`;
     const path = join(directory, name);
     const made = { path, descriptor: openSync(path, 'wx+', 0o600), empty: true };
     giveToOwner(made.descriptor, directory);
@@ -115,10 +131,10 @@ function giveToOwner(descriptor: number, folder: string): void {
   }
 }
 
-export function rescueFilesIn(directory: string): { path: string; name: string }[] {
+export function filesIn(directory: string, kind: FileKind): { path: string; name: string }[] {
   try {
     return readdirSync(directory)
-      .filter((name) => NAME.test(name))
+      .filter((name) => NAME.exec(name)?.groups?.['kind'] === kind)
       .map((name) => ({ name, path: join(directory, name) }));
   } catch {
     return [];
@@ -141,11 +157,13 @@ function isBlank(path: string): boolean {
   }
 }
 
-export function pidOf(name: string): number {
-  return Number(NAME.exec(name)?.groups?.['pid']);
+/** Of a process that was killed before it had anything to rescue. Those of other hosts are theirs to judge. */
+export function isLeftOver(name: string, { host, pid, lives }: Owner): boolean {
+  const other = Number(NAME.exec(name)?.groups?.['pid']);
+  return other !== pid && isOf(host, other, name) && !lives(other);
 }
 
-export function isOf(host: string, pid: number, name: string): boolean {
+function isOf(host: string, pid: number, name: string): boolean {
   const named = NAME.exec(name)?.groups;
   return named?.['host'] === host && Number(named['pid']) === pid;
 }

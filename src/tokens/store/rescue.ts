@@ -1,17 +1,21 @@
 import type { Logger } from 'pino';
 import {
-  isOf,
+  filesIn,
+  isLeftOver,
   openPair,
   openRescueFile,
-  pidOf,
   removeFile,
-  rescueFilesIn,
   textOf,
-  type Owner,
-  type RescueFile,
   type RescueFolder,
 } from './rescue-file.ts';
 import type { NewPair, StoredTokens, TokenStore } from './token-store.ts';
+import {
+  answersTo,
+  forgetAnswers,
+  openAnswerFiles,
+  type KeptAnswer,
+  type UnreadAnswer,
+} from './unread-answers.ts';
 
 /** Where a pair goes that cannot be saved, and what earlier processes left there. */
 export interface Rescue {
@@ -30,8 +34,17 @@ export interface Rescue {
    * @param baseUrl of the service that the store is of
    */
   saveInto(store: TokenStore, baseUrl: string): Promise<RescueReport>;
+  /** Keeps what the token endpoint answered, as it came. Never throws. */
+  keepAnswer(unread: UnreadAnswer): void;
+  /** To the refresh token of this generation, newest first. */
+  answersTo(head: { set: string; generation: number }): KeptAnswer[];
+  /** Takes away those to earlier refresh tokens of the set. */
+  forgetAnswers(head: { set: string; generation: number }): void;
   close(): Promise<void>;
 }
+
+/** Answers in memory, where they could not be written. */
+const MOST_UNKEPT = 8;
 
 /** Without room for a rescue file it goes on, and says so: the tokens are more needed than their net. */
 export function openRescue(
@@ -39,7 +52,10 @@ export function openRescue(
   log: Logger,
   { stays = false }: { stays?: boolean } = {},
 ): Rescue {
-  const file = open();
+  const file = open(openRescueFile);
+  const answers = open(openAnswerFiles);
+  /** Newest first. */
+  const unkept: KeptAnswer[] = [];
   const reported = new Set<string>();
 
   return {
@@ -66,16 +82,40 @@ export function openRescue(
       }
       return report;
     },
-    close: async () => file?.close(),
+    keepAnswer: (unread) => {
+      const { generation, answer } = unread;
+      const facts = { trouble: 'uncertain', generation, status: answer.status };
+      try {
+        if (!answers) throw new Error('there is no room for answers');
+        log.error({ ...facts, file: answers.keep(unread) }, KEPT);
+      } catch (error) {
+        log.fatal({ ...facts, err: error }, NOT_KEPT);
+        unkept.splice(
+          0,
+          unkept.length,
+          { path: 'memory', unread },
+          ...unkept.slice(0, MOST_UNKEPT - 1),
+        );
+      }
+    },
+    answersTo: ({ set, generation }) => [
+      ...unkept.filter(({ unread }) => unread.set === set && unread.generation === generation),
+      ...answersTo(folder, { set, generation }),
+    ],
+    forgetAnswers: (head) => forgetAnswers(folder, head),
+    close: async () => {
+      file?.close();
+      answers?.close();
+    },
   };
 
   function isNews({ path }: { path: string }): boolean {
     return !reported.has(path) && Boolean(reported.add(path));
   }
 
-  function open(): RescueFile | undefined {
+  function open<Opened>(openIn: (directory: RescueFolder) => Opened): Opened | undefined {
     try {
-      return openRescueFile(folder);
+      return openIn(folder);
     } catch (error) {
       log.warn(
         { err: error, folder: folder.directory },
@@ -86,6 +126,14 @@ export function openRescue(
     }
   }
 }
+
+const KEPT =
+  'An answer to the renewal of the access token was not understood. It is kept in the rescue folder as it came, and ' +
+  '`tokens recover` looks into it. Do not remove it.';
+
+const NOT_KEPT =
+  'An answer to the renewal of the access token was not understood, and could not be kept in the rescue folder; it is held in memory. ' +
+  'Free the disk, or give the gateway a folder that it may write with TOKEN_RESCUE_DIR.';
 
 export interface SavingRescued {
   /** The service that the store is of; undefined: any. */
@@ -105,7 +153,7 @@ export async function saveRescued(
   const saved: NewPair[] = [];
   const failed: RescueReport['failed'][number][] = [];
   const elsewhere: RescueReport['elsewhere'][number][] = [];
-  for (const { path, name } of rescueFilesIn(directory)) {
+  for (const { path, name } of filesIn(directory, 'rescue')) {
     if (path === own) continue;
     try {
       const text = textOf(path);
@@ -209,7 +257,7 @@ export async function waitingPairs(
     const isOurs = !label || belongsTo(label, identity);
     waiting.push({ path, isOurs, store: label?.home?.store, why });
   };
-  for (const { path } of rescueFilesIn(directory)) {
+  for (const { path } of filesIn(directory, 'rescue')) {
     try {
       const text = textOf(path);
       if (text === '' || (await store.holds(openPair(text, sealer)))) continue;
@@ -242,10 +290,4 @@ function labelIn(path: string): Label | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Of a process that was killed before it had anything to rescue. Those of other hosts are theirs to judge. */
-function isLeftOver(name: string, { host, pid, lives }: Owner): boolean {
-  const other = pidOf(name);
-  return other !== pid && isOf(host, other, name) && !lives(other);
 }

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { makeEmptyFile } from './exchange-lock.ts';
+import { isBusy, makeEmptyFile } from './exchange-lock.ts';
 import type { Sealer } from './seal.ts';
 import { checkLayout, createLayout, LAYOUT, layoutOf } from './sqlite-layout.ts';
 import { migrateFirstLayout } from './sqlite-migration.ts';
@@ -32,10 +32,13 @@ export interface FileOptions {
   /** Whether a file that is missing is made. */
   readonly create: boolean;
   /** Whether another process is exchanging. */
-  readonly isBusy: () => boolean;
+  readonly isExchanging: () => boolean;
+  /** Whether what could be done the next time is left, where another process has the file locked. */
+  readonly isLast: boolean;
 }
 
-const BUSY_TIMEOUT_MS = 5000;
+/** The driver never waits: see `whenFree`. */
+const timeout = 0;
 const READONLY_ROLLBACK = 776;
 /** Bytes: SQLite takes what is shorter for a new database, and writes over it. */
 const SMALLEST = 512;
@@ -43,7 +46,8 @@ const SMALLEST = 512;
 /**
  * Opens the file of a store: looks at it first without changing a byte, then makes it ready to be written.
  *
- * @throws Error when it cannot be opened, is damaged, or is not a token store that these keys open
+ * @throws Error when it cannot be opened, is damaged, or is not a token store that these keys open; `isBusy` when
+ *   another process has it locked
  */
 export function openSqliteFile(path: string, options: FileOptions): OpenFile {
   const { sealer, fileSystemType, create, readOnly = false } = options;
@@ -61,7 +65,7 @@ export function openSqliteFile(path: string, options: FileOptions): OpenFile {
   }
   if (readOnly) return openReadOnly(path, TO_READ, notices);
 
-  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+  const database = new DatabaseSync(path, { timeout });
   try {
     notices.push(...prepare(database, path, options));
     makeEmptyFile(`${path}-lock`);
@@ -73,7 +77,8 @@ export function openSqliteFile(path: string, options: FileOptions): OpenFile {
   }
 }
 
-const TO_READ = 'it was opened to be read only';
+/** Why a store that was opened to be read is not written. */
+export const TO_READ = 'it was opened to be read only';
 
 function isEmptyFile(path: string): boolean {
   return !existsSync(path) || statSync(path).size === 0;
@@ -112,7 +117,7 @@ function look(path: string, sealer: Sealer): void {
 }
 
 function lookInto(path: string, sealer: Sealer, readOnly: boolean): void {
-  const database = new DatabaseSync(path, { readOnly, timeout: BUSY_TIMEOUT_MS });
+  const database = new DatabaseSync(path, { readOnly, timeout });
   try {
     // Another process may be making it, or bringing it up to this layout.
     inOneView(database, () => {
@@ -138,38 +143,50 @@ function whyUnwritable(path: string): string | undefined {
 }
 
 function openReadOnly(path: string, unwritable: string, notices: readonly string[]): OpenFile {
-  const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
-  if (layoutOf(database) !== LAYOUT) {
+  const database = new DatabaseSync(path, { readOnly: true, timeout });
+  try {
+    if (layoutOf(database) !== LAYOUT) {
+      throw new Error(
+        `it is empty or of an earlier version, and cannot be written to change that (${unwritable})`,
+      );
+    }
+  } catch (error) {
     database.close();
-    throw new Error(
-      `it is empty or of an earlier version, and cannot be written to change that (${unwritable})`,
-    );
+    throw error;
   }
   return { database, notices, unwritable };
 }
 
 /** @returns what the operator should know */
-function prepare(database: DatabaseSync, path: string, { sealer, isBusy }: FileOptions): string[] {
+function prepare(database: DatabaseSync, path: string, options: FileOptions): string[] {
+  const { sealer, isExchanging, isLast } = options;
   database.exec(
     'PRAGMA journal_mode = PERSIST; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;',
   );
-  const isLeft = inTransaction(database, () => {
-    const version = checkLayout(database);
-    if (version === 0) createLayout(database, sealer);
-    if (version === 0 || (version === LAYOUT && isSealedWell(database, sealer))) return false;
-    // It may not know the new key, and could not save its pair.
-    if (version === LAYOUT && isBusy()) return true;
-    if (version === LAYOUT) reseal(database, sealer);
-    else migrateFirstLayout(database, sealer);
-    database.exec("INSERT INTO due VALUES ('wipe') ON CONFLICT DO NOTHING");
-    return false;
-  });
+  const isReady = () => checkLayout(database) === LAYOUT && isSealedWell(database, sealer);
+  // Mostly it is, and then another process may be in the middle of a transaction.
+  const isLeft =
+    !inOneView(database, isReady) &&
+    inTransaction(database, () => {
+      if (isReady()) return false;
+      const version = layoutOf(database);
+      if (version === 0) {
+        createLayout(database, sealer);
+        return false;
+      }
+      // It may not know the new key, and could not save its pair.
+      if (version === LAYOUT && isExchanging()) return true;
+      if (version === LAYOUT) reseal(database, sealer);
+      else migrateFirstLayout(database, sealer);
+      database.exec("INSERT INTO due VALUES ('wipe') ON CONFLICT DO NOTHING");
+      return false;
+    });
   return [
     ...(isLeft ? [LEFT] : []),
-    ...tried('Tokens as they were kept before may be left in its file', () => {
+    ...tried('Tokens as they were kept before may be left in its file', isLast, () => {
       if (database.prepare('SELECT * FROM due').get()) wipe(database);
     }),
-    ...tried('Saving may fail when its disk is full', () => reserve(database, path)),
+    ...tried('Saving may fail when its disk is full', isLast, () => reserve(database, path)),
   ];
 }
 
@@ -177,11 +194,12 @@ const LEFT =
   'The tokens are not encrypted with the newest key yet, since another process is exchanging. The next start does it.';
 
 /** What can be done the next time as well does not keep the store from its work. */
-function tried(otherwise: string, work: () => void): string[] {
+function tried(otherwise: string, isLast: boolean, work: () => void): string[] {
   try {
     work();
     return [];
   } catch (error) {
+    if (isBusy(error) && !isLast) throw error;
     return [`The token store could not be made ready (${(error as Error).message}). ${otherwise}.`];
   }
 }

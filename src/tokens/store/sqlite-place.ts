@@ -37,6 +37,17 @@ const NETWORK = new Map([
   [0x20030528, 'OrangeFS'],
 ]);
 
+/**
+ * Handed in by a program or another machine. Some of them keep their locks for one machine only, or to themselves,
+ * and some call a write durable that is not (sshfs, gcsfuse, GlusterFS, ceph-fuse; folders of a host in a virtual
+ * machine). The type does not say which.
+ */
+const HANDED_IN = new Map([
+  [0x65735546, 'FUSE'],
+  [0x01021997, '9p'],
+  [0x786f4256, 'vboxsf'],
+]);
+
 /** proc, sysfs, debugfs, tracefs, cgroup (both), devpts, securityfs, bpf, efivarfs, configfs. */
 const PSEUDO = new Set([
   0x9fa0, 0x62656572, 0x64626720, 0x74726163, 0x27e0eb, 0x63677270, 0x1cd1, 0x73636673, 0xcafe4a11,
@@ -63,6 +74,13 @@ export function checkFileSystem(path: string, typeOf: FileSystemType = statfsTyp
   if (network !== undefined) {
     throw new Error(
       `it is on a network file system (${network}), where its locks do not hold: keep it on a local disk`,
+    );
+  }
+  const handedIn = HANDED_IN.get(type);
+  if (handedIn !== undefined) {
+    throw new Error(
+      `it is on a file system that is handed in by a program or another machine (${handedIn}), where locks may not hold: ` +
+        'keep it on a local disk, in a container on a volume and not in a folder of the host',
     );
   }
   if (PSEUDO.has(type)) {
@@ -159,7 +177,7 @@ function giveToOwner(lock: string, path: string): void {
 
 function isOurs(name: string, store: string): boolean {
   const own = ['', '-journal', '-lock'].map((end) => store + end);
-  return own.includes(name) || /^rescue-.+\.json$/.test(name);
+  return own.includes(name) || /^(?:rescue|answer)-.+\.json$/.test(name);
 }
 
 function unescaped(text: string): string {

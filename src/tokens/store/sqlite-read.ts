@@ -11,6 +11,7 @@ export function readStored(
   database: DatabaseSync,
   tables: SqliteTables,
   lock: ExchangeLock,
+  now: () => number,
 ): StoredTokens | null {
   let marked: string | null = null;
   let live = false;
@@ -23,7 +24,13 @@ export function readStored(
     // Whether the lock is held says something of this mark alone: of one that is there before and after.
     if (found === marked) return stored;
     marked = found;
-    live = marked !== null && (lock.heldFor === marked || lock.isHeldByOthers());
+    live =
+      marked !== null && (lock.heldFor === marked || lock.isHeldByOthers() || isUnseen(marked));
+  }
+
+  function isUnseen(attempt: string): boolean {
+    const guard = { inode: lock.inode, now: now() };
+    return guard.now < (tables.attempts.unseenUntil(attempt, guard) ?? 0);
   }
 }
 

@@ -1,12 +1,12 @@
 import { createSealer, SealError, type Sealer } from './seal.ts';
 import { fileAt, isBusy, openExchangeLock } from './exchange-lock.ts';
-import { openSqliteFile, type OpenFile } from './sqlite-file.ts';
+import { openSqliteFile, TO_READ, type OpenFile } from './sqlite-file.ts';
 import { moveBack, moveIn, moveOut, UNDER_WAY } from './sqlite-moves.ts';
 import { placeOf, type FileSystemType } from './sqlite-place.ts';
 import { readStored } from './sqlite-read.ts';
 import { reserve } from './sqlite-reserve.ts';
 import { prepareTables, type SqliteTables } from './sqlite-tables.ts';
-import { inOneView, inTransaction } from './sqlite-transaction.ts';
+import { inOneView, inTransaction, whenFree } from './sqlite-transaction.ts';
 import {
   holdsPair,
   importSet,
@@ -15,13 +15,15 @@ import {
   settleAttempt,
   withdrawSet,
 } from './sqlite-writes.ts';
-import { StoreGoneError, type StoredTokens, type TokenStore } from './token-store.ts';
+import { StoreGoneError, type Mark, type StoredTokens, type TokenStore } from './token-store.ts';
 
 export interface SqliteOptions {
   readonly sealer?: Sealer;
   readonly fileSystemType?: FileSystemType;
   /** Opened to be read: not a byte of any file is changed. A file that is missing is an empty store. */
   readonly readOnly?: boolean;
+  /** Wall time, ms. */
+  readonly now?: () => number;
 }
 
 const MEMORY = ':memory:';
@@ -32,54 +34,67 @@ const MEMORY = ':memory:';
  * A lock that is held is never overridden: a process that was stopped keeps it, since an outage can be
  * mended and a lost token cannot.
  *
+ * No call waits within the driver, which blocks: where another process has the file locked, it is tried again
+ * for some seconds, and everything else in this process goes on meanwhile.
+ *
  * @param path a file (its folder is made, 0700, when missing), or `:memory:`
- * @throws when the file cannot be opened or is not a token store; the file is left as it is
+ * @throws when the file cannot be opened or is not a token store; the file is left as it is. One that is locked
+ *   at this moment is opened by the first call that finds it free
  */
 export function openSqliteStore(path: string, options: SqliteOptions = {}): TokenStore {
-  const { sealer = createSealer([]), fileSystemType, readOnly } = options;
+  const { sealer = createSealer([]), fileSystemType, readOnly, now = Date.now } = options;
   const place = path === MEMORY ? path : placeOf(path);
   const lock = openExchangeLock(path === MEMORY ? undefined : `${place}-lock`);
-  const settings = { sealer, fileSystemType, readOnly, isBusy: lock.isHeldByOthers };
-  let file: OpenFile;
+  let opened: Opened | undefined;
+  let isClosed = false;
   try {
-    file = openSqliteFile(place, { ...settings, create: true });
+    opened = openFile(false);
   } catch (error) {
-    lock.close();
-    throw error;
+    if (!isBusy(error)) {
+      lock.close();
+      throw error;
+    }
   }
-  let tables = prepareTables(file.database, sealer);
-  let opened = fileAt(place);
   const description = path === MEMORY ? 'in memory' : `sqlite:${path}`;
 
   return {
     description,
-    notices: file.notices,
-    read: async () => {
-      try {
-        if (fileAt(place) === opened) return read();
-      } catch (error) {
-        if (path === MEMORY || isBusy(error)) throw error;
-        // Perhaps another one was written over it.
-      }
-      follow();
-      return read();
+    get notices() {
+      return opened?.notices ?? [];
     },
-    import: (imported) => write((into) => importSet(into, imported, read)),
-    withdraw: (set) => write((into) => withdrawSet(into, set)),
+    get unwritable() {
+      // Of a store that was opened to be read, this says nothing.
+      return opened?.unwritable === TO_READ ? undefined : opened?.unwritable;
+    },
+    read: () =>
+      whenFree((isLast) => {
+        const found = usable(isLast);
+        try {
+          if (fileAt(place) === found.identity) return read(found);
+        } catch (error) {
+          if (path === MEMORY || isBusy(error)) throw error;
+          // Perhaps another one was written over it.
+        }
+        return read(follow(isLast));
+      }),
+    import: (imported) => write((into) => importSet(into.tables, imported, () => read(into))),
+    withdraw: (set) => write(({ tables }) => withdrawSet(tables, set)),
     mark: async (mark) => {
-      makeWritable();
+      await whenFree(writable);
       if (!(await lock.take(mark.attempt))) return undefined;
-      let marked = false;
+      let marked: Mark | undefined;
       try {
-        marked = await write((into) => markSet(into, mark));
+        marked = await write(({ tables }) => {
+          return markSet(tables, mark, { inode: lock.inode, now: now() });
+        });
       } finally {
         if (!marked) lock.release(mark.attempt);
       }
-      return marked ? { overExpired: false } : undefined;
+      return marked;
     },
     settle: async (attempt, ending) => {
       try {
-        await write((into) => settleAttempt(into, attempt, ending));
+        await write(({ tables }) => settleAttempt(tables, attempt, ending));
       } finally {
         // Also when that failed: the mark that stays says that the exchange is in doubt.
         lock.release(attempt);
@@ -88,92 +103,123 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     },
     // While it fails the lock is kept: the pair is in this process, and nobody else may exchange.
     save: async (saved) => {
-      const isHead = await write((into) => savePair(into, saved, description));
+      const isHead = await write(({ tables }) => savePair(tables, saved, description));
       lock.release(saved.attempt);
       makeRoom();
       return isHead;
     },
-    holds: async (saved) => inOneView(file.database, () => holdsPair(tables, saved)),
-    history: async (limit) => tables.attempts.newest(limit),
+    holds: (saved) =>
+      whenFree((isLast) => {
+        const { database, tables } = usable(isLast);
+        return inOneView(database, () => holdsPair(tables, saved));
+      }),
+    history: (limit) => whenFree((isLast) => usable(isLast).tables.attempts.newest(limit)),
     moveOut: async (move) => {
-      makeWritable();
+      await whenFree(writable);
       const owner = `move to ${move.to}`;
       if (!(await lock.take(owner))) throw new Error(UNDER_WAY);
       try {
-        return await write((into) => moveOut(into, move));
+        return await write(({ tables }) => moveOut(tables, move));
       } finally {
         lock.release(owner);
       }
     },
-    moveBack: (to) => write((into) => moveBack(into, to)),
-    moveIn: (moved) => write((into) => moveIn(into, moved, path)),
+    moveBack: (to) => write(({ tables }) => moveBack(tables, to)),
+    moveIn: (moved) => write(({ tables }) => moveIn(tables, moved, path)),
     close: async () => {
+      isClosed = true;
       lock.close();
-      if (file.database.isOpen) file.database.close();
+      opened?.database.close();
+      opened = undefined;
     },
   };
 
-  function read(): StoredTokens | null {
-    return readStored(file.database, tables, lock);
+  function read({ database, tables }: Opened): StoredTokens | null {
+    return readStored(database, tables, lock, now);
   }
 
-  // Asynchronous outside, since stores on a network are; the driver itself blocks.
-  async function write<T>(work: (tables: SqliteTables) => T): Promise<T> {
-    makeWritable();
-    return inTransaction(file.database, () => work(tables));
+  function write<T>(work: (into: Opened) => T): Promise<T> {
+    return whenFree((isLast) => {
+      const into = writable(isLast);
+      return inTransaction(into.database, () => work(into));
+    });
+  }
+
+  function usable(isLast: boolean): Opened {
+    if (isClosed) throw new Error('the token store is closed');
+    return (opened ??= openFile(isLast));
   }
 
   /**
    * A store that could not be written before may be writable by now; and a file that was taken away or
    * replaced is not to be written any more, since nobody would find it again.
    */
-  function makeWritable(): void {
-    if (file.unwritable === undefined && fileAt(place) === opened) return;
+  function writable(isLast: boolean): Opened {
+    const found = usable(isLast);
+    if (found.unwritable === undefined && fileAt(place) === found.identity) return found;
     try {
-      reopen();
+      const again = reopen(isLast);
+      if (again.unwritable === undefined) return again;
+      throw new Error(again.unwritable);
     } catch (error) {
-      throw new Error(`the token store cannot be written: ${(error as Error).message}`, {
+      if (isBusy(error)) throw error;
+      throw new Error(`the token store cannot be written (${(error as Error).message})`, {
         cause: error,
       });
-    }
-    if (file.unwritable !== undefined) {
-      throw new Error(`the token store cannot be written (${file.unwritable})`);
     }
   }
 
   /** What is read of a file that nobody else finds any more is of no use to anybody. */
-  function follow(): void {
+  function follow(isLast: boolean): Opened {
     try {
-      reopen();
+      return reopen(isLast);
     } catch (error) {
       // It is there, and is a token store: only not one that this process has the key of.
-      if (error instanceof SealError) throw error;
+      if (isBusy(error) || error instanceof SealError) throw error;
       throw new StoreGoneError((error as Error).message, { cause: error });
     }
   }
 
-  function reopen(): void {
+  function reopen(isLast: boolean): Opened {
+    const next = openFile(isLast);
+    opened?.database.close();
+    opened = next;
+    return next;
+  }
+
+  function openFile(isLast: boolean): Opened {
     // Before it is opened: when it is replaced meanwhile, that is seen the next time.
-    const found = fileAt(place);
-    const next = openSqliteFile(place, { ...settings, create: false });
+    const before = fileAt(place);
+    const file = openSqliteFile(place, {
+      sealer,
+      fileSystemType,
+      readOnly,
+      create: opened === undefined,
+      isExchanging: lock.isHeldByOthers,
+      isLast,
+    });
     try {
-      tables = prepareTables(next.database, sealer);
+      const identity = before ?? fileAt(place);
+      return { ...file, identity, tables: prepareTables(file.database, sealer) };
     } catch (error) {
-      next.database.close();
+      file.database.close();
       throw error;
     }
-    file.database.close();
-    file = next;
-    opened = found;
   }
 
   /** What was written may have used the reserve. */
   function makeRoom(): void {
-    if (path === MEMORY) return;
+    if (path === MEMORY || !opened) return;
     try {
-      reserve(file.database, place);
+      reserve(opened.database, place);
     } catch {
       // The disk is full, or another process writes: the next time, then.
     }
   }
+}
+
+interface Opened extends OpenFile {
+  readonly tables: SqliteTables;
+  /** Which file it is. */
+  readonly identity: string | undefined;
 }

@@ -18,6 +18,10 @@ export function pairSum(key: KeyObject, { name: set }: SetRow, kept: KeptPair): 
   return sumOf(key, ['pair', set, generation, attempt, savedAt, imported, wasHead, ...tokens]);
 }
 
+export function guardSum(key: KeyObject, attempt: string, inode: string, until: number): string {
+  return sumOf(key, ['guard', attempt, inode, until]);
+}
+
 function sumOf(key: KeyObject, values: readonly unknown[]): string {
   return createHmac('sha256', key).update(JSON.stringify(values)).digest('hex');
 }

@@ -50,7 +50,7 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
 
   const tables = {
     rings,
-    attempts: prepareAttempts(database),
+    attempts: prepareAttempts(database, rings.ownKey),
 
     /** Newest first. @throws when one was altered */
     sets: (): SetRow[] => {

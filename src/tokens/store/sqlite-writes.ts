@@ -1,8 +1,10 @@
+import type { Guard } from './sqlite-attempts.ts';
 import type { KeptPair, SetRow } from './sqlite-rows.ts';
 import type { SqliteTables } from './sqlite-tables.ts';
 import type {
   Ending,
   ImportOutcome,
+  Mark,
   NewMark,
   NewPair,
   NewSet,
@@ -43,16 +45,21 @@ export function withdrawSet(tables: SqliteTables, name: string): boolean {
   return true;
 }
 
-export function markSet(tables: SqliteTables, mark: NewMark): boolean {
-  const { set: name, generation, attempt, at, over, replica } = mark;
+/** Whoever calls it holds the lock. */
+export function markSet(tables: SqliteTables, mark: NewMark, guard: Guard): Mark | undefined {
+  const { set: name, generation, attempt, at, over, lifeMs, replica } = mark;
   const set = tables.current();
-  if (set?.name !== name || set.head !== generation || set.moved_to !== null) return false;
-  if (over !== undefined && over !== set.mark_attempt) return false;
+  if (set?.name !== name || set.head !== generation || set.moved_to !== null) return undefined;
+  const before = set.mark_attempt;
+  if (over !== undefined && over !== before) return undefined;
+  const unseenUntil = before === null ? undefined : tables.attempts.unseenUntil(before, guard);
+  if (unseenUntil !== undefined && guard.now < unseenUntil) return undefined;
   // What cannot be read now would keep the pair from being saved, and then it is too late.
   tables.verify();
   tables.writeSet({ ...set, mark_attempt: attempt, mark_at: Math.round(at) });
   tables.attempts.add({ set: name, attempt, generation, at, outcome: 'begun', replica });
-  return true;
+  tables.attempts.guard(attempt, guard, lifeMs);
+  return { overExpired: unseenUntil !== undefined };
 }
 
 export function settleAttempt(

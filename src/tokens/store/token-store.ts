@@ -13,6 +13,8 @@ export interface TokenStore {
   readonly description: string;
   /** What the operator should hear once, after opening: rights that were repaired, a store that cannot be written. */
   readonly notices: readonly string[];
+  /** Why it cannot be written, where that could be seen without writing. */
+  readonly unwritable?: string | undefined;
   /**
    * The newest pair of the current set, or null when nothing was ever imported.
    *

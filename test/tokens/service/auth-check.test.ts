@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { authCheck } from '../../../src/tokens/service/auth-check.ts';
 
 const TOKEN = 'a-secret-access-token';
+const FOREIGN = 'status 403 that is not from the service';
 
 describe('the check of the access token', () => {
   test('asks as the service wants to be asked', async () => {
@@ -19,7 +20,8 @@ describe('the check of the access token', () => {
 
   test.each<[string, (response: ServerResponse) => unknown, unknown]>([
     ['200', (response) => response.end('OK'), { kind: 'works' }],
-    ['200 and 100 MB', flood, { kind: 'works' }],
+    ['200 and 100 MB', flood, unknown('status 200 with a page')],
+    ['200 and HTML', (response) => response.end(' <html>'), unknown('status 200 with a page')],
     ['401 token_expired', refuses('token_expired'), refused('token_expired')],
     ['401 and another code', refuses('token_revoked'), refused('token_revoked')],
     ['401 and free text', refuses(`Token ${TOKEN} has expired.`), refused('unknown')],
@@ -28,7 +30,11 @@ describe('the check of the access token', () => {
     ['401 and null', (response) => response.writeHead(401).end('null'), refused('unknown')],
     ['401 and HTML', (response) => response.writeHead(401).end('<html>'), refused('unknown')],
     ['401 and nothing', (response) => response.writeHead(401).end(), refused('unknown')],
-    ['403', (response) => response.writeHead(403).end(), refused('forbidden')],
+    ['403 of the service', refuses('user_blocked', 403), refused('user_blocked')],
+    ['403 of the service with free text', refuses('No.', 403), refused('unknown')],
+    ['403 of a firewall', (response) => response.writeHead(403).end('<html>'), unknown(FOREIGN)],
+    ['403 and nothing', (response) => response.writeHead(403).end(), unknown(FOREIGN)],
+    ['403 and JSON of somebody', (response) => response.writeHead(403).end('{}'), unknown(FOREIGN)],
     ['500', (response) => response.writeHead(500).end(), unknown('status 500')],
     ['404', (response) => response.writeHead(404).end(), unknown('status 404')],
     ['429', (response) => response.writeHead(429).end(), unknown('status 429')],
@@ -70,9 +76,9 @@ function check(baseUrl: string) {
   return authCheck({ baseUrl, agent: 'test', proxy: undefined, timeoutMs: 200 })(TOKEN);
 }
 
-function refuses(detail: unknown) {
+function refuses(detail: unknown, status = 401) {
   return (response: ServerResponse) =>
-    response.writeHead(401).end(JSON.stringify({ type: 'invalid_token', detail }));
+    response.writeHead(status).end(JSON.stringify({ type: 'invalid_token', detail }));
 }
 
 function refused(detail: string) {

@@ -96,7 +96,7 @@ describe('an exchange', () => {
     ]),
   ])('that is answered with %s is judged so, and sent once', async (_, respond, outcome) => {
     const { baseUrl, requests } = await startService(respond);
-    expect(await exchange(baseUrl)).toEqual(outcome);
+    expect(await exchange(baseUrl)).toMatchObject(outcome);
     expect(requests).toHaveLength(1);
   });
 
@@ -144,7 +144,10 @@ describe('an exchange', () => {
         if (!response.write(chunk)) await Promise.race([once(response, 'drain'), gone]);
       }
     });
-    expect(await exchange(baseUrl)).toMatchObject({ kind: 'uncertain', why: /BodyTooLarge/ });
+    expect(await exchange(baseUrl)).toMatchObject({
+      kind: 'uncertain',
+      why: expect.stringContaining('its body is too large'),
+    });
     expect(written).toBeLessThan(32 * chunk.length);
   });
 });

@@ -119,6 +119,9 @@ describe('a place', () => {
     [0xff534d42 | 0, /network file system \(CIFS\)/],
     [0xfe534d42, /network file system \(SMB\)/],
     [0x9fa0, /file system of the kernel/],
+    [0x65735546, /handed in.*\(FUSE\).*local disk/],
+    [0x01021997, /handed in.*\(9p\)/],
+    [0x786f4256, /handed in.*\(vboxsf\)/],
   ])('on a file system of type %d is refused before anything is made there', (type, message) => {
     const place = folder();
     const open = () => openSqliteStore(join(place, 'a', 't.db'), { fileSystemType: () => type });

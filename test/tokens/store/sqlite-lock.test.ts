@@ -6,7 +6,7 @@ import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { pairOf } from '../../support/tokens.ts';
 import { closing, folder, HOLDER, otherProcess, type Other } from './sqlite-support.ts';
-import { ending, importInto, mark, saving } from './token-store-contract.ts';
+import { AT, ending, importInto, mark, saving } from './token-store-contract.ts';
 
 async function held(): Promise<{ store: TokenStore; set: string; holder: Other; path: string }> {
   const path = join(folder(), 'tokens.db');
@@ -161,3 +161,45 @@ test('a lock file that was deleted is made again, and nobody locks one that othe
   expect(await one.mark(mark(set, 'c'))).toBeUndefined();
   expect((await one.read())!.mark).toMatchObject({ attempt: 'b', live: true });
 });
+
+describe('a lock file that is deleted during an exchange', () => {
+  const LIFE_MS = 150_000;
+
+  test('gives the token to nobody else, who lived then or comes later, as long as its answer may come', async () => {
+    const { other, one, set, open, pass } = await deleted();
+    expect(await other.mark(mark(set, 'b'))).toBeUndefined();
+    expect((await other.read())!.mark).toMatchObject({ attempt: 'a', live: true });
+    const late = open();
+    pass(LIFE_MS - 1);
+    expect((await late.read())!.mark).toMatchObject({ attempt: 'a', live: true });
+    expect(await late.mark(mark(set, 'c'))).toBeUndefined();
+    expect(await one.save(saving(set, 'a'))).toBe(true);
+    expect(await late.read()).toMatchObject({ generation: 2, pair: pairOf('a'), mark: null });
+    expect(await late.mark(mark(set, 'd', 2))).toEqual({ overExpired: false });
+  });
+
+  test('leaves a doubt after that: whoever takes it over knows that a pair may still come', async () => {
+    const { other, set, pass } = await deleted();
+    pass(LIFE_MS);
+    expect((await other.read())!.mark).toMatchObject({ attempt: 'a', live: false });
+    expect(await other.mark(mark(set, 'b'))).toEqual({ overExpired: true });
+  });
+
+  test('is of no account once that exchange was settled', async () => {
+    const { one, other, set } = await deleted();
+    await one.settle('a', ending('uncertain'));
+    expect((await other.read())!.mark).toMatchObject({ attempt: 'a', live: false });
+    expect(await other.mark(mark(set, 'b'))).toEqual({ overExpired: false });
+  });
+});
+
+async function deleted() {
+  const path = join(folder(), 'tokens.db');
+  let now = AT;
+  const open = () => closing(openSqliteStore(path, { now: () => now }));
+  const [one, other] = [open(), open()];
+  const set = await importInto(one, 'link');
+  expect(await one.mark(mark(set, 'a'))).toEqual({ overExpired: false });
+  rmSync(`${path}-lock`);
+  return { path, one, other, set, open, pass: (ms: number) => (now += ms) };
+}

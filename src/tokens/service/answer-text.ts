@@ -1,0 +1,146 @@
+import {
+  brotliDecompressSync,
+  constants,
+  gunzipSync,
+  inflateRawSync,
+  inflateSync,
+  zstdDecompressSync,
+} from 'node:zlib';
+import { readGrant, type Grant, type RawAnswer } from '../token-set.ts';
+
+/**
+ * The JSON object that the body of an answer begins with, whatever its encoding, and whatever stands behind it.
+ *
+ * The refresh token is spent when an answer comes, so that one which another reader would refuse is read here:
+ * compressed though that was not asked for, in UTF-16, with a byte order mark, with a line of a proxy behind it.
+ * Nothing is searched for: a pair that stands further inside of a document may be an example in a manual.
+ */
+export function objectIn(answer: RawAnswer): Record<string, unknown> | undefined {
+  for (const text of textsOf(answer)) {
+    const found = firstObject(text.replace(GUARD, ''));
+    if (found) return found;
+  }
+  return undefined;
+}
+
+/** A pair that is named anywhere in an answer. It is not to be believed before the service takes it. */
+export function pairNamedIn(answer: RawAnswer): Grant | undefined {
+  const whole = readGrant(objectIn(answer));
+  if (isPair(whole)) return whole;
+  for (const text of textsOf(answer)) {
+    const value = (name: string) => namedIn(text, name);
+    const named = readGrant({
+      access_token: value('access_token'),
+      refresh_token: value('refresh_token'),
+    });
+    if (isPair(named)) return named;
+  }
+  return undefined;
+}
+
+/** More is no token set. */
+export const MAX_BODY_BYTES = 64 * 1024;
+
+function isPair(grant: Grant | undefined): grant is Grant {
+  return grant?.accessToken !== undefined && grant.refreshToken !== undefined;
+}
+
+/** White space, and what keeps a browser from running JSON as a script. */
+const GUARD = /^\s*(?:\)\]\}'?,?)?\s*/;
+
+/** As it claims to be encoded, as it came (proxies decode and leave the header), and as it looks. */
+function* textsOf({ body, contentEncoding }: RawAnswer): Iterable<string> {
+  const codings = (contentEncoding ?? '').toLowerCase().split(',');
+  const claimed = unpacked(body, codings.map((coding) => coding.trim()).filter(Boolean));
+  if (claimed) yield textOf(claimed);
+  if (claimed !== body) yield textOf(body);
+  const looks = LOOKS.find(([magic]) => magic.every((byte, at) => body[at] === byte));
+  const guessed = looks && unpacked(body, [looks[1]]);
+  if (guessed) yield textOf(guessed);
+}
+
+const LOOKS: readonly (readonly [readonly number[], string])[] = [
+  [[0x1f, 0x8b], 'gzip'],
+  [[0x28, 0xb5, 0x2f, 0xfd], 'zstd'],
+];
+
+type Unpack = (bytes: Uint8Array) => Uint8Array;
+
+// One that was cut gives what it has.
+const cut = { maxOutputLength: MAX_BODY_BYTES, finishFlush: constants.Z_SYNC_FLUSH };
+const gunzip: Unpack = (bytes) => gunzipSync(bytes, cut);
+const CODINGS: Readonly<Record<string, readonly Unpack[]>> = {
+  gzip: [gunzip],
+  'x-gzip': [gunzip],
+  // Half of all servers mean the one, half the other.
+  deflate: [(bytes) => inflateSync(bytes, cut), (bytes) => inflateRawSync(bytes, cut)],
+  br: [
+    (bytes) =>
+      brotliDecompressSync(bytes, { ...cut, finishFlush: constants.BROTLI_OPERATION_FLUSH }),
+  ],
+  zstd: [(bytes) => zstdDecompressSync(bytes, { ...cut, finishFlush: constants.ZSTD_e_flush })],
+  identity: [(bytes) => bytes],
+};
+
+/** Undefined when it cannot be unpacked, or to more than any token set. */
+function unpacked(body: Uint8Array, codings: readonly string[]): Uint8Array | undefined {
+  return codings.reduceRight<Uint8Array | undefined>((bytes, coding) => {
+    for (const unpack of (bytes && CODINGS[coding]) ?? []) {
+      try {
+        return unpack(bytes!);
+      } catch {
+        // Another way, or none.
+      }
+    }
+    return undefined;
+  }, body);
+}
+
+/** UTF-8, or UTF-16 where the zero of its first character says so (RFC 4627, section 3). A mark is left out. */
+function textOf(bytes: Uint8Array): string {
+  const [first, second] = bytes;
+  if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0)) {
+    return new TextDecoder('utf-16le').decode(bytes);
+  }
+  if ((first === 0xfe && second === 0xff) || (first === 0 && second !== 0)) {
+    return new TextDecoder('utf-16be').decode(bytes);
+  }
+  return new TextDecoder().decode(bytes);
+}
+
+function firstObject(text: string): Record<string, unknown> | undefined {
+  const end = endOfObject(text);
+  try {
+    return end === undefined
+      ? undefined
+      : (JSON.parse(text.slice(0, end)) as Record<string, unknown>);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Behind the brace that closes the first one. */
+function endOfObject(text: string): number | undefined {
+  let depth = 0;
+  let isQuoted = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const is = text[at];
+    if (isQuoted && is === '\\') at += 1;
+    else if (is === '"') isQuoted = !isQuoted;
+    else if (!isQuoted && is === '{') depth += 1;
+    else if (!isQuoted && is === '}') depth -= 1;
+    if (depth === 0) return is === '}' ? at + 1 : undefined;
+  }
+  return undefined;
+}
+
+/** In JSON of any depth, also when its end is missing; or in a form. */
+function namedIn(text: string, name: string): string | undefined {
+  const quoted = new RegExp(`"${name}"\\s*:\\s*("(?:[^"\\\\]|\\\\.)*")`).exec(text)?.[1];
+  if (quoted === undefined) return new URLSearchParams(text.trim()).get(name) ?? undefined;
+  try {
+    return JSON.parse(quoted) as string;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,103 @@
+/** Answers of the token endpoint that carry a pair in another way than the service documents. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as zlib from 'node:zlib';
+import { expect, test } from 'vitest';
+import { startFaultWorld, type FaultWorld } from '../support/fault-world.ts';
+
+type Rewrite = (json: string) => {
+  status: number;
+  body: string | Uint8Array;
+  headers?: Record<string, string>;
+};
+
+const encoded =
+  (encoding: string, pack: (json: string) => Uint8Array): Rewrite =>
+  (json) => ({ status: 200, headers: { 'content-encoding': encoding }, body: pack(json) });
+
+const named: Rewrite = (json) => ({ status: 503, body: `{"upstream":${json}}` });
+
+const carrying: [string, Rewrite][] = [
+  ['201', (json) => ({ status: 201, body: json })],
+  ['gzip', encoded('gzip', (json) => zlib.gzipSync(json))],
+  ['br', encoded('br', (json) => zlib.brotliCompressSync(json))],
+  ['UTF-16', (json) => ({ status: 200, body: Buffer.from(`\uFEFF${json}`, 'utf16le') })],
+  ['bytes behind the JSON', (json) => ({ status: 200, body: `${json}\n<!-- proxy-7 -->` })],
+];
+
+test.concurrent(
+  'a pair that comes with a 203, in gzip, in UTF-16 or before other bytes is kept, whoever asked for it',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const { tokenAnswers } = world.sandbox;
+    tokenAnswers.next((json) => ({
+      status: 203,
+      headers: { 'content-encoding': 'gzip' },
+      body: zlib.gzipSync(`\uFEFF${json}`),
+    }));
+    const gateway = await world.serve();
+    await gateway.printed(/access token rotated/);
+    await gateway.serves();
+    for (const [index, [form, rewrite]] of carrying.entries()) {
+      tokenAnswers.next(rewrite);
+      const { code, stdout } = await world.command('tokens', 'refresh');
+      expect([form, code, stdout]).toEqual([
+        form,
+        0,
+        expect.stringMatching(`generation ${index + 3} `),
+      ]);
+    }
+    await gateway.serves();
+    await gateway.stop();
+    expect(world.outcomes()).toEqual(Array.from({ length: 6 }, () => 'answered'));
+    expect(answersIn(world)).toEqual([]);
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'a pair that a 503 names is kept as it came, and used when the service takes its access token',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    world.sandbox.tokenAnswers.next(named);
+    const gateway = await world.serve();
+    await gateway.printed(/found in an answer that was not understood/);
+    await gateway.serves();
+    expect(world.outcomes()).toEqual(['answered']);
+    expect(await world.stored()).toMatchObject({ generation: 2, mark: null, lost: false });
+
+    // The answer is thrown away when the refresh token in it has proved good.
+    expect(answersIn(world)).toHaveLength(1);
+    expect((await world.command('tokens', 'refresh')).code).toBe(0);
+    expect(answersIn(world)).toEqual([]);
+    await gateway.stop();
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'a pair that a 503 names survives kill -9: the next start looks into the answer before anything is sent again',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    world.sandbox.tokenAnswers.next(named);
+    const gateway = await world.hanging({ at: 'before it settles' });
+    await gateway.printed(/REACHED/);
+    await gateway.kill();
+    expect(answersIn(world)).toHaveLength(1);
+
+    const next = await world.serve();
+    await next.printed(/found in an answer that was not understood/);
+    await next.serves();
+    await next.stop();
+    expect(world.outcomes()).toEqual(['answered']);
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+/** What answers lie in the rescue folder. */
+function answersIn({ rescue }: FaultWorld): string[] {
+  return readdirSync(rescue)
+    .filter((name) => name.startsWith('answer-'))
+    .map((name) => readFileSync(join(rescue, name), 'utf8').trim())
+    .filter((text) => text !== '');
+}

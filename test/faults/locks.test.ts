@@ -1,0 +1,124 @@
+/** Stores that other processes keep locked or that never answer, and locks that are taken away. */
+import { rmSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { standsStill } from '../support/fault-process.ts';
+import { eventually, startFaultWorld, type FaultGateway } from '../support/fault-world.ts';
+
+test.concurrent(
+  'a foreign lock on the store: everything that needs no store is answered, and what met it goes on when it ends',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const gateway = await world.serve();
+    await gateway.printed(/access token rotated/);
+    await gateway.serves();
+    using foreign = new DatabaseSync(world.path);
+    foreign.exec('BEGIN EXCLUSIVE');
+    await gateway.serves();
+    const before = world.sandbox.stats.requests.graphql;
+    world.expire();
+    const asked = gateway.serves();
+    await eventually(() => expect(world.sandbox.stats.requests.graphql).toBe(before + 1));
+    await isHealthy(gateway);
+    foreign.exec('ROLLBACK');
+    await asked;
+    await gateway.stop();
+    expect(world.outcomes()).toEqual(['answered', 'answered']);
+    expect(await world.stored()).toMatchObject({ generation: 3, mark: null });
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'a gateway stopped in the middle of a transaction: another starts, serves and waits; one exchange when it wakes',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const holder = await world.hanging({ at: 'within the transaction of the mark' });
+    await holder.printed(/REACHED within the transaction/);
+    await standsStill(holder);
+    const other = await world.hanging();
+    await other.serves();
+    const impatience = setInterval(() => other.tell('later 200000'), 100);
+    await other.printed(/"trouble":"blocked".*A rotation is due, and cannot begin\./);
+    await other.serves();
+    world.expire();
+    const asked = other.ask();
+    await isHealthy(other);
+    expect((await asked).errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
+    clearInterval(impatience);
+    world.unexpire();
+    expect(world.outcomes()).toEqual([]);
+    holder.signal('SIGCONT');
+    await eventually(() => expect(world.outcomes()).toEqual(['answered']));
+    await other.serves();
+    await holder.serves();
+    await Promise.all([other.stop(), holder.stop()]);
+    expect(world.outcomes()).toEqual(['answered']);
+    expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'the lock file is deleted during an exchange: one exchange, though another gateway and a command want it too',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const answer = world.sandbox.tokenAnswers.hold('after');
+    const gateway = await world.serve();
+    await answer.arrived;
+    rmSync(`${world.path}-lock`);
+    const other = await world.serve();
+    const refreshing = world.command('tokens', 'refresh');
+    // By now the service has ended the access token with the exchange.
+    const before = world.sandbox.stats.requests.graphql;
+    const asked = other.serves();
+    await eventually(() => expect(world.sandbox.stats.requests.graphql).toBe(before + 1));
+    expect(await world.stored()).toMatchObject({ generation: 1, mark: { live: true } });
+    answer.release();
+    await asked;
+    expect(await refreshing).toMatchObject({ code: 0 });
+    await Promise.all([gateway.stop(), other.stop()]);
+    expect(world.outcomes()).toEqual(['answered']);
+    expect(await world.stored()).toMatchObject({ generation: 2, surplus: 0, mark: null });
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent(
+  'a save that never settles: the pair is rescued and served at once, SIGTERM ends it, and the next start saves it',
+  async () => {
+    await using world = await startFaultWorld({ revoke: true });
+    const gateway = await world.hanging({ at: 'before the save' });
+    await gateway.printed(/is in the rescue file; the next start saves it/);
+    expect(world.rescued()).toBe(1);
+    await gateway.serves();
+    gateway.signal('SIGTERM');
+    await gateway.printed(/STOPPING/);
+    gateway.tell('later 6000');
+    expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
+    const next = await world.serve();
+    await next.printed(/a token pair was saved from a rescue file/);
+    await next.serves();
+    await next.stop();
+    expect(world.rescued()).toBe(0);
+    expect(world.outcomes()).toEqual(['answered']);
+    expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
+
+test.concurrent('a mark that never settles: SIGTERM ends it, and nothing was sent', async () => {
+  await using world = await startFaultWorld();
+  const gateway = await world.hanging({ at: 'before the mark' });
+  await gateway.printed(/REACHED before the mark/);
+  await gateway.serves();
+  gateway.signal('SIGTERM');
+  expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
+  expect(world.outcomes()).toEqual([]);
+  expect(await world.stored()).toMatchObject({ generation: 1, mark: null });
+  expect(await world.holdsTheLastPair()).toBe(true);
+});
+
+async function isHealthy(gateway: FaultGateway): Promise<void> {
+  expect((await fetch(new URL('/health', gateway.url))).status).toBe(200);
+}

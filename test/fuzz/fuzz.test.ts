@@ -1,0 +1,46 @@
+import { exec } from 'node:child_process';
+import process from 'node:process';
+import { test } from 'vitest';
+
+test.concurrent(
+  'a property that fails under a new seed ends the run with exit code 1, and the printed command replays it',
+  async ({ expect }) => {
+    const { code, printed } = await run(fuzz('fails'));
+    expect(code).toBe(1);
+    const [, command] = /^ {2}(RANDOM_SEED=\d+ npm test .*)$/m.exec(printed)!;
+    expect(printed).toContain('    a number cannot be divided by three\n');
+    expect(printed).not.toContain('    a number is itself\n');
+
+    const replayed = await run(command!);
+    expect(replayed.code).toBe(1);
+    expect(counterexample(replayed.printed)).toBe(counterexample(printed));
+  },
+);
+
+test.concurrent(
+  'properties that hold under every seed end the run with exit code 0 when its time is over',
+  async ({ expect }) => {
+    const { code, printed } = await run(fuzz('holds'));
+    expect(printed).toMatch(/No failure in [1-9]\d* rounds/);
+    expect(code).toBe(0);
+  },
+);
+
+function fuzz(planted: 'fails' | 'holds'): string {
+  const config = '--config=test/fuzz/planted/vitest.config.ts';
+  return `npm run -s fuzz -- --minutes 0.01 ${config} test/fuzz/planted/${planted}.ts`;
+}
+
+function counterexample(printed: string): string {
+  return /Counterexample: .*/.exec(printed)![0];
+}
+
+/** As somebody in a terminal: what vitest tells its workers is not inherited. */
+function run(command: string): Promise<{ code: number; printed: string }> {
+  const { PATH, HOME } = process.env;
+  return new Promise((resolve) => {
+    exec(command, { env: { PATH, HOME, NO_COLOR: '1' } }, (error, stdout, stderr) =>
+      resolve({ code: error?.code ?? 0, printed: stdout + stderr }),
+    );
+  });
+}

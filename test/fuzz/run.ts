@@ -1,0 +1,111 @@
+/**
+ * Runs the suite's property tests from one new seed after the other, until the time is over or one of them fails.
+ * A failure is printed with the command that replays it, and the exit code is 1 then.
+ *
+ *   npm run fuzz -- --minutes 30 [files and options of vitest]
+ */
+import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+
+const VITEST = join(
+  dirname(fileURLToPath(import.meta.resolve('vitest/package.json'))),
+  'vitest.mjs',
+);
+const IS_PROPERTY_TEST = /from '(?:fast-check|.*\/random-runs\.ts)'/;
+
+const { minutes, asked } = readArguments(process.argv.slice(2));
+const folder = mkdtempSync(join(tmpdir(), 'recruiting-fuzz-'));
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+process.exitCode = await fuzz();
+
+/** A round that was begun is ended, so that a failure which is just being made smaller is not missed. */
+async function fuzz(): Promise<number> {
+  const until = Date.now() + minutes * 60_000;
+  let rounds = 0;
+  do {
+    const seed = randomInt(2 ** 31);
+    process.stdout.write(`\nRound ${rounds + 1}: RANDOM_SEED=${seed}\n`);
+    const failed = await failuresOf(seed);
+    if (failed.length > 0) {
+      process.stdout.write(`\nFailed. To replay it:\n${failed.map(replay(seed)).join('')}`);
+      return 1;
+    }
+    rounds += 1;
+  } while (Date.now() < until);
+  process.stdout.write(`\nNo failure in ${rounds} rounds.\n`);
+  return 0;
+}
+
+interface Failure {
+  readonly file: string;
+  readonly tests: readonly string[];
+}
+
+async function failuresOf(seed: number): Promise<Failure[]> {
+  const output = join(folder, `${seed}.json`);
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${output}`];
+  const vitest = spawn(process.execPath, [VITEST, 'run', ...reporters, ...asked], {
+    env: { ...process.env, RANDOM_SEED: String(seed) },
+    stdio: 'inherit',
+  });
+  // As Ctrl+C does in a terminal, where the child gets it too.
+  const end = () => void vitest.kill();
+  process.once('SIGTERM', end).once('SIGINT', end);
+  const [code, signal] = (await once(vitest, 'exit')) as [number | null, string | null];
+  process.off('SIGTERM', end).off('SIGINT', end);
+  if (code === 0) return [];
+  if (signal !== null) throw new Error(`The tests were ended by ${signal}.`);
+  return failuresIn(readFileSync(output, 'utf8'));
+}
+
+function failuresIn(report: string): Failure[] {
+  const { testResults } = JSON.parse(report) as {
+    testResults: {
+      name: string;
+      status: string;
+      assertionResults: { status: string; fullName: string }[];
+    }[];
+  };
+  const failed = testResults.filter(({ status }) => status === 'failed');
+  // Such as an error outside of any test: then everything that ran is to be run again.
+  return (failed.length > 0 ? failed : testResults).map(({ name, assertionResults }) => ({
+    file: relative('.', name),
+    tests: assertionResults
+      .filter(({ status }) => status === 'failed')
+      .map(({ fullName }) => fullName),
+  }));
+}
+
+function replay(seed: number): (failure: Failure) => string {
+  const { RANDOM_RUNS } = process.env;
+  const runs = RANDOM_RUNS === undefined ? '' : `RANDOM_RUNS=${RANDOM_RUNS} `;
+  return ({ file, tests }) =>
+    `  RANDOM_SEED=${seed} ${runs}npm test -- ${[file, ...options()].join(' ')}\n` +
+    tests.map((test) => `    ${test}\n`).join('');
+}
+
+/** What was given to vitest beside files. */
+function options(): string[] {
+  return asked.filter((one) => one.startsWith('-'));
+}
+
+/** What is not ours is vitest's: a pattern of files, an option. */
+function readArguments(args: readonly string[]): { minutes: number; asked: readonly string[] } {
+  const at = args.indexOf('--minutes');
+  const given = at < 0 ? 5 : Number(args[at + 1]);
+  if (!(given >= 0)) throw new Error('--minutes takes a number, such as --minutes 30.');
+  const rest = at < 0 ? args : args.toSpliced(at, 2);
+  return { minutes: given, asked: rest.length > 0 ? rest : propertyTests() };
+}
+
+function propertyTests(): string[] {
+  return globSync('test/**/*.test.ts').filter((file) =>
+    IS_PROPERTY_TEST.test(readFileSync(file, 'utf8')),
+  );
+}

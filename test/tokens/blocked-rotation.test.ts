@@ -1,0 +1,105 @@
+/** A rotation that is due, and cannot be marked. */
+import { expect, test } from 'vitest';
+import { DAY, MINUTE, SECOND } from '../support/manual-clock.ts';
+import {
+  codesOf,
+  PERSON,
+  startKept,
+  startKeptOverSandbox,
+  startScripted,
+  type Kept,
+} from '../support/tokens.ts';
+
+test.each(['mark', 'read'] as const)(
+  'a store whose %s fails when a rotation is due is trouble at once, by its name, and callers are served',
+  async (method) => {
+    const { clock, store, ask, gateway, logged } = await startAhead();
+    expect(await troublesOf(gateway)).toEqual([]);
+    store.failing.add(method);
+    clock.jump(0.668 * DAY);
+    await clock.pass(2 * SECOND);
+    expect(await troublesOf(gateway)).toEqual(['blocked']);
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    await clock.pass(MINUTE);
+    expect(logged.filter(({ trouble }) => trouble === 'blocked')).toEqual([
+      expect.objectContaining({
+        level: 50,
+        generation: 2,
+        msg: expect.stringMatching(/rotation is due.*cannot begin.*token store cannot be/),
+      }),
+    ]);
+    const unsent = /recruiting_token_exchanges_total\{outcome="unsent"\} ([1-9])/;
+    expect(await gateway.metrics.text()).toMatch(unsent);
+
+    store.failing.clear();
+    await clock.pass(10 * MINUTE);
+    expect(await troublesOf(gateway)).toEqual([]);
+    expect(await store.read()).toMatchObject({ generation: 3 });
+  },
+);
+
+test.each(['mark', 'read'] as const)(
+  'a caller whose access token expired while the %s fails is not told that the service is at fault',
+  async (method) => {
+    const { store, service, ask, sandbox } = await startAhead();
+    store.failing.add(method);
+    service.ahead += 2 * DAY;
+    const { errors } = await ask(PERSON);
+    expect(errors).toMatchObject([
+      {
+        message: expect.stringMatching(/the token store cannot be .*operator/),
+        extensions: { code: 'INTERNAL_SERVER_ERROR' },
+      },
+    ]);
+    expect(sandbox.stats.requests.oauthToken).toBe(1);
+  },
+);
+
+test('a store that cannot be read while nothing is due is no such trouble', async () => {
+  const { clock, store, gateway } = await startAhead();
+  store.failing.add('read');
+  await clock.pass(5 * MINUTE);
+  expect(await troublesOf(gateway)).toEqual([]);
+});
+
+test('a service that cannot be reached is no such trouble, but a rotation that is late is one', async () => {
+  const service = await startScripted();
+  const { clock, gateway } = await startKept(service);
+  await clock.asleep();
+  await service.down();
+  clock.jump(0.667 * DAY);
+  await clock.pass(MINUTE);
+  expect(await troublesOf(gateway)).toEqual([]);
+  await clock.pass(20 * MINUTE);
+  expect(await troublesOf(gateway)).toEqual(['not-rotated']);
+  await service.up();
+  await clock.pass(10 * MINUTE);
+  expect(await troublesOf(gateway)).toEqual([]);
+});
+
+test('another process that holds the right to rotate is trouble once its exchange takes longer than one can', async () => {
+  const { clock, store, gateway } = await startAhead();
+  const { set, generation } = (await store.read())!;
+  const mark = { set, generation, attempt: 'theirs', at: clock.now(), lifeMs: 150 * SECOND };
+  await store.mark({ ...mark, replica: 'other' });
+  await clock.pass(2 * MINUTE);
+  expect(await troublesOf(gateway)).toEqual([]);
+  await clock.pass(2 * MINUTE);
+  expect(await troublesOf(gateway)).toEqual(['blocked']);
+  await store.settle('theirs', { outcome: 'unsent', latencyMs: 1 });
+  await clock.pass(MINUTE);
+  expect(await troublesOf(gateway)).toEqual([]);
+});
+
+/** At generation 2, which the service has taken. */
+async function startAhead() {
+  const kept = await startKeptOverSandbox();
+  await kept.clock.asleep();
+  await kept.ask(PERSON);
+  return kept;
+}
+
+async function troublesOf({ metrics }: Kept['gateway']): Promise<string[]> {
+  const found = (await metrics.text()).matchAll(/trouble="([a-z-]+)"\} 1$/gm);
+  return [...found].map(([, trouble]) => trouble!);
+}

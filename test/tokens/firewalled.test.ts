@@ -1,0 +1,35 @@
+/** A firewall answers for the service: what it says of a token is not believed. */
+import { expect, test } from 'vitest';
+import { DAY, HOUR, MINUTE } from '../support/manual-clock.ts';
+import { codesOf, drop, PERSON, sentAgain, startKept, startScripted } from '../support/tokens.ts';
+
+test('a 403 of a firewall on /auth_check sends no refresh token in doubt again as long as the access token may work', async () => {
+  const service = await startScripted();
+  const { ask, clock, store } = await startKept(service);
+  await clock.asleep();
+  service.next(drop('unprocessed'));
+  service.checkAnswers({ status: 403, body: '<html>Blocked</html>' });
+  await clock.pass(0.7 * DAY);
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  await clock.pass(0.2 * DAY);
+  expect(service.exchanges).toHaveLength(2);
+
+  // Its life is over: nothing is left to lose, whatever a firewall says.
+  await clock.pass(0.1 * DAY + 10 * MINUTE);
+  expect(service.exchanges).toHaveLength(3);
+  expect(await store.read()).toMatchObject({ generation: 3, lost: false, mark: null });
+  expect(sentAgain(service.exchanges)).toEqual([]);
+});
+
+test('a 403 of the service itself says that the access token does not work: the refresh token is sent once more', async () => {
+  const service = await startScripted();
+  const { clock, store } = await startKept(service);
+  await clock.asleep();
+  service.next(drop('unprocessed'));
+  const blocked = JSON.stringify({ type: 'invalid_token', detail: 'user_blocked' });
+  service.checkAnswers({ status: 403, body: blocked });
+  await clock.pass(0.7 * DAY);
+  await clock.pass(HOUR);
+  expect(service.exchanges).toHaveLength(3);
+  expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+});

@@ -1,0 +1,149 @@
+/** A store whose methods never settle: a disk that hangs, or a network. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import pino from 'pino';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { openRescue } from '../../src/tokens/store/rescue.ts';
+import { createSealer } from '../../src/tokens/store/seal.ts';
+import { rescuedIn } from '../support/custody-world.ts';
+import { DAY, ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
+import { codesOf, PERSON, startKept, startKeptOverSandbox, watchStore } from '../support/tokens.ts';
+import { personUnlikeOthers } from '../support/unlike.ts';
+
+async function start() {
+  const folder = mkdtempSync(join(tmpdir(), 'silent-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const owner = { host: 'test', pid: process.pid, lives: () => true };
+  const directory = { directory: folder, sealer: createSealer([]), owner };
+  const rescue = openRescue(directory, pino({ level: 'silent' }));
+  onTestFinished(() => rescue.close());
+  const kept = await startKeptOverSandbox({ revokeOnRefresh: true, rescue });
+  await kept.clock.asleep();
+  await kept.ask(PERSON);
+  return { ...kept, rescued: () => rescuedIn(folder).trim() };
+}
+
+describe('a save that never settles', () => {
+  test('leaves the pair in the rescue file and in use within a second, and no caller with an error', async () => {
+    const { clock, store, ask, lastBearer, service, sandbox, rescued } = await start();
+    const saving = store.hold('save');
+    service.ahead += 2 * DAY;
+    const asked = ask(personUnlikeOthers());
+    await saving.reached;
+    expect(rescued()).toBe('');
+    await clock.pass(SECOND);
+    expect(rescued()).not.toBe('');
+    expect(codesOf(await asked)).toEqual([]);
+    expect(store.kept).not.toContain(lastBearer());
+    expect(sandbox.stats.requests.oauthToken).toBe(2);
+    saving.release();
+    await clock.pass(MINUTE);
+    expect(rescued()).toBe('');
+    expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+    expect(codesOf(await ask(personUnlikeOthers()))).toEqual([]);
+    expect(sandbox.stats.requests.oauthToken).toBe(2);
+  });
+
+  test('is not called once more beside itself, as long as it may still settle', async () => {
+    const { clock, store, service, ask } = await start();
+    const { save } = store;
+    const called = Promise.withResolvers<void>();
+    let calls = 0;
+    store.save = () => {
+      calls += 1;
+      called.resolve();
+      return new Promise(() => {});
+    };
+    service.ahead += 2 * DAY;
+    const asked = ask(personUnlikeOthers());
+    await called.promise;
+    await clock.pass(MINUTE);
+    expect(codesOf(await asked)).toEqual([]);
+    expect(calls).toBeGreaterThan(1);
+    expect(calls).toBeLessThanOrEqual(7);
+    store.save = save;
+    await clock.pass(MINUTE);
+    expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+  });
+
+  test('does not keep the gateway from stopping: the pair is in the rescue file', async () => {
+    const { clock, store, service, ask, stop, rescued } = await start();
+    const saving = store.hold('save');
+    service.ahead += 2 * DAY;
+    const asked = ask(personUnlikeOthers());
+    await saving.reached;
+    await within(20 * SECOND, clock, stop());
+    await asked;
+    expect(rescued()).not.toBe('');
+    saving.release();
+  });
+});
+
+describe.each(['read', 'mark'] as const)('a %s that never settles', (method) => {
+  test('is an error of the gateway for whoever needs it, after some seconds; nothing is sent, and it heals', async () => {
+    const { clock, store, service, ask, sandbox } = await start();
+    const held = store.hold(method);
+    service.ahead += 2 * DAY;
+    const asked = ask(personUnlikeOthers());
+    await held.reached;
+    await clock.pass(11 * SECOND);
+    const { errors } = await asked;
+    expect(errors).toMatchObject([{ message: expect.stringMatching(/token store cannot be/) }]);
+    expect(sandbox.stats.requests.oauthToken).toBe(1);
+    held.release();
+    await clock.pass(10 * MINUTE);
+    expect(codesOf(await ask(personUnlikeOthers()))).toEqual([]);
+    expect(sandbox.stats.requests.oauthToken).toBe(2);
+    expect(await store.read()).toMatchObject({ generation: 3, mark: null, unanswered: 0 });
+  });
+
+  test('keeps nobody waiting who has an access token that works', async () => {
+    const { clock, store, ask } = await start();
+    const held = store.hold(method);
+    clock.jump(0.7 * DAY);
+    await held.reached;
+    expect(codesOf(await ask(personUnlikeOthers()))).toEqual([]);
+    held.release();
+  });
+
+  test('does not keep the gateway from stopping', async () => {
+    const { clock, store, stop, sandbox } = await start();
+    const held = store.hold(method);
+    clock.jump(0.7 * DAY);
+    await held.reached;
+    await within(2 * SECOND, clock, stop());
+    expect(sandbox.stats.requests.oauthToken).toBe(1);
+    held.release();
+  });
+});
+
+test('a gateway whose store does not answer at its start says so, and ends', async () => {
+  const [store, clock] = [watchStore(), new ManualClock()];
+  const reading = store.hold('read');
+  const starting = startKept({ url: 'http://127.0.0.1:1' }, { store, clock });
+  const said = starting.then(
+    () => 'it started',
+    ({ message }: Error) => message,
+  );
+  await reading.reached;
+  await within(11 * SECOND, clock, said);
+  expect(await said).toMatch(/cannot be read: no answer .* within 10 s/);
+  reading.release();
+});
+
+/** Lets so much time pass, at most, until that is done. */
+async function within(ms: number, clock: ManualClock, work: Promise<unknown>): Promise<void> {
+  const done = work.then(() => true);
+  for (let passed = 0; !(await Promise.race([done, turns()])); passed += SECOND / 4) {
+    expect(passed).toBeLessThan(ms);
+    clock.jump(SECOND / 4);
+  }
+}
+
+/** Enough of them for whatever woke up to do what it can. */
+async function turns(): Promise<boolean> {
+  for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+  return false;
+}

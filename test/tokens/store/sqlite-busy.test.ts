@@ -1,0 +1,40 @@
+/** Other processes that keep the file locked, or are stopped in the middle of a transaction. */
+import { describe, expect, test } from 'vitest';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { closing, otherProcess, used } from './sqlite-support.ts';
+import { ending, mark, saving } from './token-store-contract.ts';
+
+/** Takes the lock, and gives it back when it is told to. */
+const LOCKER = `
+  import { DatabaseSync } from 'node:sqlite';
+  const database = new DatabaseSync(path);
+  database.exec('BEGIN EXCLUSIVE');
+  print('locked');
+  await told();
+  database.exec('ROLLBACK');
+  print('free');`;
+
+describe('while another process has the file locked', () => {
+  const calls = {
+    read: (store) => store.read(),
+    history: (store) => store.history(1),
+    mark: (store, set) => store.mark(mark(set, 'mine', 3)),
+    settle: (store) => store.settle('c', ending('unsent')),
+    save: (store, set) => store.save(saving(set, 'mine', 3)),
+    'a second handle': (_, __, path) => closing(openSqliteStore(path)).read(),
+  } satisfies Record<
+    string,
+    (store: ReturnType<typeof openSqliteStore>, set: string, path: string) => Promise<unknown>
+  >;
+
+  test('no call holds the event loop up, and each is done when the lock is free', async () => {
+    const { path, set } = await used();
+    const store = closing(openSqliteStore(path));
+    const locker = otherProcess(LOCKER, path);
+    await locker.line();
+    const called = Object.values(calls).map((call) => call(store, set, path));
+    // In a process that stands still nobody would tell it.
+    locker.tell('go');
+    await expect(Promise.all(called)).resolves.toBeDefined();
+  });
+});
