@@ -43,7 +43,8 @@ export type FoundPositions = ReadonlyMap<string, PagePosition | null | LookupFai
 /**
  * Finds records by their identities, with fresh values. The records of one page cost one request, for as much of the
  * page as is needed. Reads in turn: the positions in the page index; the pages near them; the first and the last page
- * of the list; and the positions that a walk finds. `locate` finds the record of a cursor, and says why it is another.
+ * of the list; and the positions that a walk finds, with the pages that follow these. A record that was met on the way
+ * and not read is a failure, not null. `locate` finds the record of a cursor, and says why it is another.
  */
 export async function lookUp<R extends Identified>(
   list: LookupList<R>,
