@@ -1,3 +1,4 @@
+import { codedError } from '../../errors.ts';
 import type { PageBudget } from '../page-budget.ts';
 import type { FetchPage, Identified } from '../page.ts';
 import {
@@ -42,7 +43,8 @@ export type FoundPositions = ReadonlyMap<string, PagePosition | null | LookupFai
 /**
  * Finds records by their identities, with fresh values. The records of one page cost one request, for as much of the
  * page as is needed. Reads in turn: the positions in the page index; the pages near them; the first and the last page
- * of the list; and the positions that a walk finds. `locate` finds the record of a cursor, and says why it is another.
+ * of the list; and the positions that a walk finds, with the pages that follow these. A record that was met on the way
+ * and not read is a failure, not null. `locate` finds the record of a cursor, and says why it is another.
  */
 export async function lookUp<R extends Identified>(
   list: LookupList<R>,
@@ -61,19 +63,27 @@ export async function lookUp<R extends Identified>(
     const numbers = Array.from(missing).flatMap((each) => indexed.get(each)?.page ?? []);
     await pages.readWhole(pagesNear(index, numbers));
   }
+  let tried: ReadonlyMap<string, PagePosition> = indexed;
+  /** Records that were there a moment ago. */
+  const met = new Set<string>();
   if (index && missing.size > 0) {
     const ends = await readEnds(list, index, missing, signal);
-    await pages.read(ends.positions);
-    if (ends.isAll) return pages.found();
+    await readAround(pages, ends.positions);
+    for (const identity of ends.positions.keys()) met.add(identity);
+    if (ends.isAll && ![...missing].some((identity) => met.has(identity))) return pages.found();
+    tried = new Map([...ends.positions, ...indexed]);
   }
-  let tried: ReadonlyMap<string, PagePosition> = indexed;
   for (let walks = 0; missing.size > 0 && walks < MAX_WALKS; walks += 1) {
     const gone = new Map([...tried].filter(([identity]) => missing.has(identity)));
     // After a walk, only a record that it met a moment ago, and that is gone from there, is worth another.
     if (walks > 0 && gone.size === 0) break;
     tried = await readFound(pages, await walkFor([...missing], gone, options));
   }
-  for (const identity of tried.keys()) pages.failIfRefused(identity);
+  for (const identity of tried.keys()) met.add(identity);
+  for (const identity of met) {
+    pages.failIfRefused(identity);
+    pages.fail(identity, keepsMoving());
+  }
   return pages.found();
 }
 
@@ -91,8 +101,34 @@ async function readFound<R extends Identified>(
     if ('error' in position) pages.fail(identity, position.error);
     else positions.set(identity, position);
   }
-  await pages.read(positions);
+  await readAround(pages, positions);
   return positions;
+}
+
+/**
+ * Reads records at positions where they were met a moment ago. The list may have changed since, in front of them:
+ * those that are not there are looked for in the whole page, and in the one that follows it.
+ */
+async function readAround<R extends Identified>(
+  pages: PageReader<R>,
+  positions: ReadonlyMap<string, PagePosition>,
+): Promise<void> {
+  await pages.read(positions);
+  const gone = [...positions].filter(([identity]) => pages.missing.has(identity));
+  await pages.readWhole(gone.map(([, { after }]) => after));
+}
+
+/** Seconds until the list has probably come to rest. */
+const REST_SECONDS = 1;
+
+/** For a record that was met, but not at its position when that was read: it was removed, or pushed far away. */
+function keepsMoving() {
+  return codedError(
+    'RATE_LIMITED',
+    'The record was found, but the list changed each time before its values could be read. ' +
+      `Try again in ${REST_SECONDS} second.`,
+    { extensions: { retryAfter: REST_SECONDS } },
+  );
 }
 
 /** Pages that are read from the last known one on. A list that has grown by more is walked. */
