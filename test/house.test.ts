@@ -41,8 +41,8 @@ const arrows: Record<string, readonly string[]> = {
   answers: [],
   schema: ['paging'],
   paging: [],
-  upstream: [],
-  tokens: [],
+  upstream: ['retry-after.ts'],
+  tokens: ['retry-after.ts'],
   sandbox: [],
   'log.ts': [],
   'errors.ts': [],
@@ -52,6 +52,7 @@ const arrows: Record<string, readonly string[]> = {
   'json.ts': [],
   'compile-cache.js': [],
   'read-body.ts': [],
+  'retry-after.ts': [],
 };
 const everybody = [
   'cause.ts',

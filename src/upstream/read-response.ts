@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { GraphQLError } from 'graphql';
 import { codedError } from '../errors.ts';
 import { MAX_LEVELS, parseJson, type Json } from '../json.ts';
+import { parseRetryAfter } from '../retry-after.ts';
 import { concealToken, mayHoldToken } from './conceal-token.ts';
 import type { RequestedAnswer } from './outgoing-request.ts';
 
@@ -72,7 +73,7 @@ export function readResponse(
     return { kind: 'unauthorized', status, detail: json?.get('detail')?.string ?? '' };
   }
   if (status === 429) {
-    return { kind: 'rate-limited', retryAfter: secondsOf(headers['retry-after'], now) };
+    return { kind: 'rate-limited', retryAfter: parseRetryAfter(headers['retry-after'], now()) };
   }
   const isResult = json !== undefined && isGraphQL(json);
   if (isResult && status < 500) return resultOf(json, request);
@@ -115,15 +116,4 @@ function bad(what: string, mayPass: boolean) {
     `The recruiting service gave no usable answer: ${what}.`,
   );
   return { kind: 'bad', error, mayPass } as const;
-}
-
-const HTTP_DATE = /^(mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .*\d\d:\d\d:\d\d/i;
-
-/** Retry-After as seconds; a date is allowed too (RFC 9110, 10.2.3). */
-function secondsOf(header: string | string[] | undefined, now: () => number): number | undefined {
-  if (typeof header !== 'string') return undefined;
-  if (/^\d+$/.test(header.trim())) return Number(header);
-  // Date.parse alone finds a date in nearly any text that holds a number.
-  const date = HTTP_DATE.test(header) ? Date.parse(header) : Number.NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, (date - now()) / 1000);
 }

@@ -5,7 +5,7 @@ import { BodyTooLarge, readBody } from '../../read-body.ts';
 import { clientOver } from './client-over.ts';
 import { openConnection } from './open-connection.ts';
 import { PlainError, reasonOf } from './reason-of.ts';
-import { retryAfter } from './retry-after.ts';
+import { retryAfter } from '../../retry-after.ts';
 import { readGrant, type Grant } from '../token-set.ts';
 
 /** How one exchange of a refresh token ended. Only `uncertain` leaves doubt whether the token is spent. */
