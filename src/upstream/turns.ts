@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
-import { createWaitingLine } from './waiting-line.ts';
+import { createFairQueue } from '../fair-queue.ts';
 
 /** Somebody waits for this one answer, or it is one of the many pages of a walk. */
 export type Priority = 'interactive' | 'drain';
@@ -56,8 +56,8 @@ export function createTurns({ concurrency, fields: known, clock }: TurnsOptions)
   const isKept = mostOfSilent < concurrency;
   const fields = new Map<string, FieldTasks>();
   const waiting = {
-    interactive: createWaitingLine<Waiting>(),
-    drain: createWaitingLine<Waiting>(),
+    interactive: createFairQueue<Waiting>(),
+    drain: createFairQueue<Waiting>(),
   };
   const underWay = { interactive: 0, drain: 0 };
 
@@ -134,7 +134,7 @@ export function createTurns({ concurrency, fields: known, clock }: TurnsOptions)
     const place: Waiting = {
       taker,
       call: () => {
-        line.served(caller, place);
+        line.take(caller, place);
         stopWaiting();
         resolve(begin(taker));
       },
