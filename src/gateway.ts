@@ -128,7 +128,7 @@ export async function createGateway(parts: GatewayParts) {
     timeoutMs: config.upstreamTimeoutMs,
     tokens,
     clock,
-    watch: watching.upstream,
+    telemetry: watching.upstream,
   });
   const schemaWatch = watchLiveSchema({
     everySeconds: config.schemaPollSeconds,

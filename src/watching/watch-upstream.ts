@@ -2,7 +2,7 @@ import { ROOT_CONTEXT, SpanKind, type Attributes, type Context } from '@opentele
 import type { Logger } from 'pino';
 import type { Metrics } from '../metrics.ts';
 import { knownCode } from '../errors.ts';
-import type { UpstreamWatch } from '../upstream/upstream-watch.ts';
+import type { UpstreamTelemetry } from '../upstream/telemetry.ts';
 import { watched, type WatchedCause } from './cause.ts';
 import { end, spanOf, traceHeaders, type Spans } from './spans.ts';
 
@@ -21,7 +21,7 @@ export function watchUpstream({
   log,
   stopwatch,
   server,
-}: WatchingParts): UpstreamWatch {
+}: WatchingParts): UpstreamTelemetry {
   const attributes = { 'http.request.method': 'POST', ...server };
   return {
     sending: (given) => {
@@ -35,29 +35,29 @@ export function watchUpstream({
         headers: headersFor(cause, context),
         answered: (status) => void span.setAttribute('http.response.status_code', status),
         read: metrics.upstream.read,
-        ended: (outcome, why) => {
+        ended: (outcome, error) => {
           metrics.upstream.ended(outcome, (stopwatch() - begun) / 1000);
           end(span, outcome === 'ok' || outcome === 'left' ? undefined : outcome);
-          if (!why || !log.isLevelEnabled('debug')) return;
+          if (!error || !log.isLevelEnabled('debug')) return;
           log.debug(
-            { requestId: cause?.requestId, err: why },
-            'a request to the service brought nothing',
+            { requestId: cause?.requestId, err: error },
+            'a request to the service got no usable answer',
           );
         },
       };
     },
-    again: (cause) => (given, attempt) => {
+    retrying: (cause, given, attempt) => {
       const code = knownCode(given);
       metrics.upstream.again(code);
       if (!log.isLevelEnabled('debug')) return;
       const requestId = watched(cause)?.requestId;
-      log.debug({ requestId, code, attempt }, 'asking the upstream again');
+      log.debug({ requestId, code, attempt }, 'sending a request again');
     },
-    breaker: (state, { why, downMs }) => {
+    breakerChanged: (state, { error, downMs }) => {
       metrics.upstream.breaker(state);
-      if (why) {
+      if (error) {
         log.warn(
-          { code: why.extensions['code'], err: why },
+          { code: error.extensions['code'], err: error },
           'the recruiting service is down: requests are refused for a while',
         );
       } else if (downMs !== undefined) {

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { ExchangeTelemetry } from '../http/exchange/handler.ts';
 import { createMetrics, type Metrics, type MetricsParts } from '../metrics.ts';
 import type { ReadingTelemetry } from '../plans/telemetry.ts';
-import type { UpstreamWatch } from '../upstream/upstream-watch.ts';
+import type { UpstreamTelemetry } from '../upstream/telemetry.ts';
 import type { WatchedCause } from './cause.ts';
 import { createSpans } from './spans.ts';
 import { watchReading } from './watch-reading.ts';
@@ -24,7 +24,7 @@ export interface Watching {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly requests: ExchangeTelemetry;
-  readonly upstream: UpstreamWatch;
+  readonly upstream: UpstreamTelemetry;
   readonly reading: ReadingTelemetry;
   readonly exchanged: (outcome: string, seconds: number) => void;
 }

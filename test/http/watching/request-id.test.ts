@@ -95,10 +95,10 @@ test('a request that is sent again keeps its name, and the log says of which it 
   expect(upstreamIds(before)).toEqual(['sent-twice', 'sent-twice']);
   expect(linesOf('sent-twice')).toMatchObject([
     {
-      msg: 'a request to the service brought nothing',
+      msg: 'a request to the service got no usable answer',
       err: { message: expect.stringContaining('status 503') },
     },
-    { msg: 'asking the upstream again', code: 'UPSTREAM_BAD_RESPONSE' },
+    { msg: 'sending a request again', code: 'UPSTREAM_BAD_RESPONSE' },
     { msg: 'request', upstreamRequests: 2 },
   ]);
 });
