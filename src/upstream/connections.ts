@@ -41,6 +41,8 @@ export function openConnections(parts: ConnectionsParts): Connections {
     post: (request, token) =>
       new Promise((resolve, reject) => {
         const { signal, onPressure } = request;
+        // All callers may have left while the token was renewed.
+        signal.throwIfAborted();
         const reported = telemetry.sending(request.cause);
         let controller: Dispatcher.DispatchController | undefined;
         let isOver = false;

@@ -160,6 +160,23 @@ test('a caller who leaves while the token is renewed ends neither the renewal no
   expect((await store.read())!.generation).toBe(generation + 1);
 });
 
+test('a request whose caller leaves while the token is renewed is not sent again', async () => {
+  await using gateway = await startGatewayOverFake();
+  const { upstream } = gateway;
+  expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
+  upstream.answer(refusal('token_expired'), honest);
+  const renewal = upstream.sandbox.tokenAnswers.hold('before');
+  const caller = new AbortController();
+  const left = Promise.allSettled([gateway.ask(PERSONS, { first: 1 }, { signal: caller.signal })]);
+  await renewal.arrived;
+  caller.abort();
+  await left;
+  renewal.release();
+  expect((await gateway.ask(PERSONS, { first: 2 })).errors).toBeUndefined();
+  const bodies = upstream.received.map(({ body }) => JSON.parse(body).variables);
+  expect(bodies).toEqual([{}, { first: 1 }, { first: 2 }]);
+});
+
 test('a caller who has left already is asked nothing for', async () => {
   await using gateway = await startGatewayOverFake();
   await Promise.allSettled([gateway.ask(PERSONS, { first: 1 }, { signal: AbortSignal.abort() })]);
