@@ -44,7 +44,8 @@ export class TokenFaults implements TokenAnswers {
   }
 
   every(n: number, fault: TokenFault): void {
-    if (!Number.isInteger(n) || n < 1) throw new RangeError(`Every ${n}th is no rhythm.`);
+    if (!Number.isInteger(n) || n < 1)
+      throw new RangeError(`${n} is not a valid interval: it must be a whole number from 1.`);
     this.#every.push({ n, fault, count: 0 });
   }
 

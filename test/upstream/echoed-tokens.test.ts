@@ -48,7 +48,7 @@ test('a caller never sees the token that a request was sent with, however the se
   }
 });
 
-test('of an answer with the token in it only the token is left out', async () => {
+test('only the token is removed from an answer that contains it', async () => {
   const { schema } = richUpstream();
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
   gateway.upstream.answer((response, received, sandbox) =>

@@ -56,7 +56,7 @@ afterAll(() => {
   process.off('unhandledRejection', noteStray).off('uncaughtExceptionMonitor', noteStray);
 });
 
-test('whatever the service answers, callers get an answer with codes that are known, no secret is told, and nobody else is harmed', async () => {
+test('whatever the service answers, callers get an answer with known codes and without secrets, and other callers are not affected', async () => {
   const { schema } = richUpstream();
   const paused = { ms: 0 };
   const clock = { ...impatientClock(), elapsed: () => systemClock.elapsed() + paused.ms };
@@ -75,7 +75,7 @@ test('whatever the service answers, callers get an answer with codes that are kn
       gateway.upstream.answer(reply);
       expectHarmless(await ask(gateway, query), gateway);
       gateway.upstream.answer(honest);
-      // It may be taken for down now: after a pause one request is let through, and then all.
+      // The circuit breaker may be open now: after a pause a probe is sent, and then all requests.
       paused.ms += LONGEST_PAUSE_MS;
       await ask(gateway, '{ me { __typename } }');
       const { body } = await ask(gateway, query);
@@ -91,7 +91,7 @@ test('whatever the service answers, callers get an answer with codes that are kn
   expect(strays).toEqual([]);
 }, 3_600_000);
 
-test('of hostile answers that are large nothing stays in memory', async () => {
+test('large hostile answers do not stay in memory', async () => {
   const { schema } = richUpstream();
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
   const long = 'x'.repeat(MEGABYTE);
