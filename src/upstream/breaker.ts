@@ -77,10 +77,10 @@ export function createBreaker({ clock, onChange }: BreakerParts): Breaker {
       };
       return {
         refusal,
-        attempt: async (send) => {
+        attempt: (send) => {
           // The breaker may have opened while the request waited for its turn.
           const answer = refusal();
-          if (answer) return answer;
+          if (answer) return Promise.resolve(answer);
           since = Math.min(since, clock.elapsed());
           answersBefore = answers;
           return attempt(send);
