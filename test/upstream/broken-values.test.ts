@@ -9,7 +9,7 @@ import {
 import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 
 type Path = (string | number)[];
-/** The three ways to the records of a list, with the path of the record at `index` on each. */
+/** The three fields that return the records of a list, each with the path of the record at `index`. */
 function waysTo(field: string, selection: string, first = 3) {
   const all = `all${field[0]!.toUpperCase()}${field.slice(1)}`;
   const connection = `${field}Connection`;

@@ -4,7 +4,7 @@ import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 
 const ME = '{ me { id name ... on Candidate { extra } } }';
 
-/** What the service answers when it repeats the token that it got. */
+/** Answers of a service that repeats the token that it got. */
 const echoes: [string, (token: string) => Reply][] = [
   ['in data', (token) => json({ data: { me: me({ name: `Bearer ${token}` }) } })],
   ['in a custom scalar', (token) => json({ data: { me: me({ extra: { [token]: [token] } }) } })],

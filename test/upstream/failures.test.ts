@@ -138,7 +138,7 @@ test('an answer larger than 64 MB is UPSTREAM_BAD_RESPONSE, and is not read to i
   );
   const { over, connection } = gateway.upstream.received[0]!;
   expect(await over).toBe('cut');
-  // What the service could get rid of: the bound, and what is on the way in buffers.
+  // What the service could send: the limit, and what is in buffers on the way.
   expect(connection.bytesWritten).toBeLessThan(96 * 1024 * 1024);
   expect(gateway.upstream.received).toHaveLength(1);
   await expectWorking(gateway);

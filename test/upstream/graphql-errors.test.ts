@@ -76,7 +76,7 @@ test.each([
     const { errors } = await gateway.ask(query);
     const [sent] = body.errors;
     const own = 'path' in sent! ? { path: sent.path } : {};
-    // What is forwarded is passed on as it came: no path is invented.
+    // Errors of forwarded fields are passed on unchanged: the gateway does not add a path.
     expect(errors).toEqual([{ ...error, ...(field === 'persons' ? own : { path: [field] }) }]);
   }
 });
@@ -201,7 +201,7 @@ test.each(odd)(
   },
 );
 
-/** The path of an error, if it is one by its form. */
+/** The path of an error, if it has the form of one. */
 function pathOf(error: unknown): unknown {
   const { path } = (error ?? {}) as { path?: unknown };
   const isPath =
@@ -236,7 +236,7 @@ test('errors of a mutation are passed on like those of a query', async () => {
   });
 });
 
-/** Names are null where an error says so, as in an honest answer. */
+/** Names are null where an error says so, as in a correct answer. */
 function withErrors(errors: readonly GraphQLFormattedError[]) {
   return altered((body) => {
     for (const { path } of errors)

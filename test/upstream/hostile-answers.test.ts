@@ -34,7 +34,7 @@ const QUERIES = [
   '{ __proto__: me { constructor: id toString: __typename } }',
 ];
 
-/** Of the circuit breaker. */
+/** The longest pause of the circuit breaker. */
 const LONGEST_PAUSE_MS = 30_000;
 
 const OURS = new Set<unknown>([
@@ -156,13 +156,13 @@ function expectHarmless({ status, headers, told, body }: Told, gateway: GatewayO
   for (const error of errorsIn(body)) {
     const { code, id } = error.extensions ?? {};
     expect(error.message).toEqual(expect.any(String));
-    // Ours always have a code; what has none, or another one, is the service's own.
+    // The gateway's errors always have a code; an error without one, or with another one, is the service's.
     const unexpected = gateway.logged.find(
       ({ errorId }) => errorId !== undefined && errorId === id,
     );
     expect(code === 'INTERNAL_SERVER_ERROR' && unexpected).toBeFalsy();
     expect(error.message).not.toMatch(/inside the gateway|call stack|undefined|Cannot read/);
-    // One that the service makes up with a code of ours has no path where it names none: its messages are short.
+    // An error of the service that imitates a code of the gateway has no path if it names none; its messages are short.
     const isMadeUp = String(error.message).length < 45;
     const isOfNoPlace = isMadeUp || /reported \d+ more errors/.test(String(error.message));
     if (OURS.has(code) && !isOfNoPlace) expect(error.path, JSON.stringify(error)).toBeDefined();
@@ -191,7 +191,7 @@ const MEGABYTE = 1024 * 1024;
 async function heldBytes(): Promise<number> {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  // Twice, and a turn between: what is freed may have held others.
+  // Twice, with a turn of the event loop between: freed objects may have held others.
   collect();
   await new Promise((resolve) => setImmediate(resolve));
   collect();

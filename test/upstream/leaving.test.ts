@@ -237,7 +237,7 @@ test.each([
 test('a drain whose caller left before it began ends without an error, and nothing is sent', async () => {
   await using gateway = await startGatewayOverFake();
   const signal = AbortSignal.abort(new Error('left'));
-  // A rejection that nobody handles would end the process; here it would fail the run.
+  // An unhandled rejection would end the process; here it would fail the run.
   await Promise.allSettled([gateway.ask(ALL, {}, { signal })]);
   await setImmediate();
   expect(gateway.upstream.received).toHaveLength(0);

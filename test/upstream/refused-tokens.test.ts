@@ -174,11 +174,11 @@ test('an expired token whose refresh token is spent is TOKENS_LOST for all waiti
 });
 
 interface UsedGateway extends GatewayOverFake {
-  /** For the service, all tokens that it gave so far have expired; the gateway knows nothing of it. */
+  /** All tokens that the service has issued so far expire, without the gateway knowing. */
   expireTokens(): void;
 }
 
-/** A gateway whose newest token was taken by the service at least once. */
+/** A gateway whose newest token was accepted by the service at least once. */
 async function startUsed(
   upstreamOptions: FakeUpstreamOptions = {},
   options: TestGatewayOptions = {},
@@ -206,7 +206,7 @@ function counts({ upstream: { sandbox, received } }: GatewayOverFake) {
   };
 }
 
-/** Somebody else uses the refresh token. */
+/** Another client uses the refresh token. */
 async function spend(url: string, refreshToken: string): Promise<void> {
   const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: refreshToken });
   const response = await fetch(`${url}/oauth/token`, { method: 'POST', body });

@@ -214,7 +214,7 @@ function startRich(schema = richUpstream().schema) {
   return startGatewayOverFake({ schema }, { snapshot: richSdl, config: { mutations: 'all' } });
 }
 
-/** Each wait is twice the one before, and up to half as long again by chance. */
+/** Each wait is twice the one before, plus a random part of up to half of it. */
 function expectBackoff(waits: readonly number[]): void {
   expect(waits).toHaveLength(3);
   waits.forEach((wait, index) => {
