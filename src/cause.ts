@@ -1,7 +1,4 @@
-/**
- * The request of a caller that something is done for, however many stages pass it on. What else telemetry keeps with
- * it, nobody but `watching` looks into.
- */
+/** A caller's request, passed on to everything that is done for it. Only `telemetry` looks further into it. */
 export interface Cause {
   readonly requestId: string;
 }

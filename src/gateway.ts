@@ -21,6 +21,7 @@ import { describeLists } from './schema/describe-lists.ts';
 import { createServedSchema } from './schema/served-schema.ts';
 import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
 import { readSnapshot } from './schema/snapshot.ts';
+import { createTelemetry } from './telemetry/telemetry.ts';
 import { authCheck } from './tokens/service/auth-check.ts';
 import { tokenEndpoint } from './tokens/service/exchange.ts';
 import type { Rescue } from './tokens/store/rescue.ts';
@@ -28,7 +29,6 @@ import { createTokenKeeper } from './tokens/token-keeper.ts';
 import { tokenLinkAt } from './tokens/service/token-link.ts';
 import type { TokenStore } from './tokens/store/token-store.ts';
 import { createUpstream } from './upstream/upstream.ts';
-import { createWatching } from './watching/watching.ts';
 
 export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
@@ -60,7 +60,7 @@ export async function createGateway(parts: GatewayParts) {
   const { config, store, rescue, clock, replica = 'gateway' } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
   const { proxyFor = () => undefined } = parts;
-  const watching = createWatching({
+  const telemetry = createTelemetry({
     version: VERSION,
     log: parts.log,
     baseUrl,
@@ -69,7 +69,7 @@ export async function createGateway(parts: GatewayParts) {
     drainLoad: () => planner.drainLoad,
     answerLoad: () => budget.load,
   });
-  const { log, metrics } = watching;
+  const { log, metrics } = telemetry;
   // First what may fail, so that nothing is running yet when it does.
   const snapshot = readSnapshot(parts.snapshot, config.schemaPath);
   const served = createServedSchema({
@@ -83,7 +83,7 @@ export async function createGateway(parts: GatewayParts) {
     ...config,
     served,
     send: (request, sender) => upstream.send({ ...request, ...sender }),
-    telemetry: watching.reading,
+    telemetry: telemetry.reading,
     budget,
     drains: { ...config, clock, tokenSet: () => tokens?.set },
   });
@@ -119,7 +119,7 @@ export async function createGateway(parts: GatewayParts) {
     log: parts.log,
     baseUrl,
     replica,
-    onExchange: watching.exchanged,
+    onExchange: telemetry.exchanged,
   });
   const upstream = createUpstream({
     ...service,
@@ -128,7 +128,7 @@ export async function createGateway(parts: GatewayParts) {
     timeoutMs: config.upstreamTimeoutMs,
     tokens,
     clock,
-    watch: watching.upstream,
+    telemetry: telemetry.upstream,
   });
   const schemaWatch = watchLiveSchema({
     everySeconds: config.schemaPollSeconds,
@@ -136,7 +136,7 @@ export async function createGateway(parts: GatewayParts) {
     execute: (request) => upstream.send({ ...request, caller: 'gateway', cause: undefined }),
     clock,
     log,
-    onLook: metrics.schemaLookedAt,
+    onLook: telemetry.schemaCompared,
   });
   for (const warning of served.warnings) log.warn(warning);
   const origin = createOrigin(config, log);
@@ -151,7 +151,7 @@ export async function createGateway(parts: GatewayParts) {
   const refusals = createRefusals({ schema: served.schema, mask });
   let stopping = false;
   const handler = createHandler({
-    telemetry: watching.requests,
+    telemetry: telemetry.requests,
     stages: [
       // Whatever answers, a page of a listed origin may read it.
       origin.corsHeaders,

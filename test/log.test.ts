@@ -5,7 +5,7 @@ import { createLog } from '../src/log.ts';
 const HOSTILE = 'a\u001B[31mb\nINFO: forged\r\u007F\u009B2Jc\u2028d';
 const FAILURE = new Error(HOSTILE);
 
-test('JSON lines have no control characters, and are read as they were written', async () => {
+test('JSON lines contain no control characters, and parse to what was logged', async () => {
   const text = await written({ json: true, colors: false });
   expect(controlsIn(text)).toEqual([]);
   const lines = text.trimEnd().split('\n');
@@ -15,7 +15,7 @@ test('JSON lines have no control characters, and are read as they were written',
 });
 
 test.each([true, false])(
-  'lines for people have none either, beside their own colours (%j), and nothing passes for a line',
+  'readable lines contain none either, apart from their own colours (%j), and no text looks like another line',
   async (colors) => {
     const text = await written({ json: false, colors });
     // oxlint-disable-next-line no-control-regex -- the colours
@@ -40,8 +40,8 @@ async function written(options: { json: boolean; colors: boolean }): Promise<str
   return text;
 }
 
-/** All but the ends of lines. */
+/** All except line feeds. */
 function controlsIn(text: string): string[] {
-  // oxlint-disable-next-line no-control-regex -- they are what it is about
+  // oxlint-disable-next-line no-control-regex -- it matches them on purpose
   return text.match(/[\u0000-\u0009\u000B-\u001F\u007F-\u009F\u2028\u2029]/g) ?? [];
 }

@@ -3,8 +3,7 @@ import type { Config } from '../config.ts';
 import { adminHandler } from '../http/admin.ts';
 import { adminHosts } from '../http/origin/host-names.ts';
 import { listen, type Listening } from '../http/listen.ts';
-import type { Metrics } from '../metrics.ts';
-import { processMetrics } from '../metrics/process.ts';
+import { processMetrics, type Metrics } from '../telemetry/metrics.ts';
 
 /**
  * `/metrics`, at an address of its own. Undefined when that is taken, and nobody asked for it.

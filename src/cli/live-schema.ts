@@ -2,9 +2,9 @@ import { systemClock } from '../clock.ts';
 import { createLog } from '../log.ts';
 import { introspect, type Execute, type LiveSchema } from '../schema/live/introspect.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
-import type { BearerTokens } from '../upstream/authorizing.ts';
+import type { BearerTokens } from '../upstream/authorize.ts';
+import { noTelemetry } from '../upstream/telemetry.ts';
 import { createUpstream } from '../upstream/upstream.ts';
-import { unwatched } from '../upstream/upstream-watch.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore } from './token-session.ts';
 
@@ -36,9 +36,10 @@ export async function readLiveSchema(
       timeoutMs,
       tokens: tokensOf(store, stored),
       clock: systemClock,
-      watch: {
-        ...unwatched,
-        again: () => (code, attempt) => log.debug({ code, attempt }, 'asking the upstream again'),
+      telemetry: {
+        ...noTelemetry,
+        retrying: (_cause, code, attempt) =>
+          log.debug({ code, attempt }, 'sending a request again'),
       },
     });
     try {

@@ -1,14 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { execute } from 'graphql';
-import type { ExecutionResult, GraphQLSchema } from 'graphql';
+import { execute, GraphQLError, parse, validate } from 'graphql';
+import type { DocumentNode, ExecutionResult, GraphQLSchema } from 'graphql';
 import { problem } from './answer.ts';
 import type { Answer } from './answer.ts';
-import type { Stats } from './count-requests.ts';
-import { contentType, readBody } from './read-body.ts';
-import { createDocumentReader } from './read-document.ts';
-import type { ReadDocument } from './read-document.ts';
-import type { Route } from './route-requests.ts';
+import { contentType, readBody } from './route-requests.ts';
+import type { Route, Stats } from './route-requests.ts';
 import type { TokenOffice } from './token-office.ts';
 
 export interface GraphqlParts {
@@ -22,7 +19,7 @@ export interface GraphqlParts {
 /** POST /graphql */
 export function graphqlEndpoint(parts: GraphqlParts): Route['answer'] {
   const { latency, tokens, stats, schema } = parts;
-  const readDocument = createDocumentReader(schema);
+  const documentOf = createDocumentReader(schema);
   return async (request, gone) => {
     stats.lastHeaders = request.headers;
     stats.inFlight += 1;
@@ -33,7 +30,7 @@ export function graphqlEndpoint(parts: GraphqlParts): Route['answer'] {
       if (latency > 0) await wait(latency, undefined, { signal: gone });
       if ('status' in operation) return operation;
       stats.graphql += 1;
-      return { status: 200, body: await answer(operation, schema, readDocument) };
+      return { status: 200, body: await answer(operation, schema, documentOf) };
     } finally {
       stats.inFlight -= 1;
     }
@@ -51,7 +48,7 @@ interface Operation {
 async function readOperation(request: IncomingMessage): Promise<Operation | Answer> {
   const text = await readBody(request, maxBytes);
   if (text === undefined) return problem(413, `The body is larger than ${maxBytes} bytes.`);
-  // The interface asks for this header without saying what happens otherwise.
+  // The interface requires this header without saying what happens otherwise.
   if (contentType(request) !== 'application/json') {
     return problem(415, 'Content-Type must be application/json.');
   }
@@ -78,13 +75,44 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** An invalid query is answered like any other, its errors in the body, as servers of plain JSON do. */
+/** An invalid query gets status 200 and its errors in the body, as GraphQL servers do for plain JSON. */
 async function answer(
   { query, variables, operationName }: Operation,
   schema: GraphQLSchema,
-  readDocument: ReadDocument,
+  documentOf: ReadDocument,
 ): Promise<ExecutionResult> {
-  const document = readDocument(query);
+  const document = documentOf(query);
   if (!('kind' in document)) return { errors: document };
   return execute({ schema, document, variableValues: variables, operationName });
+}
+
+/** Returns the document of a query, or its errors. */
+type ReadDocument = (source: string) => DocumentNode | readonly GraphQLError[];
+
+const REMEMBERED = 100;
+
+/**
+ * Remembers the latest documents, as servers do: all pages of a walk have the same document, and validating it costs
+ * more than answering it.
+ */
+function createDocumentReader(schema: GraphQLSchema): ReadDocument {
+  const known = new Map<string, ReturnType<ReadDocument>>();
+  return (source) => {
+    const read = known.get(source) ?? readDocument(source, schema);
+    known.delete(source);
+    known.set(source, read);
+    if (known.size > REMEMBERED) known.delete(known.keys().next().value!);
+    return read;
+  };
+}
+
+function readDocument(source: string, schema: GraphQLSchema): ReturnType<ReadDocument> {
+  try {
+    const document = parse(source);
+    const errors = validate(schema, document);
+    return errors.length > 0 ? errors : document;
+  } catch (error) {
+    if (error instanceof GraphQLError) return [error];
+    throw error;
+  }
 }

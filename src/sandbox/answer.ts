@@ -2,14 +2,14 @@ import type { ServerResponse } from 'node:http';
 
 export interface Answer {
   status: number;
-  /** Sent as JSON; without it and without a text the answer has no body. */
+  /** Sent as JSON. Without it and without a text, the answer has no body. */
   body?: unknown;
-  /** Sent as it is, in place of a body. */
+  /** Sent as it is, instead of `body`. */
   text?: string | Uint8Array;
   headers?: Record<string, string>;
   /** Whether the connection is cut in the middle of the body. */
   halved?: boolean;
-  /** Called once the whole answer was handed to the socket. */
+  /** Called once the whole answer has been handed to the socket. */
   whenSent?: () => void;
 }
 
@@ -32,7 +32,7 @@ export function send(response: ServerResponse, answer: Answer): void {
   response.end();
 }
 
-/** Any failure whose body the interface does not show: GraphQL's shape, on every path. */
+/** A failure whose body the interface does not show. It has the shape of a GraphQL error, on every path. */
 export function problem(status: number, message: string): Answer {
   return { status, body: { errors: [{ message }] } };
 }

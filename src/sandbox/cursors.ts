@@ -2,11 +2,12 @@ import { GraphQLError } from 'graphql';
 import type { PersonList } from './person-list.ts';
 
 /**
- * What a cursor remembers of the last element of its page, and so what becomes of it later:
- * - `keyset`: its sort key. The next page starts after that key, also when the element is gone.
- * - `record`: which record it is. The next page follows the record to where it is now; when
- *   the record is gone, the cursor is refused.
- * - `position`: its offset. The next page starts one further, whatever has moved meanwhile.
+ * What a cursor remembers of the last element of its page, which decides where the next page starts when the list
+ * has changed:
+ * - `keyset`: its sort key. The next page starts after that key, even if the element was removed.
+ * - `record`: which record it is. The next page starts after the record's current position; if the record was removed, the cursor
+ *   is refused.
+ * - `position`: its offset. The next page starts at the following offset, whatever has moved meanwhile.
  */
 export type CursorBehaviour = 'keyset' | 'record' | 'position';
 
@@ -32,7 +33,7 @@ export function cursorsThat(behaviour: CursorBehaviour, list: PersonList): Curso
 }
 
 interface Behaviour {
-  /** What `remember` returns looks like. */
+  /** Matches what `remember` returns. */
   pattern: RegExp;
   remember: (list: PersonList, position: number) => string;
   resume: (list: PersonList, memory: string) => number;
@@ -68,6 +69,6 @@ function seal(behaviour: CursorBehaviour, memory: string): string {
 
 function unseal(behaviour: CursorBehaviour, cursor: string): string | undefined {
   const [kind, memory = ''] = Buffer.from(cursor, 'base64url').toString('utf8').split(':');
-  // Buffer skips what is not base64url, so only a cursor that seals back to itself is whole.
+  // Buffer ignores characters that are not base64url, so a cursor is intact only if it seals back to itself.
   return kind === behaviour && seal(behaviour, memory) === cursor ? memory : undefined;
 }

@@ -1,18 +1,17 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from './answer.ts';
 import type { Answer } from './answer.ts';
-import type { Stats } from './count-requests.ts';
-import { contentType, readBody } from './read-body.ts';
-import type { Route } from './route-requests.ts';
+import { contentType, readBody } from './route-requests.ts';
+import type { Route, Stats } from './route-requests.ts';
 import type { TokenFault, TokenFaults } from './token-answers.ts';
 import type { TokenOffice } from './token-office.ts';
 
-/** A request to /oauth/token, and what has come of it so far. */
+/** A request to /oauth/token, and its outcome so far. */
 export interface Exchange {
   readonly refreshToken: string;
   /**
-   * - `not-processed`: nothing was looked at, let alone spent.
-   * - `invalid-grant`: the token was no good.
+   * - `not-processed`: the token was not looked at.
+   * - `invalid-grant`: the token was not valid.
    * - `spent-in-silence`: the token is spent, and its client does not have the whole new pair.
    * - `answered`: the token is spent, and the whole new pair was handed to the socket.
    */
@@ -23,7 +22,7 @@ export interface ExchangeParts {
   tokens: TokenOffice;
   stats: Stats;
   faults: TokenFaults;
-  /** Where each request is written down. */
+  /** Each request is added to it. */
   exchanges: Exchange[];
   /** Milliseconds. */
   latency: number;
@@ -35,7 +34,7 @@ export function oauthTokenEndpoint(parts: ExchangeParts): Route['answer'] {
     const text = await readBody(request, maxBytes);
     if (text === undefined) return problem(413, `The body is larger than ${maxBytes} bytes.`);
 
-    // Only a form has fields: any other body is one without a grant_type.
+    // Only a form has fields: any other body is treated as one without a grant_type.
     const form = new URLSearchParams(contentType(request) === formType ? text : '');
     const exchange: Recorded = {
       refreshToken: form.get('refresh_token') ?? '',

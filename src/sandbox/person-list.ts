@@ -1,15 +1,9 @@
-import { idOf } from './ids.ts';
-import { firstNameOf } from './names.ts';
+import { personOf, type Person } from './person.ts';
 import { SortKeys } from './sort-keys.ts';
 
-export interface Person {
-  id: string;
-  firstName: string;
-}
-
 /**
- * Persons in the order of their sort keys. A record is only a number here: id, name and first
- * sort key are worked out from it when they are asked for, so that a million records are cheap.
+ * Persons in the order of their sort keys. A record is only a number here: its id, name and first sort key are derived
+ * from the number when they are read, so that a million records are cheap.
  */
 export class PersonList {
   readonly #initial: number;
@@ -41,7 +35,7 @@ export class PersonList {
     return this.#records.slice(start, end).map(personOf);
   }
 
-  /** Puts new persons in front of the one at this position; at `length`, behind the last. */
+  /** Inserts new persons before the one at this position; at `length`, after the last one. */
   insert(at: number, count = 1): void {
     this.#mustBeWithin(at, this.length);
     this.#mustBeWithin(count, Number.MAX_SAFE_INTEGER);
@@ -58,7 +52,7 @@ export class PersonList {
     for (const record of this.#records.splice(at, count)) this.#changedKeys.delete(record);
   }
 
-  /** Takes the person at `from` to another place; it is found at `to` afterwards. */
+  /** Moves the person at `from`; its position afterwards is `to`. */
   move(from: number, to: number): void {
     this.#mustBeWithin(from, this.length - 1);
     this.#mustBeWithin(to, this.length - 1);
@@ -78,12 +72,12 @@ export class PersonList {
     return this.#keyOf(this.recordAt(position));
   }
 
-  /** Where the first person with a larger key is. */
+  /** The position of the first person with a larger key. */
   positionAfterKey(key: string): number {
     return this.#firstPosition((other) => other > key);
   }
 
-  /** Where the record is now; undefined when it is gone. */
+  /** The record's current position; undefined once it was removed. */
   positionOf(record: number): number | undefined {
     const key = this.#keyOf(record);
     const position = this.#firstPosition((other) => other >= key);
@@ -102,7 +96,7 @@ export class PersonList {
     return this.#keys.between(this.keyAt(position - 1), this.keyAt(position), count);
   }
 
-  /** Binary search: the list is in the order of its keys. */
+  /** Searches by halves: the list is in the order of its keys. */
   #firstPosition(holds: (key: string) => boolean): number {
     let low = 0;
     let high = this.length;
@@ -123,8 +117,4 @@ export class PersonList {
 
 function numbersFrom(start: number, count: number): number[] {
   return Array.from({ length: count }, (_, index) => start + index);
-}
-
-function personOf(record: number): Person {
-  return { id: idOf(record), firstName: firstNameOf(record) };
 }

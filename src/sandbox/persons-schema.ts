@@ -2,7 +2,8 @@ import { buildSchema, GraphQLError } from 'graphql';
 import type { GraphQLSchema } from 'graphql';
 import { cursorsThat } from './cursors.ts';
 import type { CursorBehaviour } from './cursors.ts';
-import type { Person, PersonList } from './person-list.ts';
+import type { Person } from './person.ts';
+import type { PersonList } from './person-list.ts';
 
 export function personsSchema(list: PersonList, behaviour: CursorBehaviour): GraphQLSchema {
   const schema = buildSchema(sdl);

@@ -1,7 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { problem, send } from './answer.ts';
 import type { Answer } from './answer.ts';
-import type { RouteName, Stats } from './count-requests.ts';
 
 export interface Route {
   name: RouteName;
@@ -10,9 +9,37 @@ export interface Route {
   answer: (request: IncomingMessage, gone: AbortSignal) => MaybeAnswer | Promise<MaybeAnswer>;
 }
 
-/** Without an answer the connection is cut. */
+/** Without an answer, the connection is closed. */
 type MaybeAnswer = Answer | undefined;
 
+export type RouteName = 'tokenLink' | 'authCheck' | 'oauthToken' | 'graphql' | 'unknown';
+
+export interface Stats {
+  /** Requests that arrived, whatever their outcome. */
+  requests: Record<RouteName, number>;
+  /** Refresh tokens exchanged. */
+  refreshes: number;
+  /** GraphQL operations executed. */
+  graphql: number;
+  /** Requests to /graphql not yet answered. */
+  inFlight: number;
+  maxInFlight: number;
+  /** Of the latest request to /graphql. */
+  lastHeaders: IncomingHttpHeaders | undefined;
+}
+
+export function createStats(): Stats {
+  return {
+    requests: { tokenLink: 0, authCheck: 0, oauthToken: 0, graphql: 0, unknown: 0 },
+    refreshes: 0,
+    graphql: 0,
+    inFlight: 0,
+    maxInFlight: 0,
+    lastHeaders: undefined,
+  };
+}
+
+/** Answers each request by its route, and counts it. */
 export function routeRequests(
   routes: ReadonlyMap<string, Route>,
   stats: Stats,
@@ -41,7 +68,7 @@ async function respond(
     if (answer === undefined) request.socket.destroy();
     else send(response, answer);
   } catch (error) {
-    // With the client gone there is nobody to tell, and an interrupted wait or upload is no failure.
+    // The client has left: an interrupted wait or upload is not a failure.
     if (gone.signal.aborted || request.socket.destroyed) return;
     send(response, problem(500, error instanceof Error ? error.message : String(error)));
   }
@@ -60,4 +87,24 @@ function answerOf(
     };
   }
   return route.answer(request, gone);
+}
+
+/** Returns the body as text; undefined if it is larger than the limit in bytes. */
+export async function readBody(
+  request: IncomingMessage,
+  limit: number,
+): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  // The rest of a larger body is read and dropped: a client that still writes would not see the answer.
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size <= limit) chunks.push(chunk);
+  }
+  return size <= limit ? Buffer.concat(chunks).toString('utf8') : undefined;
+}
+
+/** The media type that the request declares, without its parameters. */
+export function contentType(request: IncomingMessage): string {
+  return (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }

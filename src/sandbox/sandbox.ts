@@ -2,15 +2,13 @@ import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import { graphqlEndpoint } from './answer-graphql.ts';
-import { countRequests } from './count-requests.ts';
-import type { Stats } from './count-requests.ts';
 import type { CursorBehaviour } from './cursors.ts';
 import { oauthTokenEndpoint } from './exchange-grant.ts';
 import type { Exchange } from './exchange-grant.ts';
 import { PersonList } from './person-list.ts';
 import { personsSchema } from './persons-schema.ts';
-import { routeRequests } from './route-requests.ts';
-import type { Route } from './route-requests.ts';
+import { createStats, routeRequests } from './route-requests.ts';
+import type { Route, Stats } from './route-requests.ts';
 import { TokenFaults } from './token-answers.ts';
 import type { TokenAnswers } from './token-answers.ts';
 import { TokenOffice } from './token-office.ts';
@@ -42,29 +40,29 @@ export interface SandboxOptions {
 export interface Sandbox {
   /** Base URL, without a slash at the end. */
   url: string;
-  /** Where the latest token set is handed out. */
+  /** The address that hands out the latest token set. */
   readonly tokenLink: string;
-  /** What the built-in schema serves; changes show in the next page. */
+  /** What the built-in schema serves; a change is visible from the next page on. */
   persons: PersonList;
   stats: Readonly<Stats>;
-  /** What goes wrong with the answers of /oauth/token. */
+  /** Sets faults of the answers of /oauth/token. */
   tokenAnswers: TokenAnswers;
   /** The requests to /oauth/token, in order of arrival. */
   exchanges: readonly Exchange[];
-  /** An administrator makes a new token; gives its link. Every token and link before it is dead. */
+  /** An administrator makes a new token. Returns its link; earlier tokens and links stop working. */
   makeNewSet: () => string;
-  /** The administrator is demoted: access tokens are revoked, the refresh token is an invalid grant. */
+  /** The administrator is demoted: access tokens are revoked, and the refresh token is an invalid grant. */
   revoke: () => void;
   /** Stops listening and ends open connections too. */
   close: () => Promise<void>;
 }
 
-/** A recruiting service to play with: one process, made-up persons, its published interface to the letter. */
+/** Starts a recruiting service with made-up persons that follows the published interface to the letter. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, host = '127.0.0.1', latency = 0, cursors = 'keyset' } = options;
   const persons = new PersonList(options.persons ?? 137);
   const schema = options.schema ?? personsSchema(persons, cursors);
-  const stats = countRequests();
+  const stats = createStats();
   const faults = new TokenFaults();
   const exchanges: Exchange[] = [];
   const tokens = new TokenOffice({
@@ -106,7 +104,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       },
     ],
   ]);
-  // A link that is dead keeps its address, to say so.
+  // A link that no longer works keeps its address, to say so.
   const openLinkAt = (path: string) =>
     routes.set(path, { name: 'tokenLink', method: 'GET', answer: () => tokens.openLink(path) });
   openLinkAt(tokens.linkPath);
@@ -133,7 +131,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 }
 
 /**
- * As common proxies have it. With Node's 5 s a client can send on a connection that is just being closed, and a
+ * The value of common proxies. With Node's 5 s, a client may send on a connection that is just being closed, and a
  * mutation is not sent again.
  */
 const KEEP_ALIVE_MS = 75_000;
@@ -153,7 +151,7 @@ async function listen(server: Server, port: number, host: string): Promise<strin
 
 async function close(server: Server): Promise<void> {
   await new Promise<void>((resolve) => {
-    // The callback's only error says that the server was closed before: that is what is wanted.
+    // The callback's only error is that the server is closed already, which is fine.
     server.close(() => resolve());
     server.closeAllConnections();
   });

@@ -1,14 +1,14 @@
 /**
- * Sort keys: strings in the order of `<`, with always another one between two of them. Each is
- * a number in base 36: 8 digits before the point, which is not written, any number behind it.
- * No key is given twice, so that the key of a removed record never becomes another's.
+ * Sort keys: strings in the order of `<`, so that there is always another one between two of them. Each is a number in
+ * base 36, with 8 digits before the point, which is not written, and any number of digits after it. Each key is issued
+ * once, so that the key of a removed record never becomes that of another one.
  */
 export class SortKeys {
   #lowest = origin;
   #highest: number;
   #given = 0;
 
-  /** Takes the keys `first(0)` up to `first(count - 1)`. */
+  /** Reserves the keys `first(0)` to `first(count - 1)`. */
   constructor(count: number) {
     this.#highest = origin + count;
   }
@@ -41,7 +41,7 @@ export class SortKeys {
     ];
   }
 
-  /** Makes a key unlike any before. It must not end in 0, which says nothing behind the point. */
+  /** Makes a key unique. It must not end in 0, which has no meaning after the point. */
   #mark(): string {
     this.#given += 1;
     return `${this.#given.toString(base)}i`;
@@ -56,7 +56,7 @@ function whole(number: number): string {
   return number.toString(base).padStart(wholeDigits, '0');
 }
 
-/** Between the two, and already different from the larger one: more digits keep it there. */
+/** Lies between the two and already differs from the larger one, so more digits keep it between them. */
 function midpoint(low: string, high: string): string {
   let position = 0;
   while (digitAt(low, position) === digitAt(high, position)) position += 1;
@@ -68,7 +68,7 @@ function midpoint(low: string, high: string): string {
     : prefix + lower.toString(base) + above(low.slice(position + 1));
 }
 
-/** Digits behind the point larger than these. */
+/** Digits after the point that are larger than these. */
 function above(digits: string): string {
   let position = 0;
   while (digitAt(digits, position) === base - 1) position += 1;

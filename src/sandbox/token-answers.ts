@@ -1,6 +1,3 @@
-import { Hold } from './hold.ts';
-import type { HoldPoint } from './hold.ts';
-
 /**
  * What goes wrong with an answer of /oauth/token.
  * - `drop-before`: the connection is cut, with nothing processed.
@@ -20,26 +17,29 @@ export type TokenFault =
       headers?: Record<string, string>;
     });
 
+/** Before or after the request is processed. */
+export type HoldPoint = 'before' | 'after';
+
 export interface TokenAnswers {
   /** One fault for each of the requests to come, before those of `every`. */
   next(...faults: TokenFault[]): void;
   /** A fault for each n-th request from now on, not counting those that `next` takes. */
   every(n: number, fault: TokenFault): void;
-  /** Forgets all faults, and the holds no request has come to. */
+  /** Removes all faults, and the holds that no request has reached. */
   clear(): void;
   /** Stops one request to come, before or after it is processed, until it is released. */
   hold(when: HoldPoint): Held;
 }
 
 export interface Held {
-  /** Resolves when the request has come to the point where it is held. */
+  /** Resolves when the request has reached the point where it is held. */
   readonly arrived: Promise<void>;
   /** Resolves when the client leaves while its request is held. */
   readonly left: Promise<void>;
   release(): void;
 }
 
-/** The faults and holds that wait for requests: whoever comes first takes the first of each. */
+/** The faults and holds for requests to come: each request takes the first of each. */
 export class TokenFaults implements TokenAnswers {
   #next: TokenFault[] = [];
   #every: { n: number; fault: TokenFault; count: number }[] = [];
@@ -50,7 +50,8 @@ export class TokenFaults implements TokenAnswers {
   }
 
   every(n: number, fault: TokenFault): void {
-    if (!Number.isInteger(n) || n < 1) throw new RangeError(`Every ${n}th is no rhythm.`);
+    if (!Number.isInteger(n) || n < 1)
+      throw new RangeError(`${n} is not a valid interval: it must be a whole number from 1.`);
     this.#every.push({ n, fault, count: 0 });
   }
 
@@ -72,9 +73,45 @@ export class TokenFaults implements TokenAnswers {
 
   #due(): TokenFault | undefined {
     for (const rule of this.#every) rule.count += 1;
-    // Of two that are due at once, the later one gets the request after this one.
+    // If two are due at once, the later one applies to the next request.
     const due = this.#every.find(({ n, count }) => count >= n);
     if (due) due.count -= due.n;
     return due?.fault;
+  }
+}
+
+/** One request that stops until it is released or its client leaves. */
+export class Hold {
+  readonly when: HoldPoint;
+  readonly #arrival = Promise.withResolvers<void>();
+  readonly #leave = Promise.withResolvers<void>();
+  readonly #release = Promise.withResolvers<void>();
+
+  constructor(when: HoldPoint) {
+    this.when = when;
+  }
+
+  /** Resolves when the request has reached this point. */
+  get arrived(): Promise<void> {
+    return this.#arrival.promise;
+  }
+
+  /** Resolves when the client leaves while its request is held. */
+  get left(): Promise<void> {
+    return this.#leave.promise;
+  }
+
+  readonly release = (): void => this.#release.resolve();
+
+  /** Rejects if the client has left meanwhile. */
+  async pass(gone: AbortSignal): Promise<void> {
+    const leave = () => this.#leave.resolve();
+    gone.addEventListener('abort', leave);
+    if (gone.aborted) leave();
+    this.#arrival.resolve();
+    await Promise.race([this.#release.promise, this.#leave.promise]);
+    // The signal is aborted once an answer is sent, too; then the client has not left.
+    gone.removeEventListener('abort', leave);
+    gone.throwIfAborted();
   }
 }

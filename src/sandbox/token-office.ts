@@ -21,7 +21,7 @@ export interface TokenSet {
   token_type: 'bearer';
 }
 
-/** Issues the tokens of one administrator, rotates them, and knows which of them are good. */
+/** Issues the tokens of one administrator, rotates them, and knows which of them are valid. */
 export class TokenOffice {
   readonly #options: TokenOptions;
   readonly #accessTokens = new Map<string, AccessToken>();
@@ -36,12 +36,12 @@ export class TokenOffice {
     this.makeNewSet();
   }
 
-  /** Where the latest set is handed out. */
+  /** The path that hands out the latest set. */
   get linkPath(): string {
     return this.#linkPath;
   }
 
-  /** An administrator makes a new token: all that was issued before is dead. */
+  /** An administrator makes a new token: nothing that was issued before works any more. */
   makeNewSet(): void {
     this.revoke();
     this.#linkPath = `/token_links/${secret('link')}`;
@@ -50,7 +50,7 @@ export class TokenOffice {
     this.#current = this.#issue();
   }
 
-  /** The administrator is one no more: no token is good. The link still opens, as nothing says otherwise. */
+  /** The administrator is demoted: no token is valid. The link still works, since the interface does not say otherwise. */
   revoke(): void {
     this.#revokeAccessTokens();
     this.#refreshExpiresAt = Number.NEGATIVE_INFINITY;
@@ -66,7 +66,7 @@ export class TokenOffice {
     return { status: 200, body: { ...this.#current, created_at: createdAt } };
   }
 
-  /** The 401 that a request without a good access token gets; undefined lets it pass. */
+  /** Returns the 401 for a request without a valid access token. */
   refuse(request: IncomingMessage): Answer | undefined {
     const token = this.#accessTokens.get(bearer(request.headers.authorization));
     // Only `token_expired` is published. `token_invalid` (no token, or one never issued)
@@ -77,7 +77,7 @@ export class TokenOffice {
     return undefined;
   }
 
-  /** A new pair for the current refresh token, which is spent by that; undefined for any other. */
+  /** Returns a new pair for the current refresh token, which is then spent; undefined for any other token. */
   exchange(refreshToken: string): TokenSet | undefined {
     if (refreshToken !== this.#current.refresh_token) return undefined;
     if (this.#options.now() >= this.#refreshExpiresAt) return undefined;
@@ -114,7 +114,7 @@ interface AccessToken {
   revoked: boolean;
 }
 
-/** Recognizable, so that one that turns up where it should not can be found. */
+/** Recognizable, so that a token in the wrong place can be found. */
 function secret(kind: 'access' | 'refresh' | 'link'): string {
   return `sandbox-${kind}-${randomBytes(32).toString('base64url')}`;
 }

@@ -1,30 +1,32 @@
 import type { GraphQLError } from 'graphql';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
-import type { UpstreamAnswer } from './read-response.ts';
+import type { OutgoingRequest, UpstreamAnswer, UpstreamFailure } from './request.ts';
 
-/** Closed is the usual state: everything is sent. Half open, one request is out to see whether it is answered. */
+/**
+ * - `closed`: the usual state. Everything is sent.
+ * - `open`: the service is down. Nothing is sent until a pause is over.
+ * - `half-open`: one request, the probe, is in flight to see whether the service answers.
+ */
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
-/** Spares a service that is down, and those who would wait for it in vain. */
+/** A circuit breaker. While the service is down, requests fail at once instead of waiting for it in vain. */
 export interface Breaker {
-  /** The answer to a request that shall not be sent now. */
-  refusalOf(request: BreakableRequest): Failure | undefined;
-  /** One exchange begins. */
-  begin(request: BreakableRequest): BreakerExchange;
-  /** It is not sent again: this is what it came to. */
-  gaveUp(request: BreakableRequest, answer: UpstreamAnswer): void;
+  /** Follows one request through all its attempts. */
+  follow(kind: OutgoingRequest['kind']): FollowedRequest;
 }
 
-/** One object for one question, however often it is sent. */
-export interface BreakableRequest {
-  readonly kind: 'query' | 'mutation';
-}
-
-export interface BreakerExchange {
-  ended(answer: UpstreamAnswer): void;
-  /** Nobody waits for it any more: that says nothing about the service. */
-  left(): void;
+export interface FollowedRequest {
+  /** Returns the answer to a request that may not be sent now. */
+  refusal(): UpstreamFailure | undefined;
+  /**
+   * Sends one attempt, unless it may not be sent now.
+   *
+   * @param send rejects when all callers have left, which says nothing about the service
+   */
+  attempt(send: () => Promise<UpstreamAnswer>): Promise<UpstreamAnswer>;
+  /** To be called with the answer to the last attempt if that was not a result. */
+  gaveUp(answer: UpstreamAnswer): void;
 }
 
 export interface BreakerParts {
@@ -32,88 +34,104 @@ export interface BreakerParts {
   readonly onChange: OnBreakerChange;
 }
 
-/** Told whenever the service is found to be down (`why`), is tried again, and answers again (`downMs`). */
+/** @param detail `error`: why it opened; `downMs`: how long it was not closed, once it is closed again */
 export type OnBreakerChange = (
   state: BreakerState,
-  detail: { readonly why?: GraphQLError; readonly downMs?: number },
+  detail: { readonly error?: GraphQLError; readonly downMs?: number },
 ) => void;
 
-/** Questions in a row, each with all its attempts, and all of it for so long: a short overload passes by itself. */
+/** In a row, each with all its attempts, and for at least as long as this: a short overload passes by itself. */
 const FAILURES_TO_OPEN = 5;
 const FAILING_MS = 2_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
-/** A probe that is out for this long may be a question that hangs while others would not. */
+/** After this long the next probe is sent, since this one may hang where others would not. */
 const PROBE_MS = 5_000;
 
 /**
- * Opens when so many questions in a row brought no answer at all; then one is let through after a pause, which
- * doubles each time that it fails, and any answer closes it. What is not sent any more is queries and mutations
- * alike; what is let through is a query, unless nobody asks for one.
+ * Opens when several requests in a row got no answer at all. After a pause it lets one through, the probe; each probe
+ * that fails doubles the pause, and any answer closes the breaker. While it is open, queries and mutations are refused
+ * alike; the probe is a query unless only mutations come.
  */
 export function createBreaker({ clock, onChange }: BreakerParts): Breaker {
   let state: BreakerState = 'closed';
   let answers = 0;
-  let pauseMs = FIRST_PAUSE_MS;
-  /** From then on the next query is let through. */
-  let pausedUntil = 0;
-  let openedAt = 0;
-  let probe: object | undefined;
-  const begun = new WeakMap<BreakableRequest, { readonly since: number; answersBefore: number }>();
   let failures = 0;
   let failingSince = Infinity;
+  let openedAt = 0;
+  let pauseMs = FIRST_PAUSE_MS;
+  /** When the next query is let through. */
+  let pausedUntil = 0;
+  let probe: object | undefined;
 
   return {
-    refusalOf: (request) => {
-      if (state === 'closed') return undefined;
-      const wait = pausedUntil + (request.kind === 'query' ? 0 : pauseMs) - clock.elapsed();
-      return wait > 0 ? refusal(wait) : undefined;
-    },
-    begin: (request) => {
-      const earlier = begun.get(request);
-      if (earlier) earlier.answersBefore = answers;
-      else begun.set(request, { since: clock.elapsed(), answersBefore: answers });
-      const exchange: BreakerExchange = {
-        ended: (answer) => {
-          if (!isFailure(answer)) answered();
-          else if (probe === exchange) pause(pauseMs * 2);
+    follow: (kind) => {
+      /** When the first attempt began. */
+      let since = Infinity;
+      /** How many answers there had been when the latest attempt began. */
+      let answersBefore = -1;
+      const refusal = () => {
+        if (state === 'closed') return undefined;
+        const waitMs = pausedUntil + (kind === 'query' ? 0 : pauseMs) - clock.elapsed();
+        return waitMs > 0 ? refused(waitMs) : undefined;
+      };
+      return {
+        refusal,
+        attempt: (send) => {
+          // The breaker may have opened while the request waited for its turn.
+          const answer = refusal();
+          if (answer) return Promise.resolve(answer);
+          since = Math.min(since, clock.elapsed());
+          answersBefore = answers;
+          return attempt(send);
         },
-        left: () => {
-          if (probe !== exchange) return;
-          pausedUntil = clock.elapsed();
-          change('open');
+        gaveUp: (answer) => {
+          if (state !== 'closed' || !isOutage(answer)) return;
+          // Other requests were answered while this one was in flight, or it was never sent.
+          if (answersBefore !== answers) return;
+          failures += 1;
+          failingSince = Math.min(failingSince, since);
+          const hasLasted = clock.elapsed() - failingSince >= FAILING_MS;
+          if (failures >= FAILURES_TO_OPEN && hasLasted) open(answer);
         },
       };
-      if (state !== 'closed') {
-        probe = exchange;
-        pausedUntil = clock.elapsed() + Math.max(pauseMs, PROBE_MS);
-        change('half-open');
-      }
-      return exchange;
-    },
-    gaveUp: (request, answer) => {
-      const beginning = begun.get(request);
-      if (state !== 'closed' || !beginning || !isFailure(answer)) return;
-      // While this one was out, others were answered: it is not the service that is down.
-      if (beginning.answersBefore !== answers) return;
-      failures += 1;
-      failingSince = Math.min(failingSince, beginning.since);
-      const hasLasted = clock.elapsed() - failingSince >= FAILING_MS;
-      if (failures >= FAILURES_TO_OPEN && hasLasted) open(answer);
     },
   };
+
+  async function attempt(send: () => Promise<UpstreamAnswer>): Promise<UpstreamAnswer> {
+    const own = state === 'closed' ? undefined : beginProbe();
+    try {
+      const answer = await send();
+      if (!isOutage(answer)) answered();
+      else if (own && own === probe) pause(pauseMs * 2);
+      return answer;
+    } catch (error) {
+      if (own && own === probe) {
+        pausedUntil = clock.elapsed();
+        change('open');
+      }
+      throw error;
+    }
+  }
+
+  function beginProbe(): object {
+    const own = {};
+    probe = own;
+    pausedUntil = clock.elapsed() + Math.max(pauseMs, PROBE_MS);
+    change('half-open');
+    return own;
+  }
 
   function answered(): void {
     answers += 1;
     failures = 0;
     failingSince = Infinity;
-    if (state === 'closed') return;
-    change('closed', { downMs: clock.elapsed() - openedAt });
+    if (state !== 'closed') change('closed', { downMs: clock.elapsed() - openedAt });
   }
 
-  function open({ error }: Failure): void {
+  function open({ error }: UpstreamFailure): void {
     openedAt = clock.elapsed();
-    pause(FIRST_PAUSE_MS, { why: error });
+    pause(FIRST_PAUSE_MS, { error });
   }
 
   function pause(ms: number, detail: Parameters<OnBreakerChange>[1] = {}): void {
@@ -130,22 +148,22 @@ export function createBreaker({ clock, onChange }: BreakerParts): Breaker {
   }
 }
 
-export type Failure = Extract<UpstreamAnswer, { kind: 'bad' }>;
-
-/** No answer, or one of a proxy in front of a service that is down. Whoever speaks GraphQL is not down. */
-function isFailure(answer: UpstreamAnswer): answer is Failure {
-  if (answer.kind !== 'bad') return false;
-  return answer.mayPass ? !answer.result : answer.error.extensions['code'] === 'UPSTREAM_TIMEOUT';
+/** No answer, or the answer of a proxy whose service is down. A service that answers with GraphQL is not down. */
+function isOutage(answer: UpstreamAnswer): answer is UpstreamFailure {
+  if (answer.kind !== 'failure') return false;
+  return answer.isTemporary
+    ? !answer.result
+    : answer.error.extensions['code'] === 'UPSTREAM_TIMEOUT';
 }
 
-function refusal(waitMs: number): Failure {
+function refused(waitMs: number): UpstreamFailure {
   const retryAfter = Math.ceil(waitMs / 1000);
   return {
-    kind: 'bad',
-    mayPass: false,
+    kind: 'failure',
+    isTemporary: false,
     error: codedError(
       'UPSTREAM_UNREACHABLE',
-      `Nothing was sent: the recruiting service is down, and is asked again after a pause. Try again in ${retryAfter} s.`,
+      `Nothing was sent: the recruiting service is down, so the circuit breaker is open. Try again in ${retryAfter} s.`,
       { extensions: { retryAfter } },
     ),
   };

@@ -1,20 +1,14 @@
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
-import type { Breaker } from './breaker.ts';
-import type { OutgoingRequest } from './outgoing-request.ts';
-import {
-  MAX_RESPONSE_BYTES,
-  readResponse,
-  type HttpAnswer,
-  type UpstreamAnswer,
-} from './read-response.ts';
-import { transportError } from './transport-error.ts';
-import { outcomeOf, type SentRequest, type UpstreamWatch } from './upstream-watch.ts';
+import { codedError } from '../errors.ts';
+import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
+import type { OutgoingRequest, UpstreamAnswer, UpstreamFailure } from './request.ts';
+import { outcomeOf, type UpstreamTelemetry } from './telemetry.ts';
 
-/** The HTTP to the service. */
+/** The HTTP connections to the service. */
 export interface Connections {
   /**
-   * One exchange, whatever it comes to, unless the service was found to be down meanwhile.
+   * Sends a request once.
    *
    * @throws the abort reason of the request's signal
    */
@@ -24,157 +18,176 @@ export interface Connections {
 
 export interface ConnectionsParts {
   readonly baseUrl: string;
+  /** Value of `Api-User-Agent`. */
   readonly agent: string;
+  /** URL of the proxy to go through, if there is one. */
   readonly proxy?: string | undefined;
+  /** Requests in flight at a time, each on a connection of its own. */
   readonly concurrency: number;
+  /** Time for one request from when it is sent, ms. */
   readonly timeoutMs: number;
   readonly clock: Clock;
-  readonly breaker: Breaker;
-  readonly watch: UpstreamWatch;
+  readonly telemetry: UpstreamTelemetry;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
 export function openConnections(parts: ConnectionsParts): Connections {
-  const { baseUrl, agent, proxy, concurrency, timeoutMs, clock, breaker, watch } = parts;
-  const url = new URL(`${baseUrl}/graphql`);
+  const { agent, timeoutMs, clock, telemetry } = parts;
+  const { origin, pathname: path } = new URL(`${parts.baseUrl}/graphql`);
+  const pool = createPool(origin, parts);
+
+  return {
+    post: (request, token) =>
+      new Promise((resolve, reject) => {
+        const { signal, onPressure } = request;
+        // All callers may have left while the token was renewed.
+        signal.throwIfAborted();
+        const reported = telemetry.sending(request.cause);
+        let controller: Dispatcher.DispatchController | undefined;
+        let isOver = false;
+        let status = 0;
+        let headers: HttpAnswer['headers'] = {};
+        let size = 0;
+        const chunks: Buffer[] = [];
+
+        const read = (body: Buffer | undefined) =>
+          readResponse({ status, headers, body }, { token, now: clock.now, request });
+        const end = () => {
+          isOver = true;
+          clearTimeout(timer);
+          signal.removeEventListener('abort', leave);
+        };
+        const settle = (answer: UpstreamAnswer) => {
+          if (isOver) return;
+          end();
+          if (answer.kind === 'result') reported.read(answer.readAs);
+          reported.ended(outcomeOf(answer), answer.kind === 'failure' ? answer.error : undefined);
+          resolve(answer);
+        };
+        const leave = () => {
+          end();
+          reported.ended('left');
+          controller?.abort(ABORTED);
+          reject(signal.reason as Error);
+        };
+        const timer = setTimeout(() => {
+          settle(timedOut(timeoutMs));
+          controller?.abort(ABORTED);
+        }, timeoutMs);
+        signal.addEventListener('abort', leave);
+
+        pool.dispatch(
+          {
+            origin,
+            path,
+            method: 'POST',
+            headers: {
+              ...reported.headers,
+              'content-type': 'application/json',
+              accept: 'application/json',
+              // Without this header any coding would be allowed (RFC 9110, section 12.5.3).
+              'accept-encoding': 'identity',
+              authorization: `Bearer ${token}`,
+              'api-user-agent': agent,
+            },
+            body: request.body,
+          },
+          {
+            onRequestStart(started) {
+              controller = started;
+              if (isOver) controller.abort(ABORTED);
+            },
+            onResponseStart(_controller, code, received) {
+              status = code;
+              headers = received;
+              reported.answered(code);
+              if (code === 429 || code >= 500) onPressure?.();
+            },
+            onResponseData(receiving, chunk) {
+              size += chunk.length;
+              if (size <= MAX_RESPONSE_BYTES) {
+                chunks.push(chunk);
+                return;
+              }
+              settle(read(undefined));
+              receiving.abort(ABORTED);
+            },
+            onResponseEnd() {
+              // All callers have left, so nothing is read.
+              if (isOver) return;
+              try {
+                settle(read(joined(chunks, size)));
+              } catch (error) {
+                end();
+                reported.ended('left');
+                reject(error);
+              }
+            },
+            onResponseError(_controller, error) {
+              settle(unreachable(error));
+            },
+          },
+        );
+      }),
+    close: () => pool.destroy(),
+  };
+}
+
+function createPool(origin: string, { proxy, concurrency, timeoutMs }: ConnectionsParts) {
   const options = {
     connections: concurrency,
     pipelining: 1,
     allowH2: false,
-    headersTimeout: timeoutMs,
-    bodyTimeout: timeoutMs,
+    // The timer of each request covers all of it.
+    headersTimeout: 0,
+    bodyTimeout: 0,
     connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
   };
-  const pool =
-    proxy === undefined
-      ? new Pool(url.origin, options)
-      : new ProxyAgent({ ...options, uri: proxy, proxyTunnel: true });
-
-  return {
-    post: async (request, token) => {
-      // The service may have been found to be down since the request began to wait.
-      const refused = breaker.refusalOf(request);
-      if (refused) return refused;
-      const sent = watch.sending(request.cause);
-      try {
-        const answer = await exchange(request, token, sent);
-        if (answer.kind === 'result') sent.read(answer.readAs);
-        sent.ended(outcomeOf(answer), answer.kind === 'bad' ? answer.error : undefined);
-        return answer;
-      } catch (error) {
-        sent.ended('left');
-        throw error;
-      }
-    },
-    close: () => pool.destroy(),
-  };
-
-  function exchange(
-    request: OutgoingRequest,
-    token: string,
-    sent: SentRequest,
-  ): Promise<UpstreamAnswer> {
-    const { signal, onPressure } = request;
-    const tried = breaker.begin(request);
-    const { promise, resolve, reject } = Promise.withResolvers<UpstreamAnswer>();
-    let under: Dispatcher.DispatchController | undefined;
-    let ended = false;
-    const end = (settle: () => void) => {
-      if (ended) return;
-      ended = true;
-      clearTimeout(deadline);
-      signal.removeEventListener('abort', leave);
-      settle();
-    };
-    const answered = (answer: UpstreamAnswer) =>
-      end(() => {
-        tried.ended(answer);
-        resolve(answer);
-      });
-    const fail = (error: unknown) => answered(transportError(error, timeoutMs));
-    const leave = () =>
-      end(() => {
-        tried.left();
-        under?.abort(LEFT);
-        reject(signal.reason as Error);
-      });
-    const deadline = setTimeout(() => {
-      fail(new DOMException('No answer in time.', 'TimeoutError'));
-      under?.abort(LEFT);
-    }, timeoutMs);
-    signal.addEventListener('abort', leave);
-    let status = 0;
-    let headers: HttpAnswer['headers'] = {};
-    let size = 0;
-    const chunks: Buffer[] = [];
-    pool.dispatch(
-      {
-        origin: url.origin,
-        method: 'POST',
-        path: url.pathname,
-        headers: {
-          ...sent.headers,
-          'content-type': 'application/json',
-          accept: 'application/json',
-          // Without it any coding would be allowed (RFC 9110, 12.5.3).
-          'accept-encoding': 'identity',
-          authorization: `Bearer ${token}`,
-          'api-user-agent': agent,
-        },
-        body: request.body,
-      },
-      {
-        onRequestStart(controller) {
-          under = controller;
-          if (ended) controller.abort(LEFT);
-        },
-        onResponseStart(_controller, code, given) {
-          status = code;
-          headers = given;
-          sent.answered(code);
-          if (code === 429 || code >= 500) onPressure?.();
-        },
-        onResponseData(controller, chunk) {
-          size += chunk.length;
-          if (size <= MAX_RESPONSE_BYTES) {
-            chunks.push(chunk);
-            return;
-          }
-          answered(
-            readResponse({ status, headers, body: undefined }, { token, now: clock.now, request }),
-          );
-          controller.abort(LEFT);
-        },
-        onResponseEnd() {
-          // A late one, of a caller who has left, is not read.
-          if (ended) return;
-          try {
-            const body = joined(chunks, size);
-            answered(readResponse({ status, headers, body }, { token, now: clock.now, request }));
-          } catch (error) {
-            end(() => {
-              tried.left();
-              reject(error);
-            });
-          }
-        },
-        onResponseError(_controller, error) {
-          fail(error);
-        },
-      },
-    );
-    return promise;
-  }
+  return proxy === undefined
+    ? new Pool(origin, options)
+    : new ProxyAgent({ ...options, uri: proxy, proxyTunnel: true });
 }
 
-/** Made once: a new one, with its stack, costs more than what it ends. */
-const LEFT = new DOMException('Nobody waits for it.', 'AbortError');
+/** Created once: a new error and its stack would cost more than the request that it ends. */
+const ABORTED = new DOMException('The request was aborted.', 'AbortError');
 
-/** A buffer of its own: a part of what sockets are read into would keep all of that alive. */
+/** Copies: a view of the buffers that sockets are read into would keep all of them in memory. */
 function joined(chunks: readonly Buffer[], size: number): Buffer {
   const body = Buffer.allocUnsafeSlow(size);
   let at = 0;
   for (const chunk of chunks) at += chunk.copy(body, at);
   return body;
+}
+
+function timedOut(timeoutMs: number): UpstreamFailure {
+  return {
+    kind: 'failure',
+    isTemporary: false,
+    error: codedError(
+      'UPSTREAM_TIMEOUT',
+      `The recruiting service did not answer within ${timeoutMs} ms. ` +
+        'Request fewer records or fields at a time, or try again later.',
+    ),
+  };
+}
+
+/** What undici reports of requests that `close` ended. */
+const CLOSED = new Set(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED']);
+
+/** @param cause may name addresses, so it goes to the log only */
+function unreachable(cause: Error & { readonly code?: unknown }): UpstreamFailure {
+  const reason = typeof cause.code === 'string' ? cause.code : cause.name;
+  const isClosed = CLOSED.has(reason);
+  return {
+    kind: 'failure',
+    isTemporary: !isClosed,
+    error: codedError(
+      'UPSTREAM_UNREACHABLE',
+      isClosed
+        ? 'The gateway is stopping. Send the request again.'
+        : `The recruiting service cannot be reached (${reason}). Try again later.`,
+      { cause },
+    ),
+  };
 }

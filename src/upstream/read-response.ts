@@ -1,94 +1,73 @@
 import { isUtf8 } from 'node:buffer';
-import type { GraphQLError } from 'graphql';
 import { codedError } from '../errors.ts';
 import { MAX_LEVELS, parseJson, type Json } from '../json.ts';
-import { concealToken, mayHoldToken } from './conceal-token.ts';
-import type { RequestedAnswer } from './outgoing-request.ts';
-
-/** What one HTTP answer of the service means. */
-export type UpstreamAnswer =
-  | UpstreamResult
-  | { kind: 'unauthorized'; status: number; detail: string }
-  | { kind: 'rate-limited'; retryAfter: number | undefined }
-  /** `result`: what it said all the same, where that was GraphQL. */
-  | { kind: 'bad'; error: GraphQLError; mayPass: boolean; result?: UpstreamResult };
-
-export interface UpstreamResult {
-  readonly kind: 'result';
-  /** As the request wants it read. */
-  readonly value: unknown;
-  readonly hasErrors: boolean;
-  readonly readAs: ReadAs;
-}
-
-/** By the scanner where the answer is as it was promised; else value by value, which costs more. */
-export type ReadAs = 'scanned' | 'general';
+import { parseRetryAfter } from '../retry-after.ts';
+import type { AnswerReader, UpstreamAnswer, UpstreamFailure, UpstreamResult } from './request.ts';
 
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** A buffer of its own; undefined: it was larger than MAX_RESPONSE_BYTES. */
+  /** A buffer of its own; undefined if the body was larger than MAX_RESPONSE_BYTES. */
   readonly body: Buffer | undefined;
 }
 
 const MEGABYTE = 1024 * 1024;
-/** Of one answer, counted while it is read: it is all in memory before any of it is of use. */
+/** The largest body, counted while it arrives: all of it is in memory before any of it can be used. */
 export const MAX_RESPONSE_BYTES = 64 * MEGABYTE;
 
 /**
- * Reads an answer of the GraphQL endpoint. The service documents only the 401 body (interface, 2.2), so
- * everything else is judged by its shape: a JSON object with `data` or a list of `errors` is GraphQL,
- * whatever its status; anything else is not, and none of its text is passed on.
+ * Reads an answer of the GraphQL endpoint. The service documents only the body of a 401 (interface, 2.2), so everything
+ * else is judged by its shape: a JSON object with `data` or a list of `errors` is GraphQL, whatever its status.
+ * Anything else is not, and none of its text is passed on.
  *
- * @param facts `token`: what the request was sent with, of which nothing is passed on either
+ * @param facts `token`: what the request was sent with. It is removed from what is passed on.
  */
 export function readResponse(
   { status, headers, body }: HttpAnswer,
-  { token, now, request }: { token: string; now: () => number; request: RequestedAnswer<unknown> },
+  { token, now, request }: { token: string; now: () => number; request: AnswerReader<unknown> },
 ): UpstreamAnswer {
   if (!body) {
-    return bad(
-      `its answer is larger than ${MAX_RESPONSE_BYTES / MEGABYTE} MB; ask for less at a time: fewer records or fields`,
-      false,
+    return unusable(
+      `it is larger than ${MAX_RESPONSE_BYTES / MEGABYTE} MB. Request fewer records or fields at a time.`,
     );
   }
-  // Never unpacked, so that a small answer cannot become a large one. Other statuses speak for themselves.
+  // Never decompressed, so that a small answer cannot become a large one. For 429 and 5xx the status is enough.
   if (isCompressed(headers) && status < 500 && status !== 429) {
-    return bad(
-      'its answer is compressed, which the gateway did not allow; the operator has to turn compression off in the proxy between them',
-      false,
+    return unusable(
+      'it is compressed, which the gateway does not accept. The operator has to turn off compression in the proxy in front of the service.',
     );
   }
-  if (status === 200 && isUtf8(body) && !mayHoldToken(body, token)) {
+  if (status === 200 && isUtf8(body) && !mayContainToken(body, token)) {
     const value = request.scan(body);
     if (value !== undefined) return { kind: 'result', value, hasErrors: false, readAs: 'scanned' };
   }
-  // Without the byte order mark that some servers put in front of their JSON.
-  const json = parseJson(concealToken(new TextDecoder().decode(body), token));
-  if (json === 'too deep') {
-    return bad(`its answer is nested more than ${MAX_LEVELS} levels deep`, false);
-  }
+  // The decoder drops the byte order mark that some servers put in front of their JSON.
+  const json = parseJson(withoutToken(new TextDecoder().decode(body), token));
+  if (json === 'too deep') return unusable(`it is nested more than ${MAX_LEVELS} levels deep.`);
   if (status === 401 || status === 403) {
     return { kind: 'unauthorized', status, detail: json?.get('detail')?.string ?? '' };
   }
   if (status === 429) {
-    return { kind: 'rate-limited', retryAfter: secondsOf(headers['retry-after'], now) };
+    return { kind: 'rate-limited', retryAfter: parseRetryAfter(headers['retry-after'], now()) };
   }
-  const isResult = json !== undefined && isGraphQL(json);
-  if (isResult && status < 500) return resultOf(json, request);
+  const result = json && isGraphQL(json) ? resultOf(json, request) : undefined;
   if (status >= 500) {
     return {
-      ...bad(`it answered with status ${status}`, true),
-      ...(isResult && { result: resultOf(json, request) }),
+      ...unusable(`it has status ${status}. Try again later.`),
+      isTemporary: true,
+      ...(result && { result }),
     };
   }
+  if (result) return result;
   if (status >= 300 && status < 400) {
-    return bad(`it answered with a redirect (${status}); check RECRUITING_URL`, false);
+    return unusable(`it is a redirect (${status}). The operator has to check RECRUITING_URL.`);
   }
-  return bad(`its answer (status ${status}) is not GraphQL JSON`, false);
+  return unusable(
+    `it is not GraphQL JSON (status ${status}). The operator has to check RECRUITING_URL.`,
+  );
 }
 
-function resultOf(json: Json, request: RequestedAnswer<unknown>): UpstreamResult {
+function resultOf(json: Json, request: AnswerReader<unknown>): UpstreamResult {
   return {
     kind: 'result',
     value: request.read(json),
@@ -109,21 +88,55 @@ function isCompressed(headers: HttpAnswer['headers']): boolean {
   return encoding !== '' && String(encoding).toLowerCase() !== 'identity';
 }
 
-function bad(what: string, mayPass: boolean) {
-  const error = codedError(
-    'UPSTREAM_BAD_RESPONSE',
-    `The recruiting service gave no usable answer: ${what}.`,
-  );
-  return { kind: 'bad', error, mayPass } as const;
+/** @param why completes "The answer of the recruiting service cannot be used: " and says what to do */
+function unusable(why: string): UpstreamFailure {
+  return {
+    kind: 'failure',
+    isTemporary: false,
+    error: codedError(
+      'UPSTREAM_BAD_RESPONSE',
+      `The answer of the recruiting service cannot be used: ${why}`,
+    ),
+  };
 }
 
-const HTTP_DATE = /^(mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .*\d\d:\d\d:\d\d/i;
+/**
+ * Shorter tokens are not removed: a word of the data may be the same (`test` on a staging service), and a token of
+ * that length is not a secret.
+ */
+const SHORTEST_SECRET = 16;
 
-/** Retry-After as seconds; a date is allowed too (RFC 9110, 10.2.3). */
-function secondsOf(header: string | string[] | undefined, now: () => number): number | undefined {
-  if (typeof header !== 'string') return undefined;
-  if (/^\d+$/.test(header.trim())) return Number(header);
-  // Date.parse alone finds a date in nearly any text that holds a number.
-  const date = HTTP_DATE.test(header) ? Date.parse(header) : Number.NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, (date - now()) / 1000);
+/** Whether the token may be in these bytes, as it is or written with escapes of JSON. */
+function mayContainToken(bytes: Buffer, token: string): boolean {
+  if (token.length < SHORTEST_SECRET) return false;
+  if (bytes.includes(token)) return true;
+  if (token.includes('/') && bytes.includes('\\/')) return true;
+  for (let at = bytes.indexOf(ESCAPE); at >= 0; at = bytes.indexOf(ESCAPE, at + 1)) {
+    const digit = bytes[at + ESCAPE.length] ?? 0;
+    if (digit >= 50 && digit <= 55) return true;
+  }
+  return false;
+}
+
+/** The escape of a printable ASCII character, if a digit from 2 to 7 follows. */
+const ESCAPE = '\\u00';
+
+/**
+ * Removes the token that the request was sent with from the text of its answer, however often the service repeats it:
+ * what is read of the answer goes to callers and to logs.
+ */
+function withoutToken(text: string, token: string): string {
+  if (token.length < SHORTEST_SECRET) return text;
+  // Most answers contain no such escapes, and then need no copy.
+  const readable = /\\u00[2-7]|\\\//.test(text) ? withoutNeedlessEscapes(text) : text;
+  return readable.includes(token) ? readable.replaceAll(token, '[removed]') : text;
+}
+
+/** The same JSON with printable ASCII characters unescaped: a token has no others (RFC 6750, section 2.1). */
+function withoutNeedlessEscapes(json: string): string {
+  return json.replaceAll(/\\(?:u00([2-7][\da-f])|[^])/gi, (escape, code?: string) => {
+    if (escape === '\\/') return '/';
+    const character = code === undefined ? escape : String.fromCharCode(Number.parseInt(code, 16));
+    return character === '"' || character === '\\' ? escape : character;
+  });
 }

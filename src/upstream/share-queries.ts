@@ -1,77 +1,106 @@
 import { GraphQLError } from 'graphql';
-import type { OutgoingRequest } from './outgoing-request.ts';
-import type { UpstreamResult } from './read-response.ts';
-
-export type AskQuery = (query: OutgoingRequest) => Promise<UpstreamResult>;
+import type { OutgoingRequest, UpstreamResult } from './request.ts';
 
 export interface SharedQueries {
-  /** The result is shared, so nobody may change it. */
-  readonly ask: AskQuery;
-  /** From now on nobody joins what is under way; who waits for it still gets it. */
-  readonly forget: () => void;
+  /**
+   * Joins the same query in flight, or sends this one. Resolves to the result's value, which all who joined share: it
+   * must not be changed.
+   */
+  send(query: OutgoingRequest): Promise<unknown>;
+  /** Queries sent later join none that is in flight now; those that have joined still get the result. */
+  stopJoining(): void;
 }
 
-/**
- * Whoever asks what is being asked already waits for that answer. Each leaves by the own signal; when
- * nobody is left, the request is aborted.
- */
-export function shareQueries(ask: AskQuery): SharedQueries {
-  const underWay = new Map<string, SharedQuery>();
+type SendQuery = (query: OutgoingRequest) => Promise<UpstreamResult>;
+
+/** Sends queries that are the same at the same time once. */
+export function shareQueries(send: SendQuery): SharedQueries {
+  /** By body and key: an interactive query does not wait for the same query of a drain. */
+  const inFlight = {
+    interactive: new Map<string, SharedQuery>(),
+    drain: new Map<string, SharedQuery>(),
+  };
+
   return {
-    ask: async (query) => {
-      query.signal.throwIfAborted();
-      const key = `${query.priority} ${query.body}${query.key ?? ''}`;
-      let shared = underWay.get(key);
-      if (!shared) {
-        shared = startShared(ask, query, () => {
-          if (underWay.get(key) === shared) underWay.delete(key);
-        });
-        underWay.set(key, shared);
-      }
-      return shared.join(query);
+    send: (query) =>
+      new Promise((resolve, reject) => {
+        query.signal.throwIfAborted();
+        const queries = inFlight[query.priority];
+        const key = query.key ? query.body + query.key : query.body;
+        let shared = queries.get(key);
+        if (!shared) {
+          shared = sendShared(send, query, () => {
+            if (queries.get(key) === shared) queries.delete(key);
+          });
+          queries.set(key, shared);
+        }
+        shared.join(query, resolve, reject);
+      }),
+    stopJoining: () => {
+      inFlight.interactive.clear();
+      inFlight.drain.clear();
     },
-    forget: () => underWay.clear(),
   };
 }
 
 interface SharedQuery {
-  join(joining: OutgoingRequest): Promise<UpstreamResult>;
+  join(
+    query: OutgoingRequest,
+    resolve: (value: unknown) => void,
+    reject: (reason: unknown) => void,
+  ): void;
 }
 
-/** @param onOver called when there is nothing to join any more: it was answered, or all have left */
-function startShared(ask: AskQuery, query: OutgoingRequest, onOver: () => void): SharedQuery {
-  const waiting = new Set<OutgoingRequest>();
+/**
+ * Sends the query for everyone who joins it. It is aborted when all of them have left.
+ *
+ * @param onOver called when it cannot be joined any more
+ */
+function sendShared(send: SendQuery, first: OutgoingRequest, onOver: () => void): SharedQuery {
+  const joined = new Set<Joined>();
   const allLeft = new AbortController();
-  const onPressure = () => waiting.forEach((each) => each.onPressure?.());
-  const answer = ask({ ...query, onPressure, signal: allLeft.signal }).finally(onOver);
+  const onPressure = () => joined.forEach(({ query }) => query.onPressure?.());
 
+  send({ ...first, onPressure, signal: allLeft.signal }).then(
+    ({ value }) => settle(({ resolve }) => resolve(value)),
+    (error) =>
+      settle(({ reject }) => reject(error instanceof GraphQLError ? copyOf(error) : error)),
+  );
   return {
-    join: async (joining) => {
-      const { signal } = joining;
-      const left = Promise.withResolvers<never>();
-      const leave = () => {
-        waiting.delete(joining);
-        if (waiting.size === 0) {
-          onOver();
-          allLeft.abort(signal.reason);
-        }
-        left.reject(signal.reason);
-      };
-      waiting.add(joining);
-      signal.addEventListener('abort', leave);
-      try {
-        return await Promise.race([answer, left.promise]);
-      } catch (error) {
-        throw error instanceof GraphQLError ? copyOf(error) : error;
-      } finally {
-        signal.removeEventListener('abort', leave);
-        waiting.delete(joining);
-      }
+    join: (query, resolve, reject) => {
+      const one: Joined = { query, resolve, reject, leave: () => leave(one) };
+      joined.add(one);
+      query.signal.addEventListener('abort', one.leave);
     },
   };
+
+  function settle(deliver: (one: Joined) => void): void {
+    onOver();
+    for (const one of joined) {
+      one.query.signal.removeEventListener('abort', one.leave);
+      deliver(one);
+    }
+  }
+
+  function leave(one: Joined): void {
+    const { reason } = one.query.signal;
+    joined.delete(one);
+    if (joined.size === 0) {
+      onOver();
+      allLeft.abort(reason);
+    }
+    one.reject(reason);
+  }
 }
 
-/** On its way out an error is given a status and a code in its extensions, for one caller. */
+interface Joined {
+  readonly query: OutgoingRequest;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+  readonly leave: () => void;
+}
+
+/** Each caller gets an error of its own: on its way out, a status and a code are written into its extensions. */
 function copyOf({ message, path, originalError, extensions, cause }: GraphQLError): GraphQLError {
   const copy = new GraphQLError(message, {
     path: path ?? null,

@@ -1,172 +1,163 @@
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
-import { createWaitingLine } from './waiting-line.ts';
-
-/** Somebody waits for this one answer, or it is one of the many pages of a walk. */
-export type Priority = 'interactive' | 'drain';
+import { createFairQueue } from '../fair-queue.ts';
+import type { OutgoingRequest, Priority } from './request.ts';
 
 export interface Turns {
   /**
-   * Does the task when it is its turn. Who is aborted while waiting leaves the queue at once.
+   * Gives the request its turn, or a promise of it if it has to wait.
    *
-   * @throws what the task throws, the abort reason of the signal, and a coded error when there is no turn in time
+   * @param until by `clock.elapsed`
+   * @throws the abort reason of the signal, and coded errors: too many requests wait, or there was no turn in time
    */
-  take<T>(task: () => Promise<T>, by: TurnTaker): Promise<T>;
+  take(request: QueuedRequest, until: number): EndTurn | Promise<EndTurn>;
   readonly load: TurnsLoad;
 }
+
+export type QueuedRequest = Pick<OutgoingRequest, 'priority' | 'field' | 'caller' | 'signal'>;
+
+/** To be called once, when the request is over. */
+export type EndTurn = () => void;
 
 export interface TurnsLoad {
   readonly inFlight: number;
   readonly waiting: Readonly<Record<Priority, number>>;
 }
 
-export interface TurnTaker {
-  readonly priority: Priority;
-  /** The field of the root that is asked for. */
-  readonly field: string;
-  /** Whose turn it is: of those who wait, each caller has one after the other. */
-  readonly caller: string;
-  readonly signal: AbortSignal;
-  /** By `clock.elapsed`: who has no turn by then leaves. */
-  readonly until: number;
-}
-
 export interface TurnsOptions {
+  /** Slots: how many requests have a turn at the same time. */
   readonly concurrency: number;
-  /** How many fields can be asked for. */
+  /** How many root fields there are. */
   readonly fields: number;
   readonly clock: Clock;
 }
 
-/** Interactive tasks that may wait, for each that may be under way. */
-const WAITING_PER_PLACE = 100;
+/** How many interactive requests may wait, per slot. */
+const WAITING_PER_SLOT = 100;
 const FULL_RETRY_SECONDS = 5;
-/** A field with an answer out for longer than this is slow. */
+/** A field is slow while a request for it has been in flight for longer than this. */
 const SLOW_MS = 5_000;
 
 /**
- * So many tasks at a time. Interactive ones overtake drains that wait, and a quarter of the places is theirs
- * alone, so that none of them has to wait for a slow page either. An eighth is not given to a field whose
- * answers do not come, so that a list that hangs leaves room for all others. Of those who wait, it is the turn of one
- * caller after the other.
+ * Limits how many requests are in flight. Three rules decide who is next:
+ * - Interactive requests overtake waiting drains, and a quarter of the slots is reserved for them, so that none has to
+ *   wait for a slow page either.
+ * - An eighth of the slots is reserved for other fields than one whose answers do not come: a list that hangs leaves
+ *   room for all others.
+ * - Callers take turns.
  */
-export function createTurns({ concurrency, fields: known, clock }: TurnsOptions): Turns {
-  const mostDrains = concurrency > 1 ? concurrency - Math.max(1, Math.floor(concurrency / 4)) : 1;
-  const mostOfSilent = concurrency - (known > 1 ? Math.floor(concurrency / 8) : 0);
-  const isKept = mostOfSilent < concurrency;
-  const fields = new Map<string, FieldTasks>();
+export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOptions): Turns {
+  const maxDrains = concurrency > 1 ? concurrency - Math.max(1, Math.floor(concurrency / 4)) : 1;
+  const maxOfSilentField = concurrency - (fieldCount > 1 ? Math.floor(concurrency / 8) : 0);
+  const hasReserve = maxOfSilentField < concurrency;
+  const fields = new Map<string, FieldInFlight>();
+  const inFlight = { interactive: 0, drain: 0 };
   const waiting = {
-    interactive: createWaitingLine<Waiting>(),
-    drain: createWaitingLine<Waiting>(),
+    interactive: createFairQueue<Waiting>(),
+    drain: createFairQueue<Waiting>(),
   };
-  const underWay = { interactive: 0, drain: 0 };
 
   return {
-    take: async (task, taker) => {
-      taker.signal.throwIfAborted();
-      const end = hasPlace(taker) ? begin(taker) : await turnOf(taker);
-      try {
-        return await task();
-      } finally {
-        end();
-      }
+    take: (request, until) => {
+      request.signal.throwIfAborted();
+      return hasSlot(request) ? begin(request) : wait(request, until);
     },
     get load() {
       return {
-        inFlight: underWay.interactive + underWay.drain,
+        inFlight: inFlight.interactive + inFlight.drain,
         waiting: { interactive: waiting.interactive.size, drain: waiting.drain.size },
       };
     },
   };
 
-  function hasPlace({ priority, field }: TurnTaker): boolean {
-    if (underWay.interactive + underWay.drain >= concurrency) return false;
-    if (priority === 'drain' && underWay.drain >= mostDrains) return false;
-    const tasks = fields.get(field);
-    return !tasks || tasks.underWay.size < mostOfSilent || isAnswering(tasks);
+  function hasSlot({ priority, field }: QueuedRequest): boolean {
+    if (inFlight.interactive + inFlight.drain >= concurrency) return false;
+    if (priority === 'drain' && inFlight.drain >= maxDrains) return false;
+    const same = fields.get(field);
+    return !same || same.requests.size < maxOfSilentField || isAnswering(same);
   }
 
-  /** @returns what to call when the task has ended */
-  function begin({ priority, field }: TurnTaker): () => void {
-    const tasks = fields.get(field) ?? { underWay: new Set(), answers: 0 };
-    fields.set(field, tasks);
-    // To ask a clock that counts suspend is not cheap.
-    const task = { since: isKept ? clock.elapsed() : 0, answersBefore: tasks.answers };
-    tasks.underWay.add(task);
-    underWay[priority] += 1;
+  /** The oldest request decides: a later one was answered before it, and it is not slow itself. */
+  function isAnswering({ requests, answers }: FieldInFlight): boolean {
+    const [oldest] = requests;
+    if (!oldest) return true;
+    return answers > oldest.answersBefore && clock.elapsed() - oldest.since < SLOW_MS;
+  }
+
+  function begin({ priority, field }: QueuedRequest): EndTurn {
+    const same = fields.get(field) ?? { requests: new Set(), answers: 0 };
+    fields.set(field, same);
+    // Reading a clock that counts suspend is not cheap.
+    const own = { since: hasReserve ? clock.elapsed() : 0, answersBefore: same.answers };
+    same.requests.add(own);
+    inFlight[priority] += 1;
     return () => {
-      underWay[priority] -= 1;
-      tasks.underWay.delete(task);
-      if (tasks.underWay.size === 0) fields.delete(field);
-      else if (isKept && clock.elapsed() - task.since < SLOW_MS) tasks.answers += 1;
-      callNext();
+      inFlight[priority] -= 1;
+      same.requests.delete(own);
+      if (same.requests.size === 0) fields.delete(field);
+      else if (hasReserve && clock.elapsed() - own.since < SLOW_MS) same.answers += 1;
+      serve(waiting.interactive);
+      serve(waiting.drain);
     };
   }
 
-  /** The oldest one under way says it: later ones were answered before it, and it is not slow itself. */
-  function isAnswering(tasks: FieldTasks): boolean {
-    const [oldest] = tasks.underWay;
-    if (!oldest) return true;
-    return tasks.answers > oldest.answersBefore && clock.elapsed() - oldest.since < SLOW_MS;
-  }
-
-  function turnOf(taker: TurnTaker): Promise<() => void> {
-    const { priority, caller, signal, until } = taker;
-    const line = waiting[priority];
-    const most = concurrency * WAITING_PER_PLACE;
-    if (priority === 'interactive' && line.isFull(caller, most)) throw full();
-    const { promise, resolve, reject } = Promise.withResolvers<() => void>();
+  function wait(request: QueuedRequest, until: number): Promise<EndTurn> {
+    const { priority, caller, signal } = request;
+    const queue = waiting[priority];
+    if (priority === 'interactive' && queue.isFull(caller, concurrency * WAITING_PER_SLOT)) {
+      throw queueFull();
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<EndTurn>();
+    const timer = new AbortController();
+    const stopWaiting = () => {
+      timer.abort();
+      signal.removeEventListener('abort', onAbort);
+    };
     const leave = (reason: unknown) => {
-      line.delete(caller, place);
+      queue.delete(caller, entry);
       stopWaiting();
       reject(reason);
     };
     const onAbort = () => leave(signal.reason);
-    const waited = new AbortController();
-    clock.sleep(Math.max(0, until - clock.elapsed()), waited.signal).then(
+    const entry: Waiting = {
+      request,
+      call: () => {
+        queue.take(caller, entry);
+        stopWaiting();
+        resolve(begin(request));
+      },
+    };
+    queue.add(caller, entry);
+    signal.addEventListener('abort', onAbort);
+    clock.sleep(Math.max(0, until - clock.elapsed()), timer.signal).then(
       () => leave(tooLate()),
       () => {},
     );
-    const stopWaiting = () => {
-      waited.abort();
-      signal.removeEventListener('abort', onAbort);
-    };
-    const place: Waiting = {
-      taker,
-      call: () => {
-        line.served(caller, place);
-        stopWaiting();
-        resolve(begin(taker));
-      },
-    };
-    signal.addEventListener('abort', onAbort);
-    line.add(caller, place);
     return promise;
   }
 
-  function callNext(): void {
-    for (const line of [waiting.interactive, waiting.drain]) {
-      for (const place of line) {
-        if (underWay.interactive + underWay.drain >= concurrency) return;
-        if (hasPlace(place.taker)) place.call();
-      }
+  function serve(queue: Iterable<Waiting> & { readonly size: number }): void {
+    if (queue.size === 0) return;
+    for (const { request, call } of queue) {
+      if (inFlight.interactive + inFlight.drain >= concurrency) return;
+      if (hasSlot(request)) call();
     }
   }
 }
 
 interface Waiting {
-  readonly taker: TurnTaker;
+  readonly request: QueuedRequest;
   call(): void;
 }
 
-interface FieldTasks {
-  /** In the order of their beginning. */
-  readonly underWay: Set<{ readonly since: number; readonly answersBefore: number }>;
+interface FieldInFlight {
+  /** In the order in which they began. */
+  readonly requests: Set<{ readonly since: number; readonly answersBefore: number }>;
   /** How many ended before they were slow. */
   answers: number;
 }
 
-function full() {
+function queueFull() {
   return codedError(
     'RATE_LIMITED',
     `Nothing was sent: too many requests wait for the recruiting service. Try again in ${FULL_RETRY_SECONDS} s.`,
@@ -177,6 +168,6 @@ function full() {
 function tooLate() {
   return codedError(
     'UPSTREAM_TIMEOUT',
-    'Nothing was sent: the requests to the recruiting service before this one took too long. Try again later.',
+    'Nothing was sent: earlier requests to the recruiting service took too long. Try again later.',
   );
 }

@@ -1,107 +1,100 @@
-import type { Clock } from '../clock.ts';
-import { authorizing, type AuthorizedAnswer, type BearerTokens } from './authorizing.ts';
-import { createBreaker } from './breaker.ts';
-import { openConnections } from './connections.ts';
-import type { OutgoingRequest } from './outgoing-request.ts';
-import type { UpstreamResult } from './read-response.ts';
-import { retrying } from './retrying.ts';
+import { authorize, type BearerTokens } from './authorize.ts';
+import { createBreaker, type FollowedRequest } from './breaker.ts';
+import { openConnections, type ConnectionsParts } from './connections.ts';
+import type { OutgoingRequest, UpstreamResult } from './request.ts';
+import { retry } from './retry.ts';
 import { shareQueries } from './share-queries.ts';
+import { noTelemetry, type UpstreamTelemetry } from './telemetry.ts';
 import { createTurns, type TurnsLoad } from './turns.ts';
-import { unwatched, type UpstreamWatch } from './upstream-watch.ts';
 
 /** The recruiting service's GraphQL endpoint. */
 export interface Upstream {
   /**
-   * Queries that are alike share one request, and what is read of its answer: nobody may change that.
+   * Resolves to what the request's reader made of the answer. Callers of the same query share it: it must not be
+   * changed.
    *
-   * @throws coded errors, and the abort reason of the caller's signal
+   * @throws coded errors, and the abort reason of the request's signal
    */
   send<T>(request: OutgoingRequest<T>): Promise<T>;
   readonly load: TurnsLoad;
   close(): Promise<void>;
 }
 
-export interface UpstreamParts<Token extends { readonly value: string }> {
-  baseUrl: string;
-  /** Value of `Api-User-Agent`. */
-  agent: string;
-  /** URL of the proxy to go through, if there is one. */
-  proxy?: string | undefined;
-  /** Requests in flight at a time, each on a connection of its own. */
-  concurrency: number;
-  /** How many fields the root of its queries has. 1 unless told. */
-  fields?: number;
-  /** Time for one request from when it is sent, ms. */
-  timeoutMs: number;
-  tokens: BearerTokens<Token>;
-  clock: Clock;
-  watch?: UpstreamWatch;
+export interface UpstreamParts<Token extends { readonly value: string }> extends Omit<
+  ConnectionsParts,
+  'telemetry'
+> {
+  /** How many root fields there are for queries. Default: 1. */
+  readonly fields?: number;
+  readonly tokens: BearerTokens<Token>;
+  readonly telemetry?: UpstreamTelemetry;
 }
 
-/** So long a request waits for its turn, and is tried again: with its own time on top it is the longest that anybody waits. */
+const MAX_ATTEMPTS = 4;
+/** How long a request may wait for its turn and be sent again. It ends after this and its own timeout at the latest. */
 const PATIENCE_MS = 30_000;
 
 /**
- * The way of a request: it joins one that is alike, is sent again where that may help, waits for its turn, is given
- * a token, and goes out.
+ * The way of a request, one file for each step: it shares the request of an equal query in flight, is sent again where
+ * that may help, waits for its turn, is authorized with the newest token, and is sent. The circuit breaker refuses it
+ * before it waits, and again before it is sent.
  */
 export function createUpstream<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
 ): Upstream {
-  const { concurrency, fields = 1, tokens, clock, watch = unwatched } = parts;
+  const { concurrency, fields = 1, tokens, clock, telemetry = noTelemetry } = parts;
   const turns = createTurns({ concurrency, fields, clock });
-  const breaker = createBreaker({ clock, onChange: watch.breaker });
-  const connections = openConnections({ ...parts, breaker, watch });
-
-  const queries = shareQueries((query) => {
-    const until = clock.elapsed() + PATIENCE_MS;
-    const gaveUp = (answer: AuthorizedAnswer) => breaker.gaveUp(query, answer);
-    const { signal } = query;
-    const onRetry = watch.again(query.cause);
-    return retrying(() => sendInTurn(query, until), { clock, signal, until, gaveUp, onRetry });
-  });
+  const breaker = createBreaker({ clock, onChange: telemetry.breakerChanged });
+  const connections = openConnections({ ...parts, telemetry });
+  const queries = shareQueries((query) => sendWithRetries(query, MAX_ATTEMPTS));
 
   return {
-    send: async <T>(request: OutgoingRequest<T>) => {
-      const { value } = await (request.kind === 'query' ? queries.ask(request) : mutate(request));
-      return value as T;
-    },
+    send: <T>(request: OutgoingRequest<T>) =>
+      (request.kind === 'query' ? queries.send(request) : mutate(request)) as Promise<T>,
     get load() {
       return turns.load;
     },
     close: connections.close,
   };
 
-  /** What is asked after a mutation never joins what may have been answered before it. */
-  async function mutate(mutation: OutgoingRequest): Promise<UpstreamResult> {
-    const { signal } = mutation;
-    const until = clock.elapsed() + PATIENCE_MS;
-    const send = () => sendInTurn(mutation, until, queries.forget);
-    queries.forget();
+  /** A query that is sent after a mutation never joins one that may have been answered before it. */
+  async function mutate(mutation: OutgoingRequest): Promise<unknown> {
+    queries.stopJoining();
     try {
-      const gaveUp = (answer: AuthorizedAnswer) => breaker.gaveUp(mutation, answer);
-      return await retrying(send, { clock, signal, until, gaveUp, attempts: 1 });
+      return (await sendWithRetries(mutation, 1)).value;
     } finally {
-      queries.forget();
+      queries.stopJoining();
     }
   }
 
-  /**
-   * Sent until then, or not at all. The time-out and the token of a request are taken with its turn: what waits was
-   * not even sent.
-   */
-  async function sendInTurn(
-    request: OutgoingRequest,
-    until: number,
-    beforeSending = () => {},
-  ): Promise<AuthorizedAnswer> {
-    const refused = breaker.refusalOf(request);
-    if (refused) return refused;
-    const send = (token: string) => {
-      beforeSending();
-      return connections.post(request, token);
-    };
-    const { field, caller, signal, priority } = request;
-    return turns.take(() => authorizing(tokens, send), { field, caller, signal, priority, until });
+  function sendWithRetries(request: OutgoingRequest, attempts: number): Promise<UpstreamResult> {
+    const { kind, signal, cause } = request;
+    const until = clock.elapsed() + PATIENCE_MS;
+    const followed = breaker.follow(kind);
+    return retry(() => sendInTurn(request, followed, until), {
+      clock,
+      signal,
+      attempts,
+      until,
+      onRetry: (code, attempt) => telemetry.retrying(cause, code, attempt),
+      onGiveUp: followed.gaveUp,
+    });
+  }
+
+  /** The token and the timeout of a request begin with its turn: before that it was not sent. */
+  async function sendInTurn(request: OutgoingRequest, followed: FollowedRequest, until: number) {
+    const refusal = followed.refusal();
+    if (refusal) return refusal;
+    const endTurn = await turns.take(request, until);
+    try {
+      return await authorize(tokens, (token) => followed.attempt(() => post(request, token)));
+    } finally {
+      endTurn();
+    }
+  }
+
+  function post(request: OutgoingRequest, token: string) {
+    if (request.kind === 'mutation') queries.stopJoining();
+    return connections.post(request, token);
   }
 }

@@ -17,7 +17,7 @@ const SECRETS = {
 test.each([
   ['production', { NODE_ENV: 'production' }],
   ['a terminal', {}],
-])('logs of %s hold one line for each request, and no secret', async (_, env) => {
+])('logs of %s contain one line for each request, and no secret', async (_, env) => {
   await using service = await startService();
   const [accessToken, refreshToken] = await tokensOf(service.tokenLink);
   const folder = temporaryFolder();
@@ -82,7 +82,7 @@ test.each([
   expect(requests.every(({ ms, requestId }) => ms >= 0 && requestId.length === 36)).toBe(true);
 });
 
-test('in production every line is JSON, the start-up too', async () => {
+test('in production every line is JSON, those of the start included', async () => {
   await using service = await startService();
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -105,7 +105,7 @@ test('in production every line is JSON, the start-up too', async () => {
   expect(lines[2]).toMatchObject({ url: gateway.url, upstream: service.url });
 });
 
-test('LOG_LEVEL=silent leaves only the address', async () => {
+test('LOG_LEVEL=silent prints the address only', async () => {
   await using gateway = await startServe({ env: { LOG_LEVEL: 'silent' } });
   await askAt(gateway.url, '{ __typename }');
   gateway.signal('SIGTERM');
@@ -125,7 +125,7 @@ async function tokensOf(link: string): Promise<[string, string]> {
 }
 
 test.each(['the reader of its log leaves', 'its terminal is closed'])(
-  'when %s, the gateway goes on, or ends in order',
+  'when %s, the gateway goes on or stops cleanly',
   async (what) => {
     await using service = await startService();
     const folder = temporaryFolder();
@@ -149,7 +149,7 @@ test.each(['the reader of its log leaves', 'its terminal is closed'])(
       url ??= /http:[^"]+\/graphql/.exec(String(chunk))?.[0];
       if (url) break;
     }
-    // Leaving the loop has closed the pipe: from now on nobody reads.
+    // Leaving the loop has closed the pipe: nothing is read from now on.
     if (what.startsWith('its terminal')) {
       child.kill('SIGHUP');
     } else {

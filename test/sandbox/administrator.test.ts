@@ -17,7 +17,7 @@ describe('a new token made by an administrator', () => {
     expect((await exchange(sandbox, fresh.refresh_token)).status).toBe(200);
   });
 
-  test('is the end of everything before', async () => {
+  test('ends all earlier tokens and links', async () => {
     const sandbox = await start();
     const [oldLink, first] = [sandbox.tokenLink, await openLink(sandbox)];
     const second = await refresh(sandbox, first.refresh_token);
@@ -35,7 +35,7 @@ describe('a new token made by an administrator', () => {
     expect((await fetch(sandbox.tokenLink)).status).toBe(200);
   });
 
-  test('kills a link that nobody opened, too, and says so', async () => {
+  test('ends a link that was never opened, too, and the link says so', async () => {
     const sandbox = await start();
     const oldLink = sandbox.tokenLink;
     sandbox.makeNewSet();
@@ -46,7 +46,7 @@ describe('a new token made by an administrator', () => {
     expect(sandbox.stats.requests.tokenLink).toBe(1);
   });
 
-  test('has a link that lives for 30 days of its own', async () => {
+  test('has a link that is valid for 30 days from then on', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now });
     clock.pass(29 * day);
@@ -60,7 +60,7 @@ describe('a new token made by an administrator', () => {
 });
 
 describe('an administrator who is demoted', () => {
-  test('has no access token that is good, and no refresh token', async () => {
+  test('has neither a valid access token nor a valid refresh token', async () => {
     const sandbox = await start();
     const first = await openLink(sandbox);
     const second = await refresh(sandbox, first.refresh_token);
@@ -77,7 +77,7 @@ describe('an administrator who is demoted', () => {
     expect(sandbox.exchanges.at(-1)?.outcome).toBe('invalid-grant');
   });
 
-  test('is followed by one who makes a new token', async () => {
+  test('does not stop another one from making a new token', async () => {
     const sandbox = await start();
     sandbox.revoke();
     sandbox.makeNewSet();

@@ -29,7 +29,7 @@ export async function start(options: SandboxOptions = {}): Promise<Sandbox> {
   return sandbox;
 }
 
-/** A clock that only goes when it is told to. */
+/** A clock that advances only when a test says so. */
 export class Clock {
   #milliseconds = Date.UTC(2026, 0, 1);
   readonly now = (): number => this.#milliseconds;
@@ -79,7 +79,7 @@ export function post(
   });
 }
 
-/** Somebody with a good token who asks for pages of persons. */
+/** A client with a valid token that requests pages of persons. */
 export async function reader(sandbox: Sandbox): Promise<{
   ask: (variables: Record<string, unknown>) => Promise<GraphqlBody<{ persons: Page }>>;
   page: (variables?: Record<string, unknown>) => Promise<Page>;

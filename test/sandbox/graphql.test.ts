@@ -21,7 +21,7 @@ import type { GraphqlBody } from './client.ts';
 const WAIT = { interval: 2, timeout: 10_000 };
 
 describe('/graphql', () => {
-  test('tells the schema of the snapshot: types, fields, arguments and nullability', async () => {
+  test('has the schema of the snapshot: types, fields, arguments and nullability', async () => {
     const sandbox = await start();
     const { access_token } = await openLink(sandbox);
     const query = JSON.stringify({ query: getIntrospectionQuery() });
@@ -33,7 +33,7 @@ describe('/graphql', () => {
     expect(shape(buildClientSchema(data))).toBe(shape(snapshot));
   });
 
-  test('answers data as JSON, with variables and the operation that was named', async () => {
+  test('answers with data as JSON, and accepts variables and an operation name', async () => {
     const sandbox = await start();
     const { access_token } = await openLink(sandbox);
     const answer = await post(
@@ -51,7 +51,7 @@ describe('/graphql', () => {
     expect(await answer.json()).toEqual({ data: { persons: { pageInfo: { first: 7 } } } });
   });
 
-  test('takes the Api-User-Agent, and does not ask for it', async () => {
+  test('accepts the Api-User-Agent, and does not require it', async () => {
     const sandbox = await start();
     const { access_token } = await openLink(sandbox);
     const query = JSON.stringify({ query: '{ __typename }' });
@@ -128,7 +128,7 @@ describe('/graphql', () => {
     expect(await answer.json()).toEqual({ data: { greeting: 'hello' } });
   });
 
-  test('passes on what a resolver throws as a GraphQL error with its path', async () => {
+  test('returns what a resolver throws as a GraphQL error with its path', async () => {
     const query = new GraphQLObjectType({
       name: 'Query',
       fields: { greeting: { type: GraphQLString, resolve: fail } },
@@ -142,7 +142,7 @@ describe('/graphql', () => {
     expect(body.errors?.[0]).toMatchObject({ message: 'out of order', path: ['greeting'] });
   });
 
-  test('waits as long as the latency says before it answers', async () => {
+  test('waits for the latency before it answers', async () => {
     const sandbox = await start({ latency: 30 });
     const { access_token } = await openLink(sandbox);
     const begin = performance.now();
@@ -200,7 +200,7 @@ describe('/graphql', () => {
   });
 });
 
-/** The schema without its words. */
+/** The schema without its descriptions. */
 function shape(schema: GraphQLSchema): string {
   const silent = buildClientSchema(introspectionFromSchema(schema, { descriptions: false }));
   return printSchema(lexicographicSortSchema(silent));

@@ -78,7 +78,7 @@ describe('a refresh held after', () => {
 });
 
 describe('a hold', () => {
-  test('that was released before anybody came holds nobody', async () => {
+  test('that was released before a request came does not hold it', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.hold('before').release();
@@ -86,7 +86,7 @@ describe('a hold', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(200);
   });
 
-  test('does not take the end of an answer for a client that left', async () => {
+  test('does not mistake the end of an answer for a client that left', async () => {
     const sandbox = await start();
     const held = sandbox.tokenAnswers.hold('after');
     const { received } = rawExchange(sandbox, 'made up');
@@ -152,7 +152,7 @@ describe('the latency of the token endpoint', () => {
     client.leave();
   });
 
-  test('makes the answer to a refresh come that late', async () => {
+  test('delays the answer to a refresh', async () => {
     const sandbox = await start({ tokenLatency: 120 });
     const { refresh_token } = await openLink(sandbox);
     const begun = performance.now();

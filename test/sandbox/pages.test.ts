@@ -15,7 +15,7 @@ describe('first', () => {
     [1000, 50],
     [undefined, 50],
     [null, 50],
-  ])('of %s gives %i elements, and pageInfo.first tells so', async (first, size) => {
+  ])('of %s returns %i elements, and pageInfo.first says so', async (first, size) => {
     const { page } = await reader(await start());
     const { items, pageInfo } = await page({ first });
 
@@ -36,7 +36,7 @@ describe('first', () => {
     },
   );
 
-  test('stays what was asked for on a page that is not full', async () => {
+  test('keeps its value on a page that is not full', async () => {
     const { page } = await reader(await start({ persons: 3 }));
 
     expect((await page({ first: 10 })).pageInfo.first).toBe(10);
@@ -44,7 +44,7 @@ describe('first', () => {
 });
 
 describe.each(behaviours)('a walk with %s cursors', (cursors) => {
-  test.each([1, 7, 50])('in pages of %i meets every person once, in order', async (first) => {
+  test.each([1, 7, 50])('in pages of %i returns every person once, in order', async (first) => {
     const sandbox = await start({ cursors, persons: 103 });
     const { page } = await reader(sandbox);
     const pages: Page[] = [await page({ first })];
@@ -65,7 +65,7 @@ describe.each(behaviours)('a walk with %s cursors', (cursors) => {
     expect(two.pageInfo).toEqual({ first: 50, hasNextPage: false, endCursor: expect.any(String) });
   });
 
-  test('behind the last person finds an empty page without a cursor', async () => {
+  test('after the last person returns an empty page without a cursor', async () => {
     const { page } = await reader(await start({ cursors, persons: 2 }));
     const { pageInfo } = await page();
 
@@ -75,7 +75,7 @@ describe.each(behaviours)('a walk with %s cursors', (cursors) => {
     });
   });
 
-  test('of nobody is one empty page', async () => {
+  test('of an empty list is one empty page', async () => {
     const { page } = await reader(await start({ cursors, persons: 0 }));
 
     expect(await page({ first: 5 })).toEqual({
@@ -84,14 +84,14 @@ describe.each(behaviours)('a walk with %s cursors', (cursors) => {
     });
   });
 
-  test('takes a null cursor for none', async () => {
+  test('treats a null cursor as none', async () => {
     const sandbox = await start({ cursors });
     const { page } = await reader(sandbox);
 
     expect((await page({ after: null })).items).toEqual(sandbox.persons.all().slice(0, 50));
   });
 
-  test('goes on with a person who came behind the last one', async () => {
+  test('goes on with a person who was added after the last one', async () => {
     const sandbox = await start({ cursors, persons: 3 });
     const { page } = await reader(sandbox);
     const { pageInfo } = await page();
@@ -146,7 +146,7 @@ describe('when the list changes between two pages', () => {
     expect((await rest()).items).toEqual([added, ...before.slice(10, 19)]);
   });
 
-  test('a keyset cursor goes on where its record was, when that has moved away', async () => {
+  test('a keyset cursor goes on where its record was if that has moved away', async () => {
     const { sandbox, rest } = await afterFirstTen('keyset');
     const expected = sandbox.persons.all().slice(10, 20);
     sandbox.persons.move(9, 90);
@@ -177,7 +177,7 @@ describe('when the list changes between two pages', () => {
     expect(await ask()).toHaveProperty('errors');
   });
 
-  test('a record cursor does not mind other records that go or come', async () => {
+  test('a record cursor is not affected by other records that are removed or added', async () => {
     const { sandbox, rest } = await afterFirstTen('record');
     const expected = sandbox.persons.all().slice(10, 20);
     sandbox.persons.remove(0, 9);
@@ -193,7 +193,7 @@ describe('when the list changes between two pages', () => {
     expect((await rest()).items).toEqual(sandbox.persons.all().slice(61, 71));
   });
 
-  test('a record cursor of a record that came later is as good as any', async () => {
+  test('a record cursor works for a record that was added later', async () => {
     const sandbox = await start({ cursors: 'record' });
     sandbox.persons.insert(9, 1);
     const { ask, page } = await reader(sandbox);
@@ -221,7 +221,7 @@ describe('when the list changes between two pages', () => {
     expect((await rest()).items).toEqual(before.slice(8, 18));
   });
 
-  test('a position cursor behind the end finds an empty page', async () => {
+  test('a position cursor after the end returns an empty page', async () => {
     const { sandbox, rest } = await afterFirstTen('position');
     sandbox.persons.remove(0, 130);
 
@@ -232,7 +232,7 @@ describe('when the list changes between two pages', () => {
   });
 });
 
-test('a million persons start in no time, and a page costs the same anywhere in the list', async () => {
+test('a list of a million persons starts fast, and a page costs the same anywhere in it', async () => {
   const begin = performance.now();
   const sandbox = await start({ persons: 1_000_000 });
   expect(performance.now() - begin).toBeLessThan(2000);
@@ -248,7 +248,7 @@ test('a million persons start in no time, and a page costs the same anywhere in 
   sandbox.persons.remove(150, 999_790);
   const { items } = await page({ after });
   expect(items).toEqual(sandbox.persons.slice(150, 200));
-  // A binary search among a million looks at 20 of them.
+  // A binary search among a million reads 20 of them.
   expect(reads()).toBeLessThan(4 * 25);
 });
 
@@ -260,7 +260,7 @@ async function afterFirstTen(cursors: CursorBehaviour) {
   return { sandbox, ask: () => ask(variables), rest: () => page(variables) };
 }
 
-/** How often the list was asked for the key at a position. */
+/** How often the key at a position was read. */
 function countReads(list: { keyAt(position: number): string }): () => number {
   const keyAt = list.keyAt.bind(list);
   let reads = 0;

@@ -7,7 +7,7 @@ describe('the persons', () => {
     expect(new PersonList(137).all()).toEqual(new PersonList(1000).slice(0, 137));
   });
 
-  test('have ids that are all different and do not count up', () => {
+  test('have ids that are all different and are not numbered', () => {
     const ids = new PersonList(200_000).all().map(({ id }) => id);
 
     expect(new Set(ids).size).toBe(200_000);
@@ -40,7 +40,7 @@ describe('the persons', () => {
     expect(kinds.filter((kind) => !names.some((name) => kind.test(name)))).toEqual([]);
   });
 
-  test('stay in the order of their keys, each found where it is, whatever is done to them', () => {
+  test('stay in the order of their keys, and each is found at its position, after any changes', () => {
     fc.assert(
       fc.property(fc.nat(12), fc.array(change, { maxLength: 60 }), (count, changes) => {
         const list = new PersonList(count);
@@ -59,7 +59,7 @@ describe('the persons', () => {
     );
   });
 
-  test('never get the key of one who was removed, wherever that was', () => {
+  test('never get the key of a person who was removed', () => {
     for (const place of [0, 5, 9]) {
       const list = new PersonList(10);
       const keys = new Set<string>();
@@ -72,7 +72,7 @@ describe('the persons', () => {
     }
   });
 
-  test('can be inserted at one place a thousand times over', () => {
+  test('can be inserted at the same position a thousand times', () => {
     const list = new PersonList(2);
     for (let times = 0; times < 1000; times += 1) list.insert(1 + (times % 2));
     const keys = list.all().map((_, position) => list.keyAt(position));
@@ -92,7 +92,7 @@ describe('the persons', () => {
     expect(keys.every((key) => key.length < 30)).toBe(true);
   });
 
-  test('are not to be had where there are none', () => {
+  test('cannot be read at positions that do not exist', () => {
     const list = new PersonList(3);
 
     expect(() => list.insert(4)).toThrow(RangeError);

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 
-/** An exchange over a bare socket: every byte that came back until the other side ended it. */
+/** An exchange over a bare socket. Returns every byte that arrived until the other side closed it. */
 export function rawExchange(
   sandbox: Sandbox,
   refreshToken: string,
@@ -39,5 +39,5 @@ export function outcomes(sandbox: Sandbox): string[] {
   return sandbox.exchanges.map(({ outcome }) => outcome);
 }
 
-/** What fetch says of a connection that was cut. */
+/** The error of fetch when a connection was cut. */
 export const cut = 'fetch failed';

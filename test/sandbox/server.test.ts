@@ -7,7 +7,7 @@ import { openLink, post, start } from './client.ts';
 /** Longer than a loaded machine takes. */
 const WAIT = { interval: 2, timeout: 10_000 };
 
-test('anything at an unknown address is 404 in JSON', async () => {
+test('a request to an unknown address is a 404 in JSON', async () => {
   const sandbox = await start();
   for (const path of ['/', '/graphql/', '/token_links/made-up', '//', '/constructor', '/%']) {
     const answer = await fetch(sandbox.url + path);
@@ -17,7 +17,7 @@ test('anything at an unknown address is 404 in JSON', async () => {
   }
 });
 
-test('a wrong method is 405 in JSON and says which one is right', async () => {
+test('a wrong method is a 405 in JSON that names the right one', async () => {
   const sandbox = await start();
   for (const [method, path, allowed] of [
     ['GET', '/graphql', 'POST'],
@@ -38,7 +38,7 @@ test('a query string does not change the address', async () => {
   expect((await fetch(`${sandbox.tokenLink}?again=1`)).status).toBe(200);
 });
 
-test('requests are counted by where they went', async () => {
+test('requests are counted by route', async () => {
   const sandbox = await start();
   const { access_token } = await openLink(sandbox);
   await post(sandbox, access_token, '{"query":"{ __typename }"}');
@@ -55,14 +55,14 @@ test('requests are counted by where they went', async () => {
   expect(sandbox.stats.graphql).toBe(1);
 });
 
-test('the addresses it tells are those it listens on', async () => {
+test('the addresses that it reports are those that it listens on', async () => {
   const sandbox = await start();
 
   expect(sandbox.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
   expect(sandbox.tokenLink.startsWith(`${sandbox.url}/`)).toBe(true);
 });
 
-test('a port that is taken is said at the start', async () => {
+test('a port that is in use is reported at the start', async () => {
   const { url } = await start();
 
   await expect(startSandbox({ port: Number(new URL(url).port) })).rejects.toThrow('EADDRINUSE');

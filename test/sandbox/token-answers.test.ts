@@ -3,7 +3,7 @@ import { exchange, grant, openLink, refresh, start } from './client.ts';
 import { cut, outcomes, rawExchange } from './raw-exchange.ts';
 
 describe('a refresh that is dropped before', () => {
-  test('gets no byte, and its token is good for another try', async () => {
+  test('gets no byte, and its token can be used again', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.next('drop-before');
@@ -30,7 +30,7 @@ describe('a refresh that is dropped after', () => {
     expect(outcomes(sandbox)).toEqual(['spent-in-silence', 'invalid-grant']);
   });
 
-  test('is an invalid grant when the token was no good', async () => {
+  test('is an invalid grant if the token was not valid', async () => {
     const sandbox = await start();
     sandbox.tokenAnswers.next('drop-after');
 
@@ -101,7 +101,7 @@ describe('a refresh that gets another answer', () => {
 });
 
 describe('faults', () => {
-  test('are taken one for each request, in their order, and then all is well', async () => {
+  test('apply to one request each, in their order, and then answers are normal again', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.next({ status: 500 }, 'drop-before');
@@ -113,7 +113,7 @@ describe('faults', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(200);
   });
 
-  test('of every n-th request leave the others alone, and go on', async () => {
+  test('of every n-th request do not affect the others, and repeat', async () => {
     const sandbox = await start();
     sandbox.tokenAnswers.every(3, { status: 503 });
     expect(await statuses(sandbox, 7)).toEqual([400, 400, 503, 400, 400, 503, 400]);
@@ -126,28 +126,28 @@ describe('faults', () => {
     expect(await statuses(sandbox, 5)).toEqual([500, 501, 400, 503, 400]);
   });
 
-  test('of two rhythms that meet take one request each', async () => {
+  test('of two intervals that coincide take one request each', async () => {
     const sandbox = await start();
     sandbox.tokenAnswers.every(3, { status: 503 });
     sandbox.tokenAnswers.every(3, { status: 502 });
     expect(await statuses(sandbox, 7)).toEqual([400, 400, 503, 502, 400, 503, 502]);
   });
 
-  test('of a rhythm that had to wait once come no later after that', async () => {
+  test('of an interval that was delayed once are not delayed after that', async () => {
     const sandbox = await start();
     sandbox.tokenAnswers.every(2, { status: 503 });
     sandbox.tokenAnswers.every(3, { status: 502 });
     expect(await statuses(sandbox, 9)).toEqual([400, 503, 502, 503, 400, 503, 502, 503, 502]);
   });
 
-  test('of a rhythm that is none are refused', async () => {
+  test('of an invalid interval are refused', async () => {
     const { tokenAnswers } = await start();
     for (const n of [0, -1, 1.5, Number.NaN]) {
       expect(() => tokenAnswers.every(n, 'drop-before')).toThrow(RangeError);
     }
   });
 
-  test('that are cleared are forgotten, holds too', async () => {
+  test('that are cleared no longer apply, and neither do holds', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.next('drop-before');
@@ -158,7 +158,7 @@ describe('faults', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(200);
   });
 
-  test('are for the token endpoint alone', async () => {
+  test('apply to the token endpoint only', async () => {
     const sandbox = await start();
     sandbox.tokenAnswers.every(1, 'drop-before');
 
@@ -169,7 +169,7 @@ describe('faults', () => {
 });
 
 describe('the exchanges', () => {
-  test('are told in order of arrival, with what came of each', async () => {
+  test('are listed in order of arrival, with the outcome of each', async () => {
     const sandbox = await start();
     expect(sandbox.exchanges).toEqual([]);
     const first = await openLink(sandbox);

@@ -46,7 +46,7 @@ describe('the token link', () => {
     expect(await openLink(sandbox)).toEqual(first);
   });
 
-  test('is dead 30 days after it was generated, and not a moment before', async () => {
+  test('expires exactly 30 days after it was generated', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now });
     clock.pass(30 * day - 1);
@@ -58,7 +58,7 @@ describe('the token link', () => {
     expect(await dead.json()).toEqual({ errors: [{ message: 'This link no longer works.' }] });
   });
 
-  test('is dead after the first refresh', async () => {
+  test('stops working with the first refresh', async () => {
     const sandbox = await start();
     const set = await openLink(sandbox);
     await refresh(sandbox, set.refresh_token);
@@ -66,7 +66,7 @@ describe('the token link', () => {
     expect((await fetch(sandbox.tokenLink)).status).toBe(404);
   });
 
-  test('survives a refresh that was refused', async () => {
+  test('still works after a refresh that was refused', async () => {
     const sandbox = await start();
     await exchange(sandbox, 'made up');
 
@@ -93,7 +93,7 @@ describe('an access token', () => {
     expect(await answer.text()).toBe('');
   });
 
-  test('expires exactly when expires_in seconds have gone by, for every API request', async () => {
+  test('expires exactly after expires_in seconds, for every API request', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now, expiresIn: 60 });
     const { access_token, expires_in } = await openLink(sandbox);
@@ -129,7 +129,7 @@ describe('an access token', () => {
     }
   });
 
-  test('outlives a refresh, until its own expiry', async () => {
+  test('is valid after a refresh, until its own expiry', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now, expiresIn: 60 });
     const old = await openLink(sandbox);
@@ -160,7 +160,7 @@ describe('an access token', () => {
 });
 
 describe('a refresh token', () => {
-  test('gives a new pair, with every field but created_at', async () => {
+  test('is exchanged for a new pair, with every field but created_at', async () => {
     const sandbox = await start({ expiresIn: 60, refreshExpiresIn: 600 });
     const old = await openLink(sandbox);
     const answer = await exchange(sandbox, old.refresh_token);
@@ -214,7 +214,7 @@ describe('a refresh token', () => {
     expect((await check(sandbox, fresh.access_token)).status).toBe(204);
   });
 
-  test('expires exactly when refresh_token_expires_in seconds have gone by', async () => {
+  test('expires exactly after refresh_token_expires_in seconds', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now });
     const { refresh_token } = await openLink(sandbox);
@@ -256,7 +256,7 @@ describe('a refresh token', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(200);
   });
 
-  test('is taken from a form only', async () => {
+  test('is accepted in a form only', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     const answer = await fetch(`${sandbox.url}/oauth/token`, {
@@ -270,7 +270,7 @@ describe('a refresh token', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(200);
   });
 
-  test('is not looked for in a form that is too large', async () => {
+  test('is not read from a form that is too large', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     const answer = await grant(sandbox, {

@@ -1,6 +1,6 @@
 import { isSpecifiedScalarType, Kind, parse, printSchema, visit } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { idOf } from '../../src/sandbox/ids.ts';
+import { idOf } from '../../src/sandbox/person.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 import { servedOffline } from '../support/served-offline.ts';

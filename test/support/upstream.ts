@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../../src/clock.ts';
-import type { RequestSender } from '../../src/upstream/outgoing-request.ts';
+import type { OutgoingRequest } from '../../src/upstream/request.ts';
 import { createUpstream, type Upstream } from '../../src/upstream/upstream.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
 
@@ -7,7 +7,7 @@ import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstrea
 export interface HeldUpstream extends AsyncDisposable {
   readonly service: FakeUpstream;
   /** Asks a query that differs from others by its label. */
-  ask(label: string, sender?: Partial<RequestSender>, field?: string): Promise<Answered>;
+  ask(label: string, sender?: Partial<OutgoingRequest>, field?: string): Promise<Answered>;
   /** Labels of the requests, in the order of their arrival. */
   sent(): string[];
   /** Answers the requests with this label, also those to come. */
@@ -81,7 +81,7 @@ export async function startHeldUpstream({
 }
 
 /** Whoever a test does not care about. */
-function nobody(): RequestSender {
+function nobody(): Pick<OutgoingRequest, 'signal' | 'priority' | 'caller' | 'cause'> {
   const { signal } = new AbortController();
   return { signal, priority: 'interactive', caller: 'nobody', cause: undefined };
 }

@@ -25,18 +25,21 @@ const down: [string, Reply][] = [
   ['503 with JSON that is no GraphQL', json({ error: 'down' }, 503)],
 ];
 
-test.each(down)('a service that is down is spared, and found again: %s', async (_what, reply) => {
-  await using gateway = await start({}, reply === silence ? IMPATIENT : {});
-  await gateway.goDown(reply);
-  await expectRefused(gateway, { retryAfter: 1 });
-  expect(gateway.said(/is down/)).toHaveLength(1);
+test.each(down)(
+  'the breaker opens when the service is down, and closes when it answers again: %s',
+  async (_what, reply) => {
+    await using gateway = await start({}, reply === silence ? IMPATIENT : {});
+    await gateway.goDown(reply);
+    await expectRefused(gateway, { retryAfter: 1 });
+    expect(gateway.said(/is down/)).toHaveLength(1);
 
-  gateway.clock.jump(SECOND);
-  gateway.upstream.answer(honest);
-  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
-  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
-  expect(gateway.said(/answers again/)).toHaveLength(1);
-});
+    gateway.clock.jump(SECOND);
+    gateway.upstream.answer(honest);
+    expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+    expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
+    expect(gateway.said(/answers again/)).toHaveLength(1);
+  },
+);
 
 test.each<[string, Reply]>([
   ['errors of GraphQL', json({ errors: [{ message: 'No.' }] })],
@@ -46,7 +49,7 @@ test.each<[string, Reply]>([
   ['a redirect', text('', 302, { location: '/' })],
   ['429', json({}, 429)],
   ['a refused token', refusal('blocked')],
-])('who answers is not down: %s', async (_what, reply) => {
+])('a service that answers is not down: %s', async (_what, reply) => {
   await using gateway = await start();
   gateway.upstream.answer(reply);
   for (let asked = 0; asked < 8; asked += 1) {
@@ -59,7 +62,7 @@ test.each<[string, Reply]>([
   expect(gateway.upstream.received.length).toBeGreaterThan(length);
 });
 
-test('it takes five questions and two seconds without an answer', async () => {
+test('the breaker opens after five queries and two seconds without an answer', async () => {
   await using gateway = await start();
   gateway.upstream.answer(cut);
   const sentBy = async (questions: number) => {
@@ -81,7 +84,7 @@ test('it takes five questions and two seconds without an answer', async () => {
   expect(await sentBy(1)).toBe(0);
 });
 
-test('failures that pass when the query is sent again open nothing', async () => {
+test('failures that are gone when the query is sent again do not open the breaker', async () => {
   await using gateway = await start();
   for (let asked = 0; asked < 8; asked += 1) {
     gateway.upstream.answer(text('', 503), cut, honest);
@@ -91,7 +94,7 @@ test('failures that pass when the query is sent again open nothing', async () =>
   expect(gateway.said(/is down/)).toEqual([]);
 });
 
-test('callers who leave open nothing', async () => {
+test('callers who leave do not open the breaker', async () => {
   await using gateway = await start();
   gateway.upstream.answer(silence);
   const caller = new AbortController();
@@ -106,7 +109,7 @@ test('callers who leave open nothing', async () => {
   expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
 });
 
-test('what waits for its turn meanwhile is refused then, and counts as sent nowhere', async () => {
+test('requests that were waiting for their turn are refused when the breaker opens, and are not counted as sent', async () => {
   await using gateway = await start({}, { config: { upstreamConcurrency: 1 } });
   gateway.upstream.answer(cut);
   await Promise.all(Array.from({ length: 4 }, () => gateway.ask(anyPersons())));
@@ -117,7 +120,7 @@ test('what waits for its turn meanwhile is refused then, and counts as sent nowh
   expect(counted).toBe(gateway.upstream.received.length - gateway.before);
 });
 
-test('a list that hangs opens nothing while others are answered', async () => {
+test('a list that hangs does not open the breaker while others are answered', async () => {
   await using gateway = await start({}, IMPATIENT);
   gateway.upstream.answer(silence);
   const hanging = Array.from({ length: 8 }, () => gateway.ask(anyPersons()));
@@ -132,7 +135,7 @@ test('a list that hangs opens nothing while others are answered', async () => {
   expect(gateway.said(/is down/)).toEqual([]);
 });
 
-test('after the pause one query is let through; while it is out, others are refused', async () => {
+test('after the pause one query is sent as a probe; while it is in flight, others are refused', async () => {
   await using gateway = await start();
   await gateway.goDown();
   gateway.clock.jump(SECOND);
@@ -147,7 +150,7 @@ test('after the pause one query is let through; while it is out, others are refu
   expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
 });
 
-test('a query that is let through and hangs does not keep the others out', async () => {
+test('a probe that hangs does not block later queries', async () => {
   await using gateway = await start({}, IMPATIENT);
   await gateway.goDown();
   gateway.clock.jump(SECOND);
@@ -161,7 +164,7 @@ test('a query that is let through and hangs does not keep the others out', async
   expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
 });
 
-test('when the caller of the query that was let through leaves, the next one is', async () => {
+test('when the caller of the probe leaves, the next query becomes the probe', async () => {
   await using gateway = await start();
   await gateway.goDown();
   gateway.clock.jump(SECOND);
@@ -176,7 +179,7 @@ test('when the caller of the query that was let through leaves, the next one is'
   expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
 });
 
-test('a mutation is refused unsent, and is let through only when nobody asks for a query', async () => {
+test('a mutation is refused unsent, and becomes the probe only if no query comes', async () => {
   const { schema, sent } = richUpstream();
   await using gateway = await start(
     { schema },
@@ -203,7 +206,7 @@ test('a mutation is refused unsent, and is let through only when nobody asks for
   expect(sent.renames).toBe(1);
 });
 
-test('a drain that meets it says where to go on', async () => {
+test('a drain that is refused reports where to resume', async () => {
   await using gateway = await start();
   const first = await gateway.ask<{ allPersons: { id: string }[] }>('{ allPersons { id } }');
   await gateway.goDown();
@@ -218,7 +221,7 @@ test('a drain that meets it says where to go on', async () => {
 
 const PAUSES = [1, 2, 4, 8, 16, 30, 30];
 
-test('each time that it is still down the pause doubles, up to half a minute', async () => {
+test('each probe that fails doubles the pause, up to 30 seconds', async () => {
   await using gateway = await start();
   await gateway.goDown();
   for (const retryAfter of PAUSES) {
@@ -231,7 +234,7 @@ test('each time that it is still down the pause doubles, up to half a minute', a
   expect(gateway.said(/is down/)).toHaveLength(1);
 });
 
-test('whatever happens in whichever order, what is sent is what the rules say', async () => {
+test('for any order of failures, answers and pauses, requests are sent by the rules', async () => {
   await using gateway = await start();
   const step = constantFrom('fails', 'fails', 'fails', 'is answered', 'half a pause', 'a pause');
   const history = array(step, { minLength: 8, maxLength: 20 });
@@ -283,7 +286,7 @@ const IMPATIENT = { config: { upstreamTimeoutMs: 1_000 } };
 
 let asked = 0;
 
-/** No two are alike, or they would share a request. */
+/** Each is different, since equal queries would share a request. */
 function anyPersons(): string {
   asked += 1;
   return `{ persons(first: 1) { items { id${asked}: id } } }`;
@@ -304,7 +307,7 @@ async function start(
     clock: {
       now,
       elapsed,
-      // Before a request is sent again nobody really waits, and the time stands still.
+      // The waits before a request is sent again are skipped, and the time stands still.
       sleep: (ms, signal) => (ms < 15_000 ? setImmediate() : clock.sleep(ms, signal)),
     },
   });

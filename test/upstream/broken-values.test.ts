@@ -9,7 +9,7 @@ import {
 import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 
 type Path = (string | number)[];
-/** The three ways to the records of a list, with the path of the record at `index` on each. */
+/** The three fields that return the records of a list, each with the path of the record at `index`. */
 function waysTo(field: string, selection: string, first = 3) {
   const all = `all${field[0]!.toUpperCase()}${field.slice(1)}`;
   const connection = `${field}Connection`;
@@ -54,7 +54,7 @@ const recordValues: [string, string, string, (record: Record<string, unknown>) =
 ];
 
 test.each(recordValues)(
-  '%s is an error at its own place, on every way',
+  '%s is an error at its own path, in every kind of field',
   async (_what, selection, field, change) => {
     await using gateway = await startRich();
     for (const { query, list, below = [] } of waysTo('activeCandidates', selection)) {
@@ -94,7 +94,7 @@ test.each([
   ['a number', 7],
   ['a list', []],
   ['true', true],
-])('%s for a record that cannot be null is an error at its place', async (_what, value) => {
+])('%s for a record that cannot be null is an error at its path', async (_what, value) => {
   await using gateway = await startRich();
   for (const { query, list, below = [] } of waysTo('activeCandidates', '{ id }')) {
     gateway.upstream.answer(
@@ -131,7 +131,7 @@ test.each([
   ['a number for the type', 5],
   ['the name of a method', 'constructor'],
   ['the prototype', '__proto__'],
-])('%s for a record of a union is an error at its place', async (_what, typename) => {
+])('%s for a record of a union is an error at its path', async (_what, typename) => {
   await using gateway = await startRich();
   const selection = '{ __typename ... on Candidate { stage } }';
   for (const { query, list, below = [] } of waysTo('applicants', selection)) {
@@ -202,7 +202,7 @@ test.each([
   }
 });
 
-test('a broken page in the middle of a drain tells where to go on', async () => {
+test('a broken page in the middle of a drain reports where to resume', async () => {
   await using gateway = await startGatewayOverFake();
   const untouched = altered(() => {});
   gateway.upstream.answer(
@@ -226,7 +226,7 @@ test('a broken page in the middle of a drain tells where to go on', async () => 
   );
 });
 
-test('values that the type allows in more than one form pass', async () => {
+test('values that the type allows in more than one form are accepted', async () => {
   await using gateway = await startGatewayOverFake();
   for (const { query } of waysTo('persons', '{ id firstName }', 2)) {
     gateway.upstream.answer(
@@ -242,7 +242,7 @@ test('values that the type allows in more than one form pass', async () => {
   }
 });
 
-test('what was not asked for is not passed on', async () => {
+test('fields that were not requested are not passed on', async () => {
   await using gateway = await startGatewayOverFake();
   for (const { query } of waysTo('persons', '{ id }')) {
     gateway.upstream.answer(
@@ -270,7 +270,7 @@ test('a value of a custom scalar is passed as it is, whatever its form', async (
   }
 });
 
-test('a "then" is a key like any other, and one that nobody asked for is left out', async () => {
+test('"then" is a key like any other, and is left out unless it was requested', async () => {
   await using gateway = await startRich();
   const me = '{"_rsType":"Candidate","id":1,"then":"x","extra":{"then":"x"}}';
   gateway.upstream.answer(text(`{"data":{"me":${me}}}`));
@@ -283,7 +283,7 @@ test('a "then" is a key like any other, and one that nobody asked for is left ou
   expect(await response.text()).toBe('{"data":{"me":{"extra":{"then":"x"}}}}');
 });
 
-test('a broken value in the answer of a mutation is an error at its place', async () => {
+test('a broken value in the answer of a mutation is an error at its path', async () => {
   await using gateway = await startRich();
   gateway.upstream.answer(json({ data: { rename: { id: 'x', name: 'Ada' } } }));
   expect(await gateway.ask('mutation { rename(id: 1, name: "Ada") { id name } }')).toMatchObject({

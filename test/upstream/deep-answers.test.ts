@@ -21,7 +21,7 @@ const answers: [string, string][] = [
   ['extensions', `{"data":{"me":null,"activeCandidates":null},"extensions":{"a":${deep}}}`],
 ];
 
-test('an answer that is nested without end is UPSTREAM_BAD_RESPONSE, wherever in it', async () => {
+test('an answer that is nested too deep is UPSTREAM_BAD_RESPONSE, wherever the nesting is', async () => {
   const { schema } = richUpstream();
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
   for (const [where, body] of answers) {
@@ -42,7 +42,7 @@ const QUERIES = [
   '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { ... on Candidate { extra } } }',
 ];
 
-test('an answer as deep as records go is no trouble', async () => {
+test('an answer as deep as real records is accepted', async () => {
   const { schema } = richUpstream();
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
   const extra = `${'['.repeat(400)}1${']'.repeat(400)}`;
@@ -51,7 +51,7 @@ test('an answer as deep as records go is no trouble', async () => {
   expect(JSON.stringify(data)).toBe(`{"me":{"extra":${extra}}}`);
 });
 
-test('of errors without number as many arrive as can be made use of, and how many more there were', async () => {
+test('a huge number of errors is cut to a useful number, with the count of the rest', async () => {
   const { schema } = richUpstream();
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
   const sent = Array.from({ length: 30_000 }, (_, place) => ({

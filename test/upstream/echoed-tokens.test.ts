@@ -4,7 +4,7 @@ import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 
 const ME = '{ me { id name ... on Candidate { extra } } }';
 
-/** What the service answers when it repeats the token that it got. */
+/** Answers of a service that repeats the token that it got. */
 const echoes: [string, (token: string) => Reply][] = [
   ['in data', (token) => json({ data: { me: me({ name: `Bearer ${token}` }) } })],
   ['in a custom scalar', (token) => json({ data: { me: me({ extra: { [token]: [token] } }) } })],
@@ -48,7 +48,7 @@ test('a caller never sees the token that a request was sent with, however the se
   }
 });
 
-test('of an answer with the token in it only the token is left out', async () => {
+test('only the token is removed from an answer that contains it', async () => {
   const { schema } = richUpstream();
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
   gateway.upstream.answer((response, received, sandbox) =>

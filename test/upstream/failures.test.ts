@@ -22,7 +22,7 @@ import { nestedUpstream } from '../support/nested-upstream.ts';
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 const HTML = '<!doctype html><title>Sign in</title>';
 
-test('a service that is not there is UPSTREAM_UNREACHABLE', async () => {
+test('a service that does not listen is UPSTREAM_UNREACHABLE', async () => {
   await using gateway = await startGatewayOverFake();
   await gateway.upstream[Symbol.asyncDispose]();
   const answer = await gateway.ask(PERSONS);
@@ -36,7 +36,7 @@ test('a service that is not there is UPSTREAM_UNREACHABLE', async () => {
 test.each([
   '{ __typename viewer { company { id } } }',
   '{ kind: __typename viewer { company { id } } allVacancies(limit: 0) { id } }',
-])('__typename of the root needs no service: %s', async (query) => {
+])('__typename of the root is answered without the service: %s', async (query) => {
   const schema = nestedUpstream();
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: printSchema(schema) });
   await gateway.upstream[Symbol.asyncDispose]();
@@ -64,7 +64,7 @@ test.each([
   ['a body that trickles for ever', trickle],
   ['early hints, and never more', hints],
 ])(
-  '%s is UPSTREAM_TIMEOUT, is given up at the service too, and is not tried again',
+  '%s is UPSTREAM_TIMEOUT, is aborted at the service too, and is not sent again',
   async (_what, reply) => {
     await using gateway = await startGatewayOverFake({}, { config: { upstreamTimeoutMs: 1_000 } });
     gateway.upstream.answer(reply);
@@ -101,7 +101,7 @@ test.each<[string, Reply]>([
   ['404 with HTML', text(HTML, 404)],
   ['400 with JSON of another kind', json({ type: 'bad', detail: 'no' }, 400)],
   ['405', json({}, 405)],
-])('%s for an answer is UPSTREAM_BAD_RESPONSE at once', async (_what, reply) => {
+])('an answer that is %s is UPSTREAM_BAD_RESPONSE at once', async (_what, reply) => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(reply);
   expect(await gateway.ask(PERSONS)).toMatchObject(failed('UPSTREAM_BAD_RESPONSE'));
@@ -109,15 +109,17 @@ test.each<[string, Reply]>([
   await expectWorking(gateway);
 });
 
-test('no redirect is followed, and the operator learns of it', async () => {
+test('a redirect is not followed, and the message tells the operator', async () => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(text('', 307, { location: '/graphql' }), honest);
   const { errors } = await gateway.ask(PERSONS);
-  expect(errors![0]!.message).toContain('a redirect (307); check RECRUITING_URL');
+  expect(errors![0]!.message).toContain(
+    'it is a redirect (307). The operator has to check RECRUITING_URL.',
+  );
   expect(gateway.upstream.received).toHaveLength(1);
 });
 
-test.each([500, 502, 503, 504])('%i that stays is UPSTREAM_BAD_RESPONSE', async (status) => {
+test.each([500, 502, 503, 504])('a %i that persists is UPSTREAM_BAD_RESPONSE', async (status) => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(text(HTML, status));
   const answer = await gateway.ask(PERSONS);
@@ -126,22 +128,24 @@ test.each([500, 502, 503, 504])('%i that stays is UPSTREAM_BAD_RESPONSE', async 
   await expectWorking(gateway);
 });
 
-test('an answer larger than the gateway takes is UPSTREAM_BAD_RESPONSE, and is not read to its end', async () => {
+test('an answer larger than 64 MB is UPSTREAM_BAD_RESPONSE, and is not read to its end', async () => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(flood);
   const answer = await gateway.ask(PERSONS);
   expect(answer).toMatchObject(failed('UPSTREAM_BAD_RESPONSE'));
-  expect(answer.errors![0]!.message).toContain('larger than 64 MB; ask for less at a time');
+  expect(answer.errors![0]!.message).toContain(
+    'larger than 64 MB. Request fewer records or fields at a time.',
+  );
   const { over, connection } = gateway.upstream.received[0]!;
   expect(await over).toBe('cut');
-  // What the service could get rid of: the bound, and what is on the way in buffers.
+  // What the service could send: the limit, and what is in buffers on the way.
   expect(connection.bytesWritten).toBeLessThan(96 * 1024 * 1024);
   expect(gateway.upstream.received).toHaveLength(1);
   await expectWorking(gateway);
 });
 
 test.each(['gzip', 'br', 'GZIP', 'deflate, gzip', 'x-unknown'])(
-  'an answer that is compressed (%s), which was not allowed, is UPSTREAM_BAD_RESPONSE, and not unpacked',
+  'an answer that is compressed (%s) without permission is UPSTREAM_BAD_RESPONSE, and is not decompressed',
   async (coding) => {
     await using gateway = await startGatewayOverFake();
     const bomb = gzipSync(Buffer.alloc(80 * 1024 * 1024, ' '));
@@ -150,14 +154,14 @@ test.each(['gzip', 'br', 'GZIP', 'deflate, gzip', 'x-unknown'])(
     });
     const answer = await gateway.ask(PERSONS);
     expect(answer).toMatchObject(failed('UPSTREAM_BAD_RESPONSE'));
-    expect(answer.errors![0]!.message).toMatch(/compressed.*turn compression off in the proxy/);
+    expect(answer.errors![0]!.message).toMatch(/compressed.*turn off compression in the proxy/);
     expect(gateway.upstream.received[0]!.headers['accept-encoding']).toBe('identity');
     expect(gateway.upstream.received).toHaveLength(1);
     await expectWorking(gateway);
   },
 );
 
-test('a coding that changes nothing is no obstacle', async () => {
+test('the coding identity is accepted', async () => {
   await using gateway = await startGatewayOverFake();
   const persons = { items: [{ id: '1' }] };
   gateway.upstream.answer(json({ data: { persons } }, 200, { 'content-encoding': 'identity' }));
@@ -167,7 +171,7 @@ test('a coding that changes nothing is no obstacle', async () => {
 test.each([
   [429, 'UPSTREAM_RATE_LIMITED'],
   [503, 'UPSTREAM_BAD_RESPONSE'],
-])('%i is what it is, compressed or not', async (status, code) => {
+])('a %i has the same code, compressed or not', async (status, code) => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(text('', status, { 'content-encoding': 'gzip' }), honest);
   expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
@@ -175,7 +179,7 @@ test.each([
   expect(await gateway.ask(PERSONS)).toMatchObject(failed(code));
 });
 
-test('a gateway that closes ends the queries under way at once, and sends none of them again', async () => {
+test('a gateway that closes ends the queries in flight at once, and sends none of them again', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 2 } });
   gateway.upstream.answer(silence, unfinished, honest);
   const asked = [1, 2, 3].map((first) =>
@@ -191,7 +195,7 @@ test('a gateway that closes ends the queries under way at once, and sends none o
   expect(gateway.waits).toEqual([]);
 });
 
-test('a failure of one root field leaves the others of the operation alone', async () => {
+test('a failure of one root field does not affect the other fields of the operation', async () => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(text(HTML), honest);
   const { data, errors } = await gateway.ask<Record<string, unknown>>(
@@ -221,7 +225,7 @@ test.each([
   }
 });
 
-test('no address, token or word of a broken answer reaches the caller; no token and no answer the log', async () => {
+test('neither addresses, tokens nor text of a broken answer reach the caller; neither tokens nor answers reach the log', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { upstreamTimeoutMs: 200 } });
   const marked = { authorization: 'Bearer of-the-service', 'set-cookie': 'a=of-the-service' };
   const replies: Reply[] = [

@@ -37,7 +37,7 @@ test('an error of the service keeps its message, its path and its extensions', a
 test.each([
   ['allPersons', ALL, ['allPersons', 1, 'firstName']],
   ['personsConnection', CONNECTION, ['personsConnection', 'nodes', 1, 'firstName']],
-])('through %s its path is that of the caller', async (_field, query, path) => {
+])('an error of the service in %s has the path of the caller', async (_field, query, path) => {
   await using gateway = await startGatewayOverFake();
   const error = {
     message: 'Locked.',
@@ -49,7 +49,7 @@ test.each([
   expect(errors).toEqual([expect.objectContaining({ ...error, path })]);
 });
 
-test('places in the text that the gateway sent are not passed on: callers wrote another one', async () => {
+test('locations are not passed on: they refer to the text that the gateway sent', async () => {
   await using gateway = await startGatewayOverFake();
   const locations = [{ line: 90, column: 7 }];
   gateway.upstream.answer(json({ errors: [{ message: 'No.', locations }] }));
@@ -61,7 +61,7 @@ test.each([
   ['persons', PERSONS],
   ['allPersons', ALL],
   ['personsConnection', CONNECTION],
-])('an error without data fails %s with the words of the service', async (field, query) => {
+])('an error without data fails %s with the message of the service', async (field, query) => {
   await using gateway = await startGatewayOverFake();
   const error = { message: 'Out of order.', extensions: { code: 'CLOSED', until: 'noon' } };
   const bodies: { data?: unknown; errors: (typeof error & { path?: string[] })[] }[] = [
@@ -76,13 +76,13 @@ test.each([
     const { errors } = await gateway.ask(query);
     const [sent] = body.errors;
     const own = 'path' in sent! ? { path: sent.path } : {};
-    // What is forwarded is passed on as it came: no path is invented.
+    // Errors of forwarded fields are passed on unchanged: the gateway does not add a path.
     expect(errors).toEqual([{ ...error, ...(field === 'persons' ? own : { path: [field] }) }]);
   }
 });
 
 test.each([400, 404, 409, 413, 422, 200, 202])(
-  'errors of GraphQL are such under status %i too',
+  'GraphQL errors are passed on with status %i too',
   async (status) => {
     await using gateway = await startGatewayOverFake();
     const error = { message: 'Cannot do that.', extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } };
@@ -93,7 +93,7 @@ test.each([400, 404, 409, 413, 422, 200, 202])(
   },
 );
 
-test('data of a 4xx answer are data', async () => {
+test('the data of a 4xx answer are passed on', async () => {
   await using gateway = await startGatewayOverFake();
   const persons = { items: [{ id: '1', firstName: 'Ada' }], pageInfo: { endCursor: null } };
   gateway.upstream.answer(json({ data: { persons } }, 400));
@@ -161,22 +161,25 @@ const odd: [string, unknown][] = [
   ['locations that are nonsense', { message: 'Oops.', locations: 'here' }],
 ];
 
-test.each(odd)('an odd error beside good data does not touch them: %s', async (_what, error) => {
-  await using gateway = await startGatewayOverFake();
-  for (const query of [PERSONS, ALL, CONNECTION]) {
-    const before = await gateway.ask(query);
-    gateway.upstream.answer(altered((body) => (body.errors = [error])));
-    const { data, errors } = await gateway.ask(query);
-    expect(data, query).toEqual(before.data);
-    expect(errors, query).toHaveLength(1);
-    for (const { message, extensions } of errors ?? []) {
-      expect(message, query).toMatch(/^Oops\.$|^The recruiting service reported an error\.$/);
-      expect(extensions, query).toBeUndefined();
+test.each(odd)(
+  'an odd error does not affect the data that comes with it: %s',
+  async (_what, error) => {
+    await using gateway = await startGatewayOverFake();
+    for (const query of [PERSONS, ALL, CONNECTION]) {
+      const before = await gateway.ask(query);
+      gateway.upstream.answer(altered((body) => (body.errors = [error])));
+      const { data, errors } = await gateway.ask(query);
+      expect(data, query).toEqual(before.data);
+      expect(errors, query).toHaveLength(1);
+      for (const { message, extensions } of errors ?? []) {
+        expect(message, query).toMatch(/^Oops\.$|^The recruiting service reported an error\.$/);
+        expect(extensions, query).toBeUndefined();
+      }
+      gateway.upstream.answer(altered(() => {}));
     }
-    gateway.upstream.answer(altered(() => {}));
-  }
-  expect({}).not.toHaveProperty('spoilt');
-});
+    expect({}).not.toHaveProperty('spoilt');
+  },
+);
 
 test.each(odd)(
   'an odd error instead of data is passed on, and is an error of a derived field: %s',
@@ -198,7 +201,7 @@ test.each(odd)(
   },
 );
 
-/** The path of an error, if it is one by its form. */
+/** The path of an error, if it has the form of one. */
 function pathOf(error: unknown): unknown {
   const { path } = (error ?? {}) as { path?: unknown };
   const isPath =
@@ -207,7 +210,7 @@ function pathOf(error: unknown): unknown {
   return isPath ? path : undefined;
 }
 
-test('extensions of the answer as a whole are passed on where they are an object', async () => {
+test('extensions of the whole answer are passed on if they are an object', async () => {
   await using gateway = await startGatewayOverFake();
   for (const extensions of [{ tracing: { secret: 1 } }, null, 'x', [1]]) {
     const persons = { items: [], pageInfo: { endCursor: null } };
@@ -219,7 +222,7 @@ test('extensions of the answer as a whole are passed on where they are an object
   }
 });
 
-test('errors of a mutation pass as those of a query do', async () => {
+test('errors of a mutation are passed on like those of a query', async () => {
   await using gateway = await startRich();
   const error = {
     message: 'Too long.',
@@ -233,7 +236,7 @@ test('errors of a mutation pass as those of a query do', async () => {
   });
 });
 
-/** Names are null where an error says so, as in an honest answer. */
+/** Names are null where an error says so, as in a correct answer. */
 function withErrors(errors: readonly GraphQLFormattedError[]) {
   return altered((body) => {
     for (const { path } of errors)
@@ -247,7 +250,7 @@ function startRich(): Promise<GatewayOverFake> {
   return startGatewayOverFake({ schema }, { snapshot: richSdl, config: { mutations: 'all' } });
 }
 
-test('a 5xx that explains itself as GraphQL is asked again, and then told in its own words', async () => {
+test('a query answered with GraphQL and a 5xx is sent again, and then gets the errors of the service', async () => {
   await using gateway = await startGatewayOverFake();
   const error = { message: 'The search index is down.', extensions: { code: 'INDEX_DOWN' } };
   gateway.upstream.answer(json({ errors: [error] }, 500));
@@ -256,7 +259,7 @@ test('a 5xx that explains itself as GraphQL is asked again, and then told in its
   expect(gateway.upstream.received.length).toBeGreaterThan(1);
 });
 
-test('an error that was put at a field nobody asked for does no harm to the one that was', async () => {
+test('an error at a field that was not requested does not affect the field that was', async () => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(
     altered((body) => {
@@ -269,7 +272,7 @@ test('an error that was put at a field nobody asked for does no harm to the one 
   expect(errors).toEqual([{ message: 'Elsewhere.', path: ['people', 'items', 4_294_967_294] }]);
 });
 
-test('a byte order mark in front of the JSON is read over', async () => {
+test('a byte order mark before the JSON is ignored', async () => {
   await using gateway = await startGatewayOverFake();
   const body = JSON.stringify({ data: { persons: { items: [], pageInfo: { endCursor: null } } } });
   gateway.upstream.answer(text(`\uFEFF${body}`, 200));
@@ -277,7 +280,7 @@ test('a byte order mark in front of the JSON is read over', async () => {
   expect(data.persons.items).toEqual([]);
 });
 
-test("extensions of the service's errors do not steer the gateway's own answer", async () => {
+test("extensions of the service's errors do not control the gateway's own answer", async () => {
   await using gateway = await startGatewayOverFake();
   const http = { status: 418, headers: { 'set-cookie': 'a=b' } };
   gateway.upstream.answer(

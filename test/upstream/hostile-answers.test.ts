@@ -35,7 +35,7 @@ const QUERIES = [
   '{ __proto__: me { constructor: id toString: __typename } }',
 ];
 
-/** Of the circuit breaker. */
+/** The longest pause of the circuit breaker. */
 const LONGEST_PAUSE_MS = 30_000;
 
 const OURS = new Set<unknown>([
@@ -57,7 +57,7 @@ afterAll(() => {
   process.off('unhandledRejection', noteStray).off('uncaughtExceptionMonitor', noteStray);
 });
 
-test('whatever the service answers, callers get an answer with codes that are known, no secret is told, and nobody else is harmed', async () => {
+test('whatever the service answers, callers get an answer with known codes and without secrets, and other callers are not affected', async () => {
   const { schema } = richUpstream();
   const paused = { ms: 0 };
   const clock = { ...impatientClock(), elapsed: () => systemClock.elapsed() + paused.ms };
@@ -76,7 +76,7 @@ test('whatever the service answers, callers get an answer with codes that are kn
       gateway.upstream.answer(reply);
       expectHarmless(await ask(gateway, query), gateway);
       gateway.upstream.answer(honest);
-      // It may be taken for down now: after a pause one request is let through, and then all.
+      // The circuit breaker may be open now: after a pause a probe is sent, and then all requests.
       paused.ms += LONGEST_PAUSE_MS;
       await ask(gateway, '{ me { __typename } }');
       const { body } = await ask(gateway, query);
@@ -92,7 +92,7 @@ test('whatever the service answers, callers get an answer with codes that are kn
   expect(strays).toEqual([]);
 }, 3_600_000);
 
-test('of hostile answers that are large nothing stays in memory', async () => {
+test('large hostile answers do not stay in memory', async () => {
   const { schema } = richUpstream();
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
   const long = 'x'.repeat(MEGABYTE);
@@ -157,13 +157,13 @@ function expectHarmless({ status, headers, told, body }: Told, gateway: GatewayO
   for (const error of errorsIn(body)) {
     const { code, id } = error.extensions ?? {};
     expect(error.message).toEqual(expect.any(String));
-    // Ours always have a code; what has none, or another one, is the service's own.
+    // The gateway's errors always have a code; an error without one, or with another one, is the service's.
     const unexpected = gateway.logged.find(
       ({ errorId }) => errorId !== undefined && errorId === id,
     );
     expect(code === 'INTERNAL_SERVER_ERROR' && unexpected).toBeFalsy();
     expect(error.message).not.toMatch(/inside the gateway|call stack|undefined|Cannot read/);
-    // One that the service makes up with a code of ours has no path where it names none: its messages are short.
+    // An error of the service that imitates a code of the gateway has no path if it names none; its messages are short.
     const isMadeUp = String(error.message).length < 45;
     const isOfNoPlace = isMadeUp || /reported \d+ more errors/.test(String(error.message));
     if (OURS.has(code) && !isOfNoPlace) expect(error.path, JSON.stringify(error)).toBeDefined();
@@ -192,7 +192,7 @@ const MEGABYTE = 1024 * 1024;
 async function heldBytes(): Promise<number> {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  // Twice, and a turn between: what is freed may have held others.
+  // Twice, with a turn of the event loop between: freed objects may have held others.
   collect();
   await new Promise((resolve) => setImmediate(resolve));
   collect();

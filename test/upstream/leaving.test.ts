@@ -18,7 +18,7 @@ const ALL = '{ allPersons { id } }';
 test.each([
   ['the answer has not begun', silence],
   ['half of the answer is there', unfinished],
-])('when a caller leaves, the request at the service is given up: %s', async (_when, reply) => {
+])('when a caller leaves, the request at the service is aborted: %s', async (_when, reply) => {
   await using gateway = await startGatewayOverFake();
   const { upstream } = gateway;
   upstream.answer(reply, honest);
@@ -32,7 +32,7 @@ test.each([
   expect(upstream.received).toHaveLength(2);
 });
 
-test('a caller who leaves does not hurt another one who asked something like it', async () => {
+test('a caller who leaves does not affect another one with a similar query', async () => {
   await using gateway = await startGatewayOverFake();
   const { upstream } = gateway;
   const gate = Promise.withResolvers<void>();
@@ -82,7 +82,7 @@ test('a caller who leaves one drain does not stop that of another', async () => 
   expect(data.allPersons).toHaveLength(200);
 });
 
-test('a caller who leaves while others are served gives the place in the queue free, unsent', async () => {
+test('a caller who leaves while waiting for a turn leaves the queue, and nothing is sent', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 1 } });
   const { upstream } = gateway;
   const gate = Promise.withResolvers<void>();
@@ -103,7 +103,7 @@ test('a caller who leaves while others are served gives the place in the queue f
   ]);
 });
 
-test('a caller who leaves gives the place at the service to the next one', async () => {
+test('a caller who leaves frees the slot for the next one', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 1 } });
   const { upstream } = gateway;
   upstream.answer(silence, honest);
@@ -160,14 +160,31 @@ test('a caller who leaves while the token is renewed ends neither the renewal no
   expect((await store.read())!.generation).toBe(generation + 1);
 });
 
-test('a caller who has left already is asked nothing for', async () => {
+test('a request whose caller leaves while the token is renewed is not sent again', async () => {
+  await using gateway = await startGatewayOverFake();
+  const { upstream } = gateway;
+  expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
+  upstream.answer(refusal('token_expired'), honest);
+  const renewal = upstream.sandbox.tokenAnswers.hold('before');
+  const caller = new AbortController();
+  const left = Promise.allSettled([gateway.ask(PERSONS, { first: 1 }, { signal: caller.signal })]);
+  await renewal.arrived;
+  caller.abort();
+  await left;
+  renewal.release();
+  expect((await gateway.ask(PERSONS, { first: 2 })).errors).toBeUndefined();
+  const bodies = upstream.received.map(({ body }) => JSON.parse(body).variables);
+  expect(bodies).toEqual([{}, { first: 1 }, { first: 2 }]);
+});
+
+test('nothing is sent for a caller who has already left', async () => {
   await using gateway = await startGatewayOverFake();
   await Promise.allSettled([gateway.ask(PERSONS, { first: 1 }, { signal: AbortSignal.abort() })]);
   await gateway.ask(PERSONS, { first: 2 });
   expect(gateway.upstream.received).toHaveLength(1);
 });
 
-test('a caller who leaves is no failure: nothing is logged as an error', async () => {
+test('a caller who leaves is not a failure: nothing is logged as an error', async () => {
   await using gateway = await startGatewayOverFake();
   const { upstream } = gateway;
   for (const [index, query] of [PERSONS, ALL].entries()) {
@@ -187,7 +204,7 @@ test.each([
   ['one field', PERSONS],
   ['a drain', ALL],
 ])(
-  'a caller whose connection breaks has left too, and holds nobody up: %s',
+  'a caller whose connection breaks has left too, and does not delay others: %s',
   async (_what, query) => {
     await using gateway = await startGatewayOverFake(
       { persons: 1000 },
@@ -209,7 +226,7 @@ test.each([
     caller.abort();
     expect(await upstream.received[0]!.over).toBe('cut');
     await left;
-    // The only place at the service is free again, and what was left is not sent a second time.
+    // The only slot is free again, and the aborted request is not sent a second time.
     expect((await post()).status).toBe(200);
     expect(upstream.received.length).toBe(query === ALL ? 22 : 2);
     expect(gateway.logged.filter(({ level }) => Number(level) >= 50)).toEqual([]);
@@ -217,10 +234,10 @@ test.each([
   },
 );
 
-test('a drain whose caller left before it began ends quietly, and nothing is sent', async () => {
+test('a drain whose caller left before it began ends without an error, and nothing is sent', async () => {
   await using gateway = await startGatewayOverFake();
   const signal = AbortSignal.abort(new Error('left'));
-  // A rejection that nobody handles would end the process; here it would fail the run.
+  // An unhandled rejection would end the process; here it would fail the run.
   await Promise.allSettled([gateway.ask(ALL, {}, { signal })]);
   await setImmediate();
   expect(gateway.upstream.received).toHaveLength(0);

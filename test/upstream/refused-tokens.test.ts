@@ -18,7 +18,7 @@ const UNAUTHORIZED = {
 };
 const DAY = 86_400_000;
 
-test('200 requests under way with an expired token cost one refresh, and no caller sees an error', async () => {
+test('200 requests in flight with an expired token cause one refresh, and no caller sees an error', async () => {
   const CALLERS = 200;
   await using gateway = await startUsed({}, { config: { upstreamConcurrency: CALLERS } });
   const { upstream } = gateway;
@@ -88,7 +88,7 @@ test.each(['token_expired', 'token_revoked', ''])(
   },
 );
 
-test('where a refresh ends the old token at once, requests under way with it still succeed', async () => {
+test('requests in flight with the old token succeed even if a refresh revokes it at once', async () => {
   await using gateway = await startUsed({ revokeOnRefresh: true });
   const { upstream } = gateway;
   const { refreshes, sent } = counts(gateway);
@@ -102,7 +102,7 @@ test('where a refresh ends the old token at once, requests under way with it sti
   expect(counts(gateway).refreshes).toBe(refreshes + 1);
 });
 
-test('a mutation is sent again after an expired token: it was refused before anything was done', async () => {
+test('a mutation is sent again after an expired token, since it was refused before it was executed', async () => {
   const { schema, sent } = richUpstream();
   const options = { snapshot: richSdl, config: { mutations: 'all' } } as const;
   await using gateway = await startUsed({ schema }, options, '{ candidate(id: 1) { id } }');
@@ -113,7 +113,7 @@ test('a mutation is sent again after an expired token: it was refused before any
   expect(counts(gateway).refreshes).toBe(refreshes + 1);
 });
 
-test('a token that has expired right after its refresh is a coded error, and no loop', async () => {
+test('a token that is refused as expired right after its refresh is a coded error, and not a loop', async () => {
   await using gateway = await startUsed();
   const { grants, sent } = counts(gateway);
   gateway.upstream.answer(refusal('token_expired'));
@@ -147,7 +147,7 @@ test.each([
   expect(counts(gateway)).toEqual({ ...before, sent: before.sent + 1 });
 });
 
-test('when the service refuses tokens no longer, queries work again by themselves', async () => {
+test('when the service stops refusing tokens, queries work again without a restart', async () => {
   await using gateway = await startUsed();
   gateway.upstream.answer(refusal('token_revoked'));
   expect(await gateway.ask(PERSONS)).toMatchObject(UNAUTHORIZED);
@@ -155,7 +155,7 @@ test('when the service refuses tokens no longer, queries work again by themselve
   expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
 });
 
-test('an expired token whose refresh token is spent is TOKENS_LOST for all who wait, and no loop', async () => {
+test('an expired token whose refresh token is spent is TOKENS_LOST for all waiting callers, and not a loop', async () => {
   await using gateway = await startUsed();
   const { upstream, store } = gateway;
   const { pair } = (await store.read())!;
@@ -174,11 +174,11 @@ test('an expired token whose refresh token is spent is TOKENS_LOST for all who w
 });
 
 interface UsedGateway extends GatewayOverFake {
-  /** For the service, all tokens that it gave so far have expired; the gateway knows nothing of it. */
+  /** All tokens that the service has issued so far expire, without the gateway knowing. */
   expireTokens(): void;
 }
 
-/** A gateway whose newest token was taken by the service at least once. */
+/** A gateway whose newest token was accepted by the service at least once. */
 async function startUsed(
   upstreamOptions: FakeUpstreamOptions = {},
   options: TestGatewayOptions = {},
@@ -206,7 +206,7 @@ function counts({ upstream: { sandbox, received } }: GatewayOverFake) {
   };
 }
 
-/** Somebody else uses the refresh token. */
+/** Another client uses the refresh token. */
 async function spend(url: string, refreshToken: string): Promise<void> {
   const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: refreshToken });
   const response = await fetch(`${url}/oauth/token`, { method: 'POST', body });

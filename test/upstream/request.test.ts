@@ -4,7 +4,7 @@ import { startGatewayOverSandbox } from '../support/gateway.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 
-test('a query goes out as the interface wants it: POST, JSON, a bearer token and Api-User-Agent', async () => {
+test('a query is sent as the interface requires: POST, JSON, a bearer token and Api-User-Agent', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { agent: 'acme-intranet/7' } });
   await gateway.ask(PERSONS, { first: 2 });
   const { method, headers, token, body } = gateway.upstream.received[0]!;
@@ -20,12 +20,12 @@ test('a query goes out as the interface wants it: POST, JSON, a bearer token and
   });
 });
 
-test('Api-User-Agent goes to the token link and the token endpoint too', async () => {
+test('Api-User-Agent is sent to the token link and the token endpoint too', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { agent: 'acme-intranet/7' } });
   expect(gateway.upstream.otherAgents).toEqual(['acme-intranet/7', 'acme-intranet/7']);
 });
 
-test('nothing of the headers that a caller sends goes upstream', async () => {
+test('headers of callers are not sent to the service', async () => {
   await using gateway = await startGatewayOverFake();
   const { errors } = await gateway.ask(
     PERSONS,
@@ -73,7 +73,7 @@ test('queries one after the other share a connection', async () => {
   expect(connections.size).toBeLessThanOrEqual(2);
 });
 
-test('a connection that the service closed while it lay idle does no harm', async () => {
+test('a connection that the service closed while it was idle causes no error', async () => {
   await using gateway = await startGatewayOverFake();
   for (let first = 1; first <= 5; first += 1) {
     expect((await gateway.ask(PERSONS, { first })).errors).toBeUndefined();
@@ -82,7 +82,7 @@ test('a connection that the service closed while it lay idle does no harm', asyn
   }
 });
 
-test.each([1, 3])('no more than %i requests are under way, all callers together', async (limit) => {
+test.each([1, 3])('at most %i requests are in flight for all callers together', async (limit) => {
   await using gateway = await startGatewayOverSandbox(
     { latency: 5 },
     { config: { upstreamConcurrency: limit } },
@@ -95,7 +95,7 @@ test.each([1, 3])('no more than %i requests are under way, all callers together'
   expect(gateway.sandbox.stats.maxInFlight).toBe(limit);
 });
 
-test('a request that waits for its turn does not use up its time', async () => {
+test('the timeout of a request begins with its turn', async () => {
   const LATENCY = 120;
   await using gateway = await startGatewayOverSandbox(
     { latency: LATENCY },

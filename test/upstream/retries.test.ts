@@ -39,7 +39,7 @@ test.each(passing)('a query is sent again after %s', async (_what, reply) => {
 });
 
 test.each(passing)(
-  'a query is sent four times at most, with growing waits between: %s',
+  'a query is sent at most four times, with growing waits between: %s',
   async (_what, reply) => {
     await using gateway = await startGatewayOverFake();
     gateway.upstream.answer(reply);
@@ -73,7 +73,7 @@ test.each(passing)('a mutation is never sent again: %s', async (_what, reply) =>
   expect(gateway.waits).toEqual([]);
 });
 
-test('a mutation that was done, with its answer lost, is not done twice', async () => {
+test('a mutation that was executed, but whose answer was lost, is not executed twice', async () => {
   const { schema, sent } = richUpstream();
   await using gateway = await startRich(schema);
   gateway.upstream.answer(async (response, { headers, body }, { url }) => {
@@ -96,7 +96,7 @@ test.each([
   ['a refused token', refusal('blocked')],
   ['403', refusal('forbidden', 403)],
   ['an error of GraphQL', json({ errors: [{ message: 'No.' }] })],
-])('a query is not sent again after what does not pass: %s', async (_what, reply) => {
+])('a query is not sent again after a permanent failure: %s', async (_what, reply) => {
   await using gateway = await startGatewayOverFake({}, { config: { upstreamTimeoutMs: 200 } });
   gateway.upstream.answer(reply);
   expect((await gateway.ask(PERSONS)).errors).toHaveLength(1);
@@ -127,54 +127,57 @@ test.each([
   ['a fraction', '1.5'],
   ['a date that has passed', 'Thu, 01 Jan 1970 00:00:00 GMT'],
   ['nothing', ''],
-])(
-  'without a Retry-After that says something, the usual waits are kept: %s',
-  async (_form, value) => {
-    await using gateway = await startGatewayOverFake();
-    gateway.upstream.answer(json({}, 429, value === undefined ? {} : { 'retry-after': value }));
-    const { errors } = await gateway.ask(PERSONS);
-    expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
-    expect(gateway.upstream.received).toHaveLength(4);
-    expectBackoff(gateway.waits);
-  },
-);
+])('without a valid Retry-After, the usual waits apply: %s', async (_form, value) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(json({}, 429, value === undefined ? {} : { 'retry-after': value }));
+  const { errors } = await gateway.ask(PERSONS);
+  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
+  expect(gateway.upstream.received).toHaveLength(4);
+  expectBackoff(gateway.waits);
+});
 
 test.each([
   ['without Retry-After', undefined, null, 'Try again later.'],
   ['with nonsense in it', 'when I like', null, 'Try again later.'],
   ['with a negative number in it', '-5', null, 'Try again later.'],
   ['with a time that has passed by then', '1', 1, 'Try again in 1 s.'],
-])('429 after all patience is UPSTREAM_RATE_LIMITED, %s', async (_form, value, seconds, words) => {
-  await using gateway = await startGatewayOverFake();
-  gateway.upstream.answer(json({}, 429, value === undefined ? {} : { 'retry-after': value }));
-  const { errors } = await gateway.ask(PERSONS);
-  expect(errors).toMatchObject([
-    {
-      message: expect.stringContaining(words),
-      path: ['persons'],
-      extensions: { code: 'UPSTREAM_RATE_LIMITED', retryAfter: seconds },
-    },
-  ]);
-});
+])(
+  'a 429 after the last attempt is UPSTREAM_RATE_LIMITED, %s',
+  async (_form, value, seconds, words) => {
+    await using gateway = await startGatewayOverFake();
+    gateway.upstream.answer(json({}, 429, value === undefined ? {} : { 'retry-after': value }));
+    const { errors } = await gateway.ask(PERSONS);
+    expect(errors).toMatchObject([
+      {
+        message: expect.stringContaining(words),
+        path: ['persons'],
+        extensions: { code: 'UPSTREAM_RATE_LIMITED', retryAfter: seconds },
+      },
+    ]);
+  },
+);
 
 test.each([
   ['seconds', '11', 11, 11],
   ['many seconds', '86400', 86_400, 86_400],
   ['a date', () => new Date(Date.now() + 3_600_000).toUTCString(), 3500, 3600],
-])('a long Retry-After is told at once: %s', async (_form, header, least, most) => {
-  await using gateway = await startGatewayOverFake();
-  const value = typeof header === 'string' ? header : header();
-  gateway.upstream.answer(json({}, 429, { 'retry-after': value }), honest);
-  const { errors } = await gateway.ask(PERSONS);
-  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
-  const retryAfter = errors![0]!.extensions['retryAfter'];
-  expect(retryAfter).toBeGreaterThanOrEqual(least);
-  expect(retryAfter).toBeLessThanOrEqual(most);
-  expect(gateway.upstream.received).toHaveLength(1);
-  expect(gateway.waits).toEqual([]);
-});
+])(
+  'a long Retry-After is reported to the caller at once: %s',
+  async (_form, header, least, most) => {
+    await using gateway = await startGatewayOverFake();
+    const value = typeof header === 'string' ? header : header();
+    gateway.upstream.answer(json({}, 429, { 'retry-after': value }), honest);
+    const { errors } = await gateway.ask(PERSONS);
+    expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
+    const retryAfter = errors![0]!.extensions['retryAfter'];
+    expect(retryAfter).toBeGreaterThanOrEqual(least);
+    expect(retryAfter).toBeLessThanOrEqual(most);
+    expect(gateway.upstream.received).toHaveLength(1);
+    expect(gateway.waits).toEqual([]);
+  },
+);
 
-test('a mutation that is limited tells the caller when to come back', async () => {
+test('a mutation that is rate-limited tells the caller when to send it again', async () => {
   await using gateway = await startRich();
   gateway.upstream.answer(json({}, 429, { 'retry-after': '2' }));
   const { errors } = await gateway.ask(RENAME);
@@ -182,7 +185,7 @@ test('a mutation that is limited tells the caller when to come back', async () =
   expect(gateway.upstream.received).toHaveLength(1);
 });
 
-test('a query that waits to be sent again takes no place from others', async () => {
+test('a query that waits to be sent again does not occupy a slot', async () => {
   const woken = Promise.withResolvers<void>();
   const asleep = Promise.withResolvers<void>();
   const clock = {
@@ -211,7 +214,7 @@ function startRich(schema = richUpstream().schema) {
   return startGatewayOverFake({ schema }, { snapshot: richSdl, config: { mutations: 'all' } });
 }
 
-/** Each wait is twice the one before, and up to half as long again by chance. */
+/** Each wait is twice the one before, plus a random part of up to half of it. */
 function expectBackoff(waits: readonly number[]): void {
   expect(waits).toHaveLength(3);
   waits.forEach((wait, index) => {

@@ -39,7 +39,7 @@ test.each([2, 100])('%i identical queries at once are one upstream request', asy
   expect(sent(gateway)).toEqual([{ first: 2 }, OTHER]);
 });
 
-test('a query under another alias is another one, and each answer has its own', async () => {
+test('the same field under another alias is another query, and each answer has its own alias', async () => {
   await using gateway = await startGatewayOverFake();
   const { upstream } = gateway;
   const gate = Promise.withResolvers<void>();
@@ -53,7 +53,7 @@ test('a query under another alias is another one, and each answer has its own', 
   expect(sent(gateway)).toEqual([{}, {}, OTHER]);
 });
 
-test('a caller who gets everything at once loses nothing to one who puts a part of it off', async () => {
+test('a caller who gets everything at once loses nothing to one who defers a part', async () => {
   await using gateway = await startGatewayOverFake();
   const gate = Promise.withResolvers<void>();
   gateway.upstream.answer(after(gate.promise, honest));
@@ -67,7 +67,7 @@ test('a caller who gets everything at once loses nothing to one who puts a part 
   expect((await inParts).length).toBeGreaterThan(1);
 });
 
-test('queries that differ, be it in a variable, share nothing; nor does one that was answered', async () => {
+test('queries that differ, even in one variable, are not shared; nor is a query that was answered', async () => {
   await using gateway = await startGatewayOverFake();
   const queries = [{ first: 1 }, { first: 2 }, {}, { first: null }];
   await Promise.all(queries.map((variables) => gateway.ask(PERSONS, variables)));
@@ -99,7 +99,7 @@ test('the first caller leaves and the others still get their answer', async () =
   expect(sent(gateway)).toEqual([{ first: 2 }, OTHER, OTHER]);
 });
 
-test('the last one leaves and the upstream request is ended; who asks then is not hurt', async () => {
+test('when the last caller leaves, the upstream request is aborted, and later callers are not affected', async () => {
   await using gateway = await startGatewayOverFake();
   const { upstream } = gateway;
   upstream.answer(after(new Promise(() => {}), honest));
@@ -117,7 +117,7 @@ test('the last one leaves and the upstream request is ended; who asks then is no
   expect(data.persons.items).toHaveLength(2);
 });
 
-test('who asks at the very moment when the last one leaves gets a request of the own', async () => {
+test('a caller who comes at the moment when the last one leaves gets a new request', async () => {
   await using upstream = await startHeldUpstream();
   const caller = new AbortController();
   const left = upstream.ask('x', { signal: caller.signal });
@@ -130,7 +130,7 @@ test('who asks at the very moment when the last one leaves gets a request of the
   expect(upstream.sent()).toEqual(['x', 'x']);
 });
 
-test('two drains share the pages that they ask for at once, and one may leave', async () => {
+test('two drains share the pages that they request at the same time, and one may leave', async () => {
   await using gateway = await startGatewayOverFake({ persons: 200 });
   const { upstream } = gateway;
   const gate = Promise.withResolvers<void>();
@@ -166,7 +166,7 @@ test('a query that starts after a mutation never joins one from before it', asyn
   expect(await before).toEqual(OLD);
 });
 
-test('a query that starts while a mutation is under way joins none from before, and after it none from meanwhile', async () => {
+test('a query that starts during a mutation joins none from before it, and one that starts after it joins none from during it', async () => {
   await using gateway = await startRich();
   const { upstream } = gateway;
   const old = Promise.withResolvers<void>();
@@ -228,7 +228,7 @@ test('a mutation that is sent again with a new token ends the sharing again', as
   expect((await Promise.all(asked)).flatMap(({ errors = [] }) => errors)).toEqual([]);
 });
 
-test('a mutation that failed may have been done: nothing from before it is joined either', async () => {
+test('queries do not join one from before a mutation that failed, since it may have been executed', async () => {
   await using gateway = await startRich();
   const { upstream } = gateway;
   const gate = Promise.withResolvers<void>();
@@ -241,7 +241,7 @@ test('a mutation that failed may have been done: nothing from before it is joine
   expect(await before).toEqual(OLD);
 });
 
-test('mutations that are alike are never shared', async () => {
+test('equal mutations are never shared', async () => {
   const { schema, sent: done } = richUpstream();
   await using gateway = await startRich({}, schema);
   await Promise.all([1, 2, 3].map(() => gateway.ask(RENAME)));
@@ -262,30 +262,33 @@ test.each([
     }),
     { code: 'NO' },
   ],
-])('%s is reported to all who wait, to each at its own path', async (_what, reply, extensions) => {
-  await using gateway = await startGatewayOverFake();
-  const { upstream } = gateway;
-  const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, reply));
-  const forwarded = [1, 2].map(() => gateway.ask(PERSONS));
-  const derived = ['a', 'b', 'c'].map((alias) =>
-    gateway.ask(`{ ${alias}: allPersons(limit: 2) { id } }`),
-  );
-  await allAsked(gateway);
-  gate.resolve();
-  for (const { errors } of await Promise.all(forwarded))
-    expect(errors).toMatchObject([{ extensions }]);
-  const answers = await Promise.all(derived);
-  expect(answers.map(({ errors }) => errors?.map(({ path }) => path?.[0]))).toEqual([
-    ['a'],
-    ['b'],
-    ['c'],
-  ]);
-  for (const { errors } of answers) expect(errors).toMatchObject([{ extensions }]);
-  expect(upstream.received.filter((each) => !isOther(each))).toHaveLength(2);
-});
+])(
+  '%s is reported to all waiting callers, to each at its own path',
+  async (_what, reply, extensions) => {
+    await using gateway = await startGatewayOverFake();
+    const { upstream } = gateway;
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(after(gate.promise, reply));
+    const forwarded = [1, 2].map(() => gateway.ask(PERSONS));
+    const derived = ['a', 'b', 'c'].map((alias) =>
+      gateway.ask(`{ ${alias}: allPersons(limit: 2) { id } }`),
+    );
+    await allAsked(gateway);
+    gate.resolve();
+    for (const { errors } of await Promise.all(forwarded))
+      expect(errors).toMatchObject([{ extensions }]);
+    const answers = await Promise.all(derived);
+    expect(answers.map(({ errors }) => errors?.map(({ path }) => path?.[0]))).toEqual([
+      ['a'],
+      ['b'],
+      ['c'],
+    ]);
+    for (const { errors } of answers) expect(errors).toMatchObject([{ extensions }]);
+    expect(upstream.received.filter((each) => !isOther(each))).toHaveLength(2);
+  },
+);
 
-test('no two callers are given the same failure to write on', async () => {
+test('each caller gets an error object of its own', async () => {
   await using upstream = await startHeldUpstream();
   const failed = [1, 2].map(() => upstream.ask('y').catch((error: unknown) => error));
   upstream.release('y', text('', 404));
@@ -294,7 +297,7 @@ test('no two callers are given the same failure to write on', async () => {
   expect(first).toEqual(second);
 });
 
-test('an interactive query does not wait for the like of it of a drain, and pressure is told to all who wait', async () => {
+test('an interactive query does not join an equal one of a drain, and pressure is reported to all who joined', async () => {
   await using upstream = await startHeldUpstream({
     clock: { ...systemClock, sleep: () => Promise.resolve() },
   });
@@ -321,7 +324,7 @@ test('an interactive query does not wait for the like of it of a drain, and pres
   expect(upstream.sent()).toEqual(['x', 'x', 'x']);
 });
 
-test('type names are put right for each caller', async () => {
+test('type names are corrected for each caller', async () => {
   const sdl = `
     schema { query: Root }
     interface Named { name: String }
@@ -350,7 +353,7 @@ test('type names are put right for each caller', async () => {
 
 const OTHER = { first: 42 };
 
-/** Everything that was asked so far is under way: what is asked after it has arrived at the service. */
+/** Everything requested so far is in flight: a later request has arrived at the service. */
 async function allAsked(gateway: GatewayOverFake): Promise<void> {
   const caller = new AbortController();
   const { received } = gateway.upstream;

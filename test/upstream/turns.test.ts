@@ -33,7 +33,7 @@ test.each([
   [3, 2],
   [8, 6],
   [16, 12],
-])('of %i slots, drains have %i at most', async (concurrency, most) => {
+])('of %i slots, drains have at most %i', async (concurrency, most) => {
   await using upstream = await startHeldUpstream({ concurrency });
   const { ask, release, sent, service } = upstream;
   const drains = Array.from({ length: concurrency + 1 }, (_, index) => `d${index}`);
@@ -55,11 +55,11 @@ test('interactive requests may have all slots', async () => {
   await everybodyIsAnswered(upstream, asked);
 });
 
-test('a drain request that is sent again is still one of a drain', async () => {
+test('a drain request that is sent again keeps its priority', async () => {
   const asleep = Promise.withResolvers<void>();
   const woken = Promise.withResolvers<void>();
   const sleep: Clock['sleep'] = (ms, signal) => {
-    // Of who waits for a turn, and gets it long before.
+    // The time limit of a request that waits for its turn, which comes long before.
     if (ms > 10_000) return systemClock.sleep(ms, signal);
     asleep.resolve();
     return woken.promise;
@@ -86,7 +86,7 @@ test('a drain request that is sent again is still one of a drain', async () => {
   expect(sent()).toEqual(['drain', 'first', 'second', 'drain']);
 });
 
-test('who leaves while waiting leaves at once, unsent, and frees no slot', async () => {
+test('a caller who leaves while waiting leaves at once, unsent, and does not free a slot', async () => {
   await using upstream = await startHeldUpstream({ concurrency: 4 });
   const { ask, release, sent, service } = upstream;
   const asked = ['d1', 'd2', 'd3'].map((label) => ask(label, DRAIN));
@@ -113,7 +113,7 @@ test('who leaves while waiting leaves at once, unsent, and frees no slot', async
   await everybodyIsAnswered(upstream, asked);
 });
 
-test('a drain request that got its turn among the drains can still leave while interactive ones are served', async () => {
+test('a drain request can leave the queue while interactive requests are served', async () => {
   await using upstream = await startHeldUpstream({ concurrency: 2 });
   const { ask, release, sent, service } = upstream;
   const asked = [ask('i1'), ask('i2')];
@@ -131,7 +131,7 @@ test('a drain request that got its turn among the drains can still leave while i
   await everybodyIsAnswered(upstream, asked);
 });
 
-test('each 429 and 5xx is told to who asked, also when the request is sent again; nothing else is', async () => {
+test('each 429 and 5xx is reported as pressure, even if the request is sent again; nothing else is', async () => {
   await using upstream = await startHeldUpstream({
     clock: { ...systemClock, sleep: () => Promise.resolve() },
   });
@@ -151,7 +151,7 @@ test('each 429 and 5xx is told to who asked, also when the request is sent again
   expect(told).toBe(6);
 });
 
-test('a list that hangs leaves room for all others; one that answers may have all of it', async () => {
+test('a list that hangs leaves slots for all others; one that answers may have all slots', async () => {
   await using upstream = await startHeldUpstream({ concurrency: 16, fields: 2 });
   const { ask, release, sent, service } = upstream;
   const hanging = Array.from({ length: 20 }, (_, index) => ask(`h${index}`));
@@ -162,14 +162,14 @@ test('a list that hangs leaves room for all others; one that answers may have al
   expect(sent().filter((label) => label.startsWith('h'))).toHaveLength(14);
 
   release('h1');
-  // One place for the one that was answered, and the two that were kept.
+  // One slot for the request that was answered, and the two that were reserved.
   await service.arrived(14 + 4 + 3);
   await everybodyIsAnswered(upstream, []);
   await service.arrived(24);
   await everybodyIsAnswered(upstream, hanging);
 });
 
-test('who gets no turn in time is told so, and nothing was sent', async () => {
+test('a request without a turn in time fails, and is not sent', async () => {
   const clock = new ManualClock();
   await using upstream = await startHeldUpstream({ concurrency: 2, clock });
   const { ask, sent, service } = upstream;
@@ -195,7 +195,7 @@ test('who gets no turn in time is told so, and nothing was sent', async () => {
   await next;
 });
 
-test('when too many wait, the next one is told to come back, and nothing was sent', async () => {
+test('when too many requests wait, the next one is refused with retryAfter, and is not sent', async () => {
   await using upstream = await startHeldUpstream({ concurrency: 1 });
   const { ask, sent, service } = upstream;
   const caller = new AbortController();
@@ -215,7 +215,7 @@ test('when too many wait, the next one is told to come back, and nothing was sen
   await everybodyIsAnswered(upstream, [first]);
 });
 
-test('who has much waiting holds nobody else up, and nobody else is sent away for it', async () => {
+test('a caller with many waiting requests does not delay other callers, and they are not refused for it', async () => {
   await using upstream = await startHeldUpstream({ concurrency: 1 });
   const { ask, release, sent, service } = upstream;
   const leaving = new AbortController();

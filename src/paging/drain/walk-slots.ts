@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.ts';
+import { createFairQueue } from '../../fair-queue.ts';
 import { refusal, WALK_LEFT } from '../failures.ts';
 import type { WalkedPage } from '../walk.ts';
 
@@ -63,8 +64,8 @@ interface Holder {
 /** @param max walks at a time */
 export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkSlots {
   const operations = new WeakMap<object, Operation>();
-  // Maps and sets keep their order, and whatever was served goes to the end.
-  const queues = new Map<unknown, Set<Operation>>();
+  /** Operations, of which each waits once, however many of its walks wait. */
+  const queue = createFairQueue<Operation>();
   const resting = new Set<Holder>();
   let taken = 0;
 
@@ -73,7 +74,7 @@ export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkS
       return taken;
     },
     get waiting() {
-      return waitingOperations().reduce((sum, { waiters }) => sum + waiters.size, 0);
+      return Array.from(queue).reduce((sum, { waiters }) => sum + waiters.size, 0);
     },
     take: async ({ owner, operation, signal }) => {
       const of = operations.get(operation) ?? createOperation(owner);
@@ -104,7 +105,8 @@ export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkS
 
   async function waitInTurn(of: Operation, signal: AbortSignal, isNew: boolean): Promise<void> {
     signal.throwIfAborted();
-    if (isNew && of.running === 0 && of.waiters.size === 0 && isFull(of.owner)) throw full();
+    const isFirst = of.running === 0 && of.waiters.size === 0;
+    if (isNew && isFirst && queue.isFull(of.owner, max * WAITING_PER_SLOT)) throw full();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter: Waiter = {
       isNew,
@@ -115,7 +117,7 @@ export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkS
       },
     };
     of.waiters.add(waiter);
-    queues.set(of.owner, (queues.get(of.owner) ?? new Set()).add(of));
+    queue.add(of.owner, of);
     const abort = () => waiter.refuse(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
     serve();
@@ -125,18 +127,6 @@ export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkS
     } finally {
       signal.removeEventListener('abort', abort);
     }
-  }
-
-  /** Whether too many operations wait, and this owner has its fair part of them or more. */
-  function isFull(owner: unknown): boolean {
-    const most = max * WAITING_PER_SLOT;
-    const own = queues.get(owner)?.size ?? 0;
-    const sharers = queues.size + (own > 0 ? 0 : 1);
-    return own >= most / sharers && waitingOperations().length >= most;
-  }
-
-  function waitingOperations(): Operation[] {
-    return [...queues.values()].flatMap((own) => [...own]);
   }
 
   /** Refuses the waiting walks of an operation none of whose walks had a slot in time. */
@@ -159,19 +149,16 @@ export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkS
     if (of.waiters.size > 0) return;
     of.patience?.abort();
     of.patience = undefined;
-    const own = queues.get(of.owner);
-    own?.delete(of);
-    if (own?.size === 0) queues.delete(of.owner);
+    queue.delete(of.owner, of);
   }
 
   function serve(): void {
-    while (queues.size > 0 && (taken < max || takeFromResting())) {
-      const [[owner, own]] = queues as unknown as [[unknown, Set<Operation>]];
-      const [of] = own as unknown as [Operation];
+    while (queue.size > 0 && (taken < max || takeFromResting())) {
+      const [of] = queue as unknown as [Operation];
       const [next] = of.waiters as unknown as [Waiter];
+      queue.take(of.owner, of);
       leave(of, next);
-      if (own.delete(of)) own.add(of);
-      if (queues.delete(owner)) queues.set(owner, own);
+      if (of.waiters.size > 0) queue.add(of.owner, of);
       taken += 1;
       of.running += 1;
       of.hadTurn = true;

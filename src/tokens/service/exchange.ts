@@ -6,7 +6,7 @@ import { MAX_BODY_BYTES } from './answer-text.ts';
 import { clientOver } from './client-over.ts';
 import { openConnection } from './open-connection.ts';
 import { PlainError, reasonOf } from './reason-of.ts';
-import { retryAfter } from './retry-after.ts';
+import { retryAfter } from '../../retry-after.ts';
 import { judgeAnswer, type ExchangeOutcome } from './exchange-outcome.ts';
 
 /** Opens a connection to the token endpoint, TLS included, without sending a byte of the request. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { WALK_AGAIN_AFTER_MS } from '../../../src/paging/lookup/lookup-walks.ts';
-import { idOf } from '../../../src/sandbox/ids.ts';
+import { idOf } from '../../../src/sandbox/person.ts';
 import {
   after,
   honest,

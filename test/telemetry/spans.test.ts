@@ -25,7 +25,7 @@ const PARENT = 'b7ad6b7169203331';
 const exporter = new InMemorySpanExporter();
 let gateway: GatewayOverFake;
 beforeAll(async () => {
-  // As an SDK does it for the operator.
+  // What an SDK does for the operator.
   const spanProcessors = [new SimpleSpanProcessor(exporter)];
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors }));
   const propagators = [new W3CTraceContextPropagator(), new W3CBaggagePropagator()];
@@ -42,7 +42,7 @@ beforeEach(({ task }) => {
   gateway.upstream.answer(honest);
 });
 
-test('an exchange of tokens is a span of its own, with nothing of the tokens', () => {
+test('an exchange of tokens is a span of its own, and contains no token', () => {
   const [exchange] = exporter.getFinishedSpans();
   expect(exchange).toMatchObject({
     name: 'token exchange',
@@ -53,7 +53,7 @@ test('an exchange of tokens is a span of its own, with nothing of the tokens', (
   expect(exchange).not.toHaveProperty('parentSpanContext.spanId');
 });
 
-test('a query is a span below the one of its caller, and its request to the service one below it', async () => {
+test('the span of a query is below that of its caller, and the span of its upstream request is below that of the query', async () => {
   await asked('{ persons(first: 1) { items { firstName } } }', {
     traceparent: `00-${TRACE}-${PARENT}-01`,
     tracestate: 'vendor=1',
@@ -81,7 +81,7 @@ test('a query is a span below the one of its caller, and its request to the serv
   });
 });
 
-test('the trace goes on to the service, and nothing else that callers put there', async () => {
+test('the trace context is sent to the service, and nothing else that callers send with it', async () => {
   await asked('{ persons(first: 2) { items { id } } }', {
     traceparent: `00-${TRACE}-${PARENT}-01`,
     tracestate: 'vendor=1',
@@ -100,14 +100,14 @@ test.each([
   `00-${'0'.repeat(32)}-${PARENT}-01`,
   `ff-${TRACE}-${PARENT}-01`,
   `00-${TRACE}-${PARENT}-01, 00-${TRACE}-${PARENT}-01`,
-])('the traceparent %j is passed over: a new trace begins', async (traceparent) => {
+])('the traceparent %j is ignored: a new trace begins', async (traceparent) => {
   await asked('{ __typename }', { traceparent });
   const [request] = finished(1);
   expect(request!.parentSpanContext).toBeUndefined();
   expect(request!.spanContext().traceId).not.toBe(TRACE);
 });
 
-test('who is not sampled is not', async () => {
+test('a caller who is not sampled gets no span', async () => {
   await asked('{ persons(first: 3) { items { id } } }', {
     traceparent: `00-${TRACE}-${PARENT}-00`,
   });
@@ -116,7 +116,7 @@ test('who is not sampled is not', async () => {
   expect(headers['traceparent']).toMatch(new RegExp(`^00-${TRACE}-[\\da-f]{16}-00$`));
 });
 
-test('a drain is a span, and all its pages are below it, who ever waits for them', async () => {
+test('a drain is a span, and all its pages are below it, whichever caller waits for them', async () => {
   const gate = Promise.withResolvers<void>();
   const arrived = gateway.upstream.received.length;
   gateway.upstream.answer(after(gate.promise, honest));
@@ -141,7 +141,7 @@ test('a drain is a span, and all its pages are below it, who ever waits for them
   expect(requests).toHaveLength(2);
 });
 
-test('what went wrong is told by its code, where it is no mistake of the caller', async () => {
+test('an error is reported by its code, and a mistake of the caller is not a failed span', async () => {
   gateway.upstream.answer(json({}, 400));
   await asked('{ persons(first: 4) { items { id } } }');
   const [upstream, request] = finished(2);
@@ -160,7 +160,7 @@ test('what went wrong is told by its code, where it is no mistake of the caller'
   });
 });
 
-test('no document, no variable, no name of a caller is in any span, and probes have none', async () => {
+test('spans contain neither documents, variables nor names of callers, and probes have no span', async () => {
   await gateway.fetch('/health');
   finished(0);
   await asked('query OfMax($max: Int) { max: persons(first: $max) { items { firstName } } }');
@@ -177,7 +177,7 @@ async function asked(query: string, headers: Record<string, string> = {}): Promi
   await gateway.ask(query, { max: 3 }, { headers });
 }
 
-/** In the order of their ends. */
+/** In the order in which they ended. */
 function finished(count: number): ReadableSpan[] {
   const spans = exporter.getFinishedSpans();
   expect(spans).toHaveLength(count);

@@ -23,7 +23,7 @@ beforeEach(async () => {
   gateway.upstream.answer(honest);
 });
 
-test('requests are counted by their first code, OK without one, and probes are not', async () => {
+test('requests are counted by the code of their first error, OK without one; probes are not counted', async () => {
   await gateway.ask('query OfMax { persons(first: 1) { items { id } } }');
   await gateway.ask('{ nothing }');
   await gateway.fetch('/elsewhere');
@@ -44,7 +44,7 @@ test('requests are counted by their first code, OK without one, and probes are n
   expect(await gateway.gateway.metrics.text()).not.toContain('Max');
 });
 
-test('callers cannot make series: whatever names they send are one', async () => {
+test('callers cannot create series: all names that they send are one series', async () => {
   await gateway.ask('{ __typename }');
   await gateway.ask('{ nothing }');
   const lines = (await gateway.gateway.metrics.text()).split('\n').length;
@@ -55,7 +55,7 @@ test('callers cannot make series: whatever names they send are one', async () =>
   expect((await gateway.gateway.metrics.text()).split('\n')).toHaveLength(lines);
 });
 
-test('requests to the service are counted by outcome, each attempt, and what was sent again', async () => {
+test('each attempt of an upstream request is counted by its outcome, and each retry', async () => {
   const { ask, upstream } = gateway;
   upstream.answer(cut, json({}, 502), honest);
   await ask('{ persons(first: 1) { items { id } } }');
@@ -77,7 +77,7 @@ test('requests to the service are counted by outcome, each attempt, and what was
   expect(await counted('recruiting_upstream_request_duration_seconds_count')).toEqual({ '': 5 });
 });
 
-test('drains are counted with their ends, their pages, and whether an index helped', async () => {
+test('drains are counted by outcome, pages, and whether a page index was used', async () => {
   await gateway.ask('{ allPersons { id } }');
   await gateway.ask('{ allPersons { id } }');
   await gateway.ask('{ allPersons(limit: 60) { id } }');
@@ -95,7 +95,7 @@ test('drains are counted with their ends, their pages, and whether an index help
   expect((await counted('recruiting_pages_read_total'))['']).toBeGreaterThan(12);
 });
 
-test('records that are looked for by ids are counted by whether an index had a place for them', async () => {
+test('records that are looked up by id are counted by whether a page index had a position for them', async () => {
   const { data } = await gateway.ask<{ allPersons: { id: string }[] }>('{ allPersons { id } }');
   const { id } = data.allPersons[100]!;
   await gateway.ask(`{ known: person(id: "${id}") { id } unknown: person(id: "?") { id } }`);
@@ -108,7 +108,7 @@ test('records that are looked for by ids are counted by whether an index had a p
   });
 });
 
-test('what runs and what waits is there to be seen', async () => {
+test('gauges show how many drains and requests run and wait', async () => {
   const gate = Promise.withResolvers<void>();
   const arrived = gateway.upstream.received.length;
   gateway.upstream.answer(after(gate.promise, honest));
@@ -127,7 +127,7 @@ test('what runs and what waits is there to be seen', async () => {
   expect(later.get('recruiting_upstream_requests_in_flight')).toBe(0);
 });
 
-test('requests that wait for their turn are told by who waits', async () => {
+test('requests that wait for their turn are counted by priority', async () => {
   await using held = await startHeldUpstream({ concurrency: 2 });
   const asked = ['1', '2', '3', '4'].map((label) =>
     held.ask(label, { priority: Number(label) > 2 ? 'drain' : 'interactive' }),
@@ -139,7 +139,7 @@ test('requests that wait for their turn are told by who waits', async () => {
   expect(held.load()).toEqual({ inFlight: 0, waiting: { interactive: 0, drain: 0 } });
 });
 
-test('a caller who leaves is counted as such', async () => {
+test('a caller who leaves is counted as LEFT', async () => {
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const arrived = gateway.upstream.received.length;
   gateway.upstream.answer(() => {});
@@ -164,7 +164,7 @@ async function samples(): Promise<Map<string, number>> {
   return samplesOf(await gateway.gateway.metrics.text());
 }
 
-/** What a metric grew by in this test, by its labels. */
+/** How much a metric grew in this test, by its labels. */
 async function counted(name: string): Promise<Record<string, number>> {
   const grown = [...(await samples())].flatMap(([series, value]) => {
     const growth = value - (before.get(series) ?? 0);

@@ -1,21 +1,29 @@
+import type { Attributes } from '@opentelemetry/api';
 import type { TokenStanding } from '../tokens/token-standing.ts';
 import { TROUBLES } from '../tokens/token-trouble.ts';
-import type { Exposition } from './exposition.ts';
+import type { MetricRegistry } from './metrics.ts';
+import type { Spans } from './spans.ts';
+
+export interface TokenTelemetryParts {
+  readonly metrics: MetricRegistry;
+  readonly spans: Spans;
+  /** Returns undefined while there are no tokens. */
+  readonly tokens: () => TokenStanding | undefined;
+  /** Attributes that name the service. */
+  readonly server: Attributes;
+}
 
 /**
- * How the token set stands, and how its exchanges went.
+ * The state of the token set, and the exchanges of its refresh token.
  *
- * @param tokens undefined while there are none
- * @returns what is told of each exchange: its outcome, and the seconds from the mark to the end
+ * @returns a function that reports an exchange: its outcome, and the seconds from the claim to the saved pair
  */
-export function tokenMetrics(
-  { counter, gauge: anyGauge, histogram }: Exposition,
-  tokens: () => TokenStanding | undefined,
-) {
+export function tokenTelemetry({ metrics, spans, tokens, server }: TokenTelemetryParts) {
+  const { counter, gauge: anyGauge, histogram } = metrics;
   const gauge = (name: string, help: string, value: (of: TokenStanding) => number) =>
     anyGauge({ name, help }, () => {
       const standing = tokens();
-      // A number that nobody knows is no 0.
+      // An unknown number is not 0.
       return standing ? [[value(standing)]] : [];
     });
 
@@ -26,23 +34,23 @@ export function tokenMetrics(
   );
   gauge(
     'recruiting_refresh_token_seconds_left',
-    'Seconds until the refresh token ends.',
+    'Seconds until the refresh token expires.',
     ({ refreshSecondsLeft }) => refreshSecondsLeft,
   );
   gauge(
     'recruiting_token_generation',
-    'Counts imports and rotations.',
+    'Number of imports and rotations of the token pair so far.',
     ({ generation }) => generation,
   );
   gauge(
     'recruiting_token_age_seconds',
-    'Seconds since the token pair was refreshed last.',
+    'Seconds since the token pair was last refreshed.',
     ({ age }) => age,
   );
   anyGauge(
     {
       name: 'recruiting_token_trouble',
-      help: '1 while there is this trouble with the tokens.',
+      help: '1 while the tokens have this trouble.',
       labelNames: ['trouble'],
     },
     () => {
@@ -60,17 +68,20 @@ export function tokenMetrics(
   );
   const exchanges = counter({
     name: 'recruiting_token_exchanges_total',
-    help: 'Exchanges of the refresh token by this process.',
+    help: 'Exchanges of the refresh token by this process, by outcome.',
     labelNames: ['outcome'],
   });
   const duration = histogram({
     name: 'recruiting_token_exchange_seconds',
-    help: 'How long exchanges took, from the mark to the saved pair.',
+    help: 'Duration of exchanges, from the claim to the saved pair.',
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
   });
 
+  const attributes = { 'http.request.method': 'POST', ...server };
   return (outcome: string, seconds: number): void => {
     exchanges(1, outcome);
     duration(seconds);
+    const error = outcome === 'rotated' ? undefined : outcome;
+    spans.past('token exchange', seconds, attributes, error);
   };
 }

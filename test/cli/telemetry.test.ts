@@ -41,7 +41,7 @@ test('every metric follows the rules of Prometheus for names', () => {
   expect(families.has('nodejs_eventloop_lag_p99_seconds')).toBe(true);
 });
 
-test('docs/telemetry.md tells of every metric with its labels, and of no other', () => {
+test('docs/telemetry.md lists every metric with its labels, and no other', () => {
   const [, section] = /\n## Metrics\n(.*?)\n## /s.exec(readFileSync('docs/telemetry.md', 'utf8'))!;
   const told = [...section!.matchAll(/`(recruiting_\w+)(?:\{([\w,]+)\})?`/g)].map(
     ([, name, labels = '']) => [name, labels] as const,
@@ -74,7 +74,7 @@ const VALUES: Record<string, readonly string[]> = {
   ],
 };
 
-test('the alert rules ask for metrics, labels and values that there are', () => {
+test('the alert rules use metrics, labels and values that exist', () => {
   const file = parse(readFileSync('monitoring/alerts.yml', 'utf8')) as {
     groups: { name: string; rules: Rule[] }[];
   };

@@ -1,26 +1,29 @@
 import { codedError } from '../errors.ts';
-import type { UpstreamAnswer } from './read-response.ts';
+import type { UpstreamAnswer } from './request.ts';
 
-/** Whose rights a request goes out with; the tokens stage implements it. */
+/** The tokens that requests are sent with. */
 export interface BearerTokens<
   Token extends { readonly value: string } = { readonly value: string },
 > {
   accessToken(): Promise<Token>;
+  /** Returns a newer token, or undefined if a newer one would not help. @param detail of the 401 */
   afterRefusal(refused: Token, detail: string): Promise<Token | undefined>;
+  /** Called for each result that a token brought. */
   accepted(token: Token): void;
 }
 
-/** An answer after the matter of tokens is settled. */
 export type AuthorizedAnswer = Exclude<UpstreamAnswer, { kind: 'unauthorized' }>;
 
-/** One for a token that others renewed meanwhile, one for a renewal of our own. */
+/** One for a token that was renewed meanwhile, one for a renewal because of this request. */
 const MAX_REPLAYS = 2;
 
 /**
- * Sends with the newest token, and again with a newer one when it is refused. A 401 is refused before execution, so
- * mutations are replayed as well.
+ * Sends with the newest token, and again with a newer one when it is refused. The service refuses a token before it
+ * executes anything, so mutations are sent again as well.
+ *
+ * @throws UPSTREAM_UNAUTHORIZED, and what the tokens throw
  */
-export async function authorizing<Token extends { readonly value: string }>(
+export async function authorize<Token extends { readonly value: string }>(
   tokens: BearerTokens<Token>,
   send: (token: string) => Promise<UpstreamAnswer>,
 ): Promise<AuthorizedAnswer> {
@@ -31,12 +34,12 @@ export async function authorizing<Token extends { readonly value: string }>(
       if (answer.kind === 'result') tokens.accepted(token);
       return answer;
     }
-    const next =
+    const newer =
       answer.status === 401 && replays < MAX_REPLAYS
         ? await tokens.afterRefusal(token, answer.detail)
         : undefined;
-    if (!next) throw unauthorized(answer);
-    token = next;
+    if (!newer) throw unauthorized(answer);
+    token = newer;
   }
 }
 
@@ -44,8 +47,9 @@ function unauthorized({ status, detail }: { status: number; detail: string }) {
   if (status === 401 && detail === 'token_expired') {
     return codedError(
       'UPSTREAM_UNAUTHORIZED',
-      'The recruiting service calls an access token expired that it has just given out, and renewing it again would not end: ' +
-        'its clock, or the life that it names for its tokens, is wrong. Tell its support; the next renewal comes by itself.',
+      'The recruiting service refuses a new access token as expired, so renewing it again would not help: ' +
+        'the clock of the service, or the lifetime that it states for its tokens, is wrong. ' +
+        'Report this to the support of the service; the gateway renews the token again when it is due.',
     );
   }
   return codedError(

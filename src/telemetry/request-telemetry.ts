@@ -1,39 +1,48 @@
 import { randomUUID } from 'node:crypto';
 import type { AsyncLocalStorage } from 'node:async_hooks';
-import { context as contexts, ROOT_CONTEXT } from '@opentelemetry/api';
+import { context as contexts, ROOT_CONTEXT, type Context } from '@opentelemetry/api';
 import type { Logger } from 'pino';
+import type { Cause } from '../cause.ts';
 import type { Exchange } from '../http/exchange/exchange.ts';
 import type { ExchangeTelemetry } from '../http/exchange/handler.ts';
 import { isKnownPath, isProbe } from '../http/paths.ts';
 import { outcomeOfStatus, type Outcome } from '../http/telemetry/outcome.ts';
-import type { Metrics } from '../metrics.ts';
-import type { WatchedCause } from './cause.ts';
+import type { MetricRegistry } from './metrics.ts';
 import { end, spanOf, type Spans } from './spans.ts';
 
-export interface RequestParts {
-  readonly log: Logger;
-  readonly metrics: Metrics;
-  readonly spans: Spans;
-  readonly stopwatch: () => number;
-  /** Of what is running. */
-  readonly current: AsyncLocalStorage<WatchedCause>;
-}
-
-/** What stands for a request of a caller. */
-interface RequestCause extends WatchedCause {
+/** A caller's request, as telemetry sees it in everything that is done for it. */
+export interface RequestCause extends Cause {
+  /** Contains the span below which the next spans belong. */
+  readonly context: Context;
+  readonly cost: { upstreamRequests: number; pages: number };
+  /** By `performance.now()`. */
   readonly begun: number;
 }
 
+/** Returns undefined for what the gateway does on its own. Every cause was created here. */
+export function requestCause(cause: Cause | undefined): RequestCause | undefined {
+  return cause as RequestCause | undefined;
+}
+
+export interface RequestTelemetryParts {
+  readonly log: Logger;
+  readonly metrics: MetricRegistry;
+  readonly spans: Spans;
+  /** The request on whose behalf the current code runs. */
+  readonly current: AsyncLocalStorage<RequestCause>;
+}
+
 /**
- * A name, a span, a line and a count for each request of a caller; of a stream when it is over. Probes come often
- * and say little: a line for who debugs. No query string, no document, no variables are looked at, since they may
- * name people.
+ * Gives each request of a caller an id and a span, and reports it when its answer is sent; a stream, when it is over.
+ * Probes come often and say little, so they are logged for debugging only. Query strings, documents and variables may
+ * name people, so they are not looked at.
  */
-export function watchRequests(parts: RequestParts): ExchangeTelemetry {
-  const { log, metrics, spans, stopwatch, current } = parts;
+export function requestTelemetry(parts: RequestTelemetryParts): ExchangeTelemetry {
+  const { log, spans, current } = parts;
+  const metrics = requestMetrics(parts.metrics);
   return {
     run: (exchange, work) => {
-      const begun = stopwatch();
+      const begun = performance.now();
       const requestId = requestIdOf(exchange);
       exchange.requestId = requestId;
       exchange.replyHeaders['x-request-id'] = requestId;
@@ -44,22 +53,40 @@ export function watchRequests(parts: RequestParts): ExchangeTelemetry {
       return current.run(cause, () => contexts.with(context, work));
     },
     ended: (exchange, status) => {
-      const cause = exchange.cause as RequestCause;
-      const ms = stopwatch() - cause.begun;
+      const cause = requestCause(exchange.cause)!;
+      const ms = performance.now() - cause.begun;
       const outcome = outcomeOf(exchange, status);
       writeLine(log, exchange, { cause, status, ms, outcome });
       if (isProbe(exchange.path)) return;
-      const { trustedName: operation, operationType } = exchange;
-      metrics.requests.ended({ operation, operationType, outcome }, ms / 1000);
-      endSpan(exchange, cause, status, outcome);
+      const { trustedName, operationType = 'none' } = exchange;
+      metrics.requests(1, trustedName, outcome);
+      metrics.duration(ms / 1000, operationType);
+      endSpan(exchange, { cause, status, ms, outcome });
     },
   };
 }
 
-/** Short, and of nothing that a log, a terminal or a header could take for something else. */
+/** Probes are not counted. The outcome comes from a closed list. */
+function requestMetrics({ counter, histogram }: MetricRegistry) {
+  const requests = counter({
+    name: 'recruiting_requests_total',
+    // Other names than those of trusted operations are empty: callers do not decide how many series there are.
+    help: 'Requests of callers, by the name of the trusted operation and the code of the first error (OK without an error).',
+    labelNames: ['operation', 'code'],
+  });
+  const duration = histogram({
+    name: 'recruiting_request_duration_seconds',
+    help: 'From the arrival of a request to the last byte of its answer.',
+    labelNames: ['type'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+  });
+  return { requests, duration };
+}
+
+/** Short, and without characters that have a meaning in a log, a terminal or a header. */
 const HARMLESS = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** What the caller calls the request, where that is harmless; else a new name. */
+/** The id that the caller sent if it is harmless, and a new one otherwise. */
 function requestIdOf(exchange: Exchange): string {
   const given = exchange.header('x-request-id');
   return given !== undefined && HARMLESS.test(given) ? given : randomUUID();
@@ -85,7 +112,7 @@ function writeLine(log: Logger, exchange: Exchange, { cause, status, ms, outcome
     {
       requestId,
       method,
-      // Where nothing is served, an address that somebody made up may hold a key, or name people.
+      // A path where nothing is served may contain a key or name a person.
       path: isKnownPath(path) ? path : undefined,
       status,
       ms: Math.round(ms * 10) / 10,
@@ -100,7 +127,7 @@ function writeLine(log: Logger, exchange: Exchange, { cause, status, ms, outcome
   );
 }
 
-/** Names that the operator gave; the subject of a token may be a person. */
+/** Only names of API keys, which the operator gave: the subject of a token may be a person. */
 function keyName(caller: string | undefined): string | undefined {
   return caller?.startsWith('key:') ? caller.slice('key:'.length) : undefined;
 }
@@ -112,11 +139,9 @@ function beginSpan(exchange: Exchange, spans: Spans) {
 
 function endSpan(
   { operationType, trustedName, method }: Exchange,
-  { context }: WatchedCause,
-  status: number | undefined,
-  outcome: Outcome,
+  { cause, status, outcome }: Ended,
 ): void {
-  const span = spanOf(context);
+  const span = spanOf(cause.context);
   span.updateName(operationType ? `${operationType} ${trustedName}`.trimEnd() : method);
   span.setAttributes({
     ...(status !== undefined && { 'http.response.status_code': status }),
@@ -126,7 +151,7 @@ function endSpan(
   end(span, outcome === 'OK' ? undefined : outcome, !MISTAKES_OF_CALLERS.has(outcome));
 }
 
-/** No failure of the gateway's. */
+/** Outcomes that are not a failure of the gateway. */
 const MISTAKES_OF_CALLERS = new Set<Outcome>([
   'BAD_USER_INPUT',
   'CURSOR_INVALID',

@@ -14,30 +14,30 @@ import {
 } from '@opentelemetry/api';
 
 /**
- * Spans by whatever SDK the operator has registered; without one nothing is made, read or passed on. Parents are passed
- * on explicitly: what several callers share, and what waited in a queue, runs in whose context it happens to.
+ * Spans of the SDK that the operator has registered; without one, nothing is created, read or sent on. Parents are
+ * passed on explicitly: shared work, and work that waited in a queue, does not run in the context of its caller.
  */
 export interface Spans {
-  /** The span of a caller's request, below the one of its `traceparent`. */
+  /** Begins the span of a caller's request, below that of its `traceparent`. */
   request(headers: Headers, attributes: Attributes): Context;
-  /** A span below that of the context. */
+  /** Begins a span below that of the parent context. */
   begin(name: string, kind: SpanKind, parent: Context, attributes: Attributes): Context;
-  /** One that is over, and belongs to nobody's request. */
+  /** Records a span that is over and belongs to no request. */
   past(name: string, seconds: number, attributes: Attributes, error?: string): void;
 }
 
-/** Of a request that nobody traces: its span takes everything and keeps nothing. */
+/** The context of a request that is not traced. Its span ignores everything. */
 const UNTRACED = trace.setSpan(ROOT_CONTEXT, trace.wrapSpanContext(INVALID_SPAN_CONTEXT));
 
 export function createSpans(version: string): Spans {
   const name = 'recruiting-subgraph';
   const tracer = trace.getTracer(name, version);
-  /** Asked anew each time, since an SDK may be registered later than we start; it takes some 20 ns. */
+  /** Checked each time, since an SDK may be registered after the start; takes about 20 ns. */
   const isTracing = () => {
     const provider: object = trace.getTracerProvider();
-    // Of another copy of the API's code it may be, or of a later one without proxies: then somebody has set it.
+    // A provider that is not a proxy was set by an SDK, through another copy or a later version of the API package.
     const hasTracer = !isProxy(provider) || provider.getDelegateTracer(name, version) !== undefined;
-    // A propagator alone passes on what callers send.
+    // A propagator without an SDK sends on the trace context of callers.
     return hasTracer || propagation.fields().length > 0;
   };
   const begin: Spans['begin'] = (of, kind, parent, attributes) => {
@@ -58,8 +58,7 @@ export function createSpans(version: string): Spans {
   };
 }
 
-/** Whether there is a span to tell of anything: what would only be told to it need not be made. */
-export function isTraced(of: Context): boolean {
+function isTraced(of: Context): boolean {
   return of !== UNTRACED;
 }
 
@@ -76,7 +75,7 @@ export function end(span: Span, error?: string, isFailure = true): void {
   span.end();
 }
 
-/** W3C Trace Context, and of that only these: a caller's baggage is not for the service. */
+/** Those of W3C Trace Context only: a caller's baggage is not for the service. */
 const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
 export function traceHeaders(of: Context): Record<string, string> | undefined {
@@ -88,7 +87,7 @@ export function traceHeaders(of: Context): Record<string, string> | undefined {
   );
 }
 
-/** Of the operator's instrumentation of the server, where there is one; else as the caller says. */
+/** The context of the operator's own instrumentation of the server; without one, what the caller's headers say. */
 function callersContext(headers: Headers): Context {
   const active = context.active();
   if (trace.getSpan(active)) return active;

@@ -1,24 +1,29 @@
+/** Metrics in the text format of Prometheus. */
+export interface Metrics {
+  readonly contentType: string;
+  text(): Promise<string>;
+}
+
 /**
- * What one registry of metrics holds, in the text format of Prometheus. A count is an addition to a plain number:
- * requests pay for nothing else. Text is made when it is read. prom-client has no way to fill the buckets of a
- * histogram at the scrape, and each of its observations costs more than half a microsecond.
+ * Creates metrics and adds to them. Adding to a count is adding to a number, so requests cost nothing else; the text is
+ * written when it is read. prom-client cannot fill the buckets of a histogram at that time, and each of its
+ * observations costs more than half a microsecond.
  */
-export interface Exposition {
-  /** @returns counts; the values of the labels come in the order of their names */
+export interface MetricRegistry extends Metrics {
+  /** Returns a function that adds to the count; label values come in the order of the label names. */
   counter(options: FamilyOptions): (by: number, ...labels: Labels) => void;
-  /** @returns observes one value */
+  /** Returns a function that adds one value. */
   histogram(
     options: FamilyOptions & { readonly buckets: readonly number[] },
   ): (value: number, ...labels: Labels) => void;
   /**
    * @param options.type `counter` for what is counted elsewhere
-   * @param read gives the values of the moment, each with those of its labels; none: nobody knows
+   * @param read returns the current values with their label values; nothing while the values are unknown
    */
   gauge(
     options: FamilyOptions & { readonly type?: 'gauge' | 'counter' },
     read: () => Iterable<GaugeSample>,
   ): void;
-  text(): string;
 }
 
 export interface FamilyOptions {
@@ -31,9 +36,7 @@ type Labels = readonly [first?: string, second?: string];
 
 export type GaugeSample = readonly [value: number, ...labels: Labels];
 
-export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
-
-export function createExposition(): Exposition {
+export function createMetricRegistry(): MetricRegistry {
   const families: (() => string)[] = [];
   const add = (type: string, { name, help }: FamilyOptions, samples: () => Iterable<string>) =>
     families.push(() =>
@@ -74,15 +77,37 @@ export function createExposition(): Exposition {
           line(options.name, labelled(options, labels), value),
         ),
       ),
-    text: () => `${families.map((family) => family()).join('\n\n')}\n`,
+    contentType: 'text/plain; version=0.0.4; charset=utf-8',
+    text: async () => `${families.map((family) => family()).join('\n\n')}\n`,
   };
 }
 
-/** One value for each combination of labels: found by one lookup a label, without anything being built. */
+/**
+ * The metrics that Prometheus' clients report for every process: CPU, memory, garbage collection, the lag of the event
+ * loop. They are loaded and collected from their first reading on, so a gateway whose metrics are not read does not pay
+ * for them.
+ */
+export function processMetrics(): () => Promise<string> {
+  let collecting: Promise<() => Promise<string>> | undefined;
+  return async () => {
+    collecting ??= collectProcessMetrics();
+    const text = await collecting;
+    return await text();
+  };
+}
+
+async function collectProcessMetrics(): Promise<() => Promise<string>> {
+  const { collectDefaultMetrics, Registry } = await import('prom-client');
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  return () => registry.metrics();
+}
+
+/** One value for each combination of label values. A value is found by a lookup for each label, without building a key. */
 function createSeries<V>(options: FamilyOptions, create: () => V) {
   const all = new Map<string, Map<string, V>>();
   const series = { at, map };
-  // Without labels there is one from the start: its 0 says that nothing happened yet.
+  // Without labels there is a single series, which starts at 0: nothing has happened yet.
   if (!options.labelNames?.length) at();
   return series;
 

@@ -1,0 +1,96 @@
+import { ROOT_CONTEXT, SpanKind } from '@opentelemetry/api';
+import { knownCode } from '../errors.ts';
+import type { ReadingTelemetry } from '../plans/telemetry.ts';
+import type { MetricRegistry } from './metrics.ts';
+import { requestCause } from './request-telemetry.ts';
+import { end, spanOf, type Spans } from './spans.ts';
+
+export interface ReadingTelemetryParts extends ReadingLoad {
+  readonly metrics: MetricRegistry;
+  readonly spans: Spans;
+}
+
+export interface ReadingLoad {
+  readonly drainLoad: () => { readonly running: number; readonly waiting: number };
+  readonly answerLoad: () => { readonly bytes: number; readonly waiting: number };
+}
+
+/** Pages and walks. The requests of a walk belong to the caller's request that began it. */
+export function readingTelemetry(parts: ReadingTelemetryParts): ReadingTelemetry {
+  const { spans } = parts;
+  const metrics = readingMetrics(parts);
+  return {
+    pageRead: (given) => {
+      metrics.pages(1);
+      const cost = requestCause(given)?.cost;
+      if (cost) cost.pages += 1;
+    },
+    walkBegun: (kind, list, given) => {
+      const cause = requestCause(given);
+      const attributes = { 'recruiting.list': list };
+      const parent = cause?.context ?? ROOT_CONTEXT;
+      const context = spans.begin(kind, SpanKind.INTERNAL, parent, attributes);
+      return {
+        cause: cause && (context === cause.context ? cause : { ...cause, context }),
+        ended: (outcome) => {
+          const isError = typeof outcome !== 'string';
+          const label = isError ? knownCode(outcome.code) : outcome;
+          metrics.walks(1, kind, label);
+          end(spanOf(context), isError ? label : undefined);
+        },
+      };
+    },
+    walkPlanned: (hasIndex) => metrics.plans(1, hasIndex ? 'used' : 'unused'),
+    placesLookedUp: (known, unknown) => {
+      metrics.lookups(known, 'hit');
+      metrics.lookups(unknown, 'miss');
+    },
+  };
+}
+
+function readingMetrics({
+  metrics: { counter, gauge },
+  drainLoad,
+  answerLoad,
+}: ReadingTelemetryParts) {
+  gauge({ name: 'recruiting_drains_running', help: 'Drains that run, at most MAX_DRAINS.' }, () => [
+    [drainLoad().running],
+  ]);
+  gauge({ name: 'recruiting_drains_waiting', help: 'Drains that wait for their turn.' }, () => [
+    [drainLoad().waiting],
+  ]);
+  gauge(
+    {
+      name: 'recruiting_answer_bytes',
+      help: 'Bytes of answers that are held until they are sent, at most ANSWER_BYTES.',
+    },
+    () => [[answerLoad().bytes]],
+  );
+  gauge(
+    {
+      name: 'recruiting_answers_waiting',
+      help: 'Parts of answers that wait until there is room for their bytes.',
+    },
+    () => [[answerLoad().waiting]],
+  );
+  const walks = counter({
+    name: 'recruiting_walks_total',
+    help: 'Walks that ended, shared ones counted once, by outcome: whole, stopped (no caller waited any more), or an error code.',
+    labelNames: ['kind', 'outcome'],
+  });
+  const pages = counter({
+    name: 'recruiting_pages_read_total',
+    help: 'Pages of lists requested from the service.',
+  });
+  const plans = counter({
+    name: 'recruiting_walk_plans_total',
+    help: 'Drains and lookups, by whether a page index let them read several pages at a time.',
+    labelNames: ['index'],
+  });
+  const lookups = counter({
+    name: 'recruiting_index_lookups_total',
+    help: 'Records looked up by their ids, by whether a page index had a position for them.',
+    labelNames: ['result'],
+  });
+  return { walks, pages, plans, lookups };
+}

@@ -1,0 +1,98 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Logger } from 'pino';
+import type { ExchangeTelemetry } from '../http/exchange/handler.ts';
+import type { ReadingTelemetry } from '../plans/telemetry.ts';
+import type { TokenStanding } from '../tokens/token-standing.ts';
+import type { UpstreamTelemetry } from '../upstream/telemetry.ts';
+import { createMetricRegistry, type MetricRegistry, type Metrics } from './metrics.ts';
+import { readingTelemetry, type ReadingLoad } from './reading-telemetry.ts';
+import { requestTelemetry, type RequestCause } from './request-telemetry.ts';
+import { createSpans } from './spans.ts';
+import { tokenTelemetry } from './token-telemetry.ts';
+import { upstreamTelemetry, type UpstreamLoad } from './upstream-telemetry.ts';
+
+export interface TelemetryParts extends ReadingLoad {
+  readonly version: string;
+  readonly log: Logger;
+  /** Of the service. */
+  readonly baseUrl: string;
+  /** Returns undefined while there are no tokens. */
+  readonly tokens: () => TokenStanding | undefined;
+  readonly upstreamLoad: () => UpstreamLoad;
+}
+
+/** Logs, metrics and spans, and what the other stages need to report to them. */
+export interface Telemetry {
+  /** For lines that are logged on behalf of requests: adds the id of the request. */
+  readonly log: Logger;
+  /** Names and label values contain nothing personal and nothing secret. */
+  readonly metrics: Metrics;
+  readonly requests: ExchangeTelemetry;
+  readonly upstream: UpstreamTelemetry;
+  readonly reading: ReadingTelemetry;
+  /** Reports an exchange of the refresh token. */
+  readonly exchanged: (outcome: string, seconds: number) => void;
+  /** @param drift how many differences of each kind the live schema has from the snapshot */
+  readonly schemaCompared: (drift: Readonly<Record<string, number>>) => void;
+}
+
+export function createTelemetry(parts: TelemetryParts): Telemetry {
+  const metrics = createMetricRegistry();
+  const spans = createSpans(parts.version);
+  const current = new AsyncLocalStorage<RequestCause>();
+  const log = addRequestIds(parts.log, () => current.getStore()?.requestId);
+  const { hostname, port, protocol } = new URL(parts.baseUrl);
+  const server = {
+    'server.address': hostname,
+    'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+  };
+
+  reportVersion(metrics, parts.version);
+  // Each registers its metrics, in this order.
+  return {
+    log,
+    metrics,
+    schemaCompared: schemaTelemetry(metrics),
+    requests: requestTelemetry({ ...parts, metrics, spans, current }),
+    upstream: upstreamTelemetry({ ...parts, metrics, spans, server }),
+    reading: readingTelemetry({ ...parts, metrics, spans }),
+    exchanged: tokenTelemetry({ ...parts, metrics, spans, server }),
+  };
+}
+
+/** A child logger with bindings cannot do this: it outlives every request. */
+function addRequestIds(log: Logger, requestId: () => string | undefined): Logger {
+  const formatters = {
+    log: (line: object) => {
+      const id = requestId();
+      return id === undefined || 'requestId' in line ? line : { requestId: id, ...line };
+    },
+  };
+  return log.child({}, { formatters });
+}
+
+function reportVersion({ gauge }: MetricRegistry, version: string): void {
+  gauge(
+    {
+      name: 'recruiting_build_info',
+      help: 'Always 1. The label is the version of the gateway.',
+      labelNames: ['version'],
+    },
+    () => [[1, version]],
+  );
+}
+
+function schemaTelemetry({ gauge }: MetricRegistry): Telemetry['schemaCompared'] {
+  const drift = new Map<string, number>();
+  gauge(
+    {
+      name: 'recruiting_schema_drift',
+      help: 'Differences of the live schema from the snapshot when they were last compared.',
+      labelNames: ['kind'],
+    },
+    () => Array.from(drift, ([kind, count]) => [count, kind] as const),
+  );
+  return (found) => {
+    for (const [kind, count] of Object.entries(found)) drift.set(kind, count);
+  };
+}
