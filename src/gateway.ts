@@ -136,7 +136,7 @@ export async function createGateway(parts: GatewayParts) {
     execute: (request) => upstream.send({ ...request, caller: 'gateway', cause: undefined }),
     clock,
     log,
-    onLook: metrics.schemaLookedAt,
+    onChecked: metrics.schemaLookedAt,
   });
   for (const warning of served.warnings) log.warn(warning);
   const origin = createOrigin(config, log);
@@ -161,7 +161,7 @@ export async function createGateway(parts: GatewayParts) {
       knownPaths,
       // Browsers send neither of these with a credential.
       origin.preflights,
-      graphiql({ enabled: config.graphiql, examples: examples(describeLists(served)) }),
+      graphiql({ enabled: config.graphiql, examples: examples(describeLists(served.adapters)) }),
       // Nothing is read of the body of a stranger, or of the page of another site.
       admission?.authenticate ?? passOn,
       origin.crossSite,

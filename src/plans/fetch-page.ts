@@ -3,7 +3,7 @@ import type { AnswerError, Path, UpstreamError } from '../answers/errors.ts';
 import { codedError } from '../errors.ts';
 import type { FetchPage } from '../paging/page.ts';
 import { unlessAborted } from '../paging/unless-aborted.ts';
-import type { Adapter } from '../schema/derivation/adapter.ts';
+import type { Adapter } from '../schema/derived.ts';
 import type { Asking, CallVariables } from './call.ts';
 import type { ListRecord } from './list-record.ts';
 import { pageSizeOf, type PageText } from './page-text.ts';

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { inlinedPageKey, type Path } from '../answers/errors.ts';
 import type { Hole } from '../answers/read.ts';
 import type { HoleShape, ShapeScope } from '../answers/shape.ts';
-import type { NestedAdapter } from '../schema/derivation/adapter.ts';
+import type { NestedAdapter } from '../schema/derived.ts';
 import { idOf } from '../schema/derivation/reach-parent.ts';
 import { readAll, type FieldValue } from './all-field.ts';
 import type { Call } from './call.ts';

@@ -4,7 +4,7 @@ import type { UpstreamError } from '../answers/errors.ts';
 import type { Hole } from '../answers/read.ts';
 import type { ShapeScope } from '../answers/shape.ts';
 import { randomUUID } from 'node:crypto';
-import type { Adapter, NestedAdapter } from '../schema/derivation/adapter.ts';
+import type { Adapter, NestedAdapter } from '../schema/derived.ts';
 import type { Call, CallVariables } from './call.ts';
 import { connectionShape, type ConnectionShape } from './connection-shape.ts';
 import type { DrainedList, Drains } from './drains.ts';

@@ -5,7 +5,7 @@ import { readValue } from '../answers/read.ts';
 import { readAnswer, type Found } from '../answers/service-answer.ts';
 import { shapeOf, type Shape } from '../answers/shape.ts';
 import type { Json } from '../json.ts';
-import type { EntityLookup } from '../schema/derivation/entity.ts';
+import type { EntityLookup } from '../schema/derived.ts';
 import type { Call } from './call.ts';
 import { PageFailure } from './fetch-page.ts';
 import type { LookupParts } from './lookup-parts.ts';

@@ -1,7 +1,6 @@
 import type { FragmentDefinitionNode, OperationDefinitionNode } from 'graphql';
 import type { ShapeScope } from '../answers/shape.ts';
-import type { Adapter, NestedAdapter } from '../schema/derivation/adapter.ts';
-import type { Entity } from '../schema/derivation/entity.ts';
+import type { Adapter, Entity, NestedAdapter } from '../schema/derived.ts';
 import type { Drains } from './drains.ts';
 import type { PageInlining } from './inlined-pages.ts';
 import type { KeptVariants } from './kept-variants.ts';

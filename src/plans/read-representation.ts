@@ -1,4 +1,4 @@
-import type { Entity } from '../schema/derivation/entity.ts';
+import type { Entity } from '../schema/derived.ts';
 import { readId } from './read-id.ts';
 import type { RecordId } from './record-loader.ts';
 

@@ -2,7 +2,7 @@ import { getArgumentValues, type FieldNode, type GraphQLField } from 'graphql';
 import { collectFields, selectionsOf } from '../answers/collect-fields.ts';
 import { ownError, type AnswerError, type Path } from '../answers/errors.ts';
 import { codedError } from '../errors.ts';
-import type { Entity } from '../schema/derivation/entity.ts';
+import type { Entity } from '../schema/derived.ts';
 import type { FieldValue } from './all-field.ts';
 import type { Call } from './call.ts';
 import { errorsOfList } from './fetch-page.ts';

@@ -1,26 +1,30 @@
 import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
 import { wrapSchema } from '@graphql-tools/wrap';
-import { assertValidSchema, parse, type DocumentNode, type GraphQLSchema } from 'graphql';
-import type { AllowedMutations } from './allowed-mutations.ts';
-import type { Adapter, NestedAdapter } from './derivation/adapter.ts';
-import { derivedTypes } from './derivation/derived-types.ts';
-import type { Entity, EntityReport } from './derivation/entity.ts';
+import {
+  assertValidSchema,
+  getNamedType,
+  isInterfaceType,
+  isObjectType,
+  parse,
+  type DocumentNode,
+  type GraphQLSchema,
+} from 'graphql';
 import { findLists } from './derivation/find-lists.ts';
 import { planAdapters, type AdapterPlan, type ListReport } from './derivation/plan-adapters.ts';
-import { planEntities } from './derivation/plan-entities.ts';
-import { RELAY_PAGE_INFO, rootNames } from './derivation/root-names.ts';
-import { entityTypes } from './entities/entity-types.ts';
-import { subgraphSdl } from './entities/subgraph-sdl.ts';
+import { planEntities, type EntityReport } from './derivation/plan-entities.ts';
+import type { Adapter, Entity, NestedAdapter } from './derived.ts';
 import { INCREMENTAL } from './incremental-directives.ts';
-import { servedNames } from './served-names.ts';
-import { startWarnings } from './start-warnings.ts';
+import { RELAY_PAGE_INFO, rootNames } from './names/root-names.ts';
+import { servedNames } from './names/served-names.ts';
+import { derivedTypes } from './sdl/derived-types.ts';
+import { entityTypes, subgraphSdl } from './sdl/subgraph-sdl.ts';
 
 export interface ServedSchema {
   readonly schema: GraphQLSchema;
-  /** The upstream's schema under served names: what of it is the service's own. */
+  /** The upstream's schema under served names, without anything derived. */
   readonly upstream: GraphQLSchema;
-  /** The upstream's schema as it is. */
+  /** The upstream's schema, unchanged. */
   readonly snapshot: GraphQLSchema;
   /** Puts a document back into the upstream's names. */
   readonly toUpstream: (document: DocumentNode) => DocumentNode;
@@ -28,37 +32,42 @@ export interface ServedSchema {
   readonly upstreamType: (servedType: string) => string;
   /** The served name of one of the upstream's mutations. */
   readonly servedMutation: (field: string) => string;
-  /** Of the lists of the root. */
+  /** The adapters of the query root. */
   readonly adapters: readonly Adapter[];
   readonly nested: readonly NestedAdapter[];
-  /** The types whose records can be referred to. */
+  /** The types whose records other subgraphs can refer to. */
   readonly entities: readonly Entity[];
-  /** What became of every list, and of every type with an id, and why. */
+  /** What was derived from every list and every type with an id, and why. */
   readonly reports: readonly (ListReport | EntityReport)[];
-  /** For the log at start-up: what was not derived, and why. */
+  /** What the operator should know, for the log at the start. */
   readonly warnings: readonly string[];
-  /** The SDL that a supergraph is composed of. */
+  /** The SDL from which a supergraph is composed. */
   readonly subgraphSdl: () => string;
 }
 
+/** The mutations that callers may use: none, all, or these fields of the upstream. */
+export type AllowedMutations = 'off' | 'all' | readonly string[];
+
 export interface ServedSchemaParts {
-  /** The upstream's schema, as it is. */
+  /** The upstream's schema, unchanged. */
   snapshot: GraphQLSchema;
-  /** Only looked at for warnings: which mutations callers may use. */
+  /** Used only for warnings. */
   mutations: AllowedMutations;
-  /** The largest `first` of a connection; only mentioned in descriptions here. */
+  /** The largest `first` of a connection. Used only in descriptions. */
   connectionMax: number;
-  /** Records that one operation may drain; only mentioned in descriptions here. */
+  /** The number of records that one operation may drain. Used only in descriptions. */
   drainMaxItems: number;
-  /** What adapters.json says, as it was read; undefined without one. */
+  /** The parsed adapters.json; undefined without one. */
   overrides?: unknown;
-  /** Put before all names that could clash in a supergraph; empty or left out: nothing is. */
+  /** Put before all names that could clash in a supergraph. Default: nothing. */
   prefix?: string | undefined;
 }
 
 /**
- * The schema that callers see: the upstream's own, wrapped, and what is derived from its lists, as decided in
- * `derivation`. Nothing is resolved through it: an operation is compiled (`plans`) and answered as bytes.
+ * Creates the schema that callers see: the upstream's schema under its served names (`names`), with the fields and
+ * types that are derived from its lists and records (decided in `derivation`, written in `sdl`).
+ *
+ * No resolver runs on it: an operation is compiled (`plans`) and answered as bytes.
  */
 export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const { snapshot, mutations } = parts;
@@ -69,8 +78,8 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     const upstream = wrapSchema(subschema);
     return { ...served, subschema, upstream, plan: planAdapters(upstream, names, parts.overrides) };
   };
-  // What is derived depends on no name that changes here, so that the second plan has no connections either.
-  const withConnections = isPagedSomewhere(snapshot) ? wrap(true) : undefined;
+  // The second plan has no connections either: no name that differs between the two decides what is derived.
+  const withConnections = hasPagedField(snapshot) ? wrap(true) : undefined;
   const { plan, subschema, upstream, toUpstream, upstreamName } =
     withConnections && hasConnections(withConnections.plan) ? withConnections : wrap(false);
   const { adapters, nested } = plan;
@@ -111,7 +120,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   };
 }
 
-function isPagedSomewhere(snapshot: GraphQLSchema): boolean {
+function hasPagedField(snapshot: GraphQLSchema): boolean {
   return findLists(snapshot).some(({ verdict }) => 'paged' in verdict);
 }
 
@@ -119,7 +128,7 @@ function hasConnections({ adapters, nested }: AdapterPlan): boolean {
   return [...adapters, ...nested].some(({ connection }) => connection !== undefined);
 }
 
-/** Without it stitching would call them `Query` and `Mutation`. */
+/** Without these, stitching would rename the root types to `Query` and `Mutation`. */
 function rootsOf(schema: GraphQLSchema): DocumentNode {
   const mutation = schema.getMutationType();
   return parse(
@@ -130,4 +139,43 @@ function rootsOf(schema: GraphQLSchema): DocumentNode {
 function once<T>(make: () => T): () => T {
   let made: { value: T } | undefined;
   return () => (made ??= { value: make() }).value;
+}
+
+function startWarnings(
+  snapshot: GraphQLSchema,
+  upstream: GraphQLSchema,
+  mutations: AllowedMutations,
+): string[] {
+  return [...unknownMutations(snapshot, mutations), ...pathsToRoot(upstream)];
+}
+
+function unknownMutations(snapshot: GraphQLSchema, allowed: AllowedMutations): string[] {
+  if (typeof allowed === 'string') return [];
+  const known = snapshot.getMutationType()?.getFields() ?? {};
+  return allowed
+    .filter((name) => !known[name])
+    .map(
+      (name) =>
+        `MUTATIONS contains ${name}, but the schema has no such mutation. Correct MUTATIONS, or update the schema snapshot.`,
+    );
+}
+
+const SHOWN = 3;
+
+/** A derived field below such a path would be sent to the upstream, which does not have it. */
+function pathsToRoot(upstream: GraphQLSchema): string[] {
+  const root = upstream.getQueryType();
+  const paths = Object.values(upstream.getTypeMap())
+    .filter((type) => isObjectType(type) || isInterfaceType(type))
+    .flatMap((type) =>
+      Object.values(type.getFields())
+        .filter((field) => getNamedType(field.type) === root)
+        .map((field) => `${type.name}.${field.name}`),
+    );
+  if (paths.length === 0) return [];
+  const more = paths.length > SHOWN ? ` and ${paths.length - SHOWN} more` : '';
+  return [
+    `Derived fields work only at the root of an operation, not below ${paths.slice(0, SHOWN).join(', ')}${more}. ` +
+      'Request them at the root.',
+  ];
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { EntityReport } from '../../src/schema/derivation/entity.ts';
+import type { EntityReport } from '../../src/schema/derivation/plan-entities.ts';
 import { nestedSdl } from '../support/nested-upstream.ts';
 import { servedOffline } from '../support/served-offline.ts';
 
@@ -55,7 +55,7 @@ test('a name that is taken is left to whoever has it, with a warning', () => {
   const { reports, warnings } = served(
     `type Query { job: Int ${paged('jobs(%): JobPage')} } ${PAGES}`,
   );
-  const clash = 'Query.job is not derived: there is a field of that name.';
+  const clash = 'Query.job is not derived: a field of that name already exists.';
   expect(warnings).toEqual([clash]);
   expect(entity(reports, 'Job')).toEqual({
     type: 'Job',
@@ -80,14 +80,14 @@ test('what cannot be found by its id is said to be so, and why', () => {
       foundBy: null,
       field: null,
       why: [
-        'no root field gives it by its id alone, and what lists it (Query.jobs) needs arguments.',
+        'no root field returns it by its id alone, and the lists of it (Query.jobs) need arguments.',
       ],
     },
     {
       type: 'Robot',
       foundBy: null,
       field: null,
-      why: [expect.stringContaining('no list in pages of the root has any Robot')],
+      why: [expect.stringContaining('no paged field of the root lists Robot')],
     },
   ]);
   expect(subgraphSdl()).toContain('type Robot @key(fields: "id", resolvable: false)');
@@ -106,12 +106,9 @@ test('adapters.json decides otherwise', () => {
 });
 
 test.each([
-  [
-    { Event: { list: 'vacancies' } },
-    'types.Event.list: Event has no plain field id. Leave it out.',
-  ],
-  [{ Vacancy: { list: 'nobody' } }, 'types.Vacancy.list: there is no list in pages Query.nobody.'],
-  [{ Vacancy: { list: 'viewer' } }, 'types.Vacancy.list: there is no list in pages Query.viewer.'],
+  [{ Event: { list: 'vacancies' } }, 'types.Event.list: Event has no plain field id. Remove it.'],
+  [{ Vacancy: { list: 'nobody' } }, 'types.Vacancy.list: there is no paged field Query.nobody.'],
+  [{ Vacancy: { list: 'viewer' } }, 'types.Vacancy.list: there is no paged field Query.viewer.'],
   [
     { Robot: { list: 'vacancies' } },
     'types.Robot.list: Query.vacancies lists Vacancy. Write one that',
@@ -126,7 +123,7 @@ test('a list whose filter has a default finds only what that lets through, and s
     `type Query { ${paged('jobs(%, open: Boolean = true): JobPage')} } ${PAGES}`,
   );
   expect(entity(reports, 'Job').why).toContain(
-    'Only records are found that the default of its filter open lets through.',
+    'Only records that match the default of its filter open are found.',
   );
 });
 

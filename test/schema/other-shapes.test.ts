@@ -96,14 +96,16 @@ test('names that would come twice are left out with a warning, and the rest is s
     oddConnection: { __typename: 'RelayNullablePersonConnection' },
   });
   const warnings = gateway.logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
-  expect(warnings).toEqual(['Query.allPersons is not derived: there is a field of that name.']);
+  expect(warnings).toEqual([
+    'Query.allPersons is not derived: a field of that name already exists.',
+  ]);
 });
 
 test('a way back to the root is said at the start, since what is derived does not work there', async () => {
   const sdl = `type Query { again: Query! persons(first: Int, after: String): PersonPage! }`;
   await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
   expect(gateway.logged.map(({ msg }) => msg)).toContain(
-    'Below Query.again the derived fields do not work.',
+    'Derived fields work only at the root of an operation, not below Query.again. Request them at the root.',
   );
 });
 
@@ -113,7 +115,7 @@ test('many ways back to the root are said at once', async () => {
   await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
   const warnings = gateway.logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
   expect(warnings).toEqual([
-    'Below Query.again0, Query.again1, Query.again2 and 27 more the derived fields do not work.',
+    'Derived fields work only at the root of an operation, not below Query.again0, Query.again1, Query.again2 and 27 more. Request them at the root.',
   ]);
 });
 

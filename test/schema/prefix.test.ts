@@ -152,7 +152,7 @@ test('a prefix that makes a name which the service has already is refused', () =
   const sdl =
     'type Query { a: Person b: RecruitingPerson } type Person { a: Int } type RecruitingPerson { b: Int }';
   expect(() => served(sdl, 'Recruiting')).toThrow(
-    /makes RecruitingPerson of Person, .* Choose another prefix/,
+    /renames Person to RecruitingPerson, .* Choose another prefix/,
   );
 });
 

@@ -87,7 +87,7 @@ describe('a service whose roots have names of its own', () => {
       { type: 'Person', foundBy: 'QueryRoot.persons' },
     ]);
     expect(() => servedOffline(sdl, { overrides: { fields: { 'Query.persons': {} } } })).toThrow(
-      'write one of QueryRoot.persons',
+      'Write one of QueryRoot.persons',
     );
   });
 });

@@ -111,7 +111,9 @@ test('a name that the upstream uses itself is left to it, and said at the start'
   expect(String(schema.getQueryType()!.getFields()['allPersons']!.type)).toBe('Int');
   expect(schema.getType('UpstreamPageInfo_')).toBeDefined();
   const warnings = logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
-  expect(warnings).toEqual(['Query.allPersons is not derived: there is a field of that name.']);
+  expect(warnings).toEqual([
+    'Query.allPersons is not derived: a field of that name already exists.',
+  ]);
 });
 
 test.each([

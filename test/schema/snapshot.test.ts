@@ -50,7 +50,7 @@ describe('the SDL of a subgraph as a snapshot', () => {
       type Person @key(fields: "id") { id: ID! salary: Int @federation__policy(policies: [["hr"]]) ssn: Int @hidden }
     `);
     expect(message).toMatch(/\(upstream\.graphql, line 4.*@federation__policy and @hidden/);
-    expect(message).toContain('Remove from it what callers must not see');
+    expect(message).toContain('Remove the fields that callers must not see');
     expect(message).not.toContain('@key');
   });
 });
@@ -61,7 +61,7 @@ describe('a snapshot that cannot be served is refused with one message that says
     const message = await refusalOf(`type Query {\n${fields.join('\n')}\nlast: Int @once\n}`);
     expect(message).toBe(
       'The schema snapshot (upstream.graphql, line 2) uses directives that it does not define: ' +
-        '@auth (24 times), @once. Define them there, or remove them: to the gateway they mean nothing.',
+        '@auth (24 times), @once. Define them in the file, or remove them: the gateway ignores them.',
     );
   });
 

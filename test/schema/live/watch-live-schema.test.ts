@@ -38,7 +38,7 @@ test('SCHEMA_POLL says once what the live schema breaks, and never changes what 
   show(tells(documentedSdl));
   await looks(2);
   expect(said().slice(2)).toEqual([
-    { level: 30, msg: 'the live schema is that of the snapshot again' },
+    { level: 30, msg: 'the live schema equals the snapshot again' },
   ]);
   expect(await gateway.gateway.metrics.text()).toMatch(/schema_drift\{kind="breaking"\} 0\n/);
 });
@@ -57,7 +57,7 @@ test('SCHEMA_POLL: looks that fail are said once, and harm nobody', async () => 
   expect(said()).toEqual([
     expect.objectContaining({
       level: 40,
-      msg: 'the live schema could not be looked at',
+      msg: 'the live schema could not be checked',
       err: expect.objectContaining({ message: expect.stringContaining('Introspection is off.') }),
     }),
   ]);
@@ -65,7 +65,7 @@ test('SCHEMA_POLL: looks that fail are said once, and harm nobody', async () => 
   expect((await gateway.ask(NAMES)).errors).toBeUndefined();
   show(tells(documentedSdl));
   await looks(2);
-  expect(said().slice(1)).toEqual([{ level: 30, msg: 'the live schema can be looked at again' }]);
+  expect(said().slice(1)).toEqual([{ level: 30, msg: 'the live schema can be checked again' }]);
 });
 
 test('SCHEMA_POLL: the first look comes when the start is over, and a stop waits for none', async () => {

@@ -1,27 +1,26 @@
 import type { GraphQLSchema } from 'graphql';
-import { fieldName } from './field-name.ts';
 import { OperatorMistake } from '../../operator-mistake.ts';
 
-/** Relay's; no other type has that name (Relay, cursor connections, 5). */
+/** Relay reserves this name: no other type may have it (Relay, cursor connections, 5). */
 export const RELAY_PAGE_INFO = 'PageInfo';
 
-/** How names of the upstream are served: with the prefix of SCHEMA_PREFIX, where there is one. */
+/** The names under which types and root fields are served: with the prefix of SCHEMA_PREFIX, if one is set. */
 export interface RootNames {
-  /** Of a type; the prefix is put before it. */
+  /** The prefixed name of a type. */
   type(name: string): string;
-  /** A served type's name without the prefix. */
+  /** The name of a served type without the prefix. */
   unprefixed(type: string): string;
-  /** Of a field of a root type; the prefix goes before it, and the name goes on with a capital. */
+  /** The served name of a root field of the upstream: the prefix, then the name with a capital. */
   field(operation: Operation, name: string): string;
-  /** Of a field of Query that is derived. */
+  /** The served name of a derived field of Query. */
   derived(name: string): string;
-  /** What the upstream calls a served field of Query. */
+  /** The upstream's name of a served field of Query. */
   upstream(field: string): string;
 }
 
 type Operation = 'Query' | 'Mutation' | 'Subscription';
 
-/** @throws OperatorMistake when the prefix leads to a name that is taken */
+/** @throws OperatorMistake if a prefixed name is taken, or a root field cannot be renamed */
 export function rootNames(snapshot: GraphQLSchema, prefix: string): RootNames {
   const taken = Object.keys(snapshot.getTypeMap()).find((name) => snapshot.getType(prefix + name));
   if (prefix !== '' && taken !== undefined) throw takenName(prefix, taken);
@@ -46,21 +45,27 @@ export function rootNames(snapshot: GraphQLSchema, prefix: string): RootNames {
   };
 }
 
+/** The name of a type as a field: `Person` becomes `person`, `HRPerson` becomes `hrPerson`. */
+export function fieldName(type: string): string {
+  const [capitals = ''] = /^[A-Z]+(?=[A-Z][a-z])|^[A-Z]+(?![a-z])|^[A-Z]/.exec(type) ?? [];
+  return capitals.toLowerCase() + type.slice(capitals.length);
+}
+
 function takenName(prefix: string, type: string): OperatorMistake {
   return new OperatorMistake(
-    `SCHEMA_PREFIX ${prefix} makes ${prefix}${type} of ${type}, and the service has a type of that name already. ` +
+    `SCHEMA_PREFIX ${prefix} renames ${type} to ${prefix}${type}, but the service already has a type of that name. ` +
       'Choose another prefix.',
   );
 }
 
 function boundRoot(root: string, type: string): OperatorMistake {
   return new OperatorMistake(
-    `SCHEMA_PREFIX cannot rename the fields of ${root}, since ${root} implements ${type}, which names them. ` +
-      'Remove SCHEMA_PREFIX, or that interface from the schema snapshot.',
+    `SCHEMA_PREFIX cannot rename the fields of ${root}, because ${root} implements ${type}, whose fields must keep their names. ` +
+      'Remove SCHEMA_PREFIX, or remove that interface from the schema snapshot.',
   );
 }
 
-/** Two names may differ in the case of their first letter alone. */
+/** Two upstream names may differ only in the case of their first letter: the second one gets a `_` appended. */
 function servedFields(
   root: ReturnType<GraphQLSchema['getQueryType']>,
   derived: (name: string) => string,

@@ -8,10 +8,10 @@ import {
   type DocumentNode,
   type GraphQLSchema,
 } from 'graphql';
-import type { Adapter } from './adapter.ts';
-import { RELAY_PAGE_INFO, type RootNames } from './root-names.ts';
+import type { Adapter } from '../derived.ts';
+import { RELAY_PAGE_INFO, type RootNames } from '../names/root-names.ts';
 
-/** The type definitions of everything derived. Their descriptions are the documentation that GraphiQL shows. */
+/** The type definitions of all derived fields and types. GraphiQL shows their descriptions as documentation. */
 export function derivedTypes(
   adapters: readonly Adapter[],
   schema: GraphQLSchema,
@@ -40,15 +40,15 @@ export function derivedTypes(
 }
 
 const pageInfoType = (name: string) => `
-"""Where a stretch of a connection begins and ends, and whether there is more on either side."""
+"""The first and last cursor of the returned edges, and whether the list has more records on either side."""
 type ${name} {
-  """Whether records follow after the last edge."""
+  """Whether records follow the last edge."""
   hasNextPage: Boolean!
-  """Whether records come before the first edge. True whenever \`after\` was given."""
+  """Whether records precede the first edge. Always true if \`after\` is given."""
   hasPreviousPage: Boolean!
-  """The cursor of the first edge; null when there are no edges."""
+  """The cursor of the first edge; null without edges."""
   startCursor: String
-  """The cursor of the last edge: pass it as \`after\` to go on. Null when there are no edges."""
+  """The cursor of the last edge; null without edges. Pass it as \`after\` to continue."""
   endCursor: String
 }`;
 
@@ -58,13 +58,13 @@ function allField(adapter: Adapter, schema: GraphQLSchema, max: number) {
   const list = print(astFromType(new GraphQLList(recordType)));
   return `
   """
-  All records of \`${name}\`, read page by page on the server and given as one list, each once and in order.
-  Null with an error when the list cannot be read to its end. One operation drains at most ${max} records in all.${costOf(adapter)}
+  All records of \`${name}\`, each once and in order. The gateway reads the list page by page and returns it as one list.
+  Null with an error if the list cannot be read to its end. One operation drains at most ${max} records in total.${costOf(adapter)}
   """
   ${field}(
-    """At most this many records. Left out: all."""
+    """The largest number of records to return. Default: all."""
     ${limit}: Int
-    """Begin behind this record: a cursor of \`${connection?.field ?? `${name}Connection`}\`, or the \`resumeAfter\` of an error."""
+    """Start after this record: a cursor of \`${connection?.field ?? `${name}Connection`}\`, or the \`resumeAfter\` of an error."""
     ${after}: String
     ${carriedOver(filters, schema)}
   ): ${list}`;
@@ -75,17 +75,17 @@ function connectionField(adapter: Adapter, schema: GraphQLSchema, max: number) {
   const { field, type, last, before } = connection!;
   return `
   """
-  The records of \`${name}\` as a Relay connection: any number at a time, and a cursor on every edge that
-  resumes exactly behind it.${costOf(adapter)}
+  The records of \`${name}\` as a Relay connection: up to ${max} at a time, with a cursor on every edge that resumes
+  exactly after it.${costOf(adapter)}
   """
   ${field}(
-    """How many edges, 0 to ${max}; above the page limit of the service, several pages are read. Left out: one page."""
+    """The number of edges, 0 to ${max}. Above the page limit of the service, several pages are read. Default: one page."""
     first: Int
-    """Begin behind the edge with this cursor. Left out: at the start."""
+    """Start after the edge with this cursor. Default: the start of the list."""
     after: String
-    """How many edges from the end of the list, or from \`${before}\`; not together with \`first\`."""
+    """The number of edges counted back from \`${before}\`, or from the end of the list. Cannot be combined with \`first\`."""
     ${last}: Int
-    """End in front of the edge with this cursor. Far from the start of the list this costs what \`totalCount\` costs."""
+    """End before the edge with this cursor. Far from the start of the list this costs as much as \`totalCount\`."""
     ${before}: String
     ${carriedOver(filters, schema)}
   ): ${type}`;
@@ -93,35 +93,35 @@ function connectionField(adapter: Adapter, schema: GraphQLSchema, max: number) {
 
 function costOf(adapter: Adapter): string {
   return 'reach' in adapter
-    ? `\n  The first page comes along with its ${adapter.parent}; each further one costs a request.`
+    ? `\n  The first page is fetched together with its ${adapter.parent}; each further page costs one request.`
     : '';
 }
 
 function connectionTypes({ connection, nodeType, recordType }: Adapter, pageInfo: string): string {
   const { field, type, edge } = connection!;
   const node = print(astFromType(recordType));
-  const orNull = isNonNullType(recordType) ? '' : ' Null where the service gives null in the list.';
+  const orNull = isNonNullType(recordType) ? '' : ' Null if the service returns null in the list.';
   return `
-"""A stretch of a list of ${nodeType.name}, with a cursor on every record."""
+"""A part of a list of ${nodeType.name}, with a cursor on every record."""
 type ${type} {
   """The records, each with its cursor."""
   edges: [${edge}!]!
-  """The records alone, for those who need no cursors.${orNull}"""
+  """The records without their cursors.${orNull}"""
   nodes: [${node}]!
-  """Where this stretch begins and ends, and whether there is more."""
+  """The first and last cursor of this part, and whether the list has more records."""
   pageInfo: ${pageInfo}!
   """
-  How many records the whole list has, whatever the stretch. The service does not tell, so that all its pages
-  are read for it; what was counted less than 5 seconds ago is given again.
+  The number of records in the whole list. The service does not report it, so all pages are read to count them. The
+  count is reused for 5 seconds.
   """
   totalCount: Int
 }
 
-"""One record of a list of ${nodeType.name}, and where it stands, for example in \`${field}\`."""
+"""One record of a list of ${nodeType.name} with its cursor, for example in \`${field}\`."""
 type ${edge} {
-  """Opaque. As \`after\`, it resumes exactly behind this record. It stays good over restarts."""
+  """An opaque text. Passed as \`after\`, it resumes exactly after this record. It remains valid across restarts."""
   cursor: String!
-  """The record itself.${orNull}"""
+  """The record.${orNull}"""
   node: ${node}
 }`;
 }
@@ -129,9 +129,9 @@ type ${edge} {
 function carriedOver(filters: Adapter['filters'], schema: GraphQLSchema): string {
   return filters
     .map((filter) => {
-      // Built anew from the type: after renaming, the argument's own node can hold the old name.
+      // Built from the type: after renaming, the argument's own AST node may still have the old name.
       const { description: _, ...definition } = astFromArg(filter, schema);
-      const description = filter.description ?? 'As the service has it.';
+      const description = filter.description ?? 'A filter of the service.';
       return `${JSON.stringify(description)} ${print(definition)}`;
     })
     .join('\n    ');
