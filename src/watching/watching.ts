@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Logger } from 'pino';
-import type { ExchangeTelemetry } from '../http/exchange/handler.ts';
+import type { ExchangeTelemetry } from '../http/exchange.ts';
 import { createMetrics, type Metrics, type MetricsParts } from '../metrics.ts';
 import type { ReadingWatch } from '../plans/reading-watch.ts';
 import type { UpstreamWatch } from '../upstream/upstream-watch.ts';

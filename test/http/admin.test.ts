@@ -1,8 +1,8 @@
 import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { adminHandler } from '../../src/http/admin.ts';
-import { adminHosts } from '../../src/http/origin/host-names.ts';
+import { adminHandler } from '../../src/http/paths.ts';
+import { adminHosts } from '../../src/http/origin/hosts.ts';
 import { listen } from '../../src/http/listen.ts';
 
 test.each<[string, string, string[], string[]]>([

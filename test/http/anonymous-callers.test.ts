@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { payerOf, remoteAddress } from '../../src/http/origin/payer.ts';
+import { budgetOwnerOf, remoteAddress } from '../../src/http/origin/origin.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import { codesOf } from '../support/tokens.ts';
 
@@ -40,7 +40,7 @@ test.each([
 
 function nameAt(address: string): string {
   const exchange = { header: () => undefined, peer: address };
-  return payerOf(undefined, remoteAddress(exchange, false)).name;
+  return budgetOwnerOf(undefined, remoteAddress(exchange, false)).name;
 }
 
 function askFrom(

@@ -154,7 +154,7 @@ describe('goes nowhere', () => {
   ])('%s %j', async (path, init) => {
     const response = await fetch(front.url + path, init);
     expect(response.status).toBe(404);
-    expect(await response.text()).toMatch(/^Nothing is served here[^\n]*\/graphql\.\n$/);
+    expect(await response.text()).toMatch(/^Nothing is served under this path[^\n]*\/graphql\.\n$/);
     expect(await life()).toEqual(ALIVE);
   });
 });

@@ -10,7 +10,9 @@ const HEAD = 'POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: applica
 const TOO_LARGE = {
   errors: [
     {
-      message: expect.stringMatching(/^A request may have 100000 bytes here\..*MAX_BODY_BYTES\.$/),
+      message: expect.stringMatching(
+        /^The request is larger than 100000 bytes\..*MAX_BODY_BYTES\.$/,
+      ),
       extensions: { code: 'BAD_USER_INPUT' },
     },
   ],
@@ -79,7 +81,9 @@ test.each(['gzip', 'deflate', 'br', 'zstd', 'GZIP', 'identity, gzip', 'unknown']
     expect(response.status).toBe(415);
     expect(response.headers.get('accept-encoding')).toBe('identity');
     const { errors } = (await response.json()) as Body;
-    expect(errors![0]!.message).toBe('Send the body as it is, without a content-encoding.');
+    expect(errors![0]!.message).toBe(
+      'The content-encoding of this request is not supported. Send the body without one.',
+    );
   },
 );
 

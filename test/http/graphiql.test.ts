@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { createSchema } from 'graphql-yoga';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { examples } from '../../src/http/graphiql-examples.ts';
-import { graphiql, type GraphiqlOptions } from '../../src/http/graphiql.ts';
-import type { Stage } from '../../src/http/exchange/exchange.ts';
+import { examples } from '../../src/http/graphiql/examples.ts';
+import { createGraphiql, type GraphiqlOptions } from '../../src/http/graphiql/graphiql.ts';
+import type { Stage } from '../../src/http/exchange.ts';
 import { handlerFor } from '../support/stages.ts';
 import { openBrowser, recordComplaints, recordRequests } from '../support/browser.ts';
 
@@ -217,7 +217,7 @@ describe('the page', () => {
     const response = await fetch(server.url, { headers: { accept: browserAccepts } });
     expect(response.headers.get('content-type')).toContain('application/json');
     expect(await response.json()).toMatchObject({
-      errors: [{ message: 'Must provide query string.' }],
+      errors: [{ message: 'The request has no "query". Send the text of an operation.' }],
     });
     const strict = await fetch(server.url, { headers: { accept: 'text/html' } });
     expect(strict.status).toBe(406);
@@ -364,10 +364,10 @@ type Received = { headers: Record<string, string>; body: unknown };
 
 const usual = { enabled: true, examples: examples([persons]) };
 /** To put its nine megabytes together, and to compress them, takes longest. */
-const usualPage = graphiql(usual);
+const usualPage = createGraphiql(usual).page;
 
 async function serve(options?: Partial<GraphiqlOptions>) {
-  const page = options ? graphiql({ ...usual, ...options }) : usualPage;
+  const page = options ? createGraphiql({ ...usual, ...options }).page : usualPage;
   const received: Received[] = [];
   const recorder: Stage = (exchange) => {
     const headers = { 'x-secret': exchange.header('x-secret') ?? '' };

@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { Body, Reply } from '../../src/http/exchange/exchange.ts';
-import { createHandler, type Handler } from '../../src/http/exchange/handler.ts';
+import type { Body, Reply } from '../../src/http/exchange.ts';
+import { createHandler, type Handler } from '../../src/http/transport/handler.ts';
 import { listen } from '../../src/http/listen.ts';
 import { standstill } from '../support/bare-client.ts';
 import { noTelemetry } from '../support/stages.ts';

@@ -1,9 +1,10 @@
+import { buildSchema } from 'graphql';
 import type { Logger } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { Reply } from '../../src/http/exchange/exchange.ts';
-import { createHandler, type Handler } from '../../src/http/exchange/handler.ts';
-import { maskUnexpected } from '../../src/http/execution/error-policy.ts';
+import type { Reply } from '../../src/http/exchange.ts';
+import { createHandler, type Handler } from '../../src/http/transport/handler.ts';
+import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import { listen } from '../../src/http/listen.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
@@ -49,7 +50,7 @@ test('a store that turns into that of another service is told by an id, which th
   expect(data).toBeNull();
   expect(errors).toEqual([
     {
-      message: expect.stringContaining('Tell its operator this id: '),
+      message: expect.stringContaining('Report this id to its operator: '),
       path: ['persons'],
       extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
     },
@@ -116,7 +117,7 @@ describe('whatever fails inside, the caller gets an id, which is in the log, and
     const { errors } = JSON.parse(told) as Body;
     expect(errors).toEqual([
       {
-        message: expect.stringContaining('Tell its operator this id: '),
+        message: expect.stringContaining('Report this id to its operator: '),
         extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
       },
     ]);
@@ -173,7 +174,7 @@ test.each([
   broken.is = false;
   expect(told).toContain('"code":"DRAIN_INTERRUPTED"');
   expect(told).not.toContain(ELSEWHERE);
-  const [, id] = /Tell the operator of the gateway this id: ([\w-]+)/.exec(told) ?? [];
+  const [, id] = /Report this id to the operator of the gateway: ([\w-]+)/.exec(told) ?? [];
   expect(gateway.logged.filter(({ errorId }) => errorId === id)).toMatchObject([
     { level: 50, msg: 'unexpected error', err: { message: expect.stringContaining(ELSEWHERE) } },
   ]);
@@ -196,7 +197,7 @@ function handlerOf(stage: () => Reply, log: Logger): Handler {
     telemetry: noTelemetry,
     stages: [stage],
     refuse: stage,
-    mask: maskUnexpected(log),
+    mask: createErrorPolicy({ schema: buildSchema('type Query { any: Int }'), log }).mask,
     clock: systemClock,
   });
 }

@@ -57,8 +57,8 @@ describe('without a credential', () => {
       errors: [
         {
           message:
-            'Say who you are: send an API key, as "x-api-key: <key>", or a token, as "authorization: Bearer <token>". ' +
-            'The operator of this gateway gives them out.',
+            'This request has no credential. Send an API key, as "x-api-key: <key>", or a token, as "authorization: Bearer <token>"; ' +
+            'the operator of this gateway issues them.',
           extensions: { code: 'UNAUTHENTICATED' },
         },
       ],
@@ -120,7 +120,7 @@ describe('an API key', () => {
     const response = await ask({ 'x-api-key': key });
     expect(response.headers.get('www-authenticate')).not.toContain('error');
     const text = await response.text();
-    expect(text).toMatch(/^{"errors":\[{"message":"The API key in x-api-key is not known here\./);
+    expect(text).toMatch(/^{"errors":\[{"message":"The API key in x-api-key is not valid\./);
     expect(JSON.parse(text).errors[0].extensions).toEqual({ code: 'UNAUTHENTICATED' });
     expect(response.status).toBe(401);
     if (key.length > 0) expect(text).not.toContain(key);
@@ -382,8 +382,8 @@ const REFUSED = {
   errors: [
     {
       message:
-        'The authorization header holds no bearer token that is valid here and now. Get a new token for this gateway, and send it once, ' +
-        'as "authorization: Bearer <token>"; if that is refused too, its operator finds the reason in the log.',
+        'The authorization header has no bearer token that is valid for this gateway now. Get a new token and send it once, ' +
+        'as "authorization: Bearer <token>"; if that is refused too, the operator of this gateway finds the reason in the log.',
       extensions: { code: 'UNAUTHENTICATED' },
     },
   ],

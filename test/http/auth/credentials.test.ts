@@ -1,7 +1,7 @@
 import { createLocalJWKSet } from 'jose';
 import pino from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { apiKeyOwners } from '../../../src/http/auth/api-keys.ts';
+import { apiKeyOwners } from '../../../src/http/auth/authenticate.ts';
 import { bearerTokenOwners } from '../../../src/http/auth/bearer-tokens.ts';
 import { ManualClock, SECOND } from '../../support/manual-clock.ts';
 import { entryFor } from '../../support/api-key.ts';

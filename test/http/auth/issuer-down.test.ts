@@ -25,7 +25,7 @@ describe('an issuer whose keys cannot be had', () => {
       expect(status).toBe(401);
       expect(errors).toEqual([
         {
-          message: expect.stringMatching(/^The authorization header holds no bearer token that is/),
+          message: expect.stringMatching(/^The authorization header has no bearer token that is/),
           extensions: { code: 'UNAUTHENTICATED' },
         },
       ]);
@@ -84,8 +84,8 @@ test('where only keys are taken, the authorization header means nothing, and the
     ANSWERED,
   );
   for (const [door, other, way] of [
-    [keys, bearer, 'send an API key, as "x-api-key: <key>". The'],
-    [tokens, key, 'send a token, as "authorization: Bearer <token>". The'],
+    [keys, bearer, 'Send an API key, as "x-api-key: <key>"; the'],
+    [tokens, key, 'Send a token, as "authorization: Bearer <token>"; the'],
   ] as const) {
     const { status, errors } = await door.ask('{ me }', other);
     expect(status).toBe(401);

@@ -3,8 +3,13 @@ import { connect, createServer, type AddressInfo } from 'node:net';
 import type { JWK } from 'jose';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { keysAt } from '../../../src/http/auth/fetch-keys.ts';
-import { COOLDOWN_MS, createKeySet, MAX_AGE_MS, RETRY_MS } from '../../../src/http/auth/key-set.ts';
+import {
+  COOLDOWN_MS,
+  createKeySet,
+  keysAt,
+  MAX_AGE_MS,
+  RETRY_MS,
+} from '../../../src/http/auth/issuer-keys.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { startIssuer, type Issuer } from './issuer.ts';
 
@@ -147,15 +152,15 @@ describe('the address of the keys', () => {
     [
       'refuses',
       (_, response) => response.writeHead(500).end('secret'),
-      'it answered with status 500',
+      'the server answered with status 500',
     ],
     [
       'points elsewhere',
       (_, response) => response.writeHead(302, { location: '/other' }).end(),
-      'it answered with status 302',
+      'the server answered with status 302',
     ],
-    ['is no JSON', (_, response) => response.end('<p>secret</p>'), 'its answer is not JSON'],
-    ['is empty', (_, response) => response.end(), 'its answer is not JSON'],
+    ['is no JSON', (_, response) => response.end('<p>secret</p>'), 'the answer is not JSON'],
+    ['is empty', (_, response) => response.end(), 'the answer is not JSON'],
     [
       'never ends',
       (_, response) => {
@@ -165,13 +170,13 @@ describe('the address of the keys', () => {
         response.on('drain', pour);
         pour();
       },
-      'its answer is larger than 262144 bytes',
+      'the answer is larger than 262144 bytes',
     ],
-    ['never begins', () => {}, 'no whole answer within 0.05 s'],
+    ['never begins', () => {}, 'no complete answer within 0.05 s'],
     [
       'stops in the middle',
       (_, response) => void response.write('{"keys":'),
-      'no whole answer within 0.05 s',
+      'no complete answer within 0.05 s',
     ],
     ['breaks off', (_, response) => void response.destroy(), 'UND_ERR_SOCKET'],
   ])('an answer that %s is an error, with a reason for the log', async (_, reply, reason) => {

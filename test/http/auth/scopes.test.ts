@@ -135,7 +135,7 @@ describe('the fields of routers', () => {
     expect(errors).toEqual([
       {
         message: expect.stringMatching(
-          /^The field _(service|entities) is for the router of the .* ROUTER_CALLERS/,
+          /^The field _(service|entities) is reserved for the router of the .* ROUTER_CALLERS/,
         ),
         extensions: { code: 'FORBIDDEN' },
       },

@@ -69,7 +69,7 @@ test('the refusal says which setting to change, and not what it holds', async ()
     expect(JSON.parse(text)).toEqual({
       errors: [
         {
-          message: expect.stringContaining('its operator adds it to ALLOWED_HOSTS'),
+          message: expect.stringContaining('the operator of the gateway adds it to ALLOWED_HOSTS'),
           extensions: { code: 'FORBIDDEN' },
         },
       ],
@@ -99,7 +99,7 @@ const ASK = JSON.stringify({ query: '{ __typename }' });
 
 async function warned(config: Partial<Config>): Promise<boolean> {
   const { logged } = await start(config);
-  return logged.some(({ msg }) => String(msg).includes('until ALLOWED_HOSTS names'));
+  return logged.some(({ msg }) => String(msg).includes('Until ALLOWED_HOSTS lists'));
 }
 
 async function start(config: Partial<Config>) {

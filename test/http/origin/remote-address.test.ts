@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { NodeExchange } from '../../../src/http/exchange/over-node.ts';
+import { NodeExchange } from '../../../src/http/transport/over-node.ts';
+import { remoteAddress } from '../../../src/http/origin/origin.ts';
 import { listen } from '../../../src/http/listen.ts';
-import { remoteAddress } from '../../../src/http/origin/payer.ts';
 import { askAt } from '../../support/ask-at.ts';
 import { startGatewayOverSandbox } from '../../support/gateway.ts';
 import { codesOf } from '../../support/tokens.ts';

@@ -1,5 +1,5 @@
 import { BodyTooLarge, readBody } from '../../read-body.ts';
-import { isPiece, isPieces, Exchange, type Body, type Piece, type Reply } from './exchange.ts';
+import { isPiece, isPieces, Exchange, type Body, type Piece, type Reply } from '../exchange.ts';
 
 /** An exchange through `fetch`, without a socket. */
 export class FetchExchange extends Exchange {
@@ -43,7 +43,7 @@ export class FetchExchange extends Exchange {
   }
 }
 
-/** @param onBreak told what an answer in pieces threw */
+/** @param onBreak called with what the body threw */
 export function responseOf(
   { status, headers, body }: Reply,
   onBreak: (error: unknown) => void,
@@ -53,7 +53,7 @@ export function responseOf(
   return new Response(hasNoBody(status) ? null : content, { status, headers });
 }
 
-/** RFC 9110, 15.3.5 and 15.4.5. */
+/** Statuses that must not have a body (RFC 9110, 15.3.5 and 15.4.5). */
 function hasNoBody(status: number): boolean {
   return status === 204 || status === 304;
 }

@@ -5,20 +5,18 @@ import { codedError, knownCode } from '../../errors.ts';
 import type { Call, CallVariables } from '../../plans/call.ts';
 import type { OperationPlan } from '../../plans/plan-operation.ts';
 import type { Planner } from '../../plans/planner.ts';
-import type { Exchange, Reply } from '../exchange/exchange.ts';
-import { deliveryFor, jsonTypeFor, SPEC } from '../execution/accept.ts';
-import { multipartReply } from '../execution/multipart.ts';
-import type { Answer } from './check-operation.ts';
+import type { Answer, Exchange, Reply } from '../exchange.ts';
+import { deliveryFor, JSON_TYPE, jsonTypeFor, multipartReply, SPEC } from './formats.ts';
 
 export interface AnswerParts {
   readonly planner: Pick<Planner, 'createCall'>;
-  /** What every error goes through that the service did not send. */
+  /** Masks unexpected errors. Errors of the service are not passed to it. */
   readonly mask: (error: unknown) => Error;
 }
 
 /**
- * Answers operations by their plans: in parts, as `multipart/mixed`, where the operation asks for that and the caller
- * can read it; else whole.
+ * Answers operations by their plans: in parts, as `multipart/mixed`, if the operation is incremental and the caller
+ * accepts parts; otherwise whole.
  */
 export function answerOperation({ planner, mask }: AnswerParts): Answer<OperationPlan> {
   return (operation, values, exchange) => {
@@ -30,13 +28,13 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
     const call = callOf();
     const payloads = operation.plan.stream(call);
     if (!payloads) return answerWhole(call);
-    if (delivery === 'none') return notSpoken();
+    if (delivery === 'none') return unsupportedFormat();
     return answerInParts(payloads);
 
     function callOf(): Call {
       const made = planner.createCall({
         variables: variablesOf(exchange, values),
-        payer: exchange.payer!,
+        payer: exchange.budgetOwner!,
         signal: () => exchange.signal,
         cause: exchange.cause,
       });
@@ -46,7 +44,7 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
 
     function answerWhole(given = callOf()): Promise<Reply> {
       return operation.plan.answer(given).then((answer): Reply => {
-        note(answer.errors);
+        reportErrors(answer.errors);
         const body = writeAnswer(answer, mask);
         if (type || !accept?.includes('multipart')) {
           return { status: 200, headers: { 'content-type': type ?? JSON_TYPE }, body };
@@ -61,7 +59,7 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
 
     async function answerInParts(given: AsyncGenerator<Payload, void, undefined>): Promise<Reply> {
       const { value: first } = await given.next();
-      note(first?.first?.errors ?? []);
+      reportErrors(first?.first?.errors ?? []);
       if (first && !first.hasNext && type) {
         await given.return();
         return {
@@ -70,13 +68,13 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
           body: writePayload(first, mask, true),
         };
       }
-      return multipartReply(first!, noted(given), mask);
+      return multipartReply(first!, withReports(given), mask);
     }
 
-    async function* noted(given: AsyncGenerator<Payload, void, undefined>): typeof given {
+    async function* withReports(given: AsyncGenerator<Payload, void, undefined>): typeof given {
       try {
         for await (const payload of given) {
-          note(payload.incremental?.flatMap(({ errors }) => errors) ?? []);
+          reportErrors(payload.incremental?.flatMap(({ errors }) => errors) ?? []);
           yield payload;
         }
       } finally {
@@ -84,14 +82,12 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
       }
     }
 
-    function note(errors: readonly AnswerError[]): void {
+    function reportErrors(errors: readonly AnswerError[]): void {
       const code = codeOfFirst(errors, mask);
       if (code !== undefined) exchange.outcome ??= knownCode(code);
     }
   };
 }
-
-const JSON_TYPE = 'application/json; charset=utf-8';
 
 function multipartOnly(accept = ''): boolean {
   return /multipart\/mixed/i.test(accept);
@@ -113,11 +109,11 @@ function variablesOf(
   };
 }
 
-function notSpoken(): Reply {
+function unsupportedFormat(): Reply {
   const error = codedError(
     'BAD_USER_INPUT',
-    'What comes later is sent here as multipart/mixed, in the format of 2022-08-24. Send "accept: ' +
-      `multipart/mixed;deferSpec=${SPEC}", or accept application/json alone to get everything in one answer.`,
+    'This gateway sends incremental answers only as multipart/mixed, in the format of 2022-08-24. Send "accept: ' +
+      `multipart/mixed;deferSpec=${SPEC}", or accept only application/json to get one whole answer.`,
   );
   return {
     status: 406,

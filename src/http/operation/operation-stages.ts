@@ -2,35 +2,51 @@ import { getVariableValues, OperationTypeNode, type GraphQLSchema } from 'graphq
 import { codedError } from '../../errors.ts';
 import { tooComplex } from '../../operations/limits.ts';
 import type { CheckedOperation, Operations } from '../../operations/operations.ts';
-import type { Exchange, Params, Reply, Stage } from '../exchange/exchange.ts';
+import type { TrustedDocument } from '../../operations/trusted-documents.ts';
+import type { Answer, Exchange, Params, Stage } from '../exchange.ts';
+import { readParams } from './read-params.ts';
+import { trustedDocuments } from './trusted.ts';
 
-export interface OperationChecks<Plan> {
+export interface OperationParts<Plan> {
   readonly operations: Operations<Plan>;
-  /** The one that is served. */
+  /** The served schema. */
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
-  /** Whether a request comes with the credential of a router. */
+  readonly maxBodyBytes: number;
+  /** By their ids; undefined: there are no trusted documents. */
+  readonly trusted: ReadonlyMap<string, TrustedDocument> | undefined;
+  /** Whether other operations are refused, except those of routers. */
+  readonly trustedDocumentsOnly: boolean;
   readonly isRouter: (exchange: Exchange) => boolean;
   readonly answer: Answer<Plan>;
 }
 
-/**
- * Answers a valid and allowed operation; undefined for what is executed by the server behind the stages.
- *
- * @param variables coerced
- * @throws what is answered as a refused request: with `errors`, and without `data`
- */
-export type Answer<Plan> = (
-  operation: CheckedOperation<Plan>,
-  variables: Readonly<Record<string, unknown>>,
-  exchange: Exchange,
-) => Reply | undefined | Promise<Reply | undefined>;
+/** The stages of an operation, in their order. Each reads what an earlier one has put into the exchange. */
+export interface OperationStages {
+  /** Reads the parameters of the request. */
+  readonly readParams: Stage;
+  /** Replaces the id of a trusted document by its text. */
+  readonly trustedDocuments: Stage;
+  /** Parses the operation, or finds it among those that were compiled before. */
+  readonly find: Stage;
+  /** Refuses an operation above MAX_DEPTH, MAX_ALIASES or MAX_TOKENS. */
+  readonly enforceLimits: Stage;
+  /** Refuses `_service { sdl }` if introspection is off, unless the caller is a router. */
+  readonly concealSdl: Stage;
+  /** Refuses an operation that is not valid against the schema. */
+  readonly refuseInvalid: Stage;
+  readonly coerceVariables: Stage;
+  readonly answer: Stage;
+}
 
-/** The stages of an operation whose parameters were read. What a stage reads was found by one before it. */
-export function checkOperations<Plan>(checks: OperationChecks<Plan>) {
-  const { operations, schema, introspection, isRouter, answer } = checks;
+export function createOperationStages<Plan>(parts: OperationParts<Plan>): OperationStages {
+  const { operations, schema, introspection, maxBodyBytes, isRouter, answer } = parts;
   const coercion = { maxErrors: 50, hideSuggestions: !introspection };
   return {
+    readParams: readParams(maxBodyBytes),
+
+    trustedDocuments: trustedDocuments(parts),
+
     find: (exchange) => {
       checkParams(exchange.params);
       const { query, operationName } = exchange.params;
@@ -42,7 +58,6 @@ export function checkOperations<Plan>(checks: OperationChecks<Plan>) {
       return undefined;
     },
 
-    /** Before validation, which is what a hostile document makes expensive. */
     enforceLimits: (exchange) => {
       const { excess } = exchange.operation!;
       if (excess === 'broken' || excess.length === 0) return undefined;
@@ -53,7 +68,6 @@ export function checkOperations<Plan>(checks: OperationChecks<Plan>) {
       throw tooComplex(tooMuch.map(({ message }) => message).join(' '));
     },
 
-    /** Where introspection is off, nothing else tells the schema either, unless a router asks for it. */
     concealSdl: (exchange) => {
       if (introspection || !exchange.operation!.routerFields.includes('_service')) return undefined;
       if (isRouter(exchange)) return undefined;
@@ -63,14 +77,14 @@ export function checkOperations<Plan>(checks: OperationChecks<Plan>) {
     refuseInvalid: ({ operation }) => {
       const { errors, type } = operation!;
       if (errors.length > 0) throw new AggregateError(errors);
-      // Validation does not report this: without a root type it knows none of the fields.
-      if (!schema.getRootType(type)) throw notOffered(type);
+      // Validation does not report a missing root type: without one it knows none of the fields.
+      if (!schema.getRootType(type)) throw withoutRootType(type);
       return undefined;
     },
 
     coerceVariables: (exchange) => {
       const { operation } = exchange.operation!;
-      // From here on, what goes wrong goes wrong with an operation that is executed.
+      // From here on, telemetry counts the request as an executed operation.
       exchange.operationType = operation.operation;
       const { variableDefinitions = [] } = operation;
       if (variableDefinitions.length === 0) return undefined;
@@ -83,7 +97,7 @@ export function checkOperations<Plan>(checks: OperationChecks<Plan>) {
 
     answer: (exchange) =>
       answer(exchange.operation as CheckedOperation<Plan>, exchange.variables, exchange),
-  } satisfies Record<string, Stage>;
+  };
 }
 
 const PARAMS: ReadonlySet<string> = new Set(['query', 'variables', 'operationName', 'extensions']);
@@ -91,16 +105,20 @@ const PARAMS: ReadonlySet<string> = new Set(['query', 'variables', 'operationNam
 function checkParams(params: Params): void {
   for (const name in params) {
     if (PARAMS.has(name) || params[name] === null || params[name] === undefined) continue;
-    throw refused(`Unexpected parameter "${name}" in the request body.`);
+    throw refused(`The request has an unknown parameter "${name}". Remove it.`);
   }
   const { query } = params;
-  if (query === undefined || query === null) throw refused('Must provide query string.');
-  if (typeof query !== 'string') throw refused('The "query" must be a string.');
+  if (query === undefined || query === null) {
+    throw refused('The request has no "query". Send the text of an operation.');
+  }
+  if (typeof query !== 'string') {
+    throw refused('The "query" of the request is not a string. Send the text of an operation.');
+  }
   for (const name of ['variables', 'extensions']) {
     const value = params[name];
     if (value === undefined || value === null) continue;
     if (typeof value !== 'object' || Array.isArray(value)) {
-      throw refused(`The "${name}" must be an object.`);
+      throw refused(`The "${name}" of the request must be an object. Correct them, or omit them.`);
     }
   }
 }
@@ -111,21 +129,22 @@ function refused(message: string) {
 
 function mutationInAddress() {
   const http = { status: 405, headers: { Allow: 'POST' } };
-  const message = 'Can only perform a mutation operation from a POST request.';
+  const message = 'A GET request cannot execute a mutation. Send it with POST.';
   return codedError('BAD_USER_INPUT', message, { extensions: { http } });
 }
 
-function notOffered(type: OperationTypeNode) {
+function withoutRootType(type: OperationTypeNode) {
   return codedError(
     'BAD_USER_INPUT',
-    `The schema offers no ${type}. Send an operation of another type.`,
+    `The schema has no type for a ${type}. Send an operation of another type.`,
   );
 }
 
 function concealed() {
   return codedError(
     'FORBIDDEN',
-    'The SDL of this subgraph is not given out: introspection is off, and this credential is not that of a router. The operator of this gateway has it from "schema print --subgraph".',
+    "The SDL of this subgraph is not served: introspection is off, and this credential is not a router's. " +
+      'The operator of this gateway can print it with "schema print --subgraph".',
     { extensions: { http: { status: 403, spec: true } } },
   );
 }

@@ -1,40 +1,28 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
-import { headersOf, type Exchange, type Reply, type Stage } from './exchange.ts';
+import type { Exchange, ExchangeTelemetry, Reply, Stage } from '../exchange.ts';
 import { FetchExchange, responseOf } from './over-fetch.ts';
-import { NodeExchange } from './over-node.ts';
-import { writeReply } from './write-reply.ts';
+import { NodeExchange, writeReply } from './over-node.ts';
 
 export interface HandlerParts {
-  /** In the order in which they are asked. The last one answers everything. */
+  /** In the order in which they are called. The last one always replies. */
   readonly stages: readonly Stage[];
   /** Answers what a stage threw. */
   readonly refuse: (exchange: Exchange, error: unknown) => Reply | Promise<Reply>;
-  /** Around all of it. */
+  /** Runs around all stages. */
   readonly telemetry: ExchangeTelemetry;
-  /** What every error goes through. */
+  /** Masks unexpected errors. */
   readonly mask: (error: unknown) => Error;
   readonly clock: Clock;
 }
 
-export interface ExchangeTelemetry {
-  /** Names the exchange, and does its work. */
-  run<T>(exchange: Exchange, work: () => T): T;
-  /**
-   * Is called once, when all of the answer is sent or the caller has left.
-   *
-   * @param status undefined when there was no answer yet
-   */
-  ended(exchange: Exchange, status: number | undefined): void;
-}
-
-/** The gateway, as the handler of a Node server and as a `fetch`: both pass the same stages. */
+/** The gateway as the handler of a Node server, and as a `fetch`: both run the same stages. */
 export interface Handler {
   (request: IncomingMessage, response: ServerResponse): void;
   fetch(...request: Parameters<typeof fetch>): Promise<Response>;
 }
 
-/** Answers every request, also one for which a stage and `refuse` throw what nobody foresaw. */
+/** Answers every request, even if a stage and then `refuse` throw. */
 export function createHandler(parts: HandlerParts): Handler {
   const { stages, refuse, telemetry, mask, clock } = parts;
 
@@ -47,7 +35,7 @@ export function createHandler(parts: HandlerParts): Handler {
     }
   };
 
-  // Without await: most stages have nothing to wait for.
+  // Without await, because most stages return no promise: awaiting each of them would cost a turn of the event loop.
   const passFrom = (first: number, exchange: Exchange): Reply | Promise<Reply> => {
     for (let at = first; at < stages.length; at += 1) {
       const reply = stages[at]!(exchange);
@@ -55,7 +43,7 @@ export function createHandler(parts: HandlerParts): Handler {
       if (!isPromise(reply)) return reply;
       return reply.then((given) => given ?? passFrom(at + 1, exchange));
     }
-    throw new Error('No stage has answered.');
+    throw new Error('No stage has replied.');
   };
 
   const refused = (exchange: Exchange, error: unknown): Reply | Promise<Reply> => {
@@ -96,7 +84,7 @@ export function createHandler(parts: HandlerParts): Handler {
     try {
       telemetry.run(exchange, () => {
         const reply = answer(exchange);
-        // It never rejects.
+        // This promise never rejects: `answer` handles every error.
         if (isPromise(reply)) void reply.then(send);
         else send(reply);
       });
@@ -133,6 +121,16 @@ export function createHandler(parts: HandlerParts): Handler {
   };
 
   return Object.assign(byNode, { fetch: byFetch });
+}
+
+/** The headers of the reply together with those of the exchange. */
+function headersOf({ headers }: Reply, { replyHeaders }: Exchange): Record<string, string> {
+  const all = { ...headers, ...replyHeaders };
+  const { vary } = headers;
+  if (vary !== undefined && replyHeaders['vary'] !== undefined) {
+    all['vary'] = `${vary}, ${replyHeaders['vary']}`;
+  }
+  return all;
 }
 
 function isPromise<T>(value: T | Promise<T>): value is Promise<T> {

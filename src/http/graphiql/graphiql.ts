@@ -1,28 +1,28 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Exchange, Reply, Stage } from './exchange/exchange.ts';
-import { welcome, type Example } from './graphiql-examples.ts';
+import type { Exchange, Reply, Stage } from '../exchange.ts';
+import { welcome, type Example } from './examples.ts';
 
 export type GraphiqlOptions = {
   readonly enabled: boolean;
   readonly title?: string;
   readonly examples?: readonly Example[];
-  /** Sent with every request that the page makes. Readable by everybody who opens it. */
-  readonly headers?: Readonly<Record<string, string>>;
 };
 
 /**
- * GraphiQL out of our own package, for browsers: the page holds all of its code, styles, fonts and workers, and its
- * headers keep it from asking anybody but this server.
+ * Serves GraphiQL to browsers. The page contains all of its code, styles, fonts and workers, and its headers prevent it
+ * from sending requests to any other server.
  */
-export function graphiql(options: GraphiqlOptions): Stage {
-  if (!options.enabled) return () => undefined;
+export function createGraphiql(options: GraphiqlOptions): { readonly page: Stage } {
+  if (!options.enabled) return { page: () => undefined };
   const title = options.title ?? 'Recruiting';
   const page = once(() => render({ ...options, title }));
-  return (exchange) => {
-    const isAsked = exchange.method === 'GET' && exchange.header('accept')?.includes('text/html');
-    return isAsked ? page().then((rendered) => replyWith(rendered, exchange)) : undefined;
+  return {
+    page: (exchange) => {
+      const isPage = exchange.method === 'GET' && exchange.header('accept')?.includes('text/html');
+      return isPage ? page().then((rendered) => replyWith(rendered, exchange)) : undefined;
+    },
   };
 }
 
@@ -45,7 +45,7 @@ function replyWith({ html, zipped, etag, policy }: Page, exchange: Exchange): Re
 type Page = { html: string; zipped: Buffer<ArrayBuffer>; etag: string; policy: string };
 
 async function render(options: GraphiqlOptions & { title: string }): Promise<Page> {
-  // Nine megabytes: loaded when somebody opens the page, not when the server starts.
+  // Nine megabytes, imported when the page is first opened, not when the server starts.
   const parts = await import('@graphql-yoga/render-graphiql/graphiql');
   const title = asHtml(options.title);
   const scripts = [library(parts), start(options, title)];
@@ -86,9 +86,8 @@ self.MonacoEnvironment = {
 ${parts.js}`;
 }
 
-// Two corrections of the packaged page: it writes what is typed into the address, and so into access
-// logs at the next reload, and it shares its storage, the tabs with it, with every other GraphiQL
-// that was ever served from the same address.
+// Corrects two faults of the packaged page: it writes what is typed into the address, and so into access logs at the
+// next reload; and it shares its storage, including the tabs, with every other GraphiQL at the same address.
 function start(options: GraphiqlOptions & { title: string }, titleHtml: string): string {
   const settings = {
     title: titleHtml,
@@ -97,7 +96,6 @@ function start(options: GraphiqlOptions & { title: string }, titleHtml: string):
       variables: tab.variables ?? null,
     })),
     shouldPersistHeaders: false,
-    additionalHeaders: options.headers ?? {},
   };
   return `
 const prefix = ${asScript(`${options.title} `)};
@@ -126,8 +124,8 @@ const protection = {
   'cross-origin-opener-policy': 'same-origin',
 };
 
-// connect-src and img-src also stop a habit of GraphiQL: hovering over what looks like the path of a
-// picture in a result fetches it, and with three slashes in front from any server it names.
+// connect-src and img-src also prevent a request of GraphiQL: when the pointer is over something in a result that looks
+// like the path of a picture, it fetches that picture, and with three slashes before it from any server.
 function contentSecurityPolicy(scripts: readonly string[]): string {
   return [
     "default-src 'none'",
@@ -143,8 +141,8 @@ function contentSecurityPolicy(scripts: readonly string[]): string {
   ].join('; ');
 }
 
-// The second rule keeps a tab where it is: whenever fonts or a new window size change the widths of
-// the tabs, GraphiQL prepares to move them and does so under the next click, which then misses.
+// The second rule fixes the position of the tabs: whenever fonts or the window size change their widths, GraphiQL
+// prepares to move them, and moves them under the next click, which then misses.
 const layout = `
 html, body, #root { height: 100%; margin: 0; }
 .graphiql-tab { transform: none !important; }
@@ -158,7 +156,7 @@ function asHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** JSON that cannot end the script element it stands in. */
+/** JSON that cannot end its script element. */
 function asScript(value: unknown): string {
   return JSON.stringify(value).replaceAll('<', '\\u003c');
 }

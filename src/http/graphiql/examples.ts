@@ -1,28 +1,26 @@
 import { parse, print } from 'graphql';
 
 export type Example = {
-  /** GraphiQL calls the tab after the operation, so give it a name. */
+  /** Needs an operation name, which GraphiQL shows as the title of the tab. */
   readonly query: string;
   /** JSON text, as the variables editor shows it. */
   readonly variables?: string;
 };
 
 export type ExampleList = {
-  /** The list as the service itself pages it: `persons`. */
+  /** The paged field of the service: `persons`. */
   readonly field: string;
-  /** `allPersons`, where it is served. */
+  /** `allPersons`, if it is served. */
   readonly all?: string;
-  /** `personsConnection`, where it is served. */
+  /** `personsConnection`, if it is served. */
   readonly connection?: string;
-  /** What to ask of every record: `id firstName`. */
+  /** The fields to request of each record: `id firstName`. */
   readonly selection: string;
-  /** What to ask of the service's own page information. */
+  /** The fields to request of the service's page information. */
   readonly pageInfo?: string;
 };
 
-/**
- * Worked examples for the tabs: one list, shown in each of the forms in which it is served.
- */
+/** Worked examples for the tabs: one list, in each of the forms in which it is served. */
 export function examples(lists: readonly ExampleList[]): readonly Example[] {
   const list =
     lists.find(({ all, connection }) => all && connection) ??
@@ -37,7 +35,7 @@ export function examples(lists: readonly ExampleList[]): readonly Example[] {
   ];
 }
 
-/** What there is to show without any list. */
+/** The example for a schema without lists. */
 export function welcome(): Example {
   return example(
     'Welcome! Press the play button (or Ctrl-Enter) to run the query below. The icon at the top left opens the documentation.',
@@ -49,14 +47,14 @@ function drained(all: string, selection: string): Example {
   return example(
     `Welcome! Press the play button (or Ctrl-Enter) to run the query below. The icon at the top left opens the documentation.
 
-    ${all} is the whole list in one answer: this server turns the service's pages for you. The other tabs show the other ways to read it.`,
+    ${all} is the whole list in one answer: the gateway reads the service's pages for you. The other tabs show the other ways to read it.`,
     `query ${capitalized(all)} { ${all} { ${selection} } }`,
   );
 }
 
 function paged({ field, selection, pageInfo }: ExampleList, others: readonly string[]): Example {
   return example(
-    `${field} is the list as the service itself has it: page by page, forward only. For the next page, add after: "…" with the endCursor of this one.
+    `${field} is the list as the service itself serves it: page by page, forward only. For the next page, add after: "…" with the endCursor of this one.
 
     ${others.length > 0 ? alsoServed(others) : ''}`,
     `query ${capitalized(field)} {
@@ -70,14 +68,14 @@ function paged({ field, selection, pageInfo }: ExampleList, others: readonly str
 
 function alsoServed(others: readonly string[]): string {
   const more = others.length - 5;
-  return `Lists like it: ${others.slice(0, 5).join(', ')}${more > 0 ? ` and ${more} more` : ''}.`;
+  return `Similar lists: ${others.slice(0, 5).join(', ')}${more > 0 ? ` and ${more} more` : ''}.`;
 }
 
 function connected(connection: string, selection: string): Example {
   return example(
     `${connection} is a Relay connection: every edge has its own cursor, and first may be more than a page of the service.
 
-    To go on, put the endCursor into "after" in the variables below.`,
+    For the next edges, put the endCursor into "after" in the variables below.`,
     `query ${capitalized(connection)}($first: Int, $after: String) {
       ${connection}(first: $first, after: $after) {
         edges { cursor node { ${selection} } }
@@ -116,7 +114,7 @@ function wrapped(paragraph: string): string[] {
   return [...lines, line];
 }
 
-// What the query editor shows on a laptop's screen, left of its buttons.
+// The width of the query editor on a laptop's screen, without its buttons.
 const editorColumns = 50;
 
 function capitalized(name: string): string {

@@ -3,7 +3,75 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
-import { isPiece, isPieces, type Body, type Piece, type Reply } from './exchange.ts';
+import { BodyTooLarge } from '../../read-body.ts';
+import { Exchange, isPiece, isPieces, type Body, type Piece, type Reply } from '../exchange.ts';
+
+/** An exchange over a socket. */
+export class NodeExchange extends Exchange {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly request: IncomingMessage;
+
+  constructor(request: IncomingMessage) {
+    super();
+    const { method = '', url = '' } = request;
+    const mark = url.indexOf('?');
+    this.method = method;
+    this.path = mark < 0 ? url : url.slice(0, mark);
+    this.query = mark < 0 ? '' : url.slice(mark + 1);
+    this.request = request;
+  }
+
+  get host(): string | undefined {
+    return this.request.headers.host;
+  }
+
+  get peer(): string | undefined {
+    return this.request.socket.remoteAddress;
+  }
+
+  header(name: string): string | undefined {
+    const value = this.request.headers[name];
+    return typeof value === 'object' ? value.join(', ') : value;
+  }
+
+  readBody(maxBytes: number): Promise<string> {
+    const { request } = this;
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = [];
+      let size = 0;
+      const stop = () => {
+        request.off('data', onData).off('end', onEnd).pause();
+        this.offLeave(onLeave);
+      };
+      const onData = (chunk: Buffer) => {
+        size += chunk.length;
+        chunks.push(chunk);
+        if (size <= maxBytes) return;
+        // Destroying the request would close the connection before the caller has the answer.
+        stop();
+        reject(new BodyTooLarge(`The body is larger than ${maxBytes} bytes.`));
+      };
+      const onEnd = () => {
+        this.offLeave(onLeave);
+        resolve(textOf(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+      };
+      const onLeave = () => {
+        stop();
+        reject(new DOMException('The caller left while sending.', 'AbortError'));
+      };
+      request.on('data', onData).on('end', onEnd);
+      this.onLeave(onLeave);
+    });
+  }
+}
+
+/** Removes the byte order mark that some clients send before their JSON. */
+function textOf(bytes: Buffer): string {
+  const text = bytes.toString();
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
 
 export interface NodeAnswering {
   readonly request: IncomingMessage;
@@ -11,17 +79,17 @@ export interface NodeAnswering {
   readonly clock: Clock;
 }
 
-/** Pieces are joined up to this, bytes. */
+/** The size up to which pieces are joined, bytes. */
 const JOINED = 64 * 1024;
-/** After this, others have their turn: a reader that is fast enough would keep the loop to itself. Bytes. */
+/** The bytes after which other requests get a turn: one fast reader would otherwise occupy the event loop. */
 const TURN = 128 * 1024;
-/** Between the refusal of a body and the end of its connection, at most, ms. */
+/** The longest time from the refusal of a body to the end of its connection, ms. */
 const LINGER_MS = 1_000;
 
 /**
- * Writes an answer as fast as the caller reads it. It returns no promise for one that is written at once.
+ * Writes a reply as fast as the caller reads it. Returns no promise if the reply is written at once.
  *
- * @param headers all of them; `content-length` is added
+ * @param headers all headers; `content-length` is added to them
  */
 export function writeReply(
   { status, body = '' }: Reply,
@@ -35,7 +103,7 @@ export function writeReply(
     return writeBodies(body, response);
   }
   const length = lengthOf(body);
-  // RFC 9110, 8.6: neither of these has a body.
+  // These have no body (RFC 9110, 8.6).
   if (status !== 204 && status !== 304) headers['content-length'] = String(length);
   response.writeHead(status, headers);
   if (status === 413 && !request.complete) return endUnread(body, answering);
@@ -73,11 +141,11 @@ async function writeBodies(
 }
 
 async function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
-  // It rejects when the connection has ended, which `destroyed` says as well.
+  // This rejects if the connection has ended, and then `destroyed` is set.
   await once(response, 'drain', { signal }).catch(() => undefined);
 }
 
-/** Small pieces are joined, so that each write is worth its cost. */
+/** Joins small pieces: each write has a fixed cost. */
 function* partsOf(body: Body): Generator<Piece> {
   if (isPiece(body)) return yield body;
   let from = 0;
@@ -111,8 +179,8 @@ function lengthOf(body: Body): number {
 }
 
 /**
- * Lets the caller read that the body is too large. To close a connection while somebody sends makes the system
- * reset it, and what was not read there yet is lost: so what still comes is dropped for a while before.
+ * Ends the connection of a caller whose body is too large, after the caller could read the answer. Closing a connection
+ * while the caller sends resets it, and the unread answer is lost: so the rest of the body is discarded for a while.
  */
 async function endUnread(body: Body, { request, response, clock }: NodeAnswering): Promise<void> {
   for (const part of partsOf(body)) response.write(part);
