@@ -197,16 +197,19 @@ describe('TOKEN_LINK_FILE', () => {
   test.each([
     [
       { TOKEN_LINK_FILE: '/run/nothing' },
-      'TOKEN_LINK_FILE names a file that cannot be read (ENOENT); it must be the path of a file that holds the secret.',
+      'TOKEN_LINK_FILE names a file that cannot be read (ENOENT). Set it to the path of a file that contains the secret.',
     ],
-    [{ TOKEN_LINK_FILE: '/run/empty' }, 'TOKEN_LINK_FILE names an empty file.'],
+    [
+      { TOKEN_LINK_FILE: '/run/empty' },
+      'TOKEN_LINK_FILE names an empty file. Write the secret into it.',
+    ],
     [
       { TOKEN_LINK_FILE: '/run/link', TOKEN_LINK: LINK },
-      'TOKEN_LINK and TOKEN_LINK_FILE are both set; keep one of them.',
+      'TOKEN_LINK and TOKEN_LINK_FILE are both set. Remove one of them.',
     ],
     [
       { TOKEN_LINK_FILE: LINK },
-      'TOKEN_LINK_FILE must be the path of a file that holds the secret, not the secret.',
+      'TOKEN_LINK_FILE contains the secret itself. Set it to the path of a file that contains the secret.',
     ],
   ])('%j', (env, mistake) => {
     expect(mistakesOf({ ...OVER_SERVICE, ...env }, files)).toEqual([mistake]);
@@ -217,7 +220,7 @@ describe('TOKEN_LINK_FILE', () => {
       { ...OVER_SERVICE, TOKEN_LINK_FILE: '/run/odd' },
       { '/run/odd': 'secret-and-no-address' },
     );
-    expect(mistake).toMatch(/^TOKEN_LINK must be a whole address/);
+    expect(mistake).toMatch(/^TOKEN_LINK must be a complete URL/);
     expect(mistake).not.toContain('secret-and');
     expect(others).toEqual([]);
   });
@@ -266,7 +269,7 @@ describe('TOKEN_STORE_KEY', () => {
     [{ TOKEN_STORE_KEY_FILE: '/run/empty' }, 'TOKEN_STORE_KEY_FILE names an empty file'],
     [
       { TOKEN_STORE_KEY_FILE: '/run/key', TOKEN_STORE_KEY: keyOf(1) },
-      'TOKEN_STORE_KEY and TOKEN_STORE_KEY_FILE are both set; keep one of them.',
+      'TOKEN_STORE_KEY and TOKEN_STORE_KEY_FILE are both set. Remove one of them.',
     ],
   ])('%j', (env, mistake) => {
     const files = { '/run/empty': '\n', '/run/key': keyOf(1) };
@@ -290,7 +293,7 @@ describe('NAME_FILE', () => {
     'of what is no secret is refused: %s',
     (name) => {
       expect(mistakesOf({ ...OVER_SERVICE, [`${name}_FILE`]: '/run/value' })).toEqual([
-        `${name}_FILE is not read: only TOKEN_LINK, TOKEN_STORE, TOKEN_STORE_KEY, AUTH_API_KEYS can be given as a file. Set ${name} to the value itself.`,
+        `${name}_FILE is not supported: only TOKEN_LINK, TOKEN_STORE, TOKEN_STORE_KEY, AUTH_API_KEYS can be given as a file. Set ${name} to the value itself.`,
       ]);
     },
   );
@@ -309,7 +312,7 @@ describe('a slip in the name of a variable', () => {
     ['UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT_MS'],
   ])('%s is told', (name, meant) => {
     expect(warningsOf({ [name]: 'secret' })).toEqual([
-      `${name} is not a setting, and is not read. Was ${meant} meant?`,
+      `${name} is not a setting and is ignored. Was ${meant} meant?`,
     ]);
   });
 
@@ -323,8 +326,8 @@ describe('a slip in the name of a variable', () => {
     'RECRUITING_URLS',
   ])('%s ends a start that would serve the sandbox', (name) => {
     expect(mistakesOf({ [name]: 'https://secret.example.com' })).toEqual([
-      `${name} is not a setting, and is not read. RECRUITING_URL was probably meant, and is not set: ` +
-        `the sandbox would be served in place of the real service. Rename ${name}, or remove it.`,
+      `${name} is not a setting and is ignored. RECRUITING_URL was probably meant, but is not set: ` +
+        `the sandbox would be served instead of the real service. Rename ${name}, or remove it.`,
     ]);
     expect(warningsOf({ ...OVER_SERVICE, [name]: 'https://secret.example.com' })).toEqual([]);
   });
@@ -332,8 +335,8 @@ describe('a slip in the name of a variable', () => {
   test('is told as well where the start is refused, perhaps for want of it', () => {
     const env = { RECRUITING_URL: 'https://api.example.com', AUTH_API_KEY: 'secret' };
     expect(mistakesOf(env)).toEqual([
-      expect.stringContaining('say with AUTH_API_KEYS'),
-      'AUTH_API_KEY is not a setting, and is not read. Was AUTH_API_KEYS meant?',
+      expect.stringContaining('Set AUTH_API_KEYS'),
+      'AUTH_API_KEY is not a setting and is ignored. Was AUTH_API_KEYS meant?',
     ]);
   });
 
@@ -356,7 +359,7 @@ describe('a slip in the name of a variable', () => {
 test.each([
   [{}, []],
   [{ INTROSPECTION: 'off' }, [/it will show no documentation/]],
-  [{ TRUSTED_DOCUMENTS: 'a.json', TRUSTED_DOCUMENTS_ONLY: 'true' }, [/it can run nothing/]],
+  [{ TRUSTED_DOCUMENTS: 'a.json', TRUSTED_DOCUMENTS_ONLY: 'true' }, [/it can run no operation/]],
 ])('GraphiQL that is of little use is told: %j', (env, warnings) => {
   const expected = warnings.map((warning) => expect.stringMatching(warning) as string);
   expect(warningsOf({ ...OVER_SERVICE, ...env })).toEqual(expected);
@@ -392,9 +395,9 @@ test.each([
 
 describe('what is refused', () => {
   test.each<[Record<string, string>, RegExp]>([
-    [{ RECRUITING_URL: 'api.example.com' }, /^RECRUITING_URL must be a whole address/],
-    [{ RECRUITING_URL: 'not an address' }, /^RECRUITING_URL must be a whole address/],
-    [{ RECRUITING_URL: 'ftp://api.example.com' }, /^RECRUITING_URL must be a whole address/],
+    [{ RECRUITING_URL: 'api.example.com' }, /^RECRUITING_URL must be a complete URL/],
+    [{ RECRUITING_URL: 'not an address' }, /^RECRUITING_URL must be a complete URL/],
+    [{ RECRUITING_URL: 'ftp://api.example.com' }, /^RECRUITING_URL must be a complete URL/],
     [{ RECRUITING_URL: 'http://api.example.com' }, /^RECRUITING_URL must begin with https:\/\//],
     [{ RECRUITING_URL: 'http://127.0.0.1.example.com' }, /^RECRUITING_URL must begin with https/],
     [{ RECRUITING_URL: 'http://0.0.0.0:80' }, /^RECRUITING_URL must begin with https/],
@@ -405,13 +408,16 @@ describe('what is refused', () => {
       { RECRUITING_URL: 'https://api.example.com/graphql/' },
       /^RECRUITING_URL must be .* \/graphql/,
     ],
-    [{ TOKEN_LINK: 'secret' }, /^TOKEN_LINK must be a whole address/],
+    [{ TOKEN_LINK: 'secret' }, /^TOKEN_LINK must be a complete URL/],
     [{ TOKEN_LINK: 'http://api.example.com/secret' }, /^TOKEN_LINK must begin with https/],
     [{ TOKEN_STORE: 'data/tokens.db' }, /^TOKEN_STORE must be sqlite:<file>/],
     [{ TOKEN_STORE: 'sqlite:' }, /^TOKEN_STORE must be sqlite:<file>/],
     [{ TOKEN_STORE: 'postgres://u:secret@db/tokens' }, /^TOKEN_STORE must be sqlite:<file>/],
     [{ RECRUITING_AGENT: 'secret\r\nauthorization: x' }, /^RECRUITING_AGENT must be printable/],
-    [{ SCHEMA_PREFIX: '_secret' }, /^SCHEMA_PREFIX must be letters, digits and _, a letter first/],
+    [
+      { SCHEMA_PREFIX: '_secret' },
+      /^SCHEMA_PREFIX must be letters, digits and _, beginning with a letter/,
+    ],
     [{ SCHEMA_PREFIX: 'sec-ret' }, /^SCHEMA_PREFIX must be/],
     [{ RECRUITING_AGENT: 'Prüfstelle' }, /^RECRUITING_AGENT must be printable ASCII/],
     [{ PORT: '65536' }, /^PORT must be a whole number from 0 to 65535, for example 4000\.$/],
@@ -431,26 +437,26 @@ describe('what is refused', () => {
     [{ GRAPHIQL: 'true' }, /^GRAPHIQL must be on or off, for example off\.$/],
     [{ INTROSPECTION: 'ON' }, /^INTROSPECTION must be on or off/],
     [{ LOG_LEVEL: 'verbose' }, /^LOG_LEVEL must be fatal, error, warn, info/],
-    [{ CORS_ORIGINS: '*' }, /^CORS_ORIGINS must be origins with commas between/],
+    [{ CORS_ORIGINS: '*' }, /^CORS_ORIGINS must be origins separated by commas/],
     [{ CORS_ORIGINS: 'https://a.example.com/' }, /^CORS_ORIGINS must be origins/],
     [{ CORS_ORIGINS: 'https://a.example.com,null' }, /^CORS_ORIGINS must be origins/],
     [
       { CORS_ORIGINS: 'https://a.example.com', CORS_HEADERS: '*' },
-      /^CORS_HEADERS must be names of request headers with commas between/,
+      /^CORS_HEADERS must be names of request headers separated by commas/,
     ],
     [
       { CORS_ORIGINS: 'https://a.example.com', CORS_HEADERS: 'x-tenant: secret' },
       /^CORS_HEADERS must be names of request headers/,
     ],
-    [{ CORS_HEADERS: 'x-tenant' }, /^CORS_HEADERS is what the pages of CORS_ORIGINS may send/],
-    [{ ALLOWED_HOSTS: '*.example.com' }, /^ALLOWED_HOSTS must be host names with commas between/],
+    [{ CORS_HEADERS: 'x-tenant' }, /^CORS_HEADERS applies only to pages of CORS_ORIGINS/],
+    [{ ALLOWED_HOSTS: '*.example.com' }, /^ALLOWED_HOSTS must be host names separated by commas/],
     [{ ALLOWED_HOSTS: 'a.example.com:4000' }, /^ALLOWED_HOSTS must be host names/],
     [{ TRUST_PROXY: 'yes' }, /^TRUST_PROXY must be true or false/],
     [{ MAX_BODY_BYTES: '0' }, /^MAX_BODY_BYTES must be a whole number from 1/],
-    [{ SCHEMA_POLL: '5' }, /^SCHEMA_POLL must be off, or seconds from 10/],
+    [{ SCHEMA_POLL: '5' }, /^SCHEMA_POLL must be off, or a number of seconds from 10/],
     [
       { TRUSTED_DOCUMENTS_ONLY: 'true' },
-      /^TRUSTED_DOCUMENTS_ONLY=true takes nothing but the operations of TRUSTED_DOCUMENTS/,
+      /^TRUSTED_DOCUMENTS_ONLY=true accepts only the operations of TRUSTED_DOCUMENTS/,
     ],
     [{ ALLOW_ANONYMOUS: 'yes' }, /^ALLOW_ANONYMOUS must be true or false/],
   ])('%j', (env, expected) => {
@@ -469,7 +475,7 @@ describe('what is refused', () => {
 
   test('the sandbox in production', () => {
     expect(mistakesOf({ NODE_ENV: 'production' })).toEqual([
-      'RECRUITING_URL is missing: in production the sandbox is not started instead. Set it to the base address of the service, for example https://api.example.com.',
+      'RECRUITING_URL is not set, and the sandbox is not served in production. Set RECRUITING_URL to the base address of the service, for example https://api.example.com.',
     ]);
   });
 

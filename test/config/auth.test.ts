@@ -89,10 +89,14 @@ describe('what is refused', () => {
     ['a key in place of its hash', `a:${KEY}`, ['entry 1 has a hash']],
     ['a hash that is too short', `a:${A.slice(2)}`, ['entry 1 has a hash']],
     ['a hash with another letter', `a:${A.slice(1)}g`, ['entry 1 has a hash']],
-    ['an unknown scope', `a:${A}:read+admin`, ['entry 1 has a scope that is none of read, drain,']],
+    ['an unknown scope', `a:${A}:read+admin`, ['entry 1 has a scope other than read, drain,']],
     ['no scope', `a:${A}:`, ['entry 1 has a scope']],
     ['a scope in capitals', `a:${A}:READ`, ['entry 1 has a scope']],
-    ['scopes that let nothing be asked', `a:${A}:router+drain`, ['entry 1 may neither read nor']],
+    [
+      'scopes that let nothing be asked',
+      `a:${A}:router+drain`,
+      ['entry 1 has neither the scope read nor'],
+    ],
     [
       'two of one name',
       `a:${A},b:${B},a:${'c3'.repeat(32)}`,
@@ -127,8 +131,8 @@ describe('what is refused', () => {
 
   test.each<[Record<string, string>, string]>([
     [{ AUTH_JWKS_URL: 'http://login.example.com/keys' }, 'AUTH_JWKS_URL must begin with https://'],
-    [{ AUTH_JWKS_URL: 'login.example.com' }, 'AUTH_JWKS_URL must be a whole address'],
-    [{ ALLOW_ANONYMOUS: 'true' }, 'ALLOW_ANONYMOUS=true lets in everybody'],
+    [{ AUTH_JWKS_URL: 'login.example.com' }, 'AUTH_JWKS_URL must be a complete URL'],
+    [{ ALLOW_ANONYMOUS: 'true' }, 'ALLOW_ANONYMOUS=true admits every caller'],
     [{ ROUTER_CALLERS: 'router' }, 'ROUTER_CALLERS must be key:<name of an API key> or scope:'],
     [{ ROUTER_CALLERS: 'key:' }, 'ROUTER_CALLERS must be'],
     [{ ROUTER_CALLERS: 'scope:a b' }, 'ROUTER_CALLERS must be'],
@@ -137,8 +141,8 @@ describe('what is refused', () => {
       { ROUTER_CALLERS: 'key:gate,key:gone' },
       'ROUTER_CALLERS entry 2 names an API key that is not',
     ],
-    [{ AUTH_ISSUER: '' }, 'belong together: set AUTH_ISSUER too.'],
-    [{ AUTH_ISSUER: '', AUTH_JWKS_URL: '' }, 'set AUTH_JWKS_URL and AUTH_ISSUER too.'],
+    [{ AUTH_ISSUER: '' }, 'must be set together. Set AUTH_ISSUER too.'],
+    [{ AUTH_ISSUER: '', AUTH_JWKS_URL: '' }, 'Set AUTH_JWKS_URL and AUTH_ISSUER too.'],
   ])('%j beside keys and an issuer', (env, mistake) => {
     const both = { ...JWT, AUTH_API_KEYS: `gate:${A}` };
     expect(mistakesOf({ ...both, ...env })).toEqual([expect.stringContaining(mistake)]);
@@ -147,14 +151,14 @@ describe('what is refused', () => {
   test('a scope for routers that nobody can have', () => {
     const keys = { AUTH_API_KEYS: `a:${A},b:${B}:read+router` };
     expect(mistakesOf({ ...keys, ROUTER_CALLERS: 'scope:router,scope:graph' })).toEqual([
-      'ROUTER_CALLERS entry 2 names a scope that nobody can have: no API key has it, and AUTH_JWKS_URL is not set.',
+      'ROUTER_CALLERS entry 2 names a scope that no caller can have: no API key has it, and AUTH_JWKS_URL is not set. Give it to a key, or remove the entry.',
     ]);
   });
 
   test('routers, where nothing tells callers apart', () => {
     const env = { ROUTER_CALLERS: 'key:gate', ALLOW_ANONYMOUS: 'true' };
     expect(mistakesOf(env)).toEqual([
-      expect.stringContaining('ROUTER_CALLERS is set, but nothing tells callers apart'),
+      expect.stringContaining('ROUTER_CALLERS is set, but callers have no credentials'),
     ]);
   });
 

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { variables } from '../../src/config.ts';
-import { SECRETS } from '../../src/config/secret-files.ts';
+import { SECRETS } from '../../src/config/environment.ts';
 import { ERROR_CODES } from '../../src/errors.ts';
 import { TROUBLES } from '../../src/tokens/token-trouble.ts';
 
