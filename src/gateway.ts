@@ -15,7 +15,7 @@ import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import { createPlanner } from './plans/planner.ts';
 import { describeLists } from './schema/describe-lists.ts';
-import { createServedSchema } from './schema/served-schema.ts';
+import { createServedSchema } from './schema/served/served-schema.ts';
 import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
 import { readSnapshot } from './schema/snapshot.ts';
 import { authCheck } from './tokens/service/auth-check.ts';

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Reply, Stage } from './exchange.ts';
-import { MISDIRECTED, type IsOurHost } from './origin/hosts.ts';
 
 /** What is served at which path: the probes, and GraphQL at all that is left. */
 export interface Paths {
@@ -51,8 +50,12 @@ interface Metrics {
   text(): Promise<string>;
 }
 
+/** The answer to a request under a host name that is not the gateway's. */
+export const MISDIRECTED =
+  'The host name of this request is not one of this gateway. If it should be, the operator of the gateway adds it to ALLOWED_HOSTS.';
+
 /** The handler of the admin address, which serves only GET /metrics. */
-export function adminHandler(metrics: Metrics, isOurHost: IsOurHost) {
+export function adminHandler(metrics: Metrics, isOurHost: (host: string | undefined) => boolean) {
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (!isOurHost(request.headers.host)) {
       return void response.writeHead(421).end(`${MISDIRECTED}\n`);

@@ -3,7 +3,7 @@ import type { Cause } from '../cause.ts';
 import { systemClock } from '../clock.ts';
 import { createAccounts } from '../paging/price/accounts.ts';
 import { createPageMeter, type Payer } from '../paging/price/page-meter.ts';
-import type { AllowedMutations, ServedSchema } from '../schema/served-schema.ts';
+import type { AllowedMutations, ServedSchema } from '../schema/served/served-schema.ts';
 import { OperationCall, type Call, type CallVariables, type SendRequest } from './call.ts';
 import { createDrains, type DrainParts } from './drains.ts';
 import { createPageInlining } from './inlined-pages.ts';

@@ -10,8 +10,8 @@ const JWT = {
   AUTH_AUDIENCE: 'recruiting',
 };
 
-describe('what is read', () => {
-  test('API keys: a name, a hash, and scopes, which are read alone where none are given', () => {
+describe('the settings', () => {
+  test('an API key has a name, a hash, and scopes; the default scope is read', () => {
     expect(
       read({ AUTH_API_KEYS: `portal:${A} , Router-1.a:${B.toUpperCase()}:read+router+read` }),
     ).toEqual({
@@ -25,7 +25,7 @@ describe('what is read', () => {
   });
 
   test.each([',\n', ',', '\n', '\r\n', '\n\n'])(
-    'API keys of a file, with %j between',
+    'API keys of a file are separated by %j',
     (between) => {
       const auth = read(
         { AUTH_API_KEYS_FILE: '/run/keys' },
@@ -38,7 +38,7 @@ describe('what is read', () => {
     },
   );
 
-  test('the issuer of bearer tokens', () => {
+  test('the issuer of bearer tokens is read', () => {
     expect(read(JWT)).toEqual({
       apiKeys: [],
       jwt: {
@@ -53,7 +53,7 @@ describe('what is read', () => {
     expect(read(local)?.jwt?.jwksUrl).toBe('http://127.0.0.1:9999/keys');
   });
 
-  test('both, and who counts as a router', () => {
+  test('both are read, together with the callers that are routers', () => {
     const env = {
       ...JWT,
       AUTH_API_KEYS: `gate:${A}`,
@@ -68,14 +68,14 @@ describe('what is read', () => {
     expect(read(scope)?.routerCallers).toEqual(['scope:router']);
   });
 
-  test('nothing of it is needed by the commands that serve nobody', () => {
+  test('commands that do not serve callers need none of these settings', () => {
     const config = readConfig({ ...JWT, RECRUITING_URL }, () => '', { serves: false });
     expect(config.recruitingUrl).toBe(RECRUITING_URL);
     expect(() => readConfig({ AUTH_ISSUER: 'x' }, () => '', { serves: false })).not.toThrow();
   });
 });
 
-describe('what is refused', () => {
+describe('a mistake is refused', () => {
   const KEY = 'rsk_0123456789012345678901234567890123456789012';
 
   test.each<[string, string, string[]]>([
@@ -114,7 +114,7 @@ describe('what is refused', () => {
         'entries 1 and 2 have the same hash',
       ],
     ],
-  ])('API keys: %s; and nothing of them is shown', (_, keys, expected) => {
+  ])('API keys: %s; no part of them is shown', (_, keys, expected) => {
     for (const [env, files] of [
       [{ AUTH_API_KEYS: keys }, {}],
       [{ AUTH_API_KEYS_FILE: '/run/keys' }, { '/run/keys': keys }],
@@ -143,26 +143,26 @@ describe('what is refused', () => {
     ],
     [{ AUTH_ISSUER: '' }, 'must be set together. Set AUTH_ISSUER too.'],
     [{ AUTH_ISSUER: '', AUTH_JWKS_URL: '' }, 'Set AUTH_JWKS_URL and AUTH_ISSUER too.'],
-  ])('%j beside keys and an issuer', (env, mistake) => {
+  ])('%j together with keys and an issuer', (env, mistake) => {
     const both = { ...JWT, AUTH_API_KEYS: `gate:${A}` };
     expect(mistakesOf({ ...both, ...env })).toEqual([expect.stringContaining(mistake)]);
   });
 
-  test('a scope for routers that nobody can have', () => {
+  test('a scope of routers that no caller can have', () => {
     const keys = { AUTH_API_KEYS: `a:${A},b:${B}:read+router` };
     expect(mistakesOf({ ...keys, ROUTER_CALLERS: 'scope:router,scope:graph' })).toEqual([
       'ROUTER_CALLERS entry 2 names a scope that no caller can have: no API key has it, and AUTH_JWKS_URL is not set. Give it to a key, or remove the entry.',
     ]);
   });
 
-  test('routers, where nothing tells callers apart', () => {
+  test('routers, if callers have no credentials', () => {
     const env = { ROUTER_CALLERS: 'key:gate', ALLOW_ANONYMOUS: 'true' };
     expect(mistakesOf(env)).toEqual([
       expect.stringContaining('ROUTER_CALLERS is set, but callers have no credentials'),
     ]);
   });
 
-  test('routers are looked up beside other mistakes, and not in keys that are wrong themselves', () => {
+  test('routers are checked together with other mistakes, but not against keys that are wrong themselves', () => {
     const env = { AUTH_API_KEYS: `gate:${A}`, ROUTER_CALLERS: 'key:gone', PORT: 'x' };
     expect(mistakesOf(env).map((mistake) => mistake.split(' ')[0])).toEqual([
       'PORT',
@@ -174,7 +174,7 @@ describe('what is refused', () => {
   });
 
   test.each([...Object.keys(JWT), 'AUTH_API_KEYS', 'AUTH_API_KEYS_FILE', 'ROUTER_CALLERS'])(
-    '%s before the sandbox, which lets in everybody',
+    '%s for the sandbox, which admits every caller',
     (name) => {
       const files = { '/run/keys': `gate:${A}` };
       const values: Record<string, string> = {

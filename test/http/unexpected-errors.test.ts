@@ -17,7 +17,7 @@ import { post, startFront, type Body } from './front.ts';
 const DAY = 86_400_000;
 const ELSEWHERE = 'https://internal.example.test';
 
-test('a store that turns into that of another service is told by an id, which the log explains', async () => {
+test('a store that becomes the store of another service is reported by an id, which is logged with the cause', async () => {
   let now = Date.now();
   let broken = false;
   const service = await startSandbox({ now: () => now });
@@ -42,7 +42,7 @@ test('a store that turns into that of another service is told by an id, which th
     .toContainEqual(expect.objectContaining({ msg: 'access token rotated' }));
   expect((await gateway.ask(query)).errors).toBeUndefined();
 
-  // The service refuses the expired token, and what would be newer is not for this service.
+  // The service refuses the expired token, and the newer one in the store is for another service.
   broken = true;
   now += 2 * DAY;
   const headers = { 'x-request-id': 'of-the-caller' };
@@ -73,11 +73,11 @@ test('a store that turns into that of another service is told by an id, which th
   expect((await gateway.ask(query)).errors).toBeUndefined();
 });
 
-describe('whatever fails inside, the caller gets an id, which is in the log, and nothing else', () => {
+describe('after an unexpected error the caller gets only an id, which is also logged', () => {
   const WORDS = `ENOENT ${ELSEWHERE}/srv/recruiting/secret.db`;
   const QUERY = '{ __typename }';
 
-  test('what an operation needs cannot be put together', async () => {
+  test('an error while an operation is prepared', async () => {
     let isBroken = false;
     const elapsed = () => {
       if (isBroken) throw new Error(WORDS);
@@ -98,7 +98,7 @@ describe('whatever fails inside, the caller gets an id, which is in the log, and
     });
   });
 
-  test('a hook of the server throws', async () => {
+  test('an error in a stage and in the refusal of it', async () => {
     const { log, logged } = recordingLog();
     const handler = handlerOf(throwing, log);
     const server = await listen(handler, { host: '127.0.0.1', port: 0 });
@@ -129,7 +129,7 @@ describe('whatever fails inside, the caller gets an id, which is in the log, and
   }
 });
 
-test('an answer that breaks while it is sent is cut off, and the log says why', async () => {
+test('an answer that fails while it is sent is cut, and the reason is logged', async () => {
   const { log, logged } = recordingLog();
   const handler = handlerOf(breaking, log);
   const server = await listen(handler, { host: '127.0.0.1', port: 0 });
@@ -150,7 +150,7 @@ test.each([
     '{ personsConnection(first: 80) { nodes @stream { id } } }',
     'multipart/mixed',
   ],
-])('what ends %s in the middle, and nobody expected, has an id too', async (_, query, accept) => {
+])('an unexpected error that interrupts %s has an id too', async (_, query, accept) => {
   const store = openSqliteStore(':memory:');
   const broken = { is: false };
   await using gateway = await startGatewayOverFake(

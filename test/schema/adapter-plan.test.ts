@@ -34,7 +34,7 @@ test.each([
   }
 });
 
-test('without ids a path leads to a parent only where no other of its type can be met', () => {
+test('without ids a path leads to a parent only if no field returns another of its type', () => {
   const settings = 'type Settings { notes(first: Int, after: String): NotePage! }';
   const viewer = `type Viewer { settings: Settings } ${settings}`;
   expect(settingsNotes(`type Query { viewer: Viewer } ${viewer}`).parent).toBe(
@@ -51,7 +51,7 @@ test('without ids a path leads to a parent only where no other of its type can b
   }
 });
 
-test('our own arguments step aside for filters of their names', () => {
+test('our own arguments are renamed if a filter has their name', () => {
   const sdl = `type Query {
     notes(first: Int, after: String, limit: Int, last: Int, connectionLast: Int, before: Int): NotePage!
     others(first: Int, after: String): NotePage!
@@ -71,23 +71,26 @@ test.each([
   ['Connection', 'type NoteConnection { text: String }', 'NoteConnection'],
   ['Edge', 'type NoteEdge { text: String }', 'NoteEdge'],
   ['a page that is called a connection', '', 'NoteConnection'],
-])('connection types are called Relay… where the service has their names: %s', (_, type, taken) => {
-  const page = type === '' ? 'NoteConnection' : 'NotePage';
-  const sdl = `type Query { notes(first: Int, after: String): ${page}! } ${type}`;
-  const { adapters, reports, warnings } = planned(sdl + PAGES.replaceAll('NotePage', page));
-  expect(adapters[0]!.connection).toMatchObject({
-    field: 'notesConnection',
-    type: 'RelayNoteConnection',
-    edge: 'RelayNoteEdge',
-  });
-  expect(reports[0]).toMatchObject({
-    types: { connection: 'RelayNoteConnection', edge: 'RelayNoteEdge' },
-    why: expect.arrayContaining([`The service already has a type ${taken}.`]),
-  });
-  expect(warnings).toEqual([]);
-});
+])(
+  'connection types are named Relay… if the service has a type of their name: %s',
+  (_, type, taken) => {
+    const page = type === '' ? 'NoteConnection' : 'NotePage';
+    const sdl = `type Query { notes(first: Int, after: String): ${page}! } ${type}`;
+    const { adapters, reports, warnings } = planned(sdl + PAGES.replaceAll('NotePage', page));
+    expect(adapters[0]!.connection).toMatchObject({
+      field: 'notesConnection',
+      type: 'RelayNoteConnection',
+      edge: 'RelayNoteEdge',
+    });
+    expect(reports[0]).toMatchObject({
+      types: { connection: 'RelayNoteConnection', edge: 'RelayNoteEdge' },
+      why: expect.arrayContaining([`The service already has a type ${taken}.`]),
+    });
+    expect(warnings).toEqual([]);
+  },
+);
 
-test('all lists of one kind of record share their connection types, also under such a name', () => {
+test('all lists of one kind of record share their connection types, even under such a name', () => {
   const sdl = `type Query {
     notes(first: Int, after: String): NotePage! others(first: Int, after: String): NotePage!
     maybe(first: Int, after: String): MaybePage!
@@ -103,7 +106,7 @@ test('all lists of one kind of record share their connection types, also under s
   ]);
 });
 
-test('adapters.json names the types of connections, of interfaces and unions as well', () => {
+test('adapters.json names the types of connections, even for interfaces and unions', () => {
   const sdl = `type Query {
     notes(first: Int, after: String): NotePage! maybe(first: Int, after: String): MaybePage!
     any(first: Int, after: String): AnyPage!
@@ -143,7 +146,7 @@ test.each([
     /types\.TakenConnection\.edge: no paged field lists TakenConnection\. Remove it/,
   ],
   [{ Any: { byId: 'notes' } }, /types\.Any: there is no object type of that name/],
-])('names of connection types that cannot be are refused: %j', (types, mistake) => {
+])('impossible names of connection types are refused: %j', (types, mistake) => {
   const sdl = `type Query {
     notes(first: Int, after: String): NotePage! tags(first: Int, after: String): TagPage!
     taken: TakenConnection any: Any
@@ -153,7 +156,7 @@ test.each([
   expect(() => planned(sdl + PAGES, { types })).toThrow(mistake);
 });
 
-test('interfaces, plain lists and lists of values that look paged are explained as well', () => {
+test('interfaces, plain lists and lists of values that look paged are explained too', () => {
   const sdl = `
     type Query { tags(first: Int): TagPage plain: [Note] any: HasNotes one: Int }
     type TagPage { items: [String] pageInfo: PageInfo }
@@ -196,7 +199,7 @@ test('adapters.json skips, renames and names the by-id field', () => {
   expect(nested.map(({ parent }) => parent)).not.toContain('Candidate');
 });
 
-test('every mistake in adapters.json is named at once, with what to write instead', () => {
+test('all mistakes in adapters.json are reported at once, with what to write instead', () => {
   const mistakes = mistakesOf({
     feilds: {},
     fields: {

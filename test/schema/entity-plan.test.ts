@@ -36,7 +36,7 @@ test.each([
     expect(entity(reports, 'Job').field).toBe(derives ? 'job' : null);
 });
 
-test('the argument of the derived field has the scalar of the id', () => {
+test('the argument of the derived field has the type of the id', () => {
   const { schema } = served(`
     scalar Code
     type Job { id: Code! }
@@ -51,7 +51,7 @@ test('the argument of the derived field has the scalar of the id', () => {
   ]);
 });
 
-test('a name that is taken is left to whoever has it, with a warning', () => {
+test('a field whose name is taken is not derived, with a warning', () => {
   const { reports, warnings } = served(
     `type Query { job: Int ${paged('jobs(%): JobPage')} } ${PAGES}`,
   );
@@ -65,7 +65,7 @@ test('a name that is taken is left to whoever has it, with a warning', () => {
   });
 });
 
-test('what cannot be found by its id is said to be so, and why', () => {
+test('a type whose records cannot be found is reported with the reason', () => {
   const { reports, subgraphSdl } = served(`type Query {
     ${paged('jobs(%, year: Int!): JobPage')} robot: Robot options: Options plain: Plain
   }
@@ -91,12 +91,12 @@ test('what cannot be found by its id is said to be so, and why', () => {
     },
   ]);
   expect(subgraphSdl()).toContain('type Robot @key(fields: "id", resolvable: false)');
-  // A key may not have arguments, and has to be a plain value.
+  // A key may not have arguments, and must be a scalar.
   expect(subgraphSdl()).toContain('type Options {');
   expect(subgraphSdl()).toContain('type Plain {');
 });
 
-test('adapters.json decides otherwise', () => {
+test('adapters.json overrides the decision', () => {
   const sdl = `type Query { ${paged('jobs(%): JobPage all(%, a: Int): JobPage')} job(id: ID!): Job } ${PAGES}`;
   const found = (types: unknown) => entity(served(sdl, { types }).reports, 'Job').foundBy;
   expect(found({})).toBe('Query.job(id: …)');
@@ -114,11 +114,11 @@ test.each([
     'types.Robot.list: Query.vacancies lists Vacancy. Write one that',
   ],
   [{ Vacancy: { list: 5 } }, 'types.Vacancy.list: '],
-])('a mistake in it is told: %j', (types, message) => {
+])('a mistake in adapters.json is reported: %j', (types, message) => {
   expect(() => served(nestedSdl, { types })).toThrow(message);
 });
 
-test('a list whose filter has a default finds only what that lets through, and says so', () => {
+test('the default of a filter limits which records are found, and that is reported', () => {
   const { reports } = served(
     `type Query { ${paged('jobs(%, open: Boolean = true): JobPage')} } ${PAGES}`,
   );

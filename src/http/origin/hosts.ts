@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { codedError } from '../../errors.ts';
 import type { Reply, Stage } from '../exchange.ts';
+import { MISDIRECTED } from '../paths.ts';
 
 /** Whether a `Host` header names this server; true if the request has none, as HTTP/1.0 may. */
 export type IsOurHost = (host: string | undefined) => boolean;
@@ -28,9 +29,6 @@ function misdirected(): Reply {
     body: JSON.stringify({ errors: [codedError('FORBIDDEN', MISDIRECTED)] }),
   };
 }
-
-export const MISDIRECTED =
-  'The host name of this request is not one of this gateway. If it should be, the operator of the gateway adds it to ALLOWED_HOSTS.';
 
 /**
  * The host names by which callers may address the gateway.

@@ -21,7 +21,7 @@ test.each<[string, string[], string]>([
   ['no address', ['10.1.2.3, unknown'], '127.0.0.1'],
   ['nothing behind the comma', ['10.1.2.3,'], '127.0.0.1'],
   ['what is hardly one', ['10.1.2.300'], '127.0.0.1'],
-])('X-Forwarded-For, where it is believed: %s', async (_, headers, address) => {
+])('a trusted X-Forwarded-For is read: %s', async (_, headers, address) => {
   const seen = await addressesOf(headers.map((value) => `X-Forwarded-For: ${value}\r\n`).join(''));
   expect(seen).toEqual({ believed: address, own: '127.0.0.1' });
 });
@@ -29,7 +29,7 @@ test.each<[string, string[], string]>([
 test.each([
   ['believed: each has pages of his own', true, []],
   ['not believed: all that come by one connection share them', false, ['RATE_LIMITED']],
-])('callers behind one proxy, which is %s', async (_, trustProxy, codes) => {
+])('callers behind one proxy that is %s', async (_, trustProxy, codes) => {
   await using gateway = await startGatewayOverSandbox(
     {},
     { config: { trustProxy, pagesPerMinute: 1 } },

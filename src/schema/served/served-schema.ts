@@ -10,15 +10,15 @@ import {
   type DocumentNode,
   type GraphQLSchema,
 } from 'graphql';
-import { findLists } from './derivation/find-lists.ts';
-import { planAdapters, type AdapterPlan, type ListReport } from './derivation/plan-adapters.ts';
-import { planEntities, type EntityReport } from './derivation/plan-entities.ts';
-import type { Adapter, Entity, NestedAdapter } from './derived.ts';
-import { INCREMENTAL } from './incremental-directives.ts';
-import { RELAY_PAGE_INFO, rootNames } from './names/root-names.ts';
-import { servedNames } from './names/served-names.ts';
-import { derivedTypes } from './sdl/derived-types.ts';
-import { entityTypes, subgraphSdl } from './sdl/subgraph-sdl.ts';
+import { findLists } from '../derivation/find-lists.ts';
+import { planAdapters, type AdapterPlan, type ListReport } from '../derivation/plan-adapters.ts';
+import { planEntities, type EntityReport } from '../derivation/plan-entities.ts';
+import type { Adapter, Entity, NestedAdapter } from '../derived.ts';
+import { INCREMENTAL } from '../incremental-directives.ts';
+import { RELAY_PAGE_INFO, rootNames } from '../names/root-names.ts';
+import { servedNames } from '../names/served-names.ts';
+import { derivedTypes } from './derived-types.ts';
+import { entityTypes, subgraphSdl } from './subgraph-sdl.ts';
 
 export interface ServedSchema {
   readonly schema: GraphQLSchema;
@@ -65,7 +65,7 @@ export interface ServedSchemaParts {
 
 /**
  * Creates the schema that callers see: the upstream's schema under its served names (`names`), with the fields and
- * types that are derived from its lists and records (decided in `derivation`, written in `sdl`).
+ * types that are derived from its lists and records (decided in `derivation`, written as SDL in the other files of this folder).
  *
  * No resolver runs on it: an operation is compiled (`plans`) and answered as bytes.
  */

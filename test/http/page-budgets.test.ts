@@ -23,10 +23,10 @@ const auth = {
   routerCallers: undefined,
 };
 
-/** Pages that an operation may cost without the scope drain. */
+/** The pages that an operation may use without the scope drain. */
 const A_FEW = 12;
 
-/** What 50 records, with 50 below each, cost. */
+/** The cost of 50 records with 50 records below each. */
 const ALL = 51;
 
 const unknown = Array.from(
@@ -34,7 +34,7 @@ const unknown = Array.from(
   (_, at) => `{ __typename: "Person", id: "nobody-${at}" }`,
 );
 
-/** Each asks for more than a few of the 20 pages that 1,000 persons are. */
+/** Each requests more than a few of the 20 pages of 1,000 persons. */
 const ways: readonly [string, string][] = [
   ['all…', '{ allPersons { id } }'],
   ['all… with a limit', '{ allPersons(limit: 700) { id } }'],
@@ -43,7 +43,7 @@ const ways: readonly [string, string][] = [
   ['totalCount', '{ personsConnection(first: 1) { totalCount } }'],
   ['an id that nobody has met', '{ person(id: "nobody") { id } }'],
   [
-    'entities that nobody has met',
+    'entities that have never been found',
     `{ _entities(representations: [${unknown.join()}]) { __typename } }`,
   ],
   ['pages under aliases', pagesUnderAliases(13)],
@@ -56,7 +56,7 @@ const ways: readonly [string, string][] = [
 
 describe('without the scope drain', () => {
   test.each(ways)(
-    'an operation has a few pages, whichever way it asks for more: %s',
+    'an operation may use only a few pages, in whatever form it requests more: %s',
     async (_, query) => {
       const world = await startWorld();
       const refused = await world.ask(READER, query);
@@ -68,7 +68,7 @@ describe('without the scope drain', () => {
     },
   );
 
-  test('a few pages are for everybody who may read', async () => {
+  test('a few pages are allowed to every caller with the scope read', async () => {
     const world = await startWorld({ persons: 300 });
     for (const query of [
       '{ allPersons { id } }',
@@ -82,7 +82,7 @@ describe('without the scope drain', () => {
     }
   });
 
-  test('what is known to cost more is refused before anything is asked', async () => {
+  test('an operation that is known to cost more is refused before anything is requested', async () => {
     const world = await startWorld();
     await world.ask(DRAINER, '{ allPersons { id } }');
     const before = world.requests();
@@ -92,7 +92,7 @@ describe('without the scope drain', () => {
     expect(world.requests()).toBe(before);
   });
 
-  test('one id is a page, once the list is known', async () => {
+  test('the lookup of one id costs one page, once the list is indexed', async () => {
     const world = await startWorld();
     const { data } = await world.ask(DRAINER, '{ allPersons { id } }');
     const id = (data as unknown as { allPersons: { id: string }[] }).allPersons[777]!.id;
@@ -100,7 +100,7 @@ describe('without the scope drain', () => {
     expect(found).toEqual({ data: { person: { id } } });
   });
 
-  test('a drain that others wait for goes on for them, and not for who may not have it', async () => {
+  test('a shared drain continues for callers with the scope, and ends for the one without it', async () => {
     const world = await startWorld();
     const query = '{ allPersons { id } }';
     const [reader, drainer, other] = await Promise.all(
@@ -118,7 +118,7 @@ describe('without the scope drain', () => {
     expect(world.requests()).toBeLessThanOrEqual(22);
   });
 
-  test('a search for an id goes on for those who may have it', async () => {
+  test('a shared lookup continues for callers with the scope', async () => {
     const world = await startWorld();
     const query = '{ person(id: "nobody") { id } }';
     const [reader, drainer] = await Promise.all(
@@ -129,7 +129,7 @@ describe('without the scope drain', () => {
   });
 });
 
-test('one caller with many operations waits no less for drains than others do', async () => {
+test('a caller with many operations gets no more turns for drains than others', async () => {
   const world = await startWorld({ persons: 200, config: { maxDrains: 1 } });
   const ended: string[] = [];
   const drain = async (key: string, limit: number) => {
@@ -153,16 +153,19 @@ test.each(['totalCount', 'last'])('nobody is told to go on in the middle of %s',
 });
 
 describe('PAGES_PER_MINUTE', () => {
-  test.each(ways)('ends what costs more, and nothing more is sent: %s', async (way, query) => {
-    const world = await startWorld({ config: { pagesPerMinute: 5 } });
-    const { errors } = await world.ask(DRAINER, query);
-    // These are one request, and no minute is enough for it.
-    const code = way === 'pages under aliases' ? 'OPERATION_TOO_COMPLEX' : 'RATE_LIMITED';
-    expect(errors?.map(({ extensions }) => extensions['code'])).toContain(code);
-    expect(world.requests()).toBeLessThanOrEqual(5);
-  });
+  test.each(ways)(
+    'an operation above the budget ends, and sends no further request: %s',
+    async (way, query) => {
+      const world = await startWorld({ config: { pagesPerMinute: 5 } });
+      const { errors } = await world.ask(DRAINER, query);
+      // This is one request that costs more than a whole minute.
+      const code = way === 'pages under aliases' ? 'OPERATION_TOO_COMPLEX' : 'RATE_LIMITED';
+      expect(errors?.map(({ extensions }) => extensions['code'])).toContain(code);
+      expect(world.requests()).toBeLessThanOrEqual(5);
+    },
+  );
 
-  test('is of each caller, and comes back evenly', async () => {
+  test('each caller has its own budget, which refills evenly', async () => {
     const world = await startWorld({ config: { pagesPerMinute: 6 } });
     const ask = (key: string, at: number) =>
       world.ask(key, `{ persons(first: ${at}) { items { id } } }`);
@@ -186,7 +189,7 @@ describe('PAGES_PER_MINUTE', () => {
     expect(codesOf(await ask(DRAINER, 9))).toEqual(['RATE_LIMITED']);
   });
 
-  test('lets a drain that it broke off go on later, with nothing lost', async () => {
+  test('a drain interrupted by the budget can be resumed later, without losing a record', async () => {
     const world = await startWorld({ config: { pagesPerMinute: 8 } });
     const ids: string[] = [];
     let after: unknown = null;
@@ -215,7 +218,7 @@ describe('PAGES_PER_MINUTE', () => {
     );
   });
 
-  test('says so when no minute is enough for what one request holds', async () => {
+  test('an operation that costs more than a whole minute is refused as too complex', async () => {
     const nested = nestedUpstream();
     const world = await startWorld({
       schema: nested,
@@ -237,12 +240,12 @@ describe('PAGES_PER_MINUTE', () => {
   test.each([
     ['number their pages', 'odd(first: Int, after: Int): CandidatePage!', ''],
     [
-      'come behind an interface',
+      'are returned as an interface',
       'odd(first: Int, after: String): SomePage!',
       'interface SomePage { items: [Candidate]! pageInfo: PageInfo! }',
     ],
     ['need no cursor', 'odd(first: Int): CandidatePage!', ''],
-  ])('counts lists that %s like others', async (_, field, more) => {
+  ])('lists that %s cost as much as others', async (_, field, more) => {
     const nested = nestedUpstream();
     const snapshot = `${printSchema(nested)} extend type Vacancy { ${field} } ${more}`;
     const world = await startWorld({ schema: nested, snapshot, config: { pagesPerMinute: 50 } });
@@ -254,7 +257,7 @@ describe('PAGES_PER_MINUTE', () => {
     expect(world.requests()).toBe(0);
   });
 
-  test('counts a list that is not in pages as ten records, for each record above it', async () => {
+  test('a list without pages counts as ten records, for each record above it', async () => {
     const snapshot = `${documentedSdl} extend type Person { friends: [Person!]! }`;
     const world = await startWorld({ snapshot, config: { pagesPerMinute: 10 } });
     const friends = (depth: number): string =>
@@ -272,7 +275,7 @@ describe('PAGES_PER_MINUTE', () => {
     expect(world.requests()).toBe(0);
   });
 
-  test('counts what variables include, and as much of it as they ask for', async () => {
+  test('the cost includes what variables include, and as many records as they request', async () => {
     const nested = nestedUpstream();
     const world = await startWorld({
       schema: nested,
@@ -295,7 +298,7 @@ describe('PAGES_PER_MINUTE', () => {
     expect(world.requests()).toBe(3);
   });
 
-  test('pays once for what many of one caller wait for together', async () => {
+  test('pages that several operations of one caller share are charged once', async () => {
     const world = await startWorld({ config: { pagesPerMinute: 25 } });
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => world.ask(DRAINER, '{ allPersons { id } }')),
@@ -303,14 +306,14 @@ describe('PAGES_PER_MINUTE', () => {
     for (const answer of answers) expect(codesOf(answer)).toEqual([]);
   });
 
-  test('counts lists below others once for each of those', async () => {
+  test('a list below another one costs its pages once for each record', async () => {
     const nested = nestedUpstream();
     const world = await startWorld({
       schema: nested,
       snapshot: printSchema(nested),
       config: { pagesPerMinute: ALL },
     });
-    // All of a minute's pages are there again when as many seconds have passed as were spent.
+    // The budget is full again after as many seconds as pages were spent.
     const cost = async (query: string) => {
       world.clock.jump(MINUTE);
       expect(codesOf(await world.ask(DRAINER, query))).toEqual([]);
@@ -319,7 +322,7 @@ describe('PAGES_PER_MINUTE', () => {
     };
     expect(await cost('{ vacancies { items { id } } }')).toBe(1);
     expect(await cost('{ vacancy(id: 1) { id } }')).toBe(1);
-    // 5 and 5 times 3 records are no whole page; 20 and 20 times 10 are 4.4.
+    // 5 and 5 times 3 records are less than a page; 20 and 20 times 10 are 4.4 pages.
     expect(await cost(page(5, 3))).toBe(1);
     expect(await cost(page(20, 10))).toBe(5);
     expect(await cost(page(10, 50))).toBe(11);
