@@ -9,9 +9,13 @@ import {
   toFrontDoor,
   type FrontDoorSettings,
 } from './config/front-door.ts';
-import { nearMisses, type NearMiss } from './config/near-misses.ts';
-import { readSecretFiles, SECRETS } from './config/secret-files.ts';
-import { uselessSettings } from './config/useless-settings.ts';
+import {
+  describeMisspelling,
+  misspellings,
+  readSecretFiles,
+  withoutEmpty,
+  type Misspelling,
+} from './config/environment.ts';
 import { baseUrl, choice, count, secureUrl } from './config/values.ts';
 
 export interface StoreAddress {
@@ -21,27 +25,27 @@ export interface StoreAddress {
 
 /** The settings of a gateway, read from the environment and checked. */
 export interface Config extends FrontDoorSettings {
-  /** Undefined: the sandbox is started inside. Without a slash at the end. */
+  /** Without a final slash; undefined: the sandbox is started inside the gateway. */
   readonly recruitingUrl: string | undefined;
   readonly agent: string;
   readonly schemaPath: string;
-  /** Put before all names that could clash in a supergraph. */
+  /** Put before all names that could clash in a supergraph; undefined: nothing. */
   readonly schemaPrefix: string | undefined;
-  /** Between looks at the live schema; undefined: it is not looked at. */
+  /** The time between two checks of the live schema; undefined: it is not checked. */
   readonly schemaPollSeconds: number | undefined;
   readonly tokenLink: string | undefined;
   readonly tokenStore: StoreAddress;
-  /** 32 bytes each, newest first; none: tokens are not encrypted at rest. */
+  /** 32 bytes each, newest first; empty: tokens are not encrypted at rest. */
   readonly tokenStoreKeys: readonly Uint8Array[];
   /** Undefined: the folder of the store. */
   readonly tokenRescueDir: string | undefined;
   readonly adminHost: string;
   readonly adminPort: number;
-  /** Whether the operator asked for this very port. */
+  /** Whether ADMIN_PORT is set. */
   readonly adminPortGiven: boolean;
   readonly host: string;
   readonly port: number;
-  /** Undefined: callers are not asked who they are. */
+  /** Undefined: callers need no credential. */
   readonly auth: AuthSettings | undefined;
   readonly mutations: 'off' | 'all' | readonly string[];
   readonly upstreamConcurrency: number;
@@ -51,7 +55,7 @@ export interface Config extends FrontDoorSettings {
   readonly maxDrains: number;
   readonly indexMaxIds: number;
   readonly connectionMax: number;
-  /** Bytes that the answers of all operations together may hold. */
+  /** The memory for the answers of all operations together, bytes. */
   readonly answerBytes: number;
   readonly graphiql: boolean;
   readonly introspection: boolean;
@@ -59,7 +63,7 @@ export interface Config extends FrontDoorSettings {
   readonly production: boolean;
 }
 
-/** Every mistake in the environment, all at once. No value of a secret is in it. */
+/** Lists every mistake in the environment at once, without the value of any secret. */
 export class ConfigError extends Error {
   override name = 'ConfigError';
   readonly mistakes: readonly string[];
@@ -75,7 +79,7 @@ export const VERSION = manifest.version;
 
 const MEGABYTE = 1024 * 1024;
 
-/** A quarter of what the process may have for its heap, at most 256 MB. */
+/** A quarter of the heap limit of the process, at most 256 MB. */
 function defaultAnswerBytes(): number {
   const { heap_size_limit: heap } = getHeapStatistics();
   return Math.min(256 * MEGABYTE, Math.floor(heap / 4));
@@ -88,25 +92,28 @@ const DEFAULT_STORE = 'sqlite:data/tokens.db';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
-/** Every variable that is read, beside NODE_ENV, and those of Node and of proxies. */
+/** Every variable that is read, except NODE_ENV and those of Node and of proxies. */
 export const variables = z.object({
   RECRUITING_URL: baseUrl().optional(),
   RECRUITING_AGENT: z
     .string()
     .regex(/^[\x20-\x7e]+$/, 'must be printable ASCII: it is sent as the Api-User-Agent header')
     .default(`recruiting-subgraph/${VERSION}`),
-  // The one that comes along, from whichever folder the gateway is started.
+  // The snapshot of this package, whatever the working directory is.
   RECRUITING_SCHEMA: z.string().default(fileURLToPath(SNAPSHOT)),
   SCHEMA_PREFIX: z
     .string()
     .regex(
       /^[A-Za-z]\w{0,49}$/,
-      'must be letters, digits and _, a letter first, for example Recruiting',
+      'must be letters, digits and _, beginning with a letter, for example Recruiting',
     )
     .optional(),
   SCHEMA_POLL: z
     .string()
-    .regex(/^(off|[1-9]\d{1,5})$/, 'must be off, or seconds from 10 to 999999, for example 3600')
+    .regex(
+      /^(off|[1-9]\d{1,5})$/,
+      'must be off, or a number of seconds from 10 to 999999, for example 3600',
+    )
     .default('off'),
   TOKEN_LINK: secureUrl().optional(),
   TOKEN_STORE: z
@@ -117,7 +124,7 @@ export const variables = z.object({
     .string()
     .regex(
       /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/,
-      'must be 32 bytes in base64 (several with commas between, newest first); `openssl rand -base64 32` makes one',
+      'must be 32 bytes in base64 (several are separated by commas, newest first); `openssl rand -base64 32` creates one',
     )
     .transform((text) => text.split(/\s*,\s*/).map((key) => Buffer.from(key, 'base64')))
     .optional(),
@@ -133,7 +140,7 @@ export const variables = z.object({
     .string()
     .regex(
       /^[_A-Za-z]\w*(\s*,\s*[_A-Za-z]\w*)*$/,
-      'must be off, all, or field names with commas between',
+      'must be off, all, or field names separated by commas',
     )
     .default('off'),
   UPSTREAM_CONCURRENCY: count(1, 1_000, 16),
@@ -153,7 +160,7 @@ export const variables = z.object({
  * Reads and checks the environment.
  *
  * @param readFile reads the file of a NAME_FILE secret
- * @param serves whether callers are going to be served: then some settings need each other
+ * @param serves whether callers will be served: then some settings require others
  * @throws ConfigError
  */
 export function readConfig(
@@ -168,11 +175,11 @@ export function readConfig(
     mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
   }
   if (serves) mistakes.push(...frontDoorContradictions(given), ...contradictions(given));
-  const slips = slipsIn(env);
-  // With it the sandbox would be served to people who take it for the service.
-  const isServiceMeant = serves && slips.some(({ meant }) => meant === 'RECRUITING_URL');
+  const misspelledNames = likelyMisspellings(env);
+  // The sandbox would be served to callers who believe that it is the service.
+  const isServiceMeant = serves && misspelledNames.some(({ meant }) => meant === 'RECRUITING_URL');
   if (!read.success || mistakes.length > 0 || isServiceMeant) {
-    throw new ConfigError([...mistakes, ...slips.map(describeSlip)]);
+    throw new ConfigError([...mistakes, ...misspelledNames.map(describeMisspelling)]);
   }
   return {
     ...toConfig(read.data, given['NODE_ENV'] === 'production'),
@@ -180,49 +187,49 @@ export function readConfig(
   };
 }
 
-/** What was probably meant otherwise than it is read; nothing that has to end the start. */
+/** What is probably not intended, but does not prevent the start. */
 export function configWarnings(env: Record<string, string | undefined>, config: Config): string[] {
-  return [...slipsIn(env).map(describeSlip), ...uselessSettings(config)];
+  return [...likelyMisspellings(env).map(describeMisspelling), ...uselessSettings(config)];
 }
 
-/** In the names of variables. */
-function slipsIn(env: Record<string, string | undefined>): NearMiss[] {
-  const files = SECRETS.map((name) => `${name}_FILE`);
-  return nearMisses(withoutEmpty(env), [...Object.keys(variables.shape), ...files]);
+function likelyMisspellings(env: Record<string, string | undefined>): Misspelling[] {
+  return misspellings(withoutEmpty(env), Object.keys(variables.shape));
 }
 
-function describeSlip({ name, meant }: NearMiss): string {
-  const fact = `${name} is not a setting, and is not read.`;
-  return meant === 'RECRUITING_URL'
-    ? `${fact} RECRUITING_URL was probably meant, and is not set: the sandbox would be served in place of the real service. Rename ${name}, or remove it.`
-    : `${fact} Was ${meant} meant?`;
+function uselessSettings({ graphiql, introspection, trustedDocumentsOnly }: Config): string[] {
+  if (!graphiql) return [];
+  if (trustedDocumentsOnly) {
+    return [
+      'GraphiQL is on, but only trusted documents are accepted: it can run no operation. Set GRAPHIQL=off.',
+    ];
+  }
+  return introspection
+    ? []
+    : [
+        'GraphiQL is on, but introspection is off: it will show no documentation. Set INTROSPECTION=on, or GRAPHIQL=off.',
+      ];
 }
 
-/** Undefined when it is none that is supported. */
+/** Undefined if this kind of store is not supported. */
 export function readStoreAddress(text: string): StoreAddress | undefined {
   const path = STORE_ADDRESS.exec(text)?.groups?.['path'];
   return path === undefined ? undefined : { kind: 'sqlite', path };
 }
 
-function withoutEmpty(env: Record<string, string | undefined>): Record<string, string> {
-  const entries = Object.entries(env).map(([name, value]) => [name, value?.trim()] as const);
-  return Object.fromEntries(entries.filter((entry): entry is [string, string] => !!entry[1]));
-}
-
-/** What would serve made-up people, or real ones to anybody, by mistake. */
+/** Combinations that would serve invented people, or real ones to everyone, by mistake. */
 function contradictions(given: Record<string, string>): string[] {
   const { RECRUITING_URL: url, NODE_ENV: environment } = given;
   if (url !== undefined) return authContradictions(given);
   if (environment === 'production') {
     return [
-      'RECRUITING_URL is missing: in production the sandbox is not started instead. Set it to the base address of the service, for example https://api.example.com.',
+      'RECRUITING_URL is not set, and the sandbox is not served in production. Set RECRUITING_URL to the base address of the service, for example https://api.example.com.',
     ];
   }
   return ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', ...Object.keys(authVariables)]
     .filter((name) => (given[name] ?? given[`${name}_FILE`]) !== undefined)
     .map(
       (name) =>
-        `${name} is set, but RECRUITING_URL is not: the sandbox would be served in place of the real service. Set RECRUITING_URL, or remove ${name}.`,
+        `${name} is set, but RECRUITING_URL is not: the sandbox would be served instead of the real service. Set RECRUITING_URL, or remove ${name}.`,
     );
 }
 

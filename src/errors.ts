@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql';
 
-/** Every `extensions.code` that a caller can meet, beside what the upstream itself answers. A closed list. */
+/** Every `extensions.code` that a caller can get, except the codes of the upstream's own errors. A closed list. */
 export const ERROR_CODES = [
   'UPSTREAM_UNREACHABLE',
   'UPSTREAM_TIMEOUT',
@@ -24,7 +24,7 @@ export const ERROR_CODES = [
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /**
- * An error for the caller: a stable code, a message that says what to do, and the facts as fields.
+ * Creates an error for the caller: a stable code, a message that says what to do, and the facts as fields.
  *
  * `cause` is for the log only. It is not `originalError`: Yoga masks an error whose original is not a
  * GraphQLError, and ours must arrive.
@@ -39,7 +39,7 @@ export function codedError(
   return error;
 }
 
-/** One of our codes; `OTHER` for whatever else an error says, which may be of the upstream's own making. */
+/** One of our codes; `OTHER` for any other value, which may come from the upstream. */
 export function knownCode(code: unknown): ErrorCode | 'OTHER' {
   return ERROR_CODES.find((known) => known === code) ?? 'OTHER';
 }

@@ -2,23 +2,20 @@ import type { Logger } from 'pino';
 import { createAnswerBudget } from './answers/budget.ts';
 import type { Clock } from './clock.ts';
 import { VERSION, type Config } from './config.ts';
-import { maskUnexpected } from './http/execution/error-policy.ts';
-import { createRefusals } from './http/execution/refusals.ts';
-import type { Stage } from './http/exchange/exchange.ts';
-import { createHandler } from './http/exchange/handler.ts';
-import { examples } from './http/graphiql-examples.ts';
-import { graphiql } from './http/graphiql.ts';
-import { answerOperation } from './http/operation/answer-operation.ts';
-import { checkOperations } from './http/operation/check-operation.ts';
-import { readParams } from './http/operation/read-params.ts';
-import { trustedDocuments } from './http/operation/trusted.ts';
+import { createAdmission } from './http/auth/admission.ts';
+import { answerOperation } from './http/delivery/answer-operation.ts';
+import { createErrorPolicy } from './http/error-policy.ts';
+import { examples } from './http/graphiql/examples.ts';
+import { createGraphiql } from './http/graphiql/graphiql.ts';
+import { createOperationStages } from './http/operation/operation-stages.ts';
 import { createOrigin } from './http/origin/origin.ts';
-import { health, knownPaths, readiness } from './http/paths.ts';
+import { createPaths } from './http/paths.ts';
+import { createHandler } from './http/transport/handler.ts';
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import { createPlanner } from './plans/planner.ts';
 import { describeLists } from './schema/describe-lists.ts';
-import { createServedSchema } from './schema/served-schema.ts';
+import { createServedSchema } from './schema/served/served-schema.ts';
 import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
 import { readSnapshot } from './schema/snapshot.ts';
 import { createTelemetry } from './telemetry/telemetry.ts';
@@ -32,29 +29,30 @@ import { createUpstream } from './upstream/upstream.ts';
 
 export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
-  /** SDL of the upstream's schema. */
+  /** The SDL of the upstream's schema. */
   readonly snapshot: string;
-  /** What adapters.json says, as it was read; undefined without one. */
+  /** The parsed adapters.json; undefined without one. */
   readonly overrides?: unknown;
-  /** What the manifest of trusted documents says, as it was read; undefined without one. */
+  /** The parsed manifest of trusted documents; undefined without one. */
   readonly trustedDocuments?: unknown;
-  /** Owned by the caller: closed after the gateway. */
+  /** The caller closes it, after the gateway. */
   readonly store: TokenStore;
-  /** Owned by the caller as well; undefined for tokens that need not outlive the process. */
+  /** The caller closes it too. Undefined if the tokens need not outlive the process. */
   readonly rescue?: Rescue | undefined;
-  /** The proxy for an address, if there is one. */
+  /** The proxy for a URL; undefined: none. */
   readonly proxyFor?: (url: string) => string | undefined;
-  /** Names this process in the history of the tokens. */
+  /** The name of this process in the history of the tokens. */
   readonly replica?: string;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 /**
- * The whole way of a request, from the outside in: what arrives (`http`), what is offered (`schema`, over
- * `paging`), what goes out (`upstream`), and who it goes as (`tokens`). Only here are they joined.
+ * Joins the parts of the gateway; no other file does. The list of stages below is the path of a request: read it from
+ * top to bottom. Behind its last stages an operation is answered by its plan (`plans`, over `answers` and `paging`),
+ * which sends requests to the service (`upstream`) with an access token (`tokens`).
  *
- * @throws Error with a message for the operator: a snapshot that does not parse, a store of another service
+ * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
  */
 export async function createGateway(parts: GatewayParts) {
   const { config, store, rescue, clock, replica = 'gateway' } = parts;
@@ -70,7 +68,7 @@ export async function createGateway(parts: GatewayParts) {
     answerLoad: () => budget.load,
   });
   const { log, metrics } = telemetry;
-  // First what may fail, so that nothing is running yet when it does.
+  // The parts that may throw come first, so that nothing is running yet when one does.
   const snapshot = readSnapshot(parts.snapshot, config.schemaPath);
   const served = createServedSchema({
     ...config,
@@ -87,23 +85,11 @@ export async function createGateway(parts: GatewayParts) {
     budget,
     drains: { ...config, clock, tokenSet: () => tokens?.set },
   });
-  // Loaded where it is wanted: what reads tokens is a part of the start that shows.
-  const admission =
-    config.auth &&
-    (await import('./http/auth/admission.ts')).createAdmission({
-      ...config.auth,
-      proxyFor,
-      clock,
-      log,
-    });
-  const isRouter = admission?.isRouter ?? (() => false);
+  const admission = await createAdmission(config.auth, { proxyFor, clock, log });
   const trusted =
     parts.trustedDocuments === undefined
       ? undefined
-      : trustedDocuments(
-          readTrustedDocuments(parts.trustedDocuments, { ...config, schema: served.schema }),
-          { only: config.trustedDocumentsOnly, isRouter },
-        );
+      : readTrustedDocuments(parts.trustedDocuments, { ...config, schema: served.schema });
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
   const tokens = await createTokenKeeper({
     store,
@@ -115,7 +101,7 @@ export async function createGateway(parts: GatewayParts) {
         ? undefined
         : tokenLinkAt(config.tokenLink, { agent, proxyFor }),
     clock,
-    // Rotations belong to no request.
+    // Not the log that adds request ids: a rotation belongs to no request.
     log: parts.log,
     baseUrl,
     replica,
@@ -136,68 +122,74 @@ export async function createGateway(parts: GatewayParts) {
     execute: (request) => upstream.send({ ...request, caller: 'gateway', cause: undefined }),
     clock,
     log,
-    onLook: telemetry.schemaCompared,
+    onChecked: telemetry.schemaCompared,
   });
   for (const warning of served.warnings) log.warn(warning);
+  let isStopping = false;
   const origin = createOrigin(config, log);
-  const mask = maskUnexpected(log);
-  const operation = checkOperations({
+  const paths = createPaths(() => tokens.present && !isStopping);
+  const graphiql = createGraphiql({
+    enabled: config.graphiql,
+    examples: examples(describeLists(served.adapters)),
+  });
+  const errors = createErrorPolicy({ schema: served.schema, log });
+  const operation = createOperationStages({
     ...config,
     operations: createOperations({ ...config, schema: served.schema, compile: planner.plan }),
     schema: served.schema,
-    isRouter,
-    answer: answerOperation({ planner, mask }),
+    trusted,
+    isRouter: admission.isRouter,
+    answer: answerOperation({ planner, mask: errors.mask }),
   });
-  const refusals = createRefusals({ schema: served.schema, mask });
-  let stopping = false;
   const handler = createHandler({
     telemetry: telemetry.requests,
+    // The order is part of the security: a stage may rely on those above it.
     stages: [
-      // Whatever answers, a page of a listed origin may read it.
+      // Before every stage that replies: a page of a listed origin may read all answers.
       origin.corsHeaders,
+      // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
+      paths.health,
+      paths.readiness,
       origin.knownHosts,
-      health,
-      readiness(() => tokens.present && !stopping),
-      knownPaths,
-      // Browsers send neither of these with a credential.
+      paths.graphqlOnly,
+      // Before authentication: browsers send preflights, and open pages, without a credential.
       origin.preflights,
-      graphiql({ enabled: config.graphiql, examples: examples(describeLists(served)) }),
-      // Nothing is read of the body of a stranger, or of the page of another site.
-      admission?.authenticate ?? passOn,
+      graphiql.page,
+      // Before anything of the body is read.
+      admission.authenticate,
       origin.crossSite,
-      readParams(config.maxBodyBytes),
-      trusted ?? passOn,
+      operation.readParams,
+      operation.trustedDocuments,
       operation.find,
-      // Both before validation: it is expensive, and what it says gives the schema away.
+      // Before validation, which a hostile document makes expensive, and whose errors reveal the schema.
       operation.enforceLimits,
-      admission?.enforceScopes ?? passOn,
+      admission.enforceScopes,
       operation.concealSdl,
       operation.refuseInvalid,
       operation.coerceVariables,
-      origin.findPayer,
+      origin.findBudgetOwner,
       operation.answer,
-      refusals.notAcceptable,
+      // Reached only if the caller accepts none of the formats of an answer.
+      errors.notAcceptable,
     ],
-    refuse: refusals.refuse,
-    mask,
+    refuse: errors.refuse,
+    mask: errors.mask,
     clock,
   });
 
   return {
-    /** Answers requests: as a `fetch`, or as the handler of a Node server. */
+    /** Answers requests, as the handler of a Node server or as a `fetch`. */
     handler,
     served,
     metrics,
-    /** From now on `/ready` says no; everything else goes on. */
-    sayNotReady: () => void (stopping = true),
-    /** From now on no rotation is begun; `close` waits for one under way. */
+    /** From now on `/ready` replies 503. Everything else continues. */
+    sayNotReady: () => void (isStopping = true),
+    /** From now on no rotation is started. `close` waits for one in progress. */
     stopRotating: () => void tokens.stop(),
-    /** Ends what goes out, and waits until the pair of a rotation under way is safe. */
+    /** Ends all upstream requests, after the token pair of a rotation in progress is saved. */
     close: async () => {
       await Promise.all([schemaWatch.stop(), tokens.stop()]);
       await upstream.close();
     },
   };
 }
-
-const passOn: Stage = () => undefined;

@@ -1,4 +1,4 @@
-/** The operator's to mend before anything is served; the message says how. */
+/** A mistake that the operator must correct before the gateway can start. The message says how. */
 export class OperatorMistake extends Error {
   override name = 'OperatorMistake';
 }

@@ -5,8 +5,8 @@ import { ConfigError, configWarnings, readConfig, readStoreAddress } from '../sr
 const OVER_SERVICE = { RECRUITING_URL: 'https://api.example.com', ALLOW_ANONYMOUS: 'true' };
 const LINK = 'https://api.example.com/tokens/secret-link';
 
-describe('what is read', () => {
-  test('nothing: the sandbox, on loopback, with everything to explore', () => {
+describe('the settings', () => {
+  test('an empty environment serves the sandbox on loopback, with GraphiQL and introspection', () => {
     expect(read({})).toEqual({
       recruitingUrl: undefined,
       agent: expect.stringMatching(/^recruiting-subgraph\/\d+\.\d+\.\d+$/),
@@ -51,7 +51,7 @@ describe('what is read', () => {
     });
   });
 
-  test('every variable', () => {
+  test('every variable is read', () => {
     const config = read({
       ...OVER_SERVICE,
       RECRUITING_AGENT: 'example-inc',
@@ -135,7 +135,7 @@ describe('what is read', () => {
     });
   });
 
-  test('an empty or blank value is no value', () => {
+  test('an empty or blank value counts as not set', () => {
     expect(
       read({
         RECRUITING_URL: '',
@@ -153,7 +153,7 @@ describe('what is read', () => {
     ).toEqual(read({}));
   });
 
-  test('production switches GraphiQL and introspection off, unless they are asked for', () => {
+  test('production turns GraphiQL and introspection off, unless they are set to on', () => {
     const production = { ...OVER_SERVICE, NODE_ENV: 'production' };
     expect(read(production)).toMatchObject({
       production: true,
@@ -176,11 +176,11 @@ describe('what is read', () => {
     ['http://127.0.0.1:4001', 'http://127.0.0.1:4001'],
     ['http://127.8.9.10', 'http://127.8.9.10'],
     ['http://[::1]:4001/', 'http://[::1]:4001'],
-  ])('RECRUITING_URL %s: one way to write one address, which a store remembers', (given, base) => {
+  ])('RECRUITING_URL %s is normalized, because the store compares it', (given, base) => {
     expect(read({ ...OVER_SERVICE, RECRUITING_URL: given }).recruitingUrl).toBe(base);
   });
 
-  test('MUTATIONS: off, all, or names', () => {
+  test('MUTATIONS is off, all, or names', () => {
     expect(read({ MUTATIONS: 'off' }).mutations).toBe('off');
     expect(read({ MUTATIONS: 'all' }).mutations).toBe('all');
     expect(read({ MUTATIONS: 'rename' }).mutations).toEqual(['rename']);
@@ -190,41 +190,44 @@ describe('what is read', () => {
 describe('TOKEN_LINK_FILE', () => {
   const files: Record<string, string> = { '/run/link': `${LINK}\n`, '/run/empty': ' \n' };
 
-  test('is read, without the line break at its end', () => {
+  test('the file is read without its final line break', () => {
     expect(read({ ...OVER_SERVICE, TOKEN_LINK_FILE: '/run/link' }, files).tokenLink).toBe(LINK);
   });
 
   test.each([
     [
       { TOKEN_LINK_FILE: '/run/nothing' },
-      'TOKEN_LINK_FILE names a file that cannot be read (ENOENT); it must be the path of a file that holds the secret.',
+      'TOKEN_LINK_FILE names a file that cannot be read (ENOENT). Set it to the path of a file that contains the secret.',
     ],
-    [{ TOKEN_LINK_FILE: '/run/empty' }, 'TOKEN_LINK_FILE names an empty file.'],
+    [
+      { TOKEN_LINK_FILE: '/run/empty' },
+      'TOKEN_LINK_FILE names an empty file. Write the secret into it.',
+    ],
     [
       { TOKEN_LINK_FILE: '/run/link', TOKEN_LINK: LINK },
-      'TOKEN_LINK and TOKEN_LINK_FILE are both set; keep one of them.',
+      'TOKEN_LINK and TOKEN_LINK_FILE are both set. Remove one of them.',
     ],
     [
       { TOKEN_LINK_FILE: LINK },
-      'TOKEN_LINK_FILE must be the path of a file that holds the secret, not the secret.',
+      'TOKEN_LINK_FILE contains the secret itself. Set it to the path of a file that contains the secret.',
     ],
   ])('%j', (env, mistake) => {
     expect(mistakesOf({ ...OVER_SERVICE, ...env }, files)).toEqual([mistake]);
   });
 
-  test('its content is checked, and not shown', () => {
+  test('the content of the file is checked, and not shown', () => {
     const [mistake, ...others] = mistakesOf(
       { ...OVER_SERVICE, TOKEN_LINK_FILE: '/run/odd' },
       { '/run/odd': 'secret-and-no-address' },
     );
-    expect(mistake).toMatch(/^TOKEN_LINK must be a whole address/);
+    expect(mistake).toMatch(/^TOKEN_LINK must be a complete URL/);
     expect(mistake).not.toContain('secret-and');
     expect(others).toEqual([]);
   });
 });
 
 describe('TOKEN_STORE_KEY', () => {
-  test('one key, or several with commas between, newest first', () => {
+  test('one key, or several separated by commas, newest first', () => {
     expect(read({ ...OVER_SERVICE, TOKEN_STORE_KEY: keyOf(1) }).tokenStoreKeys).toEqual([
       Buffer.alloc(32, 1),
     ]);
@@ -232,7 +235,7 @@ describe('TOKEN_STORE_KEY', () => {
     expect(several.tokenStoreKeys).toEqual([Buffer.alloc(32, 2), Buffer.alloc(32, 1)]);
   });
 
-  test('of a file, without the line break at its end', () => {
+  test('the key of a file is read without the final line break', () => {
     const env = { ...OVER_SERVICE, TOKEN_STORE_KEY_FILE: '/run/key' };
     const files = { '/run/key': `${keyOf(1)}\n` };
     expect(read(env, files).tokenStoreKeys).toEqual([Buffer.alloc(32, 1)]);
@@ -245,7 +248,7 @@ describe('TOKEN_STORE_KEY', () => {
     ['no base64', 'secret!'],
     ['a second one that is wrong', `${keyOf(1)},c2VjcmV0`],
     ['a comma at the end', `${keyOf(1)},`],
-  ])('%s: refused, with how to make one; the key itself is not shown', (_, key) => {
+  ])('%s: the key is refused with the command that creates one, and not shown', (_, key) => {
     for (const [env, files] of [
       [{ TOKEN_STORE_KEY: key }, {}],
       [{ TOKEN_STORE_KEY_FILE: '/run/key' }, { '/run/key': key }],
@@ -266,7 +269,7 @@ describe('TOKEN_STORE_KEY', () => {
     [{ TOKEN_STORE_KEY_FILE: '/run/empty' }, 'TOKEN_STORE_KEY_FILE names an empty file'],
     [
       { TOKEN_STORE_KEY_FILE: '/run/key', TOKEN_STORE_KEY: keyOf(1) },
-      'TOKEN_STORE_KEY and TOKEN_STORE_KEY_FILE are both set; keep one of them.',
+      'TOKEN_STORE_KEY and TOKEN_STORE_KEY_FILE are both set. Remove one of them.',
     ],
   ])('%j', (env, mistake) => {
     const files = { '/run/empty': '\n', '/run/key': keyOf(1) };
@@ -277,7 +280,7 @@ describe('TOKEN_STORE_KEY', () => {
 });
 
 describe('NAME_FILE', () => {
-  test('holds the address of a store as well, which may have a password in it', () => {
+  test('the address of a store can be given as a file, because it may contain a password', () => {
     const env = { ...OVER_SERVICE, TOKEN_STORE_FILE: '/run/store' };
     const files = { '/run/store': 'sqlite:/var/lib/tokens.db\n' };
     expect(read(env, files).tokenStore).toEqual({ kind: 'sqlite', path: '/var/lib/tokens.db' });
@@ -287,16 +290,16 @@ describe('NAME_FILE', () => {
   });
 
   test.each(['ALLOWED_HOSTS', 'MAX_DEPTH', 'AUTH_ISSUER', 'RECRUITING_URL', 'LOG_LEVEL'])(
-    'of what is no secret is refused: %s',
+    'the file of a setting that is not a secret is refused: %s',
     (name) => {
       expect(mistakesOf({ ...OVER_SERVICE, [`${name}_FILE`]: '/run/value' })).toEqual([
-        `${name}_FILE is not read: only TOKEN_LINK, TOKEN_STORE, TOKEN_STORE_KEY, AUTH_API_KEYS can be given as a file. Set ${name} to the value itself.`,
+        `${name}_FILE is not supported: only TOKEN_LINK, TOKEN_STORE, TOKEN_STORE_KEY, AUTH_API_KEYS can be given as a file. Set ${name} to the value itself.`,
       ]);
     },
   );
 });
 
-describe('a slip in the name of a variable', () => {
+describe('a misspelled variable', () => {
   test.each([
     ['MAX_ALIAS', 'MAX_ALIASES'],
     ['ALLOWED_HOST', 'ALLOWED_HOSTS'],
@@ -307,9 +310,9 @@ describe('a slip in the name of a variable', () => {
     ['AUTH_API_KEY_FILE', 'AUTH_API_KEYS_FILE'],
     ['TRUSTED_DOCUMENT_ONLY', 'TRUSTED_DOCUMENTS_ONLY'],
     ['UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT_MS'],
-  ])('%s is told', (name, meant) => {
+  ])('%s is reported', (name, meant) => {
     expect(warningsOf({ [name]: 'secret' })).toEqual([
-      `${name} is not a setting, and is not read. Was ${meant} meant?`,
+      `${name} is not a setting and is ignored. Was ${meant} meant?`,
     ]);
   });
 
@@ -321,23 +324,23 @@ describe('a slip in the name of a variable', () => {
     'RECRUITINGURL_',
     'recruiting_url',
     'RECRUITING_URLS',
-  ])('%s ends a start that would serve the sandbox', (name) => {
+  ])('%s prevents a start that would serve the sandbox', (name) => {
     expect(mistakesOf({ [name]: 'https://secret.example.com' })).toEqual([
-      `${name} is not a setting, and is not read. RECRUITING_URL was probably meant, and is not set: ` +
-        `the sandbox would be served in place of the real service. Rename ${name}, or remove it.`,
+      `${name} is not a setting and is ignored. RECRUITING_URL was probably meant, but is not set: ` +
+        `the sandbox would be served instead of the real service. Rename ${name}, or remove it.`,
     ]);
     expect(warningsOf({ ...OVER_SERVICE, [name]: 'https://secret.example.com' })).toEqual([]);
   });
 
-  test('is told as well where the start is refused, perhaps for want of it', () => {
+  test('it is also reported if the start is refused, perhaps because of it', () => {
     const env = { RECRUITING_URL: 'https://api.example.com', AUTH_API_KEY: 'secret' };
     expect(mistakesOf(env)).toEqual([
-      expect.stringContaining('say with AUTH_API_KEYS'),
-      'AUTH_API_KEY is not a setting, and is not read. Was AUTH_API_KEYS meant?',
+      expect.stringContaining('Set AUTH_API_KEYS'),
+      'AUTH_API_KEY is not a setting and is ignored. Was AUTH_API_KEYS meant?',
     ]);
   });
 
-  test('is none where the right one is set too, or where another program may read it', () => {
+  test('it is not reported if the setting is set too, or if the variable may belong to another program', () => {
     expect(warningsOf({ MAX_TOKEN: '1', MAX_TOKENS: '1', ALLOWED_HOST: '' })).toEqual([]);
     const others = {
       ...OVER_SERVICE,
@@ -356,15 +359,15 @@ describe('a slip in the name of a variable', () => {
 test.each([
   [{}, []],
   [{ INTROSPECTION: 'off' }, [/it will show no documentation/]],
-  [{ TRUSTED_DOCUMENTS: 'a.json', TRUSTED_DOCUMENTS_ONLY: 'true' }, [/it can run nothing/]],
-])('GraphiQL that is of little use is told: %j', (env, warnings) => {
+  [{ TRUSTED_DOCUMENTS: 'a.json', TRUSTED_DOCUMENTS_ONLY: 'true' }, [/it can run no operation/]],
+])('a GraphiQL of little use is reported: %j', (env, warnings) => {
   const expected = warnings.map((warning) => expect.stringMatching(warning) as string);
   expect(warningsOf({ ...OVER_SERVICE, ...env })).toEqual(expected);
   expect(warningsOf({ ...OVER_SERVICE, ...env, GRAPHIQL: 'off' })).toEqual([]);
 });
 
-describe('for the commands that serve nobody', () => {
-  test('neither a service nor a word about who may ask is needed', () => {
+describe('commands that do not serve callers', () => {
+  test('they need neither a service nor credentials of callers', () => {
     expect(commands({ RECRUITING_URL: 'https://api.example.com' })).toMatchObject({
       recruitingUrl: 'https://api.example.com',
     });
@@ -374,7 +377,7 @@ describe('for the commands that serve nobody', () => {
     });
   });
 
-  test('what is set has to be right all the same', () => {
+  test('settings must be valid all the same', () => {
     expect(() => commands({ RECRUITING_URL: 'http://api.example.com' })).toThrow(ConfigError);
     expect(() => commands({ TOKEN_STORE_KEY: 'short' })).toThrow(ConfigError);
   });
@@ -386,15 +389,15 @@ test.each([
   ['sqlite:', undefined],
   ['data/tokens.db', undefined],
   ['postgres://db/tokens', undefined],
-])('the address of a store: %s', (text, address) => {
+])('the address of a store is read: %s', (text, address) => {
   expect(readStoreAddress(text)).toEqual(address);
 });
 
-describe('what is refused', () => {
+describe('a mistake is refused', () => {
   test.each<[Record<string, string>, RegExp]>([
-    [{ RECRUITING_URL: 'api.example.com' }, /^RECRUITING_URL must be a whole address/],
-    [{ RECRUITING_URL: 'not an address' }, /^RECRUITING_URL must be a whole address/],
-    [{ RECRUITING_URL: 'ftp://api.example.com' }, /^RECRUITING_URL must be a whole address/],
+    [{ RECRUITING_URL: 'api.example.com' }, /^RECRUITING_URL must be a complete URL/],
+    [{ RECRUITING_URL: 'not an address' }, /^RECRUITING_URL must be a complete URL/],
+    [{ RECRUITING_URL: 'ftp://api.example.com' }, /^RECRUITING_URL must be a complete URL/],
     [{ RECRUITING_URL: 'http://api.example.com' }, /^RECRUITING_URL must begin with https:\/\//],
     [{ RECRUITING_URL: 'http://127.0.0.1.example.com' }, /^RECRUITING_URL must begin with https/],
     [{ RECRUITING_URL: 'http://0.0.0.0:80' }, /^RECRUITING_URL must begin with https/],
@@ -405,13 +408,16 @@ describe('what is refused', () => {
       { RECRUITING_URL: 'https://api.example.com/graphql/' },
       /^RECRUITING_URL must be .* \/graphql/,
     ],
-    [{ TOKEN_LINK: 'secret' }, /^TOKEN_LINK must be a whole address/],
+    [{ TOKEN_LINK: 'secret' }, /^TOKEN_LINK must be a complete URL/],
     [{ TOKEN_LINK: 'http://api.example.com/secret' }, /^TOKEN_LINK must begin with https/],
     [{ TOKEN_STORE: 'data/tokens.db' }, /^TOKEN_STORE must be sqlite:<file>/],
     [{ TOKEN_STORE: 'sqlite:' }, /^TOKEN_STORE must be sqlite:<file>/],
     [{ TOKEN_STORE: 'postgres://u:secret@db/tokens' }, /^TOKEN_STORE must be sqlite:<file>/],
     [{ RECRUITING_AGENT: 'secret\r\nauthorization: x' }, /^RECRUITING_AGENT must be printable/],
-    [{ SCHEMA_PREFIX: '_secret' }, /^SCHEMA_PREFIX must be letters, digits and _, a letter first/],
+    [
+      { SCHEMA_PREFIX: '_secret' },
+      /^SCHEMA_PREFIX must be letters, digits and _, beginning with a letter/,
+    ],
     [{ SCHEMA_PREFIX: 'sec-ret' }, /^SCHEMA_PREFIX must be/],
     [{ RECRUITING_AGENT: 'Prüfstelle' }, /^RECRUITING_AGENT must be printable ASCII/],
     [{ PORT: '65536' }, /^PORT must be a whole number from 0 to 65535, for example 4000\.$/],
@@ -431,26 +437,26 @@ describe('what is refused', () => {
     [{ GRAPHIQL: 'true' }, /^GRAPHIQL must be on or off, for example off\.$/],
     [{ INTROSPECTION: 'ON' }, /^INTROSPECTION must be on or off/],
     [{ LOG_LEVEL: 'verbose' }, /^LOG_LEVEL must be fatal, error, warn, info/],
-    [{ CORS_ORIGINS: '*' }, /^CORS_ORIGINS must be origins with commas between/],
+    [{ CORS_ORIGINS: '*' }, /^CORS_ORIGINS must be origins separated by commas/],
     [{ CORS_ORIGINS: 'https://a.example.com/' }, /^CORS_ORIGINS must be origins/],
     [{ CORS_ORIGINS: 'https://a.example.com,null' }, /^CORS_ORIGINS must be origins/],
     [
       { CORS_ORIGINS: 'https://a.example.com', CORS_HEADERS: '*' },
-      /^CORS_HEADERS must be names of request headers with commas between/,
+      /^CORS_HEADERS must be names of request headers separated by commas/,
     ],
     [
       { CORS_ORIGINS: 'https://a.example.com', CORS_HEADERS: 'x-tenant: secret' },
       /^CORS_HEADERS must be names of request headers/,
     ],
-    [{ CORS_HEADERS: 'x-tenant' }, /^CORS_HEADERS is what the pages of CORS_ORIGINS may send/],
-    [{ ALLOWED_HOSTS: '*.example.com' }, /^ALLOWED_HOSTS must be host names with commas between/],
+    [{ CORS_HEADERS: 'x-tenant' }, /^CORS_HEADERS applies only to pages of CORS_ORIGINS/],
+    [{ ALLOWED_HOSTS: '*.example.com' }, /^ALLOWED_HOSTS must be host names separated by commas/],
     [{ ALLOWED_HOSTS: 'a.example.com:4000' }, /^ALLOWED_HOSTS must be host names/],
     [{ TRUST_PROXY: 'yes' }, /^TRUST_PROXY must be true or false/],
     [{ MAX_BODY_BYTES: '0' }, /^MAX_BODY_BYTES must be a whole number from 1/],
-    [{ SCHEMA_POLL: '5' }, /^SCHEMA_POLL must be off, or seconds from 10/],
+    [{ SCHEMA_POLL: '5' }, /^SCHEMA_POLL must be off, or a number of seconds from 10/],
     [
       { TRUSTED_DOCUMENTS_ONLY: 'true' },
-      /^TRUSTED_DOCUMENTS_ONLY=true takes nothing but the operations of TRUSTED_DOCUMENTS/,
+      /^TRUSTED_DOCUMENTS_ONLY=true accepts only the operations of TRUSTED_DOCUMENTS/,
     ],
     [{ ALLOW_ANONYMOUS: 'yes' }, /^ALLOW_ANONYMOUS must be true or false/],
   ])('%j', (env, expected) => {
@@ -460,16 +466,19 @@ describe('what is refused', () => {
     expect(mistakes.join()).not.toContain('secret');
   });
 
-  test.each(['', 'false'])('a service for everybody, with ALLOW_ANONYMOUS=%j', (allowed) => {
-    const env = { ...OVER_SERVICE, ALLOW_ANONYMOUS: allowed };
-    expect(mistakesOf(env)).toEqual([expect.stringContaining('set ALLOW_ANONYMOUS=true')]);
-    const loopback = { ...env, RECRUITING_URL: 'http://127.0.0.1:4001', HOST: '127.0.0.1' };
-    expect(mistakesOf(loopback)).toHaveLength(1);
-  });
+  test.each(['', 'false'])(
+    'a service without credentials of callers, with ALLOW_ANONYMOUS=%j',
+    (allowed) => {
+      const env = { ...OVER_SERVICE, ALLOW_ANONYMOUS: allowed };
+      expect(mistakesOf(env)).toEqual([expect.stringContaining('set ALLOW_ANONYMOUS=true')]);
+      const loopback = { ...env, RECRUITING_URL: 'http://127.0.0.1:4001', HOST: '127.0.0.1' };
+      expect(mistakesOf(loopback)).toHaveLength(1);
+    },
+  );
 
   test('the sandbox in production', () => {
     expect(mistakesOf({ NODE_ENV: 'production' })).toEqual([
-      'RECRUITING_URL is missing: in production the sandbox is not started instead. Set it to the base address of the service, for example https://api.example.com.',
+      'RECRUITING_URL is not set, and the sandbox is not served in production. Set RECRUITING_URL to the base address of the service, for example https://api.example.com.',
     ]);
   });
 
@@ -478,13 +487,13 @@ describe('what is refused', () => {
     { TOKEN_STORE: 'sqlite:tokens.db' },
     { TOKEN_STORE_KEY: keyOf(1) },
     { TOKEN_LINK_FILE: '/run/link' },
-  ])('the sandbox in place of a service that is half configured: %j', (env) => {
+  ])('the sandbox instead of a service that is partly configured: %j', (env) => {
     const mistakes = mistakesOf(env, { '/run/link': LINK });
     expect(mistakes).toEqual([expect.stringContaining('but RECRUITING_URL is not')]);
     for (const secret of ['secret', keyOf(1)]) expect(mistakes.join()).not.toContain(secret);
   });
 
-  test('everything at once', () => {
+  test('several mistakes at once', () => {
     const mistakes = mistakesOf({
       NODE_ENV: 'production',
       TOKEN_LINK: 'secret',
@@ -504,7 +513,7 @@ describe('what is refused', () => {
     expect(mistakes.join()).not.toMatch(/se ?cret/);
   });
 
-  test('a missing file beside what is missing itself', () => {
+  test('a missing file together with a missing setting', () => {
     expect(mistakesOf({ TOKEN_LINK_FILE: '/run/nothing' })).toEqual([
       expect.stringContaining('TOKEN_LINK_FILE names a file that cannot be read'),
       expect.stringContaining('but RECRUITING_URL is not'),
@@ -545,12 +554,12 @@ function keyOf(byte: number): string {
   return Buffer.alloc(32, byte).toString('base64');
 }
 
-/** As a command reads it. */
+/** The settings as a command reads them. */
 function commands(env: Record<string, string>) {
   return readConfig(env, () => '', { serves: false });
 }
 
-/** Of the start of the sandbox, where no other is asked for. */
+/** The warnings of a start, by default of the sandbox. */
 function warningsOf(env: Record<string, string>): string[] {
   return configWarnings(env, read('RECRUITING_URL' in env ? env : {}));
 }

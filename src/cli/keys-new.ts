@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { apiKeyMistakes } from '../config/api-keys.ts';
+import { apiKeyMistakes } from '../config/auth.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
 /** Makes the API key of a caller. Only its hash is for the gateway to know; the key itself is shown this once. */

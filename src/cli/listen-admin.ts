@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import { adminHandler } from '../http/admin.ts';
-import { adminHosts } from '../http/origin/host-names.ts';
+import { adminHandler } from '../http/paths.ts';
+import { adminHosts } from '../http/origin/hosts.ts';
 import { listen, type Listening } from '../http/listen.ts';
 import { processMetrics, type Metrics } from '../telemetry/metrics.ts';
 

@@ -1,6 +1,6 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ConfigError, VERSION } from '../config.ts';
-import { nearestWord } from '../config/near-misses.ts';
+import { nearestWord } from '../config/environment.ts';
 import { OperatorMistake } from '../operator-mistake.ts';
 import { addSchemaCommands } from './schema-commands.ts';
 import { CommandError, type Terminal } from './terminal.ts';

@@ -1,6 +1,10 @@
 import type { Config } from '../config.ts';
-import { compareSchemas, type SchemaDifference } from '../schema/live/compare-schemas.ts';
-import { KINDS, type ChangeKind } from '../schema/live/kind-of-change.ts';
+import {
+  type ChangeKind,
+  compareSchemas,
+  KINDS,
+  type SchemaDifference,
+} from '../schema/live/compare-schemas.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readLiveSchema } from './live-schema.ts';
 import { readSnapshotFile } from './snapshot-file.ts';

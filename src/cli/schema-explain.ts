@@ -1,4 +1,4 @@
-import type { EntityReport } from '../schema/derivation/entity.ts';
+import type { EntityReport } from '../schema/derivation/plan-entities.ts';
 import type { ListReport } from '../schema/derivation/plan-adapters.ts';
 
 type Report = ListReport | EntityReport;

@@ -1,5 +1,5 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
-import { createServedSchema, type ServedSchema } from '../schema/served-schema.ts';
+import { createServedSchema, type ServedSchema } from '../schema/served/served-schema.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 
 interface Settings {

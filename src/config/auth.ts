@@ -1,25 +1,38 @@
 import { z } from 'zod';
-import { API_KEY_NAME, apiKeys, SCOPES, type ApiKey } from './api-keys.ts';
 import { secureUrl } from './values.ts';
 
-/** Who may ask, and what. */
+/** Which callers are admitted, and what each may do. */
 export interface AuthSettings {
-  readonly apiKeys: readonly ApiKey[];
-  /** Undefined: bearer tokens are not taken. */
+  readonly apiKeys: readonly ApiKeySetting[];
+  /** Undefined: bearer tokens are not accepted. */
   readonly jwt: JwtSettings | undefined;
-  /** `key:<name>` or `scope:<scope>` each; undefined: the fields of routers are for everybody who may read. */
+  /** Each `key:<name>` or `scope:<scope>`; undefined: every caller with the scope `read` may use the router fields. */
   readonly routerCallers: readonly string[] | undefined;
+}
+
+/** An entry of AUTH_API_KEYS. The gateway does not know the key itself. */
+export interface ApiKeySetting {
+  readonly name: string;
+  /** SHA-256 of the key. */
+  readonly hash: Uint8Array;
+  readonly scopes: readonly string[];
 }
 
 export interface JwtSettings {
   readonly jwksUrl: string;
   readonly issuer: string;
   readonly audience: string;
-  /** Those of a token that mean something here. */
+  /** The scopes of a token that have a meaning here. */
   readonly scopes: readonly string[];
 }
 
-// Scopes as OAuth writes them (RFC 6749, 3.3), but for the comma.
+const API_KEY_NAME = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}';
+
+const SCOPES = ['read', 'drain', 'write', 'router'];
+const SEPARATOR = /\s*[,\n]\s*/;
+const ENTRY = /^(?<name>[^:]*):(?<hash>[^:]*)(:(?<scopes>[^:]*))?$/;
+
+// Scopes as OAuth writes them (RFC 6749, 3.3), without the comma.
 const ROUTER_CALLER = `(key:${API_KEY_NAME}|scope:[!#-+\\--[\\]-~]+)`;
 
 export const authVariables = {
@@ -31,7 +44,7 @@ export const authVariables = {
     .string()
     .regex(
       new RegExp(`^${ROUTER_CALLER}(\\s*,\\s*${ROUTER_CALLER})*$`),
-      'must be key:<name of an API key> or scope:<scope>, several with commas between',
+      'must be key:<name of an API key> or scope:<scope>; several are separated by commas',
     )
     .transform((text) => text.split(/\s*,\s*/))
     .optional(),
@@ -41,14 +54,14 @@ const variables = z.object(authVariables);
 
 const TOGETHER = ['AUTH_JWKS_URL', 'AUTH_ISSUER', 'AUTH_AUDIENCE'] as const;
 
-/** Undefined: callers are not asked who they are. */
+/** Undefined: callers need no credential. */
 export function toAuth(given: z.output<typeof variables>): AuthSettings | undefined {
   const { AUTH_JWKS_URL: jwksUrl, AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience } = given;
   const { AUTH_API_KEYS: keys = [], ROUTER_CALLERS: routerCallers } = given;
-  const takesJwts = jwksUrl !== undefined && issuer !== undefined && audience !== undefined;
-  if (keys.length === 0 && !takesJwts) return undefined;
+  const acceptsJwts = jwksUrl !== undefined && issuer !== undefined && audience !== undefined;
+  if (keys.length === 0 && !acceptsJwts) return undefined;
   const scopes = [...SCOPES, ...scopesOf(routerCallers ?? [])];
-  const jwt = takesJwts ? { jwksUrl, issuer, audience, scopes } : undefined;
+  const jwt = acceptsJwts ? { jwksUrl, issuer, audience, scopes } : undefined;
   return { apiKeys: keys, jwt, routerCallers };
 }
 
@@ -56,39 +69,39 @@ function scopesOf(routerCallers: readonly string[]): string[] {
   return routerCallers.flatMap((caller) => /^scope:(.+)$/.exec(caller)?.[1] ?? []);
 }
 
-/** What would let in everybody, or keep out everybody, by mistake. */
+/** Combinations that would admit or refuse every caller by mistake. */
 export function authContradictions(given: Readonly<Record<string, string>>): string[] {
   const isGiven = (name: string) => (given[name] ?? given[`${name}_FILE`]) !== undefined;
   const isAuthGiven = ['AUTH_API_KEYS', ...TOGETHER].some(isGiven);
-  const isOpen = given['ALLOW_ANONYMOUS'] === 'true';
+  const isAnonymous = given['ALLOW_ANONYMOUS'] === 'true';
   const mistakes: string[] = [];
-  if (isAuthGiven && isOpen) {
+  if (isAuthGiven && isAnonymous) {
     mistakes.push(
-      'ALLOW_ANONYMOUS=true lets in everybody, and AUTH_… says who may come in: remove one of them.',
+      'ALLOW_ANONYMOUS=true admits every caller, but the AUTH_… settings admit only some. Remove one of the two.',
     );
   }
-  if (!isAuthGiven && !isOpen) {
+  if (!isAuthGiven && !isAnonymous) {
     mistakes.push(
-      'With a RECRUITING_URL, real data would be served to anybody who reaches this address: ' +
-        'say with AUTH_API_KEYS or AUTH_JWKS_URL who may ask, or set ALLOW_ANONYMOUS=true if something else in front of the gateway decides that.',
+      'RECRUITING_URL is set, but no caller needs a credential: real data would be served to everyone who can reach this address. ' +
+        'Set AUTH_API_KEYS or AUTH_JWKS_URL, or set ALLOW_ANONYMOUS=true if something in front of the gateway authenticates callers.',
     );
   }
   const missing = TOGETHER.filter((name) => !isGiven(name));
   if (missing.length > 0 && missing.length < TOGETHER.length) {
     mistakes.push(
-      `AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE belong together: set ${missing.join(' and ')} too.`,
+      `AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE must be set together. Set ${missing.join(' and ')} too.`,
     );
   }
   if (isGiven('ROUTER_CALLERS') && !isAuthGiven) {
     mistakes.push(
-      'ROUTER_CALLERS is set, but nothing tells callers apart: the fields of routers would be closed to everybody. ' +
-        'Set AUTH_API_KEYS or AUTH_JWKS_URL, or remove it.',
+      'ROUTER_CALLERS is set, but callers have no credentials that could identify a router. ' +
+        'Set AUTH_API_KEYS or AUTH_JWKS_URL, or remove ROUTER_CALLERS.',
     );
   }
   return isAuthGiven ? [...mistakes, ...unknownRouters(given)] : mistakes;
 }
 
-/** Nothing, where what the entries refer to is wrong itself: that is to be mended first. */
+/** Returns nothing if AUTH_API_KEYS or another of these settings is wrong itself: that must be corrected first. */
 function unknownRouters(given: Readonly<Record<string, string>>): string[] {
   const { success, data } = variables.safeParse(given);
   const isUnread = 'AUTH_API_KEYS_FILE' in given && !('AUTH_API_KEYS' in given);
@@ -99,10 +112,88 @@ function unknownRouters(given: Readonly<Record<string, string>>): string[] {
   return callers.flatMap((caller, index) => {
     const entry = `ROUTER_CALLERS entry ${index + 1} names`;
     if (caller.startsWith('key:')) {
-      return names.includes(caller) ? [] : [`${entry} an API key that is not in AUTH_API_KEYS.`];
+      return names.includes(caller)
+        ? []
+        : [`${entry} an API key that is not in AUTH_API_KEYS. Correct the name, or add the key.`];
     }
     return data.AUTH_JWKS_URL !== undefined || scopes.includes(caller)
       ? []
-      : [`${entry} a scope that nobody can have: no API key has it, and AUTH_JWKS_URL is not set.`];
+      : [
+          `${entry} a scope that no caller can have: no API key has it, and AUTH_JWKS_URL is not set. Give it to a key, or remove the entry.`,
+        ];
+  });
+}
+
+/** Reads entries that are separated by commas or, as in a file, by line breaks. */
+function apiKeys() {
+  return z.string().transform((text, context): ApiKeySetting[] => {
+    const entries = text.split(SEPARATOR).map(readEntry);
+    const mistakes = [
+      ...entries.flatMap((entry, index) =>
+        mistakesOf(entry).map((mistake) => `entry ${index + 1} ${mistake}`),
+      ),
+      ...duplicates('name', entries),
+      ...duplicates('hash', entries),
+    ];
+    for (const message of mistakes) context.addIssue({ code: 'custom', message });
+    return entries.filter((entry) => entry !== undefined).map(toApiKey);
+  });
+}
+
+export interface ApiKeyEntry {
+  readonly name: string;
+  /** SHA-256 of the key, in hex. */
+  readonly hash: string;
+  readonly scopes: readonly string[];
+}
+
+/** The mistakes in an entry, each to be appended to a word for the entry. They contain nothing of it. */
+export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
+  const mistakes: string[] = [];
+  if (!new RegExp(`^${API_KEY_NAME}$`).test(name)) {
+    mistakes.push(
+      'has a name that does not consist of at most 64 letters, digits, dots, dashes and underscores',
+    );
+  }
+  if (!/^[\da-f]{64}$/.test(hash)) {
+    mistakes.push(
+      'has a hash that is not SHA-256 in 64 hex digits; the command `keys new` creates one',
+    );
+  }
+  if (scopes.some((scope) => !SCOPES.includes(scope))) {
+    mistakes.push(`has a scope other than ${SCOPES.join(', ')}; several scopes are joined by +`);
+  } else if (!scopes.includes('read') && !scopes.includes('write')) {
+    // Every operation needs one of these two scopes.
+    mistakes.push('has neither the scope read nor write; add one of them');
+  }
+  return mistakes;
+}
+
+function readEntry(text: string): ApiKeyEntry | undefined {
+  const parts = ENTRY.exec(text)?.groups;
+  if (!parts) return undefined;
+  const { name = '', hash = '', scopes = 'read' } = parts;
+  return { name, hash: hash.toLowerCase(), scopes: scopes.split('+') };
+}
+
+function mistakesOf(entry: ApiKeyEntry | undefined): string[] {
+  return entry
+    ? apiKeyMistakes(entry)
+    : ['is not name:sha256-hex or name:sha256-hex:scopes; the command `keys new` creates one'];
+}
+
+function toApiKey({ name, hash, scopes }: ApiKeyEntry): ApiKeySetting {
+  return { name, hash: Buffer.from(hash, 'hex'), scopes: [...new Set(scopes)] };
+}
+
+function duplicates(
+  what: 'name' | 'hash',
+  entries: readonly (ApiKeyEntry | undefined)[],
+): string[] {
+  const values = entries.map((entry) => entry?.[what]);
+  return values.flatMap((value, index) => {
+    const first = values.indexOf(value);
+    const isDuplicate = value !== undefined && first < index;
+    return isDuplicate ? [`entries ${first + 1} and ${index + 1} have the same ${what}`] : [];
   });
 }

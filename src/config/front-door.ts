@@ -1,39 +1,39 @@
 import { z } from 'zod';
 import { choice, count } from './values.ts';
 
-/** Who may reach the gateway from where, and how much one operation may be. */
+/** From where callers may reach the gateway, and the limits of one operation. */
 export interface FrontDoorSettings {
-  /** Origins whose pages may read answers, as browsers write them. */
+  /** The origins whose pages may read answers, as browsers write them. */
   readonly corsOrigins: readonly string[];
-  /** Request headers that these pages may send beside those that the gateway knows, in lower case. */
+  /** Request headers that these pages may send besides those that the gateway uses, in lower case. */
   readonly corsHeaders: readonly string[];
-  /** Names that the gateway answers to, in lower case and without a port; undefined: not said. */
+  /** The host names of the gateway, in lower case and without ports; undefined: not set. */
   readonly allowedHosts: readonly string[] | undefined;
-  /** Whether X-Forwarded-For is believed. */
+  /** Whether X-Forwarded-For is trusted. */
   readonly trustProxy: boolean;
   readonly maxBodyBytes: number;
   readonly maxDepth: number;
   readonly maxAliases: number;
   readonly maxTokens: number;
-  /** Upstream pages that one caller may cost in a minute; 0: no limit. */
+  /** The budget of one caller: upstream pages in a minute; 0: no limit. */
   readonly pagesPerMinute: number;
-  /** Path of a manifest of operations. */
+  /** The path of the manifest of trusted documents. */
   readonly trustedDocuments: string | undefined;
-  /** Whether nothing but these is taken. */
+  /** Whether all other operations are refused. */
   readonly trustedDocumentsOnly: boolean;
-  /** How long requests are still taken after SIGTERM, ms. */
+  /** The time for which requests are still accepted after SIGTERM, ms. */
   readonly shutdownDelayMs: number;
 }
 
 const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])$/;
 
-// RFC 9110, 5.6.2, but for the star, which would allow any header.
+// RFC 9110, 5.6.2, without the star, which would allow every header.
 const HEADER = /^[a-z0-9!#$%&'+.^_`|~-]+$/;
 
 export const frontDoorVariables = {
   CORS_ORIGINS: listOf(
     isOrigin,
-    'must be origins with commas between, for example https://people.example.com (no path, no *)',
+    'must be origins separated by commas, for example https://people.example.com (no path, no *)',
   ).optional(),
   CORS_HEADERS: z
     .string()
@@ -41,7 +41,7 @@ export const frontDoorVariables = {
     .pipe(
       listOf(
         (text) => HEADER.test(text),
-        'must be names of request headers with commas between, for example x-tenant,baggage (no *)',
+        'must be names of request headers separated by commas, for example x-tenant,baggage (no *)',
       ),
     )
     .optional(),
@@ -51,7 +51,7 @@ export const frontDoorVariables = {
     .pipe(
       listOf(
         (text) => HOST.test(text),
-        'must be host names with commas between, for example recruiting.example.com (no port, no *)',
+        'must be host names separated by commas, for example recruiting.example.com (no port, no *)',
       ),
     )
     .optional(),
@@ -91,22 +91,22 @@ export function frontDoorContradictions(given: Readonly<Record<string, string>>)
   const mistakes: string[] = [];
   if (given['TRUSTED_DOCUMENTS_ONLY'] === 'true' && given['TRUSTED_DOCUMENTS'] === undefined) {
     mistakes.push(
-      'TRUSTED_DOCUMENTS_ONLY=true takes nothing but the operations of TRUSTED_DOCUMENTS, which is not set: set it to the path of the manifest.',
+      'TRUSTED_DOCUMENTS_ONLY=true accepts only the operations of TRUSTED_DOCUMENTS, which is not set. Set it to the path of the manifest.',
     );
   }
   if (given['CORS_HEADERS'] !== undefined && given['CORS_ORIGINS'] === undefined) {
     mistakes.push(
-      'CORS_HEADERS is what the pages of CORS_ORIGINS may send, which is not set: set it to their origins, or remove CORS_HEADERS.',
+      'CORS_HEADERS applies only to pages of CORS_ORIGINS, which is not set. Set CORS_ORIGINS, or remove CORS_HEADERS.',
     );
   }
   return mistakes;
 }
 
-function listOf(isRight: (entry: string) => boolean, message: string) {
+function listOf(isValid: (entry: string) => boolean, message: string) {
   return z
     .string()
     .transform((text) => text.split(',').map((entry) => entry.trim()))
-    .refine((entries) => entries.every(isRight), message);
+    .refine((entries) => entries.every(isValid), message);
 }
 
 function isOrigin(text: string): boolean {

@@ -11,12 +11,12 @@ export function count(min: number, max: number, fallback: number) {
     .default(fallback);
 }
 
-/** The message for a value that is none of those allowed. */
+/** The message for a value that is not allowed. */
 export function choice(allowed: string, example: string) {
   return { error: `must be ${allowed}, for example ${example}` };
 }
 
-/** An address without a slash at the end, to put paths behind. */
+/** An address without a final slash, to which paths are appended. */
 export function baseUrl() {
   return secureUrl()
     .refine((url) => {
@@ -25,7 +25,7 @@ export function baseUrl() {
     }, 'must be a plain base address, without user, query or fragment')
     .refine(
       (url) => !/\/graphql\/*$/.test(new URL(url).pathname),
-      'must be the address in front of /graphql, which is added here',
+      'must be the address without /graphql, which the gateway appends',
     )
     .transform((text) => {
       const { origin, pathname } = new URL(text);
@@ -33,27 +33,27 @@ export function baseUrl() {
     });
 }
 
-/** Whether tokens may travel over it: plain http is for this machine only. */
+/** Whether tokens may be sent to this address: https, or http on this machine. */
 export function isSecureUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname } = new URL(text);
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
-/** Tokens travel over it. */
+/** An address to which tokens are sent. */
 export function secureUrl() {
   return z.string().superRefine((text, context) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (!url || !['http:', 'https:'].includes(url.protocol)) {
       context.addIssue({
         code: 'custom',
-        message: 'must be a whole address, such as https://api.example.com',
+        message: 'must be a complete URL, for example https://api.example.com',
         continue: false,
       });
     } else if (!isSecureUrl(text)) {
       context.addIssue({
         code: 'custom',
-        message: 'must begin with https:// (http:// is for this machine alone)',
+        message: 'must begin with https:// (http:// is allowed only for this machine)',
         continue: false,
       });
     }

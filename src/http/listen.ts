@@ -1,15 +1,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
-import { endStalled } from './end-stalled.ts';
 
 export interface Listening {
-  /** Where people open it, without a slash at the end. */
+  /** The address to open in a browser, without a final slash. */
   readonly url: string;
-  /** From now on each answer is the last one of its connection. New connections are still taken. */
+  /** From now on each answer is the last one of its connection. New connections are still accepted. */
   keepNoConnections(): void;
-  /** Takes no new connection, lets what is in flight finish, and ends what does not in time. */
+  /** Accepts no new connection, waits for the requests in flight, and cuts those that do not finish in time. */
   close(): Promise<void>;
 }
 
@@ -18,29 +17,29 @@ export interface ListenOptions {
   readonly port: number;
   /** The settings that host and port come from, for error messages. */
   readonly variables?: readonly [host: string, port: string];
-  /** Told how many requests did not end in time. */
+  /** Called with the number of requests that were cut. */
   readonly onCut?: (requests: number) => void;
-  /** How long what is in flight has to finish. */
+  /** The time that requests in flight have to finish, ms. */
   readonly patienceMs?: number;
   readonly timeOuts?: TimeOuts;
-  /** Ends connections whose clients have stopped reading; left out, these are kept. */
+  /** Measures which clients have stopped reading. Default: their connections are kept. */
   readonly clock?: Clock;
 }
 
-/** How long callers may take; ms. */
+/** The time that clients have, ms. */
 export interface TimeOuts {
   /** Between two requests on one connection. */
   readonly keepAliveTimeout: number;
-  /** For the headers of a request, and for all of it. */
+  /** For the headers of a request, and for the whole request. */
   readonly headersTimeout: number;
   readonly requestTimeout: number;
-  /** How often is looked for those who took longer. */
+  /** The time between two checks of these limits. */
   readonly connectionsCheckingInterval: number;
 }
 
 /**
- * A balancer that reuses a connection just as it is closed here loses a request, so idle ones are kept for longer
- * than any of the usual keeps them: 60 s at nginx and AWS, 600 s at Google, whose advice 620 s is.
+ * A load balancer that reuses a connection just when it is closed here loses a request. So idle connections are kept
+ * for longer than the usual load balancers keep them: 60 s at nginx and AWS, 600 s at Google, which recommends 620 s.
  */
 const TIME_OUTS: TimeOuts = {
   keepAliveTimeout: 620_000,
@@ -51,7 +50,7 @@ const TIME_OUTS: TimeOuts = {
 
 const PATIENCE_MS = 10_000;
 
-/** @throws Error with a message for the operator when the address cannot be used */
+/** @throws Error with a message for the operator if the address cannot be used */
 export async function listen(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
   options: ListenOptions,
@@ -61,20 +60,20 @@ export async function listen(
   const answering = new Set<ServerResponse>();
   let lastAnswers = false;
   let closing = false;
-  // Most requests come by the name of the one before, and to read a name costs more than to compare it.
+  // Most requests have the same host as the previous one, and parsing a host costs more than comparing it.
   let lastHost = 'localhost';
-  // Of two credentials in headers of one name Node would take the first, and another on the way perhaps the last.
+  // Of two headers of one name, Node would use the first and a proxy perhaps the last: a second credential must be seen.
   const server = createServer({ ...timeOuts, joinDuplicateHeaders: true }, (request, response) => {
     response.shouldKeepAlive &&= !lastAnswers;
     answering.add(response);
     response.once('close', () => {
       answering.delete(response);
-      // Its headers may have promised to keep the connection before it was known better.
+      // Its headers may have promised, before the shutdown began, to keep the connection.
       if (closing) setImmediate(() => server.closeIdleConnections());
     });
-    const { host: called = lastHost } = request.headers;
-    if (called !== lastHost && !isHost(called)) return void response.writeHead(400).end();
-    lastHost = called;
+    const { host: requested = lastHost } = request.headers;
+    if (requested !== lastHost && !isHost(requested)) return void response.writeHead(400).end();
+    lastHost = requested;
     handler(request, response);
   });
   await new Promise<void>((resolve, reject) => {
@@ -83,9 +82,9 @@ export async function listen(
     );
     server.listen(port, host, resolve);
   });
-  const stopLooking = clock && endStalled(answering, clock);
+  const stopChecking = clock && endStalled(answering, clock);
   const { port: bound } = server.address() as AddressInfo;
-  // Otherwise a connection stays open for what its client may ask next, and holds the server up.
+  // Otherwise connections stay open for the next request of their clients, and the server does not close.
   const keepNoConnections = () => {
     lastAnswers = true;
     for (const response of answering) response.shouldKeepAlive = false;
@@ -95,10 +94,10 @@ export async function listen(
     url: `http://${hostInUrl(host)}:${bound}`,
     close: async () => {
       keepNoConnections();
-      // What has arrived already is read, and is in flight then.
+      // Requests that have already arrived are read first, so that they count as in flight.
       await nextTurn();
       closing = true;
-      const impatience = setTimeout(() => {
+      const deadline = setTimeout(() => {
         if (answering.size > 0) onCut?.(answering.size);
         server.closeAllConnections();
       }, patienceMs);
@@ -106,13 +105,13 @@ export async function listen(
         server.close(() => resolve());
         server.closeIdleConnections();
       });
-      clearTimeout(impatience);
-      stopLooking?.();
+      clearTimeout(deadline);
+      stopChecking?.();
     },
   };
 }
 
-/** RFC 9112, 3.2: what is no host is answered with 400, whatever it asks for. */
+/** A request with an invalid host is answered with 400, whatever it requests (RFC 9112, 3.2). */
 function isHost(host: string): boolean {
   return /^[^/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`);
 }
@@ -139,4 +138,53 @@ function explain(
 function hostInUrl(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost';
   return host.includes(':') ? `[${host}]` : host;
+}
+
+/** The longest time for which a client may read nothing of what is written for it. */
+const STALL_MS = 60_000;
+
+const CHECK_MS = 10_000;
+
+/**
+ * Cuts the connections of clients that have stopped reading, so that no walk and no pages are held for them. A client
+ * that waits for an answer that is not yet written is not one of them.
+ *
+ * @param answering the responses in progress, at any time
+ * @returns stops the checks
+ */
+function endStalled(answering: ReadonlySet<ServerResponse>, clock: Clock): () => void {
+  const stopping = new AbortController();
+  const seen = new WeakMap<Socket, { unread: number; written: number; since: number }>();
+
+  const check = ({ req: { socket } }: ServerResponse) => {
+    const unread = unreadOf(socket);
+    const written = socket.bytesWritten;
+    const before = seen.get(socket);
+    const hasMoved = before?.unread !== unread || before.written !== written;
+    if (!before || hasMoved || unread === 0) {
+      seen.set(socket, { unread, written, since: clock.elapsed() });
+    } else if (clock.elapsed() - before.since >= STALL_MS) {
+      socket.destroy();
+    }
+  };
+
+  const checkForever = async () => {
+    for (;;) {
+      await clock.sleep(CHECK_MS, stopping.signal);
+      for (const response of answering) check(response);
+    }
+  };
+  checkForever().catch((error: unknown) => {
+    if (!stopping.signal.aborted) throw error;
+  });
+  return () => stopping.abort();
+}
+
+/**
+ * The bytes that were written but not yet sent. A large answer is one write, and `writableLength` changes only when all
+ * of it is sent, so this reads the value that Node's own `socket.setTimeout` uses.
+ */
+function unreadOf(socket: Socket): number {
+  const { _handle: handle } = socket as { _handle?: { writeQueueSize?: number } | null };
+  return handle?.writeQueueSize ?? socket.writableLength;
 }

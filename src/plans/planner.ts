@@ -1,8 +1,8 @@
 import type { AnswerBudget } from '../answers/budget.ts';
 import type { Cause } from '../cause.ts';
 import { createCallerBudgets, createPageBudget, type BudgetOwner } from '../paging/page-budget.ts';
-import type { AllowedMutations } from '../schema/allowed-mutations.ts';
-import type { ServedSchema } from '../schema/served-schema.ts';
+import type { AllowedMutations } from '../schema/served/served-schema.ts';
+import type { ServedSchema } from '../schema/served/served-schema.ts';
 import { OperationCall, type Call, type CallVariables, type SendRequest } from './call.ts';
 import { createDrains, type DrainParts } from './lists/drains.ts';
 import { createPageInlining } from './lists/inlined-pages.ts';

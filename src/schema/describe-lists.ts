@@ -1,13 +1,13 @@
 import {
-  isLeafType,
   getNamedType,
+  isLeafType,
   isObjectType,
   isRequiredArgument,
   type GraphQLCompositeType,
 } from 'graphql';
-import type { ServedSchema } from './served-schema.ts';
+import type { Adapter } from './derived.ts';
 
-/** A served list, as the worked examples need it. */
+/** A served list, as the worked examples of GraphiQL need it. */
 export interface ListDescription {
   readonly field: string;
   readonly all?: string;
@@ -19,8 +19,8 @@ export interface ListDescription {
 
 const FIELDS_SHOWN = 3;
 
-/** The lists that can be asked without arguments, since an example cannot guess a filter's value. */
-export function describeLists({ adapters }: Pick<ServedSchema, 'adapters'>): ListDescription[] {
+/** The lists that can be requested without arguments: an example cannot guess the value of a filter. */
+export function describeLists(adapters: readonly Adapter[]): ListDescription[] {
   return adapters
     .filter(({ field }) => !field.args.some(isRequiredArgument))
     .map(({ name, all, connection, nodeType, field }) => ({

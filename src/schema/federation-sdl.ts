@@ -7,23 +7,23 @@ import {
   type DocumentNode,
 } from 'graphql';
 
-/** A directive that SDL uses and does not define. */
+/** A directive that an SDL document uses without defining it. */
 export interface UndefinedDirective {
   readonly name: string;
   readonly count: number;
-  /** Where it is used first; undefined without locations. */
+  /** The line of its first use; undefined if the document has no locations. */
   readonly line: number | undefined;
 }
 
 /**
- * Reads the SDL of a subgraph of Federation as the schema that its service shows: directives that say how it is
- * joined with others are read past where they are not defined, and what it extends, but others define, counts
- * as defined. Any other SDL stays as it is.
+ * Reads the SDL of a Federation subgraph as the schema that its service serves. Undefined directives that describe how
+ * subgraphs are joined are removed, and a type that is only extended counts as defined. Any other SDL is returned
+ * unchanged.
  *
- * @returns also the directives that cannot be read past: `hiding`, by which a supergraph hides or protects what
- * the service would give, and `unknown`
+ * @returns also the directives that cannot be removed: `hiding`, by which a supergraph hides or protects fields that
+ * the service returns, and `unknown`
  */
-export function readPastFederation(document: DocumentNode) {
+export function withoutFederation(document: DocumentNode) {
   const used = undefinedDirectives(document);
   const aliases = linkedNames(document);
   const meaning = ({ name }: UndefinedDirective) => aliases.get(name) ?? name;
@@ -88,8 +88,8 @@ function undefinedDirectives(document: DocumentNode): UndefinedDirective[] {
 }
 
 /**
- * What `@link` calls the directives of the specifications of Federation: by the name in this document the name
- * in the specification (see https://specs.apollo.dev/link/v1.0).
+ * The directives that `@link` imports or renames: from the name in this document to the name in the Federation
+ * specification (see https://specs.apollo.dev/link/v1.0).
  */
 function linkedNames(document: DocumentNode): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
@@ -161,7 +161,7 @@ const DEFINITION_OF: ReadonlyMap<string, string> = new Map([
   [Kind.INPUT_OBJECT_TYPE_EXTENSION, Kind.INPUT_OBJECT_TYPE_DEFINITION],
 ]);
 
-/** Of a type that only others define, the first extension is its definition. */
+/** Turns the first extension of a type that another subgraph defines into its definition. */
 function asDefinitions(definitions: readonly DefinitionNode[]): DefinitionNode[] {
   const defined = new Set(
     definitions.flatMap((node) =>

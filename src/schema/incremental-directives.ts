@@ -15,39 +15,39 @@ type Variables = Readonly<Record<string, unknown>>;
 /** The definitions of `@defer` and `@stream`. */
 export const INCREMENTAL = parse(`
 """
-Lets the records of a list come in parts, for callers that accept multipart/mixed: an \`all…\` field of Query,
-and edges and nodes of a connection of Query, page by page as they are read. The others get everything in one answer.
+Returns the records of a list in parts to callers that accept multipart/mixed: those of an \`all…\` field of Query,
+and the edges and nodes of a connection of Query, page by page as they are read. Other callers get one whole answer.
 """
 directive @stream(
-  """How many records the first part has, if there are so many."""
+  """The number of records in the first part, if the list has as many."""
   initialCount: Int = 0
-  """False: everything comes at once."""
+  """False: the field is not streamed."""
   if: Boolean! = true
-  """Comes back with each part."""
+  """Returned with each part."""
   label: String
 ) on FIELD
 
 """
-Lets these fields come in a later part, for callers that accept multipart/mixed. Without effect inside of
-an \`all…\` field that is not streamed. The \`pageInfo\` of a streamed connection is known at its end: put it off.
+Returns these fields in a later part to callers that accept multipart/mixed. Without effect inside an \`all…\` field
+that is not streamed. The \`pageInfo\` of a streamed connection is known only at its end: defer it.
 """
 directive @defer(
-  """False: everything comes at once."""
+  """False: the fields are not deferred."""
   if: Boolean! = true
-  """Comes back with the part."""
+  """Returned with the part."""
   label: String
 ) on FRAGMENT_SPREAD | INLINE_FRAGMENT
 `);
 
-/** `@defer` and `@stream` are between the caller and us. */
+/** Whether the directive is `@defer` or `@stream`, which are never sent upstream. */
 export function isIncremental({ name }: DirectiveNode): boolean {
   return name.value === 'defer' || name.value === 'stream';
 }
 
 /**
- * Whether something of the document is to come later.
+ * Whether the document defers or streams anything, with these variables.
  *
- * @throws BAD_USER_INPUT when a `@stream` begins with fewer than no records
+ * @throws BAD_USER_INPUT if the `initialCount` of a `@stream` is negative
  */
 export function asksForIncremental(document: DocumentNode, variables: Variables): boolean {
   let found = false;
@@ -69,7 +69,7 @@ export interface StreamArguments {
   readonly label: string | undefined;
 }
 
-/** What `@stream` says at this field; undefined where it is not there, or switched off. */
+/** The arguments of the field's `@stream`; undefined without one, or with `if: false`. */
 export function streamAt(node: FieldNode, variables: Variables): StreamArguments | undefined {
   const values = getDirectiveValues(GraphQLStreamDirective, node, { ...variables });
   if (!values || values['if'] === false) return undefined;
@@ -88,6 +88,6 @@ function argumentsOf(node: DirectiveNode, variables: Variables): Record<string, 
 function badCount(count: unknown) {
   return codedError(
     'BAD_USER_INPUT',
-    `initialCount of @stream says how many records come first: 0 or more, not ${String(count)}.`,
+    `initialCount of @stream is ${String(count)}, but a list cannot begin with so many records. Set it to 0 or more.`,
   );
 }

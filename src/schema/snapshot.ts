@@ -12,21 +12,21 @@ import {
   type GraphQLOutputType,
 } from 'graphql';
 import { OperatorMistake } from '../operator-mistake.ts';
-import { readPastFederation, type UndefinedDirective } from './federation-sdl.ts';
+import { withoutFederation, type UndefinedDirective } from './federation-sdl.ts';
 
 /**
- * Reads the snapshot of the upstream's schema. What SDL of a subgraph says of its supergraph is read past.
+ * Reads the snapshot of the upstream's schema. In the SDL of a subgraph, the directives of its supergraph are ignored.
  *
  * @param source SDL
- * @param path where it came from, for the message
+ * @param path the file, for messages
  * @throws OperatorMistake
  */
 export function readSnapshot(source: string, path: string): GraphQLSchema {
   const schema = withoutSubscriptions(build(source, path));
-  const unservable = ofIntrospection(schema);
+  const unservable = usesOfIntrospection(schema);
   if (unservable.length > 0) {
     throw new OperatorMistake(
-      `The schema snapshot (${path}) has fields or arguments of introspection types, which cannot be served: ` +
+      `The schema snapshot (${path}) has fields or arguments whose types are introspection types, which cannot be served: ` +
         `${shortened(unservable).join(', ')}. Remove them from the file.`,
     );
   }
@@ -37,15 +37,15 @@ function build(source: string, path: string): GraphQLSchema {
   const refused = (cause: unknown) => {
     const { message, locations } = cause as Error & { locations?: { line: number }[] };
     return new OperatorMistake(
-      `The schema snapshot is not a GraphQL schema (${placeIn(path, locations?.[0]?.line)}): ` +
+      `The schema snapshot is not a valid GraphQL schema (${placeIn(path, locations?.[0]?.line)}): ` +
         `${shortened(message.split('\n\n')).join('\n')} ` +
         'Correct the file, or set RECRUITING_SCHEMA to another one.',
       { cause },
     );
   };
-  let read: ReturnType<typeof readPastFederation>;
+  let read: ReturnType<typeof withoutFederation>;
   try {
-    read = readPastFederation(parse(source));
+    read = withoutFederation(parse(source));
   } catch (error) {
     throw refused(error);
   }
@@ -63,9 +63,9 @@ function build(source: string, path: string): GraphQLSchema {
 function hidingDirectives(directives: readonly UndefinedDirective[], path: string) {
   const names = directives.map(({ name }) => `@${name}`);
   return new OperatorMistake(
-    `The schema snapshot (${placeIn(path, directives[0]!.line)}) has ${names.join(' and ')}, by which a supergraph ` +
-      'hides or protects fields. Here they would neither be hidden nor protected. Remove from it what callers ' +
-      'must not see, and these directives.',
+    `The schema snapshot (${placeIn(path, directives[0]!.line)}) uses ${names.join(' and ')}, by which a supergraph ` +
+      'hides or protects fields. The gateway would neither hide nor protect them. Remove the fields that callers ' +
+      'must not see, and these directives, from the file.',
   );
 }
 
@@ -75,7 +75,7 @@ function unknownDirectives(directives: readonly UndefinedDirective[], path: stri
   );
   return new OperatorMistake(
     `The schema snapshot (${placeIn(path, directives[0]!.line)}) uses directives that it does not define: ` +
-      `${names.join(', ')}. Define them there, or remove them: to the gateway they mean nothing.`,
+      `${names.join(', ')}. Define them in the file, or remove them: the gateway ignores them.`,
   );
 }
 
@@ -85,14 +85,14 @@ function placeIn(path: string, line: number | undefined): string {
 
 const SHOWN = 5;
 
-/** The first of many mistakes lead to the others. */
+/** A few of many mistakes: usually the first ones cause the others. */
 function shortened(mistakes: readonly string[]): string[] {
   const more = mistakes.length - SHOWN;
   return more > 0 ? [...mistakes.slice(0, SHOWN), `(and ${more} more)`] : [...mistakes];
 }
 
-/** Valid, but the library that wraps schemas takes them for other types of the same names. */
-function ofIntrospection(schema: GraphQLSchema): string[] {
+/** These are valid, but the library that wraps schemas confuses them with its own types of the same names. */
+function usesOfIntrospection(schema: GraphQLSchema): string[] {
   return Object.values(schema.getTypeMap())
     .filter((type) => !isIntrospectionType(type))
     .flatMap((type) => {
@@ -114,7 +114,7 @@ function isOfIntrospection({ type }: { type: GraphQLInputType | GraphQLOutputTyp
   return isIntrospectionType(getNamedType(type));
 }
 
-/** The published interface has none, and nothing here could carry them. */
+/** The published interface has no subscriptions, and the gateway cannot serve any. */
 function withoutSubscriptions(schema: GraphQLSchema): GraphQLSchema {
   const { subscription, types, ...config } = schema.toConfig();
   if (!subscription) return schema;

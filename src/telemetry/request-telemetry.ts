@@ -3,10 +3,13 @@ import type { AsyncLocalStorage } from 'node:async_hooks';
 import { context as contexts, ROOT_CONTEXT, type Context } from '@opentelemetry/api';
 import type { Logger } from 'pino';
 import type { Cause } from '../cause.ts';
-import type { Exchange } from '../http/exchange/exchange.ts';
-import type { ExchangeTelemetry } from '../http/exchange/handler.ts';
+import {
+  type Exchange,
+  type ExchangeTelemetry,
+  type Outcome,
+  outcomeOfStatus,
+} from '../http/exchange.ts';
 import { isKnownPath, isProbe } from '../http/paths.ts';
-import { outcomeOfStatus, type Outcome } from '../http/telemetry/outcome.ts';
 import type { MetricRegistry } from './metrics.ts';
 import { end, spanOf, type Spans } from './spans.ts';
 

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Logger } from 'pino';
-import type { ExchangeTelemetry } from '../http/exchange/handler.ts';
+import type { ExchangeTelemetry } from '../http/exchange.ts';
 import type { ReadingTelemetry } from '../plans/telemetry.ts';
 import type { TokenStanding } from '../tokens/token-standing.ts';
 import type { UpstreamTelemetry } from '../upstream/telemetry.ts';

@@ -31,15 +31,15 @@ describe('keys new', () => {
   });
 
   test.each<[string[], string]>([
-    [['a b'], 'The key has a name that is not made of letters, digits, dots, dashes and'],
+    [['a b'], 'The key has a name that does not consist of at most 64 letters, digits, dots,'],
     [['a:b'], 'The key has a name'],
     [['a,b'], 'The key has a name'],
     [[''], 'The key has a name'],
     [['a'.repeat(65)], 'The key has a name'],
-    [['a', '--scopes', 'all'], 'The key has a scope that is none of read, drain, write, router;'],
+    [['a', '--scopes', 'all'], 'The key has a scope other than read, drain, write, router;'],
     [['a', '--scopes', 'read,write'], 'The key has a scope'],
     [['a', '--scopes', ''], 'The key has a scope'],
-    [['a', '--scopes', 'router'], 'The key may neither read nor write; give it one of these'],
+    [['a', '--scopes', 'router'], 'The key has neither the scope read nor write; add one of them'],
     [[], "missing required argument 'name'"],
   ])('%j is refused in a sentence, and makes nothing', async (args, sentence) => {
     const { code, stdout, stderr } = await runHere(['keys', 'new', ...args]);

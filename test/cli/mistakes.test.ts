@@ -10,7 +10,7 @@ beforeAll(() => {
 });
 afterAll(() => folder[Symbol.dispose]());
 
-test('every mistake in the configuration is named at once, without its value', async () => {
+test('all mistakes in the configuration are reported at once, without their values', async () => {
   const { code, stdout, stderr } = await run({
     RECRUITING_URL: 'http://secret-host.example/',
     TOKEN_LINK: 'secret-link',
@@ -39,7 +39,7 @@ test('every mistake in the configuration is named at once, without its value', a
   expect(stderr).not.toMatch(/^\s+at /m);
 });
 
-test('a command that does not exist is called so, and what was typed behind it stays unsaid', async () => {
+test('an unknown command is reported without its arguments', async () => {
   const link = 'https://recruiting.example.com/secret-link';
   const { code, stderr } = await runHere(['token', 'import', link]);
   expect(code).toBe(2);
@@ -53,19 +53,19 @@ test.each([
   [['token', 'import', '-'], 'tokens'],
   [['key', 'new', 'portal'], 'keys'],
   [['tokens', 'staus'], 'status'],
-])('a misspelt command is answered with the one that was meant: %j', async (args, meant) => {
+])('a misspelled command is answered with the command that was meant: %j', async (args, meant) => {
   const { code, stdout, stderr } = await runHere(args);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(new RegExp(`Did you mean ${meant}\\?`));
 });
 
-test('a word that is like no command is answered with none', async () => {
+test('a word that resembles no command is answered without a suggestion', async () => {
   const { code, stderr } = await runHere(['deploy']);
   expect(code).toBe(2);
   expect(stderr).not.toContain('Did you mean');
 });
 
-test('a misspelt RECRUITING_URL ends the start, in place of serving the sandbox', async () => {
+test('a misspelled RECRUITING_URL prevents the start, instead of serving the sandbox', async () => {
   const { code, stdout, stderr } = await runHere([], {
     RECRUITIG_URL: 'https://secret-host.example',
   });
@@ -75,7 +75,7 @@ test('a misspelt RECRUITING_URL ends the start, in place of serving the sandbox'
   expect(stderr).not.toContain('secret-host');
 });
 
-describe('what cannot be used is said in a sentence', () => {
+describe('something that cannot be used is reported in one sentence', () => {
   const OVER_SERVICE = { RECRUITING_URL: 'http://127.0.0.1:9', ALLOW_ANONYMOUS: 'true' };
 
   test('a port that is taken', async () => {
@@ -93,14 +93,14 @@ describe('what cannot be used is said in a sentence', () => {
     expect(said(sandbox)).toEqual([1, expect.stringContaining(PORT)]);
   });
 
-  test('a host that is not ours', async () => {
+  test('a host that is not an address of this machine', async () => {
     expect(said(await run({ HOST: '192.0.2.1' }))).toEqual([
       1,
       expect.stringContaining('this machine has no such address'),
     ]);
   });
 
-  test('a schema file that is not there', async () => {
+  test('a schema file that does not exist', async () => {
     const env = { RECRUITING_SCHEMA: folder.file('nowhere.graphql') };
     expect(said(await run(env))).toEqual([2, expect.stringContaining('nowhere.graphql: ENOENT')]);
     expect(said(await runHere(['schema', 'print'], env))).toEqual([
@@ -114,14 +114,14 @@ describe('what cannot be used is said in a sentence', () => {
     ['no-query.graphql', 'type Person { id: ID! }', 'Query root type must be provided'],
     ['empty.graphql', '', 'empty.graphql'],
     ['unknown-type.graphql', 'type Query { a: Nothing }', 'Unknown type "Nothing"'],
-  ])('a schema that does not parse: %s', async (name, sdl, reason) => {
+  ])('an invalid schema: %s', async (name, sdl, reason) => {
     writeFileSync(folder.file(name), sdl);
     const exit = await runHere([], { RECRUITING_SCHEMA: folder.file(name), ...OVER_SERVICE });
     expect(said(exit)).toEqual([2, expect.stringContaining(reason)]);
     expect(readFileSync(folder.file(name), 'utf8')).toBe(sdl);
   });
 
-  test('a token store that is a text file, which stays as it is', async () => {
+  test('a token store that is a text file, which is not changed', async () => {
     const text = 'This is a shopping list, and no database.\n'.repeat(40);
     mkdirSync(folder.file('lists'));
     writeFileSync(folder.file('lists/shopping.txt'), text);
@@ -133,7 +133,7 @@ describe('what cannot be used is said in a sentence', () => {
     expect(readdirSync(folder.file('lists'))).toEqual(['shopping.txt']);
   });
 
-  test('a token store in a folder that cannot be made', async () => {
+  test('a token store in a folder that cannot be created', async () => {
     writeFileSync(folder.file('file'), 'text');
     const TOKEN_STORE = `sqlite:${folder.file('file/deeper/tokens.db')}`;
     expect(said(await runHere([], { ...OVER_SERVICE, TOKEN_STORE }))).toEqual([
@@ -154,7 +154,7 @@ function run(env: Record<string, string>) {
   return runProgram([], { env, cwd: folder.path });
 }
 
-/** The exit code, and what was said: one sentence is one line, and no stack. */
+/** The exit code and the lines of stderr: one sentence is one line, without a stack. */
 function said({ code, stderr }: { code: number | null; stderr: string }) {
   return [code, ...stderr.trimEnd().split('\n')];
 }

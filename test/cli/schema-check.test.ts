@@ -28,7 +28,7 @@ test.each<[string, (sdl: string) => string, number, string, string | undefined]>
     'has a field more',
     (sdl) => sdl.replace('name: String', 'name: String, email: String'),
     0,
-    "additive (1): nothing fails; what is new is not offered\n  Field 'email' was added to object type 'Person'",
+    "additive (1): nothing fails; what was added is not served\n  Field 'email' was added to object type 'Person'",
     'additive',
   ],
   [
@@ -63,7 +63,7 @@ test.each<[string, (sdl: string) => string, number, string, string | undefined]>
     'has a field less',
     (sdl) => sdl.replace('name: String,', ''),
     1,
-    "breaking (1): what callers may ask for fails, or comes otherwise\n  Field 'name' was removed from object type 'Person'",
+    "breaking (1): requests that callers may send fail, or return something else\n  Field 'name' was removed from object type 'Person'",
     'breaking',
   ],
   [
@@ -77,7 +77,7 @@ test.each<[string, (sdl: string) => string, number, string, string | undefined]>
     'has a value more that may be answered',
     (sdl) => sdl.replace('NEW', 'NEW HIRED'),
     1,
-    "dangerous (1): answers may hold what the snapshot does not know, or a default means something else\n  Enum value 'HIRED'",
+    "dangerous (1): answers may contain what the snapshot does not define, or a default has changed\n  Enum value 'HIRED'",
     'dangerous',
   ],
 ])('schema check says what follows when the service %s', async (_, change, code, text, kind) => {
@@ -126,14 +126,14 @@ test.each<[string, Reply, RegExp]>([
   [
     'does not show its schema',
     hidden,
-    /does not show its schema \(GraphQL introspection is \[2J off\)\. Have its support/,
+    /does not report its schema \(GraphQL introspection is \[2J off\)\. Ask its support/,
   ],
   [
     'shows half of it',
     json({ data: { __schema: null }, errors: [{}] }),
-    /does not show its schema/,
+    /does not report its schema/,
   ],
-  ['shows nothing of it', json({ data: {} }), /shows a schema that is not valid/],
+  ['shows nothing of it', json({ data: {} }), /reports a schema that is not valid/],
   ['answers no GraphQL', json({}), /not GraphQL JSON/],
   [
     'calls the token expired',

@@ -49,8 +49,8 @@ describe('of a schema with many lists that are not in pages, and many types that
     expect(await explain()).toBe(`Query.persons
   all         allPersons
   connection  personsConnection (RelayPersonConnection, RelayPersonEdge)
-  why         it takes first and after, and gives pages of Person.
-  why         The service has a type PersonConnection already.
+  why         it takes first and after, and returns pages of Person.
+  why         The service already has a type PersonConnection.
 
 Query.near
   nothing     it has no argument after: String.

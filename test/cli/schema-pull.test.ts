@@ -109,7 +109,7 @@ test('schema pull writes over nothing that is no schema, unless it is told to', 
   upstream.answer(tells(LIVE));
   expect(await run('pull')).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/is not a GraphQL schema.*Nothing was written over it/s),
+    stderr: expect.stringMatching(/is not a valid GraphQL schema.*Nothing was written over it/s),
   });
   expect(snapshot()).toBe('The minutes of the meeting.\n');
   expect(upstream.received.length).toBe(before);

@@ -10,8 +10,8 @@ const JWT = {
   AUTH_AUDIENCE: 'recruiting',
 };
 
-describe('what is read', () => {
-  test('API keys: a name, a hash, and scopes, which are read alone where none are given', () => {
+describe('the settings', () => {
+  test('an API key has a name, a hash, and scopes; the default scope is read', () => {
     expect(
       read({ AUTH_API_KEYS: `portal:${A} , Router-1.a:${B.toUpperCase()}:read+router+read` }),
     ).toEqual({
@@ -25,7 +25,7 @@ describe('what is read', () => {
   });
 
   test.each([',\n', ',', '\n', '\r\n', '\n\n'])(
-    'API keys of a file, with %j between',
+    'API keys of a file are separated by %j',
     (between) => {
       const auth = read(
         { AUTH_API_KEYS_FILE: '/run/keys' },
@@ -38,7 +38,7 @@ describe('what is read', () => {
     },
   );
 
-  test('the issuer of bearer tokens', () => {
+  test('the issuer of bearer tokens is read', () => {
     expect(read(JWT)).toEqual({
       apiKeys: [],
       jwt: {
@@ -53,7 +53,7 @@ describe('what is read', () => {
     expect(read(local)?.jwt?.jwksUrl).toBe('http://127.0.0.1:9999/keys');
   });
 
-  test('both, and who counts as a router', () => {
+  test('both are read, together with the callers that are routers', () => {
     const env = {
       ...JWT,
       AUTH_API_KEYS: `gate:${A}`,
@@ -68,14 +68,14 @@ describe('what is read', () => {
     expect(read(scope)?.routerCallers).toEqual(['scope:router']);
   });
 
-  test('nothing of it is needed by the commands that serve nobody', () => {
+  test('commands that do not serve callers need none of these settings', () => {
     const config = readConfig({ ...JWT, RECRUITING_URL }, () => '', { serves: false });
     expect(config.recruitingUrl).toBe(RECRUITING_URL);
     expect(() => readConfig({ AUTH_ISSUER: 'x' }, () => '', { serves: false })).not.toThrow();
   });
 });
 
-describe('what is refused', () => {
+describe('a mistake is refused', () => {
   const KEY = 'rsk_0123456789012345678901234567890123456789012';
 
   test.each<[string, string, string[]]>([
@@ -89,10 +89,14 @@ describe('what is refused', () => {
     ['a key in place of its hash', `a:${KEY}`, ['entry 1 has a hash']],
     ['a hash that is too short', `a:${A.slice(2)}`, ['entry 1 has a hash']],
     ['a hash with another letter', `a:${A.slice(1)}g`, ['entry 1 has a hash']],
-    ['an unknown scope', `a:${A}:read+admin`, ['entry 1 has a scope that is none of read, drain,']],
+    ['an unknown scope', `a:${A}:read+admin`, ['entry 1 has a scope other than read, drain,']],
     ['no scope', `a:${A}:`, ['entry 1 has a scope']],
     ['a scope in capitals', `a:${A}:READ`, ['entry 1 has a scope']],
-    ['scopes that let nothing be asked', `a:${A}:router+drain`, ['entry 1 may neither read nor']],
+    [
+      'scopes that let nothing be asked',
+      `a:${A}:router+drain`,
+      ['entry 1 has neither the scope read nor'],
+    ],
     [
       'two of one name',
       `a:${A},b:${B},a:${'c3'.repeat(32)}`,
@@ -110,7 +114,7 @@ describe('what is refused', () => {
         'entries 1 and 2 have the same hash',
       ],
     ],
-  ])('API keys: %s; and nothing of them is shown', (_, keys, expected) => {
+  ])('API keys: %s; no part of them is shown', (_, keys, expected) => {
     for (const [env, files] of [
       [{ AUTH_API_KEYS: keys }, {}],
       [{ AUTH_API_KEYS_FILE: '/run/keys' }, { '/run/keys': keys }],
@@ -127,8 +131,8 @@ describe('what is refused', () => {
 
   test.each<[Record<string, string>, string]>([
     [{ AUTH_JWKS_URL: 'http://login.example.com/keys' }, 'AUTH_JWKS_URL must begin with https://'],
-    [{ AUTH_JWKS_URL: 'login.example.com' }, 'AUTH_JWKS_URL must be a whole address'],
-    [{ ALLOW_ANONYMOUS: 'true' }, 'ALLOW_ANONYMOUS=true lets in everybody'],
+    [{ AUTH_JWKS_URL: 'login.example.com' }, 'AUTH_JWKS_URL must be a complete URL'],
+    [{ ALLOW_ANONYMOUS: 'true' }, 'ALLOW_ANONYMOUS=true admits every caller'],
     [{ ROUTER_CALLERS: 'router' }, 'ROUTER_CALLERS must be key:<name of an API key> or scope:'],
     [{ ROUTER_CALLERS: 'key:' }, 'ROUTER_CALLERS must be'],
     [{ ROUTER_CALLERS: 'scope:a b' }, 'ROUTER_CALLERS must be'],
@@ -137,28 +141,28 @@ describe('what is refused', () => {
       { ROUTER_CALLERS: 'key:gate,key:gone' },
       'ROUTER_CALLERS entry 2 names an API key that is not',
     ],
-    [{ AUTH_ISSUER: '' }, 'belong together: set AUTH_ISSUER too.'],
-    [{ AUTH_ISSUER: '', AUTH_JWKS_URL: '' }, 'set AUTH_JWKS_URL and AUTH_ISSUER too.'],
-  ])('%j beside keys and an issuer', (env, mistake) => {
+    [{ AUTH_ISSUER: '' }, 'must be set together. Set AUTH_ISSUER too.'],
+    [{ AUTH_ISSUER: '', AUTH_JWKS_URL: '' }, 'Set AUTH_JWKS_URL and AUTH_ISSUER too.'],
+  ])('%j together with keys and an issuer', (env, mistake) => {
     const both = { ...JWT, AUTH_API_KEYS: `gate:${A}` };
     expect(mistakesOf({ ...both, ...env })).toEqual([expect.stringContaining(mistake)]);
   });
 
-  test('a scope for routers that nobody can have', () => {
+  test('a scope of routers that no caller can have', () => {
     const keys = { AUTH_API_KEYS: `a:${A},b:${B}:read+router` };
     expect(mistakesOf({ ...keys, ROUTER_CALLERS: 'scope:router,scope:graph' })).toEqual([
-      'ROUTER_CALLERS entry 2 names a scope that nobody can have: no API key has it, and AUTH_JWKS_URL is not set.',
+      'ROUTER_CALLERS entry 2 names a scope that no caller can have: no API key has it, and AUTH_JWKS_URL is not set. Give it to a key, or remove the entry.',
     ]);
   });
 
-  test('routers, where nothing tells callers apart', () => {
+  test('routers, if callers have no credentials', () => {
     const env = { ROUTER_CALLERS: 'key:gate', ALLOW_ANONYMOUS: 'true' };
     expect(mistakesOf(env)).toEqual([
-      expect.stringContaining('ROUTER_CALLERS is set, but nothing tells callers apart'),
+      expect.stringContaining('ROUTER_CALLERS is set, but callers have no credentials'),
     ]);
   });
 
-  test('routers are looked up beside other mistakes, and not in keys that are wrong themselves', () => {
+  test('routers are checked together with other mistakes, but not against keys that are wrong themselves', () => {
     const env = { AUTH_API_KEYS: `gate:${A}`, ROUTER_CALLERS: 'key:gone', PORT: 'x' };
     expect(mistakesOf(env).map((mistake) => mistake.split(' ')[0])).toEqual([
       'PORT',
@@ -170,7 +174,7 @@ describe('what is refused', () => {
   });
 
   test.each([...Object.keys(JWT), 'AUTH_API_KEYS', 'AUTH_API_KEYS_FILE', 'ROUTER_CALLERS'])(
-    '%s before the sandbox, which lets in everybody',
+    '%s for the sandbox, which admits every caller',
     (name) => {
       const files = { '/run/keys': `gate:${A}` };
       const values: Record<string, string> = {

@@ -1,16 +1,16 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { variables } from '../../src/config.ts';
-import { SECRETS } from '../../src/config/secret-files.ts';
+import { SECRETS } from '../../src/config/environment.ts';
 import { ERROR_CODES } from '../../src/errors.ts';
 import { TROUBLES } from '../../src/tokens/token-trouble.ts';
 
 const SETTINGS = readFileSync('docs/settings.md', 'utf8');
 
-/** Of Node itself, of the library for proxies, and what decides which defaults count. */
+/** Variables of Node, of the proxy library, and the one that decides about defaults. */
 const READ_ELSEWHERE = ['HTTPS_PROXY', 'NO_PROXY', 'NODE_ENV'];
 
-/** Defaults that depend on something, as the table has them. */
+/** Defaults that depend on something, as the table writes them. */
 const DEPENDENT: Record<string, string> = {
   RECRUITING_AGENT: '`recruiting-subgraph/<version>`',
   RECRUITING_SCHEMA: '`schema/upstream.graphql` here',
@@ -35,7 +35,7 @@ test('the defaults in docs/settings.md are those of the code', () => {
   }
 });
 
-test('docs/settings.md says which settings can be given as a file', () => {
+test('docs/settings.md lists the settings that can be given as a file', () => {
   const sentence = /\n\n(?<names>[^.]*) can also be given as the path of a file/.exec(SETTINGS)!;
   expect(namesIn(sentence.groups!['names']!)).toEqual(SECRETS);
 });
@@ -76,7 +76,7 @@ test('the README fits on a page', () => {
   expect(readFileSync('README.md', 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(150);
 });
 
-/** One for each variable; a row of several has a default for each, or one for all. */
+/** One entry for each variable. A row of several variables has a default for each, or one for all. */
 function settings(): { name: string; cell: string }[] {
   const section = SETTINGS.split('## Settings')[1]!.split('\n#')[0]!;
   const rows = section.split('\n').filter((line) => line.startsWith('| `'));
@@ -91,7 +91,7 @@ function settings(): { name: string; cell: string }[] {
   });
 }
 
-/** Of the tables of a document. */
+/** The first cells of the tables of a document. */
 function firstCells(markdown: string): string[] {
   const rows = markdown.split('\n').filter((line) => line.startsWith('| `'));
   return rows.map((row) => row.split('|')[1]!.trim());

@@ -43,7 +43,7 @@ interface Probe {
   readonly httpGet: { readonly path: string; readonly port: number };
 }
 
-/** What the operator puts into the secrets of the example. */
+/** The values of the secrets of the example. */
 const SECRETS: Readonly<Record<string, string>> = {
   TOKEN_STORE_KEY: Buffer.alloc(32).toString('base64'),
   TOKEN_LINK: 'https://recruiting.example.com/link',
@@ -73,7 +73,7 @@ test('the settings of the Kubernetes example start a gateway that serves the rea
   expect(Object.keys(env).filter((name) => !known.includes(name))).toEqual([]);
 });
 
-test('its store, and what is rescued from it, outlive the pod', () => {
+test('the store and the rescue files of the example outlive the pod', () => {
   const { tokenStore, tokenRescueDir } = readConfig(env, () => '');
   const claims = resources.filter(({ kind }) => kind === 'PersistentVolumeClaim') as Claim[];
   const folder = dirname(tokenStore.path);
@@ -82,13 +82,13 @@ test('its store, and what is rescued from it, outlive the pod', () => {
     const volume = pod.volumes.find(({ name }) => name === mount?.name);
     const claimName = volume?.persistentVolumeClaim?.claimName;
     const claim = claims.find(({ metadata }) => metadata.name === claimName);
-    // A store is for one machine, and a volume that two pods share may be on a network.
+    // A SQLite store is for one machine, and a volume that two pods share may be on a network.
     expect(claim?.spec.accessModes).toEqual(['ReadWriteOncePod']);
   }
   expect(deployed).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
 });
 
-test('it is stopped and probed as the gateway stops and answers', () => {
+test('the example stops and probes the pod as the gateway expects', () => {
   const { port, shutdownDelayMs } = readConfig(env, () => '');
   expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
     shutdownDelayMs / 1000 + 10 + 120,
@@ -99,7 +99,7 @@ test('it is stopped and probed as the gateway stops and answers', () => {
   expect(deployed.template.metadata.labels).toEqual(deployed.selector.matchLabels);
 });
 
-/** Deeper than the folder itself, whose rights are the volume's. */
+/** A folder inside the mount, because the permissions of the mount are the volume's. */
 function isBelow(path: string, folder: string): boolean {
   const way = posix.relative(folder, path);
   return way !== '' && !way.startsWith('..');

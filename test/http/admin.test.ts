@@ -1,29 +1,32 @@
 import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { adminHandler } from '../../src/http/admin.ts';
-import { adminHosts } from '../../src/http/origin/host-names.ts';
+import { adminHandler } from '../../src/http/paths.ts';
+import { adminHosts } from '../../src/http/origin/hosts.ts';
 import { listen } from '../../src/http/listen.ts';
 
 test.each<[string, string, string[], string[]]>([
   ['on loopback', '127.0.0.1', ['localhost', '[::1]:9464', 'hr.example.com'], ['10.1.2.3']],
   ['in a network', '0.0.0.0', ['localhost', '10.1.2.3:9464', 'hr.example.com'], []],
   ['under its own name', 'metrics', ['metrics:9464', '10.1.2.3'], ['hr']],
-])('metrics are told under a name of this gateway alone: %s', async (_, host, ours, others) => {
-  const isOurHost = adminHosts({ host, allowedHosts: ['hr.example.com'] });
-  const metrics = { contentType: 'text/plain', text: () => Promise.resolve('version="1.2.3"') };
-  const handler = adminHandler(metrics, isOurHost);
-  const server = await listen(handler, { host: '127.0.0.1', port: 0 });
-  onTestFinished(() => server.close());
-  for (const name of ours) {
-    const { status, text: told } = await metricsAt(server.url, name);
-    expect([name, status, told]).toEqual([name, 200, expect.stringContaining('1.2.3')]);
-  }
-  for (const name of [...others, 'evil.example', 'localhost.evil.example:9464']) {
-    const { status, text: told } = await metricsAt(server.url, name);
-    expect([name, status, told]).toEqual([name, 421, expect.stringContaining('ALLOWED_HOSTS')]);
-  }
-});
+])(
+  'metrics are served only under a host name of this gateway: %s',
+  async (_, host, ours, others) => {
+    const isOurHost = adminHosts({ host, allowedHosts: ['hr.example.com'] });
+    const metrics = { contentType: 'text/plain', text: () => Promise.resolve('version="1.2.3"') };
+    const handler = adminHandler(metrics, isOurHost);
+    const server = await listen(handler, { host: '127.0.0.1', port: 0 });
+    onTestFinished(() => server.close());
+    for (const name of ours) {
+      const { status, text: told } = await metricsAt(server.url, name);
+      expect([name, status, told]).toEqual([name, 200, expect.stringContaining('1.2.3')]);
+    }
+    for (const name of [...others, 'evil.example', 'localhost.evil.example:9464']) {
+      const { status, text: told } = await metricsAt(server.url, name);
+      expect([name, status, told]).toEqual([name, 421, expect.stringContaining('ALLOWED_HOSTS')]);
+    }
+  },
+);
 
 async function metricsAt(url: string, host: string): Promise<{ status: number; text: string }> {
   const response = await new Promise<IncomingMessage>((done, fail) => {

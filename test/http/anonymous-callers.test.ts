@@ -1,11 +1,11 @@
 import { request } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { payerOf, remoteAddress } from '../../src/http/origin/payer.ts';
+import { budgetOwnerOf, remoteAddress } from '../../src/http/origin/origin.ts';
 import { startGatewayOverSandbox } from '../support/gateway.ts';
 import { codesOf } from '../support/tokens.ts';
 
-test('callers whom nobody asks who they are have pages by their address', async () => {
+test('callers without credentials have a budget for each address', async () => {
   const gateway = await startGatewayOverSandbox({}, { config: { pagesPerMinute: 2 } });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
@@ -25,7 +25,7 @@ test.each([
   ['2001:db8:1:2:3:4:5:6', '2001:DB8:1:2::7'],
   ['2001:db8::1', '2001:0db8:0:0::2'],
   ['fe80::1%eth0', 'fe80::2'],
-])('addresses that one caller has are one: %s and %s', (one, other) => {
+])('addresses of one caller share a budget: %s and %s', (one, other) => {
   expect(nameAt(one)).toBe(nameAt(other));
 });
 
@@ -34,13 +34,13 @@ test.each([
   ['::ffff:192.0.2.1', '::ffff:192.0.2.2'],
   ['2001:db8:1:2::1', '2001:db8:1:3::1'],
   ['::1', '127.0.0.1'],
-])('addresses of two callers are two: %s and %s', (one, other) => {
+])('addresses of two callers have two budgets: %s and %s', (one, other) => {
   expect(nameAt(one)).not.toBe(nameAt(other));
 });
 
 function nameAt(address: string): string {
   const exchange = { header: () => undefined, peer: address };
-  return payerOf(undefined, remoteAddress(exchange, false)).name;
+  return budgetOwnerOf(undefined, remoteAddress(exchange, false)).name;
 }
 
 function askFrom(

@@ -14,10 +14,10 @@ const MUTATION = 'mutation { rename(id: 1, name: "New") { id } }';
 const inAddress = (query: string) => `/graphql?query=${encodeURIComponent(query)}`;
 const PREFLIGHTED = { headers: { 'apollo-require-preflight': 'true' } };
 
-describe('is no GraphQL request', () => {
+describe('a request that is not a GraphQL request is refused', () => {
   test.each<[string, number, string, RequestInit]>([
     ['malformed JSON', 400, '/graphql', post(`{"query": "${SECRET}`)],
-    ['no JSON', 400, '/graphql', post(SECRET)],
+    ['text that is not JSON', 400, '/graphql', post(SECRET)],
     ['an empty body', 400, '/graphql', post('')],
     ['a number', 400, '/graphql', post('7')],
     ['a string', 400, '/graphql', post(`"${SECRET}"`)],
@@ -26,14 +26,19 @@ describe('is no GraphQL request', () => {
     ['an empty batch', 400, '/graphql', post([])],
     ['no query', 400, '/graphql', post({ variables: { a: SECRET } })],
     ['a query that is null', 400, '/graphql', post({ query: null })],
-    ['a query that is no text', 400, '/graphql', post({ query: { [SECRET]: SECRET } })],
+    ['a query that is not a string', 400, '/graphql', post({ query: { [SECRET]: SECRET } })],
     [
-      'variables in a list',
+      'variables that are a list',
       400,
       '/graphql',
       post({ query: '{ __typename }', variables: [SECRET] }),
     ],
-    ['variables as text', 400, '/graphql', post({ query: '{ __typename }', variables: SECRET })],
+    [
+      'variables that are a string',
+      400,
+      '/graphql',
+      post({ query: '{ __typename }', variables: SECRET }),
+    ],
     ['a GET without a query', 400, '/graphql', PREFLIGHTED],
     ['a GET that any site can send', 400, inAddress('{ __typename }'), {}],
     [
@@ -68,7 +73,7 @@ describe('is no GraphQL request', () => {
     expect(await life()).toEqual(ALIVE);
   });
 
-  test('says 405 together with what is allowed', async () => {
+  test('a 405 lists the allowed methods', async () => {
     const put = await fetch(`${front.url}/graphql`, { method: 'PUT' });
     expect(put.headers.get('allow')).toBe('GET, POST');
     const mutation = await fetch(front.url + inAddress(MUTATION), PREFLIGHTED);
@@ -76,7 +81,7 @@ describe('is no GraphQL request', () => {
   });
 
   test.each(['application/json', 'application/graphql-response+json', '*/*'])(
-    'malformed JSON is 400 also for a caller who accepts %s',
+    'malformed JSON is answered with 400 to a caller that accepts %s too',
     async (accept) => {
       const response = await fetch(`${front.url}/graphql`, post('{', { accept }));
       expect(response.status).toBe(400);
@@ -84,14 +89,14 @@ describe('is no GraphQL request', () => {
     },
   );
 
-  test('nothing of them was executed, and nothing of them is in the log', () => {
+  test('these requests execute nothing, and nothing of them is logged', () => {
     expect(front.sent.renames).toBe(0);
     expect(JSON.stringify(front.gateway.logged)).not.toContain(SECRET);
     expect(front.gateway.logged.filter(({ msg }) => msg === 'unexpected error')).toEqual([]);
   });
 });
 
-describe('is no operation that can run', () => {
+describe('an operation that cannot be executed is refused', () => {
   const candidate = 'query ($id: Int!) { candidate(id: $id) { id } }';
 
   test.each<[string, object | string, RegExp]>([
@@ -104,12 +109,12 @@ describe('is no operation that can run', () => {
     ['a missing variable', { query: candidate }, /Variable "\$id"/],
     ['an unknown name', { query: 'query A { me { id } }', operationName: 'B' }, /there is A\.$/],
     [
-      'an unknown name beside several',
+      'an unknown name among several operations',
       { query: 'query A { me { id } } query B { me { id } }', operationName: 'C' },
       /there is A, B\.$/,
     ],
     [
-      'several without a name',
+      'several operations without an operationName',
       { query: 'query A { me { id } } query B { me { id } }' },
       /^Say with operationName which operation to run; there is A, B\.$/,
     ],
@@ -139,7 +144,7 @@ describe('is no operation that can run', () => {
   });
 });
 
-describe('goes nowhere', () => {
+describe('an unknown path is answered with 404', () => {
   test.each<[string, RequestInit]>([
     ['/', {}],
     ['/', { headers: { accept: 'text/html' } }],
@@ -154,12 +159,12 @@ describe('goes nowhere', () => {
   ])('%s %j', async (path, init) => {
     const response = await fetch(front.url + path, init);
     expect(response.status).toBe(404);
-    expect(await response.text()).toMatch(/^Nothing is served here[^\n]*\/graphql\.\n$/);
+    expect(await response.text()).toMatch(/^Nothing is served under this path[^\n]*\/graphql\.\n$/);
     expect(await life()).toEqual(ALIVE);
   });
 });
 
-describe('is hardly HTTP', () => {
+describe('a request that is not valid HTTP is refused', () => {
   test.each([
     ['a Host that is none', 'GET /graphql HTTP/1.1\r\nHost: ]:x\r\n\r\n', 400],
     ['a Host with a path', 'GET /graphql HTTP/1.1\r\nHost: a/b?c#\r\n\r\n', 400],
@@ -168,7 +173,7 @@ describe('is hardly HTTP', () => {
     ['no Host', 'GET /health HTTP/1.0\r\n\r\n', 200],
     ['an address of IPv6', 'GET /health HTTP/1.1\r\nHost: [::1]:4000\r\n\r\n', 200],
     [
-      'a whole address',
+      'an absolute URL',
       'GET http://elsewhere.example/graphql HTTP/1.1\r\nHost: localhost\r\n\r\n',
       404,
     ],
@@ -187,7 +192,7 @@ describe('is hardly HTTP', () => {
     expect(await life()).toEqual(ALIVE);
   });
 
-  test('a body that breaks off', async () => {
+  test('a body that ends too early', async () => {
     const head = 'POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
     const socket = connect(Number(new URL(front.url).port), '127.0.0.1');
     await new Promise<void>((resolve) => {
@@ -198,7 +203,7 @@ describe('is hardly HTTP', () => {
   });
 });
 
-test('what is well is answered: a POST, a GET, with a name, with a charset', async () => {
+test('valid requests are answered: POST, GET, with an operationName, with a charset', async () => {
   const answers = await Promise.all([
     fetch(`${front.url}/graphql`, post({ query: '{ me { id } }' })),
     fetch(front.url + inAddress('{ me { id } }'), PREFLIGHTED),
@@ -222,7 +227,7 @@ test('what is well is answered: a POST, a GET, with a name, with a charset', asy
   }
 });
 
-/** What a living server answers. */
+/** The answer of a server that works. */
 async function life(): Promise<unknown> {
   const response = await fetch(`${front.url}/graphql`, post({ query: '{ __typename }' }));
   return response.json();
@@ -237,7 +242,7 @@ function multipart(): FormData {
   return form;
 }
 
-/** Everything that comes back until the server closes, or has sent a head and a body. */
+/** The response, until the server closes the connection or has sent a head and a body. */
 function speak(text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(front.url).port), '127.0.0.1', () => socket.write(text));
@@ -251,7 +256,7 @@ function speak(text: string): Promise<string> {
   });
 }
 
-test('an operation that is nested too deeply to be read is refused, and no fault of the gateway', async () => {
+test('an operation that is nested too deeply for the parser is refused, and not logged as an unexpected error', async () => {
   await using gateway = await startGatewayOverSandbox();
   const query = `{${'a{'.repeat(20_000)}b${'}'.repeat(20_000)}}`;
   const { errors } = await gateway.ask(query);

@@ -10,7 +10,9 @@ const HEAD = 'POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: applica
 const TOO_LARGE = {
   errors: [
     {
-      message: expect.stringMatching(/^A request may have 100000 bytes here\..*MAX_BODY_BYTES\.$/),
+      message: expect.stringMatching(
+        /^The request is larger than 100000 bytes\..*MAX_BODY_BYTES\.$/,
+      ),
       extensions: { code: 'BAD_USER_INPUT' },
     },
   ],
@@ -22,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => front[Symbol.asyncDispose]());
 
-test('a body as large as allowed is taken, and one byte more is refused', async () => {
+test('a body of the allowed size is accepted, and one byte more is refused', async () => {
   const fitting = await fetch(`${front.url}/graphql`, post(ASK.padEnd(MAX)));
   expect(await fitting.json()).toEqual({ data: { me: { id: 1 } } });
   const larger = await fetch(`${front.url}/graphql`, post(ASK.padEnd(MAX + 1)));
@@ -31,7 +33,7 @@ test('a body as large as allowed is taken, and one byte more is refused', async 
   expect(await larger.json()).toEqual(TOO_LARGE);
 });
 
-test('the same through the fetch of the server, with no socket', async () => {
+test('the limit also applies to requests through fetch, without a socket', async () => {
   const { status, body } = await asked(front.gateway.fetch('/graphql', post(ASK.padEnd(MAX + 1))));
   expect([status, body]).toEqual([413, TOO_LARGE]);
   const stream = new Blob([ASK, ' '.repeat(MAX)]).stream();
@@ -40,14 +42,14 @@ test('the same through the fetch of the server, with no socket', async () => {
   expect(await asked(streamed)).toEqual({ status: 413, body: TOO_LARGE });
 });
 
-test('a body is refused by the length that it announces, before any of it is sent', async () => {
+test('a body is refused by its content-length before any of it is sent', async () => {
   const socket = open(front.url);
   socket.write(`${HEAD}Content-Length: 5000000000\r\n\r\n`);
   expect(await headOf(socket)).toMatch(/^HTTP\/1.1 413 [^]*\r\nconnection: close\r\n/i);
   socket.destroy();
 });
 
-test('chunks without end are refused when they are too many, and the connection ends soon', async () => {
+test('an endless chunked body is refused at the limit, and its connection is closed soon', async () => {
   const socket = open(front.url);
   socket.write(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
   const answer = headOf(socket);
@@ -59,7 +61,7 @@ test('chunks without end are refused when they are too many, and the connection 
   clearInterval(sending);
 });
 
-test('who sends all of it before reading can still read why it was refused', async () => {
+test('a client that sends the whole body before it reads can still read the refusal', async () => {
   const socket = open(front.url).pause();
   const body = Buffer.alloc(8_000_000, ' ');
   socket.write(`${HEAD}Content-Length: ${body.length}\r\n\r\n`);
@@ -70,7 +72,7 @@ test('who sends all of it before reading can still read why it was refused', asy
 });
 
 test.each(['gzip', 'deflate', 'br', 'zstd', 'GZIP', 'identity, gzip', 'unknown'])(
-  'a body is not unpacked: %s',
+  'an encoded body is not decoded: %s',
   async (encoding) => {
     const response = await fetch(`${front.url}/graphql`, {
       ...post('', { 'content-encoding': encoding }),
@@ -79,11 +81,13 @@ test.each(['gzip', 'deflate', 'br', 'zstd', 'GZIP', 'identity, gzip', 'unknown']
     expect(response.status).toBe(415);
     expect(response.headers.get('accept-encoding')).toBe('identity');
     const { errors } = (await response.json()) as Body;
-    expect(errors![0]!.message).toBe('Send the body as it is, without a content-encoding.');
+    expect(errors![0]!.message).toBe(
+      'The content-encoding of this request is not supported. Send the body without one.',
+    );
   },
 );
 
-test('a long address is refused like a long body, and a longer one by its length alone', async () => {
+test('an address is refused above the limit of a body, and a very long one by Node itself', async () => {
   const small = await startFront({ config: { maxBodyBytes: 1_000 } });
   const inAddress = (length: number) =>
     fetch(`${small.url}/graphql?query={me{id}}${'%20'.repeat(length / 3)}`, {
@@ -103,32 +107,29 @@ test.each([
   ['a head', 'POST /graphql HTTP/1.1\r\nHost: localhost\r\n'],
   ['a body', `${HEAD}Content-Length: 100\r\n\r\n{`],
   ['chunks', `${HEAD}Transfer-Encoding: chunked\r\n\r\n`],
-])(
-  '%s that comes too slowly ends with its connection, and nothing of it in the log',
-  async (what, start) => {
-    const { handler } = front.gateway.gateway;
-    const timeOuts = {
-      keepAliveTimeout: 1_000,
-      headersTimeout: 100,
-      requestTimeout: 200,
-      connectionsCheckingInterval: 25,
-    };
-    const server = await listen(handler, { host: '127.0.0.1', port: 0, timeOuts });
-    const lines = front.gateway.logged.length;
-    const socket = open(server.url);
-    const closed = new Promise((done) => socket.once('close', done));
-    const answer = headOf(socket);
-    socket.write(start);
-    const next = { 'a head': 'x-a: b\r\n', 'a body': ' ', chunks: '1\r\n \r\n' }[what]!;
-    const sending = setInterval(() => socket.writable && socket.write(next), 10);
-    expect(await answer).toMatch(/^HTTP\/1.1 408 /);
-    await closed;
-    clearInterval(sending);
-    await server.close();
-    const bad = front.gateway.logged.slice(lines).filter(({ level }) => Number(level) >= 50);
-    expect(bad).toEqual([]);
-  },
-);
+])('%s that arrives too slowly is cut, and nothing of it is logged', async (what, start) => {
+  const { handler } = front.gateway.gateway;
+  const timeOuts = {
+    keepAliveTimeout: 1_000,
+    headersTimeout: 100,
+    requestTimeout: 200,
+    connectionsCheckingInterval: 25,
+  };
+  const server = await listen(handler, { host: '127.0.0.1', port: 0, timeOuts });
+  const lines = front.gateway.logged.length;
+  const socket = open(server.url);
+  const closed = new Promise((done) => socket.once('close', done));
+  const answer = headOf(socket);
+  socket.write(start);
+  const next = { 'a head': 'x-a: b\r\n', 'a body': ' ', chunks: '1\r\n \r\n' }[what]!;
+  const sending = setInterval(() => socket.writable && socket.write(next), 10);
+  expect(await answer).toMatch(/^HTTP\/1.1 408 /);
+  await closed;
+  clearInterval(sending);
+  await server.close();
+  const bad = front.gateway.logged.slice(lines).filter(({ level }) => Number(level) >= 50);
+  expect(bad).toEqual([]);
+});
 
 async function asked(answer: Promise<Response>): Promise<{ status: number; body: unknown }> {
   const response = await answer;
@@ -136,11 +137,11 @@ async function asked(answer: Promise<Response>): Promise<{ status: number; body:
 }
 
 function open(url: string): Socket {
-  // What is sent after the end of a connection fails, which is of no matter here.
+  // Sending after the end of a connection fails, which does not matter here.
   return connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
 }
 
-/** What comes back until its head is whole. */
+/** The response, up to the end of its head. */
 function headOf(socket: Socket): Promise<string> {
   return new Promise((done) => {
     let read = '';

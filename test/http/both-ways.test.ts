@@ -9,11 +9,11 @@ const READER = 'key-of-a-reader';
 const GATE = 'key-of-the-router';
 const MAX = 2_000;
 
-/** With every check switched on. */
+/** A gateway with every check enabled. */
 let guarded: Front;
-/** Takes trusted documents alone. */
+/** A gateway that accepts only trusted documents. */
 let trusted: Front;
-/** Asks nobody who they are. */
+/** A gateway whose callers need no credential. */
 let open: Front;
 beforeAll(async () => {
   const apiKeys = [
@@ -70,49 +70,49 @@ const RENAME = 'mutation { rename(id: 1, name: "New") { id } }';
 describe.each([
   ['over a socket', overSocket],
   ['through fetch', throughFetch],
-])('each check refuses %s', (_, send) => {
+])('every check applies to a request %s', (_, send) => {
   test.each<[check: string, Asked, status: number, code: string | undefined]>([
-    ['names of others', { host: 'evil.example', ...query('{ me { id } }') }, 421, 'FORBIDDEN'],
-    ['other addresses', { path: '/elsewhere', ...query('{ me { id } }') }, 404, undefined],
+    ['a foreign host name', { host: 'evil.example', ...query('{ me { id } }') }, 421, 'FORBIDDEN'],
+    ['an unknown path', { path: '/elsewhere', ...query('{ me { id } }') }, 404, undefined],
     [
-      'nobody',
+      'an unknown API key',
       { headers: { 'x-api-key': 'unknown' }, ...query('{ me { id } }') },
       401,
       'UNAUTHENTICATED',
     ],
     [
-      'pages of other sites',
+      'a page of another site',
       { headers: { 'sec-fetch-site': 'cross-site' }, ...query('{ me { id } }') },
       403,
       'FORBIDDEN',
     ],
     [
-      'a GET of any page',
+      'a GET without a header that needs a preflight',
       { ...toOpen, ...inAddress('{ me { id } }'), headers: { 'x-api-key': '' } },
       400,
       'BAD_USER_INPUT',
     ],
-    ['other methods', { method: 'PUT', body: {} }, 405, 'BAD_USER_INPUT'],
+    ['another method', { method: 'PUT', body: {} }, 405, 'BAD_USER_INPUT'],
     [
-      'forms',
+      'a form',
       { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'query={me{id}}' },
       415,
       'BAD_USER_INPUT',
     ],
     [
-      'compressed bodies',
+      'a compressed body',
       { headers: { 'content-encoding': 'gzip' }, body: 'x' },
       415,
       'BAD_USER_INPUT',
     ],
-    ['large bodies', query('{ me { id } }'.padEnd(MAX)), 413, 'BAD_USER_INPUT'],
-    ['long addresses', inAddress('{ me { id } }'.padEnd(MAX)), 414, 'BAD_USER_INPUT'],
-    ['what is no JSON', { body: '{' }, 400, 'BAD_USER_INPUT'],
-    ['batches', { body: [{ query: '{ me { id } }' }] }, 400, 'BAD_USER_INPUT'],
+    ['a large body', query('{ me { id } }'.padEnd(MAX)), 413, 'BAD_USER_INPUT'],
+    ['a long address', inAddress('{ me { id } }'.padEnd(MAX)), 414, 'BAD_USER_INPUT'],
+    ['a body that is not JSON', { body: '{' }, 400, 'BAD_USER_INPUT'],
+    ['a batch', { body: [{ query: '{ me { id } }' }] }, 400, 'BAD_USER_INPUT'],
     ['no query', { body: {} }, 400, 'BAD_USER_INPUT'],
-    ['texts that are not trusted', { ...toTrusted, ...query('{ me { id } }') }, 403, 'FORBIDDEN'],
-    ['ids that are not trusted', { ...toTrusted, body: { id: 'x' } }, 400, 'BAD_USER_INPUT'],
-    ['syntax errors', query('{'), 400, 'BAD_USER_INPUT'],
+    ['a text that is not trusted', { ...toTrusted, ...query('{ me { id } }') }, 403, 'FORBIDDEN'],
+    ['an id that is not trusted', { ...toTrusted, body: { id: 'x' } }, 400, 'BAD_USER_INPUT'],
+    ['a syntax error', query('{'), 400, 'BAD_USER_INPUT'],
     ['unknown names', query('{ me { id } }', { operationName: 'A' }), 400, 'BAD_USER_INPUT'],
     ['mutations in an address', inAddress(RENAME), 405, 'BAD_USER_INPUT'],
     ['too many tokens', query(`{ me { ${'id '.repeat(100)} } }`), 400, 'OPERATION_TOO_COMPLEX'],
@@ -146,7 +146,7 @@ describe.each([
     expect(askedOfServices()).toBe(before);
   });
 
-  test('a caller whose pages are used up', async () => {
+  test('a caller without budget is refused', async () => {
     const headers = { 'x-api-key': READER };
     const ask = { headers, ...query('{ candidates(first: 1) { items { id } } }') };
     await overSocket(ask);
@@ -154,7 +154,7 @@ describe.each([
     expect(errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }]);
   });
 
-  test('and lets pass what is well, with the headers that every answer has', async () => {
+  test('a valid request is answered, with the headers of every answer', async () => {
     const origin = { origin: LISTED, 'x-request-id': 'mine' };
     const answer = await send({ headers: { ...origin }, ...query('{ __typename }') });
     expect(JSON.parse(answer.text)).toEqual({ data: { __typename: 'Query' } });
@@ -175,7 +175,7 @@ describe.each([
       .toMatch(/recruiting_requests_total\{operation="",code="OPERATION_TOO_COMPLEX"\} \d/);
   });
 
-  test('and answers what is no operation by itself', async () => {
+  test('other paths are answered without an operation', async () => {
     const anonymous = { 'x-api-key': '' };
     const statusOf = async (asked: Asked) => (await send(asked)).status;
     expect(await statusOf({ method: 'GET', path: '/health', headers: anonymous })).toBe(200);
@@ -189,7 +189,7 @@ describe.each([
   });
 });
 
-/** As many requests as have reached a service. */
+/** The number of requests that have reached a service. */
 function askedOfServices(): number {
   return [guarded, trusted, open].reduce(
     (sum, { service }) => sum + service.stats.requests.graphql,
@@ -218,7 +218,7 @@ function sendable({
     path,
     host,
     headers: Object.fromEntries(
-      // A GET with the type of JSON is one that no page can send.
+      // A page cannot send a GET with the content type of JSON.
       all.filter(([name]) => !(isSafe && name === 'content-type')),
     ) as Record<string, string>,
     text: isSafe ? undefined : text,

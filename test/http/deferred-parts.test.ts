@@ -5,7 +5,7 @@ import { startGatewayOverSandbox } from '../support/gateway.ts';
 import { all, ask, next, partsOf, putTogether } from '../support/multipart.ts';
 import { nestedUpstream } from '../support/nested-upstream.ts';
 
-test('what is put off beside a streamed list does not wait for its end', async () => {
+test('a deferred field next to a streamed list does not wait for the end of the list', async () => {
   await using gateway = await startGatewayOverFake({ persons: 600 });
   const { upstream } = gateway;
   const never = Promise.withResolvers<void>();
@@ -32,7 +32,7 @@ test('what is put off beside a streamed list does not wait for its end', async (
   await parts.return();
 });
 
-test('what is put off inside of streamed records comes with its label, after the page that they are in', async () => {
+test('a deferred field inside streamed records is sent with its label, after the page of these records', async () => {
   await using gateway = await startGatewayOverSandbox();
   const parts = await all(
     gateway,
@@ -57,7 +57,7 @@ test.each([
    fragment Id on Person { ... @defer { id } }`,
   `query ($no: Boolean = false) { allPersons(limit: 60) @stream { id ... @defer(if: $no) { firstName } } }`,
   `{ ...Root @defer } fragment Root on Query { a: allPersons(limit: 3) @stream { id } b: allPersons(limit: 70) @stream { id } }`,
-])('put together, the parts are what others get in one answer: %s', async (query) => {
+])('the joined parts equal the whole answer: %s', async (query) => {
   await using gateway = await startGatewayOverSandbox();
   const parts = await all(gateway, query);
   expect(putTogether(parts)).toEqual((await gateway.ask(query)).data);
@@ -72,22 +72,25 @@ test.each([
   `{ vacancies(first: 3) { items { lead { id ... @defer { score } } ... @defer { lead { rank name } applicantsConnection(first: 4) { edges { node { ... on Robot { ... @defer { model } } ... on Candidate { score } } } } } } } }`,
   `{ allVacancies(limit: 4) @stream { ... @defer { fragileConnection(first: 2) { nodes { text } } allCandidates(limit: 9) { ... @defer { score } rank } } } }`,
   `{ vacancy(id: 1) { ... @defer { lead { ... @defer { vacancy { ... @defer { title } } } } } } ... @defer { vacancy(id: 1) { name } } }`,
-])('below other records too, with the same errors: %s', async (query) => {
-  const schema = nestedUpstream();
-  const snapshot = printSchema(schema);
-  await using gateway = await startGatewayOverSandbox({ schema }, { snapshot });
-  const parts = await all(gateway, query);
-  const whole = await gateway.ask(query);
-  expect(putTogether(parts)).toEqual(whole.data);
-  expect(parts.length).toBeGreaterThan(1);
-  const told = parts.flatMap(({ errors = [], incremental = [] }) => [
-    ...errors,
-    ...incremental.flatMap((one) => one.errors ?? []),
-  ]);
-  expect(placesOf(told)).toEqual(placesOf(whole.errors));
-});
+])(
+  'the joined parts equal the whole answer below other records too, with the same errors: %s',
+  async (query) => {
+    const schema = nestedUpstream();
+    const snapshot = printSchema(schema);
+    await using gateway = await startGatewayOverSandbox({ schema }, { snapshot });
+    const parts = await all(gateway, query);
+    const whole = await gateway.ask(query);
+    expect(putTogether(parts)).toEqual(whole.data);
+    expect(parts.length).toBeGreaterThan(1);
+    const told = parts.flatMap(({ errors = [], incremental = [] }) => [
+      ...errors,
+      ...incremental.flatMap((one) => one.errors ?? []),
+    ]);
+    expect(placesOf(told)).toEqual(placesOf(whole.errors));
+  },
+);
 
-test('inside of a drained list that comes whole nothing is put off: it comes with its records', async () => {
+test('inside a drained list that is not streamed, @defer has no effect', async () => {
   await using gateway = await startGatewayOverSandbox();
   const query = `{ allPersons { id ...Name @defer } ... @defer(label: "rest") { persons(first: 1) { items { ...Name @defer } } } }
     fragment Name on Person { firstName }`;

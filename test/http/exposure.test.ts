@@ -15,9 +15,9 @@ const PRODUCTION = readConfig(
 );
 const { graphiql, introspection } = PRODUCTION;
 
-describe('other sites', () => {
+describe('pages of other sites', () => {
   test.each(['https://elsewhere.example', 'http://127.0.0.1:3000', 'null'])(
-    'get no CORS header: %s',
+    'they get no CORS header: %s',
     async (origin) => {
       const { url } = await start();
       const responses = await Promise.all([
@@ -56,7 +56,7 @@ describe('other sites', () => {
         headers: { 'content-type': 'text/plain, application/json' },
       }),
     ],
-  ])('cannot change anything with what needs no CORS: %s', async (_, request) => {
+  ])('they cannot change data by requests without a preflight: %s', async (_, request) => {
     const { url, sent } = await start({ mutations: 'all' });
     const response = await fetch(`${url}/graphql`, { method: 'POST', ...request() });
     expect(response.status).toBe(415);
@@ -67,7 +67,7 @@ describe('other sites', () => {
 const RENAME = 'mutation { rename(id: 1, name: "New") { id } }';
 
 describe('GraphiQL', () => {
-  test('is served to browsers alone', async () => {
+  test('GraphiQL is served only to browsers', async () => {
     const { url } = await start({ graphiql: true });
     const page = await fetch(`${url}/graphql`, { headers: { accept: BROWSER } });
     expect(page.status).toBe(200);
@@ -80,7 +80,7 @@ describe('GraphiQL', () => {
   test.each([
     ['GRAPHIQL=off', { graphiql: false }],
     ['production', { graphiql }],
-  ])('is not there with %s', async (_, config) => {
+  ])('GraphiQL is not served with %s', async (_, config) => {
     const { url } = await start(config);
     const response = await fetch(`${url}/graphql`, { headers: { accept: BROWSER } });
     expect(response.headers.get('content-type')).not.toContain('html');
@@ -89,7 +89,7 @@ describe('GraphiQL', () => {
 });
 
 describe('introspection', () => {
-  test('is answered outside production', async () => {
+  test('introspection is answered outside production', async () => {
     const { url } = await start();
     const { data, errors } = await ask(url, getIntrospectionQuery());
     expect(errors).toBeUndefined();
@@ -99,7 +99,7 @@ describe('introspection', () => {
   test.each([
     ['INTROSPECTION=off', { introspection: false }],
     ['production', { introspection }],
-  ])('is refused with %s, and queries are not', async (_, config) => {
+  ])('introspection is refused with %s, and queries are answered', async (_, config) => {
     const { url } = await start(config);
     for (const query of [
       getIntrospectionQuery(),
@@ -150,7 +150,7 @@ const WAYS: [string, string, string?][] = [
 ];
 
 describe('mutations', () => {
-  test('are off by default: refused before anything is sent', async () => {
+  test('mutations are off by default, and refused before anything is sent', async () => {
     const { url, service, sent } = await start();
     await ask(url, '{ me { id } }');
     const before = service.stats.requests.graphql;
@@ -162,7 +162,7 @@ describe('mutations', () => {
     expect(sent.renames).toBe(0);
   });
 
-  test('are allowed by name, and only those', async () => {
+  test('only the mutations named in MUTATIONS are allowed', async () => {
     const { url, sent } = await start({ mutations: ['rename'] });
     const { data, errors } = await ask(
       url,
@@ -173,14 +173,14 @@ describe('mutations', () => {
     expect(sent.renames).toBe(1);
   });
 
-  test('cannot be had under the alias of an allowed one', async () => {
+  test('a mutation under the alias of an allowed one is refused', async () => {
     const { url, sent } = await start({ mutations: ['hire'] });
     const { errors } = await ask(url, 'mutation { hire: rename(id: 1, name: "New") { id } }');
     expect(errors).toMatchObject([{ path: ['hire'], extensions: { code: 'FORBIDDEN' } }]);
     expect(sent.renames).toBe(0);
   });
 
-  test('that are not named are refused in whichever way, also to who may write', async () => {
+  test('other mutations are refused in every form, even to callers with the scope write', async () => {
     const apiKeys = [entryFor('writer', 'writer', 'write')];
     const auth = { apiKeys, jwt: undefined, routerCallers: undefined };
     const { url, sent } = await start({ mutations: ['hire'], auth });
@@ -193,14 +193,14 @@ describe('mutations', () => {
     expect(sent.renames).toBe(0);
   });
 
-  test('that are skipped are no reason to refuse anything', async () => {
+  test('a skipped mutation is not refused', async () => {
     const { url, sent } = await start();
     const query = 'mutation { rename(id: 1, name: "New") @skip(if: true) { id } __typename }';
     expect(await ask(url, query)).toEqual({ data: { __typename: 'Mutation' } });
     expect(sent.renames).toBe(0);
   });
 
-  test('are all allowed with MUTATIONS=all', async () => {
+  test('all mutations are allowed with MUTATIONS=all', async () => {
     const { url, sent } = await start({ mutations: 'all' });
     const { errors } = await ask(
       url,

@@ -8,7 +8,7 @@ import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 const GREEDY = 'key-of-a-greedy-caller';
 const OTHER = 'key-of-another-caller';
 
-test('mutations of one caller hold up those of no other, and send none of them away', async () => {
+test('mutations of one caller neither delay nor displace those of another', async () => {
   const { schema } = richUpstream();
   const world = await startWorld({ schema }, richSdl, {
     mutations: 'all',
@@ -34,9 +34,9 @@ test('mutations of one caller hold up those of no other, and send none of them a
 
 test.each([
   ['drain', '{ allPersons { b: id } }'],
-  ['search for an id', '{ person(id: "nobody") { b: id } }'],
-])('the pages of one caller with many drains do not hold up a %s of another', async (_, asked) => {
-  // One place for drains, and one that is kept for others.
+  ['lookup of an id', '{ person(id: "nobody") { b: id } }'],
+])('many drains of one caller do not delay a %s of another', async (_, asked) => {
+  // One slot for drains, and one that is reserved for other requests.
   const world = await startWorld({ persons: 300 }, undefined, {
     upstreamConcurrency: 2,
     maxDrains: 8,
@@ -52,12 +52,12 @@ test.each([
   const turns = world.bodies();
   const own = turns.filter((body) => body.includes('Other')).length;
   expect(own).toBeGreaterThan(5);
-  // While its next page is on the way into the line, somebody else has a turn more.
+  // Until its next page waits for a turn again, another caller gets one more turn.
   expect(turns.length).toBeLessThanOrEqual(3 * own + 1);
   for (const { errors } of await Promise.all(ofGreedy)) expect(errors).toBeUndefined();
 });
 
-/** Two callers, in front of a service that answers nothing until it is told to go. */
+/** Two callers of a gateway whose service does not answer before `go` is called. */
 async function startWorld(
   service: Parameters<typeof startGatewayOverFake>[0],
   snapshot: string | undefined,
@@ -74,14 +74,14 @@ async function startWorld(
   gateway.upstream.answer(after(gate.promise, honest));
   return {
     ask: (key: string, query: string) => gateway.ask(query, {}, { headers: { 'x-api-key': key } }),
-    /** Resolves when so many requests wait for their turn. */
+    /** Resolves when this number of requests waits for a turn. */
     waiting: async (priority: string, count: number) => {
       const series = `recruiting_upstream_requests_waiting{priority="${priority}"}`;
       const now = async () => samplesOf(await gateway.gateway.metrics.text()).get(series);
       await expect.poll(now, { interval: 2, timeout: 20_000 }).toBe(count);
     },
     go: () => gate.resolve(),
-    /** Of what was sent, in its order. */
+    /** The bodies of the upstream requests, in their order. */
     bodies: () => gateway.upstream.received.map(({ body }) => body),
   };
 }

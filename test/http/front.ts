@@ -3,12 +3,12 @@ import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
 import { richSdl, richUpstream } from '../support/rich-upstream.ts';
 
-/** A gateway over the rich upstream, behind a real port: what Node does to a request is part of it. */
+/** A gateway over the rich upstream on a real port, so that the tests include what Node does to a request. */
 export interface Front extends AsyncDisposable {
   readonly url: string;
   readonly gateway: TestGateway;
   readonly service: Sandbox;
-  /** What the upstream's mutations did. */
+  /** What the mutations of the upstream have done. */
   readonly sent: { renames: number };
 }
 
@@ -30,7 +30,7 @@ export async function startFront(options: TestGatewayOptions = {}): Promise<Fron
   };
 }
 
-/** A POST as a client of GraphQL sends it; a text goes out as it stands. */
+/** A POST as GraphQL clients send it. A text is sent unchanged. */
 export function post(body: unknown, headers: Record<string, string> = {}): RequestInit {
   return {
     method: 'POST',

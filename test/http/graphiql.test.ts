@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { createSchema } from 'graphql-yoga';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { examples } from '../../src/http/graphiql-examples.ts';
-import { graphiql, type GraphiqlOptions } from '../../src/http/graphiql.ts';
-import type { Stage } from '../../src/http/exchange/exchange.ts';
+import { examples } from '../../src/http/graphiql/examples.ts';
+import { createGraphiql, type GraphiqlOptions } from '../../src/http/graphiql/graphiql.ts';
+import type { Stage } from '../../src/http/exchange.ts';
 import { handlerFor } from '../support/stages.ts';
 import { openBrowser, recordComplaints, recordRequests } from '../support/browser.ts';
 
@@ -32,7 +32,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
   });
   afterEach(() => page.context().close());
 
-  test('GraphiQL asks nothing of the internet', async () => {
+  test('GraphiQL sends no request to the internet', async () => {
     await using server = await serve();
     await page.goto(server.url);
     await page.locator('.graphiql-execute-button').click();
@@ -48,7 +48,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     expect(complaints).toEqual([]);
   });
 
-  test('opens with worked examples in its tabs, and each of them runs as it stands', async () => {
+  test('GraphiQL opens with worked examples in its tabs, and each of them can be run unchanged', async () => {
     await using server = await serve();
     await page.goto(server.url);
     await editor().getByText('Welcome!').waitFor();
@@ -76,7 +76,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     expect(complaints).toEqual([]);
   });
 
-  test('explains every field in its documentation', async () => {
+  test('GraphiQL documents every field', async () => {
     await using server = await serve();
     await page.goto(server.url);
     await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
@@ -88,7 +88,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     expect(complaints).toEqual([]);
   });
 
-  test('sends a header that is typed, and keeps it nowhere', async () => {
+  test('GraphiQL sends a typed header, and stores it nowhere', async () => {
     await using server = await serve();
     await page.goto(server.url);
     await typeInto('Headers', '{"x-secret": "hush-hush"}');
@@ -104,7 +104,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     expect(kept).not.toMatch(/x-secret|hush-hush/);
   });
 
-  test('keeps what is typed out of the address, and finds it again after a reload', async () => {
+  test('GraphiQL keeps typed text out of the address, and restores it after a reload', async () => {
     await using server = await serve();
     await page.goto(server.url);
     await editor().click();
@@ -120,7 +120,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     expect(await tabs().allTextContents()).toEqual(['AllPersons', 'Persons', 'PersonsConnection']);
   });
 
-  test('shows the examples where another GraphiQL was at home before', async () => {
+  test('GraphiQL shows the examples even if another GraphiQL was served at the same address before', async () => {
     await using server = await serve();
     await page.addInitScript(() => {
       const old = { id: '1', title: 'Old', query: 'query Old { a }', operationName: 'Old' };
@@ -135,7 +135,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     expect(await tabs().allTextContents()).toEqual(['AllPersons', 'Persons', 'PersonsConnection']);
   });
 
-  test('does not fetch a picture that a record names', async () => {
+  test('GraphiQL does not fetch a picture whose address is in a record', async () => {
     await using server = await serve({
       examples: [{ query: 'query Picture { allPersons { picture } }' }],
     });
@@ -151,7 +151,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     expect(elsewhere(server)).toEqual([]);
   });
 
-  test('takes a title and examples for text, whatever is in them', async () => {
+  test('GraphiQL shows a title and examples as text, whatever they contain', async () => {
     const nasty = `</script><script>window.broken = true</script><!--<script><img src=x onerror="window.broken = true">'"&`;
     await using server = await serve({
       title: nasty,
@@ -168,7 +168,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     expect(complaints).toEqual([]);
   });
 
-  test('cannot be framed by another site', async () => {
+  test('GraphiQL cannot be framed by another site', async () => {
     await using server = await serve();
     await using site = await listen((_request, response) => {
       response.setHeader('content-type', 'text/html');
@@ -212,19 +212,19 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
 });
 
 describe('the page', () => {
-  test('is not there when GraphiQL is off', async () => {
+  test('the page is not served if GraphiQL is off', async () => {
     await using server = await serve({ enabled: false });
     const response = await fetch(server.url, { headers: { accept: browserAccepts } });
     expect(response.headers.get('content-type')).toContain('application/json');
     expect(await response.json()).toMatchObject({
-      errors: [{ message: 'Must provide query string.' }],
+      errors: [{ message: 'The request has no "query". Send the text of an operation.' }],
     });
     const strict = await fetch(server.url, { headers: { accept: 'text/html' } });
     expect(strict.status).toBe(406);
     expect(await strict.text()).toBe('');
   });
 
-  test('travels compressed, and only once', async () => {
+  test('the page is sent compressed, and only once', async () => {
     await using server = await serve();
     const first = await fetch(server.url, { headers: { accept: browserAccepts } });
     const page = await first.text();
@@ -245,7 +245,7 @@ describe('the page', () => {
     expect(await plain.text()).toBe(page);
   });
 
-  test('leaves the answers to queries as they are', async () => {
+  test('the page does not change the answers to queries', async () => {
     await using server = await serve();
     const response = await fetch(`${server.url}?query={__typename}`);
     expect(await response.json()).toEqual({ data: { __typename: 'Query' } });
@@ -255,7 +255,7 @@ describe('the page', () => {
 });
 
 describe('examples', () => {
-  test('ask for each list in each of its forms', () => {
+  test('the examples request a list in each of its forms', () => {
     const made = examples([persons]);
     expect(made.map(({ query }) => body(query))).toEqual([
       'query AllPersons { allPersons { id firstName } }',
@@ -265,7 +265,7 @@ describe('examples', () => {
     expect(JSON.parse(made[2]?.variables ?? '')).toEqual({ first: 120, after: null });
   });
 
-  test('each begin with a comment that fits the editor', () => {
+  test('each example begins with a comment that fits the editor', () => {
     for (const { query } of examples([persons, { field: 'vacancies', selection: 'id' }])) {
       const comment = query.split('\n').filter((line) => line.startsWith('#'));
       expect(comment.length).toBeGreaterThan(1);
@@ -273,7 +273,7 @@ describe('examples', () => {
     }
   });
 
-  test('show the list that has the most to show, and name the others', () => {
+  test('the examples show the list with the most forms, and name the others', () => {
     const made = examples([
       { field: 'countries', selection: 'code' },
       { ...persons, field: 'PREFIX_persons', all: 'PREFIX_allPersons', pageInfo: 'endCursor' },
@@ -287,7 +287,7 @@ describe('examples', () => {
     expect(made[1]?.query).toContain('countries');
   });
 
-  test('are there without any list, too', () => {
+  test('there is an example even without a list', () => {
     expect(examples([]).map(({ query }) => body(query))).toEqual(['query Welcome { __typename }']);
   });
 });
@@ -363,11 +363,11 @@ const schema = createSchema({
 type Received = { headers: Record<string, string>; body: unknown };
 
 const usual = { enabled: true, examples: examples([persons]) };
-/** To put its nine megabytes together, and to compress them, takes longest. */
-const usualPage = graphiql(usual);
+/** Shared, because building and compressing its nine megabytes takes most of the time. */
+const usualPage = createGraphiql(usual).page;
 
 async function serve(options?: Partial<GraphiqlOptions>) {
-  const page = options ? graphiql({ ...usual, ...options }) : usualPage;
+  const page = options ? createGraphiql({ ...usual, ...options }).page : usualPage;
   const received: Received[] = [];
   const recorder: Stage = (exchange) => {
     const headers = { 'x-secret': exchange.header('x-secret') ?? '' };

@@ -9,8 +9,8 @@ beforeAll(async () => {
 afterAll(() => front[Symbol.asyncDispose]());
 
 /**
- * A GET needs a header that a page of another site cannot send without being asked first; the audits send none.
- * Forms are refused for the same reason. No audit asks for one: what audit 5A70 calls one is a GET.
+ * A GET needs a header that pages of other sites cannot send without a preflight; the audits do not send it.
+ * Forms are refused for the same reason. No audit requires them: what audit 5A70 calls a form is a GET.
  */
 const PREFLIGHT = { 'apollo-require-preflight': 'true' };
 

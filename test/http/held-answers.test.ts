@@ -5,7 +5,7 @@ import { postBare } from '../support/bare-client.ts';
 import { honest, json, silence, startGatewayOverFake, text } from '../support/fake-upstream.ts';
 
 const MAX = 16_300_000;
-/** Too much for the buffers of a socket. */
+/** More than the buffers of a socket hold. */
 const LARGE = 'x'.repeat(16_000_000);
 const large = json({ data: { persons: { items: [{ firstName: LARGE }] } } });
 
@@ -29,7 +29,7 @@ async function listening() {
   };
 }
 
-test('what clients do not read is counted, others wait until it is given back, and then it is nothing', async () => {
+test('unread answers are counted, further answers wait for them, and at the end nothing is held', async () => {
   const { gateway, post, bytes, waiting } = await listening();
   gateway.upstream.answer(large);
   const first = post('query A { persons { items { firstName } } }');
@@ -40,7 +40,7 @@ test('what clients do not read is counted, others wait until it is given back, a
   await expect.poll(waiting).toBe(1);
   expect(await bytes()).toBeLessThan(MAX);
   const third = post('query C { persons { items { firstName } } }');
-  // What waits is in memory too: there is no room for this one.
+  // A waiting answer is in memory too, so that there is no room for this one.
   const [refusal] = (await once(third, 'data')) as [Buffer];
   expect(refusal.toString()).toContain('RATE_LIMITED');
 
@@ -52,7 +52,7 @@ test('what clients do not read is counted, others wait until it is given back, a
   expect(await waiting()).toBe(0);
 });
 
-test('two places of one operation that wait for the same pages give them back once', async () => {
+test('two fields of one operation that wait for the same pages release them once', async () => {
   const { gateway, post, bytes, waiting } = await listening();
   gateway.upstream.answer(large, honest);
   const first = post('{ persons { items { firstName } } }');
@@ -67,7 +67,7 @@ test('two places of one operation that wait for the same pages give them back on
   expect(await waiting()).toBe(0);
 });
 
-test('however a request ends, nothing of its answer is held any more', async () => {
+test('after a request has ended in any way, nothing of its answer is held', async () => {
   const { gateway, post, bytes, waiting } = await listening();
   const { upstream } = gateway;
   const leaves = async (query: string, accept?: string) => {
@@ -106,7 +106,7 @@ test('however a request ends, nothing of its answer is held any more', async () 
   expect(await waiting()).toBe(0);
 });
 
-test('a connection of which a page was too large gives no list without that page', async () => {
+test('a connection with a page that is too large returns no list without that page', async () => {
   const gateway = await startGatewayOverFake({ persons: 51 }, { config: { answerBytes: 8_000 } });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   const wide = Array.from({ length: 12 }, (_, at) => `n${at}: firstName`).join(' ');

@@ -36,7 +36,7 @@ test.each([
   'multipart/mixed;incrementalSpec=v0.2, application/json;q=0.9',
   'multipart/mixed;deferSpec=20230101',
   'text/event-stream',
-])('a client that asks for %s is told which format is spoken here', async (accept) => {
+])('a client that accepts only %s is refused with the supported format', async (accept) => {
   await using gateway = await startGatewayOverSandbox();
   const response = await ask(gateway, '{ allPersons @stream { id } }', {}, accept);
   expect(response.status).toBe(406);

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 
-test('closing waits for what is in flight, and keeps no connection for later', async () => {
+test('closing waits for requests in flight, and keeps no connection open', async () => {
   const asked = Promise.withResolvers<ServerResponse>();
   const server = await listen((_request, response) => asked.resolve(response), LOOPBACK);
   const agent = keepAlive();
@@ -24,7 +24,7 @@ test('closing does not wait for idle connections', async () => {
   await server.close();
 });
 
-test('before it closes, new connections are taken, and each answer is the last one of its connection', async () => {
+test('before closing, new connections are accepted, and each answer is the last one of its connection', async () => {
   const server = await listen((_request, response) => response.end('whole'), LOOPBACK);
   const agent = keepAlive();
   expect(await read(server.url, agent)).toEqual({ body: 'whole', connection: 'keep-alive' });
@@ -34,7 +34,7 @@ test('before it closes, new connections are taken, and each answer is the last o
   await server.close();
 });
 
-test('closing does not wait for the next request behind an answer that began before', async () => {
+test('closing does not wait for a further request on a connection whose answer began before', async () => {
   const asked = Promise.withResolvers<ServerResponse>();
   const server = await listen((_request, response) => asked.resolve(response), {
     ...LOOPBACK,
@@ -52,7 +52,7 @@ test('closing does not wait for the next request behind an answer that began bef
   await closing;
 });
 
-test('a connection is kept for longer than any balancer keeps it', async () => {
+test('an idle connection is kept for longer than load balancers keep it', async () => {
   const server = await listen((_request, response) => response.end('whole'), LOOPBACK);
   onTestFinished(() => server.close());
   const { headers } = await fetch(server.url);
@@ -64,7 +64,7 @@ test.each([
   ['headers', 'GET / HTTP/1.1\r\nhost: localhost\r\n', 'x-more: 1\r\n'],
   ['a body', 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n', 'x'],
 ])(
-  'who sends %s a bit at a time is ended; who is idle meanwhile is not',
+  'a client that sends %s bit by bit is cut, and an idle client is not',
   async (_what, begin, bit) => {
     const timeOuts = {
       keepAliveTimeout: 600_000,
@@ -89,7 +89,7 @@ test.each([
   },
 );
 
-test('an address is written as people open it', async () => {
+test('the URL is one that can be opened in a browser', async () => {
   const server = await listen((_request, response) => response.end(), { host: '0.0.0.0', port: 0 });
   onTestFinished(() => server.close());
   expect(server.url).toMatch(/^http:\/\/localhost:\d+$/);
@@ -98,7 +98,7 @@ test('an address is written as people open it', async () => {
 test.each([
   ['192.0.2.1', 'this machine has no such address. Set HOST'],
   ['no host at all', 'Set HOST'],
-])('an address that cannot be used: %s', async (host, said) => {
+])('an address that cannot be used is refused with the reason: %s', async (host, said) => {
   const listening = listen(() => {}, { host, port: 0 });
   await expect(listening).rejects.toThrow(`The gateway cannot listen on ${host}:0: `);
   await expect(listening).rejects.toThrow(said);
@@ -116,7 +116,7 @@ function readAll(request: IncomingMessage, response: ServerResponse): void {
   request.resume().once('end', () => response.end('whole'));
 }
 
-/** The answer, once all of it is there; its socket is the one that was used. */
+/** The complete answer, with the socket that it used. */
 async function lookAt(url: string, agent: Agent): Promise<IncomingMessage> {
   const [response] = (await once(get(url, { agent }), 'response')) as [IncomingMessage];
   const { socket } = response;

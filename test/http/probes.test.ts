@@ -5,14 +5,14 @@ import { startGateway } from '../support/gateway.ts';
 
 const DAY = 86_400_000;
 
-test('/health says yes from the start, with an empty body', async () => {
+test('/health replies 200 from the start, with an empty body', async () => {
   const { gateway } = await start({ withLink: false });
   const response = await gateway.fetch('/health');
   expect(response.status).toBe(200);
   expect(await response.text()).toBe('');
 });
 
-test('/ready says no before a token set was ever present, and never why', async () => {
+test('/ready replies 503 until a token set is present, without the reason', async () => {
   const { gateway, service } = await start({ withLink: false });
   const before = JSON.stringify(service.stats);
   const response = await gateway.fetch('/ready');
@@ -21,7 +21,7 @@ test('/ready says no before a token set was ever present, and never why', async 
   expect(JSON.stringify(service.stats)).toBe(before);
 });
 
-test('/ready says yes once there is one, and asks the service nothing', async () => {
+test('/ready replies 200 once a token set is present, without a request to the service', async () => {
   const { gateway, service } = await start();
   await gateway.ask('{ persons { items { id } } }');
   const before = JSON.stringify(service.stats);
@@ -33,7 +33,7 @@ test('/ready says yes once there is one, and asks the service nothing', async ()
   expect(JSON.stringify(service.stats)).toBe(before);
 });
 
-test('/ready still says yes when the tokens are lost, since each query says so itself', async () => {
+test('/ready still replies 200 if the tokens are lost, because each query returns that error', async () => {
   let now = Date.now();
   const { gateway } = await start({ options: { now: () => now } });
   expect((await gateway.ask('{ persons { items { id } } }')).errors).toBeUndefined();
@@ -43,14 +43,14 @@ test('/ready still says yes when the tokens are lost, since each query says so i
   expect((await gateway.fetch('/ready')).status).toBe(200);
 });
 
-test('/ready still says yes when the service is gone', async () => {
+test('/ready still replies 200 if the service is unreachable', async () => {
   const { gateway, service } = await start();
   await gateway.ask('{ persons { items { id } } }');
   await service.close();
   expect((await gateway.fetch('/ready')).status).toBe(200);
 });
 
-test('/ready says yes at once on a store that has a set, with the service down', async () => {
+test('/ready replies 200 at once if the store has a token set, even if the service is down', async () => {
   const store = openSqliteStore(':memory:');
   const { gateway, service } = await start({ store });
   await gateway.ask('{ persons { items { id } } }');

@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { Body, Reply } from '../../src/http/exchange/exchange.ts';
-import { createHandler, type Handler } from '../../src/http/exchange/handler.ts';
+import type { Body, Reply } from '../../src/http/exchange.ts';
+import { createHandler, type Handler } from '../../src/http/transport/handler.ts';
 import { listen } from '../../src/http/listen.ts';
 import { standstill } from '../support/bare-client.ts';
 import { noTelemetry } from '../support/stages.ts';
@@ -17,9 +17,9 @@ test.each<[string, Body, string | null]>([
   ['text', 'é', '2'],
   ['bytes', Buffer.from('é'), '2'],
   ['pieces', ['é', Buffer.from('a'), '', 'b'], '4'],
-  ['no pieces', [], '0'],
+  ['an empty list of pieces', [], '0'],
   ['many pieces', large, String(Buffer.byteLength(textOf(large)))],
-])('an answer of %s arrives whole, with its length', async (_, body, length) => {
+])('an answer of %s arrives whole, with its content-length', async (_, body, length) => {
   const handler = handlerFor(() => body);
   const { url } = await start(handler);
   const response = await fetch(url);
@@ -28,7 +28,7 @@ test.each<[string, Body, string | null]>([
   expect(await (await handler.fetch(url)).text()).toBe(textOf(body));
 });
 
-test('an answer that is made while it is sent arrives in its order', async () => {
+test('an answer that is produced while it is sent arrives in order', async () => {
   const handler = handlerFor(async function* () {
     yield 'a';
     yield ['b', Buffer.from('c')];
@@ -41,7 +41,7 @@ test('an answer that is made while it is sent arrives in its order', async () =>
   expect(await (await handler.fetch(url)).text()).toBe(whole);
 });
 
-test('no more of an answer is made than its reader takes, and no more once the reader has left', async () => {
+test('an answer is produced only as far as it is read, and no further after the reader has left', async () => {
   let made = 0;
   const ended = Promise.withResolvers<void>();
   const handler = handlerFor(async function* () {
@@ -71,7 +71,7 @@ test('no more of an answer is made than its reader takes, and no more once the r
   expect(made).toBe(1);
 });
 
-test('others are answered while a large answer is written', async () => {
+test('other requests are answered while a large answer is written', async () => {
   const huge = Array<Buffer>(3_000).fill(Buffer.alloc(64 * 1024, 'x'));
   let isWritten = false;
   const handler = createHandler({

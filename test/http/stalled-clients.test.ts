@@ -11,7 +11,7 @@ import { ManualClock, SECOND } from '../support/manual-clock.ts';
 const WIDE = Array.from({ length: 40 }, (_, index) => `id${index}: id`).join(' ');
 const config = { drainMaxItems: 1_000_000, maxDrains: 1, maxAliases: 100 };
 
-test('a stream that nobody reads ends after 60 s: its walk is let go, and its place is free', async () => {
+test('a stream that is not read is cut after 60 s, and its walk ends and frees its slot', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 1_000_000 }, { config });
   await using line = await listening(gateway);
   const asked = () => gateway.sandbox.stats.requests.graphql;
@@ -25,7 +25,7 @@ test('a stream that nobody reads ends after 60 s: its walk is let go, and its pl
   expect(line.connections()).toBe(1);
   await line.pass(30 * SECOND);
   await expect.poll(line.connections).toBe(0);
-  // The only place for a walk is free again; the one before, had it gone on, would have asked for all the others.
+  // The only slot for walks is free again. The previous walk, if it had continued, would have requested all other pages.
   const { data } = await gateway.ask<{ allPersons: unknown[] }>('{ allPersons(limit: 99) { id } }');
   expect(data.allPersons).toHaveLength(99);
   expect(asked()).toBeLessThan(stalled + 10);
@@ -37,7 +37,7 @@ const large = {
   gateway: { handler: (_: unknown, response: ServerResponse) => response.end(LARGE) },
 };
 
-test('a large answer of which a client reads nothing ends its connection after 60 s', async () => {
+test('the connection of a client that reads nothing of a large answer is cut after 60 s', async () => {
   await using line = await listening(large);
   const socket = postBare(line.server, '{ large }', 'application/json');
   await once(socket, 'data');
@@ -49,7 +49,7 @@ test('a large answer of which a client reads nothing ends its connection after 6
   socket.destroy();
 });
 
-test('who reads slowly, a piece in 50 s, keeps the connection and gets everything', async () => {
+test('a client that reads a piece every 50 s keeps its connection and gets the whole answer', async () => {
   await using line = await listening(large);
   const socket = postBare(line.server, '{ large }', 'application/json');
   let received = 0;
@@ -69,7 +69,7 @@ test('who reads slowly, a piece in 50 s, keeps the connection and gets everythin
   expect(received).toBeGreaterThan(LARGE.length);
 });
 
-test('who waits for an answer longer than 60 s keeps the connection', async () => {
+test('a client that waits longer than 60 s for an answer keeps its connection', async () => {
   await using gateway = await startGatewayOverFake();
   await using line = await listening(gateway);
   gateway.upstream.answer(silence, honest);

@@ -10,14 +10,14 @@ import { next, partsOf } from '../support/multipart.ts';
 
 const STREAM = '{ allPersons @stream { id firstName } }';
 
-test('a client that stops reading stops the walk of 1,000,000 persons; one that leaves then ends it', async () => {
+test('a client that stops reading pauses the walk of 1,000,000 persons, and ends it by leaving', async () => {
   await using gateway = await startGatewayOverSandbox(
     { persons: 1_000_000 },
     { config: { drainMaxItems: 1_000_000, maxDrains: 1, maxAliases: 40 } },
   );
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const asked = () => gateway.sandbox.stats.requests.graphql;
-  // Large records, so that the buffers on the way are soon full.
+  // Large records, so that the buffers of the connection are soon full.
   const names = Array.from({ length: 40 }, (_, index) => `id${index}: id`).join(' ');
   const socket = postBare(server, `{ allPersons @stream { ${names} } }`, 'multipart/mixed');
   await once(socket, 'data');
@@ -32,14 +32,14 @@ test('a client that stops reading stops the walk of 1,000,000 persons; one that 
   await standstill(asked);
   const before = asked();
   socket.destroy();
-  // The only place for a walk is free again; a walk of the list that had gone on would have asked for more.
+  // The only slot for walks is free again. The previous walk, if it had continued, would have requested more pages.
   const { data } = await gateway.ask<{ allPersons: unknown[] }>('{ allPersons(limit: 99) { id } }');
   expect(data.allPersons).toHaveLength(99);
   expect(asked()).toBe(before + 2);
   await server.close();
 });
 
-test('a client that leaves ends the request under way, and no further one is sent', async () => {
+test('when a client leaves, the request in flight is aborted, and no further one is sent', async () => {
   await using gateway = await startGatewayOverFake({ persons: 1000 });
   const { upstream } = gateway;
   upstream.answer(honest, honest, silence, honest);
@@ -80,12 +80,12 @@ test('a long stream needs no more memory than a short one', async () => {
     if (records > 4_000) early ??= heap();
   }
   expect(records).toBe(24_000);
-  // An executor that streams keeps about 1 MB for every 1,000 records.
+  // The executor of a library keeps about 1 MB for every 1,000 streamed records.
   expect(heap() - early!).toBeLessThan(8_000_000);
   await server.close();
 });
 
-test('a connection that shall be closed after a stream is closed', async () => {
+test('a connection with "connection: close" is closed after a stream', async () => {
   await using gateway = await startGatewayOverSandbox();
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const socket = postBare(server, STREAM, 'multipart/mixed');

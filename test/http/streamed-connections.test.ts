@@ -16,7 +16,7 @@ interface Connection {
   pageInfo: { endCursor: string };
 }
 
-test('the first edges arrive after one page, while the second is not there yet', async () => {
+test('the first edges are sent after one page, before the second page has arrived', async () => {
   await using gateway = await startGatewayOverFake({ persons: 600 });
   const { upstream } = gateway;
   const gate = Promise.withResolvers<void>();
@@ -35,7 +35,7 @@ test('the first edges arrive after one page, while the second is not there yet',
 });
 
 test.each(['edges', 'nodes'])(
-  '%s come in a payload a page, exactly `first` of them',
+  '%s are sent in one payload for each page, exactly `first` of them',
   async (list) => {
     await using gateway = await startGatewayOverSandbox({ persons: 500 });
     const parts = await all(
@@ -73,7 +73,7 @@ test.each([
   `{ personsConnection(last: 60) { edges @stream(initialCount: 1) { node { id } } pageInfo { hasPreviousPage } } }`,
   `{ personsConnection(first: 0) { edges @stream { node { id } } pageInfo { hasNextPage } } }`,
   `{ personsConnection { edges @stream { node { id } } } allPersons @stream { id } persons(first: 3) { items @stream { id } } }`,
-])('put together, the parts are what others get in one answer: %s', async (query) => {
+])('the joined parts equal the whole answer: %s', async (query) => {
   await using gateway = await startGatewayOverSandbox();
   const parts = await all(gateway, query);
   const { data } = await gateway.ask(query);
@@ -82,7 +82,7 @@ test.each([
   expect(parts.map(({ hasNext }) => hasNext)).toEqual([...parts.slice(1).map(() => true), false]);
 });
 
-test('a pageInfo that is put off comes when the last edge was read', async () => {
+test('a deferred pageInfo is sent when the last edge has been read', async () => {
   await using gateway = await startGatewayOverFake({ persons: 600 });
   const { upstream } = gateway;
   const gate = Promise.withResolvers<void>();
@@ -115,7 +115,7 @@ test('a pageInfo that is put off comes when the last edge was read', async () =>
   });
 });
 
-test('when a later page fails, what came before stays, and resumeAfter goes on behind it', async () => {
+test('when a later page fails, the earlier edges remain, and resumeAfter resumes after them', async () => {
   await using gateway = await startGatewayOverFake({ persons: 300 });
   const { upstream } = gateway;
   upstream.answer(honest, json({ errors: [{ message: 'The index is rebuilding.' }] }));
@@ -152,7 +152,7 @@ test('when a later page fails, what came before stays, and resumeAfter goes on b
   expect(new Set(ids).size).toBe(250);
 });
 
-test('when the very first page fails, the connection is null, and that is the whole answer', async () => {
+test('when the first page fails, the connection is null, and the answer is whole', async () => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(json({ errors: [{ message: 'No.' }] }));
   const query = '{ personsConnection(first: 200) { edges @stream { node { id } } } }';
@@ -164,7 +164,7 @@ test('when the very first page fails, the connection is null, and that is the wh
   ]);
 });
 
-test('an error inside a record stands at its place in the whole list, in the payload of its page', async () => {
+test('the path of an error inside a record has the position in the whole list, in the payload of its page', async () => {
   await using gateway = await startGatewayOverFake({ persons: 120 });
   const bad = altered((answer) => {
     answer.data['persons']!.items[2]!['firstName'] = null;
@@ -192,7 +192,7 @@ test('an error inside a record stands at its place in the whole list, in the pay
   expect(JSON.stringify(parts.toSpliced(2, 1))).not.toContain('errors');
 });
 
-test('a client that leaves ends the request under way, and no further one is sent', async () => {
+test('when a client leaves, the request in flight is aborted, and no further one is sent', async () => {
   await using gateway = await startGatewayOverFake({ persons: 600 });
   const { upstream } = gateway;
   upstream.answer(honest, silence, honest);

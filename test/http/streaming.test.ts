@@ -4,7 +4,7 @@ import { makeExecutableSchema } from '../support/executable-schema.ts';
 import { documentedSdl, startGatewayOverSandbox } from '../support/gateway.ts';
 import { all, ask, list, next, partsOf, whole, type Payload } from '../support/multipart.ts';
 
-test('the first records arrive after one page, while the second is not there yet', async () => {
+test('the first records are sent after one page, before the second page has arrived', async () => {
   await using gateway = await startGatewayOverFake({ persons: 200 });
   const { upstream } = gateway;
   const gate = Promise.withResolvers<void>();
@@ -24,29 +24,32 @@ test.each([
   [60, 60, 1],
   [137, 137, 3],
   [1000, 137, 3],
-])('initialCount %i gives %i at first, and then a payload a page', async (count, begun, pages) => {
-  await using gateway = await startGatewayOverSandbox();
-  const parts = await all(
-    gateway,
-    'query ($count: Int!) { allPersons @stream(initialCount: $count) { id firstName } }',
-    { count },
-  );
-  const [first, ...later] = parts;
-  expect(list(first)).toHaveLength(begun);
-  const streamed = later.flatMap(({ incremental = [] }) => incremental);
-  expect(streamed).toHaveLength(gateway.sandbox.stats.requests.graphql - pages);
-  let sent = begun;
-  for (const { items, path } of streamed) {
-    expect(path).toEqual(['allPersons', sent]);
-    sent += items!.length;
-  }
-  expect(whole(parts)).toEqual(
-    gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),
-  );
-  expect(parts.map(({ hasNext }) => hasNext)).toEqual([true, ...streamed.map(() => true), false]);
-});
+])(
+  'with initialCount %i the first payload has %i records, and then each page is one payload',
+  async (count, begun, pages) => {
+    await using gateway = await startGatewayOverSandbox();
+    const parts = await all(
+      gateway,
+      'query ($count: Int!) { allPersons @stream(initialCount: $count) { id firstName } }',
+      { count },
+    );
+    const [first, ...later] = parts;
+    expect(list(first)).toHaveLength(begun);
+    const streamed = later.flatMap(({ incremental = [] }) => incremental);
+    expect(streamed).toHaveLength(gateway.sandbox.stats.requests.graphql - pages);
+    let sent = begun;
+    for (const { items, path } of streamed) {
+      expect(path).toEqual(['allPersons', sent]);
+      sent += items!.length;
+    }
+    expect(whole(parts)).toEqual(
+      gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),
+    );
+    expect(parts.map(({ hasNext }) => hasNext)).toEqual([true, ...streamed.map(() => true), false]);
+  },
+);
 
-test('a stream inside fragments is found, with its alias, its label and its filters', async () => {
+test('a stream inside fragments keeps its alias, its label and its filters', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 120 });
   const parts = await all(
     gateway,
@@ -68,7 +71,7 @@ test('a stream inside fragments is found, with its alias, its label and its filt
   );
 });
 
-test('other fields of the root are in the first payload; several streams come one after the other', async () => {
+test('other root fields are in the first payload, and several streams are sent one after the other', async () => {
   await using gateway = await startGatewayOverSandbox();
   const parts = await all(
     gateway,
@@ -86,7 +89,7 @@ test('other fields of the root are in the first payload; several streams come on
   expect(keys.lastIndexOf('a')).toBeLessThan(keys.indexOf('b'));
 });
 
-test('@stream(if: false) is one plain answer, also to a client that would take parts', async () => {
+test('@stream(if: false) gives one whole answer, even to a client that accepts parts', async () => {
   await using gateway = await startGatewayOverSandbox();
   const query = 'query ($if: Boolean!) { allPersons @stream(if: $if) { id } }';
   const response = await ask(gateway, query, { if: false }, 'multipart/mixed, application/json');
@@ -111,7 +114,7 @@ test('neither @stream nor @defer is ever sent to the service', async () => {
   }
 });
 
-test('when a page fails for good, what came before stays, the error says how far, and resumeAfter goes on', async () => {
+test('when a page fails finally, the earlier records remain, and the error has drained and resumeAfter', async () => {
   await using gateway = await startGatewayOverFake({ persons: 300 });
   const { upstream } = gateway;
   const failing = json({ errors: [{ message: 'The index is rebuilding.' }] });
@@ -149,7 +152,7 @@ test('when a page fails for good, what came before stays, the error says how far
   );
 });
 
-test('a failure among the records of the first payload does not take those before it along', async () => {
+test('a failure within the first payload does not remove the records before it', async () => {
   await using gateway = await startGatewayOverFake({ persons: 300 });
   gateway.upstream.answer(honest, json({ errors: [{ message: 'No.' }] }));
   const [first, second] = await all(gateway, '{ allPersons @stream(initialCount: 90) { id } }');
@@ -159,7 +162,7 @@ test('a failure among the records of the first payload does not take those befor
   ]);
 });
 
-test('when the very first page fails, that is the whole answer', async () => {
+test('when the first page fails, the answer is whole', async () => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(
     json({ errors: [{ message: 'No rights.', extensions: { code: 'NO' } }] }),
@@ -169,7 +172,7 @@ test('when the very first page fails, that is the whole answer', async () => {
   ]);
 });
 
-test('more records than one operation may drain: those that it may come, then the error', async () => {
+test('a stream of more records than one operation may drain ends with the error after the allowed records', async () => {
   await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 60 } });
   const parts = await all(gateway, '{ allPersons @stream { id } }');
   expect(whole(parts)).toHaveLength(60);
@@ -178,7 +181,7 @@ test('more records than one operation may drain: those that it may come, then th
   ]);
 });
 
-test('an error inside a record stands at its place in the whole list, in the payload of its page', async () => {
+test('the path of an error inside a record has the position in the whole list, in the payload of its page', async () => {
   await using gateway = await startGatewayOverFake();
   const bad = altered((answer) => {
     answer.data['persons']!.items[2]!['firstName'] = null;
@@ -208,7 +211,7 @@ test('an error inside a record stands at its place in the whole list, in the pay
   expect(whole(parts)).toHaveLength(137);
 });
 
-test('a record that is null against its type ends the list there: items is null, with the error', async () => {
+test('a record that is null although its type is non-null ends the list: items is null, with the error', async () => {
   await using gateway = await startGatewayOverFake();
   const bad = altered((answer) => {
     answer.data['persons']!.items[2] = null as never;
@@ -241,14 +244,14 @@ test.each([
   ['{ persons @stream { items { id } } }', {}],
   ['{ allPersons @stream(label: "a") { id } b: allPersons @stream(label: "a") { id } }', {}],
   ['query ($l: String) { allPersons @stream(label: $l) { id } }', { l: 'a' }],
-])('a mistake is refused before anything is asked: %s %o', async (query, variables) => {
+])('a mistake is refused before anything is requested: %s %o', async (query, variables) => {
   await using gateway = await startGatewayOverSandbox();
   const parts = await all(gateway, query, variables);
   expect(parts).toMatchObject([{ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] }]);
   expect(gateway.sandbox.stats.requests.graphql).toBe(0);
 });
 
-test('in a mutation @stream and @defer are ignored', async () => {
+test('@stream and @defer have no effect in a mutation', async () => {
   const sdl = `${documentedSdl}\nextend schema { mutation: Mutation }\ntype Mutation { hire: [Person!] }`;
   const people = [{ id: '1' }, { id: '2' }];
   const schema = makeExecutableSchema(sdl, { Mutation: { hire: () => people } });

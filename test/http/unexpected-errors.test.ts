@@ -1,9 +1,10 @@
+import { buildSchema } from 'graphql';
 import type { Logger } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { Reply } from '../../src/http/exchange/exchange.ts';
-import { createHandler, type Handler } from '../../src/http/exchange/handler.ts';
-import { maskUnexpected } from '../../src/http/execution/error-policy.ts';
+import type { Reply } from '../../src/http/exchange.ts';
+import { createHandler, type Handler } from '../../src/http/transport/handler.ts';
+import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import { listen } from '../../src/http/listen.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
@@ -16,7 +17,7 @@ import { post, startFront, type Body } from './front.ts';
 const DAY = 86_400_000;
 const ELSEWHERE = 'https://internal.example.test';
 
-test('a store that turns into that of another service is told by an id, which the log explains', async () => {
+test('a store that becomes the store of another service is reported by an id, which is logged with the cause', async () => {
   let now = Date.now();
   let broken = false;
   const service = await startSandbox({ now: () => now });
@@ -41,7 +42,7 @@ test('a store that turns into that of another service is told by an id, which th
     .toContainEqual(expect.objectContaining({ msg: 'access token rotated' }));
   expect((await gateway.ask(query)).errors).toBeUndefined();
 
-  // The service refuses the expired token, and what would be newer is not for this service.
+  // The service refuses the expired token, and the newer one in the store is for another service.
   broken = true;
   now += 2 * DAY;
   const headers = { 'x-request-id': 'of-the-caller' };
@@ -49,7 +50,7 @@ test('a store that turns into that of another service is told by an id, which th
   expect(data).toBeNull();
   expect(errors).toEqual([
     {
-      message: expect.stringContaining('Tell its operator this id: '),
+      message: expect.stringContaining('Report this id to its operator: '),
       path: ['persons'],
       extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
     },
@@ -72,11 +73,11 @@ test('a store that turns into that of another service is told by an id, which th
   expect((await gateway.ask(query)).errors).toBeUndefined();
 });
 
-describe('whatever fails inside, the caller gets an id, which is in the log, and nothing else', () => {
+describe('after an unexpected error the caller gets only an id, which is also logged', () => {
   const WORDS = `ENOENT ${ELSEWHERE}/srv/recruiting/secret.db`;
   const QUERY = '{ __typename }';
 
-  test('what an operation needs cannot be put together', async () => {
+  test('an error while an operation is prepared', async () => {
     let isBroken = false;
     const elapsed = () => {
       if (isBroken) throw new Error(WORDS);
@@ -97,7 +98,7 @@ describe('whatever fails inside, the caller gets an id, which is in the log, and
     });
   });
 
-  test('a hook of the server throws', async () => {
+  test('an error in a stage and in the refusal of it', async () => {
     const { log, logged } = recordingLog();
     const handler = handlerOf(throwing, log);
     const server = await listen(handler, { host: '127.0.0.1', port: 0 });
@@ -116,7 +117,7 @@ describe('whatever fails inside, the caller gets an id, which is in the log, and
     const { errors } = JSON.parse(told) as Body;
     expect(errors).toEqual([
       {
-        message: expect.stringContaining('Tell its operator this id: '),
+        message: expect.stringContaining('Report this id to its operator: '),
         extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
       },
     ]);
@@ -128,7 +129,7 @@ describe('whatever fails inside, the caller gets an id, which is in the log, and
   }
 });
 
-test('an answer that breaks while it is sent is cut off, and the log says why', async () => {
+test('an answer that fails while it is sent is cut, and the reason is logged', async () => {
   const { log, logged } = recordingLog();
   const handler = handlerOf(breaking, log);
   const server = await listen(handler, { host: '127.0.0.1', port: 0 });
@@ -149,7 +150,7 @@ test.each([
     '{ personsConnection(first: 80) { nodes @stream { id } } }',
     'multipart/mixed',
   ],
-])('what ends %s in the middle, and nobody expected, has an id too', async (_, query, accept) => {
+])('an unexpected error that interrupts %s has an id too', async (_, query, accept) => {
   const store = openSqliteStore(':memory:');
   const broken = { is: false };
   await using gateway = await startGatewayOverFake(
@@ -173,7 +174,7 @@ test.each([
   broken.is = false;
   expect(told).toContain('"code":"DRAIN_INTERRUPTED"');
   expect(told).not.toContain(ELSEWHERE);
-  const [, id] = /Tell the operator of the gateway this id: ([\w-]+)/.exec(told) ?? [];
+  const [, id] = /Report this id to the operator of the gateway: ([\w-]+)/.exec(told) ?? [];
   expect(gateway.logged.filter(({ errorId }) => errorId === id)).toMatchObject([
     { level: 50, msg: 'unexpected error', err: { message: expect.stringContaining(ELSEWHERE) } },
   ]);
@@ -196,7 +197,7 @@ function handlerOf(stage: () => Reply, log: Logger): Handler {
     telemetry: noTelemetry,
     stages: [stage],
     refuse: stage,
-    mask: maskUnexpected(log),
+    mask: createErrorPolicy({ schema: buildSchema('type Query { any: Int }'), log }).mask,
     clock: systemClock,
   });
 }

@@ -1,7 +1,7 @@
 import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import { planAdapters, type ListReport } from '../../src/schema/derivation/plan-adapters.ts';
-import { rootNames } from '../../src/schema/derivation/root-names.ts';
+import { rootNames } from '../../src/schema/names/root-names.ts';
 import { nestedSdl } from '../support/nested-upstream.ts';
 
 const PAGES = `
@@ -16,12 +16,12 @@ test.each([
   ['then the alphabet', 'bJob(id: ID!): Job aJob(id: ID!): Job', 'aJob(id: …)'],
   ['one with options as well', 'job(id: ID!, draft: Boolean): Job', 'job(id: …)'],
   ['by id before a path', 'my: Job job(id: ID!): Job', 'job(id: …)'],
-  ['not by an id of another type', 'job(id: Int!): Job my: Job', 'my, where'],
-  ['not where more is required', 'job(id: ID!, year: Int!): Job my: Job', 'my, where'],
-  ['not where the id may be left out', 'job(id: ID): Job my(year: Int): Job', 'job, where'],
-  ['the shortest path', 'a: Holder my: Job', 'my, where'],
-  ['then the alphabet of paths', 'z: Job b: Job', 'b, where'],
-  ['a path through objects', 'a: Holder', 'a { job }, where'],
+  ['not by an id of another type', 'job(id: Int!): Job my: Job', 'my, if'],
+  ['not where more is required', 'job(id: ID!, year: Int!): Job my: Job', 'my, if'],
+  ['not where the id may be left out', 'job(id: ID): Job my(year: Int): Job', 'job, if'],
+  ['the shortest path', 'a: Holder my: Job', 'my, if'],
+  ['then the alphabet of paths', 'z: Job b: Job', 'b, if'],
+  ['a path through objects', 'a: Holder', 'a { job }, if'],
   ['no path through lists', 'many: [Holder] a(x: Int!): Holder', null],
 ])('a parent is reached again by %s', (_, fields, parent) => {
   const sdl = `type Query { ${fields} } type Holder { job: Job }
@@ -34,7 +34,7 @@ test.each([
   }
 });
 
-test('without ids a path leads to a parent only where no other of its type can be met', () => {
+test('without ids a path leads to a parent only if no field returns another of its type', () => {
   const settings = 'type Settings { notes(first: Int, after: String): NotePage! }';
   const viewer = `type Viewer { settings: Settings } ${settings}`;
   expect(settingsNotes(`type Query { viewer: Viewer } ${viewer}`).parent).toBe(
@@ -47,11 +47,11 @@ test('without ids a path leads to a parent only where no other of its type can b
     `type Query { viewer: Viewer any: [Any] } union Any = Settings | Note ${viewer}`,
   ]) {
     expect(settingsNotes(elsewhere), elsewhere).toMatchObject({ all: null, parent: null });
-    expect(settingsNotes(elsewhere).why[0]).toContain('cannot be told apart');
+    expect(settingsNotes(elsewhere).why[0]).toContain('cannot be distinguished');
   }
 });
 
-test('our own arguments step aside for filters of their names', () => {
+test('our own arguments are renamed if a filter has their name', () => {
   const sdl = `type Query {
     notes(first: Int, after: String, limit: Int, last: Int, connectionLast: Int, before: Int): NotePage!
     others(first: Int, after: String): NotePage!
@@ -71,23 +71,26 @@ test.each([
   ['Connection', 'type NoteConnection { text: String }', 'NoteConnection'],
   ['Edge', 'type NoteEdge { text: String }', 'NoteEdge'],
   ['a page that is called a connection', '', 'NoteConnection'],
-])('connection types are called Relay… where the service has their names: %s', (_, type, taken) => {
-  const page = type === '' ? 'NoteConnection' : 'NotePage';
-  const sdl = `type Query { notes(first: Int, after: String): ${page}! } ${type}`;
-  const { adapters, reports, warnings } = planned(sdl + PAGES.replaceAll('NotePage', page));
-  expect(adapters[0]!.connection).toMatchObject({
-    field: 'notesConnection',
-    type: 'RelayNoteConnection',
-    edge: 'RelayNoteEdge',
-  });
-  expect(reports[0]).toMatchObject({
-    types: { connection: 'RelayNoteConnection', edge: 'RelayNoteEdge' },
-    why: expect.arrayContaining([`The service has a type ${taken} already.`]),
-  });
-  expect(warnings).toEqual([]);
-});
+])(
+  'connection types are named Relay… if the service has a type of their name: %s',
+  (_, type, taken) => {
+    const page = type === '' ? 'NoteConnection' : 'NotePage';
+    const sdl = `type Query { notes(first: Int, after: String): ${page}! } ${type}`;
+    const { adapters, reports, warnings } = planned(sdl + PAGES.replaceAll('NotePage', page));
+    expect(adapters[0]!.connection).toMatchObject({
+      field: 'notesConnection',
+      type: 'RelayNoteConnection',
+      edge: 'RelayNoteEdge',
+    });
+    expect(reports[0]).toMatchObject({
+      types: { connection: 'RelayNoteConnection', edge: 'RelayNoteEdge' },
+      why: expect.arrayContaining([`The service already has a type ${taken}.`]),
+    });
+    expect(warnings).toEqual([]);
+  },
+);
 
-test('all lists of one kind of record share their connection types, also under such a name', () => {
+test('all lists of one kind of record share their connection types, even under such a name', () => {
   const sdl = `type Query {
     notes(first: Int, after: String): NotePage! others(first: Int, after: String): NotePage!
     maybe(first: Int, after: String): MaybePage!
@@ -103,7 +106,7 @@ test('all lists of one kind of record share their connection types, also under s
   ]);
 });
 
-test('adapters.json names the types of connections, of interfaces and unions as well', () => {
+test('adapters.json names the types of connections, even for interfaces and unions', () => {
   const sdl = `type Query {
     notes(first: Int, after: String): NotePage! maybe(first: Int, after: String): MaybePage!
     any(first: Int, after: String): AnyPage!
@@ -130,20 +133,20 @@ test.each([
   ],
   [
     { Note: { connection: 'TakenConnection' } },
-    /types\.Note\.connection: there is a type TakenConnection already\. Write another name/,
+    /types\.Note\.connection: a type TakenConnection already exists\. Write another name/,
   ],
-  [{ Note: { edge: 'PageInfo' } }, /types\.Note\.edge: there is a type PageInfo already/],
-  [{ Note: { edge: '_Any' } }, /types\.Note\.edge: there is a type _Any already/],
+  [{ Note: { edge: 'PageInfo' } }, /types\.Note\.edge: a type PageInfo already exists/],
+  [{ Note: { edge: '_Any' } }, /types\.Note\.edge: a type _Any already exists/],
   [
     { Note: { connection: 'XConnection' }, Tag: { connection: 'XConnection' } },
-    /types\.Tag\.connection: there is a type XConnection already/,
+    /types\.Tag\.connection: a type XConnection already exists/,
   ],
   [
     { TakenConnection: { edge: 'X' } },
-    /types\.TakenConnection\.edge: no list in pages gives any TakenConnection\. Leave it out/,
+    /types\.TakenConnection\.edge: no paged field lists TakenConnection\. Remove it/,
   ],
   [{ Any: { byId: 'notes' } }, /types\.Any: there is no object type of that name/],
-])('names of connection types that cannot be are refused: %j', (types, mistake) => {
+])('impossible names of connection types are refused: %j', (types, mistake) => {
   const sdl = `type Query {
     notes(first: Int, after: String): NotePage! tags(first: Int, after: String): TagPage!
     taken: TakenConnection any: Any
@@ -153,7 +156,7 @@ test.each([
   expect(() => planned(sdl + PAGES, { types })).toThrow(mistake);
 });
 
-test('interfaces, plain lists and lists of values that look paged are explained as well', () => {
+test('interfaces, plain lists and lists of values that look paged are explained too', () => {
   const sdl = `
     type Query { tags(first: Int): TagPage plain: [Note] any: HasNotes one: Int }
     type TagPage { items: [String] pageInfo: PageInfo }
@@ -196,7 +199,7 @@ test('adapters.json skips, renames and names the by-id field', () => {
   expect(nested.map(({ parent }) => parent)).not.toContain('Candidate');
 });
 
-test('every mistake in adapters.json is named at once, with what to write instead', () => {
+test('all mistakes in adapters.json are reported at once, with what to write instead', () => {
   const mistakes = mistakesOf({
     feilds: {},
     fields: {
@@ -215,17 +218,17 @@ test('every mistake in adapters.json is named at once, with what to write instea
     },
   });
   for (const mistake of [
-    /The file: "feilds" is unknown; write "fields" and "types"/,
-    /fields\.Query\.persons: there is no such list; write one of Query\.vacancies, Query\.named, /,
+    /The file: "feilds" is unknown\. Write "fields" and "types"/,
+    /fields\.Query\.persons: there is no such list\. Write one of Query\.vacancies, Query\.named, /,
     /fields\.Vacancy\.lead: there is no such list/,
-    /fields\.Query\.vacancies\.all: Query has named already\. Write another name/,
-    /fields\.Query\.vacancies\.connection: Query has named already/,
-    /fields\.Vacancy\.candidates\.all: Vacancy has allRelated already/,
-    /fields\.Vacancy\.fragile\.connection: Vacancy has candidates already/,
+    /fields\.Query\.vacancies\.all: Query already has named\. Write another name/,
+    /fields\.Query\.vacancies\.connection: Query already has named/,
+    /fields\.Vacancy\.candidates\.all: Vacancy already has allRelated/,
+    /fields\.Vacancy\.fragile\.connection: Vacancy already has candidates/,
     /types\.Nobody: there is no object type of that name/,
     /types\.Event\.byId: Event has no plain field id/,
     /types\.Vacancy\.byId: there is no Query\.missing/,
-    /types\.Candidate\.byId: Query\.vacancy gives Vacancy\. Write one that gives Candidate/,
+    /types\.Candidate\.byId: Query\.vacancy returns Vacancy\. Write one that returns Candidate/,
   ]) {
     expect(mistakes).toMatch(mistake);
   }
@@ -241,9 +244,9 @@ test.each([
   [{ fields: { 'Query.named': { all: '_rsX' } } }, /begins neither with __ nor _rs/],
   [
     { fields: { 'Query.named': { skipp: true } } },
-    /"skipp" is unknown; write "skip", "all" and "connection"/,
+    /"skipp" is unknown\. Write "skip", "all" and "connection"/,
   ],
-  [{ types: { Vacancy: { by: 1 } } }, /types\.Vacancy: "by" is unknown; write "byId"/],
+  [{ types: { Vacancy: { by: 1 } } }, /types\.Vacancy: "by" is unknown\. Write "byId"/],
 ])('a file of another shape is refused: %j', (json, message) => {
   expect(mistakesOf(json)).toMatch(message);
 });

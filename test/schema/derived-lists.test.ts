@@ -14,7 +14,7 @@ import { richScalar, richSdl, richUpstream } from '../support/rich-upstream.ts';
 const LISTS = [
   { field: 'activeCandidates', all: 'allActiveCandidates', type: 'Candidate' },
   { field: 'candidates', all: 'allCandidates', type: 'Candidate' },
-  // The upstream of the tests has an allVacancies of its own.
+  // The upstream of the tests has its own allVacancies.
   { field: 'vacancies', all: undefined, type: 'Vacancy', args: 'first: 50' },
   { field: 'applicants', all: 'allApplicants', type: 'Applicant' },
   { field: 'named', all: 'allNamed', type: 'Named' },
@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => rich[Symbol.asyncDispose]());
 
-test('all… and …Connection give what the pages give, values and errors at their places', async () => {
+test('all… and …Connection return what the pages return, with values and errors at the same paths', async () => {
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...LISTS), fc.gen(), async (list, g) => {
       const type = schema.getType(list.type);
@@ -77,7 +77,7 @@ test('all… and …Connection give what the pages give, values and errors at th
   );
 }, 120_000);
 
-test('a cursor of another list, or of the same with other filters, is refused', async () => {
+test('a cursor of another list, or of the same list with other filters, is refused', async () => {
   const active = await cursorOf('activeCandidatesConnection(first: 3)');
   expect(await use('activeCandidatesConnection(after: $after)', active)).toBeUndefined();
   expect(await use('allActiveCandidates(after: $after, limit: 1)', active)).toBeUndefined();
@@ -101,7 +101,7 @@ test('a cursor of another list, or of the same with other filters, is refused', 
   ).toBe('CURSOR_INVALID');
 });
 
-test('filters, defaults and nulls of the upstream reach it through what is derived', async () => {
+test('derived fields pass on filters, defaults and nulls to the upstream', async () => {
   const { data, errors } = await rich.ask<Record<string, { stage: string }[]>>(
     `query ($stages: [Stage!] = [OFFER]) {
       byVariable: allCandidates(filter: { stage: $stages }) { stage }
@@ -124,7 +124,7 @@ async function cursorOf(call: string): Promise<string> {
   return data.c.edges[0]!.cursor;
 }
 
-/** The code of the error that comes of using the cursor there. */
+/** The error code of using the cursor in this field. */
 async function use(call: string, after: string): Promise<unknown> {
   const { errors } = await rich.ask(`query ($after: String) { c: ${call} { __typename } }`, {
     after,
@@ -144,7 +144,7 @@ interface Told {
 }
 type List = (typeof LISTS)[number];
 
-/** Walks the pages at the upstream itself. Undefined when the random selection is not valid there. */
+/** Reads the pages of the upstream itself. Undefined if the random selection is not valid there. */
 async function readPages(list: List, random: RandomSelection) {
   const records: unknown[] = [];
   const errors: Told[] = [];
@@ -161,7 +161,7 @@ async function readPages(list: List, random: RandomSelection) {
       variables: { ...operation.variables, after },
     });
     const page = answer.data?.['page'] as Page | null | undefined;
-    // An error that takes the whole page away has no record to stand at.
+    // An error that nulls the whole page has no record in its path.
     if (!page?.items) return undefined;
     for (const { path, message, extensions } of answer.errors ?? []) {
       const [, , index, ...rest] = path ?? [];

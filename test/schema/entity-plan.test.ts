@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { EntityReport } from '../../src/schema/derivation/entity.ts';
+import type { EntityReport } from '../../src/schema/derivation/plan-entities.ts';
 import { nestedSdl } from '../support/nested-upstream.ts';
 import { servedOffline } from '../support/served-offline.ts';
 
@@ -36,7 +36,7 @@ test.each([
     expect(entity(reports, 'Job').field).toBe(derives ? 'job' : null);
 });
 
-test('the argument of the derived field has the scalar of the id', () => {
+test('the argument of the derived field has the type of the id', () => {
   const { schema } = served(`
     scalar Code
     type Job { id: Code! }
@@ -51,11 +51,11 @@ test('the argument of the derived field has the scalar of the id', () => {
   ]);
 });
 
-test('a name that is taken is left to whoever has it, with a warning', () => {
+test('a field whose name is taken is not derived, with a warning', () => {
   const { reports, warnings } = served(
     `type Query { job: Int ${paged('jobs(%): JobPage')} } ${PAGES}`,
   );
-  const clash = 'Query.job is not derived: there is a field of that name.';
+  const clash = 'Query.job is not derived: a field of that name already exists.';
   expect(warnings).toEqual([clash]);
   expect(entity(reports, 'Job')).toEqual({
     type: 'Job',
@@ -65,7 +65,7 @@ test('a name that is taken is left to whoever has it, with a warning', () => {
   });
 });
 
-test('what cannot be found by its id is said to be so, and why', () => {
+test('a type whose records cannot be found is reported with the reason', () => {
   const { reports, subgraphSdl } = served(`type Query {
     ${paged('jobs(%, year: Int!): JobPage')} robot: Robot options: Options plain: Plain
   }
@@ -80,23 +80,23 @@ test('what cannot be found by its id is said to be so, and why', () => {
       foundBy: null,
       field: null,
       why: [
-        'no root field gives it by its id alone, and what lists it (Query.jobs) needs arguments.',
+        'no root field returns it by its id alone, and the lists of it (Query.jobs) need arguments.',
       ],
     },
     {
       type: 'Robot',
       foundBy: null,
       field: null,
-      why: [expect.stringContaining('no list in pages of the root has any Robot')],
+      why: [expect.stringContaining('no paged field of the root lists Robot')],
     },
   ]);
   expect(subgraphSdl()).toContain('type Robot @key(fields: "id", resolvable: false)');
-  // A key may not have arguments, and has to be a plain value.
+  // A key may not have arguments, and must be a scalar.
   expect(subgraphSdl()).toContain('type Options {');
   expect(subgraphSdl()).toContain('type Plain {');
 });
 
-test('adapters.json decides otherwise', () => {
+test('adapters.json overrides the decision', () => {
   const sdl = `type Query { ${paged('jobs(%): JobPage all(%, a: Int): JobPage')} job(id: ID!): Job } ${PAGES}`;
   const found = (types: unknown) => entity(served(sdl, { types }).reports, 'Job').foundBy;
   expect(found({})).toBe('Query.job(id: …)');
@@ -106,27 +106,24 @@ test('adapters.json decides otherwise', () => {
 });
 
 test.each([
-  [
-    { Event: { list: 'vacancies' } },
-    'types.Event.list: Event has no plain field id. Leave it out.',
-  ],
-  [{ Vacancy: { list: 'nobody' } }, 'types.Vacancy.list: there is no list in pages Query.nobody.'],
-  [{ Vacancy: { list: 'viewer' } }, 'types.Vacancy.list: there is no list in pages Query.viewer.'],
+  [{ Event: { list: 'vacancies' } }, 'types.Event.list: Event has no plain field id. Remove it.'],
+  [{ Vacancy: { list: 'nobody' } }, 'types.Vacancy.list: there is no paged field Query.nobody.'],
+  [{ Vacancy: { list: 'viewer' } }, 'types.Vacancy.list: there is no paged field Query.viewer.'],
   [
     { Robot: { list: 'vacancies' } },
     'types.Robot.list: Query.vacancies lists Vacancy. Write one that',
   ],
   [{ Vacancy: { list: 5 } }, 'types.Vacancy.list: '],
-])('a mistake in it is told: %j', (types, message) => {
+])('a mistake in adapters.json is reported: %j', (types, message) => {
   expect(() => served(nestedSdl, { types })).toThrow(message);
 });
 
-test('a list whose filter has a default finds only what that lets through, and says so', () => {
+test('the default of a filter limits which records are found, and that is reported', () => {
   const { reports } = served(
     `type Query { ${paged('jobs(%, open: Boolean = true): JobPage')} } ${PAGES}`,
   );
   expect(entity(reports, 'Job').why).toContain(
-    'Only records are found that the default of its filter open lets through.',
+    'Only records that match the default of its filter open are found.',
   );
 });
 

@@ -74,7 +74,7 @@ const prefixed: [string, string][] = [
   ['a stream', '{ hrAllCandidates @stream { id s: score } }'],
 ];
 
-describe('the path of an error is where its null is for the caller', () => {
+describe('the path of an error is the path of its null in the answer', () => {
   const services: Sandbox[] = [];
   const gateways: TestGateway[] = [];
   beforeAll(async () => {
@@ -101,7 +101,7 @@ describe('the path of an error is where its null is for the caller', () => {
   });
 });
 
-/** Every seventh candidate of the rich upstream has no score, and an error that says so. */
+/** Every seventh candidate of the rich upstream has an error instead of a score. */
 async function failuresOf(gateway: TestGateway, query: string) {
   const { data, errors = [] } = query.includes('@')
     ? await together(gateway, query)
@@ -140,7 +140,7 @@ function inOrder(errors: readonly Said[]): string[] {
   return errors.map(({ message, path }) => JSON.stringify([path, message])).toSorted();
 }
 
-test('an error that the service puts inside of a custom scalar is told, and the scalar stays what it is', async () => {
+test('an error inside a custom scalar is reported, and the scalar is unchanged', async () => {
   const { schema } = richUpstream();
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
   const extra = { deep: null, list: [null, { deep: null }], more: { truth: true } };

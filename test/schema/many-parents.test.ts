@@ -3,7 +3,7 @@ import { after, honest, type Reply } from '../support/fake-upstream.ts';
 import { startTeams } from '../support/teams.ts';
 
 test.each(['allMembers { id }', 'membersConnection { nodes { id } }'])(
-  'others are answered while the %s of thousands of parents is made',
+  'other callers are answered while the %s of thousands of parents are built',
   async (list) => {
     const teams = 3_000;
     await using gateway = await startTeams({ teams });
@@ -29,7 +29,7 @@ test.each(['allMembers { id }', 'membersConnection { nodes { id } }'])(
 );
 
 test.each(['allMembers(limit: 20) { id }', 'membersConnection(first: 20) { nodes { id } }'])(
-  'the further pages of %s below many parents leave room for other callers',
+  'further pages of %s below many parents leave capacity for other callers',
   async (list) => {
     await using gateway = await startTeams({ teams: 40, members: 8 });
     const { upstream } = gateway;
@@ -47,7 +47,7 @@ test.each(['allMembers(limit: 20) { id }', 'membersConnection(first: 20) { nodes
 );
 
 test.each(['allMembers { id }', 'membersConnection { totalCount }'])(
-  'a list that came along with its parent waits for no drain of others: %s',
+  'a list with an inlined first page does not wait for drains of other callers: %s',
   async (list) => {
     await using gateway = await startTeams({ teams: 120 }, { config: { maxDrains: 1 } });
     const { upstream } = gateway;

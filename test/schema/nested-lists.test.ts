@@ -26,7 +26,7 @@ test('a list of parents costs one request for the first pages of all their lists
   });
 });
 
-test('at every depth first pages ride: three levels of lists cost what the outermost costs', async () => {
+test('first pages are inlined at every depth: three levels of lists cost as much as the outermost', async () => {
   const { errors, requests } = await asked(`{
     allVacancies { allCandidates(limit: 3) { ...Told } allApplicants(limit: 2) { ...Told } }
   }
@@ -35,7 +35,7 @@ test('at every depth first pages ride: three levels of lists cost what the outer
   expect(requests).toBe(2);
 });
 
-test('further pages are asked through the parent, one request for each', async () => {
+test('further pages are requested through the parent, one request for each', async () => {
   const byId = await asked('{ vacancy(id: 7) { allCandidates { id } } }');
   expect(byId.errors).toBeUndefined();
   expect(at(byId.data, 'vacancy', 'allCandidates')).toHaveLength(32);
@@ -85,7 +85,7 @@ test('two aliases of one field have their own arguments, and nodes that merge sh
   });
 });
 
-test('errors stand at the places that callers see, also those beyond the first page', async () => {
+test('errors have the paths of the answer, even after the first page', async () => {
   const { data, errors } = await asked(`{
     allVacancies { id allCandidates { id score r: rank again: rank } }
   }`);
@@ -105,7 +105,7 @@ test('errors stand at the places that callers see, also those beyond the first p
   }
 });
 
-test('an error of a record stands at its edge, and at its node beside it, also beyond the first page', async () => {
+test('an error of a record has the path of its edge and of its node, even after the first page', async () => {
   const { data, errors } = await asked(`{
     v: vacanciesConnection {
       e: edges { n: node { c: candidatesConnection(first: 12) { e: edges { n: node { id s: score } } nodes { id s: score } } } }
@@ -124,7 +124,7 @@ test('an error of a record stands at its edge, and at its node beside it, also b
   expect(errors!.some(({ path = [] }) => Number(path[6]) > 2)).toBe(true);
 });
 
-test('a list that fails is null by itself, though the upstream would take its parent along', async () => {
+test('a failing list alone is null, although the upstream also nulls its parent', async () => {
   const { data, errors, requests } = await asked(`{
     vacancies(first: 4) { items { id allFragile(limit: 1) { text } allCandidates(limit: 1) { id } } }
   }`);
@@ -141,11 +141,11 @@ test('a list that fails is null by itself, though the upstream would take its pa
     allCandidates: [{ id: 104 }],
   });
   expect(at(data, 'vacancies', 'items', 1)).toMatchObject({ allFragile: [{ text: 'Event 1' }] });
-  // Once in vain, once without the failing lists, and those singly; the other lists ride on.
+  // One request that fails, one without the failing lists, and one for each of those; the other lists stay inlined.
   expect(requests).toBe(2 + 4);
 });
 
-test('a cursor belongs to that list of that parent, however the parent is found', async () => {
+test('a cursor is valid only for the list of its parent, however the parent is found', async () => {
   const { data } = await asked(`{
     vacancy(id: 7) { candidatesConnection(first: 2) { edges { cursor } pageInfo { hasNextPage } } }
   }`);
@@ -169,7 +169,7 @@ test('a cursor belongs to that list of that parent, however the parent is found'
   ]);
 });
 
-test('of a parent that is not the one at the path, the first page is all that can be had, and that is said', async () => {
+test('for a parent that is not the one at the path, only the first page is available, which is reported', async () => {
   const { data, errors } = await asked(`{
     viewer { company { parent { peopleConnection(first: 1) { edges { cursor node { id } } } } } }
   }`);
@@ -188,7 +188,7 @@ test('of a parent that is not the one at the path, the first page is all that ca
   ]);
 });
 
-test('below a mutation the lists are read as well, and the mutation is sent once', async () => {
+test('lists below a mutation are read too, and the mutation is sent once', async () => {
   const { data, errors, requests } = await asked(
     'mutation { open(id: 3) { id allCandidates(limit: 4) { id } allFragile { text } } }',
   );
@@ -208,7 +208,7 @@ test('DRAIN_MAX_ITEMS counts all drains of an operation, nested ones too', async
   expect(enough.errors).toBeUndefined();
 });
 
-test('what is wrong with the arguments is said at the field, and nothing else is lost', async () => {
+test('wrong arguments are reported at their field, and all other fields are answered', async () => {
   const { data, errors } = await asked(`{
     vacancy(id: 2) { id a: allCandidates(limit: -1) { id } c: candidatesConnection(first: 501) { nodes { id } } }
   }`);
@@ -221,7 +221,7 @@ test('what is wrong with the arguments is said at the field, and nothing else is
   expect(told).toHaveLength(2);
 });
 
-test('a parent that is gone when its further pages are asked for is said to be', async () => {
+test('a parent that no longer exists when further pages are requested is reported', async () => {
   const sdl = `
     type Query { persons(first: Int, after: String): PersonPage! person(id: ID!): Person }
     type Person { id: ID! notes(first: Int, after: String): NotePage! }
@@ -251,7 +251,7 @@ test('a parent that is gone when its further pages are asked for is said to be',
   ]);
 });
 
-test('fragments that grow without end when they are written out are refused before anything is sent', async () => {
+test('fragments that grow exponentially when they are expanded are refused before anything is sent', async () => {
   const fragments = Array.from({ length: 14 }, (_, level) =>
     level < 13
       ? `fragment F${level} on Candidate { a: vacancy { ...V${level} } }

@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => nested[Symbol.asyncDispose]());
 
-test('whatever is asked of derived lists at any depth is what a server with all records at hand would say', async () => {
+test('derived lists at any depth answer like a server that has all records', async () => {
   const { schema } = nested.gateway.served;
   const model = makeExecutableSchema(printSchema(schema), modelResolvers());
   let derived = 0;
@@ -45,7 +45,7 @@ test('whatever is asked of derived lists at any depth is what a server with all 
       const told = query + JSON.stringify(variables);
       const expected = read(await execute({ schema: model, document, variableValues: variables }));
       const answer = read(await nested.ask(query, variables));
-      // Of too many directives nothing is read; the model has no such limit.
+      // The gateway refuses too many directives, and the model has no such limit.
       fc.pre(
         !answer.errors?.some(({ message }) => /^The operation has \d+ directives/.test(message)),
       );
@@ -63,7 +63,7 @@ test('whatever is asked of derived lists at any depth is what a server with all 
   expect(derived).toBeGreaterThan(50);
 }, 120_000);
 
-/** The derived fields, answered from whole lists that nobody has to page through. */
+/** The derived fields, answered from whole lists without pages. */
 function modelResolvers(): Resolvers {
   return {
     ...fieldsOfRecords,
@@ -116,7 +116,7 @@ function entityOf(representation: unknown): unknown {
   }
 }
 
-/** The list has filters of our names. */
+/** This list has filters with the names of our arguments. */
 const RENAMED = { limit: 'drainLimit', last: 'connectionLast', before: 'connectionBefore' };
 
 function derivedOf(
@@ -171,7 +171,7 @@ function checkCursor(after: unknown): void {
 
 const CURSOR = 'a cursor of ours';
 
-/** Cursors are opaque. */
+/** Replaces cursors, which are opaque. */
 function read(answer: object) {
   return JSON.parse(
     JSON.stringify(answer).replaceAll(/"AQ?[\w-]{40,}"/g, JSON.stringify(CURSOR)),
@@ -184,8 +184,8 @@ interface Answer {
 }
 
 /**
- * The errors by the null that each stands at. Where one null has several, it is free which of them are told
- * (specification, 6.4.4): then only one is kept.
+ * The errors, by the path of the null to which each belongs. A server may report any of several errors of one null
+ * (specification, 6.4.4), so only one of them is kept.
  */
 function errorsByNull({ data, errors = [] }: Answer, many: ReadonlySet<string>) {
   const byNull = Map.groupBy(errors, ({ path }) => nullOn(data, path));

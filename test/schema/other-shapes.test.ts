@@ -10,7 +10,7 @@ const PAGE = `
   type PageInfo { hasNextPage: Boolean! endCursor: String }
 `;
 
-test('a query type may have another name, also one that somebody else has here', async () => {
+test('the query type may have another name, even one that the gateway uses', async () => {
   for (const [sdl, roots] of [
     [
       `schema { query: Root } type Root { persons(first: Int, after: String): PersonPage! }`,
@@ -35,7 +35,7 @@ test('a query type may have another name, also one that somebody else has here',
   }
 });
 
-test('a type that is only called like a root is none, and nothing can be done through it', async () => {
+test('a type with the name of a root type is an ordinary type', async () => {
   const sdl = `schema { query: Query }
     type Query { persons(first: Int, after: String): PersonPage! last: Mutation events: [Subscription!]! }
     type Mutation { at: String! } type Subscription { name: String! }`;
@@ -69,7 +69,7 @@ test("the upstream's defaults for first and after apply where they must not be n
   expect(data['three']).toMatchObject({ nodes: { length: 3 } });
 });
 
-test('names that would come twice are left out with a warning, and the rest is served', async () => {
+test('a derived name that is taken is omitted with a warning, and the rest is served', async () => {
   const sdl = `
     type Query {
       persons(first: Int, after: String, limit: Int, drainLimit: Int): PersonPage!
@@ -96,28 +96,30 @@ test('names that would come twice are left out with a warning, and the rest is s
     oddConnection: { __typename: 'RelayNullablePersonConnection' },
   });
   const warnings = gateway.logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
-  expect(warnings).toEqual(['Query.allPersons is not derived: there is a field of that name.']);
+  expect(warnings).toEqual([
+    'Query.allPersons is not derived: a field of that name already exists.',
+  ]);
 });
 
-test('a way back to the root is said at the start, since what is derived does not work there', async () => {
+test('a path back to the root is reported at the start, because derived fields do not work below it', async () => {
   const sdl = `type Query { again: Query! persons(first: Int, after: String): PersonPage! }`;
   await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
   expect(gateway.logged.map(({ msg }) => msg)).toContain(
-    'Below Query.again the derived fields do not work.',
+    'Derived fields work only at the root of an operation, not below Query.again. Request them at the root.',
   );
 });
 
-test('many ways back to the root are said at once', async () => {
+test('many paths back to the root are reported in one warning', async () => {
   const fields = Array.from({ length: 30 }, (_, index) => `again${index}: Query`);
   const sdl = `type Query { ${fields.join(' ')} persons(first: Int, after: String): PersonPage! }`;
   await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
   const warnings = gateway.logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
   expect(warnings).toEqual([
-    'Below Query.again0, Query.again1, Query.again2 and 27 more the derived fields do not work.',
+    'Derived fields work only at the root of an operation, not below Query.again0, Query.again1, Query.again2 and 27 more. Request them at the root.',
   ]);
 });
 
-test('a list that may be null and is, gives null; one without items gives nothing', async () => {
+test('a list that is null gives null, and a list without items gives no records', async () => {
   const sdl = `
     type Query { gone(first: Int, after: String): Gone empty(first: Int, after: String): Gone }
     type Gone { items: [Person!] pageInfo: PageInfo! }
@@ -140,7 +142,7 @@ test('a list that may be null and is, gives null; one without items gives nothin
   });
 });
 
-test('an empty first page is read over, so that a connection begins with a record', async () => {
+test('an empty first page is skipped, so that a connection begins with a record', async () => {
   const sdl = `type Query { persons(first: Int, after: String): PersonPage! }`;
   await using gateway = await over(sdl + PAGE, {
     Query: {
@@ -158,7 +160,7 @@ test.each([
   '{ allPersons { _rsId: name } }',
   '{ allPersons { __typename: name } }',
   'query ($_rs_first: Int) { personsConnection(first: $_rs_first) { nodes { id } } }',
-])('names that the gateway needs itself are refused: %s', async (query) => {
+])('names that the gateway uses itself are refused: %s', async (query) => {
   const sdl = `type Query { persons(first: Int, after: String): PersonPage! }`;
   await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
   const { errors } = await gateway.ask(query);
@@ -168,7 +170,7 @@ test.each([
   expect(gateway.sandbox.stats.requests.graphql).toBe(0);
 });
 
-test('names that routers give are not', async () => {
+test('names that routers use are accepted', async () => {
   const sdl = `type Query { persons(first: Int, after: String): PersonPage! }`;
   await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
   const { data, errors } = await gateway.ask(

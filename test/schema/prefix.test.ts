@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const OF_FEDERATION = ['_Any', '_Entity', '_Service', '_entities', '_service'];
 
-test('every type that is not built in has it, and every root field, Relay’s and the derived ones included', () => {
+test('every type that is not built in has the prefix, and every root field, including Relay’s and the derived ones', () => {
   const { schema } = rich.gateway.served;
   const roots = [schema.getQueryType()!, schema.getMutationType()!];
   const types = Object.values(schema.getTypeMap())
@@ -58,7 +58,7 @@ test('every type that is not built in has it, and every root field, Relay’s an
   );
 });
 
-test('lists, connections, records by id and entities work under it, with fragments and __typename', async () => {
+test('lists, connections, records by id and entities work with a prefix, with fragments and __typename', async () => {
   const { data, errors } = await people.ask(
     `query ($representations: [_Any!]!) {
       __typename
@@ -102,7 +102,7 @@ test('lists, connections, records by id and entities work under it, with fragmen
   ]);
 });
 
-test('MUTATIONS names mutations as the service does', async () => {
+test('MUTATIONS uses the service’s names of mutations', async () => {
   const { data, errors } = await rich.ask(
     'mutation { recruitingRename(id: 3, name: "New") { __typename name } recruitingHire(candidate: 1, vacancy: 1) { __typename } }',
   );
@@ -113,7 +113,7 @@ test('MUTATIONS names mutations as the service does', async () => {
   expect(errors).toMatchObject([{ path: ['recruitingHire'], extensions: { code: 'FORBIDDEN' } }]);
 });
 
-test('errors and cursors are those of the prefixed fields', async () => {
+test('errors and cursors belong to the prefixed fields', async () => {
   const { errors } = await people.ask('{ recruitingPersonsConnection(first: -1) { totalCount } }');
   expect(errors).toMatchObject([
     { path: ['recruitingPersonsConnection'], extensions: { code: 'BAD_USER_INPUT' } },
@@ -133,13 +133,13 @@ test.each([
   ['HRTool', 'HRToolPerson', 'hrToolAllPersons'],
   ['rec_', 'rec_Person', 'rec_AllPersons'],
   ['Ats2', 'Ats2Person', 'ats2AllPersons'],
-])('%s makes %s and %s', (prefix, type, field) => {
+])('the prefix %s gives the type %s and the field %s', (prefix, type, field) => {
   const sdl = printSchema(served(PERSONS, prefix).schema);
   expect(sdl).toContain(`type ${type} {`);
   expect(sdl).toContain(`${field}(`);
 });
 
-test('two root fields that differ in their first letter alone both stay', () => {
+test('two root fields that differ only in their first letter are both served', () => {
   const { schema } = served('type Query { Persons: Int persons: Int }', 'Recruiting');
   expect(Object.keys(schema.getQueryType()!.getFields())).toEqual([
     'recruitingPersons',
@@ -148,15 +148,15 @@ test('two root fields that differ in their first letter alone both stay', () => 
   ]);
 });
 
-test('a prefix that makes a name which the service has already is refused', () => {
+test('a prefix that leads to a name which the service already has is refused', () => {
   const sdl =
     'type Query { a: Person b: RecruitingPerson } type Person { a: Int } type RecruitingPerson { b: Int }';
   expect(() => served(sdl, 'Recruiting')).toThrow(
-    /makes RecruitingPerson of Person, .* Choose another prefix/,
+    /renames Person to RecruitingPerson, .* Choose another prefix/,
   );
 });
 
-test('a prefix for a root whose fields an interface names is refused', () => {
+test('a prefix for a root that implements an interface is refused', () => {
   const sdl = 'interface Node { id: ID! } type Query implements Node { id: ID! }';
   expect(() => served(sdl, 'Recruiting')).toThrow(/Query implements Node.* Remove SCHEMA_PREFIX/);
 });

@@ -24,7 +24,7 @@ beforeAll(async () => {
   for (const prefix of ['', 'Recruiting']) {
     const config = { schemaPrefix: prefix, maxAliases: 1_000, maxTokens: 20_000 };
     const world = await startGatewayOverSandbox({ schema }, { snapshot: richSdl, config });
-    // Its tokens are there from now on.
+    // From now on the gateway has tokens.
     await world.ask(inServedNames('{ me { __typename } }', prefix));
     worlds.set(prefix, world);
   }
@@ -37,7 +37,7 @@ test.each([
   ['', 120],
   ['Recruiting', 50],
 ])(
-  'whatever the upstream can be asked, the gateway answers the same; prefix "%s"',
+  'the gateway answers every query of the upstream like the upstream; prefix "%s"',
   async (prefix, runs) => {
     const world = worlds.get(prefix)!;
     let valid = 0;
@@ -56,7 +56,7 @@ test.each([
         ).toEqual(comparable(direct, ''));
       }),
       {
-        // Said with what failed, also when making it smaller takes its time.
+        // Part of the error message, even if shrinking takes a long time.
         timeout: 20_000,
         interruptAfterTimeLimit: 100_000,
         numRuns: randomRuns(runs),
@@ -68,7 +68,7 @@ test.each([
   120_000,
 );
 
-/** The answer has the same keys. */
+/** Checks that the answer has the same keys. */
 function inServedNames(query: string, prefix: string): string {
   const types = new TypeInfo(schema);
   const served = visit(
@@ -96,7 +96,7 @@ function inServedNames(query: string, prefix: string): string {
   }
 }
 
-/** Locations point into the document that was sent, and the order of errors is free (specification, 7.1.2). */
+/** Ignores locations, which refer to the sent document, and the order of errors (specification, 7.1.2). */
 function comparable(answer: object, prefix: string) {
   const { data, errors = [] } = answer as {
     data?: unknown;

@@ -16,7 +16,7 @@ const PAGE = `
 `;
 const PERSONS = 'persons(first: Int, after: String): PersonPage!';
 
-describe('a service whose roots have names of its own', () => {
+describe('a service whose root types have other names', () => {
   const sdl = `
     schema { query: QueryRoot mutation: MutationRoot }
     type QueryRoot { ${PERSONS} }
@@ -28,37 +28,43 @@ describe('a service whose roots have names of its own', () => {
     MutationRoot: { rename: (_: unknown, { name }: { name: string }) => ({ name, query: {} }) },
   };
 
-  test.each([undefined, 'Recruiting'])('keeps them, with SCHEMA_PREFIX %s', async (prefix) => {
-    const config = { schemaPrefix: prefix, mutations: 'all' } as const;
-    await using gateway = await over(sdl, resolvers, config);
-    const field = (name: string) =>
-      prefix ? `recruiting${name.charAt(0).toUpperCase()}${name.slice(1)}` : name;
-    const { data, errors } = await gateway.ask(
-      `query { __typename ...Root
+  test.each([undefined, 'Recruiting'])(
+    'the names of root types are kept, with SCHEMA_PREFIX %s',
+    async (prefix) => {
+      const config = { schemaPrefix: prefix, mutations: 'all' } as const;
+      await using gateway = await over(sdl, resolvers, config);
+      const field = (name: string) =>
+        prefix ? `recruiting${name.charAt(0).toUpperCase()}${name.slice(1)}` : name;
+      const { data, errors } = await gateway.ask(
+        `query { __typename ...Root
         ... on QueryRoot { page: ${field('persons')}(first: 1) { items { id } } } }
       fragment Root on QueryRoot {
         all: ${field('allPersons')}(limit: 2) { id }
         connection: ${field('personsConnection')}(first: 1) { nodes { id } }
         one: ${field('person')}(id: "0") { id }
       }`,
-    );
-    expect(errors).toBeUndefined();
-    expect(data).toEqual({
-      __typename: 'QueryRoot',
-      page: { items: [{ id: '0' }] },
-      all: [{ id: '0' }, { id: '1' }],
-      connection: { nodes: [{ id: '0' }] },
-      one: { id: '0' },
-    });
-    const mutation = await gateway.ask(
-      `mutation { __typename ... on MutationRoot { done: ${field('rename')}(name: "x") { name query { __typename } } } }`,
-    );
-    expect(mutation).toEqual({
-      data: { __typename: 'MutationRoot', done: { name: 'x', query: { __typename: 'QueryRoot' } } },
-    });
-  });
+      );
+      expect(errors).toBeUndefined();
+      expect(data).toEqual({
+        __typename: 'QueryRoot',
+        page: { items: [{ id: '0' }] },
+        all: [{ id: '0' }, { id: '1' }],
+        connection: { nodes: [{ id: '0' }] },
+        one: { id: '0' },
+      });
+      const mutation = await gateway.ask(
+        `mutation { __typename ... on MutationRoot { done: ${field('rename')}(name: "x") { name query { __typename } } } }`,
+      );
+      expect(mutation).toEqual({
+        data: {
+          __typename: 'MutationRoot',
+          done: { name: 'x', query: { __typename: 'QueryRoot' } },
+        },
+      });
+    },
+  );
 
-  test('streams what is below them', async () => {
+  test('lists of such root types can be streamed', async () => {
     await using gateway = await over(sdl, resolvers);
     const parts = await all(
       gateway,
@@ -68,7 +74,7 @@ describe('a service whose roots have names of its own', () => {
     expect(whole(parts)).toEqual([{ id: '0' }, { id: '1' }, { id: '2' }]);
   });
 
-  test('shows them in its introspection', async () => {
+  test('introspection shows the names of root types', async () => {
     await using gateway = await over(sdl, resolvers);
     const { data } = await gateway.ask(
       '{ __schema { queryType { name } mutationType { name } } __type(name: "Query") { name } }',
@@ -79,7 +85,7 @@ describe('a service whose roots have names of its own', () => {
     });
   });
 
-  test('is explained, and overridden by adapters.json, under them', () => {
+  test('schema explain and adapters.json use the names of root types', () => {
     const overrides = { fields: { 'QueryRoot.persons': { all: 'everybody' } } };
     const { reports } = servedOffline(sdl, { overrides });
     expect(reports).toMatchObject([
@@ -87,13 +93,13 @@ describe('a service whose roots have names of its own', () => {
       { type: 'Person', foundBy: 'QueryRoot.persons' },
     ]);
     expect(() => servedOffline(sdl, { overrides: { fields: { 'Query.persons': {} } } })).toThrow(
-      'write one of QueryRoot.persons',
+      'Write one of QueryRoot.persons',
     );
   });
 });
 
 describe('PageInfo of the service', () => {
-  test('gives way to that of Relay where a connection is served', () => {
+  test('the type is renamed if a connection is served', () => {
     const sdl = printed(`type Query { ${PERSONS} } ${PAGE}`);
     expect(sdl).toContain(
       'type UpstreamPageInfo {\n  hasNextPage: Boolean!\n  endCursor: String\n}',
@@ -113,13 +119,13 @@ describe('PageInfo of the service', () => {
       `type Query { ${PERSONS} personsConnection: Int } ${PAGE}`,
       {},
     ],
-  ])('stays as it is where %s', (_, snapshot, overrides) => {
+  ])('the type keeps its name if %s', (_, snapshot, overrides) => {
     const sdl = printed(snapshot, { overrides });
     expect(sdl).toContain('type PageInfo {\n  hasNextPage: Boolean!\n  endCursor: String\n}');
     expect(sdl).not.toContain('UpstreamPageInfo');
   });
 
-  test('is asked for and answered under its own name then', async () => {
+  test('the type with its own name is requested and answered', async () => {
     const sdl = `type Query { page(first: Int): PersonPage! } ${PAGE}`;
     await using gateway = await over(sdl, { Query: { page: twoPages } });
     const { data, errors } = await gateway.ask(
@@ -130,7 +136,7 @@ describe('PageInfo of the service', () => {
   });
 });
 
-test('a page that is called a connection is served beside the connection, each under its name', async () => {
+test('a page type named like a connection is served next to the connection, each with its own name', async () => {
   const sdl = `
     type Query { persons(first: Int, after: String): PersonConnection! edge: PersonEdge }
     type Person { id: ID! }
@@ -161,7 +167,7 @@ test('a page that is called a connection is served beside the connection, each u
   expect(printed(sdl, { overrides })).toMatch(/type PeopleConnection \{[^}]*edges: \[Someone!\]!/);
 });
 
-test('what the service says of its schema as a whole is served', async () => {
+test('the description of the whole schema is served', async () => {
   const sdl = `"""All about people."""\nschema { query: Query }\ntype Query { ${PERSONS} } ${PAGE}`;
   await using gateway = await over(sdl, { Query: { persons: twoPages } });
   const { data } = await gateway.ask('{ __schema { description } }');

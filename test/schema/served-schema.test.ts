@@ -81,14 +81,14 @@ test('lists are found by shape: filters, enums, scalars, interfaces and unions a
   expect(printType(served.getType('CandidateEdge')!)).toContain('node: Candidate!\n');
 });
 
-test('what the upstream has itself stays as it is, PageInfo under another name', async () => {
+test('the upstream’s own types are unchanged, except for the name of PageInfo', async () => {
   const served = await introspect({ schema: richUpstream().schema }, richSdl);
   const upstream = buildSchema(richSdl.replaceAll(/\bPageInfo\b/g, 'UpstreamPageInfo'));
   for (const type of Object.values(upstream.getTypeMap())) {
     if (isIntrospectionType(type) || type.name === 'Subscription') continue;
     const same = served.getType(type.name)!;
     if (isObjectType(type) && isObjectType(same)) {
-      // What is derived stands beside the upstream's own fields.
+      // Derived fields are added to the upstream's own fields.
       const { name } = type;
       const derived = Object.keys(same.getFields()).filter((field) => !type.getFields()[field]);
       if (!['Query', 'Candidate'].includes(name))
@@ -103,7 +103,7 @@ test('what the upstream has itself stays as it is, PageInfo under another name',
   }
 });
 
-test('a name that the upstream uses itself is left to it, and said at the start', async () => {
+test('a derived field whose name the upstream uses is omitted, with a warning at the start', async () => {
   const sdl = documentedSdl
     .replace('type Query {', 'type Query {\n  allPersons: Int\n')
     .concat('\ntype UpstreamPageInfo { mine: Boolean }\n');
@@ -111,7 +111,9 @@ test('a name that the upstream uses itself is left to it, and said at the start'
   expect(String(schema.getQueryType()!.getFields()['allPersons']!.type)).toBe('Int');
   expect(schema.getType('UpstreamPageInfo_')).toBeDefined();
   const warnings = logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
-  expect(warnings).toEqual(['Query.allPersons is not derived: there is a field of that name.']);
+  expect(warnings).toEqual([
+    'Query.allPersons is not derived: a field of that name already exists.',
+  ]);
 });
 
 test.each([
@@ -119,14 +121,17 @@ test.each([
   ['type Query { a: Missing }', /Unknown type "Missing"/],
   ['type NoQuery { a: Int }', /Query root type must be provided/],
   ['', /Syntax Error: Unexpected <EOF>/],
-])('a snapshot that is no schema is refused with its place: %j', async (sdl, message) => {
-  await expect(startGatewayOverSandbox({}, { snapshot: sdl })).rejects.toThrow(message);
-  await expect(startGatewayOverSandbox({}, { snapshot: sdl })).rejects.toThrow(
-    /schema\/upstream\.graphql.*RECRUITING_SCHEMA/s,
-  );
-});
+])(
+  'a snapshot that is not a schema is refused with the line of its mistake: %j',
+  async (sdl, message) => {
+    await expect(startGatewayOverSandbox({}, { snapshot: sdl })).rejects.toThrow(message);
+    await expect(startGatewayOverSandbox({}, { snapshot: sdl })).rejects.toThrow(
+      /schema\/upstream\.graphql.*RECRUITING_SCHEMA/s,
+    );
+  },
+);
 
-test('a snapshot without any paged list is served as it is, for a supergraph as well', async () => {
+test('a snapshot without paged fields is served unchanged, even for a supergraph', async () => {
   const sdl = 'type Query { hello: String }';
   const schema = await introspect({ schema: buildSchema(sdl) }, sdl);
   expect(Object.keys(schema.getQueryType()!.getFields())).toEqual(['hello', '_service']);

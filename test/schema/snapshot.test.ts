@@ -30,7 +30,7 @@ describe('the SDL of a subgraph as a snapshot', () => {
       `directive @key(fields: String!) on OBJECT
       type Query { me: Person } type Person @key(fields: "id") { id: ID! name: String }`,
     ],
-  ])('is served as what it says of types and fields: %s', async (_, snapshot) => {
+  ])('its types and fields are served: %s', async (_, snapshot) => {
     await using gateway = await startGatewayOverSandbox(
       { schema: buildSchema(`type Query { me: Person } ${PERSON}`) },
       { snapshot },
@@ -43,29 +43,29 @@ describe('the SDL of a subgraph as a snapshot', () => {
     );
   });
 
-  test('is refused where it hides or protects something that would not be hidden here', async () => {
+  test('it is refused if it hides or protects something that the gateway would serve', async () => {
     const message = await refusalOf(`
       extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", { name: "@inaccessible", as: "@hidden" }])
       type Query { me: Person }
       type Person @key(fields: "id") { id: ID! salary: Int @federation__policy(policies: [["hr"]]) ssn: Int @hidden }
     `);
     expect(message).toMatch(/\(upstream\.graphql, line 4.*@federation__policy and @hidden/);
-    expect(message).toContain('Remove from it what callers must not see');
+    expect(message).toContain('Remove the fields that callers must not see');
     expect(message).not.toContain('@key');
   });
 });
 
 describe('a snapshot that cannot be served is refused with one message that says what to do', () => {
-  test('directives that nobody defines, each once with how often it is there', async () => {
+  test('undefined directives are listed once, with their number of uses', async () => {
     const fields = Array.from({ length: 24 }, (_, index) => `f${index}: Int @auth(role: "x")`);
     const message = await refusalOf(`type Query {\n${fields.join('\n')}\nlast: Int @once\n}`);
     expect(message).toBe(
       'The schema snapshot (upstream.graphql, line 2) uses directives that it does not define: ' +
-        '@auth (24 times), @once. Define them there, or remove them: to the gateway they mean nothing.',
+        '@auth (24 times), @once. Define them in the file, or remove them: the gateway ignores them.',
     );
   });
 
-  test('many mistakes, of which a few are enough', async () => {
+  test('only the first of many mistakes are listed', async () => {
     const fields = Array.from({ length: 24 }, (_, index) => `f${index}: Missing${index}`);
     const message = await refusalOf(`type Query { ${fields.join(' ')} }`);
     expect(message.match(/Unknown type/g)).toHaveLength(5);
@@ -73,7 +73,7 @@ describe('a snapshot that cannot be served is refused with one message that says
     expect(message).toContain('set RECRUITING_SCHEMA to another one');
   });
 
-  test('fields and arguments of a type of the introspection', async () => {
+  test('fields and arguments with an introspection type are listed', async () => {
     const message = await refusalOf(`
       type Query { values: [__EnumValue!] of(kind: __TypeKind, by: By): Int }
       input By { kind: __TypeKind }

@@ -1,20 +1,16 @@
 import { execute, type GraphQLSchema } from 'graphql';
+import pino from 'pino';
 import { systemClock } from '../../src/clock.ts';
-import type { Exchange, Stage } from '../../src/http/exchange/exchange.ts';
-import {
-  createHandler,
-  type ExchangeTelemetry,
-  type Handler,
-} from '../../src/http/exchange/handler.ts';
-import { jsonTypeFor } from '../../src/http/execution/accept.ts';
-import { createRefusals } from '../../src/http/execution/refusals.ts';
-import { checkOperations } from '../../src/http/operation/check-operation.ts';
-import { readParams } from '../../src/http/operation/read-params.ts';
+import { jsonTypeFor } from '../../src/http/delivery/formats.ts';
+import { createErrorPolicy } from '../../src/http/error-policy.ts';
+import type { Exchange, ExchangeTelemetry, Stage } from '../../src/http/exchange.ts';
+import { createOperationStages } from '../../src/http/operation/operation-stages.ts';
+import { createHandler, type Handler } from '../../src/http/transport/handler.ts';
 import { createOperations } from '../../src/operations/operations.ts';
 
 export const noTelemetry: ExchangeTelemetry = { run: (_exchange, work) => work(), ended: () => {} };
 
-/** Executes operations on a schema, behind the given stages and without any other check. */
+/** Executes operations on a schema, after the given stages and without any other check. */
 export function handlerFor(
   schema: GraphQLSchema,
   {
@@ -22,18 +18,21 @@ export function handlerFor(
     checked = [],
     contextOf = () => ({}),
   }: {
-    /** Before anything is read. */
+    /** Run before anything is read. */
     first?: readonly Stage[];
-    /** Behind the parse. */
+    /** Run after the operation is parsed. */
     checked?: readonly Stage[];
     contextOf?: (exchange: Exchange) => object;
   },
 ): Handler {
   const limits = { maxTokens: 1e6, maxDepth: 100, maxAliases: 100 };
-  const operation = checkOperations({
+  const operation = createOperationStages({
     operations: createOperations({ schema, introspection: true, ...limits }),
     schema,
     introspection: true,
+    maxBodyBytes: 1e6,
+    trusted: undefined,
+    trustedDocumentsOnly: false,
     isRouter: () => false,
     answer: async ({ document, name }, variableValues, exchange) => {
       const type = jsonTypeFor(exchange.header('accept'));
@@ -50,25 +49,21 @@ export function handlerFor(
       return { status: 200, headers: { 'content-type': type }, body: JSON.stringify(result) };
     },
   });
-  const refusals = createRefusals({ schema, mask });
+  const errors = createErrorPolicy({ schema, log: pino({ level: 'silent' }) });
   return createHandler({
     telemetry: noTelemetry,
     stages: [
       ...first,
-      readParams(1e6),
+      operation.readParams,
       operation.find,
       ...checked,
       operation.refuseInvalid,
       operation.coerceVariables,
       operation.answer,
-      refusals.notAcceptable,
+      errors.notAcceptable,
     ],
-    refuse: refusals.refuse,
-    mask,
+    refuse: errors.refuse,
+    mask: errors.mask,
     clock: systemClock,
   });
-}
-
-function mask(error: unknown): Error {
-  return error as Error;
 }

@@ -1,48 +1,55 @@
+import { OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
-import type { Exchange, Stage } from '../exchange/exchange.ts';
-import { apiKeyOwners, type ApiKey } from './api-keys.ts';
-import { authenticate } from './authenticate.ts';
-import { bearerTokenOwners } from './bearer-tokens.ts';
-import { enforceScopes, isRouter } from './enforce-scopes.ts';
-import { keysAt } from './fetch-keys.ts';
-import { createKeySet } from './key-set.ts';
+import { codedError } from '../../errors.ts';
+import type { CheckedOperation } from '../../operations/operations.ts';
+import type { Caller, Exchange, Stage } from '../exchange.ts';
+import { apiKeyOwners, authenticate, type ApiKey } from './authenticate.ts';
 
-export interface AdmissionParts {
+export interface AdmissionSettings {
   readonly apiKeys: readonly ApiKey[];
-  /** Undefined: bearer tokens are not taken. */
+  /** Undefined: bearer tokens are not accepted. */
   readonly jwt: TrustedIssuer | undefined;
-  /** `key:<name>` or `scope:<scope>` each; undefined: the fields of routers are for everybody who may read. */
+  /** Each `key:<name>` or `scope:<scope>`; undefined: every caller with the scope `read` may use the router fields. */
   readonly routerCallers: readonly string[] | undefined;
-  /** The proxy for an address, if there is one. */
-  readonly proxyFor: (url: string) => string | undefined;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 export interface TrustedIssuer {
   readonly jwksUrl: string;
   readonly issuer: string;
   readonly audience: string;
-  /** Those that mean something here; all others are dropped. */
+  /** The scopes that have a meaning here. Others are ignored. */
   readonly scopes: readonly string[];
 }
 
-/** Who is let in, and what each may do. */
+export interface AdmissionParts {
+  /** The proxy for a URL; undefined: none. */
+  readonly proxyFor: (url: string) => string | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Decides which callers are admitted, and what each may do. */
 export interface Admission {
   readonly authenticate: Stage;
   readonly enforceScopes: Stage;
-  /** Whether it came with the credential of a router: one that ROUTER_CALLERS names. */
+  /** Whether the caller is a router: one that ROUTER_CALLERS names. */
   readonly isRouter: (exchange: Exchange) => boolean;
 }
 
-/** A key comes to its scopes through api-keys, a token through key-set and bearer-tokens, and both through authenticate. */
-export function createAdmission(parts: AdmissionParts): Admission {
-  const { apiKeys, jwt, routerCallers } = parts;
+/** @param settings undefined: callers need no credential */
+export async function createAdmission(
+  settings: AdmissionSettings | undefined,
+  parts: AdmissionParts,
+): Promise<Admission> {
+  if (!settings) {
+    return { authenticate: passOn, enforceScopes: passOn, isRouter: () => false };
+  }
+  const { apiKeys, jwt, routerCallers } = settings;
   return {
     authenticate: authenticate({
       apiKeyOwner: apiKeys.length > 0 ? apiKeyOwners(apiKeys) : undefined,
-      bearerTokenOwner: jwt && ownersBy(jwt, parts),
+      bearerTokenOwner: jwt && (await bearerTokens(jwt, parts)),
     }),
     enforceScopes: enforceScopes(routerCallers),
     isRouter: ({ caller }) =>
@@ -50,7 +57,14 @@ export function createAdmission(parts: AdmissionParts): Admission {
   };
 }
 
-function ownersBy(issuer: TrustedIssuer, { proxyFor, clock, log }: AdmissionParts) {
+const passOn: Stage = () => undefined;
+
+async function bearerTokens(issuer: TrustedIssuer, { proxyFor, clock, log }: AdmissionParts) {
+  // Imported only if tokens are accepted: the libraries that read them take a visible part of the start.
+  const [{ bearerTokenOwners }, { createKeySet, keysAt }] = await Promise.all([
+    import('./bearer-tokens.ts'),
+    import('./issuer-keys.ts'),
+  ]);
   const { jwksUrl } = issuer;
   const fetchKeys = keysAt(jwksUrl, { proxy: proxyFor(jwksUrl) });
   return bearerTokenOwners({
@@ -58,5 +72,52 @@ function ownersBy(issuer: TrustedIssuer, { proxyFor, clock, log }: AdmissionPart
     keys: createKeySet({ fetchKeys, clock, log }),
     clock,
     log,
+  });
+}
+
+/**
+ * Refuses operations for which the caller lacks a scope. This comes before validation, whose errors would reveal the
+ * schema.
+ */
+function enforceScopes(routerCallers: readonly string[] | undefined): Stage {
+  return ({ caller, operation }) => {
+    if (!caller) throw codedError('UNAUTHENTICATED', NOT_AUTHENTICATED);
+    if (!operation) return undefined;
+    checkScope(caller, operation);
+    if (routerCallers && !isRouter(caller, routerCallers)) checkRouterFields(operation);
+    return undefined;
+  };
+}
+
+const NOT_AUTHENTICATED = 'This request was not authenticated. Send it with a credential.';
+
+/** Applies to routers too: no scope includes another one. */
+function checkScope({ scopes }: Caller, { type }: CheckedOperation): void {
+  const needed = type === OperationTypeNode.MUTATION ? 'write' : 'read';
+  if (scopes.has(needed)) return;
+  const what = needed === 'write' ? 'Mutations need' : 'Queries need';
+  throw forbidden(
+    `${what} the scope "${needed}", which this credential does not have. The operator of this gateway can grant it.`,
+  );
+}
+
+function isRouter({ name, scopes }: Caller, routerCallers: readonly string[]): boolean {
+  return routerCallers.some((entry) =>
+    entry.startsWith('scope:') ? scopes.has(entry.slice('scope:'.length)) : entry === name,
+  );
+}
+
+function checkRouterFields({ routerFields: [field] }: CheckedOperation): void {
+  if (field === undefined) return;
+  throw forbidden(
+    `The field ${field} is reserved for the router of the supergraph, and this credential is not a router's. ` +
+      'The operator of this gateway can add it to ROUTER_CALLERS.',
+  );
+}
+
+function forbidden(message: string) {
+  return codedError('FORBIDDEN', message, {
+    // As for errors of the validation: with `spec`, callers who accept application/json get the status 200.
+    extensions: { http: { status: 403, spec: true } },
   });
 }

@@ -1,13 +1,27 @@
-import type { Exchange, Reply, Stage } from '../exchange/exchange.ts';
-import type { Caller, Credentials, Identity } from './caller.ts';
-import { unauthenticated } from './unauthenticated.ts';
+import { hash as hashOf, timingSafeEqual } from 'node:crypto';
+import type { Caller, Exchange, Reply, Stage } from '../exchange.ts';
 
-/** Turns away who is not known, before any of the body is read. What stages before it answer is open to everybody. */
+/** The credentials that are accepted. A header whose function is undefined is ignored. */
+export interface Credentials {
+  readonly apiKeyOwner?: ((key: string) => Caller | undefined) | undefined;
+  readonly bearerTokenOwner?: ((token: string) => Promise<Caller | undefined>) | undefined;
+}
+
+type Identity =
+  | { readonly kind: 'known'; readonly caller: Caller }
+  /** The request has no credential. */
+  | { readonly kind: 'anonymous' }
+  /** The credential in this header is wrong. */
+  | { readonly kind: 'refused'; readonly header: 'x-api-key' | 'authorization' };
+
+type Refusal = Exclude<Identity, { kind: 'known' }>;
+
+/** Refuses callers without a valid credential, before any of the body is read. */
 export function authenticate(credentials: Credentials): Stage {
   const admit = (exchange: Exchange, identity: Identity): Reply | undefined => {
     if (identity.kind !== 'known') return unauthenticated(identity, exchange, credentials);
     exchange.caller = identity.caller;
-    // A cache on the way keeps no answer to Authorization (RFC 9111, 3.5), but it does not know x-api-key.
+    // Shared caches do not store answers to Authorization (RFC 9111, 3.5), but they do not know x-api-key.
     exchange.replyHeaders['cache-control'] = 'private, no-store';
     return undefined;
   };
@@ -20,8 +34,8 @@ export function authenticate(credentials: Credentials): Stage {
 }
 
 /**
- * Goes by the credentials in the headers. Of two, both have to be valid: to pass over a wrong one would hide from a
- * caller that a token has expired, and let the other credential answer for whoever sent it.
+ * Identifies the caller by its headers. If it sends two credentials, both must be valid: ignoring a wrong one would hide
+ * from the caller that its token has expired, and would let the other credential act alone.
  */
 function identify(
   exchange: Exchange,
@@ -32,7 +46,7 @@ function identify(
   if (key !== undefined && !program) return { kind: 'refused', header: 'x-api-key' };
   const authorization = bearerTokenOwner && exchange.header('authorization');
   if (authorization === undefined) {
-    return program ? { kind: 'known', caller: program } : { kind: 'nobody' };
+    return program ? { kind: 'known', caller: program } : { kind: 'anonymous' };
   }
   const token = bearerToken(authorization);
   if (token === undefined) return { kind: 'refused', header: 'authorization' };
@@ -42,13 +56,88 @@ function identify(
   });
 }
 
-/** RFC 6750, 2.1; the name of a scheme may be written in small letters too (RFC 9110, 11.1). */
+/** The token of the header (RFC 6750, 2.1). The name of the scheme is case-insensitive (RFC 9110, 11.1). */
 function bearerToken(authorization: string): string | undefined {
   return /^Bearer +([\w.~+/-]+=*)$/i.exec(authorization)?.[1];
 }
 
-/** A program that asks for somebody, such as a router, may do what both may: neither lends its rights to the other. */
+/** A program that acts for a person, such as a router, may do only what both of them may do. */
 function onBehalf(program: Caller, person: Caller): Caller {
   const scopes = [...program.scopes].filter((scope) => person.scopes.has(scope));
   return { name: program.name, scopes: new Set(scopes) };
 }
+
+export interface ApiKey {
+  readonly name: string;
+  /** SHA-256 of the key, without salt and not slow: an attacker would have to guess 32 random bytes, not a password. */
+  readonly hash: Uint8Array;
+  readonly scopes: readonly string[];
+}
+
+/** Finds the owner of a key. The time that this takes does not show how similar a wrong key is to a right one. */
+export function apiKeyOwners(keys: readonly ApiKey[]): (key: string) => Caller | undefined {
+  const owners = keys.map(({ name, hash, scopes }) => ({
+    hash,
+    caller: { name: `key:${name}`, scopes: new Set(scopes) },
+  }));
+  /** Keys that were found before, so that each is hashed once. Wrong keys are not kept. */
+  const known = new Map<string, Caller>();
+  const find = (key: string) => {
+    const sent = hashOf('sha256', key, 'buffer');
+    // Compares all of them, including those after the right one, so that the time is always the same.
+    return owners.filter(({ hash }) => timingSafeEqual(hash, sent))[0]?.caller;
+  };
+  return (key) => {
+    const caller = known.get(key) ?? find(key);
+    if (caller) known.set(key, caller);
+    return caller;
+  };
+}
+
+/**
+ * The 401 reply, with a GraphQL error. It is written here because Yoga would choose its status and format by the
+ * `accept` header. It never says what exactly is wrong with a credential.
+ */
+function unauthenticated(refusal: Refusal, exchange: Exchange, credentials: Credentials): Reply {
+  const message = messageFor(refusal, credentials);
+  const graphql = 'application/graphql-response+json';
+  const type = exchange.header('accept')?.includes(graphql) ? graphql : 'application/json';
+  return {
+    status: 401,
+    headers: {
+      'content-type': `${type}; charset=utf-8`,
+      'www-authenticate': challenges(refusal, credentials).join(', '),
+      'cache-control': 'no-store',
+    },
+    body: JSON.stringify({ errors: [{ message, extensions: { code: 'UNAUTHENTICATED' } }] }),
+  };
+}
+
+function messageFor(refusal: Refusal, { apiKeyOwner, bearerTokenOwner }: Credentials): string {
+  if (refusal.kind === 'anonymous') {
+    const ways = [
+      ...(apiKeyOwner ? ['an API key, as "x-api-key: <key>"'] : []),
+      ...(bearerTokenOwner ? ['a token, as "authorization: Bearer <token>"'] : []),
+    ];
+    return `This request has no credential. Send ${ways.join(', or ')}; the operator of this gateway issues them.`;
+  }
+  return refusal.header === 'x-api-key'
+    ? 'The API key in x-api-key is not valid. Check that it is complete and sent only once, or request a new one from the operator of this gateway.'
+    : 'The authorization header has no bearer token that is valid for this gateway now. Get a new token and send it once, ' +
+        'as "authorization: Bearer <token>"; if that is refused too, the operator of this gateway finds the reason in the log.';
+}
+
+/** At least one challenge is required (RFC 9110, 11.6.1). No registered scheme exists for API keys. */
+function challenges(
+  refusal: Refusal,
+  { apiKeyOwner, bearerTokenOwner }: Credentials,
+): readonly string[] {
+  const isRefused = refusal.kind === 'refused' && refusal.header === 'authorization';
+  return [
+    ...(apiKeyOwner ? [`ApiKey ${REALM}, header="x-api-key"`] : []),
+    // An error code is allowed only if a token was sent (RFC 6750, 3.1).
+    ...(bearerTokenOwner ? [`Bearer ${REALM}${isRefused ? ', error="invalid_token"' : ''}`] : []),
+  ];
+}
+
+const REALM = 'realm="recruiting-subgraph"';

@@ -2,11 +2,11 @@ import type { GraphQLError } from 'graphql';
 import { codedError } from '../../errors.ts';
 import { parseJson, type Json } from '../../json.ts';
 import { BodyTooLarge } from '../../read-body.ts';
-import type { Exchange, Params, Stage } from '../exchange/exchange.ts';
+import type { Exchange, Params, Stage } from '../exchange.ts';
 
 /**
- * Takes operations as JSON, or in the address of a GET. Never as a form: the page of any site can make a
- * browser send one here, mutations too, without the question that CORS asks before JSON.
+ * Reads operations from a JSON body, or from the address of a GET. Forms are not accepted: a page of any site can make a
+ * browser send one, even with a mutation, without the preflight that CORS requires for JSON.
  *
  * Never holds more than `maxBytes` of a body.
  */
@@ -17,7 +17,7 @@ export function readParams(maxBytes: number): Stage {
       return exchange.readBody(maxBytes).then(
         (text) => {
           exchange.params = paramsIn(text);
-          if (mayHoldOddNumber(text)) exchange.exactVariables = jsonIn(text)?.get('variables');
+          if (mayLoseNumber(text)) exchange.exactVariables = jsonIn(text)?.get('variables');
           return undefined;
         },
         (error: unknown) => {
@@ -29,16 +29,16 @@ export function readParams(maxBytes: number): Stage {
     checkAddress(exchange, maxBytes);
     exchange.params = paramsInAddress(exchange.query);
     const variables = new URLSearchParams(exchange.query).get('variables') ?? '';
-    if (mayHoldOddNumber(variables)) exchange.exactVariables = jsonIn(variables);
+    if (mayLoseNumber(variables)) exchange.exactVariables = jsonIn(variables);
     return undefined;
   };
 }
 
 /**
- * Whether a number may be in it that is not written as JavaScript would: with more digits than it can hold, an
- * exponent, or zeros at the end. So may a key that it would put in another place.
+ * Whether `JSON.parse` may lose how the text was written: a number with more digits than JavaScript can hold, with an
+ * exponent, or with zeros at the end; or a numeric key, which JavaScript would put before the others.
  */
-function mayHoldOddNumber(text: string): boolean {
+function mayLoseNumber(text: string): boolean {
   return /\d{16}|\d\.?\d*[eE][+-]?\d|\.\d*0(?!\d)|-0|"\d+"\s*:/.test(text);
 }
 
@@ -47,18 +47,24 @@ function jsonIn(text: string): Json | undefined {
   return typeof json === 'string' ? undefined : json;
 }
 
-/** @throws GraphQLError for what need not be read to be refused */
+/** @throws GraphQLError if the headers alone are a reason to refuse the request */
 function checkBody(exchange: Exchange, maxBytes: number): void {
   const type = exchange.header('content-type') ?? '';
   if (type !== 'application/json' && !/^application\/json\s*([;,]|$)/i.test(type)) {
-    throw refused(415, 'Send the operation as JSON, with "content-type: application/json".');
+    throw refused(
+      415,
+      'The content-type of this request is not supported. Send the operation as JSON, with "content-type: application/json".',
+    );
   }
   const encoding = exchange.header('content-encoding') ?? 'identity';
   if (encoding.toLowerCase() !== 'identity') {
-    // RFC 9110, 12.5.3: in an answer it says which encodings of requests are taken.
-    throw refused(415, 'Send the body as it is, without a content-encoding.', {
-      'accept-encoding': 'identity',
-    });
+    // In an answer, this header lists the accepted encodings of requests (RFC 9110, 12.5.3).
+    const accepted = { 'accept-encoding': 'identity' };
+    throw refused(
+      415,
+      'The content-encoding of this request is not supported. Send the body without one.',
+      accepted,
+    );
   }
   if (Number(exchange.header('content-length')) > maxBytes) throw tooLarge(maxBytes);
 }
@@ -68,22 +74,24 @@ function paramsIn(text: string): Params {
   try {
     json = JSON.parse(text);
   } catch {
-    // Without the words of the parser, which have a piece of the body in them.
-    throw refused(400, 'The body is no valid JSON.');
+    // Not the message of the parser, which contains a piece of the body.
+    throw refused(400, 'The body is not valid JSON. Send a JSON object with a "query".');
   }
-  if (Array.isArray(json)) throw refused(400, 'Batching is not supported.');
+  if (Array.isArray(json)) {
+    throw refused(400, 'Batching is not supported. Send each operation in its own request.');
+  }
   if (typeof json !== 'object' || json === null) {
-    throw refused(400, 'The body must be a JSON object with a "query".');
+    throw refused(400, 'The body is not a JSON object. Send one with a "query".');
   }
   return json as Params;
 }
 
-/** As little is read of an address as of a body. */
+/** The limit of a body applies to an address too. */
 function checkAddress({ path, query }: Exchange, maxBytes: number): void {
   if (path.length + query.length > maxBytes) {
     throw refused(
       414,
-      `An address may have ${maxBytes} characters here. Use POST, or ask for less.`,
+      `The address is longer than ${maxBytes} characters. Use POST, or request less.`,
     );
   }
 }
@@ -103,16 +111,23 @@ function paramsInAddress(query: string): Params {
       extensions: json('extensions'),
     };
   } catch {
-    throw refused(400, 'The variables and the extensions in the address must be JSON.');
+    throw refused(
+      400,
+      'The variables or the extensions in the address are not valid JSON. Correct them, or use POST.',
+    );
   }
 }
 
 function otherMethod(): GraphQLError {
-  return refused(405, 'GraphQL only supports GET and POST requests.', { Allow: 'GET, POST' });
+  return refused(
+    405,
+    'This method is not supported. Send the operation with POST, or a query with GET.',
+    { Allow: 'GET, POST' },
+  );
 }
 
 function tooLarge(maxBytes: number): GraphQLError {
-  const message = `A request may have ${maxBytes} bytes here. Send less, with values in variables and not twice, or split it; the operator can raise MAX_BODY_BYTES.`;
+  const message = `The request is larger than ${maxBytes} bytes. Send each value only once, in variables, or split the request; the operator of this gateway can raise MAX_BODY_BYTES.`;
   return refused(413, message, { connection: 'close' });
 }
 

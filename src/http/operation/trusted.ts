@@ -1,34 +1,37 @@
 import { codedError } from '../../errors.ts';
 import type { TrustedDocument } from '../../operations/trusted-documents.ts';
-import type { Exchange, Stage } from '../exchange/exchange.ts';
+import type { Exchange, Stage } from '../exchange.ts';
 
-export interface TrustedDocumentsOptions {
-  /** Whether texts are refused, but for those of routers. */
-  readonly only: boolean;
+export interface TrustedDocumentsParts {
+  /** By their ids; undefined: there are no trusted documents. */
+  readonly trusted: ReadonlyMap<string, TrustedDocument> | undefined;
+  /** Whether other operations are refused, except those of routers. */
+  readonly trustedDocumentsOnly: boolean;
   readonly isRouter: (exchange: Exchange) => boolean;
 }
 
-/** Takes operations by the ids that they have in the operator's manifest. None is ever registered by a request. */
-export function trustedDocuments(
-  documents: ReadonlyMap<string, TrustedDocument>,
-  { only, isRouter }: TrustedDocumentsOptions,
-): Stage {
+/** Accepts operations by their ids in the operator's manifest. A request never registers one. */
+export function trustedDocuments(parts: TrustedDocumentsParts): Stage {
+  const { trusted, trustedDocumentsOnly, isRouter } = parts;
+  if (!trusted) return () => undefined;
   const find = (id: string) =>
-    documents.get(id) ?? documents.get(id.startsWith(SHA256) ? id.slice(SHA256.length) : id);
+    trusted.get(id) ?? trusted.get(id.startsWith(SHA256) ? id.slice(SHA256.length) : id);
   return (exchange) => {
     const { query, operationName, variables, extensions } = exchange.params;
     if (query) {
-      if (only && !isRouter(exchange)) throw untrusted();
+      if (trustedDocumentsOnly && !isRouter(exchange)) throw untrusted();
       return undefined;
     }
     const id = idOf(exchange);
     if (id === undefined) {
-      throw refused('Send a "query", or the "documentId" of a trusted document.');
+      throw refused(
+        'The request has neither a "query" nor the id of a trusted document. Send a "query" or a "documentId".',
+      );
     }
     const document = find(id);
     if (!document) {
       throw refused(
-        'No trusted document has this id. They are read from a manifest when the gateway starts, and cannot be registered by a request.',
+        'No trusted document has this id. The operator of this gateway adds documents to its manifest, which is read at the start; a request cannot register them.',
       );
     }
     exchange.trustedName = nameOf(document, operationName) ?? id;
@@ -37,10 +40,10 @@ export function trustedDocuments(
   };
 }
 
-/** How ids by SHA-256 are written in the appendix "Persisted Documents" of GraphQL over HTTP. */
+/** The prefix of SHA-256 ids in the appendix "Persisted Documents" of GraphQL over HTTP. */
 const SHA256 = 'sha256:';
 
-/** As the appendix, Relay, and Apollo's `extensions.persistedQuery` have it. */
+/** The parameter as the appendix, Relay and others name it. Apollo sends `extensions.persistedQuery` instead. */
 const NAMES = ['documentId', 'doc_id', 'id'];
 
 function idOf({ method, query, params }: Exchange): string | undefined {
@@ -53,17 +56,19 @@ function idOf({ method, query, params }: Exchange): string | undefined {
 
 type Given = Readonly<Record<string, unknown>>;
 
-function nameOf({ operations }: TrustedDocument, asked: unknown): string | undefined {
+function nameOf({ operations }: TrustedDocument, requested: unknown): string | undefined {
   const [only, ...others] = operations;
-  if (asked !== undefined && asked !== null) return operations.find((name) => name === asked);
+  if (requested !== undefined && requested !== null) {
+    return operations.find((name) => name === requested);
+  }
   return others.length === 0 ? only : undefined;
 }
 
 function untrusted() {
   return codedError(
     'FORBIDDEN',
-    'Only trusted documents are taken here: send the "documentId" of one in place of "query". The operator of this gateway can add operations to its manifest.',
-    // As for what validation refuses: `spec` leaves 200 to callers who accept application/json.
+    'This gateway accepts only trusted documents. Send the "documentId" of one instead of a "query"; the operator of this gateway can add operations to its manifest.',
+    // As for errors of the validation: with `spec`, callers who accept application/json get the status 200.
     { extensions: { http: { status: 403, spec: true } } },
   );
 }

@@ -1,39 +1,39 @@
 import type { Logger } from 'pino';
 import { codedError } from '../../errors.ts';
-import type { Exchange, Reply, Stage } from '../exchange/exchange.ts';
+import type { Exchange, Reply, Stage } from '../exchange.ts';
 
 export interface CorsSettings {
-  /** As browsers write them. */
+  /** The origins whose pages may read answers, as browsers write them. */
   readonly corsOrigins: readonly string[];
-  /** Request headers that pages may send beside those that the gateway knows, in lower case. */
+  /** Request headers that these pages may send besides those that the gateway uses, in lower case. */
   readonly corsHeaders: readonly string[];
 }
 
 /**
- * Lets the pages of the listed origins ask, and read the answers. Others get no CORS header at all, and with it
- * no leave to send JSON: their preflight is refused, with what is to be done about it.
+ * Allows pages of the listed origins to send requests and read the answers. Pages of other origins get no CORS header,
+ * so that browsers do not let them send JSON: their preflight is refused with a message that says what to do.
  *
- * Credentials are never allowed. There are no cookies: callers are known by headers that a page sets itself,
- * from what was given to that page. With credentials a browser would add what it holds for this host on its own.
+ * Browser credentials (`access-control-allow-credentials`) are never allowed. The gateway uses no cookies: a page sends
+ * its credential in a header that it sets itself. Otherwise a browser would add what it stores for this host.
  */
 export function cors(
-  { corsOrigins, corsHeaders: further }: CorsSettings,
+  { corsOrigins, corsHeaders: additional }: CorsSettings,
   log: Logger,
 ): {
-  /** Says in every answer who may read it: this stage comes before whatever answers. */
+  /** Adds to every answer which origin may read it. */
   readonly corsHeaders: Stage;
-  /** A browser sends no credential with a preflight: this stage comes before callers are asked who they are. */
+  /** Answers preflights. */
   readonly preflights: Stage;
 } {
   const isListed = (origin: string | undefined) =>
     origin !== undefined && corsOrigins.includes(origin);
   const report = reportOnce(log);
-  const allowed = allowedPreflight([...SENDABLE, ...further]);
+  const allowed = allowedPreflight([...SENDABLE, ...additional]);
   return {
     corsHeaders: (exchange) => {
       if (corsOrigins.length === 0) return undefined;
       const { replyHeaders } = exchange;
-      // Also where there is no origin: a cache must not give that answer to a page.
+      // Also without an origin: a cache must not return that answer to a page.
       replyHeaders['vary'] = 'Origin';
       const origin = exchange.header('origin');
       if (origin === undefined || !isListed(origin)) return undefined;
@@ -59,7 +59,7 @@ function isPreflight(exchange: Exchange): boolean {
   );
 }
 
-/** Anybody can send any origin, as often as they like: each is reported once, and no more than some. */
+/** Logs each origin once, and only some: anyone can send any origin, as often as they like. */
 function reportOnce(log: Logger): (origin: string) => void {
   const reported = new Set<string>();
   return (origin) => {
@@ -68,7 +68,7 @@ function reportOnce(log: Logger): (origin: string) => void {
     reported.add(origin);
     log.warn(
       { origin },
-      'a page of this origin may not ask: its preflight was refused. To let it ask, add the origin to CORS_ORIGINS.',
+      'a preflight was refused, because its origin is not listed. To allow pages of this origin, add it to CORS_ORIGINS.',
     );
   };
 }
@@ -96,17 +96,55 @@ function allowedPreflight(sendable: readonly string[]): Reply {
     headers: {
       'access-control-allow-methods': 'GET, POST',
       'access-control-allow-headers': [...new Set(sendable)].join(', '),
-      // Two hours, the longest that Chromium remembers one.
+      // Two hours, the longest time that Chromium accepts.
       'access-control-max-age': '7200',
     },
   };
 }
 
-export const UNLISTED_ORIGIN =
-  'The page that asks is of another origin. To let it ask, the operator of this gateway adds that origin to CORS_ORIGINS.';
+const UNLISTED_ORIGIN =
+  'This request comes from a web page of an origin that is not allowed. To allow it, the operator of this gateway adds that origin to CORS_ORIGINS.';
 
 const REFUSED: Reply = {
   status: 403,
   headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' },
   body: JSON.stringify({ errors: [codedError('FORBIDDEN', UNLISTED_ORIGIN)] }),
 };
+
+/**
+ * Refuses operations from pages of other sites that are not listed, whether they could read the answer or not.
+ *
+ * A page can send a GET without a preflight, even by an image or a link. So a GET must have a header that a browser
+ * sends to another origin only after a preflight allowed it. The content type of a POST is such a header.
+ */
+export function crossSite(origins: readonly string[]): Stage {
+  return (exchange) => {
+    if (isOfAnotherSite(exchange) && !origins.includes(exchange.header('origin') ?? '')) {
+      throw codedError('FORBIDDEN', UNLISTED_ORIGIN, { extensions: { http: { status: 403 } } });
+    }
+    if (exchange.method !== 'GET' || isPreflighted(exchange)) return undefined;
+    throw codedError(
+      'BAD_USER_INPUT',
+      'A query in the address needs a header that pages of other sites cannot send. Add "apollo-require-preflight: true", or use POST.',
+      { extensions: { http: { status: 400 } } },
+    );
+  };
+}
+
+/**
+ * Browsers set this header, and no page can forge it. `Origin` is not enough: behind a proxy, a page of the gateway's
+ * own origin may have another host name than the one that the proxy sends.
+ */
+function isOfAnotherSite(exchange: Exchange): boolean {
+  const site = exchange.header('sec-fetch-site');
+  return site === 'cross-site' || site === 'same-site';
+}
+
+const PREFLIGHTED = ['apollo-require-preflight', 'x-apollo-operation-name', 'x-api-key'];
+
+function isPreflighted(exchange: Exchange): boolean {
+  const isJson = /^application\/json\s*(;|$)/i.test(exchange.header('content-type') ?? '');
+  // Only this scheme: for others a browser may add a stored password to the request of any page.
+  const isBearer = /^Bearer /i.test(exchange.header('authorization') ?? '');
+  return isJson || isBearer || PREFLIGHTED.some((name) => exchange.header(name) !== undefined);
+}

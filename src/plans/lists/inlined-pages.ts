@@ -17,7 +17,7 @@ import {
 import type { SelectionScope } from '../../answers/collect-fields.ts';
 import { inlinedPageKey } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
-import type { NestedAdapter } from '../../schema/derivation/adapter.ts';
+import type { NestedAdapter } from '../../schema/derived.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';
 import { pageSizeOf } from '../pages/page-request.ts';
 import { identifying, idKey } from '../pages/record-identity.ts';

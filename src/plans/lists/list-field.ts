@@ -4,7 +4,7 @@ import { selectionsOf } from '../../answers/collect-fields.ts';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import type { Placeholder } from '../../answers/read.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
-import type { Adapter, NestedAdapter } from '../../schema/derivation/adapter.ts';
+import type { Adapter, NestedAdapter } from '../../schema/derived.ts';
 import type { Call, CallVariables } from '../call.ts';
 import { pageFetcher, type PageSource } from '../pages/fetch-page.ts';
 import { pageRequests, type PageRequests } from '../pages/page-request.ts';

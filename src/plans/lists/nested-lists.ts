@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { inlinedPageKey, type Path } from '../../answers/answer-errors.ts';
 import type { Placeholder } from '../../answers/read.ts';
 import type { PlaceholderShape, ShapeScope } from '../../answers/shape.ts';
-import type { NestedAdapter } from '../../schema/derivation/adapter.ts';
+import type { NestedAdapter } from '../../schema/derived.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';
 import type { Call } from '../call.ts';
 import type { FieldValue, Output, Part } from '../output.ts';

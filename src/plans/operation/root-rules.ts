@@ -13,7 +13,7 @@ import {
 } from 'graphql';
 import { selectionsOf, type CollectedField } from '../../answers/collect-fields.ts';
 import { codedError } from '../../errors.ts';
-import type { AllowedMutations } from '../../schema/allowed-mutations.ts';
+import type { AllowedMutations } from '../../schema/served/served-schema.ts';
 
 export interface RootRules {
   /** As callers see it. */

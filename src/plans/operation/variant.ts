@@ -1,8 +1,8 @@
 import type { FragmentDefinitionNode, OperationDefinitionNode } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { CollectedField, DeferUse } from '../../answers/collect-fields.ts';
-import type { Adapter, NestedAdapter } from '../../schema/derivation/adapter.ts';
-import type { Entity } from '../../schema/derivation/entity.ts';
+import type { Adapter, NestedAdapter } from '../../schema/derived.ts';
+import type { Entity } from '../../schema/derived.ts';
 import type { Call } from '../call.ts';
 import type { Drains } from '../lists/drains.ts';
 import type { PageInlining } from '../lists/inlined-pages.ts';

@@ -3,7 +3,7 @@ import type { AnswerError, Path, UpstreamError } from '../../answers/answer-erro
 import { codedError } from '../../errors.ts';
 import { unlessAborted } from '../../paging/failures.ts';
 import type { FetchPage } from '../../paging/page.ts';
-import type { Adapter } from '../../schema/derivation/adapter.ts';
+import type { Adapter } from '../../schema/derived.ts';
 import type { Requester, CallVariables } from '../call.ts';
 import type { ListRecord } from '../output.ts';
 import { requestSparingParents } from '../requests/request-text.ts';

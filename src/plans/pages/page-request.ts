@@ -23,7 +23,7 @@ import {
   type ShapeScope,
 } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
-import type { Adapter } from '../../schema/derivation/adapter.ts';
+import type { Adapter } from '../../schema/derived.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';
 import {
   field,

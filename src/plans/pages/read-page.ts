@@ -5,7 +5,7 @@ import type { Found } from '../../answers/service-answer.ts';
 import type { Shape } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import type { Page } from '../../paging/page.ts';
-import type { Adapter } from '../../schema/derivation/adapter.ts';
+import type { Adapter } from '../../schema/derived.ts';
 import type { ListRecord, RecordPage } from '../output.ts';
 import type { RecordIdentity } from './record-identity.ts';
 

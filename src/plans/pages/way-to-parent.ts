@@ -3,7 +3,7 @@ import { Kind, type FieldNode, type VariableDefinitionNode } from 'graphql';
 import { ownError } from '../../answers/answer-errors.ts';
 import { descend, type Found } from '../../answers/service-answer.ts';
 import type { ErrorCode } from '../../errors.ts';
-import type { Reach } from '../../schema/derivation/reach-parent.ts';
+import type { Reach } from '../../schema/derived.ts';
 import { field } from '../requests/request-text.ts';
 import { idKey } from './record-identity.ts';
 

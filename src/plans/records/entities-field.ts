@@ -1,7 +1,7 @@
 import { getArgumentValues } from 'graphql';
 import { ownError, type Path } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
-import type { Entity } from '../../schema/derivation/entity.ts';
+import type { Entity } from '../../schema/derived.ts';
 import type { Call, RecordId, RecordLookup } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import type { FieldValue, Output } from '../output.ts';

@@ -11,7 +11,7 @@ import { readValue } from '../../answers/read.ts';
 import { readAnswer, type Found } from '../../answers/service-answer.ts';
 import { shapeOf, type Shape } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
-import type { EntityLookup } from '../../schema/derivation/entity.ts';
+import type { EntityLookup } from '../../schema/derived.ts';
 import type { Call, LookupResult, RecordId, RecordLookup } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { PageFailure } from '../pages/fetch-page.ts';

@@ -3,8 +3,8 @@ import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { lookUp } from '../../paging/lookup/look-up.ts';
 import type { LookedUp } from '../../paging/lookup/page-reader.ts';
 import type { FetchPage } from '../../paging/page.ts';
-import type { Adapter } from '../../schema/derivation/adapter.ts';
-import type { Entity } from '../../schema/derivation/entity.ts';
+import type { Adapter } from '../../schema/derived.ts';
+import type { Entity } from '../../schema/derived.ts';
 import {
   asError,
   type Call,

@@ -14,7 +14,7 @@ import {
 import { collectFields, selectionsOf } from '../../answers/collect-fields.ts';
 import type { AnswerError, Path } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
-import type { Entity } from '../../schema/derivation/entity.ts';
+import type { Entity } from '../../schema/derived.ts';
 import type { Call, RecordId, RecordLookup } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { writeReading, writeRecord, type FieldValue, type Output } from '../output.ts';

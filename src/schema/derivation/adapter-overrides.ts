@@ -10,22 +10,17 @@ import {
 import { z } from 'zod';
 import type { FoundList } from './find-lists.ts';
 import { OperatorMistake } from '../../operator-mistake.ts';
-import { idArgument, idOf, type TypeOverride, type TypeOverrides } from './reach-parent.ts';
+import { idArgument, idOf } from './reach-parent.ts';
+import type { FieldOverride, TypeOverride, TypeOverrides } from '../derived.ts';
 
-/** What the operator decides otherwise than detection does: the file adapters.json, checked. */
+/** The checked content of adapters.json, by which the operator overrides what detection decides. */
 export interface AdapterOverrides {
-  /** By list, for example `Query.persons`. */
+  /** By paged field, for example `Query.persons`. */
   readonly fields: ReadonlyMap<string, FieldOverride>;
   readonly types: TypeOverrides;
 }
 
-export interface FieldOverride {
-  readonly skip?: boolean | undefined;
-  readonly all?: string | undefined;
-  readonly connection?: string | undefined;
-}
-
-/** Every mistake in adapters.json, each with what to write instead. */
+/** Lists every mistake in adapters.json, each with its correction. */
 export class OverridesError extends OperatorMistake {
   override name = 'OverridesError';
   constructor(mistakes: readonly string[]) {
@@ -38,9 +33,9 @@ export class OverridesError extends OperatorMistake {
 }
 
 /**
- * Holds what adapters.json says against the schema.
+ * Checks the content of adapters.json against the schema.
  *
- * @param json undefined where there is no such file
+ * @param json undefined if the file does not exist
  */
 export function checkOverrides(
   json: unknown,
@@ -82,7 +77,7 @@ const FILE = z.strictObject({
   types: z.record(z.string(), TYPE).optional(),
 });
 
-/** What may be written at each depth, to say so in place of what may not. */
+/** The keys allowed at each depth, to suggest in place of an unknown one. */
 const KEYS: Readonly<Record<string, string>> = {
   '': '"fields" and "types"',
   fields: '"skip", "all" and "connection"',
@@ -96,12 +91,12 @@ function readShape(json: unknown) {
     const place = issue.path.join('.');
     if (issue.code !== 'unrecognized_keys') return `${place || 'The file'}: ${issue.message}.`;
     const unknown = issue.keys.map((key) => `"${key}"`).join(', ');
-    return `${place || 'The file'}: ${unknown} is unknown; write ${KEYS[String(issue.path[0] ?? '')]}.`;
+    return `${place || 'The file'}: ${unknown} is unknown. Write ${KEYS[String(issue.path[0] ?? '')]}.`;
   });
   return { fields: entriesOf(fields, FIELD), types: entriesOf(types, TYPE), mistakes };
 }
 
-/** What can be read, also where something else cannot: all mistakes are to be told together. */
+/** The entries that can be read, even if others cannot: all mistakes are reported together. */
 function entriesOf<Entry extends object>(record: unknown, shape: z.ZodType<Entry>) {
   const entries = typeof record === 'object' && record !== null ? Object.entries(record) : [];
   return new Map(
@@ -112,10 +107,13 @@ function entriesOf<Entry extends object>(record: unknown, shape: z.ZodType<Entry
 function unknownList(key: string, lists: readonly FoundList[], paged: readonly string[]): string {
   const found = lists.find(({ parent, name }) => `${parent.name}.${name}` === key);
   if (found && 'why' in found.verdict) {
-    return `fields.${key}: this is no list in pages, since ${found.verdict.why}. Leave it out.`;
+    return `fields.${key}: this is not a paged field, because ${found.verdict.why}. Remove it.`;
   }
-  const there = paged.length > 0 ? `write one of ${paged.join(', ')}` : 'there are none here';
-  return `fields.${key}: there is no such list; ${there}.`;
+  const instead =
+    paged.length > 0
+      ? `Write one of ${paged.join(', ')}.`
+      : 'This schema has no paged field: remove it.';
+  return `fields.${key}: there is no such list. ${instead}`;
 }
 
 function mistakesOfType(
@@ -128,11 +126,12 @@ function mistakesOfType(
   if (isAbstractType(type) && byId === undefined && list === undefined) {
     return mistakesOfNames(type, types, lists);
   }
-  if (!isObjectType(type)) return [`types.${name}: there is no object type of that name.`];
+  if (!isObjectType(type))
+    return [`types.${name}: there is no object type of that name. Remove it, or correct the name.`];
   const given = [...(byId ? ['byId'] : []), ...(list ? ['list'] : [])];
   if (!idOf(type)) {
     return [
-      ...given.map((key) => `types.${name}.${key}: ${name} has no plain field id. Leave it out.`),
+      ...given.map((key) => `types.${name}.${key}: ${name} has no plain field id. Remove it.`),
       ...mistakesOfNames(type, types, lists),
     ];
   }
@@ -143,7 +142,7 @@ function mistakesOfType(
   ];
 }
 
-/** Whether a name is free is seen when all are given. */
+/** Whether a name is taken is known only after all names have been chosen (see name-adapters.ts). */
 function mistakesOfNames(
   type: GraphQLNamedType,
   { connection, edge }: TypeOverride,
@@ -155,14 +154,13 @@ function mistakesOfNames(
   const given = Object.entries({ connection, edge }).filter(([, name]) => name !== undefined);
   if (!isListed) {
     return given.map(
-      ([key]) =>
-        `types.${type.name}.${key}: no list in pages gives any ${type.name}. Leave it out.`,
+      ([key]) => `types.${type.name}.${key}: no paged field lists ${type.name}. Remove it.`,
     );
   }
   return connection === undefined || connection.endsWith('Connection')
     ? []
     : [
-        `types.${type.name}.connection: ${connection} does not end with Connection, by which clients know one. ` +
+        `types.${type.name}.connection: ${connection} does not end with Connection, by which clients recognize a connection. ` +
           `Write ${connection}Connection, for example.`,
       ];
 }
@@ -172,17 +170,19 @@ function mistakesOfById(schema: GraphQLSchema, type: GraphQLObjectType, byId: st
   const root = schema.getQueryType();
   const field = root?.getFields()[byId];
   if (!field) {
-    return [`${place}: there is no ${root?.name}.${byId}. Write a root field, or null for none.`];
+    return [
+      `${place}: there is no ${root?.name}.${byId}. Write a root field, or null to use none.`,
+    ];
   }
   if (getNullableType(field.type) !== type) {
     return [
-      `${place}: ${root?.name}.${byId} gives ${String(field.type)}. Write one that gives ${type.name}.`,
+      `${place}: ${root?.name}.${byId} returns ${String(field.type)}. Write one that returns ${type.name}.`,
     ];
   }
   return idArgument(field)
     ? []
     : [
-        `${place}: ${root?.name}.${byId} does not take an id alone. Write one whose only required argument is the id.`,
+        `${place}: ${root?.name}.${byId} needs more than an id. Write a field whose only required argument is the id.`,
       ];
 }
 
@@ -197,7 +197,7 @@ function mistakesOfList(
   const verdict = lists.find(({ parent, name }) => parent === root && name === list)?.verdict;
   if (!verdict || 'why' in verdict) {
     return [
-      `${place}: there is no list in pages ${root?.name}.${list}. Write one of the root, or null for none.`,
+      `${place}: there is no paged field ${root?.name}.${list}. Write one of the root, or null to use none.`,
     ];
   }
   const { nodeType, filters } = verdict.paged;
@@ -208,7 +208,7 @@ function mistakesOfList(
   }
   return filters.some(isRequiredArgument)
     ? [
-        `${place}: ${root?.name}.${list} needs arguments, which nobody has who asks by id. Write another.`,
+        `${place}: ${root?.name}.${list} has required arguments, which a lookup by id cannot provide. Write another list.`,
       ]
     : [];
 }

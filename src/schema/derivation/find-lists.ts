@@ -1,28 +1,35 @@
 import {
   getNamedType,
   getNullableType,
+  GraphQLBoolean,
+  GraphQLFloat,
+  GraphQLInt,
   isCompositeType,
   isInterfaceType,
   isIntrospectionType,
+  isLeafType,
   isListType,
   isObjectType,
+  isRequiredArgument,
+  isScalarType,
   type GraphQLField,
+  type GraphQLInputType,
   type GraphQLInterfaceType,
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import { judgeField, type PagedField } from './find-paged-fields.ts';
+import type { PagedField } from '../derived.ts';
 
-/** A field that gives several records, in pages or not. */
+/** A field that returns several records, page by page or not. */
 export interface FoundList {
   readonly parent: GraphQLObjectType | GraphQLInterfaceType;
   readonly name: string;
-  /** Whether its type has what pages have, `items` and `pageInfo`; it may still be none. */
+  /** Whether its type has `items` and `pageInfo`. Such a field may still lack something else of a paged field. */
   readonly givesPages: boolean;
   readonly verdict: { readonly paged: PagedField } | { readonly why: string };
 }
 
-/** Every list of the schema: those of the root first, then the others by their types. */
+/** Every list of the schema: those of the query root first, then the others, sorted by type. */
 export function findLists(schema: GraphQLSchema): FoundList[] {
   const root = schema.getQueryType();
   const types = Object.values(schema.getTypeMap())
@@ -33,12 +40,15 @@ export function findLists(schema: GraphQLSchema): FoundList[] {
   return [...(root ? [root] : []), ...types].flatMap((parent) =>
     Object.values(parent.getFields())
       .filter(looksLikeList)
-      .map((field) => ({
-        parent,
-        name: field.name,
-        givesPages: givesPages(field),
-        verdict: verdictOn(field),
-      })),
+      .map((field) => {
+        const found = judgeField(field);
+        return {
+          parent,
+          name: field.name,
+          givesPages: givesPages(field),
+          verdict: typeof found === 'string' ? { why: found } : { paged: found },
+        };
+      }),
   );
 }
 
@@ -59,7 +69,59 @@ function isPage(type: GraphQLObjectType | GraphQLInterfaceType): boolean {
   return items !== undefined && pageInfo !== undefined;
 }
 
-function verdictOn(field: GraphQLField<unknown, unknown>): FoundList['verdict'] {
-  const found = judgeField(field);
-  return typeof found === 'string' ? { why: found } : { paged: found };
+/**
+ * Recognizes a paged field by its shape alone:
+ * `field(first: Int, after: String, …): { items: […] pageInfo: { hasNextPage endCursor } }`. No other name matters.
+ *
+ * @returns the reason, as text, if the field is not a paged field
+ */
+function judgeField(field: GraphQLField<unknown, unknown>): PagedField | string {
+  const page = getNullableType(field.type);
+  if (!isObjectType(page)) return 'it does not return a page (an object with items and pageInfo)';
+  const items = page.getFields()['items'];
+  const list = items && getNullableType(items.type);
+  if (!items || !isListType(list)) return `its type ${page.name} has no list called items`;
+  if (items.args.some(isRequiredArgument)) return `${page.name}.items has required arguments`;
+  const nodeType = getNamedType(list.ofType);
+  if (!isCompositeType(nodeType) || getNullableType(list.ofType) !== nodeType) {
+    return `${page.name}.items is not a list of objects`;
+  }
+  const missing = missingOfPageInfo(page);
+  if (missing) return missing;
+  const first = field.args.find(({ name }) => name === 'first');
+  if (!first || getNullableType(first.type) !== GraphQLInt) return 'it has no argument first: Int';
+  const after = field.args.find(({ name }) => name === 'after');
+  if (!after || !isCursorType(after.type)) return 'it has no argument after: String';
+  if (isRequiredArgument(after)) {
+    return 'its argument after is required, so the first page cannot be requested';
+  }
+  const filters = field.args.filter((argument) => argument !== first && argument !== after);
+  return {
+    name: field.name,
+    field,
+    filters,
+    itemsType: items.type,
+    recordType: list.ofType,
+    nodeType,
+  };
 }
+
+function missingOfPageInfo(page: GraphQLObjectType): string | undefined {
+  const pageInfo = getNullableType(page.getFields()['pageInfo']?.type);
+  if (!isObjectType(pageInfo)) return `its type ${page.name} has no pageInfo`;
+  const { hasNextPage, endCursor } = pageInfo.getFields();
+  if (!hasNextPage || getNullableType(hasNextPage.type) !== GraphQLBoolean) {
+    return `${pageInfo.name} has no hasNextPage: Boolean`;
+  }
+  if (!endCursor || !isLeafType(getNullableType(endCursor.type))) {
+    return `${pageInfo.name} has no endCursor`;
+  }
+  return undefined;
+}
+
+function isCursorType(type: GraphQLInputType): boolean {
+  const named = getNullableType(type);
+  return isScalarType(named) && !NO_CURSORS.has(named.name);
+}
+
+const NO_CURSORS = new Set([GraphQLInt.name, GraphQLFloat.name, GraphQLBoolean.name]);

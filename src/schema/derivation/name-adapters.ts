@@ -1,16 +1,19 @@
-import { isInterfaceType, isObjectType, type GraphQLSchema } from 'graphql';
-import type { FieldOverride } from './adapter-overrides.ts';
-import type { PagedField } from './find-paged-fields.ts';
-import type { Adapter } from './adapter.ts';
-import { connectionTypeNames } from './name-connection-types.ts';
-import type { TypeOverrides } from './reach-parent.ts';
-import type { RootNames } from './root-names.ts';
+import {
+  isInterfaceType,
+  isNonNullType,
+  isObjectType,
+  specifiedScalarTypes,
+  type GraphQLSchema,
+} from 'graphql';
+import type { Adapter, FieldOverride, PagedField, TypeOverrides } from '../derived.ts';
+import { RELAY_PAGE_INFO, type RootNames } from '../names/root-names.ts';
+import { ROUTER_TYPES } from '../names/served-names.ts';
 
 /**
- * Gives names to what is derived, none of them twice. A name that is taken is not derived, with a warning;
- * where the operator wrote it, that is a mistake.
+ * Names the derived fields and types, each name once. If a name is taken, the field is not derived and a warning says
+ * so; if adapters.json gave the name, that is a mistake.
  *
- * @param lists all that get adapters: they decide together what their connections are called
+ * @param lists all paged fields that get adapters: together they decide the names of the connection types
  */
 export function derivedNames(
   schema: GraphQLSchema,
@@ -22,8 +25,8 @@ export function derivedNames(
   const types = connectionTypeNames(schema, lists, names, overrides);
   const { mistakes } = types;
   const fields = new Map<string, Set<string>>();
-  // Of every name that the operator wrote, where.
-  const written = new Map<string, string>();
+  /** Where in adapters.json each name was given. */
+  const origins = new Map<string, string>();
   const fieldsOf = (parent: string) => {
     const known = fields.get(parent) ?? fieldNames(schema, parent);
     fields.set(parent, known);
@@ -32,35 +35,35 @@ export function derivedNames(
 
   const of = (parent: string, list: PagedField, override: FieldOverride) => {
     const taken: string[] = [];
-    const freeField = (key: 'all' | 'connection', name: string) => {
-      const said = override[key] !== undefined;
+    const takeField = (key: 'all' | 'connection', name: string) => {
+      const isGiven = override[key] !== undefined;
       const place = `fields.${parent}.${list.name}.${key}`;
       if (!fieldsOf(parent).has(name)) {
         fieldsOf(parent).add(name);
-        if (said) written.set(`${parent}.${name}`, place);
+        if (isGiven) origins.set(`${parent}.${name}`, place);
         return true;
       }
-      const writer = said ? place : written.get(`${parent}.${name}`);
-      if (writer) mistakes.push(`${writer}: ${parent} has ${name} already. Write another name.`);
-      else taken.push(`${parent}.${name} is not derived: there is a field of that name.`);
+      const origin = isGiven ? place : origins.get(`${parent}.${name}`);
+      if (origin) mistakes.push(`${origin}: ${parent} already has ${name}. Write another name.`);
+      else taken.push(`${parent}.${name} is not derived: a field of that name already exists.`);
       return false;
     };
     const isRoot = parent === schema.getQueryType()?.name;
     const plain = isRoot ? names.upstream(list.name) : list.name;
     const derived = (name: string) => (isRoot ? names.derived(name) : name);
     const all = {
-      field: override.all ?? derived(`all${capitalised(plain)}`),
-      ...stepAside(list, { limit: 'drainLimit' }),
+      field: override.all ?? derived(`all${capitalized(plain)}`),
+      ...freeArguments(list, { limit: 'drainLimit' }),
       after: 'after',
     };
     const connectionField = override.connection ?? derived(`${plain}Connection`);
-    const hasAll = freeField('all', all.field);
-    const named = freeField('connection', connectionField) ? types.of(list) : undefined;
+    const hasAll = takeField('all', all.field);
+    const named = takeField('connection', connectionField) ? types.of(list) : undefined;
     const connection = named && {
       field: connectionField,
       type: named.type,
       edge: named.edge,
-      ...stepAside(list, { last: 'connectionLast', before: 'connectionBefore' }),
+      ...freeArguments(list, { last: 'connectionLast', before: 'connectionBefore' }),
     };
     warnings.push(...taken);
     const adapter: Adapter = {
@@ -81,10 +84,10 @@ function fieldNames(schema: GraphQLSchema, parent: string): Set<string> {
 }
 
 /**
- * Our own arguments step aside for filters of the same name: `limit` becomes `drainLimit`, `last`
- * `connectionLast` and `before` `connectionBefore`, with `_` appended while that is taken as well.
+ * Our own arguments are renamed if a filter has the same name: `limit` to `drainLimit`, `last` to `connectionLast`
+ * and `before` to `connectionBefore`, with `_` appended as long as that is taken too.
  */
-function stepAside<Name extends string>({ filters }: PagedField, names: Record<Name, string>) {
+function freeArguments<Name extends string>({ filters }: PagedField, names: Record<Name, string>) {
   const taken = new Set(filters.map(({ name }) => name));
   const free = Object.entries<string>(names).map(([usual, instead]) => {
     let name = taken.has(usual) ? instead : usual;
@@ -94,6 +97,90 @@ function stepAside<Name extends string>({ filters }: PagedField, names: Record<N
   return Object.fromEntries(free) as Record<Name, string>;
 }
 
-function capitalised(name: string): string {
+/** The names of the types of a connection. */
+interface ConnectionTypes {
+  readonly type: string;
+  readonly edge: string;
+  /** Why they are not named after the node alone. */
+  readonly why: readonly string[];
+}
+
+/**
+ * Names the connection types of each kind of record after the node: `PersonConnection` and `PersonEdge`. All lists of
+ * one kind share them.
+ *
+ * - If a node is listed both as `[Node!]` and as `[Node]`, the types of the second kind are named `Nullable…`, because
+ *   their edges promise less.
+ * - If the service has a type of one of the two names, both are named `RelayPerson…`; if that is taken too,
+ *   `RelayRelayPerson…`. (Relay recognizes a connection by its name, which must end with `Connection`.)
+ * - Names in adapters.json are used unchanged; if such a name is taken, that is a mistake.
+ *
+ * @param lists all paged fields that get adapters: together they decide whether a node has two kinds
+ */
+function connectionTypeNames(
+  schema: GraphQLSchema,
+  lists: readonly PagedField[],
+  names: RootNames,
+  overrides: TypeOverrides,
+) {
+  const mistakes: string[] = [];
+  const ofKind = new Map<string, ConnectionTypes>();
+  const used = new Set([names.type(RELAY_PAGE_INFO), ...ROUTER_TYPES, ...BUILT_IN]);
+  const isTaken = (name: string) => used.has(name) || schema.getType(name) !== undefined;
+
+  const choose = (list: PagedField): ConnectionTypes => {
+    const { nodeType } = list;
+    const override = overrides.get(nodeType.name) ?? {};
+    const kind = hasTwoKinds(list, lists) ? 'Nullable' : '';
+    const given = (key: 'connection' | 'edge', name: string) => {
+      const ofThisKind = kind === '' ? name : names.type(kind + names.unprefixed(name));
+      if (isTaken(ofThisKind)) {
+        mistakes.push(
+          `types.${nodeType.name}.${key}: a type ${ofThisKind} already exists. Write another name.`,
+        );
+      }
+      used.add(ofThisKind);
+      return ofThisKind;
+    };
+    const type = override.connection && given('connection', override.connection);
+    const edge = override.edge && given('edge', override.edge);
+    const why: string[] = [];
+    for (let node = kind + names.unprefixed(nodeType.name); ; node = `Relay${node}`) {
+      const types = {
+        type: type ?? names.type(`${node}Connection`),
+        edge: edge ?? names.type(`${node}Edge`),
+      };
+      const taken =
+        (type === undefined && isTaken(types.type) && types.type) ||
+        (edge === undefined && isTaken(types.edge) && types.edge);
+      if (!taken) {
+        used.add(types.type).add(types.edge);
+        return { ...types, why };
+      }
+      const owner = schema.getType(taken) ? 'The service' : 'The gateway';
+      why.push(`${owner} already has a type ${taken}.`);
+    }
+  };
+
+  const of = (list: PagedField): ConnectionTypes => {
+    const kind = String(list.recordType);
+    const types = ofKind.get(kind) ?? choose(list);
+    ofKind.set(kind, types);
+    return types;
+  };
+  return { of, mistakes };
+}
+
+/** Listed here because a schema knows only those built-in scalars that it uses. */
+const BUILT_IN = specifiedScalarTypes.map(({ name }) => name);
+
+function hasTwoKinds({ nodeType, recordType }: PagedField, lists: readonly PagedField[]): boolean {
+  return (
+    !isNonNullType(recordType) &&
+    lists.some((other) => other.nodeType === nodeType && isNonNullType(other.recordType))
+  );
+}
+
+function capitalized(name: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1);
 }

@@ -1,50 +1,52 @@
 import { isInterfaceType, isNonNullType, type GraphQLSchema } from 'graphql';
-import type { Adapter, NestedAdapter } from './adapter.ts';
-import {
-  checkOverrides,
-  OverridesError,
-  type AdapterOverrides,
-  type FieldOverride,
-} from './adapter-overrides.ts';
+import type {
+  Adapter,
+  FieldOverride,
+  NestedAdapter,
+  PagedField,
+  Reach,
+  TypeOverrides,
+} from '../derived.ts';
+import { type AdapterOverrides, checkOverrides, OverridesError } from './adapter-overrides.ts';
+import { describeReach, reachParent } from './reach-parent.ts';
+import type { RootNames } from '../names/root-names.ts';
 import { findLists, type FoundList } from './find-lists.ts';
-import type { PagedField } from './find-paged-fields.ts';
 import { derivedNames } from './name-adapters.ts';
-import { describeReach, reachParent, type Reach, type TypeOverrides } from './reach-parent.ts';
-import type { RootNames } from './root-names.ts';
 
-/** What became of one list, for `schema explain`. */
+/** What was derived from one list, and why, for `schema explain`. */
 export interface ListReport {
   /** For example `Vacancy.candidates`. */
   readonly list: string;
-  /** Whether it gives pages, or what looks like them. */
+  /** Whether its type looks like a page: an object with `items` and `pageInfo`. */
   readonly inPages: boolean;
   readonly all: string | null;
   readonly connection: string | null;
-  /** What the types of the connection are called; null without one. */
+  /** The names of the connection types; null without a connection. */
   readonly types: { readonly connection: string; readonly edge: string } | null;
-  /** How the parent is reached again; null at the root, or where it is not. */
+  /** How the parent is reached again; null at the root, or if it cannot be. */
   readonly parent: string | null;
-  /** Arguments of ours that stepped aside for a filter, by the field that has them. */
+  /** Arguments of ours that were renamed because of a filter, by `field(argument)`. */
   readonly renamed: Readonly<Record<string, string>>;
   readonly why: readonly string[];
 }
 
 export interface AdapterPlan {
-  /** Of the root. */
+  /** The adapters of the query root. */
   readonly adapters: readonly Adapter[];
   readonly nested: readonly NestedAdapter[];
-  /** Why something was not derived, for a start-up warning. */
+  /** Why fields were not derived, for warnings at the start. */
   readonly warnings: readonly string[];
   readonly reports: readonly ListReport[];
-  /** How the operator wants records to be found by their ids. */
+  /** What adapters.json decides about types. */
   readonly types: TypeOverrides;
 }
 
 /**
- * Names everything that is derived. A name that the upstream uses itself is left to it, and said.
+ * Decides which adapters are derived from the lists of the schema, and their names. A name that the upstream uses
+ * itself is not derived, with a warning.
  *
- * @param schema the upstream as it is served, so with `PageInfo` already renamed
- * @param json what adapters.json says, as it was read
+ * @param schema the upstream under served names, so with `PageInfo` already renamed
+ * @param json the parsed adapters.json
  * @throws OverridesError
  */
 export function planAdapters(schema: GraphQLSchema, names: RootNames, json?: unknown): AdapterPlan {
@@ -83,7 +85,7 @@ function choose(list: FoundList, overrides: AdapterOverrides, schema: GraphQLSch
   if (parent === schema.getQueryType()) return { paged, reach: undefined };
   if (isInterfaceType(parent)) {
     return {
-      why: `${parent.name} is an interface: what is derived stands on its object types, so ask inside "... on" one of them.`,
+      why: `${parent.name} is an interface, and fields are derived only for object types. Request it inside "... on" one of them.`,
     };
   }
   const reach = reachParent(schema, parent, overrides.types);
@@ -138,7 +140,7 @@ function derived(
 function reasons({ recordType, nodeType }: Adapter, override: FieldOverride): string[] {
   const kind = isNonNullType(recordType) ? nodeType.name : `${nodeType.name} or null`;
   return [
-    `it takes first and after, and gives pages of ${kind}.`,
+    `it takes first and after, and returns pages of ${kind}.`,
     ...(override.all || override.connection ? ['adapters.json names it.'] : []),
   ];
 }

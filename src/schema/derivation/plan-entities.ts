@@ -8,34 +8,42 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import type { Adapter } from './adapter.ts';
-import type { Entity, EntityLookup, EntityReport } from './entity.ts';
-import { fieldName } from './field-name.ts';
-import { byIdField, idOf, type TypeOverrides } from './reach-parent.ts';
-import type { RootNames } from './root-names.ts';
+import type { Adapter, Entity, EntityLookup, TypeOverrides } from '../derived.ts';
+import { fieldName, type RootNames } from '../names/root-names.ts';
+import { byIdField, idOf } from './reach-parent.ts';
+
+/** How the records of one type are found, and why, for `schema explain`. */
+export interface EntityReport {
+  readonly type: string;
+  /** The field by which they are found; null if they cannot be. */
+  readonly foundBy: string | null;
+  /** The derived field. */
+  readonly field: string | null;
+  readonly why: readonly string[];
+}
 
 export interface EntityPlan {
   readonly entities: readonly Entity[];
   readonly reports: readonly EntityReport[];
-  /** For the log at start-up: what was not derived, and why. */
+  /** Why fields were not derived, for warnings at the start. */
   readonly warnings: readonly string[];
 }
 
 interface Derived {
-  /** The lists of the root. */
+  /** The adapters of the query root. */
   adapters: readonly Adapter[];
   overrides: TypeOverrides;
   names: RootNames;
 }
 
 /**
- * Decides for every object type with a plain `id` how its records are found by it:
+ * Decides for every object type with a plain `id` how its records are found by id:
  *
- * 1. by the root field that gives the type by its id alone (see reach-parent.ts);
- * 2. else in a list of the root without required arguments. Of several: a list of the type itself before one of
- *    an interface or union, then the one with the fewest filters, then one that is called like the type, then
- *    the shortest name, then the first of the alphabet;
- * 3. else not at all: other subgraphs may still refer to them.
+ * 1. by the root field that returns the type by its id alone (see reach-parent.ts);
+ * 2. otherwise in a list of the root without required arguments. Of several: a list of the type itself before one of
+ *    an interface or union, then the one with the fewest filters, then one that is named like the type, then the
+ *    shortest name, then the first in the alphabet;
+ * 3. otherwise not at all: other subgraphs may still refer to them.
  */
 export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPlan {
   const { names } = derived;
@@ -50,7 +58,7 @@ export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPla
     const wanted =
       lookup?.kind === 'list' ? names.derived(fieldName(names.unprefixed(type.name))) : undefined;
     const isFree = wanted === undefined || !taken.has(wanted);
-    const clash = `${root}.${wanted} is not derived: there is a field of that name.`;
+    const clash = `${root}.${wanted} is not derived: a field of that name already exists.`;
     if (!isFree) warnings.push(clash);
     if (wanted !== undefined) taken.add(wanted);
     const entity: Entity = {
@@ -68,7 +76,7 @@ export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPla
   };
 }
 
-/** A key may not have arguments (Federation, KEY_FIELDS_HAS_ARGS), and yes or no is none. */
+/** A key may not have arguments (Federation, KEY_FIELDS_HAS_ARGS), and a Boolean cannot identify a record. */
 function identifiedTypes(schema: GraphQLSchema): GraphQLObjectType[] {
   const roots: unknown[] = [
     schema.getQueryType(),
@@ -90,36 +98,35 @@ function lookupOf(
   type: GraphQLObjectType,
   { adapters, overrides, names }: Derived,
 ): { lookup: EntityLookup | undefined; why: readonly string[] } {
-  const said = overrides.get(type.name) ?? {};
+  const override = overrides.get(type.name) ?? {};
   const root = rootOf(schema);
   const byId = byIdField(schema, type, overrides);
   if (byId) {
-    const why = said.byId
+    const why = override.byId
       ? 'adapters.json names it.'
-      : 'it gives the type, and takes its id alone.';
+      : 'it returns the type, and takes only its id.';
     return { lookup: byId, why: [`${root}.${byId.field}: ${why}`] };
   }
-  if (said.list === null) return { lookup: undefined, why: ['adapters.json says so.'] };
+  if (override.list === null) {
+    return { lookup: undefined, why: ['adapters.json sets list to null.'] };
+  }
   const holding = adapters.filter((adapter) => holds(schema, adapter, type));
   const usable = holding.filter(({ filters }) => !filters.some(isRequiredArgument));
   const [adapter, ...others] =
-    said.list === undefined
+    override.list === undefined
       ? usable.toSorted(byRank(type, names))
-      : usable.filter(({ name }) => name === said.list);
+      : usable.filter(({ name }) => name === override.list);
   if (!adapter) return { lookup: undefined, why: [whyNot(type, root, holding)] };
   return {
     lookup: { kind: 'list', adapter },
     why: [
-      `${root}.${adapter.name}: ${said.list === undefined ? 'it lists the type, and needs no arguments.' : 'adapters.json names it.'}`,
+      `${root}.${adapter.name}: ${override.list === undefined ? 'it lists the type, and needs no arguments.' : 'adapters.json names it.'}`,
       ...(others.length > 0
-        ? [`Others that list it: ${others.map(({ name }) => `${root}.${name}`).join(', ')}.`]
+        ? [`Other lists of it: ${others.map(({ name }) => `${root}.${name}`).join(', ')}.`]
         : []),
       ...adapter.filters
         .filter(({ defaultValue }) => defaultValue !== undefined && defaultValue !== null)
-        .map(
-          ({ name }) =>
-            `Only records are found that the default of its filter ${name} lets through.`,
-        ),
+        .map(({ name }) => `Only records that match the default of its filter ${name} are found.`),
     ],
   };
 }
@@ -144,8 +151,8 @@ function byRank(type: GraphQLObjectType, names: RootNames) {
 function whyNot(type: GraphQLObjectType, root: string, holding: readonly Adapter[]): string {
   const needing = holding.map(({ name }) => `${root}.${name}`).join(', ');
   return holding.length > 0
-    ? `no root field gives it by its id alone, and what lists it (${needing}) needs arguments.`
-    : `no root field gives it by its id alone, and no list in pages of the root has any ${type.name}.`;
+    ? `no root field returns it by its id alone, and the lists of it (${needing}) need arguments.`
+    : `no root field returns it by its id alone, and no paged field of the root lists ${type.name}.`;
 }
 
 function reportOf(

@@ -12,39 +12,17 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-
-/** How the parent of a nested list is asked for again, when its further pages are wanted. */
-export type Reach =
-  | { readonly kind: 'id'; readonly field: string; readonly argument: GraphQLArgument }
-  | {
-      readonly kind: 'path';
-      readonly fields: readonly string[];
-      /** Whether the parents have ids, to tell the one at the path from others of its type. */
-      readonly hasId: boolean;
-    };
+import type { Reach, TypeOverrides } from '../derived.ts';
 
 type AnyField = GraphQLField<unknown, unknown>;
 
-/** What the operator has said of a type: how its records are found by their ids, and what is made of its lists. */
-export interface TypeOverride {
-  /** The root field that gives one by its id; null: none does. */
-  readonly byId?: string | null | undefined;
-  /** The list of the root that they are looked for in; null: none. */
-  readonly list?: string | null | undefined;
-  /** What the types of its connections are called. */
-  readonly connection?: string | undefined;
-  readonly edge?: string | undefined;
-}
-
-export type TypeOverrides = ReadonlyMap<string, TypeOverride>;
-
 /**
- * How a parent can be reached again; why not, where it cannot.
+ * Decides how a parent is requested again; returns the reason, as text, if it cannot be.
  *
- * 1. By a root field that gives its type and requires `id` alone, of the type of its own `id`. Of several,
- *    the one named like the type, then the shortest name, then the first of the alphabet.
- * 2. By the shortest path from the root, then the first of the alphabet, over fields without required
- *    arguments that give objects and no lists. Where another object of the type may be, ids tell.
+ * 1. By a root field that returns its type and requires only `id`, of the same type as its own `id`. Of several such
+ *    fields: the one named like the type, then the shortest name, then the first in the alphabet.
+ * 2. By the shortest path from the root, then the first in the alphabet, through fields without required arguments
+ *    that return objects, not lists. If the path may lead to another object of the type, ids distinguish them.
  */
 export function reachParent(
   schema: GraphQLSchema,
@@ -54,21 +32,21 @@ export function reachParent(
   return byIdField(schema, parent, overrides) ?? byPath(schema, parent) ?? whyNot(schema, parent);
 }
 
-/** For people. */
+/** A text for `schema explain`. */
 export function describeReach(reach: Reach): string {
   if (reach.kind === 'id') return `${reach.field}(${reach.argument.name}: …)`;
   const path = reach.fields.join(' { ') + ' }'.repeat(reach.fields.length - 1);
-  return reach.hasId ? `${path}, where that one has the same id` : path;
+  return reach.hasId ? `${path}, if it has the same id` : path;
 }
 
-/** The `id` of a type, if it can be asked for without arguments. */
+/** The `id` of a type, if it is a scalar and needs no arguments. */
 export function idOf(type: GraphQLObjectType): AnyField | undefined {
   const id = type.getFields()['id'];
   const isPlain = id && isLeafType(getNullableType(id.type)) && !id.args.some(isRequiredArgument);
   return isPlain ? id : undefined;
 }
 
-/** The argument of a field that takes an id: `id` if nothing else is required, or the only required one. */
+/** The argument of a field that takes an id: the only required argument, or `id` if none is required. */
 export function idArgument(field: AnyField): GraphQLArgument | undefined {
   const [required, ...more] = field.args.filter(isRequiredArgument);
   const argument = required ?? field.args.find(({ name }) => name === 'id');
@@ -77,7 +55,7 @@ export function idArgument(field: AnyField): GraphQLArgument | undefined {
     : undefined;
 }
 
-/** The root field that gives an object of the type by its id. */
+/** The root field that returns an object of the type by its id. */
 export function byIdField(
   schema: GraphQLSchema,
   parent: GraphQLObjectType,
@@ -123,7 +101,7 @@ function byPath(schema: GraphQLSchema, parent: GraphQLObjectType): Reach | undef
   return { kind: 'path', fields: way.map(({ name }) => name), hasId };
 }
 
-/** Breadth first, each level in the order of the alphabet. */
+/** Searches breadth first, each level in alphabetical order. */
 function shortestWay(schema: GraphQLSchema, target: GraphQLObjectType): AnyField[] | undefined {
   const root = schema.getQueryType();
   const seen = new Set<unknown>([root]);
@@ -147,7 +125,7 @@ function shortestWay(schema: GraphQLSchema, target: GraphQLObjectType): AnyField
   return undefined;
 }
 
-/** Whether the object that the field gives is the only one of its type that can ever be met. */
+/** Whether no other field, and no other argument, can return another object of this field's type. */
 function isOnlyWay(schema: GraphQLSchema, field: AnyField): boolean {
   const type = getNullableType(field.type) as GraphQLObjectType;
   return field.args.length === 0 && waysTo(schema, type).length === 1;
@@ -168,25 +146,26 @@ function waysTo(schema: GraphQLSchema, type: GraphQLObjectType): string[] {
 
 function whyNot(schema: GraphQLSchema, parent: GraphQLObjectType): string {
   const { name } = parent;
-  const start = `further pages cannot be asked, since a ${name} cannot be reached again: `;
+  const start = `further pages cannot be requested, because a ${name} cannot be reached again: `;
   const way = shortestWay(schema, parent);
   if (way) {
     const path = way.map((field) => field.name).join('.');
     return (
-      `${start}the path ${path} leads to one, but others are met elsewhere ` +
-      `(${waysTo(schema, parent).join(', ')}), and without a plain field id they cannot be told apart.`
+      `${start}the path ${path} leads to one, but other fields return others ` +
+      `(${waysTo(schema, parent).join(', ')}), and without a plain field id they cannot be distinguished.`
     );
   }
   const id = idOf(parent);
-  if (!id)
+  if (!id) {
     return `${start}it has no plain field id, and no path from the root without a list leads to it.`;
+  }
   const own = name.charAt(0).toLowerCase() + name.slice(1);
   const near = rootFields(schema).find((field) => getNullableType(field.type) === parent);
   return (
-    `${start}no root field gives it by its id alone (like ${own}(id: ${String(getNullableType(id.type))}!): ${name}), ` +
+    `${start}no root field returns it by its id alone (like ${own}(id: ${String(getNullableType(id.type))}!): ${name}), ` +
     `and no path from the root without a list leads to it.` +
     (near && idArgument(near)
-      ? ` If ${schema.getQueryType()!.name}.${near.name} takes its id, say so in adapters.json: "types": { "${name}": { "byId": "${near.name}" } }.`
+      ? ` If ${schema.getQueryType()!.name}.${near.name} takes its id, write this in adapters.json: "types": { "${name}": { "byId": "${near.name}" } }.`
       : '')
   );
 }

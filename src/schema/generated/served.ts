@@ -11,15 +11,15 @@ export type Scalars = {
   _Any: { input: unknown; output: unknown; }
 };
 
-/** Where a stretch of a connection begins and ends, and whether there is more on either side. */
+/** The first and last cursor of the returned edges, and whether the list has more records on either side. */
 export type PageInfo = {
-  /** The cursor of the last edge: pass it as `after` to go on. Null when there are no edges. */
+  /** The cursor of the last edge; null without edges. Pass it as `after` to continue. */
   readonly endCursor?: Maybe<Scalars['String']['output']>;
-  /** Whether records follow after the last edge. */
+  /** Whether records follow the last edge. */
   readonly hasNextPage: Scalars['Boolean']['output'];
-  /** Whether records come before the first edge. True whenever `after` was given. */
+  /** Whether records precede the first edge. Always true if `after` is given. */
   readonly hasPreviousPage: Scalars['Boolean']['output'];
-  /** The cursor of the first edge; null when there are no edges. */
+  /** The cursor of the first edge; null without edges. */
   readonly startCursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -29,26 +29,26 @@ export type Person = {
   readonly id: Scalars['ID']['output'];
 };
 
-/** A stretch of a list of Person, with a cursor on every record. */
+/** A part of a list of Person, with a cursor on every record. */
 export type PersonConnection = {
   /** The records, each with its cursor. */
   readonly edges: ReadonlyArray<PersonEdge>;
-  /** The records alone, for those who need no cursors. */
+  /** The records without their cursors. */
   readonly nodes: ReadonlyArray<Person>;
-  /** Where this stretch begins and ends, and whether there is more. */
+  /** The first and last cursor of this part, and whether the list has more records. */
   readonly pageInfo: PageInfo;
   /**
-   * How many records the whole list has, whatever the stretch. The service does not tell, so that all its pages
-   * are read for it; what was counted less than 5 seconds ago is given again.
+   * The number of records in the whole list. The service does not report it, so all pages are read to count them. The
+   * count is reused for 5 seconds.
    */
   readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
-/** One record of a list of Person, and where it stands, for example in `personsConnection`. */
+/** One record of a list of Person with its cursor, for example in `personsConnection`. */
 export type PersonEdge = {
-  /** Opaque. As `after`, it resumes exactly behind this record. It stays good over restarts. */
+  /** An opaque text. Passed as `after`, it resumes exactly after this record. It remains valid across restarts. */
   readonly cursor: Scalars['String']['output'];
-  /** The record itself. */
+  /** The record. */
   readonly node: Person;
 };
 
@@ -61,26 +61,27 @@ export type PersonPage = {
 };
 
 export type Query = {
-  /** For routers: records by their ids, in the order in which they are asked for; null for those that there are not. */
+  /** For routers: records by their ids, in the order of the representations; null for a record that does not exist. */
   readonly _entities: ReadonlyArray<Maybe<_Entity>>;
-  /** For routers: what this subgraph offers a supergraph. */
+  /** For routers: what this subgraph offers to a supergraph. */
   readonly _service: _Service;
   /**
-   * All records of `persons`, read page by page on the server and given as one list, each once and in order.
-   * Null with an error when the list cannot be read to its end. One operation drains at most 100000 records in all.
+   * All records of `persons`, each once and in order. The gateway reads the list page by page and returns it as one list.
+   * Null with an error if the list cannot be read to its end. One operation drains at most 100000 records in total.
    */
   readonly allPersons?: Maybe<ReadonlyArray<Person>>;
   /**
-   * The Person with this id; null when there is none. The service has no such field, so the record is looked
-   * for in `persons`: where it was met last, near there, at both ends of the list, and then by a walk
-   * of the whole, at most one in 30 seconds. What was added to the middle of the list by others is missing so long.
+   * The Person with this id; null if it does not exist. The service has no such field, so the record is looked up
+   * in `persons`: first at its last known position and near it, then at both ends of the list, then by
+   * reading the whole list, at most once in 30 seconds. A record inserted in the middle of the list by someone else
+   * may not be found for up to 30 seconds.
    */
   readonly person?: Maybe<Person>;
   /** Persons, page by page: at most 50 each, forward only. */
   readonly persons: PersonPage;
   /**
-   * The records of `persons` as a Relay connection: any number at a time, and a cursor on every edge that
-   * resumes exactly behind it.
+   * The records of `persons` as a Relay connection: up to 500 at a time, with a cursor on every edge that resumes
+   * exactly after it.
    */
   readonly personsConnection?: Maybe<PersonConnection>;
 };
@@ -128,8 +129,8 @@ export type UpstreamPageInfo = {
 /** For routers: the types whose records other subgraphs can refer to. */
 export type _Entity = Person;
 
-/** For routers: what this subgraph offers a supergraph. */
+/** For routers: what this subgraph offers to a supergraph. */
 export type _Service = {
-  /** The schema in SDL, with the directives of Federation 2. */
+  /** The schema as SDL, with the directives of Federation 2. */
   readonly sdl: Scalars['String']['output'];
 };

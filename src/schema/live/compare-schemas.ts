@@ -1,56 +1,66 @@
-import { ChangeType, diff, type Change } from '@graphql-inspector/core';
+import { ChangeType, CriticalityLevel, diff, type Change } from '@graphql-inspector/core';
 import {
   buildClientSchema,
   buildSchema,
   executeSync,
+  getNamedType,
+  isInterfaceType,
+  isObjectType,
   lexicographicSortSchema,
   printSchema,
   type DocumentNode,
   type GraphQLSchema,
   type IntrospectionQuery,
 } from 'graphql';
-import type { LiveSchema } from './introspect.ts';
-import { kindOfChange, type ChangeKind } from './kind-of-change.ts';
-import { onOneLine } from './on-one-line.ts';
+import { onOneLine, type LiveSchema } from './introspect.ts';
+
+/** The kinds of change, with what each means to callers as long as the snapshot stays the same. */
+export const KINDS = {
+  breaking: 'requests that callers may send fail, or return something else',
+  dangerous: 'answers may contain what the snapshot does not define, or a default has changed',
+  additive: 'nothing fails; what was added is not served',
+} as const;
+
+export type ChangeKind = keyof typeof KINDS;
 
 export interface SchemaChange {
   readonly message: string;
-  /** Where: `Person.firstName`. */
+  /** For example `Person.firstName`. */
   readonly path: string | null;
 }
 
-/** From the snapshot to the live schema. */
+/** The changes from the snapshot to the live schema. */
 export type SchemaDifference = Readonly<Record<ChangeKind, readonly SchemaChange[]>>;
 
-/** Compares only what the service can tell: what its introspection does not know is not called removed. */
+/** Compares only what the service can report: what its introspection does not support does not count as removed. */
 export async function compareSchemas(
   snapshot: GraphQLSchema,
   { schema, query }: Pick<LiveSchema, 'schema' | 'query'>,
 ): Promise<SchemaDifference> {
-  const before = shown(snapshot, query);
-  const after = shown(schema, query);
+  const before = reported(snapshot, query);
+  const after = reported(schema, query);
   const difference: Record<ChangeKind, SchemaChange[]> = {
     breaking: [],
     dangerous: [],
     additive: [],
   };
   if (before === after) return difference;
-  // Built of SDL, since only there the comparison finds @oneOf and deprecated arguments.
+  // Built from SDL: in schemas that were built otherwise, diff finds neither @oneOf nor deprecated arguments.
   const changes = await diff(buildSchema(before), buildSchema(after));
   for (const change of inOrder(changes)) {
     const { message, path = null } = change;
     difference[kindOfChange(change, snapshot)].push({ message: onOneLine(message), path });
   }
   if (Object.values(difference).every((found) => found.length === 0)) {
-    difference.additive.push({ message: NOTHING_TO_DEPEND_ON, path: null });
+    difference.additive.push({ message: UNIMPORTANT_CHANGE, path: null });
   }
   return difference;
 }
 
-const NOTHING_TO_DEPEND_ON = 'A description changed, or something else that nothing depends on';
+const UNIMPORTANT_CHANGE = 'A description changed, or something else that nothing depends on';
 
-/** The SDL of what a service with this schema answers to the query. */
-function shown(schema: GraphQLSchema, query: DocumentNode): string {
+/** The SDL of what a service with this schema answers to the introspection query. */
+function reported(schema: GraphQLSchema, query: DocumentNode): string {
   const { data } = executeSync({ schema, document: query });
   const answered = buildClientSchema(data as unknown as IntrospectionQuery);
   return printSchema(lexicographicSortSchema(answered));
@@ -62,7 +72,7 @@ const ADDED: ReadonlySet<string> = new Set([
   ChangeType.DirectiveAdded,
 ]);
 
-/** What is inside of something new goes without saying, a deprecation is said once, and descriptions come last. */
+/** Omits changes within something added, lists each deprecation once, and puts changed descriptions last. */
 function inOrder(changes: readonly Change[]): Change[] {
   const added = new Set(changes.filter(({ type }) => ADDED.has(type)).map(({ path }) => path));
   const isWithinAdded = ({ type, path = '' }: Change) => {
@@ -72,12 +82,35 @@ function inOrder(changes: readonly Change[]): Change[] {
     return around.some((place) => added.has(place));
   };
   return changes
-    .filter((change) => !SAID_OTHERWISE.test(change.type) && !isWithinAdded(change))
-    .toSorted((one, other) => Number(isWording(one)) - Number(isWording(other)));
+    .filter((change) => !REPEATED.test(change.type) && !isWithinAdded(change))
+    .toSorted((one, other) => Number(isDescription(one)) - Number(isDescription(other)));
 }
 
-function isWording({ type }: Change): boolean {
+function isDescription({ type }: Change): boolean {
   return type.includes('DESCRIPTION');
 }
 
-const SAID_OTHERWISE = /^DIRECTIVE_USAGE_(FIELD_DEFINITION|ENUM_VALUE|ARGUMENT)_(ADDED|REMOVED)$/;
+/** Changes that another change reports as well. */
+const REPEATED = /^DIRECTIVE_USAGE_(FIELD_DEFINITION|ENUM_VALUE|ARGUMENT)_(ADDED|REMOVED)$/;
+
+function kindOfChange(change: Change, snapshot: GraphQLSchema): ChangeKind {
+  const { type, meta } = change;
+  const { level } = change.criticality;
+  if (level === CriticalityLevel.Breaking) return 'breaking';
+  const { addedInterfaceName = '', enumName = '' } = meta as Partial<Record<string, string>>;
+  // A record of that type may appear where the snapshot promises the interface, and the gateway does not know its type.
+  if (type === ChangeType.ObjectTypeInterfaceAdded) {
+    return snapshot.getType(addedInterfaceName) ? 'dangerous' : 'additive';
+  }
+  // Callers cannot send an argument or an enum value that the snapshot does not have.
+  if (type === ChangeType.FieldArgumentAdded) return 'additive';
+  if (type === ChangeType.EnumValueAdded && !isReturned(enumName, snapshot)) return 'additive';
+  return level === CriticalityLevel.Dangerous ? 'dangerous' : 'additive';
+}
+
+function isReturned(type: string, schema: GraphQLSchema): boolean {
+  return Object.values(schema.getTypeMap())
+    .filter((holder) => isObjectType(holder) || isInterfaceType(holder))
+    .flatMap((holder) => Object.values(holder.getFields()))
+    .some((field) => getNamedType(field.type).name === type);
+}

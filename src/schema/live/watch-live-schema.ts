@@ -1,42 +1,41 @@
 import type { GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
-import type { SchemaDifference } from './compare-schemas.ts';
+import type { ChangeKind, SchemaDifference } from './compare-schemas.ts';
 import { introspect, type Execute } from './introspect.ts';
-import type { ChangeKind } from './kind-of-change.ts';
 
 export type DriftCounts = Readonly<Record<ChangeKind, number>>;
 
 export interface SchemaWatchParts {
-  /** From one look to the next, about; undefined: none is taken. */
+  /** The average time between two checks; undefined: the live schema is never checked. */
   everySeconds: number | undefined;
-  /** What is served, whatever the looks find. */
+  /** The schema that is served, whatever the checks find. */
   snapshot: GraphQLSchema;
   execute: Execute;
   clock: Clock;
   log: Logger;
-  /** Called after each look that came to an end. */
-  onLook: (found: DriftCounts) => void;
+  /** Called after each check that was completed. */
+  onChecked: (found: DriftCounts) => void;
   random?: () => number;
 }
 
 const LONGEST_FIRST_WAIT_S = 60;
-const NAMED = 5;
+const CHANGES_LOGGED = 5;
 
 /**
- * Compares the live schema with the snapshot from time to time, and says what is different. It never changes
- * what is served: that is agreed on with callers, and follows the snapshot.
+ * Compares the live schema with the snapshot from time to time, and logs the changes. It never changes the served
+ * schema, on which callers rely: that follows the snapshot.
  */
 export function watchLiveSchema(parts: SchemaWatchParts): { stop(): Promise<void> } {
-  const { everySeconds, snapshot, execute, clock, log, onLook, random = Math.random } = parts;
+  const { everySeconds, snapshot, execute, clock, log, onChecked, random = Math.random } = parts;
   if (everySeconds === undefined) return { stop: async () => {} };
   const stopping = new AbortController();
   const { signal } = stopping;
   let compared: { sdl: string; difference: SchemaDifference } | undefined;
-  let said = '';
+  let reported = '';
   let isFailing = false;
   const watching = watch(everySeconds).catch((error: unknown) => {
-    if (!signal.aborted) log.error({ err: error }, 'the live schema is not looked at any more');
+    if (!signal.aborted) log.error({ err: error }, 'the live schema is no longer checked');
   });
   return {
     stop: async () => {
@@ -45,34 +44,34 @@ export function watchLiveSchema(parts: SchemaWatchParts): { stop(): Promise<void
     },
   };
 
-  /** Many replicas that start together do not look together. */
+  /** Spreads the checks, so that replicas that start together do not check together. */
   async function watch(seconds: number): Promise<void> {
     const first = Math.min(seconds, LONGEST_FIRST_WAIT_S);
     await clock.sleep(first * (500 + 500 * random()), signal);
     for (;;) {
-      await look();
+      await check();
       await clock.sleep(seconds * (900 + 200 * random()), signal);
     }
   }
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     try {
       const live = await introspect(execute, signal);
       if (compared?.sdl !== live.sdl) {
-        // Loaded where it is wanted: most gateways do without.
+        // Imported on first use: most gateways do not need it.
         const { compareSchemas } = await import('./compare-schemas.ts');
         compared = { sdl: live.sdl, difference: await compareSchemas(snapshot, live) };
       }
-      say(compared.difference);
+      report(compared.difference);
     } catch (error) {
       signal.throwIfAborted();
-      if (!isFailing) log.warn({ err: error }, 'the live schema could not be looked at');
+      if (!isFailing) log.warn({ err: error }, 'the live schema could not be checked');
       isFailing = true;
     }
   }
 
-  function say(difference: SchemaDifference): void {
-    if (isFailing) log.info('the live schema can be looked at again');
+  function report(difference: SchemaDifference): void {
+    if (isFailing) log.info('the live schema can be checked again');
     isFailing = false;
     const { breaking, dangerous, additive } = difference;
     const counts = {
@@ -80,21 +79,21 @@ export function watchLiveSchema(parts: SchemaWatchParts): { stop(): Promise<void
       dangerous: dangerous.length,
       additive: additive.length,
     };
-    onLook(counts);
+    onChecked(counts);
     const changes = [...breaking, ...dangerous, ...additive].map(({ message }) => message);
     const found = changes.join('\n');
-    if (found === said) return;
-    said = found;
-    const facts = { ...counts, changes: changes.slice(0, NAMED) };
+    if (found === reported) return;
+    reported = found;
+    const facts = { ...counts, changes: changes.slice(0, CHANGES_LOGGED) };
     if (breaking.length > 0) {
       log.error(facts, `the live schema breaks what is served from the snapshot. ${WHAT_TO_DO}`);
     } else if (dangerous.length > 0) {
       log.warn(facts, `the live schema may break what is served from the snapshot. ${WHAT_TO_DO}`);
     } else if (additive.length > 0) {
-      log.info(facts, `the live schema has more than the snapshot. ${WHAT_TO_DO}`);
-    } else log.info('the live schema is that of the snapshot again');
+      log.info(facts, `the live schema has additions to the snapshot. ${WHAT_TO_DO}`);
+    } else log.info('the live schema equals the snapshot again');
   }
 }
 
 const WHAT_TO_DO =
-  'Nothing that is served changes by itself: `schema check` lists all, and `schema pull` writes a new snapshot.';
+  'The served schema does not change by itself: `schema check` lists all changes, and `schema pull` writes a new snapshot.';

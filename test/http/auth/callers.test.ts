@@ -31,7 +31,7 @@ afterAll(async () => {
   await issuer[Symbol.asyncDispose]();
 });
 
-describe('without a credential', () => {
+describe('a request without a credential', () => {
   test.each<[string, string, RequestInit]>([
     ['a query', '/graphql', post(ASK)],
     ['a query in the address', '/graphql?query={me{id}}', {}],
@@ -57,8 +57,8 @@ describe('without a credential', () => {
       errors: [
         {
           message:
-            'Say who you are: send an API key, as "x-api-key: <key>", or a token, as "authorization: Bearer <token>". ' +
-            'The operator of this gateway gives them out.',
+            'This request has no credential. Send an API key, as "x-api-key: <key>", or a token, as "authorization: Bearer <token>"; ' +
+            'the operator of this gateway issues them.',
           extensions: { code: 'UNAUTHENTICATED' },
         },
       ],
@@ -67,19 +67,19 @@ describe('without a credential', () => {
     expect(front.sent.renames).toBe(0);
   });
 
-  test('the refusal comes as GraphQL to who reads that', async () => {
+  test('the refusal is a GraphQL response for callers that accept one', async () => {
     const accept = 'application/graphql-response+json, application/json;q=0.9';
     const response = await fetch(`${front.url}/graphql`, post(ASK, { accept }));
     expect(response.headers.get('content-type')).toMatch(/^application\/graphql-response\+json;/);
     expect(await codeOf(response)).toEqual([401, 'UNAUTHENTICATED']);
   });
 
-  test('the refusal waits for nothing of the body', async () => {
+  test('the refusal does not wait for the body', async () => {
     const head = 'POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
     expect(await speak(`${head}Content-Length: 100\r\n\r\n`)).toMatch(/^HTTP\/1.1 401 /);
   });
 
-  test('probes and the page of GraphiQL are there for everybody, and so is the word that there is nothing', async () => {
+  test('probes, the page of GraphiQL and 404 need no credential', async () => {
     const html = { headers: { accept: 'text/html' } };
     for (const [path, status, init] of [
       ['/health', 200, {}],
@@ -96,7 +96,7 @@ describe('without a credential', () => {
 });
 
 describe('an API key', () => {
-  test('lets its owner in', async () => {
+  test('its owner is admitted', async () => {
     expect(await answerTo({ 'x-api-key': KEY })).toEqual(ANSWER);
     const inAddress = await fetch(`${front.url}/graphql?query={me{id}}`, {
       headers: { 'X-API-Key': KEY },
@@ -116,17 +116,17 @@ describe('an API key', () => {
     ['its hash', Buffer.from(entryFor(KEY, '').hash).toString('hex')],
     ['a word of JavaScript', 'constructor'],
     ['very long', 'x'.repeat(12_000)],
-  ])('that is wrong is refused, whatever is wrong with it: %s', async (_, key) => {
+  ])('a wrong key is refused, whatever is wrong with it: %s', async (_, key) => {
     const response = await ask({ 'x-api-key': key });
     expect(response.headers.get('www-authenticate')).not.toContain('error');
     const text = await response.text();
-    expect(text).toMatch(/^{"errors":\[{"message":"The API key in x-api-key is not known here\./);
+    expect(text).toMatch(/^{"errors":\[{"message":"The API key in x-api-key is not valid\./);
     expect(JSON.parse(text).errors[0].extensions).toEqual({ code: 'UNAUTHENTICATED' });
     expect(response.status).toBe(401);
     if (key.length > 0) expect(text).not.toContain(key);
   });
 
-  test('is not taken from anywhere else', async () => {
+  test('a key is read only from its header', async () => {
     const { url } = front;
     for (const response of [
       await ask({ authorization: KEY }),
@@ -156,7 +156,7 @@ describe('a bearer token', () => {
       'without a key id, where only one key can be meant',
       () => issuer.token({}, { kid: undefined }),
     ],
-  ])('%s lets its bearer in', async (_, token) => {
+  ])('%s admits its bearer', async (_, token) => {
     expect(await answerTo({ authorization: `Bearer ${await token()}` })).toEqual(ANSWER);
   });
 
@@ -209,7 +209,7 @@ describe('a bearer token', () => {
     ['in five parts', async () => `${await issuer.token()}.a.b`],
     ['that is no token', () => 'hello'],
     ['that is very long', () => `${'x'.repeat(4000)}.${'y'.repeat(4000)}.${'z'.repeat(4000)}`],
-  ])('%s is refused, and not told why', async (_, make) => {
+  ])('%s is refused without the reason', async (_, make) => {
     const token = await make();
     const before = front.service.stats.requests.graphql;
     const response = await ask({ authorization: `Bearer ${token}` });
@@ -226,7 +226,7 @@ describe('a bearer token', () => {
     ['with a small letter', (token) => `bearer ${token}`],
     ['in capitals', (token) => `BEARER ${token}`],
     ['with blanks', (token) => `Bearer   ${token}`],
-  ])('is found %s', async (_, write) => {
+  ])('the scheme of a token may be written %s', async (_, write) => {
     expect(await answerTo({ authorization: write(await issuer.token()) })).toEqual(ANSWER);
   });
 
@@ -243,12 +243,12 @@ describe('a bearer token', () => {
     ['in quotes', (token) => `Bearer "${token}"`],
     ['with a comma', (token) => `Bearer ${token},`],
     ['as a parameter', (token) => `Bearer token=${token}`],
-  ])('is not looked for in a header that is odd: %s', async (_, write) => {
+  ])('a malformed header is refused: %s', async (_, write) => {
     const response = await ask({ authorization: write(await issuer.token()) });
     expect([response.status, await response.json()]).toEqual([401, REFUSED]);
   });
 
-  test('of two headers counts neither, whichever is right', async () => {
+  test('two authorization headers are refused, whichever is valid', async () => {
     const good = `Authorization: Bearer ${await issuer.token()}\r\n`;
     const bad = 'Authorization: Bearer hello\r\n';
     for (const [headers, status] of [
@@ -307,7 +307,7 @@ describe('a key and a token together', () => {
   });
 });
 
-test('what routers ask for is given to the router, and to nobody else', async () => {
+test('router fields are answered only to a router', async () => {
   const representations = '[{ __typename: "Candidate", id: 1 }]';
   const entities = `{ again: _entities(representations: ${representations}) { __typename } }`;
   for (const query of ['{ _service { sdl } }', entities]) {
@@ -322,7 +322,7 @@ test('what routers ask for is given to the router, and to nobody else', async ()
   }
 });
 
-test('nothing of a caller’s credentials reaches the service or the log', async () => {
+test('the credentials of a caller reach neither the service nor the log', async () => {
   const config = { auth: authOf(issuer) };
   const gateway = await startGatewayOverFake({}, { config });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
@@ -364,7 +364,7 @@ test('nothing of a caller’s credentials reaches the service or the log', async
   }
 });
 
-test('a scope that is missing is told before anything is sent, with status 403 to who reads GraphQL responses', async () => {
+test('a missing scope is reported before anything is sent, with status 403 to callers that accept GraphQL responses', async () => {
   const { stats } = front.service;
   const before = { requests: stats.requests.graphql, ...front.sent };
   const body = { query: 'mutation { rename(id: 1, name: "New") { id } }' };
@@ -382,8 +382,8 @@ const REFUSED = {
   errors: [
     {
       message:
-        'The authorization header holds no bearer token that is valid here and now. Get a new token for this gateway, and send it once, ' +
-        'as "authorization: Bearer <token>"; if that is refused too, its operator finds the reason in the log.',
+        'The authorization header has no bearer token that is valid for this gateway now. Get a new token and send it once, ' +
+        'as "authorization: Bearer <token>"; if that is refused too, the operator of this gateway finds the reason in the log.',
       extensions: { code: 'UNAUTHENTICATED' },
     },
   ],
@@ -428,7 +428,7 @@ function signedWith(secret: string): string {
   return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
 }
 
-/** With a signature that was made for other headers. */
+/** A token whose signature was made for other headers. */
 async function withHeader(header: object): Promise<string> {
   const [, body, signature] = (await issuer.token()).split('.');
   return `${base64(header)}.${body}.${signature}`;
@@ -438,7 +438,7 @@ function base64(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url');
 }
 
-/** What comes back until there is a head. */
+/** The response, up to the end of its head. */
 function speak(text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(front.url).port), '127.0.0.1', () => socket.write(text));

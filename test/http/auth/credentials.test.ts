@@ -1,7 +1,7 @@
 import { createLocalJWKSet } from 'jose';
 import pino from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { apiKeyOwners } from '../../../src/http/auth/api-keys.ts';
+import { apiKeyOwners } from '../../../src/http/auth/authenticate.ts';
 import { bearerTokenOwners } from '../../../src/http/auth/bearer-tokens.ts';
 import { ManualClock, SECOND } from '../../support/manual-clock.ts';
 import { entryFor } from '../../support/api-key.ts';
@@ -13,8 +13,8 @@ beforeAll(async () => {
 });
 afterAll(() => issuer[Symbol.asyncDispose]());
 
-test('a key is its owner’s, wherever it stands in the list, and nothing that is like it', () => {
-  // So many that some hashes begin alike.
+test('a key finds its owner at any position in the list, and a similar key finds none', () => {
+  // Enough keys that some hashes begin with the same byte.
   const keys = [
     'a',
     'A',
@@ -34,7 +34,7 @@ test('a key is its owner’s, wherever it stands in the list, and nothing that i
   }
 });
 
-test('a token counts from its nbf to its exp, by the gateway’s clock and half a minute of leeway', async () => {
+test('a token is valid from its nbf to its exp, by the gateway’s clock, with 30 s of leeway', async () => {
   const clock = new ManualClock();
   const start = clock.now() / 1000;
   const owner = ownerBy(clock);
@@ -61,7 +61,7 @@ test.each([
   [{ scope: 'READ reader read+write toString' }, []],
   [{ scope: undefined }, []],
   [{ scope: { read: true }, scp: 1 }, []],
-])('of %j the scopes are kept that mean something here', async (claims, scopes) => {
+])('of the claims %j only known scopes are kept', async (claims, scopes) => {
   const { token } = issuer;
   const clock = new ManualClock();
   const caller = await ownerBy(clock)(await token({ exp: clock.now() / 1000 + 60, ...claims }));
@@ -69,7 +69,7 @@ test.each([
   expect(caller!.scopes).toEqual(new Set(scopes));
 });
 
-test('why a token was refused is in the log, without any of the token or of whom it is about', async () => {
+test('the reason for refusing a token is logged, without any part of the token or its subject', async () => {
   const lines: string[] = [];
   const owner = ownerBy(new ManualClock(), lines);
   const token = await issuer.token({ aud: 'elsewhere', sub: 'ada-lovelace' });

@@ -1,14 +1,18 @@
 import type { GraphQLSchema } from 'graphql';
 import pino from 'pino';
 import { systemClock } from '../../../src/clock.ts';
-import { createAdmission, type AdmissionParts } from '../../../src/http/auth/admission.ts';
-import type { Caller } from '../../../src/http/auth/caller.ts';
+import {
+  createAdmission,
+  type AdmissionParts,
+  type AdmissionSettings,
+} from '../../../src/http/auth/admission.ts';
+import type { Caller } from '../../../src/http/exchange.ts';
 import { handlerFor } from '../../support/stages.ts';
 import type { Body } from '../front.ts';
 
 export interface Door {
   ask(query: string, headers?: Record<string, string>, operationName?: string): Promise<Asked>;
-  /** Whom the request was executed for last. */
+  /** The caller of the last executed request. */
   readonly caller: Caller | undefined;
   readonly logged: Record<string, unknown>[];
 }
@@ -17,22 +21,24 @@ export interface Asked extends Body {
   status: number;
 }
 
-/** Nothing but who is let in, in front of a schema. */
-export function openDoor(schema: GraphQLSchema, parts: Partial<AdmissionParts>): Door {
+/** Only the admission of callers, in front of a schema. */
+export function openDoor(
+  schema: GraphQLSchema,
+  parts: Partial<AdmissionSettings & AdmissionParts>,
+): Door {
   const logged: Record<string, unknown>[] = [];
-  const admission = createAdmission({
-    apiKeys: [],
-    jwt: undefined,
-    routerCallers: undefined,
-    proxyFor: () => undefined,
-    clock: systemClock,
-    log: pino({ level: 'trace' }, { write: (line: string) => void logged.push(JSON.parse(line)) }),
-    ...parts,
-  });
+  const log = pino(
+    { level: 'trace' },
+    { write: (line: string) => void logged.push(JSON.parse(line)) },
+  );
+  const admission = createAdmission(
+    { apiKeys: [], jwt: undefined, routerCallers: undefined, ...parts },
+    { proxyFor: () => undefined, clock: systemClock, log, ...parts },
+  );
   let caller: Caller | undefined;
   const handler = handlerFor(schema, {
-    first: [admission.authenticate],
-    checked: [admission.enforceScopes],
+    first: [async (exchange) => (await admission).authenticate(exchange)],
+    checked: [async (exchange) => (await admission).enforceScopes(exchange)],
     contextOf: (exchange) => {
       caller = exchange.caller;
       return {};

@@ -8,14 +8,14 @@ import { startIssuer } from './issuer.ts';
 const schema = makeExecutableSchema('type Query { me: String }', { Query: { me: () => 'ada' } });
 const apiKeys = [entryFor('a key', 'portal', 'read')];
 
-describe('an issuer whose keys cannot be had', () => {
+describe('an issuer whose keys cannot be fetched', () => {
   test.each<[string, RequestListener]>([
     ['is down', (_, response) => void response.destroy()],
     ['refuses', (_, response) => response.writeHead(503).end()],
     ['answers with something else', (_, response) => response.end('<html>')],
     ['answers with something like it', (_, response) => response.end('{"keys":[null]}')],
     ['answers without end', (_, response) => void response.end(' '.repeat(1024 * 1024))],
-  ])('%s: tokens are refused, API keys go on', async (_, reply) => {
+  ])('%s: tokens are refused, and API keys still work', async (_, reply) => {
     const { issuer, door } = await start();
     issuer.answer(reply);
     const token = await issuer.token();
@@ -25,7 +25,7 @@ describe('an issuer whose keys cannot be had', () => {
       expect(status).toBe(401);
       expect(errors).toEqual([
         {
-          message: expect.stringMatching(/^The authorization header holds no bearer token that is/),
+          message: expect.stringMatching(/^The authorization header has no bearer token that is/),
           extensions: { code: 'UNAUTHENTICATED' },
         },
       ]);
@@ -38,7 +38,7 @@ describe('an issuer whose keys cannot be had', () => {
     expect(JSON.stringify(door.logged)).not.toContain(token.split('.')[1]);
   });
 
-  test('went down after it was asked: its tokens go on', async () => {
+  test('if the issuer fails after its keys were fetched, its tokens remain valid', async () => {
     const { issuer, door } = await start();
     const bearer = { authorization: `Bearer ${await issuer.token()}` };
     expect(await door.ask('{ me }', bearer)).toMatchObject(ANSWERED);
@@ -48,7 +48,7 @@ describe('an issuer whose keys cannot be had', () => {
   });
 });
 
-test('a storm of tokens with unknown key ids asks the issuer once', async () => {
+test('many tokens with unknown key ids cause one request to the issuer', async () => {
   const { issuer, door } = await start();
   const good = await issuer.token();
   const header = Buffer.from(good.split('.')[0]!, 'base64url').toString();
@@ -61,7 +61,7 @@ test('a storm of tokens with unknown key ids asks the issuer once', async () => 
   expect(issuer.asked).toBe(1);
 });
 
-test('tokens that no key could have signed do not ask the issuer at all', async () => {
+test('tokens that no key could have signed cause no request to the issuer', async () => {
   const { issuer, door } = await start();
   const claims = (await issuer.token()).split('.')[1];
   for (const alg of ['none', 'HS256', 'PBES2-HS256+A128KW', 'ES256K', 'constructor']) {
@@ -72,7 +72,7 @@ test('tokens that no key could have signed do not ask the issuer at all', async 
   expect(issuer.asked).toBe(0);
 });
 
-test('where only keys are taken, the authorization header means nothing, and the other way round', async () => {
+test('without bearer tokens the authorization header is ignored, and without API keys x-api-key is', async () => {
   const { issuer } = await start();
   const keys = openDoor(schema, { apiKeys });
   const tokens = openDoor(schema, { jwt: issuer.jwt });
@@ -84,8 +84,8 @@ test('where only keys are taken, the authorization header means nothing, and the
     ANSWERED,
   );
   for (const [door, other, way] of [
-    [keys, bearer, 'send an API key, as "x-api-key: <key>". The'],
-    [tokens, key, 'send a token, as "authorization: Bearer <token>". The'],
+    [keys, bearer, 'Send an API key, as "x-api-key: <key>"; the'],
+    [tokens, key, 'Send a token, as "authorization: Bearer <token>"; the'],
   ] as const) {
     const { status, errors } = await door.ask('{ me }', other);
     expect(status).toBe(401);

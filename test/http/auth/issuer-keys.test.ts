@@ -3,8 +3,13 @@ import { connect, createServer, type AddressInfo } from 'node:net';
 import type { JWK } from 'jose';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { keysAt } from '../../../src/http/auth/fetch-keys.ts';
-import { COOLDOWN_MS, createKeySet, MAX_AGE_MS, RETRY_MS } from '../../../src/http/auth/key-set.ts';
+import {
+  COOLDOWN_MS,
+  createKeySet,
+  keysAt,
+  MAX_AGE_MS,
+  RETRY_MS,
+} from '../../../src/http/auth/issuer-keys.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { startIssuer, type Issuer } from './issuer.ts';
 
@@ -19,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => issuer[Symbol.asyncDispose]());
 
 describe('the keys of an issuer', () => {
-  test('keys are fetched when the first token comes, once for all who wait for them', async () => {
+  test('the keys are fetched with the first token, once for all waiting callers', async () => {
     const { has, fetched } = world(() => ({ keys: [EC] }));
     expect(fetched()).toBe(0);
     expect(await Promise.all([has('ec'), has('ec'), has('no'), has('ec')])).toEqual([
@@ -31,7 +36,7 @@ describe('the keys of an issuer', () => {
     expect(fetched()).toBe(1);
   });
 
-  test('a storm of unknown key ids fetches once in each cooldown', async () => {
+  test('many unknown key ids cause one fetch in each cooldown', async () => {
     const { has, fetched, clock } = world(() => ({ keys: [EC] }));
     for (let round = 0; round < 4; round += 1) {
       const storm = Array.from({ length: 50 }, (_, index) => has(`made-up-${index}`));
@@ -45,7 +50,7 @@ describe('the keys of an issuer', () => {
     }
   });
 
-  test('a storm makes no new key wait for longer than a cooldown', async () => {
+  test('a new key waits no longer than a cooldown, even among many unknown key ids', async () => {
     const keys = [EC];
     const { has, clock } = world(() => ({ keys }));
     expect(await has('ec')).toBe(true);
@@ -55,7 +60,7 @@ describe('the keys of an issuer', () => {
     expect(await has('second')).toBe(true);
   });
 
-  test('a key that was withdrawn ends with the age of the set', async () => {
+  test('a withdrawn key is refused once the key set has reached its age', async () => {
     let keys = [EC, SECOND];
     const { has, clock, fetched } = world(() => ({ keys }));
     expect(await has('second')).toBe(true);
@@ -75,7 +80,7 @@ describe('the keys of an issuer', () => {
     ['has no list', { keys: 'none' }],
     ['has a list of something else', { keys: [1] }],
   ])(
-    'while the address %s, keys that are known go on, and nobody waits for it again',
+    'while the address %s, known keys remain valid, and callers do not wait for it again',
     async (_, answer) => {
       let reply: unknown = { keys: [EC] };
       const { has, clock, fetched, logged } = world(() => reply);
@@ -99,7 +104,7 @@ describe('the keys of an issuer', () => {
     },
   );
 
-  test('an address that was down at first is asked again soon, and not by each token', async () => {
+  test('an address that failed at first is requested again soon, but not for each token', async () => {
     let reply: unknown = new Error('it is down');
     const { has, clock, fetched } = world(() => reply);
     expect(await Promise.all([has('ec'), has('ec')])).toEqual([false, false]);
@@ -112,7 +117,7 @@ describe('the keys of an issuer', () => {
     expect(fetched()).toBe(2);
   });
 
-  test('a wall clock that is set back keeps nothing for longer', async () => {
+  test('setting back the wall clock does not keep the keys for longer', async () => {
     let keys = [EC, SECOND];
     const { has, clock } = world(() => ({ keys }));
     expect(await has('second')).toBe(true);
@@ -124,7 +129,7 @@ describe('the keys of an issuer', () => {
 });
 
 describe('the address of the keys', () => {
-  test('asks the address with its query, and tells it nothing else', async () => {
+  test('the request contains the query of the address, and nothing else', async () => {
     let asked: unknown;
     issuer.answer(({ method, url, headers }, response) => {
       asked = { method, url, headers };
@@ -147,15 +152,15 @@ describe('the address of the keys', () => {
     [
       'refuses',
       (_, response) => response.writeHead(500).end('secret'),
-      'it answered with status 500',
+      'the server answered with status 500',
     ],
     [
       'points elsewhere',
       (_, response) => response.writeHead(302, { location: '/other' }).end(),
-      'it answered with status 302',
+      'the server answered with status 302',
     ],
-    ['is no JSON', (_, response) => response.end('<p>secret</p>'), 'its answer is not JSON'],
-    ['is empty', (_, response) => response.end(), 'its answer is not JSON'],
+    ['is no JSON', (_, response) => response.end('<p>secret</p>'), 'the answer is not JSON'],
+    ['is empty', (_, response) => response.end(), 'the answer is not JSON'],
     [
       'never ends',
       (_, response) => {
@@ -165,16 +170,16 @@ describe('the address of the keys', () => {
         response.on('drain', pour);
         pour();
       },
-      'its answer is larger than 262144 bytes',
+      'the answer is larger than 262144 bytes',
     ],
-    ['never begins', () => {}, 'no whole answer within 0.05 s'],
+    ['never begins', () => {}, 'no complete answer within 0.05 s'],
     [
       'stops in the middle',
       (_, response) => void response.write('{"keys":'),
-      'no whole answer within 0.05 s',
+      'no complete answer within 0.05 s',
     ],
     ['breaks off', (_, response) => void response.destroy(), 'UND_ERR_SOCKET'],
-  ])('an answer that %s is an error, with a reason for the log', async (_, reply, reason) => {
+  ])('an answer that %s is an error with a reason for the log', async (_, reply, reason) => {
     issuer.answer(reply);
     const before = issuer.asked;
     const timeoutMs = reason.includes('0.05') ? 50 : 5_000;
@@ -182,13 +187,13 @@ describe('the address of the keys', () => {
     expect(issuer.asked).toBe(before + 1);
   });
 
-  test('an address where nobody listens is an error', async () => {
+  test('an address on which no server listens is an error', async () => {
     const gone = await startIssuer();
     await gone[Symbol.asyncDispose]();
     await expect(keysAt(gone.jwt.jwksUrl)()).rejects.toThrow('ECONNREFUSED');
   });
 
-  test('goes through the proxy of the system', async () => {
+  test('the request goes through the system’s proxy', async () => {
     issuer.answer((_, response) => response.end('{"keys":[]}'));
     const wanted: string[] = [];
     const proxy = createServer((socket) => {
@@ -211,7 +216,7 @@ describe('the address of the keys', () => {
   });
 });
 
-/** A key set whose address answers what it is told; an error it throws. */
+/** A key set whose address returns what `reply` returns, or throws the Error that it returns. */
 function world(reply: () => unknown) {
   const clock = new ManualClock();
   const logged: object[] = [];

@@ -10,24 +10,24 @@ import {
 } from 'jose';
 import type { JwtSettings } from '../../../src/config/auth.ts';
 
-/** Somebody who gives out bearer tokens, and shows the keys to check them with. */
+/** An issuer of bearer tokens, which serves the keys to verify them. */
 export interface Issuer extends AsyncDisposable {
-  /** As the configuration has it. */
+  /** The settings that trust this issuer. */
   readonly jwt: JwtSettings;
-  /** How often the keys were asked for. */
+  /** The number of requests for the keys. */
   readonly asked: number;
   readonly keys: JWK[];
-  /** A good token for a reader, with these claims changed, or taken out where undefined. The key id names who signs. */
+  /** A valid token with the scope read, with these claims changed, or removed if undefined. The key id selects the key. */
   token(claims?: object, header?: { kid?: string | undefined }): Promise<string>;
   addKey(alg: string, kid: string): Promise<void>;
   publicKey(kid: string): CryptoKey;
-  /** The keys are answered so from now on. */
+  /** Sets the answer to requests for the keys. */
   answer(reply: RequestListener): void;
 }
 
 export const seconds = (from: number) => Math.floor(Date.now() / 1000) + from;
 
-/** It has one key, `ec`, at first. */
+/** Starts an issuer with one key, `ec`. */
 export async function startIssuer(): Promise<Issuer> {
   const pairs = new Map<string, { privateKey: CryptoKey; publicKey: CryptoKey; alg: string }>();
   const keys: JWK[] = [];

@@ -73,7 +73,7 @@ describe('scopes', () => {
     ['write, for mutations', WRITER, CHANGE],
     ['read, for the operation that is selected', READER, TWO, 'Look'],
     ['write, for the operation that is selected', WRITER, TWO, 'Change'],
-  ])('are enough one by one: %s', async (_, key, query, operationName) => {
+  ])('the required scope alone is enough: %s', async (_, key, query, operationName) => {
     const { data, errors } = await scoped.ask(query, key, operationName);
     expect(errors).toBeUndefined();
     expect(data).toBeTruthy();
@@ -87,27 +87,30 @@ describe('scopes', () => {
     ['a mutation', READER, CHANGE, 'write'],
     ['a mutation that is selected', READER, TWO, 'write', 'Change'],
     ['a query that is selected', WRITER, TWO, 'read', 'Look'],
-  ])('that are missing let nothing be done: %s', async (_, key, query, scope, operationName) => {
-    const before = changes;
-    const { data, errors } = await scoped.ask(query, key, operationName);
-    expect(data).toBeUndefined();
-    expect(errors).toEqual([
-      {
-        message: expect.stringContaining(
-          `need the scope "${scope}", which this credential does not`,
-        ),
-        extensions: { code: 'FORBIDDEN' },
-      },
-    ]);
-    expect(changes).toBe(before);
-    // What was found of a document for one caller holds for no other.
-    const other = await scoped.ask(query, OTHER, operationName);
-    expect(other.errors?.[0]?.extensions.code).not.toBe('FORBIDDEN');
-    expect((await scoped.ask(query, key, operationName)).errors).toEqual(errors);
-  });
+  ])(
+    'without the required scope the operation is refused: %s',
+    async (_, key, query, scope, operationName) => {
+      const before = changes;
+      const { data, errors } = await scoped.ask(query, key, operationName);
+      expect(data).toBeUndefined();
+      expect(errors).toEqual([
+        {
+          message: expect.stringContaining(
+            `need the scope "${scope}", which this credential does not`,
+          ),
+          extensions: { code: 'FORBIDDEN' },
+        },
+      ]);
+      expect(changes).toBe(before);
+      // The result that is kept for a document is not reused for another caller.
+      const other = await scoped.ask(query, OTHER, operationName);
+      expect(other.errors?.[0]?.extensions.code).not.toBe('FORBIDDEN');
+      expect((await scoped.ask(query, key, operationName)).errors).toEqual(errors);
+    },
+  );
 });
 
-describe('the fields of routers', () => {
+describe('the router fields', () => {
   test.each<[string, string, string?]>([
     ['as they are', '{ _service { sdl } }'],
     ['with representations', '{ _entities(representations: []) }'],
@@ -127,7 +130,7 @@ describe('the fields of routers', () => {
     ['under a way back to the root', '{ thing { root { _service { sdl } } } }'],
     ['behind a mutation', 'mutation { change { _service { sdl } } }'],
     ['in the operation that is selected', 'query A { me } query B { _service { sdl } }', 'B'],
-  ])('are for routers alone: %s', async (_, query, operationName) => {
+  ])('they are answered only to routers: %s', async (_, query, operationName) => {
     const allowed = await door.ask(query, ROUTER, operationName);
     expect(allowed.errors).toBeUndefined();
     const { data, errors } = await door.ask(query, OTHER, operationName);
@@ -135,12 +138,12 @@ describe('the fields of routers', () => {
     expect(errors).toEqual([
       {
         message: expect.stringMatching(
-          /^The field _(service|entities) is for the router of the .* ROUTER_CALLERS/,
+          /^The field _(service|entities) is reserved for the router of the .* ROUTER_CALLERS/,
         ),
         extensions: { code: 'FORBIDDEN' },
       },
     ]);
-    // The outcome for one caller is that of no other, whatever is kept of a document.
+    // The result that is kept for a document is not reused for another caller.
     expect((await door.ask(query, ROUTER, operationName)).errors).toBeUndefined();
   });
 
@@ -156,22 +159,22 @@ describe('the fields of routers', () => {
     ['an alias alone', '{ _service: me }'],
     ['fields of that name elsewhere', '{ thing { _service _entities } }'],
     ['a text of that name', '{ me # _service\n }'],
-  ])('are not seen where there are none: %s', async (_, query, operationName) => {
+  ])('an operation without router fields is answered: %s', async (_, query, operationName) => {
     expect((await door.ask(query, OTHER, operationName)).errors).toBeUndefined();
   });
 
-  test('are refused with status 403 to who reads GraphQL responses', async () => {
+  test('they are refused with status 403 for callers that accept GraphQL responses', async () => {
     const accept = 'application/graphql-response+json';
     expect((await door.ask('{ _service { sdl } }', { ...OTHER, accept })).status).toBe(403);
     expect((await door.ask('{ _service { sdl } }', OTHER)).status).toBe(200);
   });
 
-  test('are for everybody who may read where ROUTER_CALLERS is not set', async () => {
+  test('without ROUTER_CALLERS they are answered to every caller with the scope read', async () => {
     const open = openDoor(schema, { apiKeys });
     expect((await open.ask('{ _service { sdl } }', OTHER)).errors).toBeUndefined();
   });
 
-  test('are for everybody with the scope that ROUTER_CALLERS names, of a key or of a token', async () => {
+  test('they are answered to callers with a scope that ROUTER_CALLERS names, of a key or of a token', async () => {
     const keys = [...apiKeys, entryFor('third', 'third', 'read', 'router')];
     const byScope = openDoor(schema, {
       apiKeys: keys,
@@ -186,7 +189,7 @@ describe('the fields of routers', () => {
     expect(await codes(ROUTER['x-api-key'])).toEqual(['FORBIDDEN']);
   });
 
-  test('need the scope read too, of a router as of anybody', async () => {
+  test('a router needs the scope read for them too', async () => {
     const writer = openDoor(schema, {
       apiKeys: [entryFor('writer', 'writer', 'write', 'router')],
       routerCallers: ['key:writer'],
@@ -195,7 +198,7 @@ describe('the fields of routers', () => {
     expect(errors).toMatchObject([{ message: expect.stringContaining('the scope "read"') }]);
   });
 
-  test('do not make a document valid that is not', async () => {
+  test('an invalid document with router fields is refused', async () => {
     for (const query of [
       '{ ...F } fragment F on Query { ...F _service { sdl } }',
       '{ ...Gone _service { sdl } }',

@@ -12,7 +12,7 @@ const many = (count: number, one: (index: number) => string) =>
 const nested = (depth: number, inside: string) =>
   `${'vacancy { candidates { items { '.repeat(depth)}${inside}${'} } }'.repeat(depth)}`;
 
-/** Each fragment asks twice for the next one. */
+/** Each fragment spreads the next one twice. */
 const doubling = (levels: number, twice: (next: string) => string) =>
   `{ me { ...F0 } } ${many(levels, (index) => `fragment F${index} on Candidate { ${twice(`...F${index + 1}`)} }`)} fragment F${levels} on Candidate { id }`;
 
@@ -81,7 +81,7 @@ const CIRCULAR: [string, string, RegExp][] = [
   ],
 ];
 
-describe('is refused before anything is sent', () => {
+describe('a hostile document is refused before anything is sent', () => {
   test.each(HOSTILE)('%s', async (_, query, message) => {
     const { data, errors } = await ask(query);
     expect(data).toBeUndefined();
@@ -98,14 +98,14 @@ describe('is refused before anything is sent', () => {
     expect(errors![0]!.message).toMatch(message);
   });
 
-  test('with status 400 for who wants to be told so', async () => {
+  test('the status is 400 for callers that accept GraphQL responses', async () => {
     const strict = { accept: 'application/graphql-response+json' };
     for (const query of [HOSTILE[0]![1], HOSTILE[1]![1]]) {
       expect((await fetch(`${front.url}/graphql`, post({ query }, strict))).status).toBe(400);
     }
   });
 
-  test('variables that are nested 40,000 times', async () => {
+  test('variables with 40,000 levels are refused', async () => {
     const deep = `${'['.repeat(40_000)}${']'.repeat(40_000)}`;
     const json = `${'{"a":'.repeat(30_000)}1${'}'.repeat(30_000)}`;
     const before = front.service.stats.requests.graphql;
@@ -125,7 +125,7 @@ describe('is refused before anything is sent', () => {
     expect(front.service.stats.requests.graphql).toBe(before);
   });
 
-  test('and nothing of all this reached the service', () => {
+  test('no request reached the service', () => {
     expect(front.service.stats.requests.graphql).toBe(0);
     expect(front.gateway.logged.filter(({ level }) => Number(level) >= 50)).toEqual([]);
   });
@@ -154,7 +154,7 @@ test('a hostile document takes no longer than a large honest one', async () => {
   }
 });
 
-test('an answer is not many times as long as the document, by names that stand in it again and again', async () => {
+test('repeated names do not make the answer many times as long as the document', async () => {
   const name = 'n'.repeat(100_000);
   for (const query of [
     `query ${name}(${many(90, (index) => `$v${index}: Int`)}) { me { id } }`,

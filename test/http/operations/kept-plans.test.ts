@@ -5,7 +5,7 @@ import { startGatewayOverFake } from '../../support/fake-upstream.ts';
 
 const MEGABYTE = 1024 * 1024;
 
-test('what callers sent as variables is not kept with the plans of their operations', async () => {
+test('the variables of callers are not kept with the plans of their operations', async () => {
   const gateway = await startGatewayOverFake({ persons: 0 });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   const ask = (name: string) =>
@@ -16,7 +16,7 @@ test('what callers sent as variables is not kept with the plans of their operati
   const before = heap();
   for (let i = 0; i < 100; i += 1) {
     await ask(`Q${i}`);
-    // What the fake notes of each request would be taken for it.
+    // Otherwise what the fake records of each request would be found instead.
     (gateway.upstream.received as unknown[]).length = 0;
   }
   expect(heap() - before).toBeLessThan(15 * MEGABYTE);

@@ -25,7 +25,7 @@ afterAll(() => front[Symbol.asyncDispose]());
 const aliases = (count: number) =>
   `{ ${Array.from({ length: count }, (_, index) => `a${index}: __typename`).join(' ')} }`;
 
-describe('what is at the limit is answered, and one more is refused', () => {
+describe('an operation at the limit is answered, and one above it is refused', () => {
   test.each([
     ['aliases', aliases(10), aliases(11), /^The operation has 11 aliases, .* 10 .*MAX_ALIASES/],
     [
@@ -91,12 +91,12 @@ describe('what is at the limit is answered, and one more is refused', () => {
     expect(front.service.stats.requests.graphql).toBe(before);
   });
 
-  test('of each operation of a document by itself', async () => {
+  test('the limits apply to each operation of a document separately', async () => {
     const { errors } = await ask(`query A ${aliases(10)} query B ${aliases(10)}`, 'portal', 'A');
     expect(errors).toBeUndefined();
   });
 
-  test('everything that is too much is said at once', async () => {
+  test('all exceeded limits are reported at once', async () => {
     const { errors } = await ask(
       `{ ${'me { id } '.repeat(50)} me { ... on Candidate { vacancy { candidates { items { id } } } } } }`,
       'portal',
@@ -107,7 +107,7 @@ describe('what is at the limit is answered, and one more is refused', () => {
 });
 
 describe('a router', () => {
-  test('may use aliases and fields of the root as it needs them, and nobody else may, whoever asked first', async () => {
+  test('a router may use any number of aliases and root fields, and other callers may not, whoever sent the operation first', async () => {
     for (const query of [aliases(60), `query Again ${aliases(61)}`]) {
       const callers = query.startsWith('{') ? ['gate', 'portal'] : ['portal', 'gate'];
       for (const caller of [...callers, ...callers]) {
@@ -119,7 +119,7 @@ describe('a router', () => {
     }
   });
 
-  test('keeps to the other limits', async () => {
+  test('the other limits apply to a router too', async () => {
     const { errors } = await ask(
       '{ me { ... on Candidate { vacancy { candidates { items { id } } } } } }',
       'gate',
@@ -128,7 +128,7 @@ describe('a router', () => {
   });
 });
 
-test('a supergraph without credentials may ask for entities under as many aliases as it likes', async () => {
+test('a supergraph without credentials may request entities under any number of aliases', async () => {
   await using open = await startFront({ config: { maxAliases: 0 } });
   const reference = '{ __typename: "Candidate", id: 1 }';
   const query = `{ ${Array.from({ length: 60 }, (_, index) => `_${index}: _entities(representations: [${reference}]) { __typename }`).join(' ')} }`;
@@ -139,7 +139,7 @@ test('a supergraph without credentials may ask for entities under as many aliase
 });
 
 describe('introspection', () => {
-  test('has its own depth, so the question of GraphiQL and others is answered', async () => {
+  test('introspection has its own depth limit, so that the query of GraphiQL is answered', async () => {
     const question = getIntrospectionQuery({ oneOf: true, inputValueDeprecation: true });
     expect(question.length).toBeGreaterThan(0);
     await using open = await startFront({ config: { maxDepth: 2 } });
@@ -152,7 +152,7 @@ describe('introspection', () => {
   test.each([
     `{ __schema { types { ${'ofType { '.repeat(18)} name ${'} '.repeat(18)} } } }`,
     `{ ...A } fragment A on Query { __type(name: "Candidate") { ${'ofType { '.repeat(20)} name ${'} '.repeat(20)} } }`,
-  ])('is not endless', async (query) => {
+  ])('introspection has a depth limit too', async (query) => {
     const { errors } = await ask(query, 'portal');
     expect(errors).toMatchObject([{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }]);
     expect(errors![0]!.message).toMatch(/introspection is 2\d levels deep; at most 20 /);

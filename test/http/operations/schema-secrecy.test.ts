@@ -51,16 +51,19 @@ const MISTAKES: [string, string, Record<string, unknown>?][] = [
   ['a mutation', 'mutation { renam(id: 1, name: "x") { id } }'],
 ];
 
-describe('a message says what it would have been', () => {
-  test.each(MISTAKES)('only where introspection is on: %s', async (_, query, variables) => {
-    const told = await ask(open, { query, variables });
-    expect(JSON.stringify(told.errors)).toMatch(/Did you mean/);
-    const quiet = await ask(closed, { query, variables });
-    expect(quiet.errors![0]).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' } });
-    expect(JSON.stringify(quiet.errors)).not.toMatch(/Did you mean/);
-  });
+describe('an error message with a misspelled name', () => {
+  test.each(MISTAKES)(
+    'suggests another name only if introspection is on: %s',
+    async (_, query, variables) => {
+      const told = await ask(open, { query, variables });
+      expect(JSON.stringify(told.errors)).toMatch(/Did you mean/);
+      const quiet = await ask(closed, { query, variables });
+      expect(quiet.errors![0]).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' } });
+      expect(JSON.stringify(quiet.errors)).not.toMatch(/Did you mean/);
+    },
+  );
 
-  test('and nothing of what the caller wrote is taken for it', async () => {
+  test('keeps text of the caller that looks like a suggestion', async () => {
     const { errors } = await ask(closed, {
       query: '{ candidate(id: "Did you mean x?") { id } }',
     });
@@ -73,7 +76,7 @@ describe('the SDL for supergraphs', () => {
     '{ _service { sdl } }',
     '{ me { id } ...F } fragment F on Query { hidden: _service { __typename } }',
     'query Q($no: Boolean = true) { _service @skip(if: $no) { sdl } }',
-  ])('is refused where introspection is off, for a router not: %s', async (query) => {
+  ])('without introspection the SDL is refused, except to a router: %s', async (query) => {
     const before = closed.service.stats.requests.graphql;
     const portal = await ask(closed, { query }, 'portal');
     expect(portal.errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
@@ -83,7 +86,7 @@ describe('the SDL for supergraphs', () => {
     expect((await ask(open, { query })).errors).toBeUndefined();
   });
 
-  test('is refused for everybody where routers have no credential', async () => {
+  test('the SDL is refused to every caller if routers have no credential', async () => {
     await using anonymous = await startFront({ config: { introspection: false } });
     const { errors } = await ask(anonymous, { query: '{ _service { sdl } }' });
     expect(errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
@@ -93,7 +96,7 @@ describe('the SDL for supergraphs', () => {
   });
 });
 
-test('__schema and __type are refused of routers too, and __typename of nobody', async () => {
+test('__schema and __type are refused to routers too, and __typename is answered to all', async () => {
   for (const key of ['gate', 'portal']) {
     for (const query of [
       '{ __schema { types { name } } }',
@@ -108,7 +111,7 @@ test('__schema and __type are refused of routers too, and __typename of nobody',
   }
 });
 
-test('values of variables are in no log, although messages to their sender repeat them', async () => {
+test('the values of variables are not logged, although messages to their sender contain them', async () => {
   const { errors } = await ask(closed, {
     query: 'query ($id: Int!) { candidate(id: $id) { id } }',
     variables: { id: 'somebody-private' },
@@ -117,7 +120,7 @@ test('values of variables are in no log, although messages to their sender repea
   expect(JSON.stringify(closed.gateway.logged)).not.toContain('somebody-private');
 });
 
-test('what GraphiQL asks for is a schema', async () => {
+test('the introspection query of GraphiQL returns a schema', async () => {
   const { data } = await ask(open, { query: getIntrospectionQuery() });
   const schema = buildClientSchema(data as unknown as IntrospectionQuery);
   expect(validate(schema, parse('{ me { id } }'))).toEqual([]);

@@ -24,7 +24,7 @@ const apiKeys = [entryFor('gate', 'gate', 'read'), entryFor('portal', 'portal', 
 const auth = { apiKeys, jwt: undefined, routerCallers: ['key:gate'] };
 const config = { auth, mutations: 'all' as const };
 
-/** Takes texts as well. */
+/** A gateway that accepts texts too. */
 let both: Front;
 let only: Front;
 beforeAll(async () => {
@@ -48,7 +48,7 @@ const ASKED: [string, object][] = [
   ['id', { id: HASH, variables }],
 ];
 
-describe('a trusted document is had', () => {
+describe('a trusted document is executed', () => {
   test.each(ASKED)('with POST and %s', async (_, body) => {
     for (const front of [both, only]) expect(await send(front, body)).toEqual(ANSWER);
   });
@@ -68,14 +68,14 @@ describe('a trusted document is had', () => {
     }
   });
 
-  test('by the name of one of its operations', async () => {
+  test('the operationName selects one of its operations', async () => {
     const body = { documentId: 'pair', operationName: 'Two' };
     expect((await send(only, body)).data).toEqual({ me: { name: expect.any(String) as string } });
     const { errors } = await send(only, { documentId: 'pair' });
     expect(errors![0]!.message).toContain('there is One, Two.');
   });
 
-  test('under the rules for every other operation', async () => {
+  test('the rules for other operations apply to it', async () => {
     expect((await send(only, { documentId: 'rename' }, 'gate')).errors).toMatchObject([
       { extensions: { code: 'FORBIDDEN' } },
     ]);
@@ -88,7 +88,7 @@ describe('a trusted document is had', () => {
   });
 });
 
-describe('is refused', () => {
+describe('a request is refused', () => {
   test.each([
     ['an unknown id', { documentId: 'nothing' }],
     ['a name of every object', { documentId: 'constructor' }],
@@ -107,13 +107,13 @@ describe('is refused', () => {
     }
   });
 
-  test('what Apollo Client would register: the hash is of no use afterwards', async () => {
+  test('a hash that Apollo Client sends with a query is not registered', async () => {
     const query = '{ me { name } }';
     const sha256Hash = createHash('sha256').update(query).digest('hex');
     const extensions = { persistedQuery: { version: 1, sha256Hash } };
     expect((await send(both, { query, extensions })).data).toHaveProperty('me');
     const { errors } = await send(both, { extensions });
-    expect(errors![0]!.message).toMatch(/cannot be registered by a request/);
+    expect(errors![0]!.message).toMatch(/a request cannot register them/);
     expect((await send(only, { query, extensions })).errors).toMatchObject([
       { extensions: { code: 'FORBIDDEN' } },
     ]);
@@ -126,7 +126,7 @@ describe('is refused', () => {
     '{',
     '{ __schema { types { name } } }',
     '__PERSISTED_OPERATION_nameless__',
-  ])('with TRUSTED_DOCUMENTS_ONLY a text, before it is looked at: %s', async (query) => {
+  ])('with TRUSTED_DOCUMENTS_ONLY a text is refused before it is parsed: %s', async (query) => {
     const before = only.service.stats.requests.graphql;
     for (const body of [
       { query },
@@ -138,7 +138,9 @@ describe('is refused', () => {
         undefined,
         [
           {
-            message: expect.stringMatching(/^Only trusted documents/) as string,
+            message: expect.stringMatching(
+              /^This gateway accepts only trusted documents/,
+            ) as string,
             extensions: { code: 'FORBIDDEN' },
           },
         ],
@@ -147,7 +149,7 @@ describe('is refused', () => {
     expect(only.service.stats.requests.graphql).toBe(before);
   });
 
-  test('and a router with its credential may send texts', async () => {
+  test('a router with its credential may send texts', async () => {
     const query =
       '{ _entities(representations: [{ __typename: "Candidate", id: 7 }]) { __typename } }';
     expect(await send(only, { query }, 'gate')).toEqual({
@@ -156,7 +158,7 @@ describe('is refused', () => {
   });
 });
 
-test('the log knows which trusted operation a request asked for, and no other name', async () => {
+test('the name of a trusted operation is logged, and no other name', async () => {
   const { fetch: ask, logged } = both.gateway;
   const nameOf = async (body: object) => {
     await ask('/graphql', post(body, { 'x-api-key': 'portal' }));

@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => front[Symbol.asyncDispose]());
 
 describe('a listed origin', () => {
-  test.each([PEOPLE, LOCAL])('may send JSON and a credential: %s', async (origin) => {
+  test.each([PEOPLE, LOCAL])('its pages may send JSON and a credential: %s', async (origin) => {
     const response = await preflight(origin);
     expect(response.status).toBe(204);
     expect(corsOf(response)).toEqual({
@@ -46,7 +46,7 @@ describe('a listed origin', () => {
     ['that a credential is missing', 401, post(ASK)],
     ['that the body is none', 400, post('{', { 'x-api-key': KEY })],
     ['that a method is none', 405, { method: 'PUT', headers: { 'x-api-key': KEY } }],
-  ])('may read %s', async (_, status, init) => {
+  ])('its pages may read %s', async (_, status, init) => {
     const response = await askAs(PEOPLE, init);
     expect(response.status).toBe(status);
     expect(corsOf(response)).toEqual({
@@ -56,7 +56,7 @@ describe('a listed origin', () => {
     expect(response.headers.get('vary')).toContain('Origin');
   });
 
-  test('is not forgotten by a cache, which has to keep the answers to others apart', async () => {
+  test('a cache keeps the answers to different origins apart', async () => {
     const nobody = await fetch(`${front.url}/graphql`, post(ASK, { 'x-api-key': KEY }));
     expect(corsOf(nobody)).toEqual({});
     expect(nobody.headers.get('vary')).toContain('Origin');
@@ -73,7 +73,7 @@ describe('any other origin', () => {
     'http://localhost:3001',
     'null',
     '*',
-  ])('gets no CORS header at all: %s', async (origin) => {
+  ])('it gets no CORS header: %s', async (origin) => {
     const responses = await Promise.all([
       preflight(origin),
       askAs(origin, post(ASK, { 'x-api-key': KEY })),
@@ -87,7 +87,7 @@ describe('any other origin', () => {
     expect(errors![0]!.message).toContain('adds that origin to CORS_ORIGINS');
   });
 
-  test('is named in the log once, with what to do, however often its pages ask', async () => {
+  test('it is logged once, with what to do, however often its pages send requests', async () => {
     const origin = 'https://new.example.com';
     for (let turn = 0; turn < 3; turn += 1) await preflight(origin);
     const { logged } = front.gateway;
@@ -97,14 +97,14 @@ describe('any other origin', () => {
     expect(request).toMatchObject({ method: 'OPTIONS', status: 403, code: 'FORBIDDEN' });
   });
 
-  test('made up by the thousand fills no log', async () => {
+  test('thousands of invented origins do not fill the log', async () => {
     for (let made = 0; made < 100; made += 1) await preflight(`https://${made}.example.com`);
     const named = front.gateway.logged.filter(({ origin }) => origin !== undefined);
     expect(named.length).toBeLessThanOrEqual(20);
     expect(named.some(({ origin }) => origin === 'null' || origin === '*')).toBe(false);
   });
 
-  test('is refused as well where none is listed', async () => {
+  test('it is refused too if no origin is listed', async () => {
     await using closed = await startFront({ config: { auth } });
     const response = await fetch(`${closed.url}/graphql`, asPage(PEOPLE, PREFLIGHT));
     expect(response.status).toBe(403);

@@ -17,7 +17,7 @@ test.each<[string, Record<string, string>]>([
   ['plain text', { 'content-type': 'text/plain; a=application/json' }],
   ['a password that the browser remembers', { authorization: 'Basic YTpi' }],
   ['a listed origin', { origin: LISTED }],
-])('a GET that any page could send is not executed: with %s', async (_, headers) => {
+])('a GET that any page can send is refused: with %s', async (_, headers) => {
   const { status, errors } = await answerTo(fetch(front.url + QUERY, { headers }));
   expect(status).toBe(400);
   expect(errors).toEqual([
@@ -34,13 +34,13 @@ test.each<[string, Record<string, string>]>([
   ['an API key', { 'x-api-key': 'a' }],
   ['a bearer token', { authorization: 'Bearer a' }],
   ['the type of JSON', { 'content-type': 'application/json; charset=utf-8' }],
-])('a GET that no page can send without asking is executed: with %s', async (_, headers) => {
+])('a GET that needs a preflight is executed: with %s', async (_, headers) => {
   const answer = await answerTo(fetch(front.url + QUERY, { headers }), 1);
   expect(answer).toEqual({ status: 200, data: { me: { id: 1 } } });
 });
 
 test.each(['cross-site', 'same-site'])(
-  'what a browser calls %s is executed for a listed origin alone',
+  'with sec-fetch-site %s only requests from a listed origin are executed',
   async (site) => {
     for (const origin of ['https://evil.example', 'null', undefined]) {
       const headers = { 'sec-fetch-site': site, 'x-api-key': 'a', ...(origin && { origin }) };
@@ -61,7 +61,7 @@ test.each(['cross-site', 'same-site'])(
 );
 
 test.each(['same-origin', 'none'])(
-  'what a browser calls %s is executed, also behind a proxy that changes the host',
+  'with sec-fetch-site %s requests are executed, even behind a proxy that changes the host',
   async (site) => {
     const headers = { 'sec-fetch-site': site, origin: 'http://localhost:5173' };
     const own = fetch(`${front.url}/graphql`, post({ query: '{ me { id } }' }, headers));
@@ -69,7 +69,7 @@ test.each(['same-origin', 'none'])(
   },
 );
 
-/** The answer, and that the upstream was asked as often as expected. */
+/** Returns the answer, and checks the number of upstream requests. */
 async function answerTo(request: Promise<Response>, asked = 0): Promise<Body & { status: number }> {
   const before = front.service.stats.requests.graphql;
   const response = await request;

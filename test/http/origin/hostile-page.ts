@@ -1,6 +1,6 @@
 /* Runs in a browser, where nothing of this module is but the function itself. */
 
-/** Asks the gateway in every way that a page has. Gives back all that it could read. */
+/** Sends requests to the gateway in every way that a page can, and returns everything that it could read. */
 export async function attack(gateway: string): Promise<Record<string, string>> {
   const query = '{ me { id } }';
   const mutation = 'mutation { rename(id: 1, name: "Mallory") { id } }';
@@ -98,7 +98,7 @@ export async function attack(gateway: string): Promise<Record<string, string>> {
       target: enctype,
     });
     const input = document.createElement('input');
-    // As plain text it is sent as name=value, which makes JSON of these two.
+    // A text/plain form is sent as name=value, and together these two are JSON.
     input.name = enctype === 'text/plain' ? `${json.slice(0, -1)},"extensions":{"a":"` : 'query';
     input.value = enctype === 'text/plain' ? '"}}' : mutation;
     sent.append(input);

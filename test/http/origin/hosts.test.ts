@@ -24,7 +24,7 @@ const FOREIGN = [
 ];
 const ADDRESSES = ['10.1.2.3', '10.1.2.3:4000', '[fd00::1]:4000'];
 
-describe('a host name leads in', () => {
+describe('the accepted host names', () => {
   test.each<[string, Partial<Config>, readonly string[], readonly string[]]>([
     ['on loopback: one of this machine', {}, OWN, [...FOREIGN, ...ADDRESSES]],
     ['on loopback, with callers known', { auth: AUTH }, OWN, [...FOREIGN, ...ADDRESSES]],
@@ -55,7 +55,7 @@ describe('a host name leads in', () => {
   });
 });
 
-test('the refusal says which setting to change, and not what it holds', async () => {
+test('the refusal names the setting to change, but not its value', async () => {
   const { gateway, sandbox } = await start({ allowedHosts: ['internal.example.com'] });
   const before = JSON.stringify(sandbox.stats);
   for (const init of [
@@ -69,7 +69,7 @@ test('the refusal says which setting to change, and not what it holds', async ()
     expect(JSON.parse(text)).toEqual({
       errors: [
         {
-          message: expect.stringContaining('its operator adds it to ALLOWED_HOSTS'),
+          message: expect.stringContaining('the operator of the gateway adds it to ALLOWED_HOSTS'),
           extensions: { code: 'FORBIDDEN' },
         },
       ],
@@ -79,7 +79,7 @@ test('the refusal says which setting to change, and not what it holds', async ()
   expect(JSON.stringify(sandbox.stats)).toBe(before);
 });
 
-test('probes come by any name, since those who probe go by addresses', async () => {
+test('probes are answered under any host name, because they use IP addresses', async () => {
   const { gateway } = await start({ allowedHosts: ['internal.example.com'] });
   await expect.poll(async () => (await gateway.handler.fetch('http://a/ready')).status).toBe(200);
   for (const path of ['/health', '/ready']) {
@@ -88,7 +88,7 @@ test('probes come by any name, since those who probe go by addresses', async () 
   expect((await gateway.handler.fetch('http://10.1.2.3/elsewhere')).status).toBe(421);
 });
 
-test('a warning says so where everybody in a network may ask, and only there', async () => {
+test('a warning is logged if every machine in a network can send requests, and only then', async () => {
   expect(await warned({ host: '0.0.0.0' })).toBe(true);
   expect(await warned({ host: '0.0.0.0', allowedHosts: ['hr.example.com'] })).toBe(false);
   expect(await warned({ host: '0.0.0.0', auth: AUTH })).toBe(false);
@@ -99,7 +99,7 @@ const ASK = JSON.stringify({ query: '{ __typename }' });
 
 async function warned(config: Partial<Config>): Promise<boolean> {
   const { logged } = await start(config);
-  return logged.some(({ msg }) => String(msg).includes('until ALLOWED_HOSTS names'));
+  return logged.some(({ msg }) => String(msg).includes('Until ALLOWED_HOSTS lists'));
 }
 
 async function start(config: Partial<Config>) {

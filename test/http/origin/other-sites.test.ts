@@ -6,7 +6,7 @@ import { openBrowser } from '../../support/browser.ts';
 import { startFront, type Front } from '../front.ts';
 import { attack } from './hostile-page.ts';
 
-/** Pages of two sites in a real browser, whose names lead to this machine, where the gateway is as well. */
+/** Pages of two sites in a real browser. Their host names resolve to this machine, on which the gateway runs too. */
 let browser: Browser;
 let port: number;
 let front: Front;
@@ -26,16 +26,16 @@ afterAll(async () => {
   sites.close();
 });
 
-test('a hostile page reads nothing of a gateway on this machine, and reaches nothing behind it', async () => {
+test('a hostile page cannot read a gateway on this machine, and cannot reach the service through it', async () => {
   const page = await open(siteOf('evil.example'));
   const read = await page.evaluate(attack, front.url);
   expect(Object.entries(read).filter(([, text]) => text !== '')).toEqual([]);
   expect(reached()).toEqual({ requests: 0, renames: 0 });
-  // All of it arrived: none of this is the work of the browser alone.
+  // All requests arrived: the gateway refused them, not the browser.
   expect(front.gateway.logged.filter(({ msg }) => msg === 'request').length).toBeGreaterThan(30);
 });
 
-test('nor when the name of its site leads to the gateway itself', async () => {
+test('a hostile page whose host name resolves to the gateway cannot read it either', async () => {
   const own = front.url.replace('127.0.0.1', 'evil.example');
   const page = await open(`${own}/`);
   const read = await page.evaluate(attack, own);
@@ -45,14 +45,14 @@ test('nor when the name of its site leads to the gateway itself', async () => {
   expect(reached()).toEqual({ requests: 0, renames: 0 });
 });
 
-test('under a name that is listed the same page could read', async () => {
+test('the same page can read the gateway under an allowed host name', async () => {
   await using careless = await start(['evil.example']);
   const own = careless.url.replace('127.0.0.1', 'evil.example');
   const page = await open(`${own}/`);
   expect(await page.evaluate(ask, own)).toContain('"data":{"me":{"id":1}}');
 });
 
-test('the page of a listed origin can ask by POST and GET, and reads refusals as well', async () => {
+test('a page of a listed origin can use POST and GET, and can read refusals', async () => {
   const page = await open(siteOf('people.example'));
   expect(await page.evaluate(ask, front.url)).toContain('"data":{"me":{"id":1}}');
   const inAddress = `${front.url}/graphql?query={me{id}}`;
@@ -67,7 +67,7 @@ test('the page of a listed origin can ask by POST and GET, and reads refusals as
   ]);
 });
 
-test('GraphiQL opens by a link on any page, and no cache mixes its answers up', async () => {
+test('GraphiQL can be opened by a link on any page, and no cache confuses its answers', async () => {
   const page = await fetch(`${front.url}/graphql`, {
     headers: { accept: 'text/html,*/*;q=0.8', 'sec-fetch-site': 'cross-site' },
   });
@@ -92,7 +92,7 @@ async function open(url: string): Promise<Page> {
   return page;
 }
 
-/** What came behind the gateway. */
+/** The requests that reached the service. */
 function reached() {
   return { requests: front.service.stats.requests.graphql, renames: front.sent.renames };
 }

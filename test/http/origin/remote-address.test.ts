@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { NodeExchange } from '../../../src/http/exchange/over-node.ts';
+import { NodeExchange } from '../../../src/http/transport/over-node.ts';
+import { remoteAddress } from '../../../src/http/origin/origin.ts';
 import { listen } from '../../../src/http/listen.ts';
-import { remoteAddress } from '../../../src/http/origin/payer.ts';
 import { askAt } from '../../support/ask-at.ts';
 import { startGatewayOverSandbox } from '../../support/gateway.ts';
 import { codesOf } from '../../support/tokens.ts';
@@ -21,7 +21,7 @@ test.each<[string, string[], string]>([
   ['no address', ['10.1.2.3, unknown'], '127.0.0.1'],
   ['nothing behind the comma', ['10.1.2.3,'], '127.0.0.1'],
   ['what is hardly one', ['10.1.2.300'], '127.0.0.1'],
-])('X-Forwarded-For, where it is believed: %s', async (_, headers, address) => {
+])('a trusted X-Forwarded-For is read: %s', async (_, headers, address) => {
   const seen = await addressesOf(headers.map((value) => `X-Forwarded-For: ${value}\r\n`).join(''));
   expect(seen).toEqual({ believed: address, own: '127.0.0.1' });
 });
@@ -29,7 +29,7 @@ test.each<[string, string[], string]>([
 test.each([
   ['believed: each has pages of his own', true, []],
   ['not believed: all that come by one connection share them', false, ['RATE_LIMITED']],
-])('callers behind one proxy, which is %s', async (_, trustProxy, codes) => {
+])('callers behind one proxy that is %s', async (_, trustProxy, codes) => {
   await using gateway = await startGatewayOverSandbox(
     {},
     { config: { trustProxy, pagesPerMinute: 1 } },

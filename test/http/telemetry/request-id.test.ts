@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway[Symbol.asyncDispose]());
 
-test('the id that a caller gives a request is in the answer, in the upstream request and in the log', async () => {
+test('the request id of a caller is in the answer, in upstream requests and in the log', async () => {
   gateway.upstream.answer(honest);
   const before = gateway.upstream.received.length;
   const response = await named('from-the-caller_1.2', '{ persons { items { id } } }');
@@ -26,7 +26,7 @@ test('the id that a caller gives a request is in the answer, in the upstream req
 });
 
 test.each(['two words', 'x'.repeat(65), '{"level":60}', 'max@example.com', '', 'a, b', 'é'])(
-  'the id %j is not accepted: the gateway creates a new one',
+  'the id %j is replaced by one of the gateway',
   async (name) => {
     const response = await named(name, '{ __typename }');
     const id = response.headers.get('x-request-id')!;
@@ -50,7 +50,7 @@ test.each<
   ['another type', 415, '/graphql', { method: 'POST', body: new URLSearchParams({ query: '{}' }) }],
   ['another address', 404, '/elsewhere', {}],
   ['a probe', 200, '/health', {}],
-])('the answer to %s has an id too', async (_, status, path, { headers, ...init }) => {
+])('the answer to %s has a request id too', async (_, status, path, { headers, ...init }) => {
   const type = init.body instanceof URLSearchParams ? {} : { 'content-type': 'application/json' };
   const accept = { accept: 'application/graphql-response+json' };
   const all = { ...type, ...accept, ...headers, 'x-request-id': 'refused' };
@@ -58,7 +58,7 @@ test.each<
   expect([response.status, response.headers.get('x-request-id')]).toEqual([status, 'refused']);
 });
 
-test('a stream has the id in its headers and in all its upstream requests', async () => {
+test('a stream has the request id in its headers and in its upstream requests', async () => {
   gateway.upstream.answer(honest);
   const before = gateway.upstream.received.length;
   const response = await ask(gateway, '{ allPersons @stream { id firstName } }');
@@ -68,7 +68,7 @@ test('a stream has the id in its headers and in all its upstream requests', asyn
   expect(new Set(upstreamIds(before))).toEqual(new Set([id]));
 });
 
-test('a shared upstream request has the id of the caller who began it', async () => {
+test('a shared upstream request has the id of the request that started it', async () => {
   const query = '{ allPersons { id firstName } }';
   const before = gateway.upstream.received.length;
   const gate = Promise.withResolvers<void>();
@@ -88,7 +88,7 @@ test('a shared upstream request has the id of the caller who began it', async ()
   expect(new Set(upstreamIds(before))).toEqual(new Set(['who-began-it', 'who-asks-alone']));
 });
 
-test('a request that is sent again keeps its id, and the log has it', async () => {
+test('a retried upstream request keeps its id, and the retry is logged with it', async () => {
   const before = gateway.upstream.received.length;
   gateway.upstream.answer(json({}, 503), honest);
   await named('sent-twice', '{ persons(first: 4) { items { id } } }');

@@ -30,7 +30,7 @@ afterAll(async () => {
   await issuer[Symbol.asyncDispose]();
 });
 
-test('a line states the operation, its outcome, its cost and the API key', async () => {
+test('the log line of a request has its operation, outcome, cost and API key', async () => {
   gateway.upstream.answer(honest);
   await (await ask('{ allPersons { id } }')).text();
   expect(await line()).toEqual({
@@ -51,7 +51,7 @@ test('a line states the operation, its outcome, its cost and the API key', async
   });
 });
 
-test('a line has the code of the first error, and nothing that the service wrote', async () => {
+test('the log line has the code of the first error, and no text of the service', async () => {
   gateway.upstream.answer(
     json({ data: null, errors: [{ message: 'of Max', extensions: { code: 'Max Mustermann' } }] }),
   );
@@ -69,14 +69,14 @@ test('a line has the code of the first error, and nothing that the service wrote
   expect(await line()).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
 });
 
-test('a line has the status of the answer, even if the request came with a foreign host name', async () => {
+test('the log line agrees with the answer, even under a foreign host name', async () => {
   const { hostname, port } = new URL(server.url);
   const headers = { host: 'foreign.example' };
   get({ hostname, port, path: '/graphql', headers }, (answer) => answer.resume());
   expect(await line()).toMatchObject({ status: 421, code: 'FORBIDDEN' });
 });
 
-test('the subject of a bearer token is not logged, since it may be a person', async () => {
+test('the subject of a token is not logged, because it may be a person', async () => {
   gateway.upstream.answer(honest);
   const token = await issuer.token({ sub: 'max.mustermann' });
   const headers = { authorization: `Bearer ${token}`, 'x-api-key': '' };
@@ -86,7 +86,7 @@ test('the subject of a bearer token is not logged, since it may be a person', as
   expect(JSON.stringify(gateway.logged)).not.toContain('mustermann');
 });
 
-test('a stream has its line when it ends, with the error that ended it', async () => {
+test('a stream is logged when it ends, with the error that interrupted it', async () => {
   gateway.upstream.answer(honest, honest, json({}, 400));
   const response = await ask('{ allPersons @stream { id firstName } }', {}, 'multipart/mixed');
   const parts = partsOf(response);
@@ -96,7 +96,7 @@ test('a stream has its line when it ends, with the error that ended it', async (
   expect(await line()).toMatchObject({ status: 200, code: 'DRAIN_INTERRUPTED', pages: 2 });
 });
 
-test('a caller who leaves is logged as LEFT, before an answer or in the middle of one', async () => {
+test('a caller that leaves is logged as LEFT, before or during the answer', async () => {
   const before = gateway.upstream.received.length;
   gateway.upstream.answer(silence);
   const leaving = new AbortController();
@@ -115,7 +115,7 @@ test('a caller who leaves is logged as LEFT, before an answer or in the middle o
   expect(await line()).toMatchObject({ code: 'LEFT', status: 200 });
 });
 
-test('probes are logged at debug, and similar paths are not probes', async () => {
+test('probes are logged only at debug level, and other paths are not taken for probes', async () => {
   for (const [path, status] of [
     ['/health', 200],
     ['/ready', 200],
@@ -131,14 +131,14 @@ test('probes are logged at debug, and similar paths are not probes', async () =>
   expect(await line()).toMatchObject({ level: 30, path: '/graphql', status: 401 });
 });
 
-test('paths where nothing is served are not logged: they may contain a key or name people', async () => {
+test('unknown paths are not logged: they may contain a key, or name people', async () => {
   await fetch(`${server.url}/rsk_secret/max@example.com?of=Max`);
   const said = await line();
   expect(said).toMatchObject({ method: 'GET', status: 404 });
   expect(JSON.stringify(said)).not.toMatch(/rsk_|max@|of=/);
 });
 
-/** The next line of a request; each is returned once. */
+/** The next log line of a request. Each line is returned once. */
 async function line(): Promise<Record<string, unknown>> {
   await expect.poll(() => gateway.logged.some(isLine), { interval: 2, timeout: 10_000 }).toBe(true);
   const [said] = gateway.logged.splice(gateway.logged.findIndex(isLine), 1);

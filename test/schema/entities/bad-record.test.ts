@@ -8,7 +8,7 @@ const SDL = `${PERSONS}
 `;
 const ids = Array.from({ length: 120 }, (_, at) => `p${at}`);
 
-test('a record that fails takes none of its page with it', async () => {
+test('a failing record does not affect the others of its page', async () => {
   await using gateway = await startWorld((id) => id === 'p3');
   const { data, errors } = await gateway.entities(['p2', 'p3', 'p90', 'p4']);
   expect(data).toEqual({
@@ -19,7 +19,7 @@ test('a record that fails takes none of its page with it', async () => {
   expect(one).toEqual({ data: { person: { rank: 5 } } });
 });
 
-test('one that the service gives as null, since something in it failed, is said to have failed', async () => {
+test('a record that is null because a field in it failed is reported as failed', async () => {
   await using gateway = await startWorld((id) => id === 'p3' || id === 'p70', '[Person]!');
   for (let round = 0; round < 2; round += 1) {
     const { data, errors } = await gateway.entities(['p2', 'p3', 'p70', 'p71']);
@@ -33,7 +33,7 @@ test('one that the service gives as null, since something in it failed, is said 
   }
 });
 
-test('when a field fails for everybody, everybody has the error, and the requests are bounded', async () => {
+test('when a field fails for all records, each has the error, and the number of requests is bounded', async () => {
   await using gateway = await startWorld(() => true);
   await gateway.ask('{ allPersons { id } }');
   const { received } = gateway.upstream;

@@ -19,7 +19,7 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-test('many representations are one request for each 50 different ids, in the order asked for', async () => {
+test('many representations cost one request for each 50 different ids, and keep their order', async () => {
   const ids = Array.from({ length: 37 }, (_, at) => 101 + at);
   const wanted = [
     ...ids,
@@ -32,7 +32,7 @@ test('many representations are one request for each 50 different ids, in the ord
   expect(requests().map(({ variables }) => Object.keys(variables).length)).toEqual([50, 50, 7]);
 });
 
-test('two types are asked for side by side; fragments, aliases, arguments and variables are theirs', async () => {
+test('two types are requested at the same time, with their own fragments, aliases, arguments and variables', async () => {
   const { data, errors } = await entities(
     [vacancy(1), candidate(101), vacancy(2)],
     `__typename
@@ -50,7 +50,7 @@ test('two types are asked for side by side; fragments, aliases, arguments and va
   expect(requests()).toHaveLength(2);
 });
 
-test('an error of one field stands at its place, and the others have their values', async () => {
+test('an error of one field has its own path, and the other fields have their values', async () => {
   const { data, errors } = await entities(
     [104, 105, 106, 107].map(candidate),
     '... on Candidate { id score rank }',
@@ -68,14 +68,14 @@ test('an error of one field stands at its place, and the others have their value
   expect(requests()).toHaveLength(1);
 });
 
-test('an id comes as the service has it, whichever way another subgraph writes it', async () => {
+test('an id is returned as the service has it, however another subgraph writes it', async () => {
   const { data } = await entities([vacancy('3'), vacancy(3)], '... on Vacancy { id }');
   expect(data._entities).toEqual([{ id: 3 }, { id: 3 }]);
   expect(requests()).toMatchObject([{ variables: { _rsKey0: 3 } }]);
   expect(requests()[0]!.variables).not.toHaveProperty('_rsKey1');
 });
 
-test('derived lists of an entity come with it', async () => {
+test('an entity has its derived lists', async () => {
   const { data, errors } = await entities(
     [vacancy(3), vacancy(4)],
     '... on Vacancy { allCandidates { id } candidatesConnection(first: 1) { totalCount nodes { id } } }',
@@ -110,19 +110,22 @@ describe('bad input', () => {
     ['that is a list', [1], /must be an object/],
     ['with a name that is none', { __typename: '<b>'.repeat(99), id: 1 }, /no entity of that name/],
     ['with a name of JavaScript', { __typename: '__proto__', id: 1 }, /no entity __proto__/],
-  ])('a representation %s has its own error, and the rest is answered', async (_, bad, message) => {
-    const all = [vacancy(1), bad, vacancy(2), bad];
-    const { data, errors } = await entities(all, '... on Vacancy { id }');
-    expect(data._entities).toEqual([{ id: 1 }, null, { id: 2 }, null]);
-    expect(errors).toEqual(
-      [1, 3].map((at) => ({
-        message: expect.stringMatching(message),
-        path: ['_entities', at],
-        extensions: { code: NOT },
-      })),
-    );
-    expect(requests()).toHaveLength(1);
-  });
+  ])(
+    'a representation %s has its own error, and the others are answered',
+    async (_, bad, message) => {
+      const all = [vacancy(1), bad, vacancy(2), bad];
+      const { data, errors } = await entities(all, '... on Vacancy { id }');
+      expect(data._entities).toEqual([{ id: 1 }, null, { id: 2 }, null]);
+      expect(errors).toEqual(
+        [1, 3].map((at) => ({
+          message: expect.stringMatching(message),
+          path: ['_entities', at],
+          extensions: { code: NOT },
+        })),
+      );
+      expect(requests()).toHaveLength(1);
+    },
+  );
 
   test.each([
     [10_001, '_entities(representations: $all) { __typename }'],
@@ -141,7 +144,7 @@ describe('bad input', () => {
     },
   );
 
-  test('of 10,000 at once, every bad one has its error and every good one its answer', async () => {
+  test('among 10,000 representations, each bad one has its error and each good one its answer', async () => {
     const all = Array.from({ length: 10_000 }, (_, at) =>
       at % 4 === 0 ? {} : candidate(101 + (at % 37)),
     );
@@ -155,7 +158,7 @@ describe('bad input', () => {
     expect(requests()).toHaveLength(1);
   });
 
-  test('null in place of a representation refuses the operation, as GraphQL demands', async () => {
+  test('null instead of a representation is refused, as GraphQL requires', async () => {
     const { errors } = await entities([null], '__typename');
     expect(errors).toMatchObject([{ extensions: { code: NOT } }]);
   });

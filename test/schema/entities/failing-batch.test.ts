@@ -8,7 +8,7 @@ const SDL = `
   type Query { job(id: Code!): Job! }
 `;
 
-test('when one id fails the whole request, the others are asked for singly and are answered', async () => {
+test('when one id fails the whole request, the other ids are requested singly and answered', async () => {
   const schema = makeExecutableSchema(SDL, {
     Query: {
       job: (_: unknown, { id }: { id: string }) => {
@@ -30,11 +30,11 @@ test('when one id fails the whole request, the others are asked for singly and a
     _entities: [{ id: 'a', title: 'Job a' }, null, { id: 'b', title: 'Job b' }],
   });
   expect(errors).toMatchObject([{ message: 'There is no such job.', path: ['_entities', 1] }]);
-  // All together, and then each.
+  // One request for all, and then one for each.
   expect(received.length - before).toBe(4);
 });
 
-test('among 50 ids, the one that fails them all costs a dozen requests', async () => {
+test('among 50 ids, one that fails all of them costs a dozen requests', async () => {
   const schema = makeExecutableSchema(SDL, {
     Query: {
       job: (_: unknown, { id }: { id: string }) => {
@@ -64,7 +64,7 @@ test('among 50 ids, the one that fails them all costs a dozen requests', async (
   expect(received.length - before).toBeLessThanOrEqual(14);
 });
 
-test('an error that stands nowhere may be of any that is null: none of them is said not to be there', async () => {
+test('an error without a path may belong to any null record, so none of them is reported as not existing', async () => {
   await using gateway = await startGatewayOverFake(
     {},
     { snapshot: 'type Job { id: ID! } type Query { job(id: ID!): Job }' },
@@ -89,7 +89,7 @@ test('an error that stands nowhere may be of any that is null: none of them is s
   ]);
 });
 
-test('when the request itself is refused, whatever the ids, nobody asks for each of them', async () => {
+test('when the request is refused whatever its ids, they are not requested singly', async () => {
   await using gateway = await startGatewayOverFake(
     {},
     { snapshot: 'type Job { id: ID! } type Query { job(id: ID!): Job }' },
@@ -106,11 +106,11 @@ test('when the request itself is refused, whatever the ids, nobody asks for each
   );
   expect(errors).toHaveLength(100);
   expect(errors[99]).toMatchObject({ message: 'There is no field job.', path: ['_entities', 99] });
-  // For each 50: all together, and two alone.
+  // For each 50: one request for all, and two single ones.
   expect(received.length - before).toBe(6);
 });
 
-test('when one id does not suit the service, the others are answered', async () => {
+test('when the service refuses one id, the others are answered', async () => {
   await using gateway = await startGatewayOverFake(
     {},
     { snapshot: 'type Job { id: ID! } type Query { job(id: ID!): Job }' },

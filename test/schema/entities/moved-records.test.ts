@@ -15,7 +15,7 @@ interface Person {
   readonly rank: number;
 }
 
-test('who moved far since the walk of this half minute is found by another one', async () => {
+test('a record that moved far since the walk of this half minute is found by another walk', async () => {
   const list = { all: people(2_400) };
   await using gateway = await startWorld(list, byPosition);
   await gateway.entities(['unknown']);
@@ -23,11 +23,11 @@ test('who moved far since the walk of this half minute is found by another one',
   const ids = ['p700', 'p1000', 'p1500', 'p2399'];
   const before = gateway.requests();
   expect((await gateway.entities(ids)).data._entities).toEqual(ids.map((id) => ({ id })));
-  // Once they are known to have moved, there is one walk for all, and no more of them.
+  // Once these records are known to have moved, one walk serves all of them.
   expect(gateway.requests() - before).toBeLessThanOrEqual(1.5 * 68 + 40);
 });
 
-test('those who were removed behind a walk cost one more, and not a search each', async () => {
+test('records removed after a walk passed them cost one more walk, not one each', async () => {
   const list = { all: people(3_000) };
   await using gateway = await startWorld(list, byKey);
   await gateway.entities(['p2500']);
@@ -38,13 +38,13 @@ test('those who were removed behind a walk cost one more, and not a search each'
   expect(gateway.requests() - before).toBeLessThan(250);
 });
 
-test('a walk that fails deep in the list is not made anew for each unknown id', async () => {
+test('a walk that fails deep in the list is not repeated for each unknown id', async () => {
   const list = { all: people(2_000) };
   const clock = new ManualClock();
   await using gateway = await startWorld(
     list,
     (all, args) => {
-      // So long does the walk take to get there.
+      // The time that the walk takes to get there.
       if (Number(args.after ?? 0) > 1_500) {
         clock.jump(3_000);
         throw new Error('Deep.');
@@ -65,7 +65,7 @@ test('a walk that fails deep in the list is not made anew for each unknown id', 
   expect(gateway.requests() - before).toBeGreaterThan(30);
 });
 
-test('a bad record in each of many pages takes none of the others with it', async () => {
+test('a bad record in each of many pages does not affect the others', async () => {
   const list = { all: people(1_000) };
   await using gateway = await startWorld(list, byPosition, undefined, (rank) => rank % 50 === 5);
   await gateway.ask('{ allPersons { id } }');

@@ -8,7 +8,7 @@ const SDL = `${PERSONS}
   type Mutation { hire(id: ID!, at: Int!): Person }
 `;
 
-test('whoever a mutation brings is found at once, wherever in the list', async () => {
+test('a record inserted by a mutation is found at once, anywhere in the list', async () => {
   const ids = Array.from({ length: 200 }, (_, at) => `p${at}`);
   const schema = makeExecutableSchema(SDL, {
     Query: {

@@ -21,11 +21,11 @@ const WALKED = 100;
 
 type Entities = { _entities: ({ id: string; firstName: string } | null)[] };
 
-describe('with a warm index', () => {
-  test('1,000 representations over 100 pages cost 100 requests, in flight together', async () => {
+describe('with a page index', () => {
+  test('1,000 representations in 100 pages cost 100 requests, in flight at the same time', async () => {
     await using world = await startWorld({ persons: 4_800 });
     await world.gateway.ask(DRAIN);
-    // The first page has 50 records, and the others two less.
+    // The first page has 50 records, and the others have 48.
     const wanted = Array.from(
       { length: 1_000 },
       (_, at) => Math.floor(at / 10) * 48 + 2 + (at % 10),
@@ -39,7 +39,7 @@ describe('with a warm index', () => {
     expect(world.most()).toBe(8);
   });
 
-  test('one costs one request, for no more of its page than is needed', async () => {
+  test('one representation costs one request, for only the needed part of its page', async () => {
     await using world = await startWorld({ persons: 200 });
     await world.gateway.ask(DRAIN);
     world.reset();
@@ -51,7 +51,7 @@ describe('with a warm index', () => {
     expect(world.requests()).toHaveLength(2);
   });
 
-  test('they come in the order asked for, a repeated id is fetched once, an unknown one is null', async () => {
+  test('records keep the order of their representations, a repeated id is fetched once, and an unknown id is null', async () => {
     await using world = await startWorld({ persons: 200 });
     await world.gateway.ask(DRAIN);
     world.reset();
@@ -62,7 +62,7 @@ describe('with a warm index', () => {
     expect(world.requests().filter(({ query }) => query.includes('firstName'))).toHaveLength(1);
   });
 
-  test('fields of one operation that ask the same of one page share its request', async () => {
+  test('fields of one operation that request the same of one page share its request', async () => {
     await using world = await startWorld({ persons: 200 });
     await world.gateway.ask(DRAIN);
     world.reset();
@@ -75,7 +75,7 @@ describe('with a warm index', () => {
   });
 
   test.each(['keyset', 'record', 'position'] as const)(
-    'whoever was pushed to the next page, or pulled to the one before, is found there: %s cursors',
+    'a record that moved to the next or the previous page is found there: %s cursors',
     async (cursors) => {
       await using world = await startWorld({ persons: 480, cursors });
       const { persons } = world.gateway.upstream.sandbox;
@@ -86,12 +86,12 @@ describe('with a warm index', () => {
       persons.remove(0, 40);
       const left = [40, 47, 95, 240, 479].map(idOf);
       expect((await world.entities(left)).data._entities.map((each) => each?.id)).toEqual(left);
-      // One that was removed is null.
+      // A removed record is null.
       expect((await world.entities([idOf(3)])).data._entities).toEqual([null]);
     },
   );
 
-  test('a record that came to an end of the list is found without a walk', async () => {
+  test('a record inserted at an end of the list is found without a walk', async () => {
     await using world = await startWorld({ persons: 480 });
     const { persons } = world.gateway.upstream.sandbox;
     await world.gateway.ask(DRAIN);
@@ -103,7 +103,7 @@ describe('with a warm index', () => {
     expect(world.requests().length).toBeLessThanOrEqual(4);
   });
 
-  test('whoever was pushed off the last page is found behind it, also right after a walk', async () => {
+  test('a record pushed off the last page is found after it, even right after a walk', async () => {
     await using world = await startWorld({ persons: 50 });
     await world.entities(['unknown']);
     world.gateway.upstream.sandbox.persons.insert(0, 1);
@@ -112,7 +112,7 @@ describe('with a warm index', () => {
   });
 
   test.each(['keyset', 'record', 'position'] as const)(
-    'whoever was pushed out of a page by a few others is found, also right after a walk: %s cursors',
+    'a record that a few others pushed off its page is found, even right after a walk: %s cursors',
     async (cursors) => {
       await using world = await startWorld({ persons: 480, cursors });
       await world.entities(['unknown']);
@@ -140,8 +140,8 @@ describe('with a warm index', () => {
   });
 });
 
-describe('cold', () => {
-  test('there is one walk, however many requests wait, each answered as soon as it is met', async () => {
+describe('without a page index', () => {
+  test('all requests share one walk, and each is answered as soon as its record is read', async () => {
     await using world = await startWorld({ persons: 2_500 });
     const wanted = Array.from({ length: 40 }, (_, at) => at * 60);
     const answers = await Promise.all(
@@ -157,20 +157,20 @@ describe('cold', () => {
     expect(new Set(walked.map(({ variables }) => variables['_rs_after'])).size).toBe(walked.length);
   });
 
-  test('a walk goes no further than somebody waits for, and goes on from there', async () => {
+  test('a walk goes no further than a request needs, and continues from there', async () => {
     await using world = await startWorld({ persons: 2_400 });
     await world.entities([idOf(60)]);
     const first = world.requests().length;
     expect(first).toBeLessThanOrEqual(5);
     await world.entities([idOf(150)]);
     expect(world.requests().length).toBeLessThanOrEqual(first + 5);
-    // Passed already.
+    // The walk has already passed this record.
     world.reset();
     await world.entities([idOf(20)]);
     expect(world.requests()).toHaveLength(1);
   });
 
-  test('who leaves ends what only they were waiting for; the walk goes on for the next', async () => {
+  test('a caller that leaves ends only its own lookup, and the walk continues for the next', async () => {
     await using world = await startWorld({ persons: 500 });
     const { upstream, ask } = world.gateway;
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
@@ -184,19 +184,19 @@ describe('cold', () => {
     open();
     expect((await world.entities([idOf(400)])).data._entities).toEqual(world.persons([400]));
     const walked = world.requests().filter(({ query }) => !query.includes('firstName'));
-    // The page that was cut off is the only one that was asked for twice.
+    // Only the aborted page was requested twice.
     const pages = walked.map(({ variables }) => variables['_rs_after']);
     expect(pages.length - new Set(pages).size).toBe(1);
   });
 
-  test('however many unknown ids are asked for, there is one walk in half a minute', async () => {
+  test('any number of unknown ids cost one walk in half a minute', async () => {
     const clock = new ManualClock();
     await using world = await startWorld({ persons: 480 }, { clock });
     for (let round = 0; round < 5; round += 1) {
       const ids = Array.from({ length: 20 }, (_, at) => `unknown-${round}-${at}`);
       expect((await world.entities(ids)).data._entities).toEqual(ids.map(() => null));
     }
-    // At both ends of the list is looked each time.
+    // Both ends of the list are read each time.
     expect(world.requests().length).toBeLessThanOrEqual(WALKED / 10 + 1 + 4 * 2);
     world.reset();
     clock.jump(WALK_AGAIN_AFTER_MS);
@@ -205,7 +205,7 @@ describe('cold', () => {
   });
 });
 
-test('what was added to the middle is found after half a minute', async () => {
+test('a record inserted in the middle is found after half a minute', async () => {
   const clock = new ManualClock();
   await using world = await startWorld({ persons: 480 }, { clock });
   const { persons } = world.gateway.upstream.sandbox;
@@ -217,7 +217,7 @@ test('what was added to the middle is found after half a minute', async () => {
 });
 
 describe('when the service fails', () => {
-  test('each representation has the error, and the service is not asked for every page', async () => {
+  test('each representation has the error, and not every page is requested', async () => {
     await using world = await startWorld({ persons: 2_400 });
     await world.gateway.ask(DRAIN);
     world.reset();
@@ -232,11 +232,11 @@ describe('when the service fails', () => {
         extensions: { code: 'UPSTREAM_BAD_RESPONSE' },
       }),
     );
-    // Each request is tried several times; 50 pages would be 200.
+    // Each request is retried several times, so that 50 pages would cost 200 requests.
     expect(world.requests().length).toBeLessThanOrEqual(100);
   });
 
-  test('a walk that fails is told to all who wait, and the next one looks again', async () => {
+  test('a failed walk is reported to all waiting requests, and the next request starts another', async () => {
     await using world = await startWorld({ persons: 480 });
     world.gateway.upstream.answer(json({}, 503));
     const { errors } = await world.entities([idOf(1)]);
@@ -246,7 +246,7 @@ describe('when the service fails', () => {
   });
 });
 
-test('a list that is longer than may be walked is said to be, and nothing is called missing', async () => {
+test('a list that is too long to be walked is reported, and no record is reported as not existing', async () => {
   await using world = await startWorld({ persons: 480 }, { config: { drainMaxItems: 100 } });
   for (let round = 0; round < 2; round += 1) {
     const { data, errors } = await world.entities([idOf(10), idOf(400)]);
@@ -257,11 +257,11 @@ test('a list that is longer than may be walked is said to be, and nothing is cal
   }
 });
 
-test('without room to remember places, it is walked once in half a minute, and that is said', async () => {
+test('without room for positions, the list is walked once in half a minute, which is reported', async () => {
   const clock = new ManualClock();
   await using world = await startWorld({ persons: 480 }, { clock, config: { indexMaxIds: 0 } });
   expect((await world.entities([idOf(400)])).data._entities).toEqual(world.persons([400]));
-  // The first of them comes when most of the walk is over, the second when all of it is.
+  // The first lookup starts when most of the walk is done, the second when all of it is.
   for (const unsure of ['unknown', idOf(399)]) {
     const { errors } = await world.entities([unsure]);
     expect(errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', retryAfter: 30 } }]);
@@ -296,9 +296,9 @@ async function startWorld(options: FakeUpstreamOptions, gatewayOptions?: TestGat
       gateway.ask<Entities>(ENTITIES, {
         representations: ids.map((id) => ({ __typename: 'Person', id })),
       }),
-    /** Since the last reset. */
+    /** The requests since the last reset. */
     requests: () => upstream.received.slice(counted).map(({ body }) => JSON.parse(body) as Asked),
-    /** Nothing is answered before so many more have arrived; then the requests in flight are counted. */
+    /** Answers nothing before this number of further requests has arrived, and then counts the requests in flight. */
     holdUntil: (count: number) => {
       const gate = upstream.arrived(upstream.received.length + count);
       upstream.answer((...exchange) => gate.then(() => counting(...exchange)));

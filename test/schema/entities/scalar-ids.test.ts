@@ -10,7 +10,7 @@ const SDL = `
   type Query { jobs(first: Int, after: String): JobPage! }
 `;
 
-test('an id of a custom scalar finds its record as a number and as a string, also side by side', async () => {
+test('an id of a custom scalar finds its record as a number and as a string, even in one request', async () => {
   const schema = makeExecutableSchema(SDL, {
     Query: { jobs: () => ({ items: [{ id: 12 }], pageInfo: { hasNextPage: false } }) },
   });

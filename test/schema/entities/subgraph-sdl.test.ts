@@ -24,7 +24,7 @@ const FEDERATION = `
   directive @shareable on OBJECT | FIELD_DEFINITION
 `;
 
-test('_service gives schema/subgraph.graphql, and so does schema print --subgraph', async () => {
+test('_service returns schema/subgraph.graphql, and so does schema print --subgraph', async () => {
   const golden = readFileSync('schema/subgraph.graphql', 'utf8');
   await using world = await startGatewayOverSandbox();
   const { data } = await world.ask(SERVICE);
@@ -33,14 +33,14 @@ test('_service gives schema/subgraph.graphql, and so does schema print --subgrap
   expect(printed).toMatchObject({ code: 0, stdout: golden });
 });
 
-test('schema print --subgraph: SCHEMA_PREFIX counts, and one that cannot be is refused', async () => {
+test('schema print --subgraph uses SCHEMA_PREFIX, and refuses an impossible one', async () => {
   const prefixed = await runHere(['schema', 'print', '--subgraph'], { SCHEMA_PREFIX: 'Ats' });
   expect(prefixed.stdout).toContain('type AtsPerson @key(fields: "id")');
   const refused = await runHere(['schema', 'print', '--subgraph'], { SCHEMA_PREFIX: '2' });
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('SCHEMA_PREFIX must') });
 });
 
-describe('of a pulled schema', () => {
+describe('the SDL of a pulled schema', () => {
   let world: World;
   let sdl: string;
   beforeAll(async () => {
@@ -49,7 +49,7 @@ describe('of a pulled schema', () => {
   });
   afterAll(() => world[Symbol.asyncDispose]());
 
-  test('everything that callers see is in it, and the other way round', () => {
+  test('it contains everything that callers see, and nothing else', () => {
     const subgraph = buildSchema(sdl + FEDERATION);
     const served = withoutFederation(world.gateway.served.schema);
     expect(findBreakingChanges(served, subgraph)).toEqual([]);
@@ -58,7 +58,7 @@ describe('of a pulled schema', () => {
     expect(findDangerousChanges(served, subgraph)).toEqual([]);
   });
 
-  test('custom scalars keep where they are specified, inputs @oneOf, and values why they are deprecated', () => {
+  test('it keeps @specifiedBy of scalars, @oneOf of inputs, and @deprecated of values', () => {
     expect(sdl).toContain(
       'scalar DateTime @specifiedBy(url: "https://scalars.graphql.org/andimarek/date-time")',
     );
@@ -72,7 +72,7 @@ describe('of a pulled schema', () => {
     expect(sdl).toMatch(/type UpstreamPageInfo \{/);
   });
 
-  test('what is of the router and of no supergraph is not in it', () => {
+  test('it omits the router fields and types', () => {
     const names = parse(sdl).definitions.flatMap((definition) =>
       'name' in definition ? [definition.name?.value] : [],
     );
@@ -84,7 +84,7 @@ describe('of a pulled schema', () => {
   });
 });
 
-test('a service that is a subgraph itself is served with entities of ours in place of its own', async () => {
+test('a service that is a subgraph itself is served with our entities instead of its own', async () => {
   const snapshot = `
     type Query {
       persons(first: Int, after: String): PersonPage!
@@ -107,7 +107,7 @@ test('a service that is a subgraph itself is served with entities of ours in pla
 });
 
 test.each(['_service: String', '_entities(of: ID): [Person]'])(
-  'a root field of the name that a subgraph needs is refused, and served with SCHEMA_PREFIX: %s',
+  'a root field with the name of a router field is refused, and served with SCHEMA_PREFIX: %s',
   async (field) => {
     const snapshot = `type Query { ${field} } type Person { id: ID! }`;
     await expect(startGatewayOverSandbox({}, { snapshot })).rejects.toThrow(
@@ -128,7 +128,7 @@ test.each(['_service: String', '_entities(of: ID): [Person]'])(
   },
 );
 
-test('types that are only called like those for routers get out of their way', async () => {
+test('types with the names of router types are renamed', async () => {
   const snapshot = 'type Query { one: _Entity by: _Any } type _Entity { name: String } scalar _Any';
   const schema = makeExecutableSchema(snapshot, {
     Query: { one: () => ({ name: 'Ann' }), by: () => 'x' },

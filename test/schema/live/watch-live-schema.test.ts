@@ -14,7 +14,7 @@ const LESS = documentedSdl.replace('  firstName: String\n', '');
 const MORE = documentedSdl.replace('firstName: String', 'firstName: String, email: String');
 const NAMES = '{ allPersons { firstName } }';
 
-test('SCHEMA_POLL says once what the live schema breaks, and never changes what is served', async () => {
+test('SCHEMA_POLL reports once what the live schema breaks, and never changes the served schema', async () => {
   const { show, gateway, looks, said } = await start();
   show(tells(LESS));
   await looks(3);
@@ -38,26 +38,26 @@ test('SCHEMA_POLL says once what the live schema breaks, and never changes what 
   show(tells(documentedSdl));
   await looks(2);
   expect(said().slice(2)).toEqual([
-    { level: 30, msg: 'the live schema is that of the snapshot again' },
+    { level: 30, msg: 'the live schema equals the snapshot again' },
   ]);
   expect(await gateway.gateway.metrics.text()).toMatch(/schema_drift\{kind="breaking"\} 0\n/);
 });
 
-test('SCHEMA_POLL: what the service has more is worth a line, and no warning', async () => {
+test('SCHEMA_POLL logs additions of the service without a warning', async () => {
   const { show, looks, said } = await start();
   show(tells(MORE));
   await looks(2);
   expect(said()).toEqual([expect.objectContaining({ level: 30, additive: 1, breaking: 0 })]);
 });
 
-test('SCHEMA_POLL: looks that fail are said once, and harm nobody', async () => {
+test('SCHEMA_POLL reports failing checks once, and callers are still answered', async () => {
   const { show, gateway, looks, said } = await start();
   show(json({ errors: [{ message: 'Introspection is off.' }] }));
   await looks(3, 1);
   expect(said()).toEqual([
     expect.objectContaining({
       level: 40,
-      msg: 'the live schema could not be looked at',
+      msg: 'the live schema could not be checked',
       err: expect.objectContaining({ message: expect.stringContaining('Introspection is off.') }),
     }),
   ]);
@@ -65,10 +65,10 @@ test('SCHEMA_POLL: looks that fail are said once, and harm nobody', async () => 
   expect((await gateway.ask(NAMES)).errors).toBeUndefined();
   show(tells(documentedSdl));
   await looks(2);
-  expect(said().slice(1)).toEqual([{ level: 30, msg: 'the live schema can be looked at again' }]);
+  expect(said().slice(1)).toEqual([{ level: 30, msg: 'the live schema can be checked again' }]);
 });
 
-test('SCHEMA_POLL: the first look comes when the start is over, and a stop waits for none', async () => {
+test('SCHEMA_POLL checks first after the start, and stopping does not wait for a check', async () => {
   const { upstream, show, gateway, clock } = await start(3600);
   show(silence);
   await clock.pass(29 * SECOND);
@@ -80,7 +80,7 @@ test('SCHEMA_POLL: the first look comes when the start is over, and a stop waits
   expect(gateway.logged.filter(({ level }) => Number(level) >= 40)).toEqual([]);
 });
 
-test('without SCHEMA_POLL the live schema is not looked at', async () => {
+test('without SCHEMA_POLL the live schema is not checked', async () => {
   const { upstream, clock } = await start('off');
   await clock.pass(10 * MINUTE);
   expect(upstream.received.length).toBe(0);
@@ -101,9 +101,9 @@ async function start(poll: number | 'off' = 60) {
     upstream,
     gateway,
     clock,
-    /** What questions for the schema get from now on. */
+    /** Sets the answer to introspection queries. */
     show: (reply: Reply) => void (shown = reply),
-    /** Until so many have come to an end: the next one has begun then. */
+    /** Waits until this number of checks has ended, and the next one has begun. */
     looks: async (count: number, requests = 2) => {
       const wanted = upstream.received.length + count * requests + 1;
       const looked = async () => {
@@ -112,7 +112,7 @@ async function start(poll: number | 'off' = 60) {
       };
       await expect.poll(looked, { interval: 2, timeout: 20_000 }).toBeGreaterThanOrEqual(wanted);
     },
-    /** What was said of the live schema. */
+    /** What was logged about the live schema. */
     said: () =>
       gateway.logged
         .filter(({ msg }) => /the live schema/.test(String(msg)))

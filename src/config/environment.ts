@@ -1,0 +1,130 @@
+/** Secrets, which can also be given as NAME_FILE: the path of a file that contains the value. */
+export const SECRETS = ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', 'AUTH_API_KEYS'] as const;
+
+/** The variables that are set. An empty or blank value counts as not set. */
+export function withoutEmpty(env: Record<string, string | undefined>): Record<string, string> {
+  const entries = Object.entries(env).map(([name, value]) => [name, value?.trim()] as const);
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => !!entry[1]));
+}
+
+/**
+ * Reads the secrets that are given as files, and puts their values into the variables.
+ *
+ * @param names all settings
+ * @returns mistakes, which contain neither a secret nor a path
+ */
+export function readSecretFiles(
+  given: Record<string, string>,
+  names: readonly string[],
+  readFile: (path: string) => string,
+): string[] {
+  return names.flatMap((name) =>
+    isSecret(name) ? readSecretFile(name, given, readFile) : refuseFile(name, given),
+  );
+}
+
+function isSecret(name: string): boolean {
+  return (SECRETS as readonly string[]).includes(name);
+}
+
+/** Such a variable is refused, because ignoring it would start the gateway without the setting. */
+function refuseFile(name: string, given: Record<string, string>): string[] {
+  if (given[`${name}_FILE`] === undefined) return [];
+  delete given[`${name}_FILE`];
+  return [
+    `${name}_FILE is not supported: only ${SECRETS.join(', ')} can be given as a file. Set ${name} to the value itself.`,
+  ];
+}
+
+function readSecretFile(
+  name: string,
+  given: Record<string, string>,
+  readFile: (path: string) => string,
+): string[] {
+  const path = given[`${name}_FILE`];
+  if (path === undefined) return [];
+  if (given[name] !== undefined) {
+    return [`${name} and ${name}_FILE are both set. Remove one of them.`];
+  }
+  if (path.includes('://')) {
+    return [
+      `${name}_FILE contains the secret itself. Set it to the path of a file that contains the secret.`,
+    ];
+  }
+  try {
+    const secret = readFile(path).trim();
+    if (secret === '') return [`${name}_FILE names an empty file. Write the secret into it.`];
+    given[name] = secret;
+    return [];
+  } catch (error) {
+    const { code } = error as { code?: string };
+    // Without the path, because the value may be the secret itself.
+    return [
+      `${name}_FILE names a file that cannot be read (${code ?? 'unknown error'}). Set it to the path of a file that contains the secret.`,
+    ];
+  }
+}
+
+/** A variable that is not a setting, and the setting that was probably meant. */
+export interface Misspelling {
+  readonly name: string;
+  readonly meant: string;
+}
+
+/**
+ * Finds variables that are not settings, but are spelled almost like a setting that is not set. Only names with an
+ * underscore are compared: `HOSTS` or `PORTS` may belong to another program.
+ *
+ * @param names all settings
+ */
+export function misspellings(
+  given: Readonly<Record<string, string>>,
+  names: readonly string[],
+): Misspelling[] {
+  const known = [...names, ...SECRETS.map((name) => `${name}_FILE`)];
+  const missing = known.filter((name) => name.includes('_') && given[name] === undefined);
+  return Object.keys(given)
+    .filter((name) => !known.includes(name))
+    .flatMap((name) => {
+      const meant = missing.find((other) => isNear(name.toUpperCase(), other));
+      return meant === undefined ? [] : [{ name, meant }];
+    });
+}
+
+export function describeMisspelling({ name, meant }: Misspelling): string {
+  const fact = `${name} is not a setting and is ignored.`;
+  return meant === 'RECRUITING_URL'
+    ? `${fact} RECRUITING_URL was probably meant, but is not set: the sandbox would be served instead of the real service. Rename ${name}, or remove it.`
+    : `${fact} Was ${meant} meant?`;
+}
+
+/** Whether at most two letters are wrong, missing or added, or the last word is missing. */
+function isNear(name: string, known: string): boolean {
+  const words = name.split('_');
+  if (words.length < 2 || Math.abs(name.length - known.length) > 12) return false;
+  if (known.startsWith(`${name}_`)) return known.split('_').length === words.length + 1;
+  return Math.abs(name.length - known.length) <= 2 && distance(name, known) <= 2;
+}
+
+/** The nearest of these words, if it differs by at most two letters. */
+export function nearestWord(word: string, words: readonly string[]): string | undefined {
+  const [nearest] = words
+    .map((other) => ({ other, away: distance(word, other) }))
+    .filter(({ other, away }) => away <= 2 && away < other.length / 2)
+    .toSorted((a, b) => a.away - b.away);
+  return nearest?.other;
+}
+
+/** The Levenshtein distance, computed row by row. */
+function distance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (let i = 0; i < one.length; i += 1) {
+    const next = [i + 1];
+    for (let j = 0; j < other.length; j += 1) {
+      const replaced = row[j]! + (one[i] === other[j] ? 0 : 1);
+      next.push(Math.min(replaced, row[j + 1]! + 1, next[j]! + 1));
+    }
+    row = next;
+  }
+  return row.at(-1)!;
+}

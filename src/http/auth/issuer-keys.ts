@@ -1,0 +1,134 @@
+import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+import type { Logger } from 'pino';
+import { Client, ProxyAgent } from 'undici';
+import type { Clock } from '../../clock.ts';
+import { BodyTooLarge, readBody } from '../../read-body.ts';
+
+export interface KeySetParts {
+  readonly fetchKeys: FetchKeys;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The age at which the keys are fetched again, so that a key withdrawn by its issuer stops being accepted. */
+export const MAX_AGE_MS = 10 * 60_000;
+/** The time after a fetch in which an unknown key id causes no other: anyone can make a token with such an id. */
+export const COOLDOWN_MS = 30_000;
+/** The same time after a failed fetch. */
+export const RETRY_MS = 5_000;
+
+/**
+ * The keys of an issuer, fetched when they are first needed, and when a token names an unknown key. While they cannot
+ * be fetched, the known keys remain valid without a limit, because each token expires at its own time.
+ *
+ * jose has a remote key set of its own. Once its keys are too old, that one refuses all tokens while the issuer is
+ * down, requests the keys again for each token, and measures their age by the wall clock.
+ */
+export function createKeySet({ fetchKeys, clock, log }: KeySetParts): JWTVerifyGetKey {
+  let known: { readonly find: JWTVerifyGetKey; readonly since: number } | undefined;
+  let last: { readonly at: number; readonly failed: boolean } | undefined;
+  let pending: Promise<void> | undefined;
+
+  return async (header, token) => {
+    if (!known || clock.elapsed() - known.since >= MAX_AGE_MS) {
+      const fetching = fetchAgain();
+      // After a failed fetch, callers do not wait for the next one if there are keys.
+      if (!known || !last?.failed) await fetching;
+    }
+    try {
+      return await find(header, token);
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+      await fetchAgain();
+      return find(header, token);
+    }
+  };
+
+  function find(...token: Parameters<JWTVerifyGetKey>) {
+    if (!known) throw new errors.JWKSNoMatchingKey('No keys are known yet');
+    return known.find(...token);
+  }
+
+  /** Fetches at most once at a time, and not too often. Never rejects. */
+  function fetchAgain(): Promise<void> | undefined {
+    const rest = last?.failed ? RETRY_MS : COOLDOWN_MS;
+    if (pending || (last && clock.elapsed() - last.at < rest)) return pending;
+    pending = fetchNow().finally(() => (pending = undefined));
+    return pending;
+  }
+
+  async function fetchNow(): Promise<void> {
+    let failed = false;
+    try {
+      // createLocalJWKSet checks the shape of the answer.
+      const keys = createLocalJWKSet((await fetchKeys()) as JSONWebKeySet);
+      known = { find: keys, since: clock.elapsed() };
+    } catch (error) {
+      failed = true;
+      const { message: reason } = error as Error;
+      log.warn(
+        { reason },
+        'the keys of AUTH_JWKS_URL could not be fetched. Until they can be, known keys remain valid. Check the URL and its server.',
+      );
+    }
+    last = { at: clock.elapsed(), failed };
+  }
+}
+
+/** @throws Error with a message for the log */
+export type FetchKeys = () => Promise<unknown>;
+
+export interface FetchKeysOptions {
+  /** The URL of the proxy; undefined: none. */
+  readonly proxy?: string | undefined;
+  /** The time for the whole answer. Callers wait for it. */
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 5_000;
+/** A set of keys has a few kilobytes. */
+const MAX_BODY_BYTES = 256 * 1024;
+
+/** Fetches a key set as JSON. Redirects are not followed: only the server that the operator named is trusted. */
+export function keysAt(
+  address: string,
+  { proxy, timeoutMs = TIMEOUT_MS }: FetchKeysOptions = {},
+): FetchKeys {
+  const { origin, pathname, search } = new URL(address);
+  return async () => {
+    // The connection is not kept, because keys are requested only every few minutes.
+    const client =
+      proxy === undefined ? new Client(origin) : new ProxyAgent({ uri: proxy, proxyTunnel: true });
+    try {
+      const { statusCode, body } = await client.request({
+        origin,
+        method: 'GET',
+        path: pathname + search,
+        headers: { accept: 'application/json, application/jwk-set+json' },
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      if (statusCode !== 200) throw new Error(`the server answered with status ${statusCode}`);
+      return parse(await readBody(body, MAX_BODY_BYTES));
+    } catch (error) {
+      throw new Error(reasonOf(error, timeoutMs), { cause: error });
+    } finally {
+      await client.destroy();
+    }
+  };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Not the message of the parser, which contains a piece of the text.
+    throw new Error('the answer is not JSON');
+  }
+}
+
+function reasonOf(error: unknown, timeoutMs: number): string {
+  const { name, code, message } = error as Error & { code?: string };
+  if (name === 'TimeoutError') return `no complete answer within ${timeoutMs / 1000} s`;
+  if (error instanceof BodyTooLarge) return `the answer is larger than ${MAX_BODY_BYTES} bytes`;
+  return code ?? message;
+}

@@ -1,0 +1,208 @@
+import { randomUUID } from 'node:crypto';
+import { GraphQLError, type ExecutionResult, type GraphQLSchema } from 'graphql';
+import { createYoga, type Plugin } from 'graphql-yoga';
+import type { Logger } from 'pino';
+import { codedError, knownCode, type ErrorCode } from '../errors.ts';
+import type { Exchange, Outcome, Reply, Stage } from './exchange.ts';
+
+export interface ErrorPolicyParts {
+  /** The served schema. */
+  readonly schema: GraphQLSchema;
+  readonly log: Logger;
+}
+
+/** How errors reach callers. */
+export interface ErrorPolicy {
+  /** Replaces an unexpected error by one that shows only an id, which is logged with the error. */
+  readonly mask: (error: unknown) => Error;
+  /** Answers what a stage threw. */
+  readonly refuse: (exchange: Exchange, error: unknown) => Promise<Reply>;
+  /** Answers a caller that accepts none of the gateway's formats. */
+  readonly notAcceptable: Stage;
+}
+
+/**
+ * Yoga answers what the stages refuse, with the status and in the format that the `accept` header requires (GraphQL
+ * over HTTP, 6.4). It does not read the request, and executes nothing.
+ */
+export function createErrorPolicy({ schema, log }: ErrorPolicyParts): ErrorPolicy {
+  const mask = maskUnexpected(log);
+  const yoga = createYoga<RefusalContext, RefusalContext>({
+    schema,
+    graphqlEndpoint: PATH,
+    healthCheckEndpoint: NO_ADDRESS,
+    landingPage: false,
+    cors: false,
+    graphiql: false,
+    multipart: false,
+    maxRequestBodySize: false,
+    parserAndValidationCache: false,
+    logging: false,
+    maskedErrors: { maskError: mask },
+    plugins: [refuseAtOnce, codeRefusedRequests, noteOutcome],
+  });
+  const { handleRequest } = yoga;
+  const { Request } = yoga.fetchAPI;
+
+  const refuse = async (exchange: Exchange, error: unknown): Promise<Reply> => {
+    const accept = exchange.header('accept');
+    const request = new Request(`http://localhost${PATH}`, {
+      // Yoga needs no more of the request. The method is POST because a GET could not be a mutation.
+      method: 'POST',
+      headers: accept === undefined ? {} : { accept },
+    });
+    return replyOf(await handleRequest(request, { exchange, error }));
+  };
+  return {
+    mask,
+    refuse,
+    notAcceptable: (exchange) => refuse(exchange, codedError('BAD_USER_INPUT', NOT_ACCEPTABLE)),
+  };
+}
+
+const NOT_ACCEPTABLE =
+  'The accept header allows none of the formats of this gateway. Send "accept: application/json".';
+const PATH = '/graphql';
+/** Yoga cannot be created without the path of a probe. No path is a space. */
+const NO_ADDRESS = ' ';
+
+interface RefusalContext {
+  exchange: Exchange;
+  error: unknown;
+}
+
+type RefusalPlugin = Plugin<RefusalContext, RefusalContext>;
+
+const refuseAtOnce: RefusalPlugin = {
+  onRequestParse: ({ serverContext: { error } }) => {
+    throw error;
+  },
+};
+
+/** Gives errors without a code of ours `BAD_USER_INPUT`: no field was executed, so the mistake is the caller's. */
+const codeRefusedRequests: RefusalPlugin = {
+  onResultProcess({ result }) {
+    for (const single of Array.isArray(result) ? result : [result]) {
+      if (Symbol.asyncIterator in single || !single.errors || single.data) continue;
+      for (const error of single.errors) {
+        // An error with a path happened while a field was executed.
+        if ('data' in single && error.path) continue;
+        const { code, http } = error.extensions;
+        if (REFUSAL_CODES.has(code)) continue;
+        // The request is not a GraphQL request: then the status is 400, whatever the caller accepts.
+        if (code === 'BAD_REQUEST' && http) http.spec = false;
+        Object.assign(error.extensions, { code: 'BAD_USER_INPUT' });
+        error.extensions.http ??= { status: 400, spec: true };
+        // The message of the JSON parser, which contains a piece of the body.
+        delete error.extensions['originalError'];
+      }
+    }
+  },
+};
+
+const REFUSAL_CODES = new Set<unknown>([
+  'INTERNAL_SERVER_ERROR',
+  'UNAUTHENTICATED',
+  'FORBIDDEN',
+  'RATE_LIMITED',
+  'OPERATION_TOO_COMPLEX',
+]);
+
+/** Runs after the plugin that gives errors their codes. */
+const noteOutcome: RefusalPlugin = {
+  onResultProcess: ({ serverContext: { exchange }, result }) => {
+    if (!Array.isArray(result) && 'errors' in result) exchange.outcome = outcomeOf(result);
+  },
+};
+
+function outcomeOf({ errors }: Pick<ExecutionResult, 'errors'>): Outcome | undefined {
+  const first = errors?.[0];
+  if (!first) return undefined;
+  const code: unknown = first.extensions?.['code'];
+  // An unexpected error has no code until it is masked.
+  return code === undefined && !isForCallers(first) ? 'INTERNAL_SERVER_ERROR' : knownCode(code);
+}
+
+async function replyOf(response: Response): Promise<Reply> {
+  const named = [...response.headers].map(([name, value]) => [name.toLowerCase(), value] as const);
+  return {
+    status: response.status,
+    headers: Object.fromEntries(named),
+    body: await response.text(),
+  };
+}
+
+function maskUnexpected(log: Logger) {
+  const logged = (cause: unknown): string => {
+    const id = randomUUID();
+    log.error({ err: cause, errorId: id }, 'unexpected error');
+    return id;
+  };
+  return (error: unknown): Error => {
+    if (isForCallers(error)) {
+      const cause = unexpectedCause(error);
+      return cause === undefined ? error : withId(error, logged(cause));
+    }
+    if (isAbort(error)) {
+      log.debug('the caller left');
+      return codedError('INTERNAL_SERVER_ERROR', 'The request was cancelled by its caller.');
+    }
+    if (isTooDeep(error)) {
+      return codedError(
+        'OPERATION_TOO_COMPLEX',
+        'The operation is nested too deeply to be parsed. Split it into several operations.',
+      );
+    }
+    const id = logged(error instanceof GraphQLError ? error.originalError : error);
+    const masked = codedError(
+      'INTERNAL_SERVER_ERROR',
+      `An unexpected error happened in the gateway. Report this id to its operator: ${id}`,
+      { extensions: { id } },
+    );
+    if (!(error instanceof GraphQLError)) return masked;
+    return new GraphQLError(masked.message, {
+      ...(error.nodes && { nodes: error.nodes }),
+      ...(error.path && { path: error.path }),
+      extensions: masked.extensions,
+    });
+  };
+}
+
+/** Errors that were made for callers, by the gateway or the service, have only GraphQL errors as their originals. */
+function isForCallers(error: unknown): error is GraphQLError {
+  for (let inner: unknown = error; ;) {
+    if (!(inner instanceof GraphQLError)) return false;
+    if (!inner.originalError) return true;
+    inner = inner.originalError;
+  }
+}
+
+function isAbort(error: unknown): boolean {
+  const cause = error instanceof GraphQLError ? error.originalError : error;
+  return (cause as Error | undefined)?.name === 'AbortError';
+}
+
+/** The parser and the validation recurse into each level of an operation, until the call stack overflows. */
+function isTooDeep(error: unknown): boolean {
+  const cause = error instanceof GraphQLError ? error.originalError : error;
+  return cause instanceof RangeError && cause.message.includes('call stack');
+}
+
+/** The error that interrupted a drain, if it is unexpected. */
+function unexpectedCause(error: GraphQLError): unknown {
+  let inner: Error = error;
+  while (inner instanceof GraphQLError && inner.originalError) inner = inner.originalError;
+  const { cause } = inner;
+  const isOurs = error.extensions['code'] === ('DRAIN_INTERRUPTED' satisfies ErrorCode);
+  return isOurs && cause instanceof Error && !isForCallers(cause) && !isAbort(cause)
+    ? cause
+    : undefined;
+}
+
+function withId({ message, nodes, path, extensions }: GraphQLError, id: string): GraphQLError {
+  return new GraphQLError(`${message} Report this id to the operator of the gateway: ${id}`, {
+    nodes: nodes ?? null,
+    path: path ?? null,
+    extensions: { ...extensions, id },
+  });
+}

@@ -1,0 +1,188 @@
+import type { Cause } from '../cause.ts';
+import type { ErrorCode } from '../errors.ts';
+import type { Json } from '../json.ts';
+import type { CheckedOperation } from '../operations/operations.ts';
+
+/**
+ * One step of answering a request. It replies, or returns undefined for the next stage to continue. What it throws is
+ * answered as a refused GraphQL request. A stage that does not wait for anything returns no promise.
+ */
+export type Stage = (exchange: Exchange) => Reply | undefined | Promise<Reply | undefined>;
+
+/**
+ * Answers a valid and allowed operation. Undefined if the caller accepts none of its formats.
+ *
+ * @param variables coerced
+ * @throws errors that are answered as a refused request: with `errors`, and without `data`
+ */
+export type Answer<Plan> = (
+  operation: CheckedOperation<Plan>,
+  variables: Readonly<Record<string, unknown>>,
+  exchange: Exchange,
+) => Reply | undefined | Promise<Reply | undefined>;
+
+/** The parameters of a GraphQL request as they were sent, unchecked. */
+export type Params = Readonly<Record<string, unknown>>;
+
+/** The identity of an authenticated caller. */
+export interface Caller {
+  /**
+   * `key:` and the name of an API key, or `sub:` and the subject of a token: the prefixes keep the two apart. The
+   * subject may be a person, so it must not be logged.
+   */
+  readonly name: string;
+  readonly scopes: ReadonlySet<string>;
+}
+
+/**
+ * How a request ended: `OK`; the code of its first error, `OTHER` for an error of the service's own; `LEFT` if the
+ * connection ended before the answer was complete.
+ */
+export type Outcome = 'OK' | 'OTHER' | 'LEFT' | ErrorCode;
+
+/**
+ * One request, and what the stages have found out about it. It is the same for a request over a socket and for one
+ * through `fetch`, and reads nothing from the request before a stage asks for it.
+ */
+export abstract class Exchange {
+  abstract readonly method: string;
+  /** As it was sent, up to the question mark. */
+  abstract readonly path: string;
+  /** The text after the question mark; empty without one. */
+  abstract readonly query: string;
+  /** The name by which the caller addresses this server; undefined if it gives none, as HTTP/1.0 may. */
+  abstract readonly host: string | undefined;
+  /** The IP address of the connection; undefined without a connection. */
+  abstract readonly peer: string | undefined;
+  /** @param name in lower case */
+  abstract header(name: string): string | undefined;
+  /**
+   * Reads the body as UTF-8, once, and never more than `maxBytes` of it.
+   *
+   * @throws BodyTooLarge; AbortError if the caller leaves
+   */
+  abstract readBody(maxBytes: number): Promise<string>;
+
+  /** The id of this request in the log, in the answer and at the service. */
+  requestId = '';
+  /** Identifies this request in everything that is done for it. Set by telemetry. */
+  cause: Cause | undefined = undefined;
+  /** Headers of the answer, whichever stage replies. Names in lower case. */
+  readonly replyHeaders: Record<string, string> = {};
+  /** Undefined if callers need no credential. */
+  caller: Caller | undefined = undefined;
+  /** The name whose minute of pages the operation is charged to, and whether one operation may cost many pages. */
+  budgetOwner: { readonly name: string; readonly mayDrain: boolean } | undefined = undefined;
+  params: Params = {};
+  /** The variables with every number as it was written; undefined if JavaScript can hold all of them. */
+  exactVariables: Json | undefined = undefined;
+  /** The name of a trusted operation, or its id if it has none; empty for any other operation. */
+  trustedName = '';
+  operation: CheckedOperation | undefined = undefined;
+  /** Coerced. */
+  variables: Readonly<Record<string, unknown>> = {};
+  /** Undefined until the operation is executed. */
+  operationType: string | undefined = undefined;
+  /** The code of the first error of the answer. */
+  outcome: Outcome | undefined = undefined;
+
+  #hasLeft = false;
+  #leaving: Set<() => void> | undefined;
+  #ending: (() => void)[] | undefined;
+  #hasEnded = false;
+  #signal: AbortController | undefined;
+
+  get hasLeft(): boolean {
+    return this.#hasLeft;
+  }
+
+  /** Calls the listener when the caller leaves before the answer is complete; at once if that has already happened. */
+  onLeave(listener: () => void): void {
+    if (this.#hasLeft) listener();
+    else (this.#leaving ??= new Set()).add(listener);
+  }
+
+  offLeave(listener: () => void): void {
+    this.#leaving?.delete(listener);
+  }
+
+  /** Aborted when the caller leaves. Created on first use, because `onLeave` costs less. */
+  get signal(): AbortSignal {
+    if (!this.#signal) {
+      const controller = new AbortController();
+      this.#signal = controller;
+      this.onLeave(() => controller.abort(new DOMException('The caller left.', 'AbortError')));
+    }
+    return this.#signal.signal;
+  }
+
+  /** Calls the listener when the answer is complete or the caller has left; at once if that has already happened. */
+  onEnd(listener: () => void): void {
+    if (this.#hasEnded) listener();
+    else (this.#ending ??= []).push(listener);
+  }
+
+  /** Called by the transport. */
+  end(): void {
+    this.#hasEnded = true;
+    for (const listener of this.#ending ?? []) listener();
+    this.#ending = undefined;
+  }
+
+  /** Called by the transport. */
+  leave(): void {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
+    for (const listener of this.#leaving ?? []) listener();
+    this.#leaving = undefined;
+  }
+}
+
+export interface Reply {
+  readonly status: number;
+  /** Names in lower case. The transport adds `content-length` if it knows it. */
+  readonly headers: Readonly<Record<string, string>>;
+  /**
+   * Undefined: empty. An iterable is read as fast as the caller reads, and ended when the caller leaves. What it
+   * throws is logged, and cuts the connection.
+   */
+  readonly body?: Body | AsyncIterable<Body> | undefined;
+}
+
+export type Body = Piece | readonly Piece[];
+/** A Buffer is a piece too. */
+export type Piece = string | Uint8Array;
+
+export function isPieces(body: Body | AsyncIterable<Body>): body is readonly Piece[] {
+  return Array.isArray(body);
+}
+
+export function isPiece(body: Body | AsyncIterable<Body>): body is Piece {
+  return typeof body === 'string' || body instanceof Uint8Array;
+}
+
+/** Measures and logs each exchange. */
+export interface ExchangeTelemetry {
+  /** Gives the exchange its id and its cause, and runs the work. */
+  run<T>(exchange: Exchange, work: () => T): T;
+  /**
+   * Called once, when the answer is complete or the caller has left.
+   *
+   * @param status undefined if there was no answer yet
+   */
+  ended(exchange: Exchange, status: number | undefined): void;
+}
+
+/** The outcome of an answer that is not a GraphQL answer. */
+export function outcomeOfStatus(status: number): Outcome {
+  if (status < 400) return 'OK';
+  if (status >= 500) return 'INTERNAL_SERVER_ERROR';
+  return BY_STATUS[status] ?? 'BAD_USER_INPUT';
+}
+
+const BY_STATUS: Readonly<Record<number, Outcome>> = {
+  401: 'UNAUTHENTICATED',
+  403: 'FORBIDDEN',
+  421: 'FORBIDDEN',
+  429: 'RATE_LIMITED',
+};

@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { Exchange, Reply, Stage } from '../exchange.ts';
+import { welcome, type Example } from './examples.ts';
+
+export type GraphiqlOptions = {
+  readonly enabled: boolean;
+  readonly title?: string;
+  readonly examples?: readonly Example[];
+};
+
+/**
+ * Serves GraphiQL to browsers. The page contains all of its code, styles, fonts and workers, and its headers prevent it
+ * from sending requests to any other server.
+ */
+export function createGraphiql(options: GraphiqlOptions): { readonly page: Stage } {
+  if (!options.enabled) return { page: () => undefined };
+  const title = options.title ?? 'Recruiting';
+  const page = once(() => render({ ...options, title }));
+  return {
+    page: (exchange) => {
+      const isPage = exchange.method === 'GET' && exchange.header('accept')?.includes('text/html');
+      return isPage ? page().then((rendered) => replyWith(rendered, exchange)) : undefined;
+    },
+  };
+}
+
+function replyWith({ html, zipped, etag, policy }: Page, exchange: Exchange): Reply {
+  const headers = {
+    ...protection,
+    'content-security-policy': policy,
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'private, no-cache',
+    etag,
+    vary: 'Accept, Accept-Encoding',
+  };
+  if (exchange.header('if-none-match')?.includes(etag)) return { status: 304, headers };
+  const accepted = exchange.header('accept-encoding') ?? '';
+  return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(accepted)
+    ? { status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body: zipped }
+    : { status: 200, headers, body: html };
+}
+
+type Page = { html: string; zipped: Buffer<ArrayBuffer>; etag: string; policy: string };
+
+async function render(options: GraphiqlOptions & { title: string }): Promise<Page> {
+  // Nine megabytes, imported when the page is first opened, not when the server starts.
+  const parts = await import('@graphql-yoga/render-graphiql/graphiql');
+  const title = asHtml(options.title);
+  const scripts = [library(parts), start(options, title)];
+  const html = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <title>${title}</title>
+    <link rel="icon" href="${icon}" />
+    <style>${parts.css}</style>
+    <style>${layout}</style>
+  </head>
+  <body>
+    <noscript>GraphiQL needs JavaScript.</noscript>
+    <div id="root"></div>
+    ${scripts.map((script) => `<script>${script}</script>`).join('\n    ')}
+  </body>
+</html>
+`;
+  return {
+    html,
+    zipped: await promisify(gzip)(html),
+    etag: `"${sha256(html)}"`,
+    policy: contentSecurityPolicy(scripts),
+  };
+}
+
+function library(parts: typeof import('@graphql-yoga/render-graphiql/graphiql')): string {
+  const { editorWorkerService, jsonWorker: json, graphqlWorker: graphql } = parts;
+  return `
+const workers = ${asScript({ editorWorkerService, json, graphql })};
+self.MonacoEnvironment = {
+  globalAPI: false,
+  getWorkerUrl: (module, label) =>
+    URL.createObjectURL(new Blob([workers[label]], { type: 'application/javascript' })),
+};
+${parts.js}`;
+}
+
+// Corrects two faults of the packaged page: it writes what is typed into the address, and so into access logs at the
+// next reload; and it shares its storage, including the tabs, with every other GraphiQL at the same address.
+function start(options: GraphiqlOptions & { title: string }, titleHtml: string): string {
+  const settings = {
+    title: titleHtml,
+    defaultTabs: (options.examples?.length ? options.examples : [welcome()]).map((tab) => ({
+      query: tab.query,
+      variables: tab.variables ?? null,
+    })),
+    shouldPersistHeaders: false,
+  };
+  return `
+const prefix = ${asScript(`${options.title} `)};
+const storage = {
+  getItem: (key) => localStorage.getItem(prefix + key),
+  setItem: (key, value) => localStorage.setItem(prefix + key, value),
+  removeItem: (key) => localStorage.removeItem(prefix + key),
+  clear() {
+    for (const key of Object.keys(localStorage)) {
+      if (key.startsWith(prefix)) localStorage.removeItem(key);
+    }
+  },
+};
+YogaGraphiQL.renderYogaGraphiQL(document.querySelector('#root'), {
+  ...${asScript(settings)},
+  storage,
+  onEditQuery() {},
+});
+`;
+}
+
+const protection = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+};
+
+// connect-src and img-src also prevent a request of GraphiQL: when the pointer is over something in a result that looks
+// like the path of a picture, it fetches that picture, and with three slashes before it from any server.
+function contentSecurityPolicy(scripts: readonly string[]): string {
+  return [
+    "default-src 'none'",
+    `script-src ${scripts.map((script) => `'sha256-${sha256(script)}'`).join(' ')}`,
+    'worker-src blob:',
+    "style-src 'unsafe-inline'",
+    'font-src data:',
+    'img-src data:',
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}
+
+// The second rule fixes the position of the tabs: whenever fonts or the window size change their widths, GraphiQL
+// prepares to move them, and moves them under the next click, which then misses.
+const layout = `
+html, body, #root { height: 100%; margin: 0; }
+.graphiql-tab { transform: none !important; }
+`;
+
+const icon = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="5" r="3.5" fill="#d60690"/><path d="M1 16a7 7 0 0 1 14 0z" fill="#d60690"/></svg>',
+)}`;
+
+function asHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/** JSON that cannot end its script element. */
+function asScript(value: unknown): string {
+  return JSON.stringify(value).replaceAll('<', '\\u003c');
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('base64');
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+}

@@ -1,0 +1,150 @@
+import { getVariableValues, OperationTypeNode, type GraphQLSchema } from 'graphql';
+import { codedError } from '../../errors.ts';
+import { tooComplex } from '../../operations/limits.ts';
+import type { CheckedOperation, Operations } from '../../operations/operations.ts';
+import type { TrustedDocument } from '../../operations/trusted-documents.ts';
+import type { Answer, Exchange, Params, Stage } from '../exchange.ts';
+import { readParams } from './read-params.ts';
+import { trustedDocuments } from './trusted.ts';
+
+export interface OperationParts<Plan> {
+  readonly operations: Operations<Plan>;
+  /** The served schema. */
+  readonly schema: GraphQLSchema;
+  readonly introspection: boolean;
+  readonly maxBodyBytes: number;
+  /** By their ids; undefined: there are no trusted documents. */
+  readonly trusted: ReadonlyMap<string, TrustedDocument> | undefined;
+  /** Whether other operations are refused, except those of routers. */
+  readonly trustedDocumentsOnly: boolean;
+  readonly isRouter: (exchange: Exchange) => boolean;
+  readonly answer: Answer<Plan>;
+}
+
+/** The stages of an operation, in their order. Each reads what an earlier one has put into the exchange. */
+export interface OperationStages {
+  /** Reads the parameters of the request. */
+  readonly readParams: Stage;
+  /** Replaces the id of a trusted document by its text. */
+  readonly trustedDocuments: Stage;
+  /** Parses the operation, or finds it among those that were compiled before. */
+  readonly find: Stage;
+  /** Refuses an operation above MAX_DEPTH, MAX_ALIASES or MAX_TOKENS. */
+  readonly enforceLimits: Stage;
+  /** Refuses `_service { sdl }` if introspection is off, unless the caller is a router. */
+  readonly concealSdl: Stage;
+  /** Refuses an operation that is not valid against the schema. */
+  readonly refuseInvalid: Stage;
+  readonly coerceVariables: Stage;
+  readonly answer: Stage;
+}
+
+export function createOperationStages<Plan>(parts: OperationParts<Plan>): OperationStages {
+  const { operations, schema, introspection, maxBodyBytes, isRouter, answer } = parts;
+  const coercion = { maxErrors: 50, hideSuggestions: !introspection };
+  return {
+    readParams: readParams(maxBodyBytes),
+
+    trustedDocuments: trustedDocuments(parts),
+
+    find: (exchange) => {
+      checkParams(exchange.params);
+      const { query, operationName } = exchange.params;
+      const operation = operations.find(query as string, operationName);
+      if (operation.type === OperationTypeNode.MUTATION && exchange.method !== 'POST') {
+        throw mutationInAddress();
+      }
+      exchange.operation = operation;
+      return undefined;
+    },
+
+    enforceLimits: (exchange) => {
+      const { excess } = exchange.operation!;
+      if (excess === 'broken' || excess.length === 0) return undefined;
+      const tooMuch = isRouter(exchange)
+        ? excess.filter(({ isAllowedForRouters }) => !isAllowedForRouters)
+        : excess;
+      if (tooMuch.length === 0) return undefined;
+      throw tooComplex(tooMuch.map(({ message }) => message).join(' '));
+    },
+
+    concealSdl: (exchange) => {
+      if (introspection || !exchange.operation!.routerFields.includes('_service')) return undefined;
+      if (isRouter(exchange)) return undefined;
+      throw concealed();
+    },
+
+    refuseInvalid: ({ operation }) => {
+      const { errors, type } = operation!;
+      if (errors.length > 0) throw new AggregateError(errors);
+      // Validation does not report a missing root type: without one it knows none of the fields.
+      if (!schema.getRootType(type)) throw withoutRootType(type);
+      return undefined;
+    },
+
+    coerceVariables: (exchange) => {
+      const { operation } = exchange.operation!;
+      // From here on, telemetry counts the request as an executed operation.
+      exchange.operationType = operation.operation;
+      const { variableDefinitions = [] } = operation;
+      if (variableDefinitions.length === 0) return undefined;
+      const given = (exchange.params['variables'] ?? {}) as Record<string, unknown>;
+      const { coerced, errors } = getVariableValues(schema, variableDefinitions, given, coercion);
+      if (errors) throw new AggregateError(errors);
+      exchange.variables = coerced;
+      return undefined;
+    },
+
+    answer: (exchange) =>
+      answer(exchange.operation as CheckedOperation<Plan>, exchange.variables, exchange),
+  };
+}
+
+const PARAMS: ReadonlySet<string> = new Set(['query', 'variables', 'operationName', 'extensions']);
+
+function checkParams(params: Params): void {
+  for (const name in params) {
+    if (PARAMS.has(name) || params[name] === null || params[name] === undefined) continue;
+    throw refused(`The request has an unknown parameter "${name}". Remove it.`);
+  }
+  const { query } = params;
+  if (query === undefined || query === null) {
+    throw refused('The request has no "query". Send the text of an operation.');
+  }
+  if (typeof query !== 'string') {
+    throw refused('The "query" of the request is not a string. Send the text of an operation.');
+  }
+  for (const name of ['variables', 'extensions']) {
+    const value = params[name];
+    if (value === undefined || value === null) continue;
+    if (typeof value !== 'object' || Array.isArray(value)) {
+      throw refused(`The "${name}" of the request must be an object. Correct them, or omit them.`);
+    }
+  }
+}
+
+function refused(message: string) {
+  return codedError('BAD_USER_INPUT', message, { extensions: { http: { status: 400 } } });
+}
+
+function mutationInAddress() {
+  const http = { status: 405, headers: { Allow: 'POST' } };
+  const message = 'A GET request cannot execute a mutation. Send it with POST.';
+  return codedError('BAD_USER_INPUT', message, { extensions: { http } });
+}
+
+function withoutRootType(type: OperationTypeNode) {
+  return codedError(
+    'BAD_USER_INPUT',
+    `The schema has no type for a ${type}. Send an operation of another type.`,
+  );
+}
+
+function concealed() {
+  return codedError(
+    'FORBIDDEN',
+    "The SDL of this subgraph is not served: introspection is off, and this credential is not a router's. " +
+      'The operator of this gateway can print it with "schema print --subgraph".',
+    { extensions: { http: { status: 403, spec: true } } },
+  );
+}

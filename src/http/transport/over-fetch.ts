@@ -1,0 +1,89 @@
+import { BodyTooLarge, readBody } from '../../read-body.ts';
+import { isPiece, isPieces, Exchange, type Body, type Piece, type Reply } from '../exchange.ts';
+
+/** An exchange through `fetch`, without a socket. */
+export class FetchExchange extends Exchange {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly peer = undefined;
+  readonly #request: Request;
+  readonly #hostOfUrl: string;
+
+  constructor(request: Request) {
+    super();
+    const { pathname, search, host } = new URL(request.url);
+    this.method = request.method;
+    this.path = pathname;
+    this.query = search.slice(1);
+    this.#request = request;
+    this.#hostOfUrl = host;
+    const { signal } = request;
+    if (signal.aborted) this.leave();
+    else signal.addEventListener('abort', () => this.leave(), { once: true });
+  }
+
+  get host(): string {
+    return this.header('host') ?? this.#hostOfUrl;
+  }
+
+  header(name: string): string | undefined {
+    return this.#request.headers.get(name) ?? undefined;
+  }
+
+  async readBody(maxBytes: number): Promise<string> {
+    const { body } = this.#request;
+    if (!body) return '';
+    try {
+      return await readBody(body, maxBytes);
+    } catch (error) {
+      if (error instanceof BodyTooLarge) throw error;
+      throw new DOMException('The caller left while sending.', 'AbortError');
+    }
+  }
+}
+
+/** @param onBreak called with what the body threw */
+export function responseOf(
+  { status, headers, body }: Reply,
+  onBreak: (error: unknown) => void,
+): Response {
+  const isText = body === undefined || isPiece(body) || isPieces(body);
+  const content = isText ? joined(body ?? '') : streamOf(body, onBreak);
+  return new Response(hasNoBody(status) ? null : content, { status, headers });
+}
+
+/** Statuses that must not have a body (RFC 9110, 15.3.5 and 15.4.5). */
+function hasNoBody(status: number): boolean {
+  return status === 204 || status === 304;
+}
+
+function streamOf(
+  body: AsyncIterable<Body>,
+  onBreak: (error: unknown) => void,
+): ReadableStream<Uint8Array> {
+  const iterator = body[Symbol.asyncIterator]();
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: async (controller) => {
+        try {
+          const { done, value } = await iterator.next();
+          if (done) controller.close();
+          else controller.enqueue(joined(value));
+        } catch (error) {
+          onBreak(error);
+          controller.error(error);
+        }
+      },
+      cancel: async () => {
+        await iterator.return?.();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+function joined(body: Body): Buffer<ArrayBuffer> {
+  if (isPiece(body)) return Buffer.from(body as Uint8Array);
+  return Buffer.concat(body.map((piece: Piece) => Buffer.from(piece as Uint8Array)));
+}

@@ -1,0 +1,191 @@
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { finished } from 'node:stream/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Clock } from '../../clock.ts';
+import { BodyTooLarge } from '../../read-body.ts';
+import { Exchange, isPiece, isPieces, type Body, type Piece, type Reply } from '../exchange.ts';
+
+/** An exchange over a socket. */
+export class NodeExchange extends Exchange {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly request: IncomingMessage;
+
+  constructor(request: IncomingMessage) {
+    super();
+    const { method = '', url = '' } = request;
+    const mark = url.indexOf('?');
+    this.method = method;
+    this.path = mark < 0 ? url : url.slice(0, mark);
+    this.query = mark < 0 ? '' : url.slice(mark + 1);
+    this.request = request;
+  }
+
+  get host(): string | undefined {
+    return this.request.headers.host;
+  }
+
+  get peer(): string | undefined {
+    return this.request.socket.remoteAddress;
+  }
+
+  header(name: string): string | undefined {
+    const value = this.request.headers[name];
+    return typeof value === 'object' ? value.join(', ') : value;
+  }
+
+  readBody(maxBytes: number): Promise<string> {
+    const { request } = this;
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = [];
+      let size = 0;
+      const stop = () => {
+        request.off('data', onData).off('end', onEnd).pause();
+        this.offLeave(onLeave);
+      };
+      const onData = (chunk: Buffer) => {
+        size += chunk.length;
+        chunks.push(chunk);
+        if (size <= maxBytes) return;
+        // Destroying the request would close the connection before the caller has the answer.
+        stop();
+        reject(new BodyTooLarge(`The body is larger than ${maxBytes} bytes.`));
+      };
+      const onEnd = () => {
+        this.offLeave(onLeave);
+        resolve(textOf(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+      };
+      const onLeave = () => {
+        stop();
+        reject(new DOMException('The caller left while sending.', 'AbortError'));
+      };
+      request.on('data', onData).on('end', onEnd);
+      this.onLeave(onLeave);
+    });
+  }
+}
+
+/** Removes the byte order mark that some clients send before their JSON. */
+function textOf(bytes: Buffer): string {
+  const text = bytes.toString();
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
+export interface NodeAnswering {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly clock: Clock;
+}
+
+/** The size up to which pieces are joined, bytes. */
+const JOINED = 64 * 1024;
+/** The bytes after which other requests get a turn: one fast reader would otherwise occupy the event loop. */
+const TURN = 128 * 1024;
+/** The longest time from the refusal of a body to the end of its connection, ms. */
+const LINGER_MS = 1_000;
+
+/**
+ * Writes a reply as fast as the caller reads it. Returns no promise if the reply is written at once.
+ *
+ * @param headers all headers; `content-length` is added to them
+ */
+export function writeReply(
+  { status, body = '' }: Reply,
+  headers: Record<string, string>,
+  answering: NodeAnswering,
+): Promise<void> | undefined {
+  const { request, response } = answering;
+  if (response.destroyed) return undefined;
+  if (!isPiece(body) && !isPieces(body)) {
+    response.writeHead(status, headers);
+    return writeBodies(body, response);
+  }
+  const length = lengthOf(body);
+  // These have no body (RFC 9110, 8.6).
+  if (status !== 204 && status !== 304) headers['content-length'] = String(length);
+  response.writeHead(status, headers);
+  if (status === 413 && !request.complete) return endUnread(body, answering);
+  if (length === 0) response.end();
+  else if (isPiece(body)) response.end(body);
+  else if (length <= JOINED) response.end(joined(body, length));
+  else return writeBodies([body], response);
+  return undefined;
+}
+
+async function writeBodies(
+  bodies: Iterable<Body> | AsyncIterable<Body>,
+  response: ServerResponse,
+): Promise<void> {
+  const closed = new AbortController();
+  const onClose = () => closed.abort();
+  response.once('close', onClose);
+  let sinceTurn = 0;
+  try {
+    for await (const body of bodies) {
+      for (const part of partsOf(body)) {
+        if (response.destroyed) return;
+        sinceTurn += part.length;
+        if (!response.write(part)) await drained(response, closed.signal);
+        if (sinceTurn < TURN) continue;
+        sinceTurn = 0;
+        await nextTurn();
+      }
+      if (response.destroyed) return;
+    }
+    response.end();
+  } finally {
+    response.off('close', onClose);
+  }
+}
+
+async function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  // This rejects if the connection has ended, and then `destroyed` is set.
+  await once(response, 'drain', { signal }).catch(() => undefined);
+}
+
+/** Joins small pieces: each write has a fixed cost. */
+function* partsOf(body: Body): Generator<Piece> {
+  if (isPiece(body)) return yield body;
+  let from = 0;
+  let length = 0;
+  for (let to = 0; to < body.length; to += 1) {
+    length += lengthOf(body[to]!);
+    if (length < JOINED && to + 1 < body.length) continue;
+    yield from === to ? body[from]! : joined(body.slice(from, to + 1), length);
+    from = to + 1;
+    length = 0;
+  }
+}
+
+function joined(pieces: readonly Piece[], length: number): Buffer {
+  const all = Buffer.allocUnsafe(length);
+  let at = 0;
+  for (const piece of pieces) {
+    if (typeof piece === 'string') at += all.write(piece, at);
+    else {
+      all.set(piece, at);
+      at += piece.length;
+    }
+  }
+  return all;
+}
+
+function lengthOf(body: Body): number {
+  if (typeof body === 'string') return Buffer.byteLength(body);
+  if (isPiece(body)) return body.length;
+  return body.reduce((sum: number, piece: Piece) => sum + lengthOf(piece), 0);
+}
+
+/**
+ * Ends the connection of a caller whose body is too large, after the caller could read the answer. Closing a connection
+ * while the caller sends resets it, and the unread answer is lost: so the rest of the body is discarded for a while.
+ */
+async function endUnread(body: Body, { request, response, clock }: NodeAnswering): Promise<void> {
+  for (const part of partsOf(body)) response.write(part);
+  request.resume();
+  const sent = finished(request, { writable: false }).catch(() => undefined);
+  await Promise.race([sent, clock.sleep(LINGER_MS)]);
+  response.end();
+}

@@ -1,0 +1,89 @@
+import type {
+  GraphQLArgument,
+  GraphQLCompositeType,
+  GraphQLField,
+  GraphQLObjectType,
+  GraphQLOutputType,
+} from 'graphql';
+
+/** A field of the upstream that serves a list page by page, recognized by its shape. */
+export interface PagedField {
+  readonly name: string;
+  readonly field: GraphQLField<unknown, unknown>;
+  /** The arguments that are not for paging. The derived fields have them too. */
+  readonly filters: readonly GraphQLArgument[];
+  readonly itemsType: GraphQLOutputType;
+  /** One element of `items`, with the upstream's nullability. */
+  readonly recordType: GraphQLOutputType;
+  readonly nodeType: GraphQLCompositeType;
+}
+
+/** The fields that are derived from a paged field, with their names and those of their arguments and types. */
+export interface Adapter extends PagedField {
+  /** The name of the type that has the paged field. */
+  readonly parent: string;
+  /** Undefined if the parent already has a field of that name. */
+  readonly all:
+    { readonly field: string; readonly limit: string; readonly after: string } | undefined;
+  /** Undefined for the same reason. */
+  readonly connection:
+    | {
+        readonly field: string;
+        readonly type: string;
+        readonly edge: string;
+        /** The names of our own arguments: other than `last` and `before` if a filter has these names. */
+        readonly last: string;
+        readonly before: string;
+      }
+    | undefined;
+}
+
+/** An adapter whose parent is not the query root. */
+export interface NestedAdapter extends Adapter {
+  readonly reach: Reach;
+}
+
+/** How the parent of a nested list is requested again, for the list's further pages. */
+export type Reach =
+  | { readonly kind: 'id'; readonly field: string; readonly argument: GraphQLArgument }
+  | {
+      readonly kind: 'path';
+      readonly fields: readonly string[];
+      /** Whether the parents have ids, which distinguish the parent from others of its type. */
+      readonly hasId: boolean;
+    };
+
+/** A type whose records have ids, so that other subgraphs can refer to them. */
+export interface Entity {
+  readonly type: GraphQLObjectType;
+  /** The type of its `id`, without non-null. */
+  readonly idType: GraphQLOutputType;
+  /** Undefined if a record cannot be found by its id. */
+  readonly lookup: EntityLookup | undefined;
+  /** The derived field of Query that returns one record; undefined if the upstream has one, or the name is taken. */
+  readonly field: string | undefined;
+}
+
+export type EntityLookup =
+  | { readonly kind: 'id'; readonly field: string; readonly argument: GraphQLArgument }
+  | { readonly kind: 'list'; readonly adapter: Adapter };
+
+/** What adapters.json decides about one paged field. */
+export interface FieldOverride {
+  readonly skip?: boolean | undefined;
+  readonly all?: string | undefined;
+  readonly connection?: string | undefined;
+}
+
+/** What adapters.json decides about one type: how its records are found by id, and how its connections are named. */
+export interface TypeOverride {
+  /** The root field that returns a record by its id; null: no field does. */
+  readonly byId?: string | null | undefined;
+  /** The root list in which records are looked up; null: no list is used. */
+  readonly list?: string | null | undefined;
+  /** The name of its connection type. */
+  readonly connection?: string | undefined;
+  readonly edge?: string | undefined;
+}
+
+export type TypeOverrides = ReadonlyMap<string, TypeOverride>;

@@ -1,0 +1,181 @@
+import type { SubschemaConfig } from '@graphql-tools/delegate';
+import { stitchSchemas } from '@graphql-tools/stitch';
+import { wrapSchema } from '@graphql-tools/wrap';
+import {
+  assertValidSchema,
+  getNamedType,
+  isInterfaceType,
+  isObjectType,
+  parse,
+  type DocumentNode,
+  type GraphQLSchema,
+} from 'graphql';
+import { findLists } from '../derivation/find-lists.ts';
+import { planAdapters, type AdapterPlan, type ListReport } from '../derivation/plan-adapters.ts';
+import { planEntities, type EntityReport } from '../derivation/plan-entities.ts';
+import type { Adapter, Entity, NestedAdapter } from '../derived.ts';
+import { INCREMENTAL } from '../incremental-directives.ts';
+import { RELAY_PAGE_INFO, rootNames } from '../names/root-names.ts';
+import { servedNames } from '../names/served-names.ts';
+import { derivedTypes } from './derived-types.ts';
+import { entityTypes, subgraphSdl } from './subgraph-sdl.ts';
+
+export interface ServedSchema {
+  readonly schema: GraphQLSchema;
+  /** The upstream's schema under served names, without anything derived. */
+  readonly upstream: GraphQLSchema;
+  /** The upstream's schema, unchanged. */
+  readonly snapshot: GraphQLSchema;
+  /** Puts a document back into the upstream's names. */
+  readonly toUpstream: (document: DocumentNode) => DocumentNode;
+  /** The upstream's name of a served type. */
+  readonly upstreamType: (servedType: string) => string;
+  /** The served name of one of the upstream's mutations. */
+  readonly servedMutation: (field: string) => string;
+  /** The adapters of the query root. */
+  readonly adapters: readonly Adapter[];
+  readonly nested: readonly NestedAdapter[];
+  /** The types whose records other subgraphs can refer to. */
+  readonly entities: readonly Entity[];
+  /** What was derived from every list and every type with an id, and why. */
+  readonly reports: readonly (ListReport | EntityReport)[];
+  /** What the operator should know, for the log at the start. */
+  readonly warnings: readonly string[];
+  /** The SDL from which a supergraph is composed. */
+  readonly subgraphSdl: () => string;
+}
+
+/** The mutations that callers may use: none, all, or these fields of the upstream. */
+export type AllowedMutations = 'off' | 'all' | readonly string[];
+
+export interface ServedSchemaParts {
+  /** The upstream's schema, unchanged. */
+  snapshot: GraphQLSchema;
+  /** Used only for warnings. */
+  mutations: AllowedMutations;
+  /** The largest `first` of a connection. Used only in descriptions. */
+  connectionMax: number;
+  /** The number of records that one operation may drain. Used only in descriptions. */
+  drainMaxItems: number;
+  /** The parsed adapters.json; undefined without one. */
+  overrides?: unknown;
+  /** Put before all names that could clash in a supergraph. Default: nothing. */
+  prefix?: string | undefined;
+}
+
+/**
+ * Creates the schema that callers see: the upstream's schema under its served names (`names`), with the fields and
+ * types that are derived from its lists and records (decided in `derivation`, written as SDL in the other files of this folder).
+ *
+ * No resolver runs on it: an operation is compiled (`plans`) and answered as bytes.
+ */
+export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
+  const { snapshot, mutations } = parts;
+  const names = rootNames(snapshot, parts.prefix ?? '');
+  const wrap = (servesConnections: boolean) => {
+    const { transforms, ...served } = servedNames(snapshot, names, servesConnections);
+    const subschema: SubschemaConfig = { schema: snapshot, transforms };
+    const upstream = wrapSchema(subschema);
+    return { ...served, subschema, upstream, plan: planAdapters(upstream, names, parts.overrides) };
+  };
+  // The second plan has no connections either: no name that differs between the two decides what is derived.
+  const withConnections = hasPagedField(snapshot) ? wrap(true) : undefined;
+  const { plan, subschema, upstream, toUpstream, upstreamName } =
+    withConnections && hasConnections(withConnections.plan) ? withConnections : wrap(false);
+  const { adapters, nested } = plan;
+  const root = snapshot.getQueryType()!.name;
+  const found = planEntities(upstream, { adapters, names, overrides: plan.types });
+  const { entities } = found;
+  const schema = stitchSchemas({
+    subschemas: [subschema],
+    typeDefs: [
+      rootsOf(snapshot),
+      derivedTypes([...adapters, ...nested], upstream, names, parts),
+      entityTypes(entities, root),
+      ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
+    ],
+    assumeValidSDL: true,
+  });
+  schema.description = snapshot.description;
+  assertValidSchema(schema);
+  return {
+    schema,
+    upstream,
+    snapshot,
+    toUpstream,
+    upstreamType: (name) => upstreamName(name) ?? name,
+    servedMutation: (field) => names.field('Mutation', field),
+    adapters,
+    nested,
+    entities,
+    subgraphSdl: once(() =>
+      subgraphSdl(schema, { entities, pageInfo: names.type(RELAY_PAGE_INFO) }),
+    ),
+    reports: [...plan.reports, ...found.reports],
+    warnings: [
+      ...plan.warnings,
+      ...found.warnings,
+      ...startWarnings(snapshot, upstream, mutations),
+    ],
+  };
+}
+
+function hasPagedField(snapshot: GraphQLSchema): boolean {
+  return findLists(snapshot).some(({ verdict }) => 'paged' in verdict);
+}
+
+function hasConnections({ adapters, nested }: AdapterPlan): boolean {
+  return [...adapters, ...nested].some(({ connection }) => connection !== undefined);
+}
+
+/** Without these, stitching would rename the root types to `Query` and `Mutation`. */
+function rootsOf(schema: GraphQLSchema): DocumentNode {
+  const mutation = schema.getMutationType();
+  return parse(
+    `schema { query: ${schema.getQueryType()!.name} ${mutation ? `mutation: ${mutation.name}` : ''} }`,
+  );
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
+}
+
+function startWarnings(
+  snapshot: GraphQLSchema,
+  upstream: GraphQLSchema,
+  mutations: AllowedMutations,
+): string[] {
+  return [...unknownMutations(snapshot, mutations), ...pathsToRoot(upstream)];
+}
+
+function unknownMutations(snapshot: GraphQLSchema, allowed: AllowedMutations): string[] {
+  if (typeof allowed === 'string') return [];
+  const known = snapshot.getMutationType()?.getFields() ?? {};
+  return allowed
+    .filter((name) => !known[name])
+    .map(
+      (name) =>
+        `MUTATIONS contains ${name}, but the schema has no such mutation. Correct MUTATIONS, or update the schema snapshot.`,
+    );
+}
+
+const SHOWN = 3;
+
+/** A derived field below such a path would be sent to the upstream, which does not have it. */
+function pathsToRoot(upstream: GraphQLSchema): string[] {
+  const root = upstream.getQueryType();
+  const paths = Object.values(upstream.getTypeMap())
+    .filter((type) => isObjectType(type) || isInterfaceType(type))
+    .flatMap((type) =>
+      Object.values(type.getFields())
+        .filter((field) => getNamedType(field.type) === root)
+        .map((field) => `${type.name}.${field.name}`),
+    );
+  if (paths.length === 0) return [];
+  const more = paths.length > SHOWN ? ` and ${paths.length - SHOWN} more` : '';
+  return [
+    `Derived fields work only at the root of an operation, not below ${paths.slice(0, SHOWN).join(', ')}${more}. ` +
+      'Request them at the root.',
+  ];
+}

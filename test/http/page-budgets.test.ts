@@ -1,0 +1,384 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { printSchema } from 'graphql';
+import { entryFor } from '../support/api-key.ts';
+import {
+  documentedSdl,
+  startGatewayOverSandbox,
+  type TestGatewayOptions,
+} from '../support/gateway.ts';
+import { ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
+import { nestedUpstream } from '../support/nested-upstream.ts';
+import { codesOf } from '../support/tokens.ts';
+
+const READER = 'the reader';
+const DRAINER = 'the drainer';
+const OTHER = 'another drainer';
+const auth = {
+  apiKeys: [
+    entryFor(READER, 'reader', 'read'),
+    entryFor(DRAINER, 'drainer', 'read', 'drain', 'write'),
+    entryFor(OTHER, 'other', 'read', 'drain'),
+  ],
+  jwt: undefined,
+  routerCallers: undefined,
+};
+
+/** The pages that an operation may use without the scope drain. */
+const A_FEW = 12;
+
+/** The cost of 50 records with 50 records below each. */
+const ALL = 51;
+
+const unknown = Array.from(
+  { length: 3 },
+  (_, at) => `{ __typename: "Person", id: "nobody-${at}" }`,
+);
+
+/** Each requests more than a few of the 20 pages of 1,000 persons. */
+const ways: readonly [string, string][] = [
+  ['all…', '{ allPersons { id } }'],
+  ['all… with a limit', '{ allPersons(limit: 700) { id } }'],
+  ['first', '{ personsConnection(first: 700) { nodes { id } } }'],
+  ['last', '{ personsConnection(last: 20) { nodes { id } } }'],
+  ['totalCount', '{ personsConnection(first: 1) { totalCount } }'],
+  ['an id that nobody has met', '{ person(id: "nobody") { id } }'],
+  [
+    'entities that have never been found',
+    `{ _entities(representations: [${unknown.join()}]) { __typename } }`,
+  ],
+  ['pages under aliases', pagesUnderAliases(13)],
+  [
+    'connections under aliases',
+    aliased(7, (at) => `personsConnection(first: ${100 + at}) { nodes { id } }`),
+  ],
+  ['drains under aliases', aliased(7, (at) => `allPersons(limit: ${100 + at}) { id }`)],
+];
+
+describe('without the scope drain', () => {
+  test.each(ways)(
+    'an operation may use only a few pages, in whatever form it requests more: %s',
+    async (_, query) => {
+      const world = await startWorld();
+      const refused = await world.ask(READER, query);
+      expect(codesOf(refused)).toContain('FORBIDDEN');
+      expect(JSON.stringify(refused.errors)).toContain('the scope \\"drain\\"');
+      expect(world.requests()).toBeLessThanOrEqual(A_FEW);
+
+      expect(codesOf(await world.ask(DRAINER, query))).toEqual([]);
+    },
+  );
+
+  test('a few pages are allowed to every caller with the scope read', async () => {
+    const world = await startWorld({ persons: 300 });
+    for (const query of [
+      '{ allPersons { id } }',
+      '{ allPersons { id firstName } }',
+      '{ personsConnection(first: 500) { nodes { id } } }',
+      '{ personsConnection(first: 1) { totalCount } }',
+      '{ person(id: "nobody") { id } }',
+      pagesUnderAliases(12),
+    ]) {
+      expect(codesOf(await world.ask(READER, query))).toEqual([]);
+    }
+  });
+
+  test('an operation that is known to cost more is refused before anything is requested', async () => {
+    const world = await startWorld();
+    await world.ask(DRAINER, '{ allPersons { id } }');
+    const before = world.requests();
+    for (const query of ['{ allPersons { id } }', '{ allPersons(limit: 800) { id firstName } }']) {
+      expect(codesOf(await world.ask(READER, query))).toEqual(['FORBIDDEN']);
+    }
+    expect(world.requests()).toBe(before);
+  });
+
+  test('the lookup of one id costs one page, once the list is indexed', async () => {
+    const world = await startWorld();
+    const { data } = await world.ask(DRAINER, '{ allPersons { id } }');
+    const id = (data as unknown as { allPersons: { id: string }[] }).allPersons[777]!.id;
+    const found = await world.ask(READER, `{ person(id: ${JSON.stringify(id)}) { id } }`);
+    expect(found).toEqual({ data: { person: { id } } });
+  });
+
+  test('a shared drain continues for callers with the scope, and ends for the one without it', async () => {
+    const world = await startWorld();
+    const query = '{ allPersons { id } }';
+    const [reader, drainer, other] = await Promise.all(
+      [READER, DRAINER, OTHER].map((key) => world.ask(key, query)),
+    );
+    expect(codesOf(reader!)).toEqual(['FORBIDDEN']);
+    expect(reader!.errors?.[0]?.extensions).toMatchObject({
+      drained: expect.any(Number),
+      resumeAfter: expect.any(String),
+    });
+    for (const { data, errors } of [drainer!, other!]) {
+      expect(errors).toBeUndefined();
+      expect((data as unknown as { allPersons: unknown[] }).allPersons).toHaveLength(1_000);
+    }
+    expect(world.requests()).toBeLessThanOrEqual(22);
+  });
+
+  test('a shared lookup continues for callers with the scope', async () => {
+    const world = await startWorld();
+    const query = '{ person(id: "nobody") { id } }';
+    const [reader, drainer] = await Promise.all(
+      [READER, DRAINER].map((key) => world.ask(key, query)),
+    );
+    expect(codesOf(reader!)).toEqual(['FORBIDDEN']);
+    expect(drainer).toEqual({ data: { person: null } });
+  });
+});
+
+test('a caller with many operations gets no more turns for drains than others', async () => {
+  const world = await startWorld({ persons: 200, config: { maxDrains: 1 } });
+  const ended: string[] = [];
+  const drain = async (key: string, limit: number) => {
+    await world.ask(key, `{ allPersons(limit: ${limit}) { id } }`);
+    ended.push(key);
+  };
+  await Promise.all([
+    ...Array.from({ length: 8 }, (_, at) => drain(DRAINER, 100 + at)),
+    drain(OTHER, 150),
+  ]);
+  expect(ended.indexOf(OTHER)).toBeLessThan(3);
+});
+
+test.each(['totalCount', 'last'])('nobody is told to go on in the middle of %s', async (name) => {
+  const [, query] = ways.find(([way]) => way === name)!;
+  const world = await startWorld({ config: { pagesPerMinute: 5 } });
+  const { errors } = await world.ask(DRAINER, query);
+  const extensions = { code: 'RATE_LIMITED', retryAfter: expect.any(Number) };
+  expect(errors![0]!.extensions).toEqual(extensions);
+  expect(errors![0]!.message).not.toContain('drain ended');
+});
+
+describe('PAGES_PER_MINUTE', () => {
+  test.each(ways)(
+    'an operation above the budget ends, and sends no further request: %s',
+    async (way, query) => {
+      const world = await startWorld({ config: { pagesPerMinute: 5 } });
+      const { errors } = await world.ask(DRAINER, query);
+      // This is one request that costs more than a whole minute.
+      const code = way === 'pages under aliases' ? 'OPERATION_TOO_COMPLEX' : 'RATE_LIMITED';
+      expect(errors?.map(({ extensions }) => extensions['code'])).toContain(code);
+      expect(world.requests()).toBeLessThanOrEqual(5);
+    },
+  );
+
+  test('each caller has its own budget, which refills evenly', async () => {
+    const world = await startWorld({ config: { pagesPerMinute: 6 } });
+    const ask = (key: string, at: number) =>
+      world.ask(key, `{ persons(first: ${at}) { items { id } } }`);
+    for (let at = 1; at <= 6; at += 1) expect(codesOf(await ask(DRAINER, at))).toEqual([]);
+    const { errors } = await ask(DRAINER, 7);
+    expect(errors).toMatchObject([
+      {
+        message: expect.stringMatching(/6 pages a minute.*Try again in 10 s/),
+        extensions: { code: 'RATE_LIMITED', retryAfter: 10 },
+      },
+    ]);
+    expect(codesOf(await ask(OTHER, 7))).toEqual([]);
+
+    world.clock.jump(9 * SECOND);
+    expect(codesOf(await ask(DRAINER, 7))).toEqual(['RATE_LIMITED']);
+    world.clock.jump(SECOND);
+    expect(codesOf(await ask(DRAINER, 7))).toEqual([]);
+    expect(codesOf(await ask(DRAINER, 8))).toEqual(['RATE_LIMITED']);
+    world.clock.jump(10 * MINUTE);
+    for (let at = 1; at <= 6; at += 1) expect(codesOf(await ask(DRAINER, at))).toEqual([]);
+    expect(codesOf(await ask(DRAINER, 9))).toEqual(['RATE_LIMITED']);
+  });
+
+  test('a drain interrupted by the budget can be resumed later, without losing a record', async () => {
+    const world = await startWorld({ config: { pagesPerMinute: 8 } });
+    const ids: string[] = [];
+    let after: unknown = null;
+    for (let turn = 0; turn < 10 && after !== undefined; turn += 1) {
+      const query = `{ personsConnection(first: 300, after: ${JSON.stringify(after)}) { nodes { id } pageInfo { endCursor hasNextPage } } }`;
+      const { data } = await world.ask(DRAINER, query);
+      const { nodes, pageInfo } = (data as unknown as Connected).personsConnection;
+      ids.push(...nodes.map(({ id }) => id));
+      after = pageInfo.hasNextPage ? pageInfo.endCursor : undefined;
+      world.clock.jump(MINUTE);
+    }
+    expect(new Set(ids).size).toBe(1_000);
+
+    const { errors } = await world.ask(DRAINER, '{ allPersons(after: null) { id } }');
+    expect(codesOf({ errors: errors ?? [] })).toEqual(['RATE_LIMITED']);
+    const { drained, resumeAfter } = errors![0]!.extensions;
+    expect(drained).toBeGreaterThan(100);
+    world.clock.jump(MINUTE);
+    const next = await world.ask(
+      DRAINER,
+      `{ allPersons(limit: 100, after: ${JSON.stringify(resumeAfter)}) { id } }`,
+    );
+    const { allPersons } = next.data as unknown as { allPersons: { id: string }[] };
+    expect(allPersons.map(({ id }) => id)).toEqual(
+      ids.slice(Number(drained), Number(drained) + 100),
+    );
+  });
+
+  test('an operation that costs more than a whole minute is refused as too complex', async () => {
+    const nested = nestedUpstream();
+    const world = await startWorld({
+      schema: nested,
+      snapshot: printSchema(nested),
+      config: { pagesPerMinute: 50 },
+    });
+    expect((await world.ask(DRAINER, page(50, 50))).errors).toMatchObject([
+      {
+        message: expect.stringMatching(
+          /costs at least 51 pages .* may use 50 a minute.*PAGES_PER_MINUTE/,
+        ),
+        extensions: { code: 'OPERATION_TOO_COMPLEX' },
+      },
+    ]);
+    expect(world.requests()).toBe(0);
+    expect(codesOf(await world.ask(DRAINER, page(49, 50)))).toEqual([]);
+  });
+
+  test.each([
+    ['number their pages', 'odd(first: Int, after: Int): CandidatePage!', ''],
+    [
+      'are returned as an interface',
+      'odd(first: Int, after: String): SomePage!',
+      'interface SomePage { items: [Candidate]! pageInfo: PageInfo! }',
+    ],
+    ['need no cursor', 'odd(first: Int): CandidatePage!', ''],
+  ])('lists that %s cost as much as others', async (_, field, more) => {
+    const nested = nestedUpstream();
+    const snapshot = `${printSchema(nested)} extend type Vacancy { ${field} } ${more}`;
+    const world = await startWorld({ schema: nested, snapshot, config: { pagesPerMinute: 50 } });
+    const { errors } = await world.ask(
+      DRAINER,
+      '{ vacancies(first: 50) { items { odd(first: 50) { items { __typename } } } } }',
+    );
+    expect(errors?.[0]?.message).toMatch(/costs at least 51 pages /);
+    expect(world.requests()).toBe(0);
+  });
+
+  test('a list without pages counts as ten records, for each record above it', async () => {
+    const snapshot = `${documentedSdl} extend type Person { friends: [Person!]! }`;
+    const world = await startWorld({ snapshot, config: { pagesPerMinute: 10 } });
+    const friends = (depth: number): string =>
+      depth > 0 ? `friends { ${friends(depth - 1)} }` : 'id';
+    const cost = async (query: string) => {
+      const { errors } = await world.ask(DRAINER, query);
+      return /costs at least (\d+) pages/.exec(errors?.[0]?.message ?? '')?.[1];
+    };
+    expect(await cost(`{ persons(first: 50) { items { ${friends(1)} } } }`)).toBe('11');
+    expect(await cost(`{ persons(first: 5) { items { ${friends(2)} } } }`)).toBe('12');
+    expect(await cost(`{ allPersons { ${friends(1)} } }`)).toBe('11');
+    const deep = `{ persons(first: 50) { items { ${friends(12)} } } }`;
+    expect(Number(await cost(deep))).toBeGreaterThan(1e12);
+    expect(codesOf(await world.ask(READER, deep))).toEqual(['FORBIDDEN']);
+    expect(world.requests()).toBe(0);
+  });
+
+  test('the cost includes what variables include, and as many records as they request', async () => {
+    const nested = nestedUpstream();
+    const world = await startWorld({
+      schema: nested,
+      snapshot: printSchema(nested),
+      config: { pagesPerMinute: 20 },
+    });
+    const query =
+      'query ($in: Boolean!, $out: Boolean!, $first: Int, $inner: Int = 50) { vacancies(first: $first) { items { ...one @include(if: $in) ...one @skip(if: $out) } } } ' +
+      'fragment one on Vacancy { candidates(first: $inner) { items { id } } }';
+    const ask = async (variables: Record<string, unknown>) =>
+      codesOf(await world.ask(DRAINER, query, variables));
+    const tooMuch = ['OPERATION_TOO_COMPLEX'];
+    expect(await ask({ in: true, out: true })).toEqual(tooMuch);
+    expect(await ask({ in: false, out: false })).toEqual(tooMuch);
+    expect(await ask({ in: true, out: false, first: 20 })).toEqual(tooMuch);
+    expect(world.requests()).toBe(0);
+    expect(await ask({ in: false, out: true })).toEqual([]);
+    expect(await ask({ in: true, out: true, first: 3 })).toEqual([]);
+    expect(await ask({ in: true, out: true, first: 50, inner: 10 })).toEqual([]);
+    expect(world.requests()).toBe(3);
+  });
+
+  test('pages that several operations of one caller share are charged once', async () => {
+    const world = await startWorld({ config: { pagesPerMinute: 25 } });
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => world.ask(DRAINER, '{ allPersons { id } }')),
+    );
+    for (const answer of answers) expect(codesOf(answer)).toEqual([]);
+  });
+
+  test('a list below another one costs its pages once for each record', async () => {
+    const nested = nestedUpstream();
+    const world = await startWorld({
+      schema: nested,
+      snapshot: printSchema(nested),
+      config: { pagesPerMinute: ALL },
+    });
+    // The budget is full again after as many seconds as pages were spent.
+    const cost = async (query: string) => {
+      world.clock.jump(MINUTE);
+      expect(codesOf(await world.ask(DRAINER, query))).toEqual([]);
+      const { errors } = await world.ask(DRAINER, page(50, 50));
+      return Math.floor((Number(errors![0]!.extensions['retryAfter']) * ALL) / 60);
+    };
+    expect(await cost('{ vacancies { items { id } } }')).toBe(1);
+    expect(await cost('{ vacancy(id: 1) { id } }')).toBe(1);
+    // 5 and 5 times 3 records are less than a page; 20 and 20 times 10 are 4.4 pages.
+    expect(await cost(page(5, 3))).toBe(1);
+    expect(await cost(page(20, 10))).toBe(5);
+    expect(await cost(page(10, 50))).toBe(11);
+    expect(
+      await cost(
+        'query ($no: Boolean = false) { vacancies(first: 10) { items { candidates(first: 50) @include(if: $no) { items { id } } } } }',
+      ),
+    ).toBe(1);
+    world.clock.jump(MINUTE);
+    const before = world.requests();
+    const two = `{ a: ${page(50, 50).slice(1, -1)} b: ${page(49, 50).slice(1, -1)} }`;
+    expect(codesOf(await world.ask(DRAINER, two))).toEqual(['OPERATION_TOO_COMPLEX']);
+    expect(codesOf(await world.ask(READER, page(20, 50)))).toEqual(['FORBIDDEN']);
+    expect(world.requests()).toBe(before);
+  });
+});
+
+interface Connected {
+  personsConnection: {
+    nodes: { id: string }[];
+    pageInfo: { endCursor: string; hasNextPage: boolean };
+  };
+}
+
+async function startWorld({
+  persons = 1_000,
+  schema,
+  snapshot,
+  config,
+}: Pick<TestGatewayOptions, 'config' | 'snapshot'> & {
+  persons?: number;
+  schema?: ReturnType<typeof nestedUpstream>;
+} = {}) {
+  const clock = new ManualClock();
+  const world = await startGatewayOverSandbox(
+    { persons, ...(schema && { schema }) },
+    {
+      clock,
+      ...(snapshot !== undefined && { snapshot }),
+      config: { auth, connectionMax: 1_000, ...config },
+    },
+  );
+  onTestFinished(() => world[Symbol.asyncDispose]());
+  const ask = (key: string, query: string, variables?: Record<string, unknown>) =>
+    world.ask(query, variables, { headers: { 'x-api-key': key } });
+  return { ...world, ask, clock, requests: () => world.sandbox.stats.requests.graphql };
+}
+
+function page(first: number, inner: number): string {
+  return `{ vacancies(first: ${first}) { items { candidates(first: ${inner}) { items { id } } } } }`;
+}
+
+function pagesUnderAliases(count: number): string {
+  return aliased(count, (at) => `persons(first: ${1 + at}) { items { id } }`);
+}
+
+function aliased(count: number, field: (at: number) => string): string {
+  return `{ ${Array.from({ length: count }, (_, at) => `a${at}: ${field(at)}`).join(' ')} }`;
+}
