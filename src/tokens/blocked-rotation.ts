@@ -4,9 +4,9 @@ import { blockedBy, busyElsewhereError, type Blocker } from './token-errors.ts';
 import type { StoredTokens } from './store/token-store.ts';
 
 /**
- * Whether a rotation is due and cannot begin: because the store cannot be read or written, or because another process
- * took the right to rotate and does not finish. The access token serves meanwhile, so that nobody else would notice
- * before it has expired.
+ * Whether a rotation is due and cannot begin: because the store cannot be read or written, because a rescue file may
+ * hold the next pair and cannot be read, or because another process took the right to rotate and does not finish.
+ * The access token serves meanwhile, so that nobody else would notice before it has expired.
  */
 export interface BlockedRotation {
   readonly is: boolean;
@@ -38,9 +38,9 @@ export function createBlockedRotation({ clock, log, onExchange }: BlockedParts):
     },
     failed: (error, generation) => {
       const blocker = blockedBy(error);
+      if (blocker === undefined) return;
       // It may have been stopped before its mark was committed.
-      if (blocker === 'another process') isBusy(LOCK, generation);
-      if (blocker !== 'the store') return;
+      if (blocker === 'another process') return isBusy(LOCK, generation);
       onExchange?.('unsent', 0);
       block(blocker, error as Error, generation);
     },

@@ -62,7 +62,7 @@ export function blockedBy(error: unknown): Blocker | undefined {
   return cause instanceof Blocked ? cause.by : undefined;
 }
 
-export type Blocker = 'the store' | 'another process';
+export type Blocker = 'the store' | 'a rescue file' | 'another process';
 
 class Blocked extends Error {
   override readonly name = 'Blocked';
@@ -120,6 +120,7 @@ export function unreadRescueError() {
     OURS,
     'A rescue file may hold the pair that the last renewal of the access token gave, and cannot be read or saved. Nothing is ' +
       'sent before that is settled. The operator has to run `tokens recover` and read what it says.',
+    { cause: new Blocked('a rescue file') },
   );
 }
 

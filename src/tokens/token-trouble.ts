@@ -25,7 +25,7 @@ export interface TokenFacts {
   readonly doubtful: boolean;
   /** A pair that was received is not in the store. */
   readonly unsaved: boolean;
-  /** A rotation cannot begin: the store, or another process, does not let it. */
+  /** A rotation cannot begin: the store, a rescue file, or another process does not let it. */
   readonly blocked: boolean;
   /** All of these in ms. */
   readonly accessLeft: number;
@@ -83,8 +83,9 @@ export const ADVICE: Record<Trouble, string> = {
     "If it has ended, or the store's file is gone, run `tokens recover`, which saves the pair, and makes a store where " +
     'there is none; the next start of a gateway does so too. Remove no rescue file, and put no backup of the store there.',
   blocked:
-    'Nothing can be rotated from this store: it cannot be written, or another process took the right to rotate and does not ' +
-    'finish. The access token serves until it expires. Free the disk or give the rights back; wake or end a process on this ' +
+    'Nothing can be rotated from this store: it cannot be written, a rescue file that may hold the next pair cannot be read, ' +
+    'or another process took the right to rotate and does not finish. The access token serves until it expires. Free the ' +
+    'disk or give the rights back; where there is a rescue file, run `tokens recover`; wake or end a process on this ' +
     'store that was stopped, and whatever else keeps its file locked. A running gateway then goes on by itself.',
   ending:
     'The refresh token was not renewed for long, and ends soon; then only a new set helps. Start a gateway, or run `tokens refresh` and read what it says.',

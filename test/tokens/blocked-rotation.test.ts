@@ -1,5 +1,12 @@
 /** A rotation that is due, and cannot be marked. */
-import { expect, test } from 'vitest';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pino from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { openRescueFile } from '../../src/tokens/store/rescue-file.ts';
+import { openRescue, type Rescue } from '../../src/tokens/store/rescue.ts';
+import { createSealer } from '../../src/tokens/store/seal.ts';
 import { DAY, MINUTE, SECOND } from '../support/manual-clock.ts';
 import {
   codesOf,
@@ -91,9 +98,37 @@ test('another process that holds the right to rotate is trouble once its exchang
   expect(await troublesOf(gateway)).toEqual([]);
 });
 
+test('a rescue file that may hold the next pair, and cannot be read, is such trouble, until it is settled', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'blocked-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const owner = { host: 'test', pid: process.pid, lives: () => true };
+  const ours = { directory: folder, sealer: createSealer([]), owner };
+  const rescue = openRescue(ours, pino({ level: 'silent' }));
+  onTestFinished(() => rescue.close());
+  const { clock, store, gateway, logged, sandbox } = await startAhead(rescue);
+  const { set, generation, pair } = (await store.read())!;
+  const sealer = createSealer([Buffer.alloc(32, 1)]);
+  const file = openRescueFile({ ...ours, sealer, owner: { ...owner, pid: 4_000_000 } });
+  const sign = { attempt: 'theirs', outcome: 'rotated', at: clock.now(), latencyMs: 1 } as const;
+  file.put({ set, generation, pair, ...sign });
+  clock.jump(0.668 * DAY);
+  await clock.pass(2 * SECOND);
+  expect(await troublesOf(gateway)).toEqual(['blocked']);
+  expect(logged.filter(({ trouble }) => trouble === 'blocked')).toEqual([
+    expect.objectContaining({
+      msg: expect.stringMatching(/rotation is due.*rescue file.*tokens recover/),
+    }),
+  ]);
+  expect(sandbox.stats.requests.oauthToken).toBe(1);
+  file.clear();
+  await clock.pass(10 * MINUTE);
+  expect(await troublesOf(gateway)).toEqual([]);
+  expect(await store.read()).toMatchObject({ generation: 3 });
+});
+
 /** At generation 2, which the service has taken. */
-async function startAhead() {
-  const kept = await startKeptOverSandbox();
+async function startAhead(rescue?: Rescue) {
+  const kept = await startKeptOverSandbox(rescue && { rescue });
   await kept.clock.asleep();
   await kept.ask(PERSON);
   return kept;
