@@ -90,6 +90,18 @@ const pushedOutOfOnlyPage: [History, Change[]] = [
   [nineInFront],
 ];
 
+/** The whole list is removed, so that the cursors of its pages may be refused: that its records are gone is known. */
+const allRemoved: [History, number] = [
+  {
+    ...lookupOf(0, { length: 9, limit: 5, isWarm: true }),
+    rounds: [[0], [5, 6, 7, 8]].map((ids, round) => ({
+      changes: round === 0 ? [{ do: 'remove', at: 0, count: 9 }] : [],
+      callers: [{ ids, leavesAfter: null, comesAfter: 0 }],
+    })),
+  },
+  1_000,
+];
+
 describe.each(KINDS)('over %s cursors', (kind) => {
   test('in a list that stands still, every record is found and no other, whichever callers come and leave', async () => {
     await fc.assert(
@@ -111,7 +123,7 @@ describe.each(KINDS)('over %s cursors', (kind) => {
           world.clock.jump(WALK_AGAIN_AFTER_MS);
         }
       }),
-      { numRuns: RUNS },
+      { numRuns: RUNS, examples: [allRemoved] },
     );
   });
 

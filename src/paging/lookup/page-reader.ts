@@ -1,5 +1,5 @@
 import PQueue from 'p-queue';
-import { isOutage, mayBeOutage } from '../failures.ts';
+import { isOutage, mayBeOutage, mayBeRefusal } from '../failures.ts';
 import { PAGES_PER_OPERATION, type FetchPage, type Identified, type Page } from '../page.ts';
 import type { PagePosition } from '../page-index/page-index.ts';
 
@@ -147,40 +147,48 @@ export class PageReader<R extends Identified> {
     if (this.#signal.aborted) throw error;
     let failed = 0;
     let isHopeless = isOutage(error);
+    let isRefused = false;
     for (const [identity, position] of expected) {
       if (!this.missing.has(identity)) continue;
       this.#refusals.set(identity, error);
+      // All of them are read from the same cursor. They may be elsewhere, and stay missing.
+      if (isRefused) continue;
       const isOver = this.#hopeless >= MAX_HOPELESS || this.#alone >= MAX_ALONE || this.#isDown;
       if (isHopeless || isOver) {
         this.fail(identity, error);
         continue;
       }
       this.#alone += 1;
-      const isThere = await this.#queue.add(() => this.#readAlone(identity, position));
-      failed = isThere ? Number.NEGATIVE_INFINITY : failed + 1;
+      const outcome = await this.#queue.add(() => this.#readAlone(identity, position));
+      isRefused = outcome === 'refused';
+      if (isRefused) continue;
+      failed = outcome === 'found' ? Number.NEGATIVE_INFINITY : failed + 1;
       isHopeless = failed >= MAX_FAILED_ALONE;
       if (isHopeless) this.#hopeless += 1;
     }
   }
 
-  /** @returns whether the record was found */
-  async #readAlone(identity: string, { after, offset }: PagePosition): Promise<boolean> {
+  /** @returns `refused` when the service refuses the cursor of the page */
+  async #readAlone(
+    identity: string,
+    { after, offset }: PagePosition,
+  ): Promise<'found' | 'failed' | 'refused'> {
     const { fetchPage, fetchIdentities } = this.#list;
     try {
       let before: Page<Identified>;
       try {
         before = await this.#fetch(fetchIdentities, { after, first: Math.max(offset, 1) });
       } catch (error) {
-        if (!isOutage(error)) return false; // The service refuses the cursor; the record may be elsewhere.
+        if (mayBeRefusal(error, after, this.#signal)) return 'refused';
         throw error;
       }
       const from = offset === 0 ? after : before.endCursor;
       this.#take(await this.#fetch(fetchPage, { after: from, first: 1 }));
-      return !this.missing.has(identity);
+      return this.missing.has(identity) ? 'failed' : 'found';
     } catch (error) {
       if (this.#signal.aborted) throw error;
       this.fail(identity, error);
-      return false;
+      return 'failed';
     }
   }
 
