@@ -141,7 +141,7 @@ test.each(['kind: __TypeKind', 'values: [__EnumValue!]'])(
     const schema = buildSchema(`type Query { a: String ${field} }`);
     const name = field.split(':')[0]!;
     await expect(startSideBySide({ schema, service: {} })).rejects.toThrow(
-      new RegExp(`fields or arguments of introspection types.*Query\\.${name}`),
+      new RegExp(`fields or arguments whose types are introspection types.*Query\\.${name}`),
     );
   },
 );

@@ -337,7 +337,7 @@ describe('an access token that expired', () => {
     for (let request = 0; request < 20; request += 1) {
       const answer = await ask(PERSON);
       expect(codesOf(answer)).toEqual(['UPSTREAM_UNAUTHORIZED']);
-      expect(answer.errors![0]!.message).toMatch(/calls an access token expired that it has just/);
+      expect(answer.errors![0]!.message).toMatch(/refuses a new access token as expired/);
     }
     expect(service.exchanges).toHaveLength(2);
   });

@@ -118,11 +118,12 @@ test('a caller who leaves frees the slot for the next one', async () => {
 
 test('a query whose caller left is not sent again', async () => {
   const asleep = Promise.withResolvers<AbortSignal | undefined>();
+  let isSent = false;
   const clock = {
     ...systemClock,
     sleep: (ms: number, signal?: AbortSignal) => {
-      // The pause before a second attempt. Others sleep too, for example beside calls of the store.
-      if (ms >= 100 && ms <= 150) asleep.resolve(signal);
+      // Before that, calls of the token store wait in short steps.
+      if (isSent && ms < 15_000) asleep.resolve(signal);
       return systemClock.sleep(600_000, signal);
     },
   };
@@ -130,6 +131,7 @@ test('a query whose caller left is not sent again', async () => {
   const { upstream } = gateway;
   upstream.answer(text('', 503), honest);
   const caller = new AbortController();
+  void upstream.arrived(1).then(() => (isSent = true));
   const left = Promise.allSettled([gateway.ask(PERSONS, {}, { signal: caller.signal })]);
   const signal = await asleep.promise;
   caller.abort();
