@@ -11,7 +11,7 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 1,
     // To load the libraries for each file anew was a fifth of the work.
     isolate: false,
-    setupFiles: ['test/support/fresh-modules.ts', 'test/support/random-runs.ts'],
+    setupFiles: ['test/support/processes/fresh-modules.ts', 'test/support/random/random-runs.ts'],
     // Only for what hangs: on a machine with much else to do a test of many processes takes its time.
     testTimeout: 60_000,
     hookTimeout: 60_000,

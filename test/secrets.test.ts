@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../src/sandbox/sandbox.ts';
-import { startScripted } from './support/tokens.ts';
-import { secretsIn } from './support/written.ts';
+import { startScripted } from './support/tokens/tokens.ts';
+import { secretsIn } from './support/gateway/written.ts';
 
 test('every token and every link of the services of the tests is found, wherever it is written', async () => {
   const sandbox = await startSandbox();

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createAnswerBudget, type HeldBytes } from '../../src/answers/budget.ts';
 import { codeOf } from '../../src/errors.ts';
-import { ManualClock, SECOND } from '../support/manual-clock.ts';
-import { randomRuns } from '../support/random-runs.ts';
+import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 
 const RUNS = randomRuns(500);
 

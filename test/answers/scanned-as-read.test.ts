@@ -7,9 +7,9 @@ import { scanner } from '../../src/answers/scan.ts';
 import type { ObjectShape, Shape } from '../../src/answers/shape.ts';
 import { createTape, cut } from '../../src/answers/tape.ts';
 import { parseJson, type Json } from '../../src/json.ts';
-import { mutated } from '../support/mutated-bytes.ts';
-import { randomRuns } from '../support/random-runs.ts';
-import { randomAnswer, randomObject, type Choose } from '../support/random-shape.ts';
+import { mutated } from '../support/random/mutated-bytes.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { randomAnswer, randomObject, type Choose } from '../support/random/random-shape.ts';
 
 const RUNS = randomRuns(3_000);
 

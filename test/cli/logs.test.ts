@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { askAt } from '../support/ask-at.ts';
-import { startServe, temporaryFolder } from '../support/process.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { startServe, temporaryFolder } from '../support/processes/process.ts';
 
 const SECRETS = {
   query: 'aliasOfSomebody',

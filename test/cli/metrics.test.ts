@@ -2,8 +2,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { runProgram, startServe, temporaryFolder, type Program } from '../support/process.ts';
-import { wrote } from '../support/written.ts';
+import {
+  runProgram,
+  startServe,
+  temporaryFolder,
+  type Program,
+} from '../support/processes/process.ts';
+import { wrote } from '../support/gateway/written.ts';
 
 test('show how long both tokens live, the generation, the age of the pair and the exchanges', async () => {
   const { gateway } = await serve({ expiresIn: 3600 });

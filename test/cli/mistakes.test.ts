@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runHere, runProgram, temporaryFolder } from '../support/process.ts';
+import { runHere, runProgram, temporaryFolder } from '../support/processes/process.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 beforeAll(() => {

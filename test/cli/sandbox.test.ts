@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { runHere, runProgram, startSandboxProgram } from '../support/process.ts';
+import { runHere, runProgram, startSandboxProgram } from '../support/processes/process.ts';
 
 test('plays the service with 137 people, says how to serve it, and ends at SIGTERM', async () => {
   await using sandbox = await startSandboxProgram();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { json, refusal, type Reply } from '../support/fake-upstream.ts';
-import { documentedSdl } from '../support/gateway.ts';
-import { tells, tellsInTheOldWay } from '../support/live-schema.ts';
-import { runHere } from '../support/process.ts';
+import { json, refusal, type Reply } from '../support/imitations/fake-upstream.ts';
+import { documentedSdl } from '../support/gateway/gateway.ts';
+import { tells, tellsInTheOldWay } from '../support/imitations/live-schema.ts';
+import { runHere } from '../support/processes/process.ts';
 import { startSchemaOperator, type SchemaOperator } from './schema-operator.ts';
 
 let operator: SchemaOperator;

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { nestedSdl } from '../support/nested-upstream.ts';
-import { runHere, runProgram, temporaryFolder } from '../support/process.ts';
+import { nestedSdl } from '../support/imitations/nested-upstream.ts';
+import { runHere, runProgram, temporaryFolder } from '../support/processes/process.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let RECRUITING_SCHEMA: string;

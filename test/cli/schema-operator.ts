@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { startFakeUpstream, type FakeUpstream } from '../support/fake-upstream.ts';
-import { runHere, temporaryFolder } from '../support/process.ts';
+import { startFakeUpstream, type FakeUpstream } from '../support/imitations/fake-upstream.ts';
+import { runHere, temporaryFolder } from '../support/processes/process.ts';
 
 /** Somebody with a snapshot, tokens in a store, and the `schema` commands. */
 export interface SchemaOperator extends AsyncDisposable {

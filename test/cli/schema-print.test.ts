@@ -1,6 +1,6 @@
 import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';
-import { runProgram } from '../support/process.ts';
+import { runProgram } from '../support/processes/process.ts';
 
 test('schema print: what callers see, as a schema that parses, and nothing else', async () => {
   const { code, stdout, stderr } = await runProgram(['schema', 'print']);

@@ -1,8 +1,8 @@
 import { lstatSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { json, refusal, text, type Reply } from '../support/fake-upstream.ts';
-import { tells } from '../support/live-schema.ts';
-import { runProgram } from '../support/process.ts';
+import { json, refusal, text, type Reply } from '../support/imitations/fake-upstream.ts';
+import { tells } from '../support/imitations/live-schema.ts';
+import { runProgram } from '../support/processes/process.ts';
 import { startSchemaOperator, type SchemaOperator } from './schema-operator.ts';
 
 let operator: SchemaOperator;

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { askAt } from '../support/ask-at.ts';
-import { startServe, temporaryFolder } from '../support/process.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { startServe, temporaryFolder } from '../support/processes/process.ts';
 
 describe('serve without RECRUITING_URL', () => {
   let folder: ReturnType<typeof temporaryFolder>;

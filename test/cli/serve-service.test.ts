@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { askAt } from '../support/ask-at.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
 import {
   startProgram,
   startSandboxProgram,
   startServe,
   temporaryFolder,
-} from '../support/process.ts';
+} from '../support/processes/process.ts';
 
 describe('serve over a service', () => {
   let service: Awaited<ReturnType<typeof startSandboxProgram>>;

@@ -2,7 +2,7 @@ import { Agent, get } from 'node:http';
 import { buildSchema } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { documentedSdl } from '../support/gateway.ts';
+import { documentedSdl } from '../support/gateway/gateway.ts';
 import {
   canMakeContainers,
   served,
@@ -13,7 +13,7 @@ import {
   type Program,
   type ProgramOptions,
   type Served,
-} from '../support/process.ts';
+} from '../support/processes/process.ts';
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
   '%s: what is in flight is answered, then it ends with exit code 0',

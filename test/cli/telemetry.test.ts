@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { ERROR_CODES } from '../../src/errors.ts';
 import { TROUBLES } from '../../src/tokens/token-trouble.ts';
-import { askAt } from '../support/ask-at.ts';
-import { familiesOf } from '../support/exposition.ts';
-import { startServe, type Program } from '../support/process.ts';
-import { wrote } from '../support/written.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { familiesOf } from '../support/processes/exposition.ts';
+import { startServe, type Program } from '../support/processes/process.ts';
+import { wrote } from '../support/gateway/written.ts';
 
 interface Rule {
   alert: string;

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, readdirSync, symlinkSync } from 'node:fs';
 import { relative } from 'node:path';
 import { expect, test } from 'vitest';
-import { askAt } from '../support/ask-at.ts';
-import { drop, PERSON, reply } from '../support/tokens.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { drop, PERSON, reply } from '../support/tokens/tokens.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
 test('moves the set: the target rotates it from then on, and the source refuses, and says where it went', async () => {

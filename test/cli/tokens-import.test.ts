@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { text as textOf } from 'node:stream/consumers';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { askAt } from '../support/ask-at.ts';
-import { drop, PERSON, reply, startServer } from '../support/tokens.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { drop, PERSON, reply, startServer } from '../support/tokens/tokens.ts';
 import { startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
 const SPENT = reply(400, { error: 'invalid_grant' });

@@ -1,8 +1,8 @@
 import { expect, onTestFinished } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
-import { runHere, startServe, temporaryFolder } from '../support/process.ts';
-import { startScripted, type ScriptedService } from '../support/tokens.ts';
+import { runHere, startServe, temporaryFolder } from '../support/processes/process.ts';
+import { startScripted, type ScriptedService } from '../support/tokens/tokens.ts';
 
 export interface Said {
   readonly code: number | null;

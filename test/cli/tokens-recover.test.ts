@@ -3,8 +3,16 @@ import { expect, test } from 'vitest';
 import { openRescueFile } from '../../src/tokens/store/rescue-file.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
-import { startProgram } from '../support/process.ts';
-import { drop, held, json, pairOf, reply, sentAgain, type TokenAnswer } from '../support/tokens.ts';
+import { startProgram } from '../support/processes/process.ts';
+import {
+  drop,
+  held,
+  json,
+  pairOf,
+  reply,
+  sentAgain,
+  type TokenAnswer,
+} from '../support/tokens/tokens.ts';
 import { beginExchange, startWithTokens, type Operator } from './tokens-operator.ts';
 
 test('with nothing in doubt it says so, and sends nothing', async () => {

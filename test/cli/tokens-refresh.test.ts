@@ -1,11 +1,11 @@
 import { DatabaseSync } from 'node:sqlite';
 import { readdirSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
-import { askAt } from '../support/ask-at.ts';
-import { runProgram } from '../support/process.ts';
-import { drop, held, PERSON, reply, sentAgain } from '../support/tokens.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { runProgram } from '../support/processes/process.ts';
+import { drop, held, PERSON, reply, sentAgain } from '../support/tokens/tokens.ts';
 import { startOperator, startWithTokens } from './tokens-operator.ts';
-import { personUnlikeOthers } from '../support/unlike.ts';
+import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 test('one exchange, and what is in use now', async () => {
   const { done, service, status } = await startWithTokens();

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../support/process.ts';
-import { drop, held, pairOf, reply } from '../support/tokens.ts';
+import { temporaryFolder } from '../support/processes/process.ts';
+import { drop, held, pairOf, reply } from '../support/tokens/tokens.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
 const DAY_S = 86_400;

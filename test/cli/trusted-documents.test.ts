@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runHere, temporaryFolder } from '../support/process.ts';
+import { runHere, temporaryFolder } from '../support/processes/process.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 beforeAll(() => {

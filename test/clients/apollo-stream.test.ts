@@ -10,7 +10,7 @@ import { Defer20220824Handler } from '@apollo/client/incremental';
 import { filter, firstValueFrom, tap } from 'rxjs';
 import { expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 
 interface Person {
   id: string;

@@ -2,7 +2,7 @@ import { ApolloClient, CombinedGraphQLErrors, gql, HttpLink, InMemoryCache } fro
 import { relayStylePagination } from '@apollo/client/utilities';
 import { filter, firstValueFrom } from 'rxjs';
 import { expect, test } from 'vitest';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 
 const PEOPLE = gql`
   query People($first: Int, $after: String) {

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
-import { ask, partsOf, type Payload } from '../support/multipart.ts';
-import { compileRelayApp, type RelayApp } from '../support/relay-app.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { ask, partsOf, type Payload } from '../support/clients/multipart.ts';
+import { compileRelayApp, type RelayApp } from '../support/clients/relay-app.ts';
 
 // Relay's runtime is CommonJS, and its types are kept elsewhere: only what is used here.
 const require = createRequire(import.meta.url);

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as zlib from 'node:zlib';
 import { expect, test } from 'vitest';
-import { startFaultWorld, type FaultWorld } from '../support/fault-world.ts';
+import { startFaultWorld, type FaultWorld } from '../support/tokens/fault-world.ts';
 
 type Rewrite = (json: string) => {
   status: number;

@@ -4,8 +4,8 @@
  */
 import { Pool } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
-import { startBalancer } from '../support/balancer.ts';
-import { startServe } from '../support/process.ts';
+import { startBalancer } from '../support/processes/balancer.ts';
+import { startServe } from '../support/processes/process.ts';
 
 /** Longer than the test: it ends when a second signal says so. */
 const DELAY = { SHUTDOWN_DELAY_MS: '600000' };

@@ -4,13 +4,13 @@
  */
 import { statSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { canFillDisk, fillDisk, freeDisk } from '../support/fault-disk.ts';
+import { canFillDisk, fillDisk, freeDisk } from '../support/tokens/fault-disk.ts';
 import {
   BOUND,
   startFaultWorld,
   type FaultGateway,
   type FaultWorld,
-} from '../support/fault-world.ts';
+} from '../support/tokens/fault-world.ts';
 
 const ROTATIONS = 60;
 

@@ -1,13 +1,13 @@
 /** kill -9 at every point of an exchange, and what the next start makes of it. */
 import { describe, expect, test } from 'vitest';
-import { standsStill } from '../support/fault-process.ts';
+import { standsStill } from '../support/tokens/fault-process.ts';
 import {
   eventually,
   type FaultGateway,
   type FaultWorld,
   startFaultWorld,
-} from '../support/fault-world.ts';
-import type { HangingPoint } from '../support/hanging-gateway.ts';
+} from '../support/tokens/fault-world.ts';
+import type { HangingPoint } from '../support/tokens/hanging-gateway.ts';
 
 test.concurrent('kill -9 before the mark: the next start is a normal one', async () => {
   await using world = await startFaultWorld();

@@ -2,8 +2,8 @@
 import { rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
-import { standsStill } from '../support/fault-process.ts';
-import { eventually, startFaultWorld, type FaultGateway } from '../support/fault-world.ts';
+import { standsStill } from '../support/tokens/fault-process.ts';
+import { eventually, startFaultWorld, type FaultGateway } from '../support/tokens/fault-world.ts';
 
 test.concurrent(
   'a foreign lock on the store: everything that needs no store is answered, and what met it goes on when it ends',

@@ -8,7 +8,7 @@ import {
   startFaultWorld,
   type FaultGateway,
   type FaultWorld,
-} from '../support/fault-world.ts';
+} from '../support/tokens/fault-world.ts';
 
 const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 

@@ -3,10 +3,10 @@ import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } fro
 import { expect, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
-import { askAt } from '../support/ask-at.ts';
-import { titleOf } from '../support/fault-process.ts';
-import { eventually, startFaultWorld } from '../support/fault-world.ts';
-import { personUnlikeOthers } from '../support/unlike.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { titleOf } from '../support/tokens/fault-process.ts';
+import { eventually, startFaultWorld } from '../support/tokens/fault-world.ts';
+import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 test.concurrent(
   'two gateways on one store, 50 requests each meet the expiry: one exchange, no error',

@@ -8,8 +8,8 @@ import { listen } from '../../src/http/listen.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { lookAtHeld } from '../soak/held.ts';
-import { startFaultyLine } from '../support/faulty-line.ts';
-import { startMixedLoad } from '../support/mixed-load.ts';
+import { startFaultyLine } from '../support/imitations/faulty-line.ts';
+import { startMixedLoad } from '../support/processes/mixed-load.ts';
 
 // `npm run soak` does the same in processes of their own, for a hundred thousand requests.
 test('requests of all kinds over a faulty line leave no socket, listener or memory behind', async () => {

@@ -3,8 +3,8 @@
  * access token: with that one nobody could be served.
  */
 import { expect, test } from 'vitest';
-import { standsStill } from '../support/fault-process.ts';
-import { eventually, startFaultWorld } from '../support/fault-world.ts';
+import { standsStill } from '../support/tokens/fault-process.ts';
+import { eventually, startFaultWorld } from '../support/tokens/fault-world.ts';
 
 test.concurrent(
   'SIGTERM, and a second one, during an exchange: it ends when the pair is saved',

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { salaryBandOf } from '../support/payroll-subgraph.ts';
-import type { GraphqlAnswer } from '../support/ask-at.ts';
-import { representationsIn } from '../support/recorded-server.ts';
-import { READER_KEY, ROUTER_KEY } from '../support/recruiting-subgraph.ts';
-import { startSupergraph, UNKNOWN_ID, type Supergraph } from '../support/supergraph.ts';
+import { salaryBandOf } from '../support/supergraph/payroll-subgraph.ts';
+import type { GraphqlAnswer } from '../support/gateway/ask-at.ts';
+import { representationsIn } from '../support/imitations/recorded-server.ts';
+import { READER_KEY, ROUTER_KEY } from '../support/supergraph/recruiting-subgraph.ts';
+import { startSupergraph, UNKNOWN_ID, type Supergraph } from '../support/supergraph/supergraph.ts';
 
 let supergraph: Supergraph;
 let persons: Supergraph['recruiting']['persons'];

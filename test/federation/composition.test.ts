@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { compose, type PublishedSubgraph } from '../support/composition.ts';
-import { payrollSdl } from '../support/payroll-subgraph.ts';
-import { runHere, temporaryFolder } from '../support/process.ts';
-import { reviewsSdl } from '../support/reviews-subgraph.ts';
-import { richSdl } from '../support/rich-upstream.ts';
+import { compose, type PublishedSubgraph } from '../support/supergraph/composition.ts';
+import { payrollSdl } from '../support/supergraph/payroll-subgraph.ts';
+import { runHere, temporaryFolder } from '../support/processes/process.ts';
+import { reviewsSdl } from '../support/supergraph/reviews-subgraph.ts';
+import { richSdl } from '../support/imitations/rich-upstream.ts';
 
 test('the subgraph composes with others that share PageInfo, extend Person and refer to it', async () => {
   const { errors, publicSdl } = composeAll({

@@ -2,8 +2,8 @@ import { request } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { budgetOwnerOf, remoteAddress } from '../../src/http/origin/origin.ts';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
-import { codesOf } from '../support/tokens.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { codesOf } from '../support/tokens/tokens.ts';
 
 test('callers without credentials have a budget for each address', async () => {
   const gateway = await startGatewayOverSandbox({}, { config: { pagesPerMinute: 2 } });

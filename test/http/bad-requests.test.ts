@@ -1,4 +1,4 @@
-import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { post, startFront, type Body, type Front } from './front.ts';

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { entryFor } from '../support/api-key.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
 import { startFront, type Body, type Front } from './front.ts';
 
 const LISTED = 'https://people.example.com';

@@ -1,9 +1,9 @@
 import { printSchema } from 'graphql';
 import { expect, test } from 'vitest';
-import { after, honest, startGatewayOverFake } from '../support/fake-upstream.ts';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
-import { all, ask, next, partsOf, putTogether } from '../support/multipart.ts';
-import { nestedUpstream } from '../support/nested-upstream.ts';
+import { after, honest, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { all, ask, next, partsOf, putTogether } from '../support/clients/multipart.ts';
+import { nestedUpstream } from '../support/imitations/nested-upstream.ts';
 
 test('a deferred field next to a streamed list does not wait for the end of the list', async () => {
   await using gateway = await startGatewayOverFake({ persons: 600 });

@@ -1,7 +1,7 @@
 import { getIntrospectionQuery } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { entryFor } from '../support/api-key.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
 import { post, startFront, type Body } from './front.ts';
 
 const BROWSER = 'text/html,application/xhtml+xml,*/*;q=0.8';

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { Config } from '../../src/config.ts';
-import { entryFor } from '../support/api-key.ts';
-import { samplesOf } from '../support/exposition.ts';
-import { after, honest, startGatewayOverFake } from '../support/fake-upstream.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
+import { samplesOf } from '../support/processes/exposition.ts';
+import { after, honest, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 const GREEDY = 'key-of-a-greedy-caller';
 const OTHER = 'key-of-another-caller';

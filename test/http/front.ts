@@ -1,7 +1,11 @@
 import { listen } from '../../src/http/listen.ts';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
-import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import {
+  startGateway,
+  type TestGateway,
+  type TestGatewayOptions,
+} from '../support/gateway/gateway.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 /** A gateway over the rich upstream on a real port, so that the tests include what Node does to a request. */
 export interface Front extends AsyncDisposable {

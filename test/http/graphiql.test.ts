@@ -6,8 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { examples } from '../../src/http/graphiql/examples.ts';
 import { createGraphiql, type GraphiqlOptions } from '../../src/http/graphiql/graphiql.ts';
 import type { Stage } from '../../src/http/exchange.ts';
-import { handlerFor } from '../support/stages.ts';
-import { openBrowser, recordComplaints, recordRequests } from '../support/browser.ts';
+import { handlerFor } from '../support/gateway/stages.ts';
+import { openBrowser, recordComplaints, recordRequests } from '../support/clients/browser.ts';
 
 const patience = 60_000;
 const browserAccepts = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';

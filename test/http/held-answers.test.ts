@@ -1,8 +1,14 @@
 import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { postBare } from '../support/bare-client.ts';
-import { honest, json, silence, startGatewayOverFake, text } from '../support/fake-upstream.ts';
+import { postBare } from '../support/clients/bare-client.ts';
+import {
+  honest,
+  json,
+  silence,
+  startGatewayOverFake,
+  text,
+} from '../support/imitations/fake-upstream.ts';
 
 const MAX = 16_300_000;
 /** More than the buffers of a socket hold. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
-import { ask, gathered, partsOf, type Payload } from '../support/multipart.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { ask, gathered, partsOf, type Payload } from '../support/clients/multipart.ts';
 
 test.each([
   null,

@@ -1,14 +1,14 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { printSchema } from 'graphql';
-import { entryFor } from '../support/api-key.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
 import {
   documentedSdl,
   startGatewayOverSandbox,
   type TestGatewayOptions,
-} from '../support/gateway.ts';
-import { ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
-import { nestedUpstream } from '../support/nested-upstream.ts';
-import { codesOf } from '../support/tokens.ts';
+} from '../support/gateway/gateway.ts';
+import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { nestedUpstream } from '../support/imitations/nested-upstream.ts';
+import { codesOf } from '../support/tokens/tokens.ts';
 
 const READER = 'the reader';
 const DRAINER = 'the drainer';

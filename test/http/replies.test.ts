@@ -4,8 +4,8 @@ import { systemClock } from '../../src/clock.ts';
 import type { Body, Reply } from '../../src/http/exchange.ts';
 import { createHandler, type Handler } from '../../src/http/transport/handler.ts';
 import { listen } from '../../src/http/listen.ts';
-import { standstill } from '../support/bare-client.ts';
-import { noTelemetry } from '../support/stages.ts';
+import { standstill } from '../support/clients/bare-client.ts';
+import { noTelemetry } from '../support/gateway/stages.ts';
 
 const MEGABYTE = 1024 * 1024;
 const large = Array.from({ length: 3_000 }, (_, n) =>

@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { postBare, standstill } from '../support/bare-client.ts';
-import { honest, silence, startGatewayOverFake } from '../support/fake-upstream.ts';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
-import { ManualClock, SECOND } from '../support/manual-clock.ts';
+import { postBare, standstill } from '../support/clients/bare-client.ts';
+import { honest, silence, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 
 const WIDE = Array.from({ length: 40 }, (_, index) => `id${index}: id`).join(' ');
 const config = { drainMaxItems: 1_000_000, maxDrains: 1, maxAliases: 100 };

@@ -3,10 +3,10 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { postBare, standstill } from '../support/bare-client.ts';
-import { honest, silence, startGatewayOverFake } from '../support/fake-upstream.ts';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
-import { next, partsOf } from '../support/multipart.ts';
+import { postBare, standstill } from '../support/clients/bare-client.ts';
+import { honest, silence, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { next, partsOf } from '../support/clients/multipart.ts';
 
 const STREAM = '{ allPersons @stream { id firstName } }';
 

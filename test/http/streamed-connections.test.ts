@@ -7,9 +7,9 @@ import {
   json,
   silence,
   startGatewayOverFake,
-} from '../support/fake-upstream.ts';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
-import { all, ask, next, partsOf, putTogether } from '../support/multipart.ts';
+} from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { all, ask, next, partsOf, putTogether } from '../support/clients/multipart.ts';
 
 interface Connection {
   edges: { cursor: string; node: { id: string } }[];

@@ -1,8 +1,22 @@
 import { expect, test } from 'vitest';
-import { after, altered, honest, json, startGatewayOverFake } from '../support/fake-upstream.ts';
-import { makeExecutableSchema } from '../support/executable-schema.ts';
-import { documentedSdl, startGatewayOverSandbox } from '../support/gateway.ts';
-import { all, ask, list, next, partsOf, whole, type Payload } from '../support/multipart.ts';
+import {
+  after,
+  altered,
+  honest,
+  json,
+  startGatewayOverFake,
+} from '../support/imitations/fake-upstream.ts';
+import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import { documentedSdl, startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import {
+  all,
+  ask,
+  list,
+  next,
+  partsOf,
+  whole,
+  type Payload,
+} from '../support/clients/multipart.ts';
 
 test('the first records are sent after one page, before the second page has arrived', async () => {
   await using gateway = await startGatewayOverFake({ persons: 200 });

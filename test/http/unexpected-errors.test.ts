@@ -8,10 +8,10 @@ import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import { listen } from '../../src/http/listen.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { honest, refusal, startGatewayOverFake } from '../support/fake-upstream.ts';
-import { ask } from '../support/multipart.ts';
-import { noTelemetry } from '../support/stages.ts';
-import { recordingLog, startGateway } from '../support/gateway.ts';
+import { honest, refusal, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { ask } from '../support/clients/multipart.ts';
+import { noTelemetry } from '../support/gateway/stages.ts';
+import { recordingLog, startGateway } from '../support/gateway/gateway.ts';
 import { post, startFront, type Body } from './front.ts';
 
 const DAY = 86_400_000;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 
 const PERSONS = 137;
 const SIZES = [1, 7, 50, 120];

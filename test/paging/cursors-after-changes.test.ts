@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { CursorBehaviour } from '../../src/sandbox/cursors.ts';
 import type { PersonList } from '../../src/sandbox/person-list.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
-import { randomRuns } from '../support/random-runs.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 
 const RUNS = randomRuns(12);
 const QUERY = `query ($first: Int, $after: String, $last: Int, $before: String) {

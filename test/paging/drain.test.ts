@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
-import { makeExecutableSchema } from '../support/executable-schema.ts';
-import { documentedSdl } from '../support/gateway.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import { documentedSdl } from '../support/gateway/gateway.ts';
 
 interface Person {
   id: string;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CursorBehaviour } from '../../src/sandbox/cursors.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 
 interface Connection {
   edges: { cursor: string; node: { id: string } }[];

@@ -6,10 +6,15 @@ import { lookUp } from '../../src/paging/lookup/look-up.ts';
 import { createLookupWalks, WALK_AGAIN_AFTER_MS } from '../../src/paging/lookup/lookup-walks.ts';
 import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
 import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
-import { freePages } from '../support/free-pages.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { HeldRequests, ModelList, type Change, type CursorKind } from '../support/model-list.ts';
-import { randomRuns } from '../support/random-runs.ts';
+import { freePages } from '../support/gateway/free-pages.ts';
+import { ManualClock } from '../support/random/manual-clock.ts';
+import {
+  HeldRequests,
+  ModelList,
+  type Change,
+  type CursorKind,
+} from '../support/imitations/model-list.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 
 const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];
 const RUNS = randomRuns(100);

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import type { BeginWalk } from '../../src/paging/drain/shared-walk.ts';
 import { createLookupWalks, WALK_AGAIN_AFTER_MS } from '../../src/paging/lookup/lookup-walks.ts';
 import type { Identified } from '../../src/paging/page.ts';
-import { freePages } from '../support/free-pages.ts';
-import { ManualClock } from '../support/manual-clock.ts';
+import { freePages } from '../support/gateway/free-pages.ts';
+import { ManualClock } from '../support/random/manual-clock.ts';
 
 test('a walk that rests ends as soon as no lookup can join it any more', async () => {
   const { lookupWalks, walks, find } = startWorld();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createCallerBudgets } from '../../src/paging/page-budget.ts';
-import { ManualClock, MINUTE } from '../support/manual-clock.ts';
+import { ManualClock, MINUTE } from '../support/random/manual-clock.ts';
 
 test('all operations of a caller share one minute, however long one of them lasts', () => {
   const clock = new ManualClock();

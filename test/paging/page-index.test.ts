@@ -10,9 +10,9 @@ import {
   type Change,
   type CursorKind,
   type Letter,
-} from '../support/model-list.ts';
-import { randomRuns } from '../support/random-runs.ts';
-import { worstOfSequential } from '../support/worst-of-sequential.ts';
+} from '../support/imitations/model-list.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { worstOfSequential } from '../support/random/worst-of-sequential.ts';
 
 const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];
 const RUNS = randomRuns(100);

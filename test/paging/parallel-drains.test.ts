@@ -11,11 +11,11 @@ import {
   type FakeUpstreamOptions,
   type GatewayOverFake,
   type Reply,
-} from '../support/fake-upstream.ts';
-import type { TestGatewayOptions } from '../support/gateway.ts';
+} from '../support/imitations/fake-upstream.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { readGrant, type TokenPair } from '../../src/tokens/token-set.ts';
-import { randomRuns } from '../support/random-runs.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 interface People {
   allPersons: { id: string }[];

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CursorBehaviour } from '../../src/sandbox/cursors.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
-import { randomRuns } from '../support/random-runs.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 
 // Relay's GraphQL Cursor Connections Specification, https://relay.dev/graphql/connections.htm, sentence by
 // sentence. The numbers are those of its sections.

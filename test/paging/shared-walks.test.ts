@@ -1,18 +1,18 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { freePages } from '../support/free-pages.ts';
+import { freePages } from '../support/gateway/free-pages.ts';
 import {
   type Received,
   type Reply,
   honest,
   startGatewayOverFake,
   type GatewayOverFake,
-} from '../support/fake-upstream.ts';
+} from '../support/imitations/fake-upstream.ts';
 import { createSharedWalks, SharedWalk } from '../../src/paging/drain/shared-walk.ts';
 import type { WalkedPage } from '../../src/paging/walk.ts';
 import { systemClock } from '../../src/clock.ts';
 import { createWalkSlots } from '../../src/paging/drain/walk-slots.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 interface People {
   allPersons: { id: string }[];

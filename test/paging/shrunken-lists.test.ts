@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 
 const KINDS = ['keyset', 'record', 'position'] as const;
 

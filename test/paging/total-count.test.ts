@@ -1,8 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { altered, honest, startGatewayOverFake, type Reply } from '../support/fake-upstream.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway.ts';
-import { ManualClock, SECOND } from '../support/manual-clock.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import {
+  altered,
+  honest,
+  startGatewayOverFake,
+  type Reply,
+} from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 const TOTAL = '{ personsConnection { totalCount } }';
 

@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createWalkSlots, type WalkSlot } from '../../src/paging/drain/walk-slots.ts';
-import { entryFor } from '../support/api-key.ts';
-import { samplesOf } from '../support/exposition.ts';
-import { after, honest, startGatewayOverFake } from '../support/fake-upstream.ts';
-import { ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
-import { codesOf } from '../support/tokens.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
+import { samplesOf } from '../support/processes/exposition.ts';
+import { after, honest, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { codesOf } from '../support/tokens/tokens.ts';
 
 const GREEDY = 'the greedy caller';
 const MODEST = 'the modest caller';

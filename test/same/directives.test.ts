@@ -1,6 +1,6 @@
 import { print, visit, type GraphQLFieldResolver } from 'graphql';
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/executable-schema.ts';
+import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
 import { sideBySide } from './side-by-side.ts';
 
 test.each([

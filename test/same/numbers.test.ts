@@ -1,6 +1,6 @@
 import { buildSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/executable-schema.ts';
+import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
 import { canonical, Verbatim } from './exact-json.ts';
 import { startSideBySide, type SideBySide } from './side-by-side.ts';
 

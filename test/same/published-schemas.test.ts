@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { parse, validate, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { GatewayOverFake } from '../support/fake-upstream.ts';
-import { randomDocument } from '../support/random-operation.ts';
+import type { GatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { randomDocument } from '../support/random/random-operation.ts';
 import { Verbatim } from './exact-json.ts';
 import { publishedSchemas } from './published-schemas.ts';
 import { BEYOND_JAVASCRIPT, seededMock } from './seeded-mock.ts';
@@ -14,7 +14,7 @@ import {
   type SideBySide,
   type Ways,
 } from './side-by-side.ts';
-import { isUsual, randomRuns, SEED } from '../support/random-runs.ts';
+import { isUsual, randomRuns, SEED } from '../support/random/random-runs.ts';
 
 /** Operations per schema and service. */
 const RUNS = randomRuns(80);

@@ -1,9 +1,9 @@
 import { printSchema, type GraphQLSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/fake-upstream.ts';
-import type { TestGatewayOptions } from '../support/gateway.ts';
-import { wrote } from '../support/written.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { wrote } from '../support/gateway/written.ts';
 import { canonical, elementsOf, membersOf, printExactly, readExactly } from './exact-json.ts';
 import { serviceOf, type ReceivedOperation, type Service, type ServiceOptions } from './service.ts';
 

@@ -2,7 +2,7 @@ import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import { planAdapters, type ListReport } from '../../src/schema/derivation/plan-adapters.ts';
 import { rootNames } from '../../src/schema/names/root-names.ts';
-import { nestedSdl } from '../support/nested-upstream.ts';
+import { nestedSdl } from '../support/imitations/nested-upstream.ts';
 
 const PAGES = `
   type Note { text: String }

@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { isCompositeType, parse, validate } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { askDirectly } from '../support/direct.ts';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { askDirectly } from '../support/clients/direct.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import {
   operationAround,
   randomSelection,
   type RandomSelection,
-} from '../support/random-operation.ts';
-import { randomRuns } from '../support/random-runs.ts';
-import { richScalar, richSdl, richUpstream } from '../support/rich-upstream.ts';
+} from '../support/random/random-operation.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { richScalar, richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 const LISTS = [
   { field: 'activeCandidates', all: 'allActiveCandidates', type: 'Candidate' },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { EntityReport } from '../../src/schema/derivation/plan-entities.ts';
-import { nestedSdl } from '../support/nested-upstream.ts';
-import { servedOffline } from '../support/served-offline.ts';
+import { nestedSdl } from '../support/imitations/nested-upstream.ts';
+import { servedOffline } from '../support/gateway/served-offline.ts';
 
 const PAGES = `
   type Job { id: ID! }

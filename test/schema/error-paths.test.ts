@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
-import { json, startGatewayOverFake } from '../support/fake-upstream.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { all, putTogether } from '../support/multipart.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import { json, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGateway, type TestGateway } from '../support/gateway/gateway.ts';
+import { all, putTogether } from '../support/clients/multipart.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 const PEOPLE = [1, 7, 3, 14].map((id) => `{ __typename: "Candidate", id: ${id} }`).join(' ');
 const HR_PEOPLE = PEOPLE.replaceAll('Candidate', 'HrCandidate');

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/executable-schema.ts';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
-import { nestedSdl, nestedUpstream } from '../support/nested-upstream.ts';
+import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { nestedSdl, nestedUpstream } from '../support/imitations/nested-upstream.ts';
 
 type Nested = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 

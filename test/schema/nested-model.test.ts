@@ -5,8 +5,8 @@ import { codedError } from '../../src/errors.ts';
 import { checkedCount, checkedCounts } from '../../src/paging/connection/connection-arguments.ts';
 import { decodeCursor } from '../../src/paging/cursor.ts';
 import { readRepresentation } from '../../src/plans/records/entities-field.ts';
-import { makeExecutableSchema } from '../support/executable-schema.ts';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import {
   fieldsOfRecords,
   LIMITS,
@@ -16,9 +16,9 @@ import {
   pagedFields,
   rootFields,
   whole,
-} from '../support/nested-upstream.ts';
-import { randomOperation } from '../support/random-operation.ts';
-import { randomRuns } from '../support/random-runs.ts';
+} from '../support/imitations/nested-upstream.ts';
+import { randomOperation } from '../support/random/random-operation.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 
 type Resolvers = Parameters<typeof makeExecutableSchema>[1];
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/executable-schema.ts';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 
 type Resolvers = Parameters<typeof makeExecutableSchema>[1];
 

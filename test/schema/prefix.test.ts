@@ -1,9 +1,9 @@
 import { isSpecifiedScalarType, Kind, parse, printSchema, visit } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idOf } from '../../src/sandbox/person.ts';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
-import { servedOffline } from '../support/served-offline.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { servedOffline } from '../support/gateway/served-offline.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 

@@ -8,12 +8,12 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
-import { askDirectly } from '../support/direct.ts';
+import { askDirectly } from '../support/clients/direct.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
-import { randomOperation } from '../support/random-operation.ts';
-import { randomRuns } from '../support/random-runs.ts';
-import { richScalar, richSdl, richUpstream } from '../support/rich-upstream.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { randomOperation } from '../support/random/random-operation.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { richScalar, richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 

@@ -18,8 +18,8 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { expect, test } from 'vitest';
-import { documentedSdl, startGatewayOverSandbox } from '../support/gateway.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import { documentedSdl, startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 test('callers get exactly the schema of schema/served.graphql', async () => {
   const served = await introspect({}, documentedSdl);

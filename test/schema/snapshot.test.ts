@@ -1,6 +1,6 @@
 import { buildSchema } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 
 const PERSON = 'type Person { id: ID! name: String }';
 

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as pass } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { startMixedLoad } from '../support/mixed-load.ts';
+import { startMixedLoad } from '../support/processes/mixed-load.ts';
 import { growthOf } from './growth.ts';
 import type { Held } from './held.ts';
 

@@ -1,6 +1,6 @@
 import process from 'node:process';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { startFaultyLine } from '../support/faulty-line.ts';
+import { startFaultyLine } from '../support/imitations/faulty-line.ts';
 
 // A rotation each 13 seconds or so, and one in four is cut off before it is processed.
 const sandbox = await startSandbox({ expiresIn: 20, persons: 137 });

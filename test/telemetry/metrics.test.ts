@@ -8,9 +8,9 @@ import {
   refusal,
   startGatewayOverFake,
   type GatewayOverFake,
-} from '../support/fake-upstream.ts';
-import { startHeldUpstream } from '../support/upstream.ts';
-import { samplesOf } from '../support/exposition.ts';
+} from '../support/imitations/fake-upstream.ts';
+import { startHeldUpstream } from '../support/imitations/upstream.ts';
+import { samplesOf } from '../support/processes/exposition.ts';
 
 let gateway: GatewayOverFake;
 let before: Map<string, number>;

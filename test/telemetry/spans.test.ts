@@ -17,7 +17,7 @@ import {
   json,
   startGatewayOverFake,
   type GatewayOverFake,
-} from '../support/fake-upstream.ts';
+} from '../support/imitations/fake-upstream.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = 'b7ad6b7169203331';

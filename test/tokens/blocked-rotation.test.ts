@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openRescueFile } from '../../src/tokens/store/rescue-file.ts';
 import { openRescue, type Rescue } from '../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
-import { DAY, MINUTE, SECOND } from '../support/manual-clock.ts';
+import { DAY, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import {
   codesOf,
   PERSON,
@@ -15,7 +15,7 @@ import {
   startKeptOverSandbox,
   startScripted,
   type Kept,
-} from '../support/tokens.ts';
+} from '../support/tokens/tokens.ts';
 
 test.each(['mark', 'read'] as const)(
   'a store whose %s fails when a rotation is due is trouble at once, by its name, and callers are served',

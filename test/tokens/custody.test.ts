@@ -12,10 +12,10 @@ import {
   type CustodyWorld,
   type ModelProcess,
   type Oddity,
-} from '../support/custody-world.ts';
-import { DAY, HOUR, type ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
-import { randomRuns } from '../support/random-runs.ts';
-import { timedDatabase } from '../support/timed-store.ts';
+} from '../support/tokens/custody-world.ts';
+import { DAY, HOUR, type ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { timedDatabase } from '../support/tokens/timed-store.ts';
 
 const PROCESSES = 3;
 /** 1,000 together; those with real files take longer. */

@@ -1,7 +1,14 @@
 /** A firewall answers for the service: what it says of a token is not believed. */
 import { expect, test } from 'vitest';
-import { DAY, HOUR, MINUTE } from '../support/manual-clock.ts';
-import { codesOf, drop, PERSON, sentAgain, startKept, startScripted } from '../support/tokens.ts';
+import { DAY, HOUR, MINUTE } from '../support/random/manual-clock.ts';
+import {
+  codesOf,
+  drop,
+  PERSON,
+  sentAgain,
+  startKept,
+  startScripted,
+} from '../support/tokens/tokens.ts';
 
 test('a 403 of a firewall on /auth_check sends no refresh token in doubt again as long as the access token may work', async () => {
   const service = await startScripted();

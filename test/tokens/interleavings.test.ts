@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
-import { randomRuns } from '../support/random-runs.ts';
+import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 import {
   codesOf,
   drop,
@@ -14,8 +14,8 @@ import {
   watchStore,
   type Kept,
   type TokenAnswer,
-} from '../support/tokens.ts';
-import { personUnlikeOthers } from '../support/unlike.ts';
+} from '../support/tokens/tokens.ts';
+import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 type Step =
   | { do: 'ask'; times: number }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
-import { DAY, HOUR, ManualClock, MINUTE, SECOND, YEAR } from '../support/manual-clock.ts';
-import { startGateway } from '../support/gateway.ts';
+import { DAY, HOUR, ManualClock, MINUTE, SECOND, YEAR } from '../support/random/manual-clock.ts';
+import { startGateway } from '../support/gateway/gateway.ts';
 import {
   codesOf,
   drop,
@@ -15,8 +15,8 @@ import {
   startScripted,
   watchStore,
   type Kept,
-} from '../support/tokens.ts';
-import { personUnlikeOthers } from '../support/unlike.ts';
+} from '../support/tokens/tokens.ts';
+import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 describe('TOKEN_LINK', () => {
   test('is imported into an empty store, and rotated at once, so that the link is dead', async () => {

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { tokenEndpoint } from '../../src/tokens/service/exchange.ts';
 import { systemClock } from '../../src/clock.ts';
-import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
+import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import {
   codesOf,
   drop,
@@ -21,7 +21,7 @@ import {
   watchStore,
   type IssuedSet,
   type TokenAnswer,
-} from '../support/tokens.ts';
+} from '../support/tokens/tokens.ts';
 
 const made = { access_token: 'made-up-access', refresh_token: 'made-up-refresh' };
 

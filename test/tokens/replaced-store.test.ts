@@ -5,8 +5,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
-import { DAY, MINUTE, SECOND } from '../support/manual-clock.ts';
-import { personUnlikeOthers } from '../support/unlike.ts';
+import { DAY, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { personUnlikeOthers } from '../support/clients/unlike.ts';
 import {
   codesOf,
   drop,
@@ -17,7 +17,7 @@ import {
   startScripted,
   watchStore,
   type Kept,
-} from '../support/tokens.ts';
+} from '../support/tokens/tokens.ts';
 
 const PUT = [
   ['written over it', copyFileSync],

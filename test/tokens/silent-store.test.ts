@@ -7,10 +7,16 @@ import pino from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openRescue } from '../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
-import { rescuedIn } from '../support/custody-world.ts';
-import { DAY, ManualClock, MINUTE, SECOND } from '../support/manual-clock.ts';
-import { codesOf, PERSON, startKept, startKeptOverSandbox, watchStore } from '../support/tokens.ts';
-import { personUnlikeOthers } from '../support/unlike.ts';
+import { rescuedIn } from '../support/tokens/custody-world.ts';
+import { DAY, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import {
+  codesOf,
+  PERSON,
+  startKept,
+  startKeptOverSandbox,
+  watchStore,
+} from '../support/tokens/tokens.ts';
+import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 async function start() {
   const folder = mkdtempSync(join(tmpdir(), 'silent-'));

@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { startGateway } from '../support/gateway.ts';
-import { codesOf } from '../support/tokens.ts';
-import { personUnlikeOthers } from '../support/unlike.ts';
+import { startGateway } from '../support/gateway/gateway.ts';
+import { codesOf } from '../support/tokens/tokens.ts';
+import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 const LIFE_S = 2;
 const LIVES = 10;

@@ -10,7 +10,7 @@ import {
 } from '../../src/tokens/service/token-link.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
-import { DAY, HOUR, ManualClock, MINUTE } from '../support/manual-clock.ts';
+import { DAY, HOUR, ManualClock, MINUTE } from '../support/random/manual-clock.ts';
 import {
   codesOf,
   json,
@@ -21,8 +21,8 @@ import {
   startServer,
   watchStore,
   type Kept,
-} from '../support/tokens.ts';
-import { personUnlikeOthers } from '../support/unlike.ts';
+} from '../support/tokens/tokens.ts';
+import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 type LinkAnswer = (response: ServerResponse) => void;
 

@@ -1,7 +1,7 @@
 /** What commands and other gateways do to the set, as a gateway that runs on the same store tells it. */
 import { expect, test } from 'vitest';
-import { MINUTE } from '../support/manual-clock.ts';
-import { codesOf, PERSON, startKeptOverSandbox, type Kept } from '../support/tokens.ts';
+import { MINUTE } from '../support/random/manual-clock.ts';
+import { codesOf, PERSON, startKeptOverSandbox, type Kept } from '../support/tokens/tokens.ts';
 
 test('a set that a command found to be lost is reported once in the log, and its refresh token has no time left', async () => {
   const { clock, store, ask, gateway, logged } = await startKeptOverSandbox();

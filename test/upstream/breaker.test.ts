@@ -13,9 +13,9 @@ import {
   text,
   type GatewayOverFake,
   type Reply,
-} from '../support/fake-upstream.ts';
-import { ManualClock, SECOND } from '../support/manual-clock.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+} from '../support/imitations/fake-upstream.ts';
+import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 const down: [string, Reply][] = [
   ['connections that break', cut],

@@ -5,8 +5,8 @@ import {
   startGatewayOverFake,
   text,
   type AnsweredPage,
-} from '../support/fake-upstream.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+} from '../support/imitations/fake-upstream.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 type Path = (string | number)[];
 /** The three fields that return the records of a list, each with the path of the record at `index`. */

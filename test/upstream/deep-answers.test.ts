@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { json, startGatewayOverFake, text } from '../support/fake-upstream.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import { json, startGatewayOverFake, text } from '../support/imitations/fake-upstream.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 const DEEP = 100_000;
 const deep = `${'[{"a":'.repeat(DEEP / 2)}1${'}]'.repeat(DEEP / 2)}`;

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest';
-import { json, startGatewayOverFake, text, type Reply } from '../support/fake-upstream.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+import {
+  json,
+  startGatewayOverFake,
+  text,
+  type Reply,
+} from '../support/imitations/fake-upstream.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 const ME = '{ me { id name ... on Candidate { extra } } }';
 

@@ -16,8 +16,8 @@ import {
   unfinished,
   type GatewayOverFake,
   type Reply,
-} from '../support/fake-upstream.ts';
-import { nestedUpstream } from '../support/nested-upstream.ts';
+} from '../support/imitations/fake-upstream.ts';
+import { nestedUpstream } from '../support/imitations/nested-upstream.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 const HTML = '<!doctype html><title>Sign in</title>';

@@ -6,8 +6,8 @@ import {
   text,
   startGatewayOverFake,
   type GatewayOverFake,
-} from '../support/fake-upstream.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+} from '../support/imitations/fake-upstream.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 const PERSONS = '{ persons(first: 3) { items { id firstName } pageInfo { endCursor } } }';
 const ALL = '{ allPersons(limit: 3) { id firstName } }';

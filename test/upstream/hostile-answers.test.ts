@@ -9,11 +9,11 @@ import {
   startGatewayOverFake,
   text,
   type GatewayOverFake,
-} from '../support/fake-upstream.ts';
-import { hostile } from '../support/hostile-answers.ts';
-import { randomRuns } from '../support/random-runs.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
-import { wrote } from '../support/written.ts';
+} from '../support/imitations/fake-upstream.ts';
+import { hostile } from '../support/imitations/hostile-answers.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { wrote } from '../support/gateway/written.ts';
 
 const RUNS = randomRuns(20);
 const PEOPLE = [1, 7, 3].map((id) => `{ __typename: "Candidate", id: ${id} }`).join(' ');

@@ -10,7 +10,7 @@ import {
   startGatewayOverFake,
   text,
   unfinished,
-} from '../support/fake-upstream.ts';
+} from '../support/imitations/fake-upstream.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 const ALL = '{ allPersons { id } }';

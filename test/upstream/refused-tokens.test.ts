@@ -7,9 +7,9 @@ import {
   startGatewayOverFake,
   type FakeUpstreamOptions,
   type GatewayOverFake,
-} from '../support/fake-upstream.ts';
-import type { TestGatewayOptions } from '../support/gateway.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+} from '../support/imitations/fake-upstream.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 const RENAME = 'mutation { rename(id: 1, name: "Ada") { name } }';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { startGatewayOverFake } from '../support/fake-upstream.ts';
-import { startGatewayOverSandbox } from '../support/gateway.ts';
+import { startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 

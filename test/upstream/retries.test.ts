@@ -11,8 +11,8 @@ import {
   text,
   unfinished,
   type Reply,
-} from '../support/fake-upstream.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
+} from '../support/imitations/fake-upstream.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 const RENAME = 'mutation { rename(id: 1, name: "Ada") { id name } }';

@@ -11,11 +11,11 @@ import {
   startGatewayOverFake,
   text,
   type GatewayOverFake,
-} from '../support/fake-upstream.ts';
-import { all } from '../support/multipart.ts';
-import { makeExecutableSchema } from '../support/executable-schema.ts';
-import { richSdl, richUpstream } from '../support/rich-upstream.ts';
-import { startHeldUpstream } from '../support/upstream.ts';
+} from '../support/imitations/fake-upstream.ts';
+import { all } from '../support/clients/multipart.ts';
+import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { startHeldUpstream } from '../support/imitations/upstream.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 const ALL = '{ allPersons { id } }';

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock, type Clock } from '../../src/clock.ts';
-import { cut, honest, json, text } from '../support/fake-upstream.ts';
-import { ManualClock, SECOND } from '../support/manual-clock.ts';
-import { startHeldUpstream, type HeldUpstream } from '../support/upstream.ts';
+import { cut, honest, json, text } from '../support/imitations/fake-upstream.ts';
+import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
+import { startHeldUpstream, type HeldUpstream } from '../support/imitations/upstream.ts';
 
 const DRAIN = { priority: 'drain' } as const;
 

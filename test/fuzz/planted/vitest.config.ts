@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/fuzz/planted/*s.ts'],
-    setupFiles: ['test/support/random-runs.ts'],
+    setupFiles: ['test/support/random/random-runs.ts'],
     maxWorkers: 1,
   },
 });

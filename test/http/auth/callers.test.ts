@@ -2,9 +2,9 @@ import { createHmac } from 'node:crypto';
 import { connect } from 'node:net';
 import { exportJWK, exportSPKI } from 'jose';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { startGatewayOverFake } from '../../support/fake-upstream.ts';
+import { startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
 import { post, startFront, type Body, type Front } from '../front.ts';
-import { entryFor } from '../../support/api-key.ts';
+import { entryFor } from '../../support/gateway/api-key.ts';
 import { seconds, startIssuer, type Issuer } from './issuer.ts';
 
 const KEY = 'rsk_of-the-portal-0123456789012345678901';

@@ -3,8 +3,8 @@ import pino from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiKeyOwners } from '../../../src/http/auth/authenticate.ts';
 import { bearerTokenOwners } from '../../../src/http/auth/bearer-tokens.ts';
-import { ManualClock, SECOND } from '../../support/manual-clock.ts';
-import { entryFor } from '../../support/api-key.ts';
+import { ManualClock, SECOND } from '../../support/random/manual-clock.ts';
+import { entryFor } from '../../support/gateway/api-key.ts';
 import { startIssuer, type Issuer } from './issuer.ts';
 
 let issuer: Issuer;

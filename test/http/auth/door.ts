@@ -7,7 +7,7 @@ import {
   type AdmissionSettings,
 } from '../../../src/http/auth/admission.ts';
 import type { Caller } from '../../../src/http/exchange.ts';
-import { handlerFor } from '../../support/stages.ts';
+import { handlerFor } from '../../support/gateway/stages.ts';
 import type { Body } from '../front.ts';
 
 export interface Door {

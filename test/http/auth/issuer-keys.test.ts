@@ -10,7 +10,7 @@ import {
   MAX_AGE_MS,
   RETRY_MS,
 } from '../../../src/http/auth/issuer-keys.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
+import { ManualClock } from '../../support/random/manual-clock.ts';
 import { startIssuer, type Issuer } from './issuer.ts';
 
 let issuer: Issuer;

@@ -1,7 +1,7 @@
 import { getIntrospectionQuery } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/executable-schema.ts';
-import { entryFor } from '../../support/api-key.ts';
+import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { entryFor } from '../../support/gateway/api-key.ts';
 import { openDoor } from './door.ts';
 
 let changes = 0;

@@ -1,6 +1,6 @@
 import { getIntrospectionQuery } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { entryFor } from '../../support/api-key.ts';
+import { entryFor } from '../../support/gateway/api-key.ts';
 import { post, startFront, type Body, type Front } from '../front.ts';
 
 const apiKeys = [

@@ -6,7 +6,7 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { entryFor } from '../../support/api-key.ts';
+import { entryFor } from '../../support/gateway/api-key.ts';
 import { post, startFront, type Body, type Front } from '../front.ts';
 
 const apiKeys = [entryFor('gate', 'gate', 'read'), entryFor('portal', 'portal', 'read', 'write')];

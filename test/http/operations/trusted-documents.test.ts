@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { entryFor } from '../../support/api-key.ts';
+import { entryFor } from '../../support/gateway/api-key.ts';
 import { post, startFront, type Body, type Front } from '../front.ts';
 
 const TEXT = 'query Me($id: Int!) { candidate(id: $id) { id } }';

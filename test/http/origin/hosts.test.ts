@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Config } from '../../../src/config.ts';
-import { entryFor } from '../../support/api-key.ts';
-import { startGatewayOverSandbox } from '../../support/gateway.ts';
+import { entryFor } from '../../support/gateway/api-key.ts';
+import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
 
 const KEY = 'key-of-somebody';
 const AUTH = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined, routerCallers: undefined };

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { openBrowser } from '../../support/browser.ts';
+import { openBrowser } from '../../support/clients/browser.ts';
 import { startFront, type Front } from '../front.ts';
 import { attack } from './hostile-page.ts';
 

@@ -4,9 +4,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { NodeExchange } from '../../../src/http/transport/over-node.ts';
 import { remoteAddress } from '../../../src/http/origin/origin.ts';
 import { listen } from '../../../src/http/listen.ts';
-import { askAt } from '../../support/ask-at.ts';
-import { startGatewayOverSandbox } from '../../support/gateway.ts';
-import { codesOf } from '../../support/tokens.ts';
+import { askAt } from '../../support/gateway/ask-at.ts';
+import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
+import { codesOf } from '../../support/tokens/tokens.ts';
 
 test.each<[string, string[], string]>([
   ['no header', [], '127.0.0.1'],

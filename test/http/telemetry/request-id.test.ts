@@ -5,8 +5,8 @@ import {
   json,
   startGatewayOverFake,
   type GatewayOverFake,
-} from '../../support/fake-upstream.ts';
-import { ask, gathered, partsOf } from '../../support/multipart.ts';
+} from '../../support/imitations/fake-upstream.ts';
+import { ask, gathered, partsOf } from '../../support/clients/multipart.ts';
 
 const MADE = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/;
 

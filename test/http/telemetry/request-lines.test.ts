@@ -1,15 +1,15 @@
 import { get } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listen, type Listening } from '../../../src/http/listen.ts';
-import { entryFor } from '../../support/api-key.ts';
+import { entryFor } from '../../support/gateway/api-key.ts';
 import {
   honest,
   json,
   silence,
   startGatewayOverFake,
   type GatewayOverFake,
-} from '../../support/fake-upstream.ts';
-import { gathered, next, partsOf } from '../../support/multipart.ts';
+} from '../../support/imitations/fake-upstream.ts';
+import { gathered, next, partsOf } from '../../support/clients/multipart.ts';
 import { startIssuer, type Issuer } from '../auth/issuer.ts';
 
 const KEY = 'rsk_of-the-portal-0123456789012345678901';

@@ -1,5 +1,5 @@
 import { GraphQLError, type GraphQLScalarType } from 'graphql';
-import { makeExecutableSchema } from '../../support/executable-schema.ts';
+import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
 import { sameAnswers, type Case } from '../side-by-side.ts';
 
 const OBJECT = 'query ($in: TestInput) { object(in: $in) }';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startFakeUpstream, type FakeUpstream } from '../../support/fake-upstream.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
-import { nestedSdl, nestedUpstream } from '../../support/nested-upstream.ts';
+import { startFakeUpstream, type FakeUpstream } from '../../support/imitations/fake-upstream.ts';
+import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { nestedSdl, nestedUpstream } from '../../support/imitations/nested-upstream.ts';
 
 let upstream: FakeUpstream;
 let gateway: TestGateway;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/executable-schema.ts';
-import { startGatewayOverFake } from '../../support/fake-upstream.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
+import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
+import { ManualClock } from '../../support/random/manual-clock.ts';
 
 const SDL = `
   type Person { id: ID! rank: Int! }

@@ -9,9 +9,9 @@ import {
   type FakeUpstreamOptions,
   type GatewayOverFake,
   type Reply,
-} from '../../support/fake-upstream.ts';
-import type { TestGatewayOptions } from '../../support/gateway.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
+} from '../../support/imitations/fake-upstream.ts';
+import type { TestGatewayOptions } from '../../support/gateway/gateway.ts';
+import { ManualClock } from '../../support/random/manual-clock.ts';
 
 const ENTITIES = `query ($representations: [_Any!]!) {
   _entities(representations: $representations) { __typename ... on Person { id firstName } }

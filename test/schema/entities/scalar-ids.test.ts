@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/executable-schema.ts';
-import { startGatewayOverFake } from '../../support/fake-upstream.ts';
+import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
 
 const SDL = `
   scalar Code

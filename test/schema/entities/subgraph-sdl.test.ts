@@ -10,10 +10,10 @@ import {
 } from 'graphql';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/executable-schema.ts';
-import { documentedSdl, startGatewayOverSandbox } from '../../support/gateway.ts';
-import { runHere } from '../../support/process.ts';
-import { richSdl, richUpstream } from '../../support/rich-upstream.ts';
+import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { documentedSdl, startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
+import { runHere } from '../../support/processes/process.ts';
+import { richSdl, richUpstream } from '../../support/imitations/rich-upstream.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 

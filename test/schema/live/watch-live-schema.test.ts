@@ -5,10 +5,10 @@ import {
   silence,
   startFakeUpstream,
   type Reply,
-} from '../../support/fake-upstream.ts';
-import { documentedSdl, startGateway } from '../../support/gateway.ts';
-import { tells } from '../../support/live-schema.ts';
-import { ManualClock, MINUTE, SECOND } from '../../support/manual-clock.ts';
+} from '../../support/imitations/fake-upstream.ts';
+import { documentedSdl, startGateway } from '../../support/gateway/gateway.ts';
+import { tells } from '../../support/imitations/live-schema.ts';
+import { ManualClock, MINUTE, SECOND } from '../../support/random/manual-clock.ts';
 
 const LESS = documentedSdl.replace('  firstName: String\n', '');
 const MORE = documentedSdl.replace('firstName: String', 'firstName: String, email: String');

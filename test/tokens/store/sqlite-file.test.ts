@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
-import { pairOf } from '../../support/tokens.ts';
+import { pairOf } from '../../support/tokens/tokens.ts';
 import {
   bytesIn,
   can,

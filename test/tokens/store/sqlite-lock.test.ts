@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
-import { pairOf } from '../../support/tokens.ts';
+import { pairOf } from '../../support/tokens/tokens.ts';
 import { closing, folder, HOLDER, otherProcess, type Other } from './sqlite-support.ts';
 import { AT, ending, importInto, mark, saving } from './token-store-contract.ts';
 

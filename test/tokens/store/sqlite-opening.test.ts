@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
-import { pairOf } from '../../support/tokens.ts';
+import { pairOf } from '../../support/tokens/tokens.ts';
 import {
   bytesIn,
   closing,

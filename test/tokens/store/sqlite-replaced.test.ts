@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createSealer, SealError } from '../../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
 import { StoreGoneError } from '../../../src/tokens/store/token-store.ts';
-import { pairOf } from '../../support/tokens.ts';
+import { pairOf } from '../../support/tokens/tokens.ts';
 import { closing, used } from './sqlite-support.ts';
 import { BASE_URL, importInto, saving } from './token-store-contract.ts';
 

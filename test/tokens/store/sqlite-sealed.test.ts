@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { createSealer, SealError } from '../../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
-import { pairOf } from '../../support/tokens.ts';
+import { pairOf } from '../../support/tokens/tokens.ts';
 import { bytesIn, closing, folder, HOLDER, otherProcess } from './sqlite-support.ts';
 import { importInto, mark, saving } from './token-store-contract.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { timedDatabase } from '../../support/timed-store.ts';
+import { timedDatabase } from '../../support/tokens/timed-store.ts';
 import {
   AT,
   ending,

@@ -8,7 +8,7 @@ import type {
   StoredTokens,
   TokenStore,
 } from '../../../src/tokens/store/token-store.ts';
-import { pairOf } from '../../support/tokens.ts';
+import { pairOf } from '../../support/tokens/tokens.ts';
 
 export const BASE_URL = 'https://recruiting.test';
 export const AT = 1_700_000_000_000;

@@ -9,7 +9,7 @@ import {
   openAnswerFiles,
   type UnreadAnswer,
 } from '../../../src/tokens/store/unread-answers.ts';
-import { recordingLog } from '../../support/gateway.ts';
+import { recordingLog } from '../../support/gateway/gateway.ts';
 import { folder } from './sqlite-support.ts';
 
 const KEY = Buffer.alloc(32, 7);

@@ -2,7 +2,7 @@ import { buildSubgraphSchema } from '@apollo/subgraph';
 import { parse } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { PublishedSubgraph } from './composition.ts';
-import { serveRecorded, type RecordedServer } from './recorded-server.ts';
+import { serveRecorded, type RecordedServer } from '../imitations/recorded-server.ts';
 
 /** A subgraph of others with connections of its own, which refers to our persons without adding to them. */
 export type ReviewsSubgraph = RecordedServer & PublishedSubgraph;

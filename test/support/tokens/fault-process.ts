@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll } from 'vitest';
-import type { Exit } from './process.ts';
+import type { Exit } from '../processes/process.ts';
 
 const living = new Set<ChildProcess>();
 

@@ -1,12 +1,12 @@
 import { execute, type GraphQLSchema } from 'graphql';
 import pino from 'pino';
-import { systemClock } from '../../src/clock.ts';
-import { jsonTypeFor } from '../../src/http/delivery/formats.ts';
-import { createErrorPolicy } from '../../src/http/error-policy.ts';
-import type { Exchange, ExchangeTelemetry, Stage } from '../../src/http/exchange.ts';
-import { createOperationStages } from '../../src/http/operation/operation-stages.ts';
-import { createHandler, type Handler } from '../../src/http/transport/handler.ts';
-import { createOperations } from '../../src/operations/operations.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { jsonTypeFor } from '../../../src/http/delivery/formats.ts';
+import { createErrorPolicy } from '../../../src/http/error-policy.ts';
+import type { Exchange, ExchangeTelemetry, Stage } from '../../../src/http/exchange.ts';
+import { createOperationStages } from '../../../src/http/operation/operation-stages.ts';
+import { createHandler, type Handler } from '../../../src/http/transport/handler.ts';
+import { createOperations } from '../../../src/operations/operations.ts';
 
 export const noTelemetry: ExchangeTelemetry = { run: (_exchange, work) => work(), ended: () => {} };
 

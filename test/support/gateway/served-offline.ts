@@ -2,7 +2,7 @@ import { buildSchema } from 'graphql';
 import {
   createServedSchema,
   type ServedSchemaParts,
-} from '../../src/schema/served/served-schema.ts';
+} from '../../../src/schema/served/served-schema.ts';
 
 /** What is served for a schema of the service, to be looked at only. */
 export function servedOffline(

@@ -9,14 +9,14 @@ import process from 'node:process';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import pino from 'pino';
-import { systemClock, type Clock } from '../../src/clock.ts';
-import { readConfig } from '../../src/config.ts';
-import { createGateway } from '../../src/gateway.ts';
-import { listen } from '../../src/http/listen.ts';
-import { openRescue } from '../../src/tokens/store/rescue.ts';
-import { createSealer } from '../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
-import type { TokenStore } from '../../src/tokens/store/token-store.ts';
+import { systemClock, type Clock } from '../../../src/clock.ts';
+import { readConfig } from '../../../src/config.ts';
+import { createGateway } from '../../../src/gateway.ts';
+import { listen } from '../../../src/http/listen.ts';
+import { openRescue } from '../../../src/tokens/store/rescue.ts';
+import { createSealer } from '../../../src/tokens/store/seal.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 
 export type HangingPoint =
   | 'before the mark'

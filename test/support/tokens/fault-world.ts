@@ -3,17 +3,17 @@ import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync } 
 import { join } from 'node:path';
 import process from 'node:process';
 import { expect, vi } from 'vitest';
-import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
-import { createSealer } from '../../src/tokens/store/seal.ts';
-import type { HistoryEntry, StoredTokens } from '../../src/tokens/store/token-store.ts';
-import { readTokenSet, type TokenPair } from '../../src/tokens/token-set.ts';
-import { bundled } from './bundled.ts';
+import { startSandbox, type Sandbox } from '../../../src/sandbox/sandbox.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { createSealer } from '../../../src/tokens/store/seal.ts';
+import type { HistoryEntry, StoredTokens } from '../../../src/tokens/store/token-store.ts';
+import { readTokenSet, type TokenPair } from '../../../src/tokens/token-set.ts';
+import { bundled } from '../processes/bundled.ts';
 import { startProcess, type FaultProcess } from './fault-process.ts';
 import type { HangingOptions } from './hanging-gateway.ts';
-import { askAt, type GraphqlAnswer } from './ask-at.ts';
-import { runHere, temporaryFolder } from './process.ts';
-import { personUnlikeOthers } from './unlike.ts';
+import { askAt, type GraphqlAnswer } from '../gateway/ask-at.ts';
+import { runHere, temporaryFolder } from '../processes/process.ts';
+import { personUnlikeOthers } from '../clients/unlike.ts';
 
 const SERVED = { persons: { items: [{ id: expect.any(String) }] } };
 const A_DAY = 86_400_000;
@@ -47,7 +47,7 @@ export async function startFaultWorld({
   keys = [],
 }: FaultWorldOptions = {}) {
   const program = await bundled('src/process.ts');
-  const hangingProgram = await bundled('test/support/hanging-gateway.ts');
+  const hangingProgram = await bundled('test/support/tokens/hanging-gateway.ts');
   const service = { ahead: 0 };
   const sandbox = await startSandbox({
     now: () => Date.now() + service.ahead,

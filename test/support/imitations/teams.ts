@@ -1,6 +1,6 @@
 import { makeExecutableSchema } from './executable-schema.ts';
 import { startGatewayOverFake } from './fake-upstream.ts';
-import type { TestGatewayOptions } from './gateway.ts';
+import type { TestGatewayOptions } from '../gateway/gateway.ts';
 
 export const TEAMS_SDL = /* GraphQL */ `
   type Query {

@@ -1,9 +1,9 @@
-import { entryFor } from './api-key.ts';
+import { entryFor } from '../gateway/api-key.ts';
 import type { PublishedSubgraph } from './composition.ts';
-import { makeExecutableSchema } from './executable-schema.ts';
-import { documentedSdl, startGatewayOverSandbox } from './gateway.ts';
-import { personPages } from './people-pages.ts';
-import { serveRecorded, type RecordedServer } from './recorded-server.ts';
+import { makeExecutableSchema } from '../imitations/executable-schema.ts';
+import { documentedSdl, startGatewayOverSandbox } from '../gateway/gateway.ts';
+import { personPages } from '../imitations/people-pages.ts';
+import { serveRecorded, type RecordedServer } from '../imitations/recorded-server.ts';
 
 /** The credential that the router has for it; nobody else may ask for entities. */
 export const ROUTER_KEY = 'key-of-the-router';

@@ -5,7 +5,7 @@ import type {
   ObjectShape,
   Shape,
   TypenameShape,
-} from '../../src/answers/shape.ts';
+} from '../../../src/answers/shape.ts';
 
 /** A whole number from 0 up to, and without, this. */
 export type Choose = (below: number) => number;

@@ -1,12 +1,12 @@
 import type { ExecutionResult } from 'graphql';
 import pino, { type Logger } from 'pino';
-import { systemClock, type Clock } from '../../src/clock.ts';
-import { readConfig, type Config } from '../../src/config.ts';
-import { createGateway } from '../../src/gateway.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import type { Rescue } from '../../src/tokens/store/rescue.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
-import type { TokenStore } from '../../src/tokens/store/token-store.ts';
+import { systemClock, type Clock } from '../../../src/clock.ts';
+import { readConfig, type Config } from '../../../src/config.ts';
+import { createGateway } from '../../../src/gateway.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
+import type { Rescue } from '../../../src/tokens/store/rescue.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { readFileSync } from 'node:fs';
 import { wrote } from './written.ts';
 

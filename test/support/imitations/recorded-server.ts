@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { askAt, type GraphqlAnswer, type Question } from './ask-at.ts';
+import { askAt, type GraphqlAnswer, type Question } from '../gateway/ask-at.ts';
 
 /** One question, as it came over the wire. */
 export interface RecordedRequest {

@@ -1,5 +1,5 @@
 import type { GraphQLFormattedError } from 'graphql';
-import type { startGatewayOverSandbox } from './gateway.ts';
+import type { startGatewayOverSandbox } from '../gateway/gateway.ts';
 
 /** Asks the upstream itself, past the gateway, with the gateway's own token. */
 export async function askDirectly(

@@ -1,6 +1,6 @@
-import { systemClock, type Clock } from '../../src/clock.ts';
-import type { OutgoingRequest } from '../../src/upstream/request.ts';
-import { createUpstream, type Upstream } from '../../src/upstream/upstream.ts';
+import { systemClock, type Clock } from '../../../src/clock.ts';
+import type { OutgoingRequest } from '../../../src/upstream/request.ts';
+import { createUpstream, type Upstream } from '../../../src/upstream/upstream.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
 
 /** What goes out, alone, in front of a service that holds every request until it is let go. */

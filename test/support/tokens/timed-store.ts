@@ -1,13 +1,13 @@
 import { createHmac, createSecretKey, randomBytes, randomUUID, type KeyObject } from 'node:crypto';
-import { shownFingerprint } from '../../src/tokens/store/fingerprint.ts';
-import type { TokenPair } from '../../src/tokens/token-set.ts';
+import { shownFingerprint } from '../../../src/tokens/store/fingerprint.ts';
+import type { TokenPair } from '../../../src/tokens/token-set.ts';
 import type {
   FingerprintRing,
   HistoryEntry,
   NewMark,
   StoredTokens,
   TokenStore,
-} from '../../src/tokens/store/token-store.ts';
+} from '../../../src/tokens/store/token-store.ts';
 
 interface SetRow {
   readonly set: string;

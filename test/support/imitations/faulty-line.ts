@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Agent, createServer, request as send, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../../src/sandbox/sandbox.ts';
 
 /** A line to a service that is often disturbed, in the same way each time. */
 export interface FaultyLine extends AsyncDisposable {

@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Readable, Writable } from 'node:stream';
-import { run } from '../../src/cli/program.ts';
-import { wrote } from './written.ts';
+import { run } from '../../../src/cli/program.ts';
+import { wrote } from '../gateway/written.ts';
 
 export interface Exit {
   readonly code: number | null;

@@ -7,9 +7,9 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { expect, vi } from 'vitest';
-import { systemClock, type Clock } from '../../src/clock.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
+import { systemClock, type Clock } from '../../../src/clock.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
+import { startGateway, type TestGateway, type TestGatewayOptions } from '../gateway/gateway.ts';
 
 /** One request to /graphql, as it arrived. */
 export interface Received {

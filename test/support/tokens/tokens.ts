@@ -3,16 +3,16 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { graphql, type GraphQLError } from 'graphql';
 import { expect, onTestFinished } from 'vitest';
-import type { Config } from '../../src/config.ts';
-import { PersonList } from '../../src/sandbox/person-list.ts';
-import { personsSchema } from '../../src/sandbox/persons-schema.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import type { Rescue } from '../../src/tokens/store/rescue.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
-import type { TokenPair } from '../../src/tokens/token-set.ts';
-import type { StoredTokens, TokenStore } from '../../src/tokens/store/token-store.ts';
-import { startGateway, type TestGateway } from './gateway.ts';
-import { ManualClock } from './manual-clock.ts';
+import type { Config } from '../../../src/config.ts';
+import { PersonList } from '../../../src/sandbox/person-list.ts';
+import { personsSchema } from '../../../src/sandbox/persons-schema.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
+import type { Rescue } from '../../../src/tokens/store/rescue.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import type { TokenPair } from '../../../src/tokens/token-set.ts';
+import type { StoredTokens, TokenStore } from '../../../src/tokens/store/token-store.ts';
+import { startGateway, type TestGateway } from '../gateway/gateway.ts';
+import { ManualClock } from '../random/manual-clock.ts';
 
 export const PERSON = '{ persons(first: 1) { items { id } } }';
 

@@ -1,6 +1,6 @@
 import type { GraphQLFormattedError } from 'graphql';
-import type { TestGateway } from './gateway.ts';
-import { wrote } from './written.ts';
+import type { TestGateway } from '../gateway/gateway.ts';
+import { wrote } from '../gateway/written.ts';
 
 /** One part of an answer that comes in parts (proposal of 2022-08-24). */
 export interface Payload {

@@ -2,8 +2,8 @@ import {
   createCallerBudgets,
   createPageBudget,
   type PageBudget,
-} from '../../src/paging/page-budget.ts';
-import { systemClock } from '../../src/clock.ts';
+} from '../../../src/paging/page-budget.ts';
+import { systemClock } from '../../../src/clock.ts';
 
 /** The budget of a caller without limits. */
 export function freePages(): PageBudget {

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
-import { askAt, type GraphqlAnswer, type Question } from './ask-at.ts';
-import { temporaryFolder } from './process.ts';
+import { askAt, type GraphqlAnswer, type Question } from '../gateway/ask-at.ts';
+import { temporaryFolder } from '../processes/process.ts';
 
 /** A Hive Gateway as a process of its own. */
 export interface Router extends AsyncDisposable {
@@ -26,7 +26,7 @@ export async function startRouter({ supergraph, credentials }: RouterOptions): P
   writeFileSync(file, supergraph);
   const program = resolve('node_modules/.bin/hive-gateway');
   const options = ['--host', '127.0.0.1', '--port', '0', '--disable-websockets'];
-  const config = ['--config-path', resolve('test/support/router-config.ts')];
+  const config = ['--config-path', resolve('test/support/supergraph/router-config.ts')];
   const child = spawn(process.execPath, [program, 'supergraph', file, ...options, ...config], {
     env: {
       NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile'),

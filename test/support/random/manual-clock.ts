@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../../src/clock.ts';
 
 export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;

@@ -2,7 +2,7 @@ import { buildSubgraphSchema } from '@apollo/subgraph';
 import { GraphQLError, parse } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { PublishedSubgraph } from './composition.ts';
-import { serveRecorded, type RecordedServer } from './recorded-server.ts';
+import { serveRecorded, type RecordedServer } from '../imitations/recorded-server.ts';
 
 /** A subgraph of others that adds a field to our persons, and refers to them from a list of its own. */
 export interface PayrollSubgraph extends RecordedServer, PublishedSubgraph {
