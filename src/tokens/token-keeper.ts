@@ -9,6 +9,44 @@ import type { TokenStore } from './store/token-store.ts';
 import type { TokenPair } from './token-set.ts';
 import { standingOf, type TokenStanding } from './token-standing.ts';
 
+/*
+ * How a single-use token survives a crash
+ *
+ * The service accepts a refresh token exactly once, and answers with the next pair. A pair that is received and then
+ * forgotten is gone: only an administrator can make another. So at each moment one of three places knows where the
+ * newest pair is: the store, the rescue file, or a claim in the store that says "a process may have sent this token".
+ *
+ *           connect       claim        send once       save        use
+ *   ----------|------------|-------------|-------------|-----------|------>
+ *    what a crash here leaves behind:
+ *    nothing              |  the claim: the token may  |  the new pair, which
+ *                         |  be spent (uncertain)      |  the next start reads
+ *
+ * Connect. DNS, TCP and TLS come first, so that the failures that are common happen before anything is at stake.
+ *
+ * Claim. One durable transaction records "attempt A may send the refresh token of generation n". The store refuses it
+ * while another process holds a claim. If it cannot be written, nothing is sent.
+ *
+ * Send once. No retry, no redirect, and not after 25 seconds: a process that was suspended with its claim must not wake
+ * up and send. The exchange belongs to the process; a caller that disconnects does not end it. All callers share it.
+ *
+ * Save before use. The pair is inserted even if the claim is no longer ours: one refresh token yields one pair, so it
+ * cannot be a wrong one. If the store does not take it within a second, the pair goes to the rescue file, is used from
+ * memory and is saved again until that works. The next start, and `tokens recover`, save what a rescue file holds.
+ *
+ * Uncertain. No clear answer came (time-out, reset, 5xx, or the process ended): the claim stays, and nothing is guessed.
+ * Whatever bytes arrived are kept in the rescue folder, and searched for a pair. While the old access token
+ * works, it is used; the refresh token is sent once more shortly before it expires, or at once if it does not work. A
+ * 200 is saved as usual. `invalid_grant` means lost, after waiting for a pair that another process may still save.
+ *
+ * Who writes what. Only the holder of a claim sends. Any process may save a pair that was received, because saving the
+ * same pair twice changes nothing and the generation only grows. Only the gateway and the commands that change the
+ * tokens write rescue files and save from them; `tokens status` and `tokens check` write nothing. On an error, nothing
+ * is deleted or overwritten. A store that was replaced by an older copy is given the newest pair before it is used.
+ *
+ * The steps are in exchange-attempt.ts, saving in pair-saver.ts, the next step after each result in rotation.ts.
+ */
+
 /** One bearer token, and which pair it belongs to. */
 export interface AccessToken {
   readonly value: string;
