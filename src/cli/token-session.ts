@@ -4,7 +4,6 @@ import { readConfig, type Config } from '../config.ts';
 import { createLog } from '../log.ts';
 import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
-import type { Head } from '../tokens/head.ts';
 import { boundStore, type BoundedStore } from '../tokens/store/bounded-store.ts';
 import {
   openRescue,
@@ -102,7 +101,7 @@ export async function withTokenService<T>(
   try {
     const rescued = await rescue.saveInto(store, baseUrl);
     sayRescued(rescued, say);
-    await rotation.lookAtStore();
+    await rotation.sync();
     result = await work({ checkAccess, rescued, rotation });
   } finally {
     wasUnsaved = rotation.unsaved;
@@ -133,14 +132,6 @@ function inRescueFile({ description }: TokenStore, { directory }: RescueFolder):
     `The new token pair could not be saved to the store (${description}). It is in a rescue file in ${directory}: do not remove that. ` +
     'Free the disk or give the rights back, then run `tokens recover`, which saves it; the next start of a gateway does so too.'
   );
-}
-
-/**
- * Whether the refresh token may be spent. That is so too when a replay of it was turned away, by a rate limit
- * for instance: this says nothing about the exchange before.
- */
-export function isInDoubt({ doubtful, busy, unanswered }: Head): boolean {
-  return doubtful || (!busy && unanswered > 0);
 }
 
 function identityOf({ tokenStore, recruitingUrl }: Config, stored: StoredTokens | null) {

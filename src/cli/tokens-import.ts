@@ -1,7 +1,8 @@
 import { systemClock } from '../clock.ts';
 import { isSecureUrl } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
-import { importSet, isInUse, knownTokenText } from '../tokens/import-set.ts';
+import { mayHaveSuccessor } from '../tokens/held-tokens.ts';
+import { importSet, isInUse, knownTokenText } from '../tokens/token-import.ts';
 import { readTokenFile, readTokenLink } from '../tokens/service/token-link.ts';
 import type { TokenPair } from '../tokens/token-set.ts';
 import type { StoredTokens } from '../tokens/store/token-store.ts';
@@ -134,7 +135,7 @@ async function rotateAtOnce(
   terminal: Terminal,
 ): Promise<void> {
   try {
-    const { generation, pair } = await rotation.rotate();
+    const { generation, pair } = await rotation.refresh();
     terminal.stdout.write(
       `Rotated at once: generation ${generation} is in use, and the link is dead. The access token lives for ` +
         `${duration(pair.expiresIn)}, the refresh token for ${duration(pair.refreshTokenExpiresIn)}. ` +
@@ -155,8 +156,8 @@ async function rotateAtOnce(
   }
 }
 
-function notRotated({ message }: Error, { head }: TokenService['rotation']): string {
-  if (head?.doubtful) {
+function notRotated({ message }: Error, { tokens }: TokenService['rotation']): string {
+  if (tokens && mayHaveSuccessor(tokens)) {
     return (
       'The set is in the store, but its first rotation got no clear answer, so its refresh token may be spent. ' +
       'Run `tokens recover` when the service answers; until then its access token serves while it works.'

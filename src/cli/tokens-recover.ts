@@ -1,18 +1,12 @@
 import { lostError, movedError } from '../tokens/token-errors.ts';
-import { accessLeft, lossOf } from '../tokens/head.ts';
+import { accessLeft, lossOf, mayHaveSuccessor } from '../tokens/held-tokens.ts';
 import { systemClock } from '../clock.ts';
 import { mayFollow, type RescueReport } from '../tokens/store/rescue.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { codeOf } from '../errors.ts';
 import { duration } from './duration.ts';
 import { CommandError, type Terminal } from './terminal.ts';
-import {
-  isInDoubt,
-  noTokens,
-  withTokenService,
-  withTokenStore,
-  type TokenService,
-} from './token-session.ts';
+import { noTokens, withTokenService, withTokenStore, type TokenService } from './token-session.ts';
 
 /** The guided way out of an uncertain rotation: says what it finds, does the one thing that helps, and what comes next. */
 export async function tokensRecover(terminal: Terminal): Promise<void> {
@@ -21,33 +15,35 @@ export async function tokensRecover(terminal: Terminal): Promise<void> {
     const { store, stored } = session;
     if (!stored) throw await noTokens(session);
     await withTokenService(session, stored.baseUrl, terminal, async (service) => {
-      const head = service.rotation.head!;
-      if (head.movedTo !== null) throw new CommandError(movedError(head.movedTo).message);
+      const tokens = service.rotation.tokens!;
+      const { state, generation } = tokens;
+      if (state.kind === 'moved') throw new CommandError(movedError(state.to).message);
+      const mayBeSpent = mayHaveSuccessor(tokens);
       const mayHoldNext = (file: RescueReport['failed'][number]) =>
-        mayFollow(file, { ...head, doubtful: isInDoubt(head) });
+        mayFollow(file, { ...tokens, doubtful: mayBeSpent });
       const isRescueFirst = service.rescued.failed.some(mayHoldNext);
-      const loss = lossOf(head, systemClock);
+      const loss = lossOf(tokens, systemClock);
       if (loss && !isRescueFirst) {
         sayKept(service, say);
         return lastTry(service, new CommandError(lostError(loss).message), say);
       }
-      if (head.busy) {
+      if (state.kind === 'refreshing') {
         throw new CommandError(
           'A process is exchanging the refresh token at this moment. Nothing was sent. Run this again in a minute; ' +
             'if it says the same after five, a process on this store was stopped or hangs: wake or end it.',
         );
       }
       if (isRescueFirst) throw new CommandError(RESCUE_FIRST);
-      if (!isInDoubt(head)) {
-        say(`There is nothing to recover: generation ${head.generation} is not in doubt.`);
+      if (!mayBeSpent) {
+        say(`There is nothing to recover: generation ${generation} is not uncertain.`);
         return;
       }
-      say(await story(store, head.generation));
+      say(await story(store, generation));
       sayKept(service, say);
-      if (await takeUpAnswer(service, say)) return;
+      if (await saveAnswer(service, say)) return;
       await askAccess(service, say);
       await replay(service, say).catch((error: CommandError) => {
-        if (!lossOf(service.rotation.head!, systemClock)) throw error;
+        if (!lossOf(service.rotation.tokens!, systemClock)) throw error;
         return lastTry(service, error, say);
       });
     });
@@ -77,7 +73,7 @@ async function story(store: TokenStore, generation: number): Promise<string> {
 }
 
 function sayKept({ rotation }: TokenService, say: (text: string) => void): void {
-  for (const { path, status, at, namesPair } of rotation.answers.kept(rotation.head!)) {
+  for (const { path, status, at, namesPair } of rotation.answers.kept(rotation.tokens!)) {
     say(
       `The answer of ${new Date(at).toISOString()} (status ${status}) was not understood, and is kept in ${path}: ` +
         `it names ${namesPair ? 'a token pair' : 'no token pair'}.`,
@@ -86,19 +82,19 @@ function sayKept({ rotation }: TokenService, say: (text: string) => void): void 
 }
 
 /** A pair that an answer names: when the service takes its access token, nothing has to be sent. */
-async function takeUpAnswer(
+async function saveAnswer(
   { rotation }: TokenService,
   say: (text: string) => void,
   unproved = false,
 ): Promise<'proved' | 'unproved' | undefined> {
   const found = await rotation.answers
-    .takeUp(rotation.head!, unproved)
+    .save(rotation.tokens!, unproved)
     .catch(({ message }: Error) => {
       throw new CommandError(`${message} Nothing was sent. Run \`tokens recover\` again then.`);
     });
   if (!found) return undefined;
-  await rotation.lookAtStore();
-  const { generation } = rotation.head!;
+  await rotation.sync();
+  const { generation } = rotation.tokens!;
   say(
     found === 'proved'
       ? `The service takes the access token of that pair: generation ${generation} is in use. Nothing was sent.`
@@ -109,16 +105,16 @@ async function takeUpAnswer(
 
 /** Where all is lost, a pair that an answer names is tried without proof. */
 async function lastTry(service: TokenService, lost: CommandError, say: (text: string) => void) {
-  const found = await takeUpAnswer(service, say, true);
+  const found = await saveAnswer(service, say, true);
   if (!found) throw lost;
   if (found === 'unproved') await replay(service, say);
 }
 
 async function askAccess({ rotation, checkAccess }: TokenService, say: (text: string) => void) {
-  const head = rotation.head!;
-  const verdict = await checkAccess(head.pair.accessToken);
+  const tokens = rotation.tokens!;
+  const verdict = await checkAccess(tokens.pair.accessToken);
   if (verdict.kind === 'unknown') {
-    if (accessLeft(head, systemClock) <= 0) {
+    if (accessLeft(tokens, systemClock) <= 0) {
       return say(
         `The access token has ended, and the service gives no clear answer (${verdict.why}).`,
       );
@@ -137,12 +133,12 @@ async function askAccess({ rotation, checkAccess }: TokenService, say: (text: st
 async function replay({ rotation }: TokenService, say: (text: string) => void): Promise<void> {
   say('The refresh token is sent once more …');
   try {
-    const { generation, pair } = await rotation.rotate();
+    const { generation, pair } = await rotation.refresh();
     say(
       `It worked: nothing was lost. Generation ${generation} is in use; its access token lives for ${duration(pair.expiresIn)}.`,
     );
   } catch (error) {
-    const { pair, bornAt } = rotation.head!;
+    const { pair, bornAt } = rotation.tokens!;
     if (codeOf(error) === 'TOKENS_LOST') {
       const left = (bornAt + pair.expiresIn * 1000 - systemClock.elapsed()) / 1000;
       throw new CommandError(

@@ -1,9 +1,10 @@
-import { ADVICE } from '../tokens/token-trouble.ts';
+import { mayHaveSuccessor } from '../tokens/held-tokens.ts';
+import { ADVICE } from '../tokens/token-health.ts';
 import { codeOf } from '../errors.ts';
 import type { Rotation } from '../tokens/rotation.ts';
 import { duration } from './duration.ts';
 import { CommandError, type Terminal } from './terminal.ts';
-import { isInDoubt, noTokens, withTokenService, withTokenStore } from './token-session.ts';
+import { noTokens, withTokenService, withTokenStore } from './token-session.ts';
 
 /** One rotation now, or the one that another process makes at this moment. */
 export async function tokensRefresh(terminal: Terminal): Promise<void> {
@@ -11,9 +12,9 @@ export async function tokensRefresh(terminal: Terminal): Promise<void> {
     const { stored } = session;
     if (!stored) throw await noTokens(session);
     await withTokenService(session, stored.baseUrl, terminal, async ({ rotation }) => {
-      if (rotation.head && isInDoubt(rotation.head))
+      if (rotation.tokens && mayHaveSuccessor(rotation.tokens))
         throw new CommandError(`Nothing was sent. ${ADVICE.uncertain}`);
-      const { generation, pair } = await rotation.rotate().catch((error: Error) => {
+      const { generation, pair } = await rotation.refresh().catch((error: Error) => {
         throw new CommandError(whatNow(error, rotation));
       });
       terminal.stdout.write(
@@ -25,8 +26,8 @@ export async function tokensRefresh(terminal: Terminal): Promise<void> {
 }
 
 /** For somebody who watches: trying again is no advice where it would be refused. */
-function whatNow(error: Error, { head }: Pick<Rotation, 'head'>): string {
-  if (codeOf(error) === 'TOKENS_LOST' || !head?.doubtful) return error.message;
+function whatNow(error: Error, { tokens }: Pick<Rotation, 'tokens'>): string {
+  if (codeOf(error) === 'TOKENS_LOST' || !tokens || !mayHaveSuccessor(tokens)) return error.message;
   return NO_CLEAR_ANSWER;
 }
 

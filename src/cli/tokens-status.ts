@@ -1,7 +1,7 @@
 import { systemClock } from '../clock.ts';
 import { waitingPairs } from '../tokens/store/rescue.ts';
 import { tokenReport, type TokenReport } from '../tokens/token-report.ts';
-import { ADVICE, FATAL } from '../tokens/token-trouble.ts';
+import { ADVICE, FATAL } from '../tokens/token-health.ts';
 import { duration } from './duration.ts';
 import type { Terminal } from './terminal.ts';
 import { printable, withTokenStore } from './token-session.ts';

@@ -5,19 +5,22 @@ import type { Rescue } from './store/rescue.ts';
 import { within } from './store/bounded-store.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 
-/** Gets a pair that was received into the store, or failing that into the rescue file. */
+/** Saves a pair that was received: to the store, or if that fails, to the rescue file. */
 export interface PairSaver {
-  /** A pair that could not be saved yet; it is tried again and again. */
+  /** A pair that is not in the store yet; saving it is tried until it works. */
   readonly pending: NewPair | undefined;
-  /** Why there is one. */
+  /** Why it is not in the store. */
   readonly why: UnsavedCause;
-  /** Never rejects: what cannot be saved, or not within a second, is pending. */
-  save(pair: NewPair): Promise<'head' | 'surplus' | 'pending'>;
-  /** A pair that was saved, and that the store has lost, or may have lost. Resolves after one try; never rejects. */
+  /**
+   * Saves a new pair. A pair that is not saved within a second is pending. Never rejects.
+   *
+   * @returns `second` when the store has another pair of the same generation in use
+   */
+  save(pair: NewPair): Promise<'newest' | 'second' | 'pending'>;
+  /** Saves a pair that the store has lost, or may have lost. Resolves after one try; never rejects. */
   saveAgain(pair: NewPair, why: StoreLoss, cause?: unknown): Promise<void>;
   /**
-   * Waits until nothing is pending. When its patience ends before that, it makes sure that the pair is in
-   * the rescue file, and only then gives up.
+   * Waits until no pair is pending, or for five seconds and then until the pair is in the rescue file.
    */
   finish(): Promise<void>;
 }
@@ -30,7 +33,7 @@ export interface PairSaverParts {
 }
 
 const RETRY_MS = 500;
-/** So long a pair may be in the memory of this process alone. */
+/** How long a pair may be only in the memory of this process. */
 const SLOW_MS = 1_000;
 const PATIENCE_MS = 5_000;
 
@@ -52,9 +55,9 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     save: async (pair) => {
       if (rescue?.stays) leaveCopy(pair);
       try {
-        const isHead = await saveOnce(pair);
+        const isNewest = await saveOnce(pair);
         isSaved(pair);
-        return isHead ? 'head' : 'surplus';
+        return isNewest ? 'newest' : 'second';
       } catch (error) {
         hold(pair, 'unwritable', error);
         saving = saveUntilDone(pair);
@@ -76,7 +79,7 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     },
   };
 
-  /** A save that hangs is waited for again, and not called once more beside itself. */
+  /** Saves, or waits for a save of the same pair that still hangs. */
   function saveOnce(pair: NewPair): Promise<boolean> {
     if (underWay?.pair !== pair) {
       const call = { pair, saved: store.save(pair) };
@@ -100,25 +103,25 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
   async function saveUntilDone(pair: NewPair): Promise<void> {
     for (;;) {
       await clock.sleep(RETRY_MS);
-      // The pair after it may have come meanwhile.
+      // The pair after it may have arrived meanwhile.
       if (pending !== pair) return;
       try {
         await saveOnce(pair);
         return isSaved(pair);
       } catch (error) {
         if (clock.elapsed() < finishBy) continue;
-        // Once more: somebody may have taken the rescue file away.
+        // Once more: the rescue file may have been removed since.
         if (putInRescueFile()) return;
         log.fatal(
           { err: error },
-          'The new token pair is saved nowhere. The process stays until it is.',
+          'The new token pair is neither in the store nor in a rescue file. Free the disk, or restore the permissions; the process does not end before.',
         );
         finishBy = clock.elapsed() + PATIENCE_MS;
       }
     }
   }
 
-  /** With it every pair before it, which it has replaced. */
+  /** Ends the wait for this pair, and for older ones, which it replaces. */
   function isSaved({ set, generation }: NewPair): void {
     if (pending?.set !== set || pending.generation > generation) return;
     pending = undefined;

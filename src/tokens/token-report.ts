@@ -1,5 +1,6 @@
 import { LONGEST_EXCHANGE_MS } from './blocked-rotation.ts';
-import { FATAL, troublesOf, type Trouble } from './token-trouble.ts';
+import { stateOf } from './held-tokens.ts';
+import { FATAL, troublesOf, type Trouble } from './token-health.ts';
 import type { WaitingPair } from './store/rescue.ts';
 import type { HistoryEntry, StoredTokens } from './store/token-store.ts';
 
@@ -79,10 +80,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
   );
   const rescueFiles = waiting.filter(({ isOurs }) => isOurs).map(({ path }) => path);
   const troubles = troublesOf({
-    lost: stored.lost,
-    moved: stored.movedTo !== null,
-    // A replay that was turned away says nothing about the exchange before it.
-    doubtful: mark === null ? stored.unanswered > 0 : !mark.live,
+    state: stateOf(stored).kind,
     unsaved: rescueFiles.length > 0,
     blocked: facts.unwritable || (mark?.live === true && now - mark.at > LONGEST_EXCHANGE_MS),
     age: now - savedAt,
@@ -90,8 +88,8 @@ export function tokenReport(facts: ReportFacts): TokenReport {
     refreshLeft: left(pair.refreshTokenExpiresIn),
     refreshLife: pair.refreshTokenExpiresIn * 1000,
     notRenewed: !stored.imported && rotation !== undefined && rotation.outcome !== 'rotated',
-    neverRotated: stored.imported && mark?.live !== true,
-    surplus: stored.surplus > 0,
+    imported: stored.imported,
+    hasSecondPair: stored.surplus > 0,
   });
   const since = history.slice(
     0,
@@ -104,7 +102,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
   );
   const [last] = failed;
   return {
-    state: stateOf(troubles),
+    state: reportStateOf(troubles),
     store,
     service: new URL(stored.baseUrl).host,
     name: pair.name,
@@ -151,7 +149,7 @@ function shown(history: readonly HistoryEntry[]): TokenReport['history'] {
   return history.slice(0, SHOWN).map((entry) => ({ ...entry, at: iso(entry.at) }));
 }
 
-function stateOf(troubles: readonly Trouble[]): TokenReport['state'] {
+function reportStateOf(troubles: readonly Trouble[]): TokenReport['state'] {
   if (troubles.includes('moved')) return 'moved';
   if (troubles.some((trouble) => FATAL.has(trouble))) return 'lost';
   return troubles.length > 0 ? 'attention' : 'healthy';

@@ -93,7 +93,7 @@ test('a pair in a rescue file is saved first: then nothing is in doubt, and noth
   expect(stderr).toContain(
     'A token pair was saved from a rescue file into the store: generation 3.',
   );
-  expect(stdout).toContain('There is nothing to recover: generation 3 is not in doubt.');
+  expect(stdout).toContain('There is nothing to recover: generation 3 is not uncertain.');
   expect(code).toBe(0);
   expect(operator.service.exchanges).toHaveLength(1);
   expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 3 });

@@ -18,7 +18,7 @@ import {
 } from '../support/tokens/tokens.ts';
 
 test.each(['mark', 'read'] as const)(
-  'a store whose %s fails when a rotation is due is trouble at once, by its name, and callers are served',
+  'a store whose %s fails when a refresh is due is trouble at once, by its name, and callers are served',
   async (method) => {
     const { clock, store, ask, gateway, logged } = await startAhead();
     expect(await troublesOf(gateway)).toEqual([]);
@@ -32,7 +32,7 @@ test.each(['mark', 'read'] as const)(
       expect.objectContaining({
         level: 50,
         generation: 2,
-        msg: expect.stringMatching(/rotation is due.*cannot begin.*token store cannot be/),
+        msg: expect.stringMatching(/refresh is due.*cannot begin.*token store cannot be/),
       }),
     ]);
     const unsent = /recruiting_token_exchanges_total\{outcome="unsent"\} ([1-9])/;
@@ -116,7 +116,7 @@ test('a rescue file that may hold the next pair, and cannot be read, is such tro
   expect(await troublesOf(gateway)).toEqual(['blocked']);
   expect(logged.filter(({ trouble }) => trouble === 'blocked')).toEqual([
     expect.objectContaining({
-      msg: expect.stringMatching(/rotation is due.*rescue file.*tokens recover/),
+      msg: expect.stringMatching(/refresh is due.*rescue file.*tokens recover/),
     }),
   ]);
   expect(sandbox.stats.requests.oauthToken).toBe(1);
