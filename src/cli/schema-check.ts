@@ -7,7 +7,7 @@ import {
 } from '../schema/live/compare-schemas.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readLiveSchema } from './live-schema.ts';
-import { readSnapshotFile } from './snapshot-file.ts';
+import { readSnapshotFile } from './operator-files.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
 interface CheckOptions {

@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { readConfig, type Config } from '../config.ts';
-import { readAdaptersFile } from './adapters-file.ts';
 import { explained, explainedAsJson } from './schema-explain.ts';
-import { readSnapshotFile } from './snapshot-file.ts';
+import { readAdaptersFile, readSnapshotFile } from './operator-files.ts';
 import type { Terminal } from './terminal.ts';
 
 export function addSchemaCommands(

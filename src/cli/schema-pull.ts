@@ -3,12 +3,10 @@ import type { GraphQLSchema } from 'graphql';
 import type { Config } from '../config.ts';
 import { compareSchemas } from '../schema/live/compare-schemas.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
-import { readAdaptersFile } from './adapters-file.ts';
 import { readLiveSchema } from './live-schema.ts';
-import { replaceFile } from './replace-file.ts';
+import { readAdaptersFile, readSnapshotFile, replaceFile } from './operator-files.ts';
 import { isEqual, listed } from './schema-check.ts';
 import { servedOffline } from './schema-print.ts';
-import { readSnapshotFile } from './snapshot-file.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
 interface PullOptions {

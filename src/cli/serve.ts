@@ -2,18 +2,17 @@ import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import { configWarnings, readConfig, type Config } from '../config.ts';
 import { createGateway } from '../gateway.ts';
-import { listen } from '../http/listen.ts';
+import { listen, type Listening } from '../http/listen.ts';
+import { adminHosts } from '../http/origin/hosts.ts';
+import { adminHandler } from '../http/paths.ts';
 import { createLog } from '../log.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
+import { processMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
 import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
-import { announce } from './announce.ts';
-import { readAdaptersFile } from './adapters-file.ts';
-import { listenAdmin } from './listen-admin.ts';
-import { readSnapshotFile } from './snapshot-file.ts';
+import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
 import { stopped, type Terminal } from './terminal.ts';
-import { readTrustedDocumentsFile } from './trusted-documents-file.ts';
 import { openStore, replicaOf, rescueFolder } from './token-store.ts';
 
 /** Serves the gateway until the process is asked to stop. */
@@ -93,6 +92,59 @@ async function sandboxInside(own: Own): Promise<Upstream> {
     store: own(openSqliteStore(':memory:')),
   };
 }
+
+/**
+ * `/metrics`, at an address of its own. Undefined when that is taken, and nobody asked for it.
+ *
+ * @throws Error with a message for the operator
+ */
+async function listenAdmin(
+  metrics: Metrics,
+  { adminHost: host, adminPort: port, adminPortGiven, allowedHosts }: Config,
+  log: Logger,
+): Promise<Listening | undefined> {
+  try {
+    const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
+    const ofProcess = processMetrics();
+    const { contentType } = metrics;
+    const text = async () => (await metrics.text()) + (await ofProcess());
+    const isOurHost = adminHosts({ host, allowedHosts });
+    const handler = adminHandler({ contentType, text }, isOurHost);
+    const admin = await listen(handler, { host, port, variables });
+    log.info({ url: `${admin.url}/metrics` }, 'metrics');
+    return admin;
+  } catch (error) {
+    // Nobody asked for this port: a second gateway on a developer's machine need not fail for it.
+    if (adminPortGiven) throw error;
+    log.warn(`There are no metrics: ${(error as Error).message}`);
+    return undefined;
+  }
+}
+
+/** Says where what is served: a line of the log in production, something to click on otherwise. */
+function announce(
+  url: string,
+  upstream: string,
+  config: Config,
+  log: Logger,
+  { stdout }: Terminal,
+): void {
+  const isSandbox = config.recruitingUrl === undefined;
+  if (config.production) {
+    log.info({ url: `${url}/graphql`, upstream }, 'serving');
+    return;
+  }
+  stdout.write(`
+${isSandbox ? SANDBOX_NOTICE : `  Upstream   ${upstream}\n`}
+  ${config.graphiql ? 'GraphiQL ' : 'GraphQL  '}  ${url}/graphql
+  Health     ${url}/health   ${url}/ready
+
+`);
+}
+
+const SANDBOX_NOTICE = `  ***  SANDBOX  ***  The people served here are made up.
+  Set RECRUITING_URL to serve the real recruiting service.
+`;
 
 /** Balancers go on sending until they have seen that `/ready` says no. */
 async function takeLastRequests(ms: number, { hurry }: Terminal, log: Logger): Promise<void> {

@@ -33,3 +33,26 @@ export function stopped(signal: AbortSignal): Promise<void> {
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
 }
+
+const UNITS = [
+  ['day', 86_400],
+  ['h', 3600],
+  ['min', 60],
+  ['s', 1],
+] as const;
+
+/** For people: the two largest units, such as "15 h 59 min". */
+export function duration(seconds: number): string {
+  let left = Math.floor(seconds);
+  const parts = UNITS.flatMap(([name, size]) => {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    return count > 0 ? [`${count} ${name === 'day' && count > 1 ? 'days' : name}`] : [];
+  });
+  return parts.slice(0, 2).join(' ') || '0 s';
+}
+
+/** A name that the service gave: nothing in it may steer the terminal. */
+export function printable(name: string): string {
+  return name.replace(/\p{C}+/gu, ' ').trim();
+}

@@ -228,8 +228,3 @@ function foreignStore(store: TokenStore, stored: StoredTokens, baseUrl: string):
     2,
   );
 }
-
-/** A name that the service gave: nothing in it may steer the terminal. */
-export function printable(name: string): string {
-  return name.replace(/\p{C}+/gu, ' ').trim();
-}

@@ -6,10 +6,8 @@ import { importSet, isInUse, knownTokenText } from '../tokens/token-import.ts';
 import { readTokenFile, readTokenLink } from '../tokens/service/token-link.ts';
 import type { TokenPair } from '../tokens/token-set.ts';
 import type { StoredTokens } from '../tokens/store/token-store.ts';
-import { duration } from './duration.ts';
-import { CommandError, stopped, type Terminal } from './terminal.ts';
+import { CommandError, duration, printable, stopped, type Terminal } from './terminal.ts';
 import {
-  printable,
   readTokenConfig,
   withTokenService,
   withTokenStore,

@@ -4,8 +4,7 @@ import { systemClock } from '../clock.ts';
 import { mayFollow, type RescueReport } from '../tokens/store/rescue.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { codeOf } from '../errors.ts';
-import { duration } from './duration.ts';
-import { CommandError, type Terminal } from './terminal.ts';
+import { CommandError, duration, type Terminal } from './terminal.ts';
 import { noTokens, withTokenService, withTokenStore, type TokenService } from './token-session.ts';
 
 /** The guided way out of an uncertain rotation: says what it finds, does the one thing that helps, and what comes next. */

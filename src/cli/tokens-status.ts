@@ -2,9 +2,8 @@ import { systemClock } from '../clock.ts';
 import { waitingPairs } from '../tokens/store/rescue.ts';
 import { tokenReport, type TokenReport } from '../tokens/token-report.ts';
 import { ADVICE, FATAL } from '../tokens/token-health.ts';
-import { duration } from './duration.ts';
-import type { Terminal } from './terminal.ts';
-import { printable, withTokenStore } from './token-session.ts';
+import { duration, printable, type Terminal } from './terminal.ts';
+import { withTokenStore } from './token-session.ts';
 
 const HISTORY = 1_000;
 /** Lines of the audit trail for people. */

@@ -17,7 +17,9 @@ import { beginExchange, startWithTokens, type Operator } from './tokens-operator
 
 test('with nothing in doubt it says so, and sends nothing', async () => {
   const { done, service } = await startWithTokens();
-  expect(await done('recover')).toMatch(/^There is nothing to recover: generation 2 is not in dou/);
+  expect(await done('recover')).toMatch(
+    /^There is nothing to recover: generation 2 is not uncertain/,
+  );
   expect(service.exchanges).toHaveLength(1);
 });
 

@@ -1,5 +1,4 @@
-import { get, type GetAnswer } from './get.ts';
-import { reasonOf } from './reason-of.ts';
+import { get, reasonOf, type GetAnswer } from './connection.ts';
 
 /** What the service says about an access token. */
 export type AccessVerdict =

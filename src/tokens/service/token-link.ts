@@ -1,5 +1,4 @@
-import { get } from './get.ts';
-import { reasonOf } from './reason-of.ts';
+import { get, reasonOf } from './connection.ts';
 import { readTokenSet, type TokenPair } from '../token-set.ts';
 
 /** Why there was no token set. The message says what to do, and never holds a link or a token. */

@@ -13,7 +13,7 @@ import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
-import { reasonOf } from '../../../src/tokens/service/reason-of.ts';
+import { reasonOf } from '../../../src/tokens/service/connection.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
 import { makeCertificate } from './certificate.ts';
 import { startExchange } from './start-exchange.ts';

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { authCheck } from '../../../src/tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
-import { openConnection } from '../../../src/tokens/service/open-connection.ts';
+import { openConnection } from '../../../src/tokens/service/connection.ts';
 import { readTokenLink } from '../../../src/tokens/service/token-link.ts';
 import { makeCertificate, type Certificate } from './certificate.ts';
 import { startProxy, type ProxyAnswer } from './proxy-server.ts';
