@@ -10,7 +10,7 @@ import { addTokenCommands } from './token-commands.ts';
 
 const USAGE_ERROR = 2;
 
-/** Runs a command line; gives the exit code: 0 done, 1 failed, 2 used or configured wrongly. */
+/** Runs a command line. @returns the exit code: 0 done, 1 failed, 2 used or configured wrongly */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   let exitCode = 0;
   try {
@@ -26,8 +26,8 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
 }
 
 /**
- * What a command needs is loaded when it is asked for: most of a start is the tools for schemas, and
- * `tokens status` does without.
+ * Commands load what they need when they run: most of a start is the tools for schemas, which `tokens status` does
+ * not need.
  */
 function program(terminal: Terminal, end: (exitCode: number) => void): Command {
   const root = new Command('recruiting-subgraph')
@@ -37,7 +37,7 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     .configureOutput({
       writeOut: (text) => terminal.stdout.write(text),
       writeErr: (text) => terminal.stderr.write(text),
-      // What was typed may be the link, and is repeated in no error.
+      // The arguments may have the link, which must not appear in an error.
       outputError: (text, write) => write(text.replace(/https?:\/\/[^\s',]+/gi, '<link>')),
     })
     .showHelpAfterError('(--help shows what there is)');
@@ -45,7 +45,7 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
   root
     .command('serve', { isDefault: true })
     .description('serve the gateway; its settings come from the environment')
-    // Being the default, it is given what is no command at all.
+    // The default command also gets unknown words, which are reported here.
     .allowExcessArguments()
     .allowUnknownOption()
     .action(async (_options, { args: [typed] }: Command) => {
@@ -108,9 +108,9 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
   return root;
 }
 
-/** Makes the API key of a caller. Only its hash is for the gateway to know; the key itself is shown this once. */
+/** Makes an API key for a caller. The gateway knows only its hash; the key itself is printed this once. */
 function keysNew(name: string, { scopes }: { scopes: string }, { stdout }: Terminal): void {
-  // The prefix tells people, and programs that look for secrets in the wrong place, what it is.
+  // The prefix shows people, and scanners for leaked secrets, what it is.
   const key = `rsk_${randomBytes(32).toString('base64url')}`;
   const hash = createHash('sha256').update(key).digest('hex');
   const mistakes = apiKeyMistakes({ name, hash, scopes: scopes.split('+') });
@@ -135,7 +135,7 @@ function complaintAbout(typed: string, { commands }: Command): string {
   return `there is no command ${quoted(typed)}${advice}`;
 }
 
-/** What is no word may be a secret. */
+/** Anything but a plain word may be a secret. */
 function quoted(typed: string): string {
   return /^[a-z][a-z-]{0,20}$/.test(typed) ? `'${typed}'` : 'of that name';
 }

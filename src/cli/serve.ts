@@ -53,7 +53,7 @@ export async function serve(terminal: Terminal): Promise<void> {
       ...config,
       clock: systemClock,
       onCut: (requests) =>
-        log.warn({ requests }, 'requests were cut off, since they did not end in time'),
+        log.warn({ requests }, 'requests were cut off, because they did not end in time'),
     }),
   );
   announce(server.url, upstream.settings.recruitingUrl, config, log, terminal);
@@ -61,7 +61,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   gateway.sayNotReady();
   server.keepNoConnections();
   await takeLastRequests(config.shutdownDelayMs, terminal, log);
-  log.info('stopping: what is in flight has 10 s to finish, and a token pair is saved first');
+  log.info('stopping: requests in flight have 10 s to finish, and a token pair is saved first');
   gateway.stopRotating();
 }
 
@@ -82,9 +82,9 @@ function real(config: Config, { owner }: Terminal, log: Logger, own: Own): Upstr
   };
 }
 
-/** Its tokens stay in memory, so that nothing of it can mix with real ones. */
+/** Starts a sandbox. Its tokens stay in memory, so that they cannot mix with real ones. */
 async function sandboxInside(own: Own): Promise<Upstream> {
-  // A gateway in front of a service does without.
+  // Loaded only here: a gateway in front of a service does not need it.
   const { startSandbox } = await import('../sandbox/sandbox.ts');
   const { url, tokenLink } = own<Sandbox>(await startSandbox());
   return {
@@ -94,7 +94,7 @@ async function sandboxInside(own: Own): Promise<Upstream> {
 }
 
 /**
- * `/metrics`, at an address of its own. Undefined when that is taken, and nobody asked for it.
+ * Serves `/metrics` at its own address. Undefined if that address is taken and was not configured.
  *
  * @throws Error with a message for the operator
  */
@@ -114,14 +114,14 @@ async function listenAdmin(
     log.info({ url: `${admin.url}/metrics` }, 'metrics');
     return admin;
   } catch (error) {
-    // Nobody asked for this port: a second gateway on a developer's machine need not fail for it.
+    // The port is the default one: a second gateway on a developer's machine need not fail for it.
     if (adminPortGiven) throw error;
-    log.warn(`There are no metrics: ${(error as Error).message}`);
+    log.warn(`Metrics are not served: ${(error as Error).message}`);
     return undefined;
   }
 }
 
-/** Says where what is served: a line of the log in production, something to click on otherwise. */
+/** Reports the addresses: as a log line in production, otherwise as links to open. */
 function announce(
   url: string,
   upstream: string,
@@ -146,10 +146,10 @@ const SANDBOX_NOTICE = `  ***  SANDBOX  ***  The people served here are made up.
   Set RECRUITING_URL to serve the real recruiting service.
 `;
 
-/** Balancers go on sending until they have seen that `/ready` says no. */
+/** Accepts requests for a while: balancers go on sending them until `/ready` has failed. */
 async function takeLastRequests(ms: number, { hurry }: Terminal, log: Logger): Promise<void> {
   if (ms === 0) return;
-  log.info({ ms }, 'asked to stop: /ready says no, and requests are still taken for a while');
+  log.info({ ms }, 'asked to stop: /ready fails, and requests are still accepted for a while');
   // It rejects when a second signal cuts it short.
   await systemClock.sleep(ms, hurry).catch(() => undefined);
 }

@@ -24,31 +24,33 @@ export function addTokenCommands(
   tokens
     .command('import <source>')
     .description(
-      'take the token set from its one-time link, a file, or - for standard input, and rotate it at once',
+      'import the token set from its one-time link, a file, or - for standard input, and refresh it at once',
     )
-    .option('--replace', 'also over a set that is in use', false)
+    .option('--replace', 'replace a set that is in use', false)
     .action((source, options) => tokensImport(source, options, terminal));
 
   tokens
     .command('status')
-    .description('how the tokens stand; exit code 0 healthy, 1 needs attention, 2 lost or missing')
+    .description(
+      'print the state of the tokens; exit code 0 healthy, 1 needs attention, 2 lost, moved or missing',
+    )
     .option('--json', 'for machines', false)
     .action(async (options) => end(await tokensStatus(options, terminal)));
 
   tokens
     .command('check')
-    .description('ask the service whether it takes the current access token')
+    .description('ask the service whether it accepts the current access token')
     .option('--json', 'for machines', false)
     .action(async (options) => end(await tokensCheck(options, terminal)));
 
   tokens
     .command('refresh')
-    .description('one rotation now')
+    .description('refresh once, now')
     .action(() => tokensRefresh(terminal));
 
   tokens
     .command('recover')
-    .description('the way out of a rotation that ended without a clear answer')
+    .description('settle a refresh whose outcome is uncertain')
     .action(() => tokensRecover(terminal));
 
   tokens
@@ -57,9 +59,9 @@ export function addTokenCommands(
     .action((store) => tokensExport(store, terminal));
 }
 
-/** Asks the service whether it takes the current access token; gives the exit code: 0 it does, 1 not. */
+/** Asks the service whether it accepts the current access token. @returns the exit code: 0 if it does, 1 if not */
 async function tokensCheck({ json }: { json: boolean }, terminal: Terminal) {
-  return withTokenStore(terminal, 'look', async (session) => {
+  return withTokenStore(terminal, 'inspect', async (session) => {
     const { stored, config } = session;
     if (!stored) throw await noTokens(session);
     const { baseUrl } = stored;
@@ -74,17 +76,17 @@ async function tokensCheck({ json }: { json: boolean }, terminal: Terminal) {
 }
 
 function sentence(verdict: AccessVerdict, service: string): string {
-  if (verdict.kind === 'works') return `${service} takes the access token.`;
+  if (verdict.kind === 'works') return `${service} accepts the access token.`;
   if (verdict.kind === 'unknown') {
-    return `${service} gave no clear answer (${verdict.why}). Nothing is wrong with the tokens as far as this tells. Check RECRUITING_URL and the way to it, and try again.`;
+    return `${service} gave no clear answer (${verdict.why}). Nothing is wrong with the tokens as far as this shows. Check RECRUITING_URL and the way to it, and try again.`;
   }
   return verdict.detail === 'token_expired'
-    ? `${service} says that the access token has expired. Run \`tokens refresh\`; a running gateway does it by itself.`
+    ? `${service} reports that the access token has expired. Run \`tokens refresh\`; a running gateway does it by itself.`
     : `${service} refuses the access token (${verdict.detail}): the administrator who made it was probably demoted or blocked, ` +
         'or the token was revoked. Have the account checked; if it needs a new token, run `tokens import <link> --replace`.';
 }
 
-/** One rotation now, or the one that another process makes at this moment. */
+/** Refreshes once, or waits for the refresh of another process. */
 async function tokensRefresh(terminal: Terminal): Promise<void> {
   await withTokenStore(terminal, 'work', async (session) => {
     const { stored } = session;
@@ -96,19 +98,19 @@ async function tokensRefresh(terminal: Terminal): Promise<void> {
         throw new CommandError(whatNow(error, rotation));
       });
       terminal.stdout.write(
-        `Rotated: generation ${generation} is in use. Its access token lives for ${duration(pair.expiresIn)}, ` +
+        `Refreshed: generation ${generation} is in use. Its access token lives for ${duration(pair.expiresIn)}, ` +
           `its refresh token for ${duration(pair.refreshTokenExpiresIn)}.\n`,
       );
     });
   });
 }
 
-/** For somebody who watches: trying again is no advice where it would be refused. */
+/** The general message advises to try again, which this command would refuse while the tokens are uncertain. */
 function whatNow(error: Error, { tokens }: Pick<Rotation, 'tokens'>): string {
   if (codeOf(error) === 'TOKENS_LOST' || !tokens || !mayHaveSuccessor(tokens)) return error.message;
   return NO_CLEAR_ANSWER;
 }
 
 const NO_CLEAR_ANSWER =
-  'The refresh token was sent, and no clear answer came, so it may be spent. Once more this command would send nothing. ' +
-  'The access token serves while it works. Run `tokens recover` to know at once.';
+  'The refresh token was sent, and no clear answer came, so it may be spent; this command does not send it again. ' +
+  'The access token is used while it works. Run `tokens recover` to settle it at once.';

@@ -58,7 +58,7 @@ export type UncertainTokens = HeldTokens & {
 
 type StateSource = Pick<StoredTokens, 'lost' | 'movedTo' | 'mark' | 'unanswered'>;
 
-/** What the store, or an exchange, says of a pair. */
+/** A pair as the store or an exchange gives it. */
 export type TokenSource = StateSource & { readonly saved: NewPair } & Pick<
     StoredTokens,
     'set' | 'generation' | 'pair' | 'imported' | 'surplus'
@@ -140,7 +140,7 @@ export function savedPairOf(stored: StoredTokens, store: string): NewPair {
 }
 
 /**
- * What changes for a pair that is held already, by what the store says of it now.
+ * What changes for a pair that is held already, from what the store now holds.
  *
  * @param forgotten unanswered exchanges that the store no longer knows of
  */

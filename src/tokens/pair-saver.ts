@@ -133,7 +133,10 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     try {
       rescue?.put(pair);
     } catch (error) {
-      log.warn({ err: error }, 'No second copy of the token pair could be left in a rescue file.');
+      log.warn(
+        { err: error },
+        'A second copy of the token pair could not be left in a rescue file.',
+      );
     }
   }
 
@@ -164,22 +167,22 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
 
 const HELD: Record<UnsavedCause, string> = {
   unwritable:
-    'The new token pair could not be saved, and is held in memory. Saving it is tried until it works: ' +
-    'free the disk, or give the rights back, and do not kill this process before.',
+    'The new token pair could not be saved, and is held in memory while saving is tried again. ' +
+    'Free the disk or restore the permissions, and do not kill this process before the pair is saved.',
   older:
-    'An older copy of the token store, or an empty one, was put in its place while this process ran. The refresh token in ' +
-    'an older copy is spent. The newest token pair is held in memory, and is saved into what lies there now; that is tried ' +
-    'until it works. Put no backup there again, and do not kill this process before it says that the pair is saved.',
+    'The token store was replaced by an older copy, or an empty one, while this process ran. The refresh token in ' +
+    'an older copy is spent, so the newest token pair is held in memory until it is saved into the replacement. ' +
+    'Do not restore a backup again, and do not kill this process before it logs that the pair is saved.',
   other:
-    'Another token store, with other tokens, was put in the place of the token store while this process ran. The newest ' +
-    'token pair is held in memory, and is saved behind the tokens of that store; that is tried until it works. Then this ' +
-    'process goes on with the tokens of that store. If nobody meant to replace it, find out who did.',
+    'The token store was replaced by another one, with other tokens, while this process ran. The newest token pair is ' +
+    'held in memory until it is saved behind the tokens of that store; then this process continues with the tokens of ' +
+    'that store. If the store was not replaced on purpose, find out what replaced it.',
   gone:
-    'The file of the token store is gone, or what lies in its place is no token store. The newest token pair is held in ' +
-    'memory, and is in the rescue file where there is one. Run `tokens recover`: it makes a new store, and saves the pair ' +
-    'into it; this process then goes on by itself. Move away first what lies in its place. Put no backup there.',
+    'The file of the token store is gone, or is not a token store. The newest token pair is held in memory, and in the ' +
+    'rescue file if there is one. Move away any other file in its place and run `tokens recover`, which makes a new store ' +
+    'with the pair; this process then continues by itself. Do not restore a backup.',
   sealed:
     'The token store cannot be read with the keys of this process: another process encrypted it with another key, or ' +
-    'another file was put in its place. The newest token pair that this process knows is held in memory, and is in the ' +
-    'rescue file where there is one. Restart this process with both keys in TOKEN_STORE_KEY, the new one first.',
+    'it was replaced by another file. The newest token pair that this process knows is held in memory, and in the ' +
+    'rescue file if there is one. Restart this process with both keys in TOKEN_STORE_KEY, the new one first.',
 };

@@ -106,5 +106,5 @@ function lossOf(cause: unknown): StoreLoss | undefined {
 }
 
 const REPLACED =
-  'An older copy of the token store, or another one, was put in its place while this process ran, and holds another ' +
-  'token set. The set that this process had was lost or moved away, so it goes on with what lies there.';
+  'The token store was replaced by an older copy, or by another store, while this process ran, and holds another token ' +
+  'set. The set that this process had was lost or moved away, so this process continues with the other one.';

@@ -18,7 +18,7 @@ export const TROUBLES = [
 
 export type Trouble = (typeof TROUBLES)[number];
 
-/** After these nothing can be rotated any more, until a human acts. */
+/** Troubles after which nothing can be refreshed until a human acts. */
 export const FATAL: ReadonlySet<Trouble> = new Set(['missing', 'moved', 'lost']);
 
 export interface TokenFacts {
@@ -64,43 +64,44 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
   return TROUBLES.filter((trouble) => found[trouble] === true);
 }
 
-/** What to do about each, for people. */
+/** What happened and what to do, for the operator. */
 export const ADVICE: Record<Trouble, string> = {
   missing:
-    'There is no token set in this store. If one was imported before, check TOKEN_STORE, and the folder that this was started in. ' +
+    'There is no token set in this store. If one was imported before, check TOKEN_STORE and the working directory. ' +
     'Otherwise have an administrator make a token in the personal account, and run `tokens import <link>`.',
   moved:
-    'The set was moved to another store, and is not rotated from this one. Set TOKEN_STORE to that one wherever a gateway ' +
-    'still uses this one, and restart it.',
+    'The set was moved to another store, and cannot be refreshed from this one. Set TOKEN_STORE to that store for every ' +
+    'gateway that still uses this one, and restart it.',
   lost:
     'The refresh token is spent, revoked, or past its end. Run `tokens recover` first: an answer of the service that was not ' +
-    'understood may hold a pair. Otherwise nothing but a new set helps. Have an administrator make a new token ' +
-    'in the personal account, and run `tokens import <link>`; a running gateway goes on by itself. Do not put a backup of the ' +
-    'store in its place: the refresh token in it is spent.',
+    'understood may hold a pair. If it finds none, have an administrator make a new token in the personal account, and ' +
+    'run `tokens import <link>`; a running gateway continues by itself. Do not restore a backup of the store: the refresh ' +
+    'token in it is spent.',
   uncertain:
-    'An exchange never got a clear answer, so the refresh token may be spent. The access token serves while it works; ' +
-    'shortly before its end a running gateway sends the refresh token once more. Run `tokens recover` to know at once.',
+    'An exchange never got a clear answer, so the refresh token may be spent. The access token is used while it works; ' +
+    'shortly before its end a running gateway sends the refresh token once more. Run `tokens recover` to settle it at once.',
   unsaved:
     'A new pair is not in the store yet: it is in a rescue file, and in the memory of the gateway that got it. ' +
-    'Free the disk or give the rights back before you stop that gateway; then it saves the pair by itself. ' +
-    "If it has ended, or the store's file is gone, run `tokens recover`, which saves the pair, and makes a store where " +
-    'there is none; the next start of a gateway does so too. Remove no rescue file, and put no backup of the store there.',
+    'Free the disk or restore the permissions before you stop that gateway; then it saves the pair by itself. ' +
+    "If it has ended, or the store's file is gone, run `tokens recover`, which saves the pair, and makes a store if " +
+    'there is none; the next start of a gateway does so too. Do not remove a rescue file, and do not restore a backup.',
   blocked:
-    'Nothing can be rotated from this store: it cannot be written, a rescue file that may hold the next pair cannot be read, ' +
-    'or another process took the right to rotate and does not finish. The access token serves until it expires. Free the ' +
-    'disk or give the rights back; where there is a rescue file, run `tokens recover`; wake or end a process on this ' +
-    'store that was stopped, and whatever else keeps its file locked. A running gateway then goes on by itself.',
+    'A refresh cannot begin: the store cannot be written, a rescue file that may hold the next pair cannot be read, ' +
+    'or another process keeps the claim. The access token works until it expires. Free the disk or restore the ' +
+    'permissions; if there is a rescue file, run `tokens recover`; wake or end a process that was stopped on this store, ' +
+    'or that keeps its file locked. A running gateway then continues by itself.',
   ending:
-    'The refresh token was not renewed for long, and ends soon; then only a new set helps. Start a gateway, or run `tokens refresh` and read what it says.',
+    'The refresh token was not renewed for long, and ends soon; then only a new set helps. Start a gateway, or run ' +
+    '`tokens refresh` and read its output.',
   'not-renewed':
-    'The last answer of the service held no new refresh token, or no access token; what came is kept and used. ' +
+    'The last answer of the service had no new refresh token, or no access token; what arrived is kept and used. ' +
     'Ask the service if it happens again.',
   'second-pair':
-    'The service gave two pairs for one refresh token. Both are kept; the first one is in use.',
+    'The service gave two pairs for one refresh token; both are kept, and the first is in use. ' +
+    'Ask the service if it happens again.',
   'not-rotated':
-    'The access token has expired or should have been rotated by now, or the set was never rotated since its import, so that ' +
-    'its link still works. ' +
-    'Start a gateway, or run `tokens refresh` and read what it says.',
+    'The access token has expired or its refresh is late, or the set was not refreshed since its import, so that its link ' +
+    'still works. Start a gateway, or run `tokens refresh` and read its output.',
 };
 
 /** What a running gateway reports of its tokens, for metrics. */

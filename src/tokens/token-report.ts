@@ -4,7 +4,7 @@ import { FATAL, troublesOf, type Trouble } from './token-health.ts';
 import type { WaitingPair } from './store/rescue.ts';
 import type { HistoryEntry, StoredTokens } from './store/token-store.ts';
 
-/** What `tokens status` says. Nothing in it is secret. */
+/** What `tokens status` reports. Contains no secrets. */
 export interface TokenReport {
   readonly state: 'healthy' | 'attention' | 'lost' | 'moved' | 'missing';
   readonly store: string;
@@ -15,7 +15,7 @@ export interface TokenReport {
   readonly fingerprint: string | null;
   readonly accessTokenSecondsLeft: number | null;
   readonly refreshTokenSecondsLeft: number | null;
-  /** ISO 8601; null when this set was never rotated since its import. */
+  /** ISO 8601; null when this set was not refreshed since its import. */
   readonly lastRotation: string | null;
   /** Exchanges of the refresh token in use that gave no pair. */
   readonly failures: number;
@@ -26,7 +26,7 @@ export interface TokenReport {
   readonly troubles: readonly Trouble[];
   /** Rescue files that hold a pair which is not in the store, or that cannot be read. */
   readonly rescueFiles: readonly string[];
-  /** The audit trail, newest first: what was imported, exchanged and moved, by whom, and how it ended. */
+  /** The audit trail, newest first: imports, exchanges and moves, with the process and the outcome. */
   readonly history: readonly {
     /** ISO 8601. */
     readonly at: string;
@@ -96,7 +96,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
     indexOrEnd(history, ({ outcome }) => BEGINNINGS.has(outcome)),
   );
   const isUnderWay = ({ attempt }: HistoryEntry) => mark?.live === true && attempt === mark.attempt;
-  // Those of an import that was taken back are of another generation.
+  // Failures of an import that was withdrawn have another generation.
   const failed = since.filter(
     (one) => FAILURES.has(one.outcome) && one.generation === generation && !isUnderWay(one),
   );
@@ -121,7 +121,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
   };
 }
 
-/** A set whose pair waits in a rescue file is not missing: it is put into the store by those who may write. */
+/** A set whose pair waits in a rescue file is not missing: the next start, or `tokens recover`, saves it. */
 function missingReport({ store, waiting, history }: ReportFacts): TokenReport {
   const isRescued = waiting.some(({ isOurs }) => isOurs);
   return {
@@ -139,7 +139,7 @@ function missingReport({ store, waiting, history }: ReportFacts): TokenReport {
     exchangeUnderWay: false,
     movedTo: null,
     troubles: isRescued ? ['unsaved'] : ['missing'],
-    // Those of another store too: perhaps that is the one that was meant.
+    // Those of another store too: TOKEN_STORE may name the wrong one.
     rescueFiles: waiting.map(({ path }) => path),
     history: shown(history),
   };

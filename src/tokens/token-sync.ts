@@ -151,7 +151,7 @@ export function createTokenSync(
 
 function foreignStoreError(store: TokenStore, theirs: string, ours: string): Error {
   return new Error(
-    `The token store (${store.description}) belongs to ${theirs}, but RECRUITING_URL is ${ours}, and nothing was done. ` +
+    `The token store (${store.description}) belongs to ${theirs}, but RECRUITING_URL is ${ours}. ` +
       'Give this service a store of its own with TOKEN_STORE, or correct RECRUITING_URL. The store was not changed.',
   );
 }

@@ -136,7 +136,7 @@ describe('read-only during an exchange', () => {
       expect((await gateway.ask()).errors).toMatchObject([
         {
           message: expect.stringContaining(
-            'not renewed before the pair of the last renewal is saved',
+            'not refreshed before the pair of the last refresh is saved',
           ),
           extensions: { code: 'INTERNAL_SERVER_ERROR' },
         },

@@ -10,7 +10,7 @@ export interface GetOptions {
   timeoutMs?: number | undefined;
 }
 
-/** A body that is larger than anything the service says in JSON is left out. */
+/** The body is undefined when it is larger than any JSON of the service. */
 export interface GetAnswer {
   readonly status: number;
   readonly body: string | undefined;
@@ -50,10 +50,10 @@ async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<string | undefin
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * A fresh connection to where the address points, TLS included. Nothing of a request is sent on it. With a
- * proxy, it is a tunnel through that, for plain http as well.
+ * Opens a fresh connection to the host of the address, TLS included, and sends no request on it. With a proxy, it is a
+ * tunnel, for plain http as well.
  *
- * @param proxy URL of an HTTP(S) proxy; its user and password occur in no error
+ * @param proxy URL of an HTTP(S) proxy; its user and password never appear in an error
  */
 export async function openConnection(
   url: URL,
@@ -160,9 +160,9 @@ export function clientOver(socket: Socket, { origin }: URL): OneConnection {
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: (_options, callback) => {
-      // Never within the call itself: the client is not ready for that, and waits for ever.
+      // Not within the call itself: the client is not ready, and would wait for ever.
       setImmediate(() => {
-        // A client whose connection ended before the request was written asks again and again.
+        // A client whose connection ended before the request was written would connect again and again.
         if (given || socket.destroyed)
           return callback(new Error('The connection is closed.'), null);
         given = true;
@@ -180,15 +180,15 @@ export function clientOver(socket: Socket, { origin }: URL): OneConnection {
   };
 }
 
-/** A failure that says by itself what is wrong, and whose message holds nothing secret. */
+/** A failure whose message explains it, and contains no secrets. */
 export class PlainError extends Error {
   override name = 'PlainError';
 }
 
-/** Why something failed, for people. Foreign messages are left out: they may hold addresses or headers. */
+/** Why something failed, for the operator. Messages of other errors are left out: they may have addresses or headers. */
 export function reasonOf(error: unknown): string {
   if (error instanceof PlainError) return error.message;
   const { code, name } = (error ?? {}) as { code?: unknown; name?: string };
-  // The code of a DOMException is a number that tells nobody anything.
+  // The code of a DOMException is a number without meaning.
   return typeof code === 'string' ? code : (name ?? 'unknown error');
 }

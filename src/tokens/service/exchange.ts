@@ -19,16 +19,16 @@ export interface TokenEndpoint {
   close(): Promise<void>;
 }
 
-/** How one exchange of a refresh token ended. Only `uncertain` leaves doubt whether the token is spent. */
+/** How one exchange of a refresh token ended. Only after `uncertain` is it unknown whether the token is spent. */
 export type ExchangeOutcome =
-  /** At least one token came. With one alone, the answer as it came: the other may be in it by another name. */
+  /** At least one token arrived. With only one, also the raw answer: it may have the other under another name. */
   | { kind: 'granted'; grant: Grant; answer?: RawAnswer }
   | { kind: 'invalid-grant' }
   /** Seconds, within reason. */
   | { kind: 'rate-limited'; retryAfter: number }
   | { kind: 'refused'; status: 401 | 403 }
   | { kind: 'unsent' }
-  /** `why` is for people, and holds nothing secret. With what came, if anything did. */
+  /** `why` is for the operator, and contains no secrets. `answer` is what arrived, if anything did. */
   | { kind: 'uncertain'; why: string; answer?: RawAnswer };
 
 export interface TokenEndpointOptions {
@@ -48,7 +48,7 @@ const GRACE_MS = 1_000;
 
 /**
  * Two steps, so that DNS, refused connections, proxies and bad certificates end before anything is at stake:
- * connect first, and only then let the caller mark the refresh token as being used.
+ * connect first, and only then let the caller claim the exchange.
  */
 export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndpoint {
   const url = new URL(`${options.baseUrl}/oauth/token`);
@@ -77,7 +77,7 @@ export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndp
   };
 }
 
-/** What came was no HTTP, or stopped being HTTP: undici gives what it did not understand with its error. */
+/** The answer was not HTTP, or stopped being HTTP: undici attaches what it could not parse to its error. */
 function cameIn(error: unknown): { answer?: RawAnswer } {
   const { data } = error as { data?: unknown };
   if (typeof data !== 'string' || data === '') return {};
@@ -155,13 +155,13 @@ async function waitFor(patienceMs: number, signal: AbortSignal): Promise<void> {
 }
 
 interface Body {
-  /** No more than a token set may have. */
+  /** Cut at the largest size that a token set may have. */
   readonly bytes: Buffer;
   /** Why its end is missing. */
   readonly flaw?: string;
 }
 
-/** What came of it: a pair that is whole is not thrown away because the end of its answer does not come. */
+/** Reads as much as arrives: a complete pair is not thrown away because the end of its answer is missing. */
 async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<Body> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -186,7 +186,7 @@ async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<Body> {
  * service takes one of its tokens, it may be an example on a page of errors.
  *
  * @param flaw why its end is missing
- * @param retryAfter what its Retry-After says, in seconds
+ * @param retryAfter its Retry-After, in seconds
  */
 function judgeAnswer(
   answer: RawAnswer,

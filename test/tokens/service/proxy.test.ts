@@ -145,7 +145,7 @@ describe('through a proxy', () => {
     expect(heads).toHaveLength(2);
   });
 
-  test('that refuses, the token link and the check of the access token say so', async () => {
+  test('that refuses, the token link and the check of the access token report it', async () => {
     const { host } = await startProxy({ answer: says('HTTP/1.1 407 Who\r\n\r\n') });
     const { baseUrl } = await startService();
     const options = { agent: 'test', proxy: `http://user:password@${host}` };
