@@ -62,7 +62,7 @@ export async function createGateway(parts: GatewayParts) {
     version: VERSION,
     log: parts.log,
     baseUrl,
-    tokens: () => tokens?.standing(),
+    tokens: () => tokens?.health(),
     upstreamLoad: () => upstream.load,
     drainLoad: () => planner.drainLoad,
     answerLoad: () => budget.load,

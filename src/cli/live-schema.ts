@@ -9,8 +9,8 @@ import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore } from './token-session.ts';
 
 /**
- * Asks the service for its schema, with the access token of the store. It renews none: the right to do so may
- * be with a gateway, and a question is no reason to spend a refresh token.
+ * Requests the schema of the service with the access token of the store. It never refreshes: a gateway may hold the
+ * claim, and reading a schema is not worth a refresh token.
  *
  * @throws Error with a message for the operator
  */
@@ -18,7 +18,7 @@ export async function readLiveSchema(
   terminal: Terminal,
   timeoutMs: number,
 ): Promise<LiveSchema & { readonly service: string }> {
-  return withTokenStore(terminal, 'look', async (session) => {
+  return withTokenStore(terminal, 'inspect', async (session) => {
     const { stored, store, config } = session;
     if (!stored) throw await noTokens(session);
     const { baseUrl } = stored;
@@ -62,7 +62,7 @@ interface StoredToken {
   readonly generation: number;
 }
 
-/** As they stand in the store, where a gateway may renew them at any moment. */
+/** The tokens in the store, which a gateway may refresh at any moment. */
 function tokensOf(store: TokenStore, stored: StoredTokens): BearerTokens<StoredToken> {
   let newest = tokenOf(stored);
   return {

@@ -1,5 +1,7 @@
+import { createHash, randomBytes } from 'node:crypto';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ConfigError, VERSION } from '../config.ts';
+import { apiKeyMistakes } from '../config/auth.ts';
 import { nearestWord } from '../config/environment.ts';
 import { OperatorMistake } from '../operator-mistake.ts';
 import { addSchemaCommands } from './schema-commands.ts';
@@ -8,7 +10,7 @@ import { addTokenCommands } from './token-commands.ts';
 
 const USAGE_ERROR = 2;
 
-/** Runs a command line; gives the exit code: 0 done, 1 failed, 2 used or configured wrongly. */
+/** Runs a command line. @returns the exit code: 0 done, 1 failed, 2 used or configured wrongly */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   let exitCode = 0;
   try {
@@ -24,8 +26,8 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
 }
 
 /**
- * What a command needs is loaded when it is asked for: most of a start is the tools for schemas, and
- * `tokens status` does without.
+ * Commands load what they need when they run: most of a start is the tools for schemas, which `tokens status` does
+ * not need.
  */
 function program(terminal: Terminal, end: (exitCode: number) => void): Command {
   const root = new Command('recruiting-subgraph')
@@ -35,7 +37,7 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     .configureOutput({
       writeOut: (text) => terminal.stdout.write(text),
       writeErr: (text) => terminal.stderr.write(text),
-      // What was typed may be the link, and is repeated in no error.
+      // The arguments may have the link, which must not appear in an error.
       outputError: (text, write) => write(text.replace(/https?:\/\/[^\s',]+/gi, '<link>')),
     })
     .showHelpAfterError('(--help shows what there is)');
@@ -43,7 +45,7 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
   root
     .command('serve', { isDefault: true })
     .description('serve the gateway; its settings come from the environment')
-    // Being the default, it is given what is no command at all.
+    // The default command also gets unknown words, which are reported here.
     .allowExcessArguments()
     .allowUnknownOption()
     .action(async (_options, { args: [typed] }: Command) => {
@@ -100,13 +102,29 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     .command('new <name>')
     .description('make an API key, and its entry in AUTH_API_KEYS')
     .option('--scopes <scopes>', 'what it may: read, drain, write, router, joined by +', 'read')
-    .action(async (name, options) => {
-      const { keysNew } = await import('./keys-new.ts');
-      keysNew(name, options, terminal);
-    });
+    .action((name, options) => keysNew(name, options, terminal));
 
   addSchemaCommands(root, terminal, end);
   return root;
+}
+
+/** Makes an API key for a caller. The gateway knows only its hash; the key itself is printed this once. */
+function keysNew(name: string, { scopes }: { scopes: string }, { stdout }: Terminal): void {
+  // The prefix shows people, and scanners for leaked secrets, what it is.
+  const key = `rsk_${randomBytes(32).toString('base64url')}`;
+  const hash = createHash('sha256').update(key).digest('hex');
+  const mistakes = apiKeyMistakes({ name, hash, scopes: scopes.split('+') });
+  if (mistakes.length > 0) throw new CommandError(`The key ${mistakes.join(', and ')}.`, 2);
+  stdout.write(`
+  The key, shown this once. Its owner sends it as x-api-key:
+
+    ${key}
+
+  The entry for AUTH_API_KEYS, behind a comma if there are others:
+
+    ${name}:${hash}:${scopes}
+
+`);
 }
 
 function complaintAbout(typed: string, { commands }: Command): string {
@@ -117,7 +135,7 @@ function complaintAbout(typed: string, { commands }: Command): string {
   return `there is no command ${quoted(typed)}${advice}`;
 }
 
-/** What is no word may be a secret. */
+/** Anything but a plain word may be a secret. */
 function quoted(typed: string): string {
   return /^[a-z][a-z-]{0,20}$/.test(typed) ? `'${typed}'` : 'of that name';
 }

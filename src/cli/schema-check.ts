@@ -7,7 +7,7 @@ import {
 } from '../schema/live/compare-schemas.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readLiveSchema } from './live-schema.ts';
-import { readSnapshotFile } from './snapshot-file.ts';
+import { readSnapshotFile } from './operator-files.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
 interface CheckOptions {
@@ -16,12 +16,13 @@ interface CheckOptions {
 
 type Settings = Pick<Config, 'schemaPath' | 'upstreamTimeoutMs'>;
 
-/** Nothing can be said of the schemas: neither that they are alike nor that they are not. */
-const CANNOT_TELL = 2;
+/** Exit code when the schemas could not be compared. */
+const NOT_COMPARED = 2;
 
 /**
- * Compares the live schema with the snapshot; gives the exit code, as `diff` does: 0 alike, or only additive
- * changes; 1 breaking or dangerous ones. It is 2 when that cannot be told.
+ * Compares the live schema with the snapshot.
+ *
+ * @returns the exit code, as of `diff`: 0 equal, or only additive changes; 1 breaking or dangerous changes
  */
 export async function schemaCheck(
   options: CheckOptions,
@@ -31,7 +32,7 @@ export async function schemaCheck(
   try {
     return await check(options, settings, terminal);
   } catch (error) {
-    throw new CommandError((error as Error).message, CANNOT_TELL);
+    throw new CommandError((error as Error).message, NOT_COMPARED);
   }
 }
 
@@ -44,11 +45,11 @@ async function check(
   const live = await readLiveSchema(terminal, upstreamTimeoutMs);
   const difference = await compareSchemas(snapshot, live);
   const report = { service: live.service, snapshot: schemaPath, ...difference };
-  terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : told(report));
+  terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report));
   return difference.breaking.length + difference.dangerous.length > 0 ? 1 : 0;
 }
 
-function told(report: SchemaDifference & { service: string; snapshot: string }): string {
+function textOf(report: SchemaDifference & { service: string; snapshot: string }): string {
   const { service, snapshot } = report;
   if (isEqual(report)) return `The schema of ${service} is that of the snapshot (${snapshot}).\n`;
   return (
@@ -61,7 +62,7 @@ export function isEqual({ breaking, dangerous, additive }: SchemaDifference): bo
   return breaking.length + dangerous.length + additive.length === 0;
 }
 
-/** For people, the worst first. */
+/** The differences as text, the worst first. */
 export function listed(difference: SchemaDifference, { meanings = false } = {}): string {
   return (Object.keys(KINDS) as ChangeKind[])
     .filter((kind) => difference[kind].length > 0)

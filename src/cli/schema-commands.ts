@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { readConfig, type Config } from '../config.ts';
-import { readAdaptersFile } from './adapters-file.ts';
 import { explained, explainedAsJson } from './schema-explain.ts';
-import { readSnapshotFile } from './snapshot-file.ts';
+import { readAdaptersFile, readSnapshotFile } from './operator-files.ts';
 import type { Terminal } from './terminal.ts';
 
 export function addSchemaCommands(
@@ -24,8 +23,8 @@ export function addSchemaCommands(
     });
   schema
     .command('explain')
-    .description('say for every list why it got adapters, or why not')
-    .option('--all', 'also each of many that got nothing', false)
+    .description('explain for every list why it got adapters, or why not')
+    .option('--all', 'also list each one that got nothing', false)
     .option('--json', 'for programs', false)
     .action(async ({ all, json }: { all: boolean; json: boolean }) => {
       const { servedOffline } = await import('./schema-print.ts');
@@ -36,7 +35,7 @@ export function addSchemaCommands(
   schema
     .command('check')
     .description(
-      'compare the live schema with the snapshot; exit code 0 alike or more, 1 breaking or dangerous, 2 cannot tell',
+      'compare the live schema with the snapshot; exit code 0 equal or additive, 1 breaking or dangerous, 2 not compared',
     )
     .option('--json', 'for programs', false)
     .action(async (options: { json: boolean }) => {
@@ -45,9 +44,9 @@ export function addSchemaCommands(
     });
   schema
     .command('pull')
-    .description('write the live schema into the snapshot, and say what is different')
+    .description('write the live schema into the snapshot, and print the differences')
     .option('--output <file>', 'write it there instead')
-    .option('--force', 'over any file, and also what could not be served', false)
+    .option('--force', 'overwrite any file, and write a schema that could not be served', false)
     .action(async (options: { output?: string; force: boolean }) => {
       const { schemaPull } = await import('./schema-pull.ts');
       await schemaPull(options, readSchemaConfig(terminal), terminal);
@@ -60,7 +59,7 @@ function settings(terminal: Terminal) {
   return { config, snapshot, overrides: readAdaptersFile(config.schemaPath, terminal) };
 }
 
-/** Only what the schema depends on: looking at it needs no permission to serve. */
+/** Reads only the settings that the schema depends on: these commands need no settings for callers. */
 function readSchemaConfig({ env, readFile }: Terminal): Config {
   const names = [
     'RECRUITING_SCHEMA',

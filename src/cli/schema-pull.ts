@@ -3,29 +3,27 @@ import type { GraphQLSchema } from 'graphql';
 import type { Config } from '../config.ts';
 import { compareSchemas } from '../schema/live/compare-schemas.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
-import { readAdaptersFile } from './adapters-file.ts';
 import { readLiveSchema } from './live-schema.ts';
-import { replaceFile } from './replace-file.ts';
+import { readAdaptersFile, readSnapshotFile, replaceFile } from './operator-files.ts';
 import { isEqual, listed } from './schema-check.ts';
 import { servedOffline } from './schema-print.ts';
-import { readSnapshotFile } from './snapshot-file.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
 interface PullOptions {
   /** Undefined: the snapshot itself. */
   readonly output?: string | undefined;
-  /** Over anything, and whatever comes of it. */
+  /** Overwrites any file, and writes a schema that could not be served. */
   readonly force: boolean;
 }
 
-/** Writes the live schema into the snapshot, and says what is different from before. */
+/** Writes the live schema into the snapshot, and prints the differences. */
 export async function schemaPull(
   { output, force }: PullOptions,
   config: Config,
   terminal: Terminal,
 ): Promise<void> {
   const path = output ?? config.schemaPath;
-  const before = whatIsThere(path, force, terminal);
+  const before = readExisting(path, force, terminal);
   const live = await readLiveSchema(terminal, config.upstreamTimeoutMs);
   const difference = before && (await compareSchemas(before, live));
   if (difference && isEqual(difference)) {
@@ -42,8 +40,8 @@ export async function schemaPull(
   );
 }
 
-/** A variable that names something else by mistake shall cost nobody a file. */
-function whatIsThere(path: string, force: boolean, terminal: Terminal): GraphQLSchema | undefined {
+/** Refuses to overwrite a file that is not a schema: the setting may name it by mistake. */
+function readExisting(path: string, force: boolean, terminal: Terminal): GraphQLSchema | undefined {
   if (!existsSync(path)) return undefined;
   try {
     return readSnapshot(readSnapshotFile(path, terminal), path);

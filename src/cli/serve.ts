@@ -2,18 +2,17 @@ import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import { configWarnings, readConfig, type Config } from '../config.ts';
 import { createGateway } from '../gateway.ts';
-import { listen } from '../http/listen.ts';
+import { listen, type Listening } from '../http/listen.ts';
+import { adminHosts } from '../http/origin/hosts.ts';
+import { adminHandler } from '../http/paths.ts';
 import { createLog } from '../log.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
+import { processMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
 import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
-import { announce } from './announce.ts';
-import { readAdaptersFile } from './adapters-file.ts';
-import { listenAdmin } from './listen-admin.ts';
-import { readSnapshotFile } from './snapshot-file.ts';
+import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
 import { stopped, type Terminal } from './terminal.ts';
-import { readTrustedDocumentsFile } from './trusted-documents-file.ts';
 import { openStore, replicaOf, rescueFolder } from './token-store.ts';
 
 /** Serves the gateway until the process is asked to stop. */
@@ -54,7 +53,7 @@ export async function serve(terminal: Terminal): Promise<void> {
       ...config,
       clock: systemClock,
       onCut: (requests) =>
-        log.warn({ requests }, 'requests were cut off, since they did not end in time'),
+        log.warn({ requests }, 'requests were cut off, because they did not end in time'),
     }),
   );
   announce(server.url, upstream.settings.recruitingUrl, config, log, terminal);
@@ -62,7 +61,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   gateway.sayNotReady();
   server.keepNoConnections();
   await takeLastRequests(config.shutdownDelayMs, terminal, log);
-  log.info('stopping: what is in flight has 10 s to finish, and a token pair is saved first');
+  log.info('stopping: requests in flight have 10 s to finish, and a token pair is saved first');
   gateway.stopRotating();
 }
 
@@ -83,9 +82,9 @@ function real(config: Config, { owner }: Terminal, log: Logger, own: Own): Upstr
   };
 }
 
-/** Its tokens stay in memory, so that nothing of it can mix with real ones. */
+/** Starts a sandbox. Its tokens stay in memory, so that they cannot mix with real ones. */
 async function sandboxInside(own: Own): Promise<Upstream> {
-  // A gateway in front of a service does without.
+  // Loaded only here: a gateway in front of a service does not need it.
   const { startSandbox } = await import('../sandbox/sandbox.ts');
   const { url, tokenLink } = own<Sandbox>(await startSandbox());
   return {
@@ -94,10 +93,63 @@ async function sandboxInside(own: Own): Promise<Upstream> {
   };
 }
 
-/** Balancers go on sending until they have seen that `/ready` says no. */
+/**
+ * Serves `/metrics` at its own address. Undefined if that address is taken and was not configured.
+ *
+ * @throws Error with a message for the operator
+ */
+async function listenAdmin(
+  metrics: Metrics,
+  { adminHost: host, adminPort: port, adminPortGiven, allowedHosts }: Config,
+  log: Logger,
+): Promise<Listening | undefined> {
+  try {
+    const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
+    const ofProcess = processMetrics();
+    const { contentType } = metrics;
+    const text = async () => (await metrics.text()) + (await ofProcess());
+    const isOurHost = adminHosts({ host, allowedHosts });
+    const handler = adminHandler({ contentType, text }, isOurHost);
+    const admin = await listen(handler, { host, port, variables });
+    log.info({ url: `${admin.url}/metrics` }, 'metrics');
+    return admin;
+  } catch (error) {
+    // The port is the default one: a second gateway on a developer's machine need not fail for it.
+    if (adminPortGiven) throw error;
+    log.warn(`Metrics are not served: ${(error as Error).message}`);
+    return undefined;
+  }
+}
+
+/** Reports the addresses: as a log line in production, otherwise as links to open. */
+function announce(
+  url: string,
+  upstream: string,
+  config: Config,
+  log: Logger,
+  { stdout }: Terminal,
+): void {
+  const isSandbox = config.recruitingUrl === undefined;
+  if (config.production) {
+    log.info({ url: `${url}/graphql`, upstream }, 'serving');
+    return;
+  }
+  stdout.write(`
+${isSandbox ? SANDBOX_NOTICE : `  Upstream   ${upstream}\n`}
+  ${config.graphiql ? 'GraphiQL ' : 'GraphQL  '}  ${url}/graphql
+  Health     ${url}/health   ${url}/ready
+
+`);
+}
+
+const SANDBOX_NOTICE = `  ***  SANDBOX  ***  The people served here are made up.
+  Set RECRUITING_URL to serve the real recruiting service.
+`;
+
+/** Accepts requests for a while: balancers go on sending them until `/ready` has failed. */
 async function takeLastRequests(ms: number, { hurry }: Terminal, log: Logger): Promise<void> {
   if (ms === 0) return;
-  log.info({ ms }, 'asked to stop: /ready says no, and requests are still taken for a while');
+  log.info({ ms }, 'asked to stop: /ready fails, and requests are still accepted for a while');
   // It rejects when a second signal cuts it short.
   await systemClock.sleep(ms, hurry).catch(() => undefined);
 }

@@ -1,23 +1,23 @@
 import type { DestinationStream } from 'pino';
 import type { Owner } from '../tokens/store/rescue-file.ts';
 
-/** What a command has of the process around it; handed in, so that tests can be that process. */
+/** The process around a command, passed in so that tests can replace it. */
 export interface Terminal {
   readonly env: Record<string, string | undefined>;
   readonly stdin: AsyncIterable<Uint8Array | string>;
   readonly stdout: NodeJS.WritableStream & DestinationStream & { readonly isTTY?: boolean };
   readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean };
   readonly readFile: (path: string) => string;
-  /** The proxy that the system has for an address. */
+  /** The system's proxy for an address. */
   readonly proxyFor: (url: string) => string | undefined;
   readonly owner: Owner;
   /** Aborted when the process is asked to stop. */
   readonly stop: AbortSignal;
-  /** Aborted when it is asked once more: then it waits for nothing that can be done without. */
+  /** Aborted when it is asked again: it then skips every wait that is not needed. */
   readonly hurry: AbortSignal;
 }
 
-/** A failure that is the user's to mend: its message is all that is shown. */
+/** A failure that the operator can correct: only its message is printed. */
 export class CommandError extends Error {
   override name = 'CommandError';
   readonly exitCode: number;
@@ -32,4 +32,27 @@ export function stopped(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
+}
+
+const UNITS = [
+  ['day', 86_400],
+  ['h', 3600],
+  ['min', 60],
+  ['s', 1],
+] as const;
+
+/** The two largest units, such as "15 h 59 min". */
+export function duration(seconds: number): string {
+  let left = Math.floor(seconds);
+  const parts = UNITS.flatMap(([name, size]) => {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    return count > 0 ? [`${count} ${name === 'day' && count > 1 ? 'days' : name}`] : [];
+  });
+  return parts.slice(0, 2).join(' ') || '0 s';
+}
+
+/** A name from the service without characters that control the terminal. */
+export function printable(name: string): string {
+  return name.replace(/\p{C}+/gu, ' ').trim();
 }

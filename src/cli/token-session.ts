@@ -4,7 +4,6 @@ import { readConfig, type Config } from '../config.ts';
 import { createLog } from '../log.ts';
 import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
-import type { Head } from '../tokens/head.ts';
 import { boundStore, type BoundedStore } from '../tokens/store/bounded-store.ts';
 import {
   openRescue,
@@ -20,7 +19,7 @@ import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { openStore, replicaOf, rescueFolder } from './token-store.ts';
 
-/** What a command has that works on the token store, beside gateways that may be running on it. */
+/** What a command gets to work on the token store. Gateways may be running on the same store. */
 export interface TokenSession {
   readonly config: Config;
   readonly store: BoundedStore;
@@ -31,13 +30,13 @@ export interface TokenSession {
 }
 
 /**
- * What a command does with the store: `look` changes no byte of any file. Where there is none, `look` and `work`
- * take it for an empty one; `recover` makes it when a pair of it waits in a rescue file, `create` always, and both
- * save that pair first.
+ * What a command does with the store: `inspect` changes no byte of any file. If there is no store, `inspect` and `work`
+ * treat it as empty; `recover` makes one if a pair for it waits in a rescue file, `create` always, and both save that
+ * pair first.
  */
-type Purpose = 'look' | 'work' | 'recover' | 'create';
+type Purpose = 'inspect' | 'work' | 'recover' | 'create';
 
-/** Gives the store back at the end, whatever happens. */
+/** Opens the store for `work`, and closes it at the end. */
 export async function withTokenStore<T>(
   terminal: Terminal,
   purpose: Purpose,
@@ -60,9 +59,9 @@ export async function withTokenStore<T>(
 
 export interface TokenService {
   readonly checkAccess: CheckAccess;
-  /** What earlier processes left in rescue files. It is said already. */
+  /** What earlier processes left in rescue files. It was printed already. */
   readonly rescued: RescueReport;
-  /** Has taken over what the store holds. */
+  /** Is in step with the store. */
   readonly rotation: Rotation;
 }
 
@@ -93,54 +92,50 @@ export async function withTokenService<T>(
     baseUrl,
     replica: replicaOf(terminal.owner),
   });
-  const say = (text: string) => void terminal.stderr.write(`${text}\n`);
-  // A signal ends no exchange that is under way; it only keeps the next one from beginning.
+  const print = (text: string) => void terminal.stderr.write(`${text}\n`);
+  // A signal does not end an exchange that is under way; it only prevents the next one.
   const stop = () => void rotation.stop();
   terminal.stop.addEventListener('abort', stop, { once: true });
   let wasUnsaved = false;
   let result: T;
   try {
     const rescued = await rescue.saveInto(store, baseUrl);
-    sayRescued(rescued, say);
-    await rotation.lookAtStore();
+    printRescued(rescued, print);
+    await rotation.sync();
     result = await work({ checkAccess, rescued, rotation });
   } finally {
     wasUnsaved = rotation.unsaved;
-    if (wasUnsaved) say(TRYING_TO_SAVE);
+    if (wasUnsaved) print(TRYING_TO_SAVE);
     await rotation.stop();
     terminal.stop.removeEventListener('abort', stop);
     await rescue.close();
   }
   if (rotation.unsaved) throw new CommandError(inRescueFile(store, folder));
-  if (wasUnsaved) say('It is saved now.');
+  if (wasUnsaved) print('The token pair is saved now.');
   return result;
 }
 
-function sayRescued({ saved, failed }: RescueReport, say: (text: string) => void): void {
+function printRescued({ saved, failed }: RescueReport, print: (text: string) => void): void {
   for (const { generation } of saved) {
-    say(`A token pair was saved from a rescue file into the store: generation ${generation + 1}.`);
+    print(
+      `A token pair was saved from a rescue file into the store: generation ${generation + 1}.`,
+    );
   }
   for (const { path, why } of failed) {
-    say(`The rescue file ${path} could not be saved into the store: ${why}. It was left as it is.`);
+    print(
+      `The rescue file ${path} could not be saved into the store: ${why}. It was left as it is.`,
+    );
   }
 }
 
 const TRYING_TO_SAVE =
-  'The new token pair could not be saved to the store. Saving it is tried again for some seconds: do not kill this command.';
+  'The new token pair could not be saved to the store. Saving is tried again for some seconds: do not kill this command.';
 
 function inRescueFile({ description }: TokenStore, { directory }: RescueFolder): string {
   return (
-    `The new token pair could not be saved to the store (${description}). It is in a rescue file in ${directory}: do not remove that. ` +
-    'Free the disk or give the rights back, then run `tokens recover`, which saves it; the next start of a gateway does so too.'
+    `The new token pair could not be saved to the store (${description}). It is in a rescue file in ${directory}: do not remove that file. ` +
+    'Free the disk or restore the permissions, then run `tokens recover`, which saves it; the next start of a gateway does so too.'
   );
-}
-
-/**
- * Whether the refresh token may be spent. That is so too when a replay of it was turned away, by a rate limit
- * for instance: this says nothing about the exchange before.
- */
-export function isInDoubt({ doubtful, busy, unanswered }: Head): boolean {
-  return doubtful || (!busy && unanswered > 0);
 }
 
 function identityOf({ tokenStore, recruitingUrl }: Config, stored: StoredTokens | null) {
@@ -151,7 +146,7 @@ function identityOf({ tokenStore, recruitingUrl }: Config, stored: StoredTokens 
   };
 }
 
-/** Nothing is there to work on. The likely reason at night is another store than the one that was meant. */
+/** The error for an empty store. The likely reason is that TOKEN_STORE names another store than intended. */
 export async function noTokens({ store, rescueFolder: folder, identity }: TokenSession) {
   const waiting = await waitingPairs(folder, store, identity);
   const ours = waiting.find(({ isOurs }) => isOurs);
@@ -160,15 +155,15 @@ export async function noTokens({ store, rescueFolder: folder, identity }: TokenS
     return new CommandError(
       `${nothing} Its newest token pair waits in a rescue file (${ours.path}): do not remove it. ` +
         (ours.why === undefined
-          ? 'Run `tokens recover`, or start the gateway: both save the pair into the store, and make one where there is none.'
-          : `It cannot be read: ${ours.why}. Mend that (TOKEN_STORE_KEY as the gateway has it, its rights), and run \`tokens recover\`.`),
+          ? 'Run `tokens recover`, or start the gateway: both save the pair into the store, and make one if there is none.'
+          : `It cannot be read: ${ours.why}. Correct that (TOKEN_STORE_KEY as the gateway has it, permissions), and run \`tokens recover\`.`),
     );
   }
   const others = waiting.map(({ path, store: of }) => (of ? `${path}, of ${of}` : path)).join('; ');
   return new CommandError(
-    `${nothing} If one was imported before, check TOKEN_STORE, and the folder that this was started in. ` +
+    `${nothing} If one was imported before, check TOKEN_STORE and the working directory. ` +
       (waiting.length > 0
-        ? `A token pair of another store waits in a rescue file (${others}): do not remove it. If that is the store that you mean, name it so in TOKEN_STORE. `
+        ? `A token pair of another store waits in a rescue file (${others}): do not remove it. If that is the store that you mean, set TOKEN_STORE to it. `
         : '') +
       'Otherwise have an administrator make a token in the personal account of the recruiting service, and run `tokens import <link>`.',
   );
@@ -181,12 +176,12 @@ async function openFor(
   { stderr }: Terminal,
 ): Promise<BoundedStore> {
   const { tokenStore } = config;
-  const readOnly = purpose === 'look';
+  const readOnly = purpose === 'inspect';
   if (existsSync(tokenStore.path)) return bounded(openStore(tokenStore, config, { readOnly }));
   const identity = identityOf(config, null);
   const description = `${identity.description}, which does not exist`;
   const nothing = bounded({ ...openSqliteStore(':memory:'), description });
-  if (purpose === 'look' || purpose === 'work') return nothing;
+  if (purpose === 'inspect' || purpose === 'work') return nothing;
   const waiting = await waitingPairs(folder, nothing, identity);
   if (!waiting.some(({ isOurs, why }) => isOurs && why === undefined)) {
     return purpose === 'create' ? bounded(openStore(tokenStore, config)) : nothing;
@@ -197,7 +192,7 @@ async function openFor(
     leavesNewest: true,
   });
   stderr.write(`The token store was gone: a new one was made (${made.description}).\n`);
-  sayRescued(report, (text) => void stderr.write(`${text}\n`));
+  printRescued(report, (text) => void stderr.write(`${text}\n`));
   return made;
 }
 
@@ -205,7 +200,7 @@ function bounded(store: TokenStore): BoundedStore {
   return boundStore(store, systemClock);
 }
 
-/** Only what the tokens depend on: a command needs no permission to serve. */
+/** Reads only the settings that the tokens depend on: a command needs no settings for callers. */
 export function readTokenConfig({ env, readFile }: Terminal): Config {
   const names = [
     'RECRUITING_URL',
@@ -236,9 +231,4 @@ function foreignStore(store: TokenStore, stored: StoredTokens, baseUrl: string):
       'Correct RECRUITING_URL, or name the store of this service with TOKEN_STORE. The store was not changed.',
     2,
   );
-}
-
-/** A name that the service gave: nothing in it may steer the terminal. */
-export function printable(name: string): string {
-  return name.replace(/\p{C}+/gu, ' ').trim();
 }

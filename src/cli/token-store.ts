@@ -8,7 +8,7 @@ import { CommandError } from './terminal.ts';
 
 type StoreSettings = Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescueDir'>;
 
-/** @throws CommandError that says what to do */
+/** @throws CommandError for the operator */
 export function openStore(
   { path }: StoreAddress,
   { tokenStoreKeys }: Pick<StoreSettings, 'tokenStoreKeys'>,
@@ -36,15 +36,15 @@ function adviceOn(error: unknown): string {
   }
   if (/damaged|malformed|not a database/i.test(message)) {
     return (
-      'Check that TOKEN_STORE names the token store. When it is the store, and is damaged: move the file away, and run ' +
-      '`tokens recover`, which saves a pair that waits in a rescue file into a new store. When it finds none, have an ' +
+      'Check that TOKEN_STORE names the token store. If it does, the store is damaged: move the file away, and run ' +
+      '`tokens recover`, which saves a pair that waits in a rescue file into a new store. If it finds none, have an ' +
       'administrator make a new token, and run `tokens import <link>`.'
     );
   }
   return 'Check TOKEN_STORE, and that this user may read and write there.';
 }
 
-/** Where pairs that cannot be saved are put, and looked for. */
+/** The folder for pairs that cannot be saved to the store. */
 export function rescueFolder(settings: StoreSettings, owner: Owner): RescueFolder {
   const { tokenStore, tokenStoreKeys, tokenRescueDir } = settings;
   return {

@@ -9,16 +9,19 @@ import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore, type TokenSession } from './token-session.ts';
 import { openStore, replicaOf } from './token-store.ts';
 
-/** Moves the set to another store. From then on this one refuses to rotate it. */
+/** Moves the set to another store. From then on this one refuses to refresh it. */
 export async function tokensExport(address: string, terminal: Terminal): Promise<void> {
   const target = readTarget(address);
   await withTokenStore(terminal, 'work', async (session) => {
     const { config, store, stored } = session;
     if (isSameFile(target.path, config.tokenStore.path)) {
-      throw new CommandError('That is the store that the set is in. Nothing was changed.', 2);
+      throw new CommandError(
+        'That is the store that the set is in, so nothing was changed. Give another one.',
+        2,
+      );
     }
     if (!stored) throw await noTokens(session);
-    // What a command or a process that ended left there must not come back to life in this store after the move.
+    // A pair in a rescue file must not be saved into this store after the move.
     await saveRescued(session.rescueFolder, store, { baseUrl: stored.baseUrl });
     const other = boundStore(openStore(target, config), systemClock);
     try {
@@ -29,20 +32,20 @@ export async function tokensExport(address: string, terminal: Terminal): Promise
       await other.close();
     }
     terminal.stdout.write(
-      `The token set is in ${other.description} now, and ${store.description} refuses to rotate it. ` +
+      `The token set is in ${other.description} now, and ${store.description} refuses to refresh it. ` +
         `Set TOKEN_STORE=${other.description} for every gateway that used the other, and restart them.\n`,
     );
   });
 }
 
-/** With its whole path: it is what the source says from then on, to people in any folder. */
+/** With its absolute path: the source store reports it from then on, wherever a command is started. */
 function readTarget(address: string): StoreAddress {
   const target = readStoreAddress(address);
   if (target) return { ...target, path: resolve(target.path) };
   throw new CommandError(
     /^postgres(ql)?:/i.test(address)
       ? 'A store in PostgreSQL is not supported by this version yet; give sqlite:<file>. Nothing was changed.'
-      : 'That is no address of a store; give sqlite:<file>, such as sqlite:/var/lib/recruiting/tokens.db. Nothing was changed.',
+      : 'That is not the address of a store; give sqlite:<file>, such as sqlite:/var/lib/recruiting/tokens.db. Nothing was changed.',
     2,
   );
 }
@@ -72,10 +75,10 @@ async function move(
   const wasMoved = stored!.movedTo === to;
   const moved = await store.moveOut({ to, ...sign });
   await other.moveIn({ ...moved, ...sign }).catch(async (error: Error) => {
-    // It may have arrived then, and be rotated there since: taken back, a spent refresh token would be sent.
+    // It may have arrived then, and have been refreshed there since: moving it back would send a spent refresh token.
     if (wasMoved) {
       throw new Error(
-        `The token set was moved to ${to} before, and that store goes on with a set. Nothing was changed.`,
+        `The token set was moved to ${to} before, and that store has a set in use. Nothing was changed.`,
       );
     }
     await store.moveBack(to);

@@ -1,14 +1,13 @@
 import { systemClock } from '../clock.ts';
 import { isSecureUrl } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
-import { importSet, isInUse, knownTokenText } from '../tokens/import-set.ts';
+import { mayHaveSuccessor } from '../tokens/held-tokens.ts';
+import { importSet, isInUse, knownTokenText } from '../tokens/token-import.ts';
 import { readTokenFile, readTokenLink } from '../tokens/service/token-link.ts';
 import type { TokenPair } from '../tokens/token-set.ts';
 import type { StoredTokens } from '../tokens/store/token-store.ts';
-import { duration } from './duration.ts';
-import { CommandError, stopped, type Terminal } from './terminal.ts';
+import { CommandError, duration, printable, stopped, type Terminal } from './terminal.ts';
 import {
-  printable,
   readTokenConfig,
   withTokenService,
   withTokenStore,
@@ -20,8 +19,8 @@ import { replicaOf } from './token-store.ts';
 const LONGEST_INPUT = 64 * 1024;
 
 /**
- * Takes a token set into the store and rotates it at once: that kills the link, starts both lifetimes, and
- * fails while somebody watches.
+ * Imports a token set and refreshes it at once: that ends the link, starts both lifetimes, and shows any problem while
+ * the operator watches.
  *
  * @param source the one-time link, a file, or `-`; file and standard input hold the link or the JSON behind it
  */
@@ -44,7 +43,7 @@ export async function tokensImport(
     }
     if (outcome.kind === 'overtaken') {
       throw new CommandError(
-        'Another process rotated the set in the store, or imported one, at this moment. Nothing was imported; look at `tokens status`, and try again.',
+        'Another process refreshed the set in the store, or imported one, at this moment, so nothing was imported. Check `tokens status`, and try again.',
       );
     }
     const { generation, fingerprint } = outcome.stored;
@@ -53,25 +52,25 @@ export async function tokensImport(
         `as generation ${generation} (refresh token ${fingerprint}).\n`,
     );
     await withTokenService(session, baseUrl, terminal, (service) =>
-      rotateAtOnce(service, outcome.stored, stored, session, terminal),
+      refreshAtOnce(service, outcome.stored, stored, session, terminal),
     );
   });
 }
 
 const NO_SERVICE =
-  'RECRUITING_URL is not set. Write the base address of the service that the token set is for in front of the command: ' +
+  'RECRUITING_URL is not set. Put the base address of the service that the token set is for in front of the command: ' +
   'RECRUITING_URL=https://recruiting.example.com (with the host of your service). Nothing was changed.';
 
 function inUse({ pair, baseUrl, generation, mark, imported }: StoredTokens): CommandError {
   const name = pair.name === null ? '' : ` "${printable(pair.name)}"`;
-  const isDoubtful = mark !== null && !mark.live;
+  const isUncertain = mark !== null && !mark.live;
   return new CommandError(
     `The store holds a token set${name} of ${new URL(baseUrl).host} (generation ${generation}) that is in use. Nothing was changed. ` +
-      (isDoubtful ? 'An exchange of it is in doubt: run `tokens recover` first. ' : '') +
+      (isUncertain ? 'An exchange of it is uncertain: run `tokens recover` first. ' : '') +
       (imported && !mark
-        ? 'It was imported before, and not rotated yet: run `tokens refresh` to finish that. '
+        ? 'It was imported before, and not refreshed yet: run `tokens refresh` to finish that. '
         : '') +
-      'To replace it all the same, add --replace.',
+      'To replace it, add --replace.',
   );
 }
 
@@ -84,7 +83,7 @@ async function readSource(
   if (!isLink(text)) return readTokenFile(text);
   if (!isSecureUrl(text)) {
     throw new CommandError(
-      'The link must begin with https:// (http:// is for this machine alone). Nothing was sent or changed.',
+      'The link must begin with https:// (http:// is only for this machine). Nothing was sent or changed.',
       2,
     );
   }
@@ -126,7 +125,7 @@ async function readAll(stdin: Terminal['stdin']): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-async function rotateAtOnce(
+async function refreshAtOnce(
   { rotation }: TokenService,
   imported: StoredTokens,
   before: StoredTokens | null,
@@ -134,36 +133,36 @@ async function rotateAtOnce(
   terminal: Terminal,
 ): Promise<void> {
   try {
-    const { generation, pair } = await rotation.rotate();
+    const { generation, pair } = await rotation.refresh();
     terminal.stdout.write(
-      `Rotated at once: generation ${generation} is in use, and the link is dead. The access token lives for ` +
+      `Refreshed at once: generation ${generation} is in use, and the link no longer works. The access token lives for ` +
         `${duration(pair.expiresIn)}, the refresh token for ${duration(pair.refreshTokenExpiresIn)}. ` +
-        'A gateway on this store takes it over within half a minute.\n',
+        'A gateway on this store uses it within half a minute.\n',
     );
   } catch (error) {
     if (codeOf(error) !== 'TOKENS_LOST') {
-      throw new CommandError(notRotated(error as Error, rotation));
+      throw new CommandError(notRefreshed(error as Error, rotation));
     }
     const isBack = isInUse(before, systemClock.now()) && (await store.withdraw(imported.set));
     throw new CommandError(
       'The service refuses its refresh token: it was spent before, or revoked. ' +
         (isBack
-          ? `Nothing was replaced: generation ${before.generation} is in use again${before.mark ? ', and still in doubt (`tokens recover`)' : ''}. `
+          ? `Nothing was replaced: generation ${before.generation} is in use again${before.mark ? ', and still uncertain (`tokens recover`)' : ''}. `
           : 'No set is in use now. ') +
         'Have an administrator make a new token in the personal account, and import its link.',
     );
   }
 }
 
-function notRotated({ message }: Error, { head }: TokenService['rotation']): string {
-  if (head?.doubtful) {
+function notRefreshed({ message }: Error, { tokens }: TokenService['rotation']): string {
+  if (tokens && mayHaveSuccessor(tokens)) {
     return (
-      'The set is in the store, but its first rotation got no clear answer, so its refresh token may be spent. ' +
-      'Run `tokens recover` when the service answers; until then its access token serves while it works.'
+      'The set is in the store, but its first refresh got no clear answer, so its refresh token may be spent. ' +
+      'Run `tokens recover` when the service answers; until then its access token is used while it works.'
     );
   }
   return (
-    `The set is in the store, but was not rotated yet, so the link still works: ${message} ` +
-    'A running gateway rotates it by itself; otherwise run `tokens refresh`. Do not import it again.'
+    `The set is in the store, but was not refreshed yet, so the link still works: ${message} ` +
+    'A running gateway refreshes it by itself; otherwise run `tokens refresh`. Do not import it again.'
   );
 }

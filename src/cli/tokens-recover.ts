@@ -1,63 +1,58 @@
 import { lostError, movedError } from '../tokens/token-errors.ts';
-import { accessLeft, lossOf } from '../tokens/head.ts';
+import { accessLeft, lossOf, mayHaveSuccessor } from '../tokens/held-tokens.ts';
 import { systemClock } from '../clock.ts';
 import { mayFollow, type RescueReport } from '../tokens/store/rescue.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { codeOf } from '../errors.ts';
-import { duration } from './duration.ts';
-import { CommandError, type Terminal } from './terminal.ts';
-import {
-  isInDoubt,
-  noTokens,
-  withTokenService,
-  withTokenStore,
-  type TokenService,
-} from './token-session.ts';
+import { CommandError, duration, type Terminal } from './terminal.ts';
+import { noTokens, withTokenService, withTokenStore, type TokenService } from './token-session.ts';
 
-/** The guided way out of an uncertain rotation: says what it finds, does the one thing that helps, and what comes next. */
+/** Settles an uncertain refresh: prints what it finds, does the one thing that helps, and prints the next step. */
 export async function tokensRecover(terminal: Terminal): Promise<void> {
-  const say = (text: string) => void terminal.stdout.write(`${text}\n`);
+  const print = (text: string) => void terminal.stdout.write(`${text}\n`);
   await withTokenStore(terminal, 'recover', async (session) => {
     const { store, stored } = session;
     if (!stored) throw await noTokens(session);
     await withTokenService(session, stored.baseUrl, terminal, async (service) => {
-      const head = service.rotation.head!;
-      if (head.movedTo !== null) throw new CommandError(movedError(head.movedTo).message);
+      const tokens = service.rotation.tokens!;
+      const { state, generation } = tokens;
+      if (state.kind === 'moved') throw new CommandError(movedError(state.to).message);
+      const mayBeSpent = mayHaveSuccessor(tokens);
       const mayHoldNext = (file: RescueReport['failed'][number]) =>
-        mayFollow(file, { ...head, doubtful: isInDoubt(head) });
+        mayFollow(file, { ...tokens, doubtful: mayBeSpent });
       const isRescueFirst = service.rescued.failed.some(mayHoldNext);
-      const loss = lossOf(head, systemClock);
+      const loss = lossOf(tokens, systemClock);
       if (loss && !isRescueFirst) {
-        sayKept(service, say);
-        return lastTry(service, new CommandError(lostError(loss).message), say);
+        printKept(service, print);
+        return lastTry(service, new CommandError(lostError(loss).message), print);
       }
-      if (head.busy) {
+      if (state.kind === 'refreshing') {
         throw new CommandError(
           'A process is exchanging the refresh token at this moment. Nothing was sent. Run this again in a minute; ' +
-            'if it says the same after five, a process on this store was stopped or hangs: wake or end it.',
+            'if that lasts for five minutes, a process on this store was stopped or hangs: continue or end it.',
         );
       }
       if (isRescueFirst) throw new CommandError(RESCUE_FIRST);
-      if (!isInDoubt(head)) {
-        say(`There is nothing to recover: generation ${head.generation} is not in doubt.`);
+      if (!mayBeSpent) {
+        print(`There is nothing to recover: generation ${generation} is not uncertain.`);
         return;
       }
-      say(await story(store, head.generation));
-      sayKept(service, say);
-      if (await takeUpAnswer(service, say)) return;
-      await askAccess(service, say);
-      await replay(service, say).catch((error: CommandError) => {
-        if (!lossOf(service.rotation.head!, systemClock)) throw error;
-        return lastTry(service, error, say);
+      print(await story(store, generation));
+      printKept(service, print);
+      if (await saveAnswer(service, print)) return;
+      await askAccess(service, print);
+      await replay(service, print).catch((error: CommandError) => {
+        if (!lossOf(service.rotation.tokens!, systemClock)) throw error;
+        return lastTry(service, error, print);
       });
     });
   });
 }
 
-/** The pair may have been received: then the refresh token before it must not be sent again. */
+/** The pair may have arrived: then the refresh token before it must not be sent again. */
 const RESCUE_FIRST =
-  'The pair that the last exchange gave may be in the rescue file that could not be read. Nothing was sent. ' +
-  'Mend what is said about that file (TOKEN_STORE_KEY as the gateway has it, TOKEN_STORE, its rights), and run this again. ' +
+  'The next pair may be in the rescue file that could not be read. Nothing was sent. ' +
+  'Correct what is reported about that file (TOKEN_STORE_KEY as the gateway has it, TOKEN_STORE, permissions), and run this again. ' +
   'Only when the file belongs to another store: move it elsewhere first.';
 
 async function story(store: TokenStore, generation: number): Promise<string> {
@@ -65,88 +60,88 @@ async function story(store: TokenStore, generation: number): Promise<string> {
     (one) =>
       one.generation === generation && (one.outcome === 'uncertain' || one.outcome === 'begun'),
   );
-  if (!open) return 'An exchange of the refresh token ended in doubt.';
+  if (!open) return 'An exchange of the refresh token is uncertain.';
   const how =
     open.outcome === 'begun'
       ? 'its process ended before the answer was saved'
       : 'no clear answer came';
   return (
-    `The exchange of generation ${open.generation} that ${open.replica} began at ${new Date(open.at).toISOString()} ended in doubt: ${how}. ` +
+    `The exchange of generation ${open.generation} that ${open.replica} began at ${new Date(open.at).toISOString()} is uncertain: ${how}. ` +
     'If the service never processed it, the refresh token still works; otherwise it is spent.'
   );
 }
 
-function sayKept({ rotation }: TokenService, say: (text: string) => void): void {
-  for (const { path, status, at, namesPair } of rotation.answers.kept(rotation.head!)) {
-    say(
+function printKept({ rotation }: TokenService, print: (text: string) => void): void {
+  for (const { path, status, at, namesPair } of rotation.answers.kept(rotation.tokens!)) {
+    print(
       `The answer of ${new Date(at).toISOString()} (status ${status}) was not understood, and is kept in ${path}: ` +
         `it names ${namesPair ? 'a token pair' : 'no token pair'}.`,
     );
   }
 }
 
-/** A pair that an answer names: when the service takes its access token, nothing has to be sent. */
-async function takeUpAnswer(
+/** Saves a pair that an answer names: if the service accepts its access token, nothing has to be sent. */
+async function saveAnswer(
   { rotation }: TokenService,
-  say: (text: string) => void,
+  print: (text: string) => void,
   unproved = false,
 ): Promise<'proved' | 'unproved' | undefined> {
   const found = await rotation.answers
-    .takeUp(rotation.head!, unproved)
+    .save(rotation.tokens!, unproved)
     .catch(({ message }: Error) => {
       throw new CommandError(`${message} Nothing was sent. Run \`tokens recover\` again then.`);
     });
   if (!found) return undefined;
-  await rotation.lookAtStore();
-  const { generation } = rotation.head!;
-  say(
+  await rotation.sync();
+  const { generation } = rotation.tokens!;
+  print(
     found === 'proved'
-      ? `The service takes the access token of that pair: generation ${generation} is in use. Nothing was sent.`
-      : `The service does not take the access token of that pair any more. The pair is saved as generation ${generation}, to try its refresh token.`,
+      ? `The service accepts the access token of that pair: generation ${generation} is in use. Nothing was sent.`
+      : `The service no longer accepts the access token of that pair. The pair is saved as generation ${generation}, to try its refresh token.`,
   );
   return found;
 }
 
-/** Where all is lost, a pair that an answer names is tried without proof. */
-async function lastTry(service: TokenService, lost: CommandError, say: (text: string) => void) {
-  const found = await takeUpAnswer(service, say, true);
+/** For tokens that are lost anyway: tries a pair that an answer names, without proof. */
+async function lastTry(service: TokenService, lost: CommandError, print: (text: string) => void) {
+  const found = await saveAnswer(service, print, true);
   if (!found) throw lost;
-  if (found === 'unproved') await replay(service, say);
+  if (found === 'unproved') await replay(service, print);
 }
 
-async function askAccess({ rotation, checkAccess }: TokenService, say: (text: string) => void) {
-  const head = rotation.head!;
-  const verdict = await checkAccess(head.pair.accessToken);
+async function askAccess({ rotation, checkAccess }: TokenService, print: (text: string) => void) {
+  const tokens = rotation.tokens!;
+  const verdict = await checkAccess(tokens.pair.accessToken);
   if (verdict.kind === 'unknown') {
-    if (accessLeft(head, systemClock) <= 0) {
-      return say(
-        `The access token has ended, and the service gives no clear answer (${verdict.why}).`,
+    if (accessLeft(tokens, systemClock) <= 0) {
+      return print(
+        `The access token has expired, and the service gives no clear answer (${verdict.why}).`,
       );
     }
     throw new CommandError(
       `The service gives no clear answer (${verdict.why}), so nothing was sent. Try again when it can be reached.`,
     );
   }
-  say(
+  print(
     verdict.kind === 'works'
       ? 'The access token works.'
       : `The access token does not work (${verdict.detail}).`,
   );
 }
 
-async function replay({ rotation }: TokenService, say: (text: string) => void): Promise<void> {
-  say('The refresh token is sent once more …');
+async function replay({ rotation }: TokenService, print: (text: string) => void): Promise<void> {
+  print('The refresh token is sent once more …');
   try {
-    const { generation, pair } = await rotation.rotate();
-    say(
+    const { generation, pair } = await rotation.refresh();
+    print(
       `It worked: nothing was lost. Generation ${generation} is in use; its access token lives for ${duration(pair.expiresIn)}.`,
     );
   } catch (error) {
-    const { pair, bornAt } = rotation.head!;
+    const { pair, bornAt } = rotation.tokens!;
     if (codeOf(error) === 'TOKENS_LOST') {
       const left = (bornAt + pair.expiresIn * 1000 - systemClock.elapsed()) / 1000;
       throw new CommandError(
-        `${(error as Error).message} Until then queries are answered for as long as the service takes the old access token` +
+        `${(error as Error).message} Until then requests are answered for as long as the service accepts the old access token` +
           `${left > 0 ? `, ${duration(left)} at most` : ''}.`,
       );
     }

@@ -1,18 +1,17 @@
 import { systemClock } from '../clock.ts';
 import { waitingPairs } from '../tokens/store/rescue.ts';
 import { tokenReport, type TokenReport } from '../tokens/token-report.ts';
-import { ADVICE, FATAL } from '../tokens/token-trouble.ts';
-import { duration } from './duration.ts';
-import type { Terminal } from './terminal.ts';
-import { printable, withTokenStore } from './token-session.ts';
+import { ADVICE, FATAL } from '../tokens/token-health.ts';
+import { duration, printable, type Terminal } from './terminal.ts';
+import { withTokenStore } from './token-session.ts';
 
 const HISTORY = 1_000;
-/** Lines of the audit trail for people. */
+/** Lines of the audit trail that are printed. */
 const TRAIL = 5;
 
-/** Says how the tokens stand; gives the exit code: 0 healthy, 1 needs attention, 2 lost or missing. */
+/** Prints the state of the tokens. @returns the exit code: 0 healthy, 1 needs attention, 2 lost, moved or missing */
 export async function tokensStatus({ json }: { json: boolean }, terminal: Terminal) {
-  return withTokenStore(terminal, 'look', async (session) => {
+  return withTokenStore(terminal, 'inspect', async (session) => {
     const { store, stored, rescueFolder, identity } = session;
     const waiting = await waitingPairs(rescueFolder, store, identity);
     const report = tokenReport({
@@ -46,18 +45,16 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
     ['Access token', left(report.accessTokenSecondsLeft)],
     [
       'Refresh token',
-      report.state === 'lost'
-        ? 'spent, revoked, or past its end'
-        : left(report.refreshTokenSecondsLeft),
+      report.state === 'lost' ? 'spent, revoked or expired' : left(report.refreshTokenSecondsLeft),
     ],
-    ['Last rotation', report.generation === null ? null : (report.lastRotation ?? 'never')],
+    ['Last refresh', report.generation === null ? null : (report.lastRotation ?? 'never')],
     [
       'Failures',
       report.lastFailure
         ? `${report.failures} since then, the last ${report.lastFailure.at} (${report.lastFailure.outcome})`
         : null,
     ],
-    ['Now', report.exchangeUnderWay ? 'a process is rotating it' : null],
+    ['Now', report.exchangeUnderWay ? 'a process is refreshing it' : null],
     ...report.rescueFiles.map((path): [string, string] => ['Rescue file', path]),
   ];
   const lines = facts
@@ -69,7 +66,7 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
     ...lines,
     ...advice,
     ...notices.map((notice) => `\n  ${notice}`),
-    ...(trail.length > 0 ? ['\n  What happened last', ...trail] : []),
+    ...(trail.length > 0 ? ['\n  Recent events', ...trail] : []),
     '',
   ].join('\n');
 }
@@ -95,5 +92,5 @@ const STATES: Record<TokenReport['state'], string> = {
 
 function left(seconds: number | null): string | null {
   if (seconds === null) return null;
-  return seconds > 0 ? `${duration(seconds)} left` : 'has ended';
+  return seconds > 0 ? `${duration(seconds)} left` : 'has expired';
 }

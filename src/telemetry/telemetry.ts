@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Logger } from 'pino';
 import type { ExchangeTelemetry } from '../http/exchange.ts';
 import type { ReadingTelemetry } from '../plans/telemetry.ts';
-import type { TokenStanding } from '../tokens/token-standing.ts';
+import type { TokenHealth } from '../tokens/token-health.ts';
 import type { UpstreamTelemetry } from '../upstream/telemetry.ts';
 import { createMetricRegistry, type MetricRegistry, type Metrics } from './metrics.ts';
 import { readingTelemetry, type ReadingLoad } from './reading-telemetry.ts';
@@ -17,7 +17,7 @@ export interface TelemetryParts extends ReadingLoad {
   /** Of the service. */
   readonly baseUrl: string;
   /** Returns undefined while there are no tokens. */
-  readonly tokens: () => TokenStanding | undefined;
+  readonly tokens: () => TokenHealth | undefined;
   readonly upstreamLoad: () => UpstreamLoad;
 }
 

@@ -1,6 +1,5 @@
 import type { Attributes } from '@opentelemetry/api';
-import type { TokenStanding } from '../tokens/token-standing.ts';
-import { TROUBLES } from '../tokens/token-trouble.ts';
+import { TROUBLES, type TokenHealth } from '../tokens/token-health.ts';
 import type { MetricRegistry } from './metrics.ts';
 import type { Spans } from './spans.ts';
 
@@ -8,7 +7,7 @@ export interface TokenTelemetryParts {
   readonly metrics: MetricRegistry;
   readonly spans: Spans;
   /** Returns undefined while there are no tokens. */
-  readonly tokens: () => TokenStanding | undefined;
+  readonly tokens: () => TokenHealth | undefined;
   /** Attributes that name the service. */
   readonly server: Attributes;
 }
@@ -20,11 +19,11 @@ export interface TokenTelemetryParts {
  */
 export function tokenTelemetry({ metrics, spans, tokens, server }: TokenTelemetryParts) {
   const { counter, gauge: anyGauge, histogram } = metrics;
-  const gauge = (name: string, help: string, value: (of: TokenStanding) => number) =>
+  const gauge = (name: string, help: string, value: (of: TokenHealth) => number) =>
     anyGauge({ name, help }, () => {
-      const standing = tokens();
+      const health = tokens();
       // An unknown number is not 0.
-      return standing ? [[value(standing)]] : [];
+      return health ? [[value(health)]] : [];
     });
 
   gauge(

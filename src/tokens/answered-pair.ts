@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
-import { replayAt, type Head } from './head.ts';
-import { nextPair } from './next-pair.ts';
+import { nextPair, replayAt, type HeldTokens } from './held-tokens.ts';
 import { pairNamedIn } from './service/answer-text.ts';
 import type { CheckAccess } from './service/auth-check.ts';
 import type { Rescue } from './store/rescue.ts';
@@ -9,19 +8,21 @@ import type { KeptAnswer } from './store/unread-answers.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 import { unreachableError, unwritableStoreError } from './token-errors.ts';
 
-/** What answers hold that were not understood: the pair that a 503 names, for instance. */
+/** Pairs in answers that were not understood, such as a 503 whose body names one. */
 export interface AnsweredPairs {
-  /** Those to the refresh token of the head, newest first. */
-  kept(head: Head): readonly { path: string; status: number; at: number; namesPair: boolean }[];
+  /** The kept answers to this refresh token, newest first. */
+  kept(
+    tokens: HeldTokens,
+  ): readonly { path: string; status: number; at: number; namesPair: boolean }[];
   /**
-   * Saves the pair that follows the head into the store, when the service takes its access token: that proves the
-   * pair, and that the refresh token of the head is spent.
+   * Saves the pair that follows into the store, if the service accepts its access token: that proves the pair, and
+   * that the refresh token before it is spent.
    *
-   * @param unproved also when the service does not take it: for a head that is lost anyway
-   * @returns undefined when there is none
-   * @throws when the service cannot be asked, or the store not written: then nothing is known, and nothing may be sent
+   * @param unproved saves the pair even if the service rejects its access token: for tokens that are lost anyway
+   * @returns undefined when there is no such pair
+   * @throws when the service or the store is unavailable: then nothing is known, and nothing may be sent
    */
-  takeUp(head: Head, unproved?: boolean): Promise<'proved' | 'unproved' | undefined>;
+  save(tokens: HeldTokens, unproved?: boolean): Promise<'proved' | 'unproved' | undefined>;
 }
 
 export interface AnsweredPairsParts {
@@ -37,16 +38,16 @@ export function createAnsweredPairs(parts: AnsweredPairsParts): AnsweredPairs {
   const refused = new Set<string>();
 
   return {
-    kept: (head) =>
-      (rescue?.answersTo(head) ?? []).map(({ path, unread: { at, answer, namesPair } }) => ({
+    kept: (tokens) =>
+      (rescue?.answersTo(tokens) ?? []).map(({ path, unread: { at, answer, namesPair } }) => ({
         path,
         status: answer.status,
         at,
         namesPair,
       })),
-    takeUp: async (head, unproved = false) => {
-      const candidates = (rescue?.answersTo(head) ?? []).flatMap((kept) => pairIn(kept, head));
-      const mayWait = clock.elapsed() < replayAt(head);
+    save: async (tokens, unproved = false) => {
+      const candidates = (rescue?.answersTo(tokens) ?? []).flatMap((kept) => pairIn(kept, tokens));
+      const mayWait = clock.elapsed() < replayAt(tokens);
       const proved = await firstProved(candidates, mayWait);
       const taken = proved ?? (unproved ? candidates[0] : undefined);
       if (!taken) return undefined;
@@ -55,7 +56,7 @@ export function createAnsweredPairs(parts: AnsweredPairsParts): AnsweredPairs {
       });
       log.warn(
         { generation: taken.generation + 1 },
-        'A token pair was found in an answer that was not understood, and is saved now.',
+        'A token pair was found in an answer that was not understood, and was saved.',
       );
       return proved ? 'proved' : 'unproved';
     },
@@ -76,14 +77,16 @@ export function createAnsweredPairs(parts: AnsweredPairsParts): AnsweredPairs {
     return undefined;
   }
 
-  function pairIn({ unread }: KeptAnswer, head: Head): NewPair[] {
+  function pairIn({ unread }: KeptAnswer, tokens: HeldTokens): NewPair[] {
     const grant = pairNamedIn(unread.answer);
-    const { pair } = head;
-    // A page of errors may repeat what was sent: that one works, and proves nothing.
+    const { pair } = tokens;
+    // An error page may repeat the pair that was sent: that one works, and proves nothing.
     const isRepeated =
       grant?.refreshToken === pair.refreshToken || grant?.accessToken === pair.accessToken;
     if (!grant || isRepeated) return [];
     const { set, generation, attempt, at, home } = unread;
-    return [{ set, generation, attempt, at, home, latencyMs: 0, ...nextPair(grant, head, clock) }];
+    return [
+      { set, generation, attempt, at, home, latencyMs: 0, ...nextPair(grant, tokens, clock) },
+    ];
   }
 }

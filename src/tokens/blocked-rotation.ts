@@ -4,21 +4,21 @@ import { blockedBy, busyElsewhereError, type Blocker } from './token-errors.ts';
 import type { StoredTokens } from './store/token-store.ts';
 
 /**
- * Whether a rotation is due and cannot begin: because the store cannot be read or written, because a rescue file may
- * hold the next pair and cannot be read, or because another process took the right to rotate and does not finish.
- * The access token serves meanwhile, so that nobody else would notice before it has expired.
+ * Whether a refresh is due and cannot begin: the store cannot be read or written, a rescue file that may hold the next
+ * pair cannot be read, or another process keeps the claim. The access token still works meanwhile, so without this
+ * report callers would be the first to notice.
  */
 export interface BlockedRotation {
   readonly is: boolean;
-  /** A rotation that was due came to nothing. @param generation that was to be rotated */
+  /** Reports a refresh that was due and failed. @param generation the one that was due */
   failed(error: unknown, generation: number | undefined): void;
-  /** One could begin, or there is a new pair. */
+  /** Reports that a refresh could begin, or that there is a new pair. */
   began(): void;
-  /** What was read of the store: tells how long another process has been rotating. */
-  saw(stored: StoredTokens): void;
+  /** Reports what was read from the store: it shows how long another process has held the claim. */
+  read(stored: StoredTokens): void;
 }
 
-/** Longer than any exchange takes: what remains is a process that was stopped or hangs. */
+/** Longer than any exchange takes: after that, its process was stopped or hangs. */
 export const LONGEST_EXCHANGE_MS = 150_000;
 
 interface BlockedParts {
@@ -29,7 +29,7 @@ interface BlockedParts {
 
 export function createBlockedRotation({ clock, log, onExchange }: BlockedParts): BlockedRotation {
   let by: Blocker | undefined;
-  /** The mark of another process, or its lock alone, and when it was seen first. */
+  /** The claim of another process, or only its lock, and when it was first seen. */
   let busy: { with: string; since: number } | undefined;
 
   return {
@@ -39,13 +39,13 @@ export function createBlockedRotation({ clock, log, onExchange }: BlockedParts):
     failed: (error, generation) => {
       const blocker = blockedBy(error);
       if (blocker === undefined) return;
-      // It may have been stopped before its mark was committed.
+      // It may have been stopped before its claim was committed.
       if (blocker === 'another process') return isBusy(LOCK, generation);
       onExchange?.('unsent', 0);
       block(blocker, error as Error, generation);
     },
     began: end,
-    saw: ({ mark, generation }) => {
+    read: ({ mark, generation }) => {
       if (mark?.live === true) isBusy(mark.attempt, generation);
       else if (busy && busy.with !== LOCK) end();
     },
@@ -62,7 +62,7 @@ export function createBlockedRotation({ clock, log, onExchange }: BlockedParts):
     by = blocker;
     log.error(
       { trouble: 'blocked', generation, err: error.cause },
-      `A rotation is due, and cannot begin. ${error.message} The access token serves until it expires.`,
+      `A refresh is due and cannot begin. ${error.message} The access token works until it expires.`,
     );
   }
 
@@ -70,7 +70,7 @@ export function createBlockedRotation({ clock, log, onExchange }: BlockedParts):
     busy = undefined;
     if (by === undefined) return;
     by = undefined;
-    log.info('rotations can begin again');
+    log.info('refreshes can begin again');
   }
 }
 

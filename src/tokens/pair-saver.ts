@@ -5,19 +5,22 @@ import type { Rescue } from './store/rescue.ts';
 import { within } from './store/bounded-store.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 
-/** Gets a pair that was received into the store, or failing that into the rescue file. */
+/** Saves a pair that was received: to the store, or if that fails, to the rescue file. */
 export interface PairSaver {
-  /** A pair that could not be saved yet; it is tried again and again. */
+  /** A pair that is not in the store yet; saving it is tried until it works. */
   readonly pending: NewPair | undefined;
-  /** Why there is one. */
+  /** Why it is not in the store. */
   readonly why: UnsavedCause;
-  /** Never rejects: what cannot be saved, or not within a second, is pending. */
-  save(pair: NewPair): Promise<'head' | 'surplus' | 'pending'>;
-  /** A pair that was saved, and that the store has lost, or may have lost. Resolves after one try; never rejects. */
+  /**
+   * Saves a new pair. A pair that is not saved within a second is pending. Never rejects.
+   *
+   * @returns `second` when the store has another pair of the same generation in use
+   */
+  save(pair: NewPair): Promise<'newest' | 'second' | 'pending'>;
+  /** Saves a pair that the store has lost, or may have lost. Resolves after one try; never rejects. */
   saveAgain(pair: NewPair, why: StoreLoss, cause?: unknown): Promise<void>;
   /**
-   * Waits until nothing is pending. When its patience ends before that, it makes sure that the pair is in
-   * the rescue file, and only then gives up.
+   * Waits until no pair is pending, or for five seconds and then until the pair is in the rescue file.
    */
   finish(): Promise<void>;
 }
@@ -30,7 +33,7 @@ export interface PairSaverParts {
 }
 
 const RETRY_MS = 500;
-/** So long a pair may be in the memory of this process alone. */
+/** How long a pair may be only in the memory of this process. */
 const SLOW_MS = 1_000;
 const PATIENCE_MS = 5_000;
 
@@ -52,9 +55,9 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     save: async (pair) => {
       if (rescue?.stays) leaveCopy(pair);
       try {
-        const isHead = await saveOnce(pair);
+        const isNewest = await saveOnce(pair);
         isSaved(pair);
-        return isHead ? 'head' : 'surplus';
+        return isNewest ? 'newest' : 'second';
       } catch (error) {
         hold(pair, 'unwritable', error);
         saving = saveUntilDone(pair);
@@ -76,7 +79,7 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     },
   };
 
-  /** A save that hangs is waited for again, and not called once more beside itself. */
+  /** Saves, or waits for a save of the same pair that still hangs. */
   function saveOnce(pair: NewPair): Promise<boolean> {
     if (underWay?.pair !== pair) {
       const call = { pair, saved: store.save(pair) };
@@ -100,25 +103,25 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
   async function saveUntilDone(pair: NewPair): Promise<void> {
     for (;;) {
       await clock.sleep(RETRY_MS);
-      // The pair after it may have come meanwhile.
+      // The pair after it may have arrived meanwhile.
       if (pending !== pair) return;
       try {
         await saveOnce(pair);
         return isSaved(pair);
       } catch (error) {
         if (clock.elapsed() < finishBy) continue;
-        // Once more: somebody may have taken the rescue file away.
+        // Once more: the rescue file may have been removed since.
         if (putInRescueFile()) return;
         log.fatal(
           { err: error },
-          'The new token pair is saved nowhere. The process stays until it is.',
+          'The new token pair is neither in the store nor in a rescue file. Free the disk, or restore the permissions; the process does not end before.',
         );
         finishBy = clock.elapsed() + PATIENCE_MS;
       }
     }
   }
 
-  /** With it every pair before it, which it has replaced. */
+  /** Ends the wait for this pair, and for older ones, which it replaces. */
   function isSaved({ set, generation }: NewPair): void {
     if (pending?.set !== set || pending.generation > generation) return;
     pending = undefined;
@@ -130,7 +133,10 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     try {
       rescue?.put(pair);
     } catch (error) {
-      log.warn({ err: error }, 'No second copy of the token pair could be left in a rescue file.');
+      log.warn(
+        { err: error },
+        'A second copy of the token pair could not be left in a rescue file.',
+      );
     }
   }
 
@@ -161,22 +167,22 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
 
 const HELD: Record<UnsavedCause, string> = {
   unwritable:
-    'The new token pair could not be saved, and is held in memory. Saving it is tried until it works: ' +
-    'free the disk, or give the rights back, and do not kill this process before.',
+    'The new token pair could not be saved, and is held in memory while saving is tried again. ' +
+    'Free the disk or restore the permissions, and do not kill this process before the pair is saved.',
   older:
-    'An older copy of the token store, or an empty one, was put in its place while this process ran. The refresh token in ' +
-    'an older copy is spent. The newest token pair is held in memory, and is saved into what lies there now; that is tried ' +
-    'until it works. Put no backup there again, and do not kill this process before it says that the pair is saved.',
+    'The token store was replaced by an older copy, or an empty one, while this process ran. The refresh token in ' +
+    'an older copy is spent, so the newest token pair is held in memory until it is saved into the replacement. ' +
+    'Do not restore a backup again, and do not kill this process before it logs that the pair is saved.',
   other:
-    'Another token store, with other tokens, was put in the place of the token store while this process ran. The newest ' +
-    'token pair is held in memory, and is saved behind the tokens of that store; that is tried until it works. Then this ' +
-    'process goes on with the tokens of that store. If nobody meant to replace it, find out who did.',
+    'The token store was replaced by another one, with other tokens, while this process ran. The newest token pair is ' +
+    'held in memory until it is saved behind the tokens of that store; then this process continues with the tokens of ' +
+    'that store. If the store was not replaced on purpose, find out what replaced it.',
   gone:
-    'The file of the token store is gone, or what lies in its place is no token store. The newest token pair is held in ' +
-    'memory, and is in the rescue file where there is one. Run `tokens recover`: it makes a new store, and saves the pair ' +
-    'into it; this process then goes on by itself. Move away first what lies in its place. Put no backup there.',
+    'The file of the token store is gone, or is not a token store. The newest token pair is held in memory, and in the ' +
+    'rescue file if there is one. Move away any other file in its place and run `tokens recover`, which makes a new store ' +
+    'with the pair; this process then continues by itself. Do not restore a backup.',
   sealed:
     'The token store cannot be read with the keys of this process: another process encrypted it with another key, or ' +
-    'another file was put in its place. The newest token pair that this process knows is held in memory, and is in the ' +
-    'rescue file where there is one. Restart this process with both keys in TOKEN_STORE_KEY, the new one first.',
+    'it was replaced by another file. The newest token pair that this process knows is held in memory, and in the ' +
+    'rescue file if there is one. Restart this process with both keys in TOKEN_STORE_KEY, the new one first.',
 };

@@ -1,10 +1,17 @@
 import { createAnsweredPairs, type AnsweredPairs } from './answered-pair.ts';
 import { createBlockedRotation } from './blocked-rotation.ts';
 import type { CheckAccess } from './service/auth-check.ts';
-import { createDoubt } from './doubt.ts';
 import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
-import { isSamePair, lossOf, type Head } from './head.ts';
-import { createKnownHead, type KnownHead, type KnownHeadParts } from './known-head.ts';
+import {
+  isFinal,
+  isSamePair,
+  isUncertain,
+  lossOf,
+  lostAfter,
+  unansweredOf,
+  type HeldTokens,
+  type UncertainTokens,
+} from './held-tokens.ts';
 import { createPairSaver } from './pair-saver.ts';
 import type { BoundedStore } from './store/bounded-store.ts';
 import {
@@ -16,46 +23,45 @@ import {
   uncertainError,
   unsavedError,
 } from './token-errors.ts';
+import { createTokenSync, type TokenSync, type TokenSyncParts } from './token-sync.ts';
+import { createUncertainRefresh } from './uncertain-refresh.ts';
 
 /** The newest pair that this process knows, and the exchange that gives the next one. */
-export interface Rotation extends Pick<
-  KnownHead,
-  'head' | 'storeLosses' | 'adopt' | 'lookAtStore'
-> {
-  /** A pair was received that the store does not have yet. */
+export interface Rotation extends Pick<TokenSync, 'tokens' | 'storeLosses' | 'adopt' | 'sync'> {
+  /** A pair that was received is not in the store yet. */
   readonly unsaved: boolean;
-  /** The answer that gave the head held no new refresh token, or no access token. */
+  /** The last answer had no new refresh token, or no access token. */
   readonly notRenewed: boolean;
-  /** A rotation is due, and cannot begin. */
+  /** A refresh is due and cannot begin. */
   readonly blocked: boolean;
-  /** What answers held that were not understood. */
+  /** Pairs in answers that were not understood. */
   readonly answers: AnsweredPairs;
-  /** The service took this access token: from now on its expiry is believed. */
+  /** Reports that the service accepted this access token: from now on its expiry is believed. */
   accepted(pair: { set: string; generation: number }): void;
-  /** Resolves when no exchange is under way any more, here or in another process, however it ended. */
+  /** Resolves when no exchange is under way, here or in another process; after 10 s in any case. */
   settled(): Promise<void>;
   /**
-   * One exchange, however many ask. Belongs to the process: no caller's leaving ends it. A refresh token in
-   * doubt is sent once more by it.
+   * Exchanges the refresh token; all callers share one exchange. It belongs to the process: a caller that disconnects
+   * does not end it. An uncertain refresh token is sent once more.
    */
-  rotate(): Promise<Head>;
-  /** Milliseconds until something is to be done for the head without anybody asking. */
+  refresh(): Promise<HeldTokens>;
+  /** Milliseconds until the next step is due. */
   untilDue(): number;
-  /** Milliseconds until the refresh token is sent once more; undefined when it is not in doubt. */
+  /** Milliseconds until the refresh token is sent once more; undefined when it is not uncertain. */
   untilReplay(): number | undefined;
-  /** Does what is due: rotates ahead of the expiry, or looks into an exchange that ended in doubt. */
+  /** Does what is due: refreshes ahead of the expiry, or decides about an uncertain exchange. */
   advance(): Promise<void>;
-  /** No exchange is begun any more; one under way is waited for until its pair is safe. */
+  /** Begins no further exchange, and waits until the pair of one under way is safe. */
   stop(): Promise<void>;
 }
 
-export interface RotationParts extends AttemptParts, KnownHeadParts {
+export interface RotationParts extends AttemptParts, TokenSyncParts {
   store: BoundedStore;
   checkAccess: CheckAccess;
 }
 
 const WAIT_FOR_OTHERS_MS = 10_000;
-const LOOK_AT_STORE_MS = 100;
+const SYNC_MS = 100;
 const IDLE_MS = 30_000;
 const IDLE_WITHOUT_TOKENS_MS = 5_000;
 const BUSY_MS = 1_000;
@@ -63,40 +69,40 @@ const BUSY_MS = 1_000;
 export function createRotation(parts: RotationParts): Rotation {
   const { store, clock, log } = parts;
   const saver = createPairSaver(parts);
-  const doubt = createDoubt(parts);
+  const uncertain = createUncertainRefresh(parts);
   const answers = createAnsweredPairs(parts);
   const blocked = createBlockedRotation(parts);
-  const known: KnownHead = createKnownHead(parts, {
+  const held: TokenSync = createTokenSync(parts, {
     saver,
     answers,
-    tellStore: () => attempt.tellStore(),
-    saw: blocked.saw,
-    renewed: () => {
+    saveLoss: () => attempt.saveLoss(),
+    onRead: blocked.read,
+    onNewPair: () => {
       quiet = undefined;
       blocked.began();
     },
   });
   const attempt = createExchangeAttempt(parts, saver, {
     isStopping: () => stopped,
-    onMark: blocked.began,
+    onClaim: blocked.began,
     isOvertaken: async (from) => {
-      await known.lookAtStore();
-      return !isSamePair(known.head!, from);
+      await held.sync();
+      return !isSamePair(held.tokens!, from);
     },
     isAnswered: async (from) => {
-      await known.lookForAnswer();
-      return !isSamePair(known.head!, from);
+      await held.recoverPair();
+      return !isSamePair(held.tokens!, from);
     },
   });
-  let inFlight: Promise<Head> | undefined;
+  let inFlight: Promise<HeldTokens> | undefined;
   let notRenewed = false;
   let stopped = false;
   let quiet: { until: number; error: Error } | undefined;
 
-  const rotate = () => {
+  const refresh = () => {
     inFlight ??= exchangeOnce()
       .catch((error: unknown) => {
-        if (!stopped) blocked.failed(error, known.head?.generation);
+        if (!stopped) blocked.failed(error, held.tokens?.generation);
         throw error;
       })
       .finally(() => {
@@ -106,14 +112,14 @@ export function createRotation(parts: RotationParts): Rotation {
   };
 
   return {
-    get head() {
-      return known.head;
+    get tokens() {
+      return held.tokens;
     },
     get unsaved() {
       return saver.pending !== undefined;
     },
     get storeLosses() {
-      return known.storeLosses;
+      return held.storeLosses;
     },
     get notRenewed() {
       return notRenewed;
@@ -122,35 +128,35 @@ export function createRotation(parts: RotationParts): Rotation {
       return blocked.is;
     },
     answers,
-    adopt: known.adopt,
-    lookAtStore: known.lookAtStore,
+    adopt: held.adopt,
+    sync: held.sync,
     accepted: (pair) => {
-      const { head } = known;
-      if (head && !head.accepted && isSamePair(head, pair)) known.change({ accepted: true });
+      const { tokens } = held;
+      if (tokens && !tokens.accepted && isSamePair(tokens, pair)) held.change({ accepted: true });
     },
     settled: async () => {
       await inFlight?.catch(() => {});
       const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
-      const isBusy = () => known.head?.busy === true && clock.elapsed() < until;
-      while (isBusy()) {
-        await clock.sleep(LOOK_AT_STORE_MS);
-        await known.lookAtStore();
+      while (held.tokens?.state.kind === 'refreshing' && clock.elapsed() < until) {
+        await clock.sleep(SYNC_MS);
+        await held.sync();
       }
     },
-    rotate,
+    refresh,
     untilDue: () => {
-      const { head } = known;
-      if (!head || head.movedTo !== null || lossOf(head, clock)) return IDLE_WITHOUT_TOKENS_MS;
+      const { tokens } = held;
+      if (!tokens || isFinal(tokens) || lossOf(tokens, clock)) return IDLE_WITHOUT_TOKENS_MS;
       if (saver.pending) return IDLE_MS;
-      if (head.busy) return BUSY_MS;
-      const at = head.doubtful ? doubt.dueAt(head) : head.rotateAt;
+      if (tokens.state.kind === 'refreshing') return BUSY_MS;
+      const at = isUncertain(tokens) ? uncertain.dueAt(tokens) : tokens.refreshAt;
       return Math.max(at, quiet?.until ?? 0) - clock.elapsed();
     },
     untilReplay: () =>
-      known.head?.doubtful ? doubt.dueAt(known.head) - clock.elapsed() : undefined,
+      isUncertain(held.tokens) ? uncertain.dueAt(held.tokens) - clock.elapsed() : undefined,
     advance: async () => {
-      if (known.head?.doubtful && !(await doubt.mustReplay(known.head))) return;
-      await rotate();
+      const { tokens } = held;
+      if (isUncertain(tokens) && !(await uncertain.mustReplay(tokens))) return;
+      await refresh();
     },
     stop: async () => {
       stopped = true;
@@ -160,61 +166,67 @@ export function createRotation(parts: RotationParts): Rotation {
     },
   };
 
-  async function exchangeOnce(): Promise<Head> {
+  async function exchangeOnce(): Promise<HeldTokens> {
     const from = exchangeable();
     const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
     for (;;) {
-      await known.lookForAnswer();
+      await held.recoverPair();
       const newest = exchangeable();
       if (!isSamePair(newest, from)) return newest;
-      // The doubt came while others were waited for: as long as the access token works, it can wait too.
-      if (newest.doubtful && !from.doubtful && !(await doubt.mustReplay(newest))) {
+      // It became uncertain while this waited for another process: a caller does not decide that it is sent again.
+      const isNewlyUncertain = isUncertain(newest) && !isUncertain(from);
+      if (isNewlyUncertain && !(await uncertain.mustReplay(newest))) {
         throw uncertainError();
       }
       if (quiet && clock.elapsed() < quiet.until) throw quiet.error;
-      const done = newest.busy ? undefined : await exchange(newest);
+      const done = newest.state.kind === 'refreshing' ? undefined : await exchange(newest);
       if (done) return done;
       if (clock.elapsed() >= until) throw busyElsewhereError();
-      await clock.sleep(LOOK_AT_STORE_MS);
+      await clock.sleep(SYNC_MS);
     }
   }
 
-  /** The head, if it may be sent. */
-  function exchangeable(): Head {
-    const { head } = known;
+  /** The tokens that are held, if their refresh token may be sent. */
+  function exchangeable(): HeldTokens {
+    const { tokens } = held;
     if (stopped) throw stoppingError();
-    if (!head) throw missingError();
-    if (head.movedTo !== null) throw movedError(head.movedTo);
-    const loss = lossOf(head, clock);
+    if (!tokens) throw missingError();
+    if (tokens.state.kind === 'moved') throw movedError(tokens.state.to);
+    const loss = lossOf(tokens, clock);
     if (loss) throw lostError(loss);
     if (saver.pending) throw unsavedError(saver.why);
-    return head;
+    return tokens;
   }
 
-  /** Undefined when another process was first. */
-  async function exchange(from: Head): Promise<Head | undefined> {
+  /** @returns undefined when another process was first */
+  async function exchange(from: HeldTokens): Promise<HeldTokens | undefined> {
     const result = await attempt.exchange(from);
     switch (result.kind) {
       case 'kept':
-        // An import that came meanwhile is the newer set; of two pairs the store has chosen one.
-        if (known.head!.set === from.set && !result.surplus) {
-          known.publish(result.next, result.bornAt);
-        } else await known.lookAtStore();
+        // A set that was imported meanwhile is newer; of two pairs of one generation the store has chosen one.
+        if (held.tokens!.set === from.set && !result.isSecond) {
+          held.publish(result.next, result.bornAt);
+        } else await held.sync();
         notRenewed = result.next.saved.outcome !== 'rotated';
-        log.info({ generation: known.head!.generation }, 'access token rotated');
-        return known.head!;
+        log.info({ generation: held.tokens!.generation }, 'access token rotated');
+        return held.tokens!;
       case 'overtaken':
         return undefined;
       case 'lost': {
-        const lost = known.change({ lost: true, doubtful: false, doubt: null });
+        const { state } = held.tokens!;
+        const lost = held.change({
+          state: state.kind === 'lost' ? state : lostAfter(unansweredOf(state)),
+        });
         throw lostError(lossOf(lost, clock)!);
       }
-      case 'doubtful': {
-        if (!isSamePair(known.head!, from)) return known.head!;
-        const unanswered = from.unanswered + 1;
-        const doubtful = known.change({ doubtful: true, doubt: result.attempt, unanswered });
-        doubt.begun(doubtful, result.why);
-        return resolve(doubtful);
+      case 'uncertain': {
+        if (!isSamePair(held.tokens!, from)) return held.tokens!;
+        const unanswered = unansweredOf(from.state) + 1;
+        const state = { kind: 'uncertain', unanswered, attempt: result.attempt } as const;
+        if (!isFinal(held.tokens!)) held.change({ state });
+        const tokens = { ...held.tokens!, state };
+        uncertain.report(tokens, result.why);
+        return resolve(tokens);
       }
       case 'postponed':
         throw pause(result.seconds, result.error);
@@ -222,20 +234,20 @@ export function createRotation(parts: RotationParts): Rotation {
   }
 
   /**
-   * The first doubt about an access token that does not work is resolved at once: the refresh token is all
-   * there is, so that it is sent once more. Later ones take their time.
+   * Sends the refresh token once more at once if the access token does not work either, so that nothing is left to
+   * lose. Only after the first uncertain exchange: later ones wait longer each time.
    */
-  async function resolve(doubtful: Head): Promise<Head> {
-    await known.lookForAnswer().catch(() => {});
-    if (!isSamePair(known.head!, doubtful)) return known.head!;
-    if (doubtful.unanswered > 1) throw pause(doubt.patience(doubtful), uncertainError());
-    const replay = !stopped && (await doubt.mustReplay(doubtful).catch(() => false));
-    const done = replay ? await exchange(doubtful) : undefined;
+  async function resolve(from: UncertainTokens): Promise<HeldTokens> {
+    await held.recoverPair().catch(() => {});
+    if (!isSamePair(held.tokens!, from)) return held.tokens!;
+    if (from.state.unanswered > 1) throw pause(uncertain.patience(from), uncertainError());
+    const replay = !stopped && (await uncertain.mustReplay(from).catch(() => false));
+    const done = replay ? await exchange(from) : undefined;
     if (done) return done;
     throw uncertainError();
   }
 
-  /** Callers who come within the next seconds get the same answer without another call. */
+  /** Remembers the error: callers within the next seconds get it without another request. */
   function pause<E extends Error>(seconds: number, error: E): E {
     quiet = { until: clock.elapsed() + seconds * 1000, error };
     return error;

@@ -1,21 +1,23 @@
 import type { Logger } from 'pino';
-import { isSamePair, type Head } from './head.ts';
+import { isFinal, isSamePair, type HeldTokens } from './held-tokens.ts';
 import type { PairSaver } from './pair-saver.ts';
 import { SealError } from './store/seal.ts';
 import { unreadableStoreError, unsavedError, type StoreLoss } from './token-errors.ts';
 import { StoreGoneError, type StoredTokens, type TokenStore } from './store/token-store.ts';
 
 export interface StoreWatch {
-  /** How often the store was found to have been replaced or taken away. */
+  /** How often the store was found to be replaced, or gone. */
   readonly losses: number;
   /**
-   * What the store holds. When it does not hold the newest pair any more, that is given back to it first; null when
-   * that fails.
+   * Reads the store. If it no longer holds the newest pair, that is saved into it first; null if that fails.
    *
-   * @param newest what this process knows
-   * @param onLoss told when the store has lost it
+   * @param newest the newest pair that this process knows
+   * @param onLoss called when the store has lost it
    */
-  read(newest: Head | undefined, onLoss: (lost: Head) => void): Promise<StoredTokens | null>;
+  readOrRestore(
+    newest: HeldTokens | undefined,
+    onLoss: (lost: HeldTokens) => void,
+  ): Promise<StoredTokens | null>;
 }
 
 interface StoreWatchParts {
@@ -24,9 +26,8 @@ interface StoreWatchParts {
 }
 
 /**
- * Notices an older copy, or another store, that is put in the place of the store, and that its file is taken
- * away. A pair that is worth something, and that the store does not hold any more, is saved into what lies there
- * before anything of that is used.
+ * Notices that the store was replaced by an older copy or by another store, or that its file is gone. The newest pair,
+ * unless it is lost or moved, is saved into the replacement before anything in that is used.
  */
 export function createStoreWatch({ store, log }: StoreWatchParts, saver: PairSaver): StoreWatch {
   let losses = 0;
@@ -35,49 +36,49 @@ export function createStoreWatch({ store, log }: StoreWatchParts, saver: PairSav
     get losses() {
       return losses;
     },
-    read: async (newest, onLoss) => {
-      // Before it is read: what is saved meanwhile is not missing in it.
+    readOrRestore: async (newest, onLoss) => {
+      // Taken before the store is read: a pair that is saved meanwhile is not missing in it.
       const isSaved = saver.pending === undefined;
       const before = losses;
-      const giveBack = async (loss: StoreLoss, cause?: unknown) => {
-        if (!newest || isWorthless(newest) || !isSaved || before !== losses) return;
+      const restore = async (loss: StoreLoss, cause?: unknown) => {
+        if (!newest || isFinal(newest) || !isSaved || before !== losses) return;
         losses += 1;
         onLoss(newest);
         await saver.saveAgain(newest.saved, loss, cause);
       };
       try {
-        const { stored, loss } = await look(newest);
+        const { stored, loss } = await compare(newest);
         if (!newest || !loss) return stored;
-        if (isWorthless(newest)) return sayReplaced(stored, newest);
-        await giveBack(loss);
+        if (isFinal(newest)) return logReplaced(stored, newest);
+        await restore(loss);
       } catch (cause) {
         const loss = lossOf(cause);
         if (!loss) throw unreadableStoreError(cause);
-        await giveBack(loss, cause);
+        await restore(loss, cause);
         if (saver.pending) throw unsavedError(saver.why);
       }
-      const { stored, loss } = await look(newest).catch((cause: unknown) => {
+      const { stored, loss } = await compare(newest).catch((cause: unknown) => {
         throw unreadableStoreError(cause);
       });
-      // Where it is not saved yet, only what somebody imported since is used.
+      // Until the pair is saved, only a set that was imported since is used.
       return !loss || (stored && stored.generation > newest!.generation) ? stored : null;
     },
   };
 
-  /** Imports and exchanges by others leave in the store what it held: then nothing is lost. */
-  async function look(newest: Head | undefined): Promise<Look> {
+  /** An import or exchange of another process leaves in the store what it held: then nothing is lost. */
+  async function compare(newest: HeldTokens | undefined): Promise<Comparison> {
     for (;;) {
       const stored = await store.read();
       if (!newest || follows(stored, newest)) return { stored, loss: undefined };
       if (!stored) return { stored, loss: 'older' };
       if (!(await store.holds(newest.saved))) return { stored, loss: lossIn(stored, newest) };
-      // It may have been saved there since that was read.
+      // Another process may have saved it since that read.
       const again = await store.read();
       if (again && isSamePair(again, stored)) return { stored: again, loss: undefined };
     }
   }
 
-  function sayReplaced(stored: StoredTokens | null, { set }: Head): StoredTokens | null {
+  function logReplaced(stored: StoredTokens | null, { set }: HeldTokens): StoredTokens | null {
     if (!stored || stored.set === set) return stored;
     losses += 1;
     log.fatal({ store: store.description, generation: stored.generation }, REPLACED);
@@ -85,22 +86,17 @@ export function createStoreWatch({ store, log }: StoreWatchParts, saver: PairSav
   }
 }
 
-interface Look {
+interface Comparison {
   readonly stored: StoredTokens | null;
   /** How the store lost the newest pair, if it did. */
   readonly loss: StoreLoss | undefined;
 }
 
-/** Nothing has to be saved of it, and what lies in the place of its store may be of use. */
-function isWorthless({ lost, movedTo }: Head): boolean {
-  return lost || movedTo !== null;
-}
-
-function follows(stored: StoredTokens | null, { set, generation }: Head): boolean {
+function follows(stored: StoredTokens | null, { set, generation }: HeldTokens): boolean {
   return stored?.set === set && stored.generation >= generation;
 }
 
-function lossIn({ set, storeId }: StoredTokens, newest: Head): StoreLoss {
+function lossIn({ set, storeId }: StoredTokens, newest: HeldTokens): StoreLoss {
   return set === newest.set || storeId === newest.saved.home?.storeId ? 'older' : 'other';
 }
 
@@ -110,5 +106,5 @@ function lossOf(cause: unknown): StoreLoss | undefined {
 }
 
 const REPLACED =
-  'An older copy of the token store, or another one, was put in its place while this process ran, and holds another ' +
-  'token set. The set that this process had was lost or moved away, so it goes on with what lies there.';
+  'The token store was replaced by an older copy, or by another store, while this process ran, and holds another token ' +
+  'set. The set that this process had was lost or moved away, so this process continues with the other one.';

@@ -11,12 +11,12 @@ export function missingError() {
 export function movedError(to: string) {
   return codedError(
     'TOKENS_MISSING',
-    `The token set was moved to another store (${to}), and is not renewed from this one any more. ` +
+    `The token set was moved to another store (${to}), and can no longer be refreshed from this one. ` +
       'Set TOKEN_STORE to that one, and restart the gateway.',
   );
 }
 
-/** Why a refresh token is of no use any more, as far as can be told from here. */
+/** Why a refresh token can no longer be used, as far as this process knows. */
 export type LossCause = 'unanswered' | 'refused' | 'ended';
 
 export function lostError(cause: LossCause) {
@@ -25,12 +25,12 @@ export function lostError(cause: LossCause) {
 
 const CAUSES: Record<LossCause, string> = {
   unanswered:
-    'The refresh token is spent: an earlier exchange of it never got its answer, so the pair that it gave never arrived.',
+    'The refresh token is spent: an earlier exchange of it never got its answer, so the new pair never arrived.',
   refused:
-    'The recruiting service refuses the refresh token, and no exchange from here is open that could have spent it: ' +
-    'an older copy of the token store was put in its place, the token was used somewhere else, or an administrator revoked it.',
+    'The recruiting service refuses the refresh token, although every exchange from here got its answer: ' +
+    'the token store was replaced by an older copy of the token store, the token was used elsewhere, or an administrator revoked it.',
   ended:
-    "The refresh token has reached its end by this machine's clock (check that clock first): it was not renewed in its whole life (120 days, if the service did not say otherwise).",
+    "The refresh token has reached its end by this machine's clock (check that clock first): it was not renewed in its whole life (120 days, unless the service gives another).",
 };
 
 export function stoppingError() {
@@ -40,12 +40,12 @@ export function stoppingError() {
 export function unreachableError(cause?: unknown) {
   return codedError(
     'UPSTREAM_UNREACHABLE',
-    'The recruiting service cannot be reached to renew the access token. Nothing was lost; try again shortly.',
+    'The recruiting service cannot be reached to refresh the access token. Nothing was lost; try again shortly.',
     { cause },
   );
 }
 
-// What is wrong on this side is not put down to the service: neither callers nor alerts are sent there.
+// A fault of the gateway must not look like one of the service, to callers or in alerts.
 const OURS = 'INTERNAL_SERVER_ERROR';
 
 export function unreadableStoreError(cause: unknown) {
@@ -56,7 +56,7 @@ export function unwritableStoreError(cause: unknown) {
   return storeFailure('written', cause);
 }
 
-/** What keeps a rotation from beginning, where an error says that. */
+/** What prevents a refresh from beginning; undefined if the error is another one. */
 export function blockedBy(error: unknown): Blocker | undefined {
   const { cause } = error as { cause?: unknown };
   return cause instanceof Blocked ? cause.by : undefined;
@@ -76,15 +76,15 @@ class Blocked extends Error {
 function storeFailure(what: 'read' | 'written', cause: unknown) {
   return codedError(
     OURS,
-    `The access token cannot be renewed now, because the token store cannot be ${what}. Nothing was lost. ` +
-      'The operator has to look at the disk that holds the store, and at what else uses its file.',
+    `The access token cannot be refreshed, because the token store cannot be ${what}. Nothing was lost. ` +
+      'The operator has to check the disk that holds the store, and which other programs use its file.',
     { cause: new Blocked('the store', cause) },
   );
 }
 
 /**
- * How the store lost the newest pair while the process ran: an older copy of it lies there, or another store, or
- * none, or one that cannot be unsealed, so that it may have been lost.
+ * How the store lost the newest pair while the process ran: it was replaced by an older copy, or by another store; it
+ * is gone; or it cannot be decrypted, so that the pair may be lost.
  */
 export type StoreLoss = 'older' | 'other' | 'gone' | 'sealed';
 
@@ -94,21 +94,21 @@ export type UnsavedCause = 'unwritable' | StoreLoss;
 export function unsavedError(cause: UnsavedCause) {
   return codedError(
     OURS,
-    `The access token is not renewed before the pair of the last renewal is saved: ${UNSAVED[cause]}`,
+    `The access token is not refreshed before the pair of the last refresh is saved: ${UNSAVED[cause]}`,
   );
 }
 
 const UNSAVED: Record<UnsavedCause, string> = {
   unwritable:
-    'the token store cannot be written. Nothing was lost. The operator has to look at the disk that holds the store.',
+    'the token store cannot be written. Nothing was lost. The operator has to check the disk that holds the store.',
   older:
-    'an older copy of the token store was put in its place, and cannot be written. Nothing was lost. ' +
-    'The operator has to look at the disk that holds the store, and must not end the gateway before.',
+    'the token store was replaced by an older copy, which cannot be written. Nothing was lost. ' +
+    'The operator has to check the disk that holds the store, and must not end the gateway before that.',
   other:
-    'another token store was put in its place, and cannot be written. Nothing was lost. ' +
-    'The operator has to look at the file of the store, and must not end the gateway before.',
+    'the token store was replaced by another one, which cannot be written. Nothing was lost. ' +
+    'The operator has to check the file of the store, and must not end the gateway before that.',
   gone:
-    'the file of the token store is gone, or is no token store. Nothing was lost. ' +
+    'the file of the token store is gone, or is not a token store. Nothing was lost. ' +
     'The operator has to run `tokens recover`, which makes a new one.',
   sealed:
     'the token store is encrypted with a key that the gateway does not have. Nothing was lost. ' +
@@ -118,8 +118,8 @@ const UNSAVED: Record<UnsavedCause, string> = {
 export function unreadRescueError() {
   return codedError(
     OURS,
-    'A rescue file may hold the pair that the last renewal of the access token gave, and cannot be read or saved. Nothing is ' +
-      'sent before that is settled. The operator has to run `tokens recover` and read what it says.',
+    'A rescue file that may hold the next token pair cannot be read or saved, so nothing is sent. ' +
+      'The operator has to run `tokens recover` and follow its output.',
     { cause: new Blocked('a rescue file') },
   );
 }
@@ -127,8 +127,8 @@ export function unreadRescueError() {
 export function busyElsewhereError() {
   return codedError(
     OURS,
-    'Another process is renewing the access token, and has not finished. Try again shortly. If that lasts, ' +
-      'the operator has to look for a process on the same token store that was stopped or hangs, and wake or end it.',
+    'Another process is renewing the access token, and has not finished. Try again shortly. If this lasts, ' +
+      'the operator has to find a process on the same token store that was stopped or hangs, and continue or end it.',
     { cause: new Blocked('another process') },
   );
 }
@@ -136,14 +136,14 @@ export function busyElsewhereError() {
 export function uncertainError() {
   return codedError(
     'UPSTREAM_UNREACHABLE',
-    'The recruiting service gave no clear answer to the renewal of the access token. Try again in a few minutes.',
+    'The recruiting service gave no clear answer to a refresh of the access token. Try again in a few minutes.',
   );
 }
 
 export function rateLimitedError(retryAfter: number) {
   return codedError(
     'UPSTREAM_RATE_LIMITED',
-    `The recruiting service asks to wait ${retryAfter} s before the access token is renewed.`,
+    `The recruiting service limits refreshes of the access token. Try again in ${retryAfter} s.`,
     { extensions: { retryAfter } },
   );
 }
@@ -151,6 +151,6 @@ export function rateLimitedError(retryAfter: number) {
 export function refusedError(status: number) {
   return codedError(
     'UPSTREAM_UNAUTHORIZED',
-    `The token endpoint of the recruiting service answered ${status}. Check RECRUITING_URL and what stands between.`,
+    `The token endpoint of the recruiting service answered ${status}. The operator has to check RECRUITING_URL, and any proxy before the service.`,
   );
 }

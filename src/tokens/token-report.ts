@@ -1,9 +1,10 @@
 import { LONGEST_EXCHANGE_MS } from './blocked-rotation.ts';
-import { FATAL, troublesOf, type Trouble } from './token-trouble.ts';
+import { stateOf } from './held-tokens.ts';
+import { FATAL, troublesOf, type Trouble } from './token-health.ts';
 import type { WaitingPair } from './store/rescue.ts';
 import type { HistoryEntry, StoredTokens } from './store/token-store.ts';
 
-/** What `tokens status` says. Nothing in it is secret. */
+/** What `tokens status` reports. Contains no secrets. */
 export interface TokenReport {
   readonly state: 'healthy' | 'attention' | 'lost' | 'moved' | 'missing';
   readonly store: string;
@@ -14,7 +15,7 @@ export interface TokenReport {
   readonly fingerprint: string | null;
   readonly accessTokenSecondsLeft: number | null;
   readonly refreshTokenSecondsLeft: number | null;
-  /** ISO 8601; null when this set was never rotated since its import. */
+  /** ISO 8601; null when this set was not refreshed since its import. */
   readonly lastRotation: string | null;
   /** Exchanges of the refresh token in use that gave no pair. */
   readonly failures: number;
@@ -25,7 +26,7 @@ export interface TokenReport {
   readonly troubles: readonly Trouble[];
   /** Rescue files that hold a pair which is not in the store, or that cannot be read. */
   readonly rescueFiles: readonly string[];
-  /** The audit trail, newest first: what was imported, exchanged and moved, by whom, and how it ended. */
+  /** The audit trail, newest first: imports, exchanges and moves, with the process and the outcome. */
   readonly history: readonly {
     /** ISO 8601. */
     readonly at: string;
@@ -79,10 +80,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
   );
   const rescueFiles = waiting.filter(({ isOurs }) => isOurs).map(({ path }) => path);
   const troubles = troublesOf({
-    lost: stored.lost,
-    moved: stored.movedTo !== null,
-    // A replay that was turned away says nothing about the exchange before it.
-    doubtful: mark === null ? stored.unanswered > 0 : !mark.live,
+    state: stateOf(stored).kind,
     unsaved: rescueFiles.length > 0,
     blocked: facts.unwritable || (mark?.live === true && now - mark.at > LONGEST_EXCHANGE_MS),
     age: now - savedAt,
@@ -90,21 +88,21 @@ export function tokenReport(facts: ReportFacts): TokenReport {
     refreshLeft: left(pair.refreshTokenExpiresIn),
     refreshLife: pair.refreshTokenExpiresIn * 1000,
     notRenewed: !stored.imported && rotation !== undefined && rotation.outcome !== 'rotated',
-    neverRotated: stored.imported && mark?.live !== true,
-    surplus: stored.surplus > 0,
+    imported: stored.imported,
+    hasSecondPair: stored.surplus > 0,
   });
   const since = history.slice(
     0,
     indexOrEnd(history, ({ outcome }) => BEGINNINGS.has(outcome)),
   );
   const isUnderWay = ({ attempt }: HistoryEntry) => mark?.live === true && attempt === mark.attempt;
-  // Those of an import that was taken back are of another generation.
+  // Failures of an import that was withdrawn have another generation.
   const failed = since.filter(
     (one) => FAILURES.has(one.outcome) && one.generation === generation && !isUnderWay(one),
   );
   const [last] = failed;
   return {
-    state: stateOf(troubles),
+    state: reportStateOf(troubles),
     store,
     service: new URL(stored.baseUrl).host,
     name: pair.name,
@@ -123,7 +121,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
   };
 }
 
-/** A set whose pair waits in a rescue file is not missing: it is put into the store by those who may write. */
+/** A set whose pair waits in a rescue file is not missing: the next start, or `tokens recover`, saves it. */
 function missingReport({ store, waiting, history }: ReportFacts): TokenReport {
   const isRescued = waiting.some(({ isOurs }) => isOurs);
   return {
@@ -141,7 +139,7 @@ function missingReport({ store, waiting, history }: ReportFacts): TokenReport {
     exchangeUnderWay: false,
     movedTo: null,
     troubles: isRescued ? ['unsaved'] : ['missing'],
-    // Those of another store too: perhaps that is the one that was meant.
+    // Those of another store too: TOKEN_STORE may name the wrong one.
     rescueFiles: waiting.map(({ path }) => path),
     history: shown(history),
   };
@@ -151,7 +149,7 @@ function shown(history: readonly HistoryEntry[]): TokenReport['history'] {
   return history.slice(0, SHOWN).map((entry) => ({ ...entry, at: iso(entry.at) }));
 }
 
-function stateOf(troubles: readonly Trouble[]): TokenReport['state'] {
+function reportStateOf(troubles: readonly Trouble[]): TokenReport['state'] {
   if (troubles.includes('moved')) return 'moved';
   if (troubles.some((trouble) => FATAL.has(trouble))) return 'lost';
   return troubles.length > 0 ? 'attention' : 'healthy';

@@ -1,4 +1,4 @@
-/** What the service hands out: one access token and the single-use refresh token that follows it. */
+/** An access token, and the single-use refresh token that can be exchanged for the next pair. */
 export interface TokenPair {
   readonly accessToken: string;
   readonly refreshToken: string;
@@ -6,11 +6,11 @@ export interface TokenPair {
   readonly expiresIn: number;
   /** Seconds from the refresh that gave this pair. */
   readonly refreshTokenExpiresIn: number;
-  /** Name given in the personal account, where the answer told it. */
+  /** Name given in the personal account, if the answer has it. */
   readonly name: string | null;
 }
 
-/** What of a pair an answer held; lifetimes that make no sense are left out. */
+/** The parts of a pair that an answer has; lifetimes that make no sense are left out. */
 export interface Grant {
   readonly accessToken: string | undefined;
   readonly refreshToken: string | undefined;
@@ -19,9 +19,9 @@ export interface Grant {
   readonly name: string | null;
 }
 
-/** An answer of the token endpoint as it came. */
+/** An answer of the token endpoint, as received. */
 export interface RawAnswer {
-  /** 0 when what came was no HTTP. */
+  /** 0 when the answer was not HTTP. */
   readonly status: number;
   readonly contentEncoding: string | undefined;
   readonly body: Buffer;
@@ -69,16 +69,16 @@ function token(value: unknown): string | undefined {
 }
 
 function lifetime(seconds: unknown): number | undefined {
-  // Less than a second is no life either: it would be rotated without end.
+  // With a life of less than a second, it would be refreshed without end.
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 1
     ? seconds
     : undefined;
 }
 
 /**
- * A refresh token is there for when its access token has ended. With a life of less than ten minutes it could not
- * outlast a restart: such a number is a mistake, or in another unit, and to follow it would mean to rotate all the
- * time, or to give up a refresh token that works.
+ * A refresh token is needed when its access token has expired. With a life of less than ten minutes it could not
+ * outlast a restart: such a number is a mistake, or in another unit. Following it would mean refreshing all the time, or
+ * giving up a refresh token that works.
  */
 const SHORTEST_REFRESH_LIFE_S = 600;
 

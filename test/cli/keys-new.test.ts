@@ -25,7 +25,7 @@ describe('keys new', () => {
     expect((await make('gate', '--scopes', 'read+router')).entry).toMatch(/^gate:.*:read\+router$/);
   });
 
-  test('needs no configuration, and minds none', async () => {
+  test('needs no configuration, and ignores an invalid one', async () => {
     const { code } = await runHere(['keys', 'new', 'a'], { AUTH_API_KEYS: 'wrong', PORT: 'x' });
     expect(code).toBe(0);
   });

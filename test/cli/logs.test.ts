@@ -100,7 +100,7 @@ test('in production every line is JSON, those of the start included', async () =
     expect.stringContaining('No token set was imported yet.'),
     'metrics',
     'serving',
-    'stopping: what is in flight has 10 s to finish, and a token pair is saved first',
+    'stopping: requests in flight have 10 s to finish, and a token pair is saved first',
   ]);
   expect(lines[2]).toMatchObject({ url: gateway.url, upstream: service.url });
 });

@@ -41,7 +41,7 @@ test('show a trouble as 1 while there is one, and failed exchanges by their outc
   expect(sandbox.exchanges).toHaveLength(1);
 });
 
-test('say that there are no tokens, and nothing of their lives', async () => {
+test('report that there are no tokens, and no lifetimes', async () => {
   const { gateway } = await serve({}, undefined, { TOKEN_LINK: '' });
   const { values } = await metricsOf(gateway);
   expect(values.get('recruiting_token_trouble{trouble="missing"}')).toBe(1);
@@ -57,7 +57,7 @@ test('are all that the admin address answers', async () => {
   expect((await fetch(new URL('/metrics', gateway.url))).status).toBe(404);
 });
 
-test('on a port that is taken end the start when it was asked for, with what to change', async () => {
+test('on a port that is taken end the start if the port was configured, with what to change', async () => {
   const blocker = createServer();
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void blocker.close());

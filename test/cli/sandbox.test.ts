@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { runHere, runProgram, startSandboxProgram } from '../support/processes/process.ts';
 
-test('plays the service with 137 people, says how to serve it, and ends at SIGTERM', async () => {
+test('plays the service with 137 people, prints how to serve it, and ends at SIGTERM', async () => {
   await using sandbox = await startSandboxProgram();
   const { access_token } = await openLink(sandbox.tokenLink);
   expect(await countPersons(sandbox.baseUrl, access_token)).toBe(137);
@@ -33,7 +33,7 @@ test('takes all of its options', async () => {
   expect(await sandbox.ended).toMatchObject({ code: 0, signal: null });
 });
 
-test('cuts refreshes off, before and after they are processed, as often as it is told', async () => {
+test('cuts refreshes off, before and after they are processed, as often as the options say', async () => {
   await using sandbox = await startSandboxProgram('--drop-every 2 --drop-after-every 5'.split(' '));
   let { refresh_token } = await openLink(sandbox.tokenLink);
   const seen: (number | 'cut')[] = [];
@@ -46,7 +46,7 @@ test('cuts refreshes off, before and after they are processed, as often as it is
   expect(seen).toEqual([200, 'cut', 200, 'cut', 'cut', 'cut', 400]);
 });
 
-test('answers refreshes as late as it is told, with refresh tokens that live as long as it is told', async () => {
+test('answers refreshes with the latency and the lifetime of the options', async () => {
   await using sandbox = await startSandboxProgram(
     '--token-latency 120 --refresh-expires-in 600'.split(' '),
   );

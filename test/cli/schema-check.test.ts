@@ -109,7 +109,7 @@ test('schema check --json: the same for programs', async () => {
   });
 });
 
-test('schema check does not call removed what an older service cannot tell', async () => {
+test('schema check does not report as removed what an older service cannot describe', async () => {
   const sdl = SNAPSHOT.replace(', old: Int @deprecated', '');
   const { upstream, run, put } = operator;
   put(sdl);

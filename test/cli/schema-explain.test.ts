@@ -13,7 +13,7 @@ beforeAll(() => {
 });
 afterAll(() => folder[Symbol.dispose]());
 
-test('schema explain: of every list what it got and why, for people', async () => {
+test('schema explain prints for every list what it got, and why', async () => {
   const { code, stdout, stderr } = await runProgram(['schema', 'explain'], {
     env: { RECRUITING_SCHEMA },
   });
@@ -75,7 +75,7 @@ Use \`schema explain --all\` for all of them and why, or \`--json\` for programs
   });
 });
 
-test('schema explain says what a list in pages is where there is none', async () => {
+test('schema explain describes a paged list if the schema has none', async () => {
   const env = { RECRUITING_SCHEMA: join(folder.path, 'plain.graphql') };
   writeFileSync(
     env.RECRUITING_SCHEMA,
@@ -86,7 +86,7 @@ test('schema explain says what a list in pages is where there is none', async ()
   expect(stdout).toMatch(/No list is in pages.*first: Int.*items.*hasNextPage/s);
 });
 
-test('schema explain --json: the same for programs, with what adapters.json decides', async () => {
+test('schema explain --json prints the same as JSON, with what adapters.json decides', async () => {
   adaptersFile({
     types: { Robot: { byId: 'robotCalled' } },
     fields: { 'Query.named': { skip: true } },

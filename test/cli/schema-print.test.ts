@@ -2,7 +2,7 @@ import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import { runProgram } from '../support/processes/process.ts';
 
-test('schema print: what callers see, as a schema that parses, and nothing else', async () => {
+test('schema print prints only the schema that callers see', async () => {
   const { code, stdout, stderr } = await runProgram(['schema', 'print']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const query = buildSchema(stdout).getQueryType()!.getFields();

@@ -41,7 +41,7 @@ type Query {
 }
 `;
 
-test('schema pull writes the live schema, sorted, into the snapshot, and says what is different', async () => {
+test('schema pull writes the live schema, sorted, into the snapshot, and prints the differences', async () => {
   const { upstream, env, folder, snapshot, run, put } = operator;
   put(BEFORE);
   upstream.answer(tells(LIVE));
@@ -61,7 +61,7 @@ test('schema pull writes the live schema, sorted, into the snapshot, and says wh
   expect(upstream.sandbox.exchanges).toHaveLength(1);
 });
 
-test('schema pull leaves a snapshot alone that says the same in other words', async () => {
+test('schema pull does not change a snapshot that differs only in form', async () => {
   const { upstream, snapshot, run, put } = operator;
   put(`# mine\n${LIVE}`);
   upstream.answer(tells(LIVE));
@@ -83,7 +83,7 @@ test.each<[string, Reply]>([
   expect(readdirSync(folder)).toEqual(FILES);
 });
 
-test('schema pull writes nothing that could not be served, unless it is told to', async () => {
+test('schema pull writes a schema that could not be served only with --force', async () => {
   const { upstream, snapshot, file, run, put } = operator;
   put(BEFORE);
   onTestFinished(() => rmSync(file('adapters.json')));
@@ -102,7 +102,7 @@ test('schema pull writes nothing that could not be served, unless it is told to'
   expect(snapshot()).toBe(PULLED);
 });
 
-test('schema pull writes over nothing that is no schema, unless it is told to', async () => {
+test('schema pull overwrites a file that is not a schema only with --force', async () => {
   const { upstream, snapshot, run, put } = operator;
   const before = upstream.received.length;
   put('The minutes of the meeting.\n');
@@ -117,7 +117,7 @@ test('schema pull writes over nothing that is no schema, unless it is told to', 
   expect(snapshot()).toBe(PULLED);
 });
 
-test('schema pull writes behind a link, and says when it cannot write', async () => {
+test('schema pull writes to the target of a link, and reports when it cannot write', async () => {
   const { upstream, snapshot, file, run, put } = operator;
   put(BEFORE);
   upstream.answer(tells(LIVE));

@@ -16,7 +16,7 @@ describe('serve without RECRUITING_URL', () => {
     folder[Symbol.dispose]();
   });
 
-  test('says loudly that this is the sandbox, and where GraphiQL is', () => {
+  test('shows that this is the sandbox, and where GraphiQL is', () => {
     expect(gateway.stdout).toContain('***  SANDBOX  ***');
     expect(gateway.stdout).toContain('made up');
     expect(gateway.stdout).toMatch(/GraphiQL\s+http:\/\/127\.0\.0\.1:\d+\/graphql\n/);
@@ -76,7 +76,7 @@ describe('serve without RECRUITING_URL', () => {
     expect(await response.text()).toContain('<div id="root">');
   });
 
-  test('is alive and ready where it says so', async () => {
+  test('is alive and ready at the addresses that it prints', async () => {
     const [, health, ready] = await gateway.printed(/Health\s+(\S+)\s+(\S+)/);
     await gateway.printed(/token set imported/);
     expect((await fetch(health!)).status).toBe(200);

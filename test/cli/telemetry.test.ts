@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { ERROR_CODES } from '../../src/errors.ts';
-import { TROUBLES } from '../../src/tokens/token-trouble.ts';
+import { TROUBLES } from '../../src/tokens/token-health.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { familiesOf } from '../support/processes/exposition.ts';
 import { startServe, type Program } from '../support/processes/process.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { startWithTokens, type Operator } from './tokens-operator.ts';
 
 test.each<[string, (operator: Operator) => unknown, number, RegExp, object]>([
-  ['works', () => {}, 0, /takes the access token\.$/m, { kind: 'works' }],
+  ['works', () => {}, 0, /accepts the access token\.$/m, { kind: 'works' }],
   [
     'has expired',
     ({ service }) => service.expire(),

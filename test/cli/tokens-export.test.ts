@@ -5,7 +5,7 @@ import { askAt } from '../support/gateway/ask-at.ts';
 import { drop, PERSON, reply } from '../support/tokens/tokens.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
-test('moves the set: the target rotates it from then on, and the source refuses, and says where it went', async () => {
+test('moves the set: the target refreshes it from then on; the source refuses, and names the target', async () => {
   const { done, tokens, service, env, file } = await startWithTokens();
   const target = `sqlite:${file('other.db')}`;
   const there = { env: { TOKEN_STORE: target } };
@@ -35,7 +35,7 @@ test('the refresh token has one fingerprint in both stores, and what commands le
   expect(readdirSync(file('.')).join()).not.toContain('rescue-');
 });
 
-test('a gateway on the source says where it went', async () => {
+test('a gateway on the source names the target', async () => {
   const operator = await startWithTokens();
   const { service, done, file } = operator;
   const gateway = await operator.startGateway();
@@ -80,7 +80,7 @@ test('onto itself nothing is moved, whatever it is called', async () => {
   ]) {
     const { code, stderr } = await tokens(['export', `sqlite:${path}`]);
     expect(code).toBe(2);
-    expect(stderr).toContain('That is the store that the set is in. Nothing was changed.');
+    expect(stderr).toContain('That is the store that the set is in, so nothing was changed.');
   }
   await done('refresh');
 });
@@ -166,8 +166,8 @@ test('without a set there is nothing to move, and no store is made', async () =>
 test.each([
   ['postgres://user:a-secret@db/tokens', /PostgreSQL is not supported by this version yet/],
   ['postgresql://user:a-secret@db/tokens', /PostgreSQL is not supported by this version yet/],
-  ['a-secret/tokens.db', /no address of a store; give sqlite:<file>/],
-  ['sqlite:', /no address of a store; give sqlite:<file>/],
+  ['a-secret/tokens.db', /not the address of a store; give sqlite:<file>/],
+  ['sqlite:', /not the address of a store; give sqlite:<file>/],
 ])('%s is no store that can be written', async (address, said) => {
   const { tokens, done } = await startWithTokens();
   const { code, stderr } = await tokens(['export', address]);

@@ -32,7 +32,9 @@ test.each<[string, (operator: Operator) => Promise<{ source: string; stdin?: str
   const { code, stdout, stderr } = await operator.tokens(['import', source], { stdin });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain(`Imported the token set "Scripted" of ${new URL(service.url).host}`);
-  expect(stdout).toContain('Rotated at once: generation 2 is in use, and the link is dead');
+  expect(stdout).toContain(
+    'Refreshed at once: generation 2 is in use, and the link no longer works',
+  );
   expect(stdout).toMatch(/lives for 1 day, the refresh token for 120 days/);
   expect((await fetch(link)).status).toBe(404);
   expect(service.exchanges).toMatchObject([{ outcome: 'answered' }]);
@@ -51,29 +53,29 @@ test('a store that is gone, with its pair in a rescue file, holds a set in use: 
   expect(await status()).toMatchObject({ generation: 4, state: 'healthy' });
 });
 
-test('a set in use is not replaced unasked: its link is not even read', async () => {
+test('a set in use is replaced only with --replace: otherwise its link is not even read', async () => {
   const operator = await startWithTokens();
   const before = operator.service.linkReads;
   const { code, stderr } = await operator.tokens(['import', operator.service.makeNewSet()]);
   expect(code).toBe(1);
   expect(stderr).toMatch(/holds a token set "Scripted" of .*\(generation 2\) that is in use/);
-  expect(stderr).toContain('Nothing was changed. To replace it all the same, add --replace.');
+  expect(stderr).toContain('Nothing was changed. To replace it, add --replace.');
   expect(operator.service.linkReads).toBe(before);
   expect(await operator.status()).toMatchObject({ generation: 2 });
 });
 
-test('over a set in doubt it names the better way', async () => {
+test('over an uncertain set, the error names `tokens recover`', async () => {
   const operator = await startWithTokens();
   operator.service.next(drop('unprocessed'));
   await operator.tokens(['refresh']);
   const { stderr } = await operator.tokens(['import', operator.service.tokenLink]);
-  expect(stderr).toContain('is in doubt: run `tokens recover` first');
+  expect(stderr).toContain('is uncertain: run `tokens recover` first');
 });
 
 test('--replace replaces it', async () => {
   const operator = await startWithTokens();
   const said = await operator.done('import', operator.service.makeNewSet(), '--replace');
-  expect(said).toContain('Rotated at once: generation 4 is in use');
+  expect(said).toContain('Refreshed at once: generation 4 is in use');
   expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 4, failures: 0 });
 });
 
@@ -120,18 +122,18 @@ test('a set that the service refuses takes nothing away from the good one', asyn
   expect(service.exchanges.at(-1)).toMatchObject({ outcome: 'answered' });
 });
 
-test('a set in doubt is in doubt again when the one that was to replace it is refused', async () => {
+test('an uncertain set is uncertain again when its replacement is refused', async () => {
   const { tokens, done, service, status } = await startWithTokens();
   service.next(drop('unprocessed'));
   await tokens(['refresh']);
   const made = JSON.stringify({ access_token: 'made-up-access', refresh_token: 'made-up-refresh' });
   const { stderr } = await tokens(['import', '-', '--replace'], { stdin: [made] });
-  expect(stderr).toContain('generation 2 is in use again, and still in doubt (`tokens recover`).');
+  expect(stderr).toContain('generation 2 is in use again, and still uncertain (`tokens recover`).');
   expect(await status()).toMatchObject({ generation: 2, troubles: ['uncertain'] });
   await done('recover');
 });
 
-test('a first set that the service refuses is said to be of no use', async () => {
+test('a first set that the service refuses is reported as unusable', async () => {
   const operator = await startOperator();
   operator.service.next(SPENT);
   const { code, stderr } = await operator.tokens(['import', operator.service.tokenLink]);
@@ -140,7 +142,7 @@ test('a first set that the service refuses is said to be of no use', async () =>
   expect((await operator.tokens(['status'])).code).toBe(2);
 });
 
-test('a set that was lost cannot be imported again, and that is said', async () => {
+test('a lost set cannot be imported again, and the error says so', async () => {
   const operator = await startOperator();
   const json = await jsonOf(operator);
   operator.service.next(SPENT);
@@ -214,7 +216,7 @@ test.each([
   expect(stderr).not.toContain('a-secret-path');
 });
 
-test('without RECRUITING_URL it says what to write, and makes no store', async () => {
+test('without RECRUITING_URL the error shows what to set, and no store is made', async () => {
   const { tokens, service, storePath } = await startOperator();
   const { code, stderr } = await tokens(['import', service.tokenLink], {
     env: { RECRUITING_URL: '' },
@@ -238,24 +240,24 @@ test('into the store of another service nothing is imported: both are named', as
   expect(readFileSync(storePath).equals(before)).toBe(true);
 });
 
-test('a first rotation that cannot be sent is said, and `tokens refresh` finishes it', async () => {
+test('a first refresh that cannot be sent is reported, and `tokens refresh` finishes it', async () => {
   const { tokens, done, status, service, file } = await startOperator();
   writeFileSync(file('set.json'), JSON.stringify(await (await fetch(service.tokenLink)).json()));
   await service.down();
   const { code, stdout, stderr } = await tokens(['import', file('set.json')]);
   expect(code).toBe(1);
   expect(stdout).toContain('Imported the token set');
-  expect(stderr).toMatch(/in the store, but was not rotated yet.*run `tokens refresh`/);
+  expect(stderr).toMatch(/in the store, but was not refreshed yet.*run `tokens refresh`/);
   expect(await status()).toMatchObject({ state: 'attention', troubles: ['not-rotated'] });
 
   await service.up();
   const again = await tokens(['import', service.tokenLink]);
   expect(again.stderr).toContain('run `tokens refresh` to finish that');
-  expect(await done('refresh')).toContain('Rotated: generation 2 is in use');
+  expect(await done('refresh')).toContain('Refreshed: generation 2 is in use');
   expect(await status()).toMatchObject({ state: 'healthy', failures: 0 });
 });
 
-test('a first rotation without a clear answer is said, and `tokens recover` finishes it', async () => {
+test('a first refresh without a clear answer is reported, and `tokens recover` finishes it', async () => {
   const { tokens, done, status, service } = await startOperator();
   service.next(reply(500, 'broken'));
   const { code, stderr } = await tokens(['import', service.tokenLink]);
@@ -273,7 +275,7 @@ test('a name that would steer the terminal is shown harmlessly', async () => {
   expect(stdout).toContain('"Te [2Jst"');
 });
 
-test('a running gateway goes on with what was imported', async () => {
+test('a running gateway continues with the imported set', async () => {
   const operator = await startWithTokens();
   const { service } = operator;
   const gateway = await operator.startGateway();

@@ -15,9 +15,11 @@ import {
 } from '../support/tokens/tokens.ts';
 import { beginExchange, startWithTokens, type Operator } from './tokens-operator.ts';
 
-test('with nothing in doubt it says so, and sends nothing', async () => {
+test('without uncertainty there is nothing to recover, and nothing is sent', async () => {
   const { done, service } = await startWithTokens();
-  expect(await done('recover')).toMatch(/^There is nothing to recover: generation 2 is not in dou/);
+  expect(await done('recover')).toMatch(
+    /^There is nothing to recover: generation 2 is not uncertain/,
+  );
   expect(service.exchanges).toHaveLength(1);
 });
 
@@ -25,7 +27,7 @@ test('an exchange that was never processed: it tells the story, sends once more,
   const { done, service, status } = await startInDoubt('unprocessed');
   const said = await done('recover');
   expect(said).toMatch(
-    /^The exchange of generation 2 that test\/\d+ began at \S+Z ended in doubt: no clear answer came\./,
+    /^The exchange of generation 2 that test\/\d+ began at \S+Z is uncertain: no clear answer came\./,
   );
   expect(said).toMatch(
     /The access token works\.\nThe refresh token is sent once more …\nIt worked/,
@@ -42,7 +44,7 @@ test('with an access token that does not work either, it is sent all the same', 
   expect(service.exchanges.at(-1)).toMatchObject({ outcome: 'answered' });
 });
 
-test('an answer that was lost: that is said honestly, with the steps, and nothing is sent again', async () => {
+test('an answer that was lost is reported with the steps, and nothing is sent again', async () => {
   const { tokens, service, status } = await startInDoubt('processed');
   const { code, stdout, stderr } = await tokens(['recover']);
   expect(code).toBe(1);
@@ -51,7 +53,9 @@ test('an answer that was lost: that is said honestly, with the steps, and nothin
     /^The refresh token is spent: an earlier exchange of it never got its ans/,
   );
   expect(stderr).toMatch(/make a new token.*run `tokens import <link>`/);
-  expect(stderr).toMatch(/Until then queries are answered .*23 h 59 min at most\.|1 day at most\./);
+  expect(stderr).toMatch(
+    /Until then requests are answered .*23 h 59 min at most\.|1 day at most\./,
+  );
   expect(await status()).toMatchObject({ state: 'lost' });
   const again = await tokens(['recover']);
   expect(again.code).toBe(1);
@@ -72,28 +76,31 @@ test('a service that cannot be reached: nothing is sent', async () => {
 
 test.each([
   ['no clear answer', reply(502, ''), /gave no clear answer/],
-  ['a rate limit', reply(429, ''), /asks to wait 60 s/],
-  ['a refusal to talk', reply(403, ''), /answered 403\. Check RECRUITING_URL/],
-])('%s to the replay: it is still in doubt, and the next step is said', async (_, answer, said) => {
-  const { tokens, done, service, status } = await startInDoubt('unprocessed');
-  service.next(answer);
-  const { code, stderr } = await tokens(['recover']);
-  expect(code).toBe(1);
-  expect(stderr).toMatch(said);
-  expect(stderr).toContain('Nothing is decided yet: run `tokens recover` again');
-  expect(await status()).toMatchObject({ troubles: ['uncertain'] });
-  expect((await tokens(['refresh'])).stderr).toMatch(/^Nothing was sent\./);
-  expect(await done('recover')).toContain('Generation 3 is in use');
-});
+  ['a rate limit', reply(429, ''), /Try again in 60 s/],
+  ['a refusal to talk', reply(403, ''), /answered 403\. The operator has to check RECRUITING_URL/],
+])(
+  '%s to the replay: the tokens are still uncertain, and the next step is printed',
+  async (_, answer, said) => {
+    const { tokens, done, service, status } = await startInDoubt('unprocessed');
+    service.next(answer);
+    const { code, stderr } = await tokens(['recover']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(said);
+    expect(stderr).toContain('Nothing is decided yet: run `tokens recover` again');
+    expect(await status()).toMatchObject({ troubles: ['uncertain'] });
+    expect((await tokens(['refresh'])).stderr).toMatch(/^Nothing was sent\./);
+    expect(await done('recover')).toContain('Generation 3 is in use');
+  },
+);
 
-test('a pair in a rescue file is saved first: then nothing is in doubt, and nothing is sent', async () => {
+test('a pair in a rescue file is saved first: then nothing is uncertain, and nothing is sent', async () => {
   const operator = await startWithTokens();
   const path = await leaveRescueFile(operator);
   const { code, stdout, stderr } = await operator.tokens(['recover']);
   expect(stderr).toContain(
     'A token pair was saved from a rescue file into the store: generation 3.',
   );
-  expect(stdout).toContain('There is nothing to recover: generation 3 is not in doubt.');
+  expect(stdout).toContain('There is nothing to recover: generation 3 is not uncertain.');
   expect(code).toBe(0);
   expect(operator.service.exchanges).toHaveLength(1);
   expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 3 });
@@ -186,7 +193,7 @@ test('a pair in an answer that was not understood is used when the service takes
   expect(await done('refresh')).toContain('generation 4');
 });
 
-test('a pair in an answer whose access token has ended is tried when the refresh token in doubt is refused', async () => {
+test('a pair in an answer whose access token has expired is tried when the uncertain refresh token is refused', async () => {
   const { tokens, done, service, status } = await startWithTokens();
   service.next(named(500));
   service.refuse({ status: 502, detail: '' });
@@ -224,7 +231,7 @@ test.each([
   ['was made up', 'an example'],
   ['repeats the access token in use', undefined],
 ])(
-  'a pair that %s costs nothing: the refresh token in doubt is sent as before',
+  'a pair that %s changes nothing: the uncertain refresh token is sent as before',
   async (_, access) => {
     const { tokens, done, service, status } = await startWithTokens();
     const access_token = access ?? service.lastAnswered!.access_token;
@@ -237,7 +244,7 @@ test.each([
   },
 );
 
-test('while another process exchanges, it says so', async () => {
+test('an exchange of another process is reported', async () => {
   const { tokens, service } = await startWithTokens();
   const answer = held();
   service.next(answer.answer);
@@ -277,7 +284,7 @@ test.each([
   expect(await status()).toMatchObject({ state: code === 0 ? 'healthy' : 'lost' });
 });
 
-test('after a move it says where the set is', async () => {
+test('after a move, the error names the store that has the set', async () => {
   const { tokens, file } = await startWithTokens();
   await tokens(['export', `sqlite:${file('other.db')}`]);
   const { code, stderr } = await tokens(['recover']);

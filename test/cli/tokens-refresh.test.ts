@@ -7,10 +7,10 @@ import { drop, held, PERSON, reply, sentAgain } from '../support/tokens/tokens.t
 import { startOperator, startWithTokens } from './tokens-operator.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
-test('one exchange, and what is in use now', async () => {
+test('tokens refresh makes one exchange, and prints what is in use', async () => {
   const { done, service, status } = await startWithTokens();
   expect(await done('refresh')).toMatch(
-    /^Rotated: generation 3 is in use\. Its access token lives for 1 day, its refresh token for 120 days\.\n$/,
+    /^Refreshed: generation 3 is in use\. Its access token lives for 1 day, its refresh token for 120 days\.\n$/,
   );
   expect(service.exchanges.map(({ outcome }) => outcome)).toEqual(['answered', 'answered']);
   expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
@@ -26,7 +26,7 @@ test('the same as a program of its own, without a RECRUITING_URL: the store know
   for (const secret of service.secrets) expect(stdout).not.toContain(secret);
 });
 
-test('in doubt it sends nothing, and names the command that does', async () => {
+test('an uncertain refresh token is not sent, and the error names `tokens recover`', async () => {
   const { tokens, service } = await startWithTokens();
   service.next(drop('unprocessed'));
   const first = await tokens(['refresh']);
@@ -34,11 +34,11 @@ test('in doubt it sends nothing, and names the command that does', async () => {
   expect(first.stderr).toMatch(/^The refresh token was sent, and no clear answer came.*recover/);
   const second = await tokens(['refresh']);
   expect(second.code).toBe(1);
-  expect(second.stderr).toMatch(/^Nothing was sent\. .*Run `tokens recover` to know at once/);
+  expect(second.stderr).toMatch(/^Nothing was sent\. .*Run `tokens recover` to settle it at once/);
   expect(service.exchanges).toHaveLength(2);
 });
 
-test('lost: what it means, and the steps out of it; nothing more is sent then', async () => {
+test('for lost tokens the error gives the cause and the steps, and nothing more is sent', async () => {
   const { tokens, service } = await startWithTokens();
   service.next(reply(400, { error: 'invalid_grant' }));
   for (let tries = 0; tries < 2; tries += 1) {
@@ -52,8 +52,8 @@ test('lost: what it means, and the steps out of it; nothing more is sent then', 
 
 test.each([
   ['cannot be reached', undefined, /cannot be reached.*Nothing was lost; try again shortly/],
-  ['asks to wait', reply(429, '', { 'retry-after': '77' }), /asks to wait 77 s/],
-  ['refuses to talk', reply(403, ''), /answered 403\. Check RECRUITING_URL/],
+  ['asks to wait', reply(429, '', { 'retry-after': '77' }), /Try again in 77 s/],
+  ['refuses to talk', reply(403, ''), /answered 403\. The operator has to check RECRUITING_URL/],
 ])('a service that %s costs nothing', async (_, answer, said) => {
   const { tokens, done, service, status } = await startWithTokens();
   if (answer) service.next(answer);
@@ -137,15 +137,15 @@ test('a pair that cannot be saved is in a rescue file at the end, and `tokens re
   const { code, stderr } = await tokens(['refresh']);
   expect(code).toBe(1);
   expect(stderr).toMatch(/could not be saved to the store.*do not kill this command/);
-  expect(stderr).toMatch(/It is in a rescue file in .*do not remove that.*run `tokens recover`/s);
+  expect(stderr).toMatch(
+    /It is in a rescue file in .*do not remove that file.*run `tokens recover`/s,
+  );
   expect(await status()).toMatchObject({ generation: 2, troubles: ['uncertain', 'unsaved'] });
 
   const still = await tokens(['recover']);
   expect(still.code).toBe(1);
   expect(still.stderr).toMatch(/rescue file .* could not be saved into the store: disk full/);
-  expect(still.stderr).toMatch(
-    /the last exchange gave may be in the rescue file.*Nothing was sent/,
-  );
+  expect(still.stderr).toMatch(/The next pair may be in the rescue file.*Nothing was sent/);
 
   database.exec('DROP TRIGGER full');
   database.close();

@@ -8,7 +8,7 @@ import { beginExchange, startOperator, startWithTokens, type Operator } from './
 
 const DAY_S = 86_400;
 
-test('healthy: exit code 0, what is in use, how long it lives, when it was rotated', async () => {
+test('healthy tokens: exit code 0, generation, lifetimes and the last refresh', async () => {
   const { tokens, service, storePath } = await startWithTokens();
   const { code, stdout, stderr } = await tokens(['status']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -19,10 +19,10 @@ test('healthy: exit code 0, what is in use, how long it lives, when it was rotat
   expect(stdout).toMatch(/Generation +2 \(refresh token [0-9a-f]{8}\)\n/);
   expect(stdout).toMatch(/Access token +(1 day|23 h 59 min) left\n/);
   expect(stdout).toMatch(/Refresh token +(120 days|119 days 23 h) left\n/);
-  expect(stdout).toMatch(/Last rotation +\d{4}-\d\d-\d\dT[\d:.]+Z\n/);
+  expect(stdout).toMatch(/Last refresh +\d{4}-\d\d-\d\dT[\d:.]+Z\n/);
   expect(stdout).not.toMatch(/Failures|Now|Moved/);
   expect(stdout).toMatch(
-    /What happened last\n +\S+Z {2}generation 1: rotated, \d+ ms, by \S+\n +\S+Z {2}generation 1: imported, by \S+\n/,
+    /Recent events\n +\S+Z {2}generation 1: rotated, \d+ ms, by \S+\n +\S+Z {2}generation 1: imported, by \S+\n/,
   );
 });
 
@@ -66,7 +66,7 @@ test('--json: the same fields always, one line, no secret', async () => {
   expect(Object.keys(JSON.parse(nothing) as object)).toEqual(Object.keys(report));
 });
 
-test('without a store it says so, names the one it looked for, and makes no file', async () => {
+test('without a store, status names the one that is missing, and makes no file', async () => {
   const { tokens, file } = await startOperator();
   const path = join(file('folder'), 'tokens.db');
   for (const command of ['status', 'check', 'refresh', 'recover']) {
@@ -95,7 +95,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
     },
     1,
     ['uncertain'],
-    /Run `tokens recover` to know at once/,
+    /Run `tokens recover` to settle it at once/,
   ],
   [
     'left in the middle of an exchange by a process that was killed',
@@ -130,7 +130,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
     (operator) => insert(operator, { age: 0.7 }),
     1,
     ['not-rotated'],
-    /should have been rotated by now/,
+    /its refresh is late/,
   ],
   [
     'never rotated since the import',
@@ -154,14 +154,14 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
     },
     2,
     ['lost'],
-    /Refresh token +spent, revoked, or past its end\n[^]*Do not put a backup of the store in its place/,
+    /Refresh token +spent, revoked or expired\n[^]*Do not restore a backup of the store/,
   ],
   [
     'moved to another store',
     ({ tokens, file }) => tokens(['export', `sqlite:${file('other.db')}`]),
     2,
     ['moved'],
-    /Moved to +sqlite:.*other\.db\n[^]*Set TOKEN_STORE to that one/,
+    /Moved to +sqlite:.*other\.db\n[^]*Set TOKEN_STORE to that store/,
   ],
   [
     'answered oddly',
@@ -222,11 +222,11 @@ test('a move to another store is no failure, and the last rotation is known ther
   expect(JSON.parse(stdout)).toMatchObject({ state: 'healthy', lastRotation, failures: 0 });
 });
 
-test('an exchange under way is said, and is no trouble', async () => {
+test('an exchange under way is reported, and is not a trouble', async () => {
   const { withStore, tokens, status } = await startWithTokens();
   await withStore(async (store) => {
     await beginExchange(store);
-    expect((await tokens(['status'])).stdout).toMatch(/Now +a process is rotating it/);
+    expect((await tokens(['status'])).stdout).toMatch(/Now +a process is refreshing it/);
     expect(await status()).toMatchObject({
       state: 'healthy',
       exchangeUnderWay: true,
@@ -314,7 +314,7 @@ test('an encrypted store tells nothing without its key, and is left as it is', a
   expect((await tokens(['status'], { env: { TOKEN_STORE_KEY: `${other},${key}` } })).code).toBe(0);
 });
 
-test('what is no store is left alone, and what to check is said', async () => {
+test('a file that is not a store is not changed, and the error says what to check', async () => {
   const { tokens, storePath } = await startOperator();
   writeFileSync(
     storePath,

@@ -61,7 +61,7 @@ test.each<[string, unknown, RegExp]>([
   expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
 });
 
-test('a manifest that is not there, or not JSON, is said in a sentence', async () => {
+test('a manifest that is missing, or not JSON, is reported in one sentence', async () => {
   const TRUSTED_DOCUMENTS = folder.file('nowhere.json');
   const missing = await runHere([], { TRUSTED_DOCUMENTS });
   expect([missing.code, missing.stderr]).toEqual([

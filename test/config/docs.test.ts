@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { variables } from '../../src/config.ts';
 import { SECRETS } from '../../src/config/environment.ts';
 import { ERROR_CODES } from '../../src/errors.ts';
-import { TROUBLES } from '../../src/tokens/token-trouble.ts';
+import { TROUBLES } from '../../src/tokens/token-health.ts';
 
 const SETTINGS = readFileSync('docs/settings.md', 'utf8');
 

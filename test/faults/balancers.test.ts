@@ -21,7 +21,7 @@ test('one of two gateways stops under load behind a balancer: every request is a
   leaving.signal('SIGTERM');
   // npm passes signals on that its process has got already: that is no second one.
   leaving.signal('SIGTERM');
-  await leaving.printed(/\/ready says no/);
+  await leaving.printed(/\/ready fails/);
   expect((await fetch(new URL('/ready', leaving.url))).status).toBe(503);
   const served = await fetch(`${leaving.url}?query={__typename}`, {
     headers: { 'apollo-require-preflight': 'true' },
@@ -32,7 +32,7 @@ test('one of two gateways stops under load behind a balancer: every request is a
   // Until every client has lost the connections that lead there.
   await load.answered(200);
   const again = setInterval(() => leaving.signal('SIGTERM'), 200);
-  await leaving.printed(/stopping: what is in flight/);
+  await leaving.printed(/stopping: requests in flight/);
   clearInterval(again);
   const exit = await leaving.ended;
   expect(exit).toMatchObject({ code: 0, signal: null, stderr: '' });

@@ -97,7 +97,7 @@ describe.skipIf(!canFillDisk)('disk full', () => {
     gateway.signal('SIGTERM');
     await gateway.printed(/STOPPING/);
     gateway.tell('later 6000');
-    await gateway.printed(/The new token pair is saved nowhere\. The process stays until it is/);
+    await gateway.printed(/The new token pair is neither in the store nor in a rescue file\./);
     gateway.signal('SIGTERM');
     freeDisk(gateway);
     expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
@@ -136,7 +136,7 @@ describe('read-only during an exchange', () => {
       expect((await gateway.ask()).errors).toMatchObject([
         {
           message: expect.stringContaining(
-            'not renewed before the pair of the last renewal is saved',
+            'not refreshed before the pair of the last refresh is saved',
           ),
           extensions: { code: 'INTERNAL_SERVER_ERROR' },
         },
@@ -190,7 +190,7 @@ test.concurrent(
     await gateway.printed(/The token store cannot be written \(.*EACCES\)/);
     await gateway.printed(/No rescue file can be made/);
     // At once, and not only when the access token has expired.
-    await gateway.printed(/A rotation is due, and cannot begin\..*"trouble":"blocked"/);
+    await gateway.printed(/A refresh is due and cannot begin\..*"trouble":"blocked"/);
     const [address] = await gateway.printed(/http:\/\/[^"\s]+\/metrics/);
     expect(await (await fetch(address)).text()).toMatch(/trouble="blocked"\} 1\n/);
     const status = world.start(['tokens', 'status'], {}, BOUND);

@@ -24,7 +24,7 @@ test.concurrent('kill -9 before the mark: the next start is a normal one', async
 
 describe('kill -9 after the mark, nothing sent', () => {
   test.concurrent(
-    'in doubt while the access token works, one replay when it ends, which no caller notices',
+    'uncertain while the access token works, one replay when it ends, which no caller notices',
     async () => {
       await using world = await startFaultWorld();
       await killedAt(world, 'after the mark');
@@ -58,7 +58,7 @@ describe('kill -9 after the mark, nothing sent', () => {
 });
 
 test.concurrent(
-  'kill -9 while it is sent, not processed: in doubt, one replay, which works',
+  'kill -9 while it is sent, not processed: uncertain, one replay, which works',
   async () => {
     await using world = await startFaultWorld();
     const request = world.sandbox.tokenAnswers.hold('before');

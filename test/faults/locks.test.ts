@@ -39,7 +39,7 @@ test.concurrent(
     const other = await world.hanging();
     await other.serves();
     const impatience = setInterval(() => other.tell('later 200000'), 100);
-    await other.printed(/"trouble":"blocked".*A rotation is due, and cannot begin\./);
+    await other.printed(/"trouble":"blocked".*A refresh is due and cannot begin\./);
     await other.serves();
     world.expire();
     const asked = other.ask();

@@ -23,7 +23,7 @@ test.concurrent.each([
     put(backup, world.path);
     world.expire();
     await gateway.serves();
-    expect(gateway.said).toContain('An older copy of the token store');
+    expect(gateway.said).toContain('The token store was replaced by an older copy');
     expect(gateway.said).toContain('the new token pair is saved now');
     await gateway.stop();
     await isSavedAs(world, 5, 4);
@@ -75,7 +75,7 @@ test.concurrent(
     copyFileSync(backup, world.path);
     world.expire();
     await gateway.serves();
-    expect(gateway.said).toMatch(/FATAL: An older copy of the token store/);
+    expect(gateway.said).toMatch(/FATAL: The token store was replaced by an older copy/);
     expect(await metricsOf(gateway)).toContain('recruiting_token_store_losses_total 1\n');
     await gateway.stop();
     await isSavedAs(world, 6, 4);

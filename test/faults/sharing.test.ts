@@ -262,7 +262,7 @@ test.concurrent(
   },
 );
 
-test.concurrent('a link on the command line is not to be read in the process list', async () => {
+test.concurrent('a link on the command line does not appear in the process list', async () => {
   await using world = await startFaultWorld({ revoke: true });
   const link = world.makeNewSet();
   const answer = world.sandbox.tokenAnswers.hold('after');
@@ -272,7 +272,7 @@ test.concurrent('a link on the command line is not to be read in the process lis
   answer.release();
   expect(await importing.ended).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('the link is dead'),
+    stdout: expect.stringContaining('the link no longer works'),
   });
   expect(await world.holdsTheLastPair()).toBe(true);
 });

@@ -27,7 +27,7 @@ test.concurrent(
 );
 
 test.concurrent.each(['before the mark', 'after the mark'] as const)(
-  'SIGTERM %s: nothing is sent any more, and nothing is in doubt',
+  'SIGTERM %s: nothing more is sent, and nothing is uncertain',
   async (at) => {
     await using world = await startFaultWorld();
     const gateway = await world.hanging({ at });
@@ -56,7 +56,7 @@ test.concurrent.each(['before the mark', 'after the mark'] as const)(
 );
 
 test.concurrent(
-  'SIGTERM while an exchange gets no answer: in doubt, said, and replayed by the next start',
+  'SIGTERM while an exchange gets no answer: uncertain, reported, and sent once more by the next start',
   async () => {
     await using world = await startFaultWorld();
     world.sandbox.tokenAnswers.next('drop-before');
@@ -93,7 +93,7 @@ test.concurrent(
     const other = await world.hanging();
     await other.serves();
     expect(await world.command('tokens', 'status')).toMatchObject({
-      stdout: expect.stringContaining('a process is rotating it'),
+      stdout: expect.stringContaining('a process is refreshing it'),
     });
     // Longer than every time-out of ours: a lock that is held is not overridden.
     other.tell(`later ${10 * 60_000}`);

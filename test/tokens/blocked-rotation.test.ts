@@ -18,7 +18,7 @@ import {
 } from '../support/tokens/tokens.ts';
 
 test.each(['mark', 'read'] as const)(
-  'a store whose %s fails when a rotation is due is trouble at once, by its name, and callers are served',
+  'a store whose %s fails when a refresh is due is reported as blocked at once, and callers are served',
   async (method) => {
     const { clock, store, ask, gateway, logged } = await startAhead();
     expect(await troublesOf(gateway)).toEqual([]);
@@ -32,7 +32,7 @@ test.each(['mark', 'read'] as const)(
       expect.objectContaining({
         level: 50,
         generation: 2,
-        msg: expect.stringMatching(/rotation is due.*cannot begin.*token store cannot be/),
+        msg: expect.stringMatching(/refresh is due.*cannot begin.*token store cannot be/),
       }),
     ]);
     const unsent = /recruiting_token_exchanges_total\{outcome="unsent"\} ([1-9])/;
@@ -62,14 +62,14 @@ test.each(['mark', 'read'] as const)(
   },
 );
 
-test('a store that cannot be read while nothing is due is no such trouble', async () => {
+test('a store that cannot be read while no refresh is due is not reported as blocked', async () => {
   const { clock, store, gateway } = await startAhead();
   store.failing.add('read');
   await clock.pass(5 * MINUTE);
   expect(await troublesOf(gateway)).toEqual([]);
 });
 
-test('a service that cannot be reached is no such trouble, but a rotation that is late is one', async () => {
+test('an unavailable service is not reported as blocked, but as a late refresh', async () => {
   const service = await startScripted();
   const { clock, gateway } = await startKept(service);
   await clock.asleep();
@@ -98,7 +98,7 @@ test('another process that holds the right to rotate is trouble once its exchang
   expect(await troublesOf(gateway)).toEqual([]);
 });
 
-test('a rescue file that may hold the next pair, and cannot be read, is such trouble, until it is settled', async () => {
+test('an unreadable rescue file that may hold the next pair is reported as blocked until it is settled', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'blocked-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const owner = { host: 'test', pid: process.pid, lives: () => true };
@@ -116,7 +116,7 @@ test('a rescue file that may hold the next pair, and cannot be read, is such tro
   expect(await troublesOf(gateway)).toEqual(['blocked']);
   expect(logged.filter(({ trouble }) => trouble === 'blocked')).toEqual([
     expect.objectContaining({
-      msg: expect.stringMatching(/rotation is due.*rescue file.*tokens recover/),
+      msg: expect.stringMatching(/refresh is due.*rescue file.*tokens recover/),
     }),
   ]);
   expect(sandbox.stats.requests.oauthToken).toBe(1);

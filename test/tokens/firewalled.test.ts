@@ -1,4 +1,4 @@
-/** A firewall answers for the service: what it says of a token is not believed. */
+/** A firewall answers instead of the service: its verdict on a token is not believed. */
 import { expect, test } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../support/random/manual-clock.ts';
 import {
@@ -10,7 +10,7 @@ import {
   startScripted,
 } from '../support/tokens/tokens.ts';
 
-test('a 403 of a firewall on /auth_check sends no refresh token in doubt again as long as the access token may work', async () => {
+test('after a 403 of a firewall on /auth_check, an uncertain refresh token is not sent again while the access token may work', async () => {
   const service = await startScripted();
   const { ask, clock, store } = await startKept(service);
   await clock.asleep();
@@ -28,7 +28,7 @@ test('a 403 of a firewall on /auth_check sends no refresh token in doubt again a
   expect(sentAgain(service.exchanges)).toEqual([]);
 });
 
-test('a 403 of the service itself says that the access token does not work: the refresh token is sent once more', async () => {
+test('a 403 of the service itself means that the access token does not work: the refresh token is sent once more', async () => {
   const service = await startScripted();
   const { clock, store } = await startKept(service);
   await clock.asleep();

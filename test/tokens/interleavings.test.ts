@@ -97,7 +97,7 @@ const FOUND: Step[][] = [
     { do: 'ask', times: 1 },
     { do: 'pass', ms: 17 * HOUR },
   ],
-  // In doubt, and no mark can be taken: a try a second, until the time of the test was over.
+  // Uncertain, and no claim can be taken: one try each second, until the time of the test was over.
   [
     { do: 'oddly', how: 'cut before it was processed' },
     { do: 'expire' },

@@ -274,7 +274,7 @@ describe('an access token that expired', () => {
     expect(sandbox.stats.requests.oauthToken).toBe(2);
   });
 
-  test('is renewed to the end, though the caller who met it leaves', async () => {
+  test('is refreshed to the end, although the caller that met the expiry disconnects', async () => {
     const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
     await clock.asleep();
     await ask(PERSON);
@@ -405,7 +405,7 @@ describe('the wall clock', () => {
     expect(sandbox.stats.requests.oauthToken).toBe(2);
   });
 
-  test('standing still for 30 hours of suspend costs one exchange', async () => {
+  test('a suspend of 30 hours costs one exchange', async () => {
     const { ask, clock, sandbox } = await startKeptOverSandbox();
     await clock.asleep();
     clock.jump(30 * HOUR);
@@ -457,7 +457,7 @@ describe('a store', () => {
     expect(sandbox.stats.requests.oauthToken).toBe(2);
   });
 
-  test('that cannot take a mark while a rotation is in doubt is tried with patience, not every second', async () => {
+  test('that cannot take a claim while a refresh is uncertain is tried again with backoff, not every second', async () => {
     const service = await startScripted();
     const { clock, store, logged } = await startKept(service);
     await clock.asleep();
@@ -502,7 +502,7 @@ describe('a store', () => {
     expect(sandbox.stats.requests.oauthToken).toBe(2);
   });
 
-  test('that still cannot save when the next expiry comes gives no exchange, and says why', async () => {
+  test('that still cannot save at the next expiry prevents the exchange, and the error says why', async () => {
     const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
     await clock.asleep();
     await ask(PERSON);
@@ -616,7 +616,7 @@ describe('a stop', () => {
 });
 
 describe('without a working set', () => {
-  test('each query is told where to get one, and readiness says no', async () => {
+  test('each query gets an error with the steps to import one, and readiness fails', async () => {
     const service = await startScripted();
     const { ask, fetch: get, clock } = await startKept({ url: service.url });
     await clock.asleep();
@@ -628,7 +628,7 @@ describe('without a working set', () => {
     expect(service.exchanges).toEqual([]);
   });
 
-  test('that was lost, each query is told what to do, and nothing more is sent', async () => {
+  test('that was lost, each query gets an error with what to do, and nothing more is sent', async () => {
     const { service, clock, store, ask } = await startLost();
     const before = service.exchanges.length;
     for (let request = 0; request < 10; request += 1) {
@@ -679,8 +679,8 @@ describe('without a working set', () => {
   });
 });
 
-describe('a loss that the store could not be told', () => {
-  test('is known all the same: nothing more is sent, and the store is told as soon as it can be', async () => {
+describe('a loss that could not be written to the store', () => {
+  test('is known to the process: nothing more is sent, and the loss is written as soon as the store works', async () => {
     const service = await startScripted();
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();

@@ -84,7 +84,7 @@ describe('an answer of the token endpoint that gives no pair', () => {
     );
   });
 
-  test('is not asked for again before a 429 said so, however many ask', async () => {
+  test('is not requested again before the time that a 429 gives, however many callers wait', async () => {
     const { service, ask, clock } = await ready();
     service.always(reply(429, '', { 'retry-after': '30' }));
     service.expire();
@@ -299,7 +299,7 @@ async function bearIt(answer: TokenAnswer, expectFailure: (answer: Failure) => v
     const { errors } = await ask(PERSON);
     expectFailure({ errors: errors! });
   }
-  // An answer that leaves doubt is asked for once more at once, since the access token does not work.
+  // After an unclear answer, the refresh token is sent once more at once, because the access token does not work.
   const { length } = service.exchanges;
   expect(length).toBeLessThanOrEqual(3);
   await clock.pass(0.7 * DAY);

@@ -25,7 +25,7 @@ const PUT = [
 ] as const;
 
 describe.each(PUT)('an older copy of the store that is %s while the gateway runs', (_, put) => {
-  test('gets the newest pair back, without an exchange, and the operator is told', async () => {
+  test('gets the newest pair back, without an exchange, and the operator is warned', async () => {
     const { path, backup, clock, store, sandbox, ask, logged } = await startAhead();
     const newest = (await store.read())!;
     put(backup, path);
@@ -39,13 +39,13 @@ describe.each(PUT)('an older copy of the store that is %s while the gateway runs
       expect.objectContaining({
         level: 60,
         trouble: 'unsaved',
-        msg: expect.stringMatching(/older copy of the token store/),
+        msg: expect.stringMatching(/replaced by an older copy/),
       }),
     );
     expect(codesOf(await ask(PERSON))).toEqual([]);
   });
 
-  test('costs nobody an error when the access token expires before that', async () => {
+  test('causes no error for a caller when the access token expires before that', async () => {
     const { path, backup, expire, store, sandbox, ask } = await startAhead();
     put(backup, path);
     expire();
@@ -54,7 +54,7 @@ describe.each(PUT)('an older copy of the store that is %s while the gateway runs
     expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(Array(5).fill('answered'));
   });
 
-  test('and cannot be written gives no exchange and says why, until it has the newest pair', async () => {
+  test('and cannot be written prevents exchanges until it has the newest pair, and the error says why', async () => {
     const { path, backup, expire, clock, store, sandbox, ask, gateway } = await startAhead();
     store.failing.add('save');
     put(backup, path);
@@ -63,7 +63,7 @@ describe.each(PUT)('an older copy of the store that is %s while the gateway runs
     for (let request = 0; request < 3; request += 1) {
       const answer = await ask(PERSON);
       expect(codesOf(answer)).toEqual(['INTERNAL_SERVER_ERROR']);
-      expect(answer.errors![0]!.message).toMatch(/older copy of the token store.*operator/);
+      expect(answer.errors![0]!.message).toMatch(/replaced by an older copy.*operator/);
     }
     expect(clock.elapsed()).toBe(started);
     expect(await gateway.metrics.text()).toMatch(/trouble="unsaved"[^\n]*\} 1\n/);
@@ -118,7 +118,7 @@ describe('an older copy', () => {
     expect(sandbox.exchanges).toHaveLength(5);
   });
 
-  test('takes no doubt from the pair that it gets back', async () => {
+  test('leaves the pair that it gets back uncertain', async () => {
     const { path, backup } = places();
     const service = await startScripted();
     const store = watchStore(openSqliteStore(path));
@@ -216,7 +216,9 @@ describe('an older copy that holds another set', () => {
     expect(await store.read()).toMatchObject({ set, pair, generation, lost: false, mark: null });
     expect(codesOf(await ask(PERSON))).toEqual([]);
     expect(sandbox.exchanges).toHaveLength(before);
-    expect(alarms(logged)).toEqual([expect.stringMatching(/^An older copy of the token store/)]);
+    expect(alarms(logged)).toEqual([
+      expect.stringMatching(/^The token store was replaced by an older copy/),
+    ]);
     expect(await gateway.metrics.text()).toMatch(/^recruiting_token_store_losses_total 1$/m);
   });
 
@@ -282,10 +284,10 @@ describe('an older copy that holds another set', () => {
     copyFileSync(other, path);
     await clock.pass(MINUTE);
     expect(await store.read()).toMatchObject({ generation: 2 });
-    expect(alarms(logged)).toContainEqual(expect.stringContaining('goes on with what lies there'));
+    expect(alarms(logged)).toContainEqual(expect.stringContaining('continues with the other one'));
   });
 
-  test('cannot be told by a lower generation alone: an import that is taken back gives no alarm', async () => {
+  test('is not recognized by a lower generation alone: an import that is withdrawn raises no alarm', async () => {
     const { clock, store, sandbox, ask, logged } = await startAhead();
     const before = (await store.read())!;
     const imported = await store.import({
@@ -313,7 +315,9 @@ describe('another store', () => {
     put(`${path}-other`, path);
     await clock.pass(MINUTE);
     expect(sandbox.exchanges.at(-1)).toMatchObject({ refreshToken: pair.refreshToken });
-    expect(alarms(logged)[0]).toMatch(/^Another token store, with other tokens, was put/);
+    expect(alarms(logged)[0]).toMatch(
+      /^The token store was replaced by another one, with other tokens/,
+    );
     expect(saved(logged)).toHaveLength(1);
     const after = await store.read();
     const known = { pair: newest.pair, at: clock.now(), replica: 'hand', after };
@@ -333,7 +337,9 @@ describe('another store', () => {
     expect(codesOf(await ask(PERSON))).toEqual([]);
     expect(sandbox.exchanges).toHaveLength(4);
     expect(readFileSync(path).equals(before)).toBe(true);
-    expect(alarms(logged)[0]).toMatch(/^Another token store, with other tokens, was put/);
+    expect(alarms(logged)[0]).toMatch(
+      /^The token store was replaced by another one, with other tokens/,
+    );
     copyFileSync(`${path}-mine`, path);
     await clock.pass(SECOND);
     expect(saved(logged)).toHaveLength(1);
@@ -363,7 +369,7 @@ test('a store that was encrypted with another key is not called gone, and is ser
   expect(kept.sandbox.exchanges).toHaveLength(2);
 });
 
-test('a look at the store that began before a rotation is not taken for an older copy', async () => {
+test('a read of the store that began before a refresh is not mistaken for an older copy', async () => {
   const { clock, service, store, ask, logged } = await startAhead();
   const { refreshToken } = (await store.read())!.pair;
   service.ahead += 2 * DAY;

@@ -105,7 +105,7 @@ describe.each(['read', 'mark'] as const)('a %s that never settles', (method) => 
     expect(await store.read()).toMatchObject({ generation: 3, mark: null, unanswered: 0 });
   });
 
-  test('keeps nobody waiting who has an access token that works', async () => {
+  test('delays no request while the access token works', async () => {
     const { clock, store, ask } = await start();
     const held = store.hold(method);
     clock.jump(0.7 * DAY);
@@ -125,7 +125,7 @@ describe.each(['read', 'mark'] as const)('a %s that never settles', (method) => 
   });
 });
 
-test('a gateway whose store does not answer at its start says so, and ends', async () => {
+test('a gateway whose store does not answer at its start reports that, and ends', async () => {
   const [store, clock] = [watchStore(), new ManualClock()];
   const reading = store.hold('read');
   const starting = startKept({ url: 'http://127.0.0.1:1' }, { store, clock });

@@ -124,7 +124,7 @@ describe('a token link', () => {
     expect(service.exchanges).toHaveLength(1);
   });
 
-  test('that is tried again in vain gives way to a set that comes another way', async () => {
+  test('that is tried again in vain gives way to a set that another process imports', async () => {
     const { kept, reads } = await startWithLink((response) => json(response, 500, {}));
     await kept.clock.asleep();
     const byHand = { baseUrl: kept.url, pair: pairOf('by hand'), replica: 'test', after: null };
@@ -242,7 +242,7 @@ describe('reading a token link', () => {
     });
   });
 
-  test('that fails says what to do, wherever the link came from, and never the link', async () => {
+  test('that fails has an error with what to do, wherever the link came from, and never with the link', async () => {
     const host = await startServer((_, response) => json(response, 404, {}));
     const link = `${host}/a/secret/path?and=a-secret-query`;
     const error: unknown = await readTokenLink(link, { agent: 'test', proxy: undefined }).catch(

@@ -9,11 +9,11 @@ import {
 import { readGrant, type Grant, type RawAnswer } from '../token-set.ts';
 
 /**
- * The JSON object that the body of an answer begins with, whatever its encoding, and whatever stands behind it.
+ * The JSON object at the beginning of an answer's body, in any encoding, and with anything after it.
  *
- * The refresh token is spent when an answer comes, so that one which another reader would refuse is read here:
- * compressed though that was not asked for, in UTF-16, with a byte order mark, with a line of a proxy behind it.
- * Nothing is searched for: a pair that stands further inside of a document may be an example in a manual.
+ * When an answer arrives, the refresh token is spent, so this reads what a stricter reader would reject: compression that
+ * was not requested, UTF-16, a byte order mark, a line that a proxy appended. It does not search: a pair further inside a
+ * document may be an example in a manual.
  */
 export function objectIn(answer: RawAnswer): Record<string, unknown> | undefined {
   for (const text of textsOf(answer)) {
@@ -23,7 +23,7 @@ export function objectIn(answer: RawAnswer): Record<string, unknown> | undefined
   return undefined;
 }
 
-/** A pair that is named anywhere in an answer. It is not to be believed before the service takes it. */
+/** A pair that is named anywhere in an answer. It may be an example until the service accepts one of its tokens. */
 export function pairNamedIn(answer: RawAnswer): Grant | undefined {
   const whole = readGrant(objectIn(answer));
   if (isPair(whole)) return whole;
@@ -38,7 +38,7 @@ export function pairNamedIn(answer: RawAnswer): Grant | undefined {
   return undefined;
 }
 
-/** More is no token set. */
+/** A larger body is not a token set. */
 export const MAX_BODY_BYTES = 64 * 1024;
 
 function isPair(grant: Grant | undefined): grant is Grant {
@@ -48,7 +48,7 @@ function isPair(grant: Grant | undefined): grant is Grant {
 /** White space, and what keeps a browser from running JSON as a script. */
 const GUARD = /^\s*(?:\)\]\}'?,?)?\s*/;
 
-/** As it claims to be encoded, as it came (proxies decode and leave the header), and as it looks. */
+/** Decoded as its header claims, as received (proxies decode and leave the header), and as it looks. */
 function* textsOf({ body, contentEncoding }: RawAnswer): Iterable<string> {
   const codings = (contentEncoding ?? '').toLowerCase().split(',');
   const claimed = unpacked(body, codings.map((coding) => coding.trim()).filter(Boolean));

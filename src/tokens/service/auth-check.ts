@@ -1,12 +1,11 @@
-import { get, type GetAnswer } from './get.ts';
-import { reasonOf } from './reason-of.ts';
+import { get, reasonOf, type GetAnswer } from './connection.ts';
 
-/** What the service says about an access token. */
+/** The result of `/auth_check` for an access token. */
 export type AccessVerdict =
   | { kind: 'works' }
-  /** `detail` is the service's own word for it, such as `token_expired`. */
+  /** `detail` is the service's code, such as `token_expired`. */
   | { kind: 'refused'; detail: string }
-  /** No clear answer. `why` is for people, and holds nothing secret. */
+  /** No clear answer. `why` is for the operator, and contains no secrets. */
   | { kind: 'unknown'; why: string };
 
 /** Never rejects. */
@@ -35,9 +34,9 @@ export function authCheck({ baseUrl, agent, proxy, timeoutMs }: AuthCheckOptions
 }
 
 /**
- * The success is a 204 (interface, 4.1); a 200 is one too, unless it is a page of whatever stands before the
- * service. What a 403 means is not shown there, and firewalls answer with it as well: only one in the service's own
- * form (2.2) says something about the token.
+ * The success is a 204 (interface, 4.1); a 200 is one too, unless it is the page of a proxy or firewall. The
+ * meaning of a 403 is not documented there, and firewalls answer with it as well: only one in the service's own form
+ * (2.2) is about the token.
  */
 function judge({ status, body }: GetAnswer): AccessVerdict {
   if (status === 204) return { kind: 'works' };
@@ -53,7 +52,7 @@ function judge({ status, body }: GetAnswer): AccessVerdict {
   return { kind: 'unknown', why };
 }
 
-/** A word of the service gets into logs; only one that looks like a code does. */
+/** `detail` is logged, so only a text that looks like a code is taken. */
 function tokenErrorIn(body: string | undefined): { type?: string; detail?: string } {
   try {
     const { type, detail } = JSON.parse(body ?? '') as { type?: unknown; detail?: unknown };

@@ -1,13 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
-import type { RawAnswer } from '../token-set.ts';
-import { MAX_BODY_BYTES } from './answer-text.ts';
-import { clientOver } from './client-over.ts';
-import { openConnection } from './open-connection.ts';
-import { PlainError, reasonOf } from './reason-of.ts';
-import { retryAfter } from '../../retry-after.ts';
-import { judgeAnswer, type ExchangeOutcome } from './exchange-outcome.ts';
+import { readGrant, type Grant, type RawAnswer } from '../token-set.ts';
+import { MAX_BODY_BYTES, objectIn, pairNamedIn } from './answer-text.ts';
+import { clientOver, openConnection, PlainError, reasonOf } from './connection.ts';
+import { retryAfter as secondsToWait } from '../../retry-after.ts';
 
 /** Opens a connection to the token endpoint, TLS included, without sending a byte of the request. */
 export type ConnectToTokenEndpoint = () => Promise<TokenEndpoint>;
@@ -21,6 +18,18 @@ export interface TokenEndpoint {
   exchange(refreshToken: string, mayStillSend: () => boolean): Promise<ExchangeOutcome>;
   close(): Promise<void>;
 }
+
+/** How one exchange of a refresh token ended. Only after `uncertain` is it unknown whether the token is spent. */
+export type ExchangeOutcome =
+  /** At least one token arrived. With only one, also the raw answer: it may have the other under another name. */
+  | { kind: 'granted'; grant: Grant; answer?: RawAnswer }
+  | { kind: 'invalid-grant' }
+  /** Seconds, within reason. */
+  | { kind: 'rate-limited'; retryAfter: number }
+  | { kind: 'refused'; status: 401 | 403 }
+  | { kind: 'unsent' }
+  /** `why` is for the operator, and contains no secrets. `answer` is what arrived, if anything did. */
+  | { kind: 'uncertain'; why: string; answer?: RawAnswer };
 
 export interface TokenEndpointOptions {
   baseUrl: string;
@@ -39,7 +48,7 @@ const GRACE_MS = 1_000;
 
 /**
  * Two steps, so that DNS, refused connections, proxies and bad certificates end before anything is at stake:
- * connect first, and only then let the caller mark the refresh token as being used.
+ * connect first, and only then let the caller claim the exchange.
  */
 export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndpoint {
   const url = new URL(`${options.baseUrl}/oauth/token`);
@@ -68,7 +77,7 @@ export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndp
   };
 }
 
-/** What came was no HTTP, or stopped being HTTP: undici gives what it did not understand with its error. */
+/** The answer was not HTTP, or stopped being HTTP: undici attaches what it could not parse to its error. */
 function cameIn(error: unknown): { answer?: RawAnswer } {
   const { data } = error as { data?: unknown };
   if (typeof data !== 'string' || data === '') return {};
@@ -128,7 +137,7 @@ async function exchange(
     const contentEncoding = headers['content-encoding']?.toString();
     return judgeAnswer(
       { status, contentEncoding, body: bytes },
-      { flaw, retryAfter: retryAfter(headers['retry-after'], clock.now()) },
+      { flaw, retryAfter: secondsToWait(headers['retry-after'], clock.now()) },
     );
   } finally {
     answered.abort();
@@ -146,13 +155,13 @@ async function waitFor(patienceMs: number, signal: AbortSignal): Promise<void> {
 }
 
 interface Body {
-  /** No more than a token set may have. */
+  /** Cut at the largest size that a token set may have. */
   readonly bytes: Buffer;
   /** Why its end is missing. */
   readonly flaw?: string;
 }
 
-/** What came of it: a pair that is whole is not thrown away because the end of its answer does not come. */
+/** Reads as much as arrives: a complete pair is not thrown away because the end of its answer is missing. */
 async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<Body> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -169,4 +178,37 @@ async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<Body> {
   }
   const bytes = Buffer.concat(chunks).subarray(0, MAX_BODY_BYTES);
   return { bytes, ...(flaw !== undefined && { flaw }) };
+}
+
+/**
+ * Judges an answer of the token endpoint (interface, 4.2). The status of a success is not shown there, so every
+ * 2xx that begins with a token counts. Where another status names a pair, it is kept and not believed: until the
+ * service takes one of its tokens, it may be an example on a page of errors.
+ *
+ * @param flaw why its end is missing
+ * @param retryAfter its Retry-After, in seconds
+ */
+function judgeAnswer(
+  answer: RawAnswer,
+  { flaw, retryAfter }: { flaw: string | undefined; retryAfter: number },
+): ExchangeOutcome {
+  const { status } = answer;
+  const kept = answer.body.length > 0 && { answer };
+  if (status >= 200 && status < 300) {
+    const grant = readGrant(objectIn(answer));
+    if (!grant) {
+      const why = `a ${status} without a token (${flaw ?? 'its body was whole'})`;
+      return { kind: 'uncertain', why, ...kept };
+    }
+    const isWhole = grant.accessToken !== undefined && grant.refreshToken !== undefined;
+    return { kind: 'granted', grant, ...(!isWhole && kept) };
+  }
+  if (!pairNamedIn(answer)) {
+    if (status === 400 && objectIn(answer)?.['error'] === 'invalid_grant') {
+      return { kind: 'invalid-grant' };
+    }
+    if (status === 429) return { kind: 'rate-limited', retryAfter };
+    if (status === 401 || status === 403) return { kind: 'refused', status };
+  }
+  return { kind: 'uncertain', why: `the answer had status ${status}`, ...kept };
 }

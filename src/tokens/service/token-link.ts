@@ -1,8 +1,7 @@
-import { get } from './get.ts';
-import { reasonOf } from './reason-of.ts';
+import { get, reasonOf } from './connection.ts';
 import { readTokenSet, type TokenPair } from '../token-set.ts';
 
-/** Why there was no token set. The message says what to do, and never holds a link or a token. */
+/** Why a token set could not be read. The message ends with what to do, and never contains a link or a token. */
 export class TokenLinkError extends Error {
   override name = 'TokenLinkError';
   /** Whether the same may work later. */

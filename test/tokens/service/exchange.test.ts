@@ -13,7 +13,7 @@ import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
-import { reasonOf } from '../../../src/tokens/service/reason-of.ts';
+import { reasonOf } from '../../../src/tokens/service/connection.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
 import { makeCertificate } from './certificate.ts';
 import { startExchange } from './start-exchange.ts';
@@ -23,7 +23,7 @@ type Respond = (response: ServerResponse) => unknown;
 const pair = { access_token: 'made-access', refresh_token: 'made-refresh' };
 
 describe('an exchange', () => {
-  test('is one POST as the service wants it, and gives what the answer held', async () => {
+  test('is one POST in the form of the interface, and returns the content of the answer', async () => {
     const { baseUrl, requests } = await startService((response) =>
       json(response, 200, { ...pair, expires_in: 7200, refresh_token_expires_in: 'x', name: 'N' }),
     );
@@ -290,7 +290,7 @@ describe('a connection', () => {
     expect(await failureOf(connect(baseUrl))).toBe('ECONNREFUSED');
   });
 
-  test('to a name that nobody has leaves nothing behind', async () => {
+  test('to a name that does not exist leaves nothing behind', async () => {
     expect(await failureOf(connect('http://recruiting.invalid'))).toMatch(/^ENOTFOUND|EAI_AGAIN$/);
   });
 

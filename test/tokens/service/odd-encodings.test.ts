@@ -68,7 +68,7 @@ describe('an answer that is not understood', () => {
     expect(outcome.answer!.body.toString()).toBe(answer.body.toString());
   });
 
-  test('is handed on with what says how to read it', async () => {
+  test('is handed on with the headers that are needed to read it', async () => {
     const body = zlib.gzipSync('<html>');
     expect(await exchange(encoded('gzip', body))).toMatchObject({
       kind: 'uncertain',
@@ -102,7 +102,7 @@ describe('an answer that is not understood', () => {
     },
   );
 
-  test('is also one with a token alone: what came is used, and handed on', async () => {
+  test('is also one with only one token: the token is used, and the answer is handed on', async () => {
     const body = '{"access_token":"made-access","refreshToken":"made-refresh"}';
     const outcome = await exchange({ body });
     expect(outcome).toMatchObject({ kind: 'granted', grant: { refreshToken: undefined } });
@@ -110,7 +110,7 @@ describe('an answer that is not understood', () => {
   });
 });
 
-test('a clear refusal is handed on to nobody', async () => {
+test('a clear refusal is not handed on', async () => {
   const refusal = { status: '400 Bad', body: '{"error":"invalid_grant"}' };
   expect(await exchange(refusal)).toEqual({ kind: 'invalid-grant' });
 });

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { authCheck } from '../../../src/tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
-import { openConnection } from '../../../src/tokens/service/open-connection.ts';
+import { openConnection } from '../../../src/tokens/service/connection.ts';
 import { readTokenLink } from '../../../src/tokens/service/token-link.ts';
 import { makeCertificate, type Certificate } from './certificate.ts';
 import { startProxy, type ProxyAnswer } from './proxy-server.ts';
@@ -145,7 +145,7 @@ describe('through a proxy', () => {
     expect(heads).toHaveLength(2);
   });
 
-  test('that refuses, the token link and the check of the access token say so', async () => {
+  test('that refuses, the token link and the check of the access token report it', async () => {
     const { host } = await startProxy({ answer: says('HTTP/1.1 407 Who\r\n\r\n') });
     const { baseUrl } = await startService();
     const options = { agent: 'test', proxy: `http://user:password@${host}` };

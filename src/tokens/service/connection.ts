@@ -1,20 +1,64 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { clientOver } from './client-over.ts';
-import { PlainError, reasonOf } from './reason-of.ts';
+import { Client } from 'undici';
+import { BodyTooLarge, readBody } from '../../read-body.ts';
 
-const TIMEOUT_MS = 10_000;
+export interface GetOptions {
+  headers: Record<string, string>;
+  /** URL of the proxy to go through, if there is one. */
+  proxy: string | undefined;
+  timeoutMs?: number | undefined;
+}
+
+/** The body is undefined when it is larger than any JSON of the service. */
+export interface GetAnswer {
+  readonly status: number;
+  readonly body: string | undefined;
+}
+
+const ANSWER_TIMEOUT_MS = 30_000;
+const MAX_BODY_BYTES = 64 * 1024;
+
+/** One GET on a connection of its own. No redirect is followed. */
+export async function get(url: URL, options: GetOptions): Promise<GetAnswer> {
+  const { headers, proxy, timeoutMs = ANSWER_TIMEOUT_MS } = options;
+  const { client, close } = clientOver(await openConnection(url, proxy), url);
+  const late = new AbortController();
+  const timer = setTimeout(
+    () => late.abort(new PlainError(`no answer within ${timeoutMs / 1000} s`)),
+    timeoutMs,
+  );
+  try {
+    const path = url.pathname + url.search;
+    const response = await client.request({ method: 'GET', path, headers, signal: late.signal });
+    return { status: response.statusCode, body: await bodyOf(response.body) };
+  } finally {
+    clearTimeout(timer);
+    await close();
+  }
+}
+
+async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<string | undefined> {
+  try {
+    return await readBody(body, MAX_BODY_BYTES);
+  } catch (error) {
+    if (error instanceof BodyTooLarge) return undefined;
+    throw error;
+  }
+}
+
+const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * A fresh connection to where the address points, TLS included. Nothing of a request is sent on it. With a
- * proxy, it is a tunnel through that, for plain http as well.
+ * Opens a fresh connection to the host of the address, TLS included, and sends no request on it. With a proxy, it is a
+ * tunnel, for plain http as well.
  *
- * @param proxy URL of an HTTP(S) proxy; its user and password occur in no error
+ * @param proxy URL of an HTTP(S) proxy; its user and password never appear in an error
  */
 export async function openConnection(
   url: URL,
   proxy: string | undefined,
-  timeoutMs = TIMEOUT_MS,
+  timeoutMs = CONNECT_TIMEOUT_MS,
 ): Promise<Socket> {
   const late = new AbortController();
   const timer = setTimeout(
@@ -100,4 +144,51 @@ function dial(url: URL, signal: AbortSignal, tunnel?: Socket): Promise<Socket> {
 
 function portOf({ port, protocol }: URL): number {
   return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
+}
+
+/** An HTTP client that has one connection, and never opens another. */
+export interface OneConnection {
+  readonly client: Client;
+  close(): Promise<void>;
+}
+
+/** Has no time-outs of its own. */
+export function clientOver(socket: Socket, { origin }: URL): OneConnection {
+  let given = false;
+  const client = new Client(origin, {
+    allowH2: false,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: (_options, callback) => {
+      // Not within the call itself: the client is not ready, and would wait for ever.
+      setImmediate(() => {
+        // A client whose connection ended before the request was written would connect again and again.
+        if (given || socket.destroyed)
+          return callback(new Error('The connection is closed.'), null);
+        given = true;
+        callback(null, socket);
+      });
+    },
+  });
+  return {
+    client,
+    close: async () => {
+      // A client that never sent anything has not adopted the socket.
+      socket.destroy();
+      await client.destroy();
+    },
+  };
+}
+
+/** A failure whose message explains it, and contains no secrets. */
+export class PlainError extends Error {
+  override name = 'PlainError';
+}
+
+/** Why something failed, for the operator. Messages of other errors are left out: they may have addresses or headers. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof PlainError) return error.message;
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: string };
+  // The code of a DOMException is a number without meaning.
+  return typeof code === 'string' ? code : (name ?? 'unknown error');
 }

@@ -1,0 +1,233 @@
+import type { Clock } from '../clock.ts';
+import type { LossCause } from './token-errors.ts';
+import { A_DAY, A_HUNDRED_AND_TWENTY_DAYS, type Grant, type TokenPair } from './token-set.ts';
+import type { NewPair, PairOutcome, StoredTokens } from './store/token-store.ts';
+
+/** The newest pair that this process knows, and its state. All times are `clock.elapsed()`, ms. */
+export interface HeldTokens {
+  readonly set: string;
+  readonly generation: number;
+  readonly pair: TokenPair;
+  /** As it was saved, so that it can be saved again if the store loses it. */
+  readonly saved: NewPair;
+  /** When it was refreshed. */
+  readonly bornAt: number;
+  /** When it is refreshed ahead of its expiry. */
+  readonly refreshAt: number;
+  /** What is known of its refresh token. */
+  readonly state: TokenState;
+  /** It came from an import, and was never refreshed. */
+  readonly imported: boolean;
+  /** The service gave further pairs of this generation. */
+  readonly hasSecondPair: boolean;
+  /** The service accepted this access token at least once, or may have before this process knew it. */
+  readonly accepted: boolean;
+}
+
+/**
+ * What is known of the refresh token in use. A process that has no tokens at all (`missing`) has no `HeldTokens`.
+ *
+ *   valid -> refreshing -> the next pair, which is valid
+ *                 |  no clear answer
+ *                 v
+ *             uncertain -> sent once more: the next pair, or lost
+ *
+ * Lost and moved are final for this pair: only a newer generation, or another set, ends them.
+ */
+export type TokenState =
+  | { readonly kind: 'valid' }
+  /** A process holds the claim at this moment. */
+  | { readonly kind: 'refreshing'; readonly unanswered: number }
+  /**
+   * An exchange ended without a clear answer, so the refresh token may be spent. A later one that was rejected, by
+   * a rate limit for instance, does not change that.
+   */
+  | {
+      readonly kind: 'uncertain';
+      /** Exchanges of this refresh token that were never clearly answered. */
+      readonly unanswered: number;
+      /** The attempt whose claim is still in the store; null if the store has none. */
+      readonly attempt: string | null;
+    }
+  | { readonly kind: 'lost'; readonly cause: Exclude<LossCause, 'ended'> }
+  | { readonly kind: 'moved'; readonly to: string };
+
+export type UncertainTokens = HeldTokens & {
+  readonly state: Extract<TokenState, { kind: 'uncertain' }>;
+};
+
+type StateSource = Pick<StoredTokens, 'lost' | 'movedTo' | 'mark' | 'unanswered'>;
+
+/** A pair as the store or an exchange gives it. */
+export type TokenSource = StateSource & { readonly saved: NewPair } & Pick<
+    StoredTokens,
+    'set' | 'generation' | 'pair' | 'imported' | 'surplus'
+  >;
+
+/** @param forgotten unanswered exchanges that the store no longer knows of */
+export function stateOf(source: StateSource, forgotten = 0): TokenState {
+  const { lost, movedTo, mark } = source;
+  const unanswered = Math.max(source.unanswered, forgotten);
+  if (movedTo !== null) return { kind: 'moved', to: movedTo };
+  if (lost) return lostAfter(unanswered);
+  if (mark?.live === true) return { kind: 'refreshing', unanswered };
+  if (mark === null && unanswered === 0) return { kind: 'valid' };
+  return { kind: 'uncertain', unanswered, attempt: mark?.attempt ?? null };
+}
+
+/** @param unanswered exchanges that were never clearly answered: one of them may have spent the refresh token */
+export function lostAfter(unanswered: number): TokenState {
+  return { kind: 'lost', cause: unanswered > 0 ? 'unanswered' : 'refused' };
+}
+
+export function unansweredOf(state: TokenState): number {
+  return 'unanswered' in state ? state.unanswered : 0;
+}
+
+export function isUncertain(tokens: HeldTokens | undefined): tokens is UncertainTokens {
+  return tokens?.state.kind === 'uncertain';
+}
+
+/** Whether the next pair may have been given and not have arrived: a copy of it may still be found. */
+export function mayHaveSuccessor({ state }: HeldTokens): boolean {
+  return state.kind === 'uncertain' || (state.kind === 'lost' && state.cause === 'unanswered');
+}
+
+/** Whether this process has nothing to save of the pair, and nothing to send. */
+export function isFinal({ state }: HeldTokens): boolean {
+  return state.kind === 'lost' || state.kind === 'moved';
+}
+
+/**
+ * @param bornAt when the pair was refreshed, by `clock.elapsed()`
+ * @param first whether this process knew no pair before
+ */
+export function holdTokens(
+  source: TokenSource,
+  bornAt: number,
+  first: boolean,
+  random: number,
+): HeldTokens {
+  const { set, generation, pair, saved, imported, surplus } = source;
+  const life = Math.min(pair.expiresIn, pair.refreshTokenExpiresIn) * 1000;
+  const early = (2 / 3) * (1 - random / 20);
+  return {
+    set,
+    generation,
+    pair,
+    saved,
+    bornAt,
+    // At once after an import: that ends the link, which is a secret, and starts both lifetimes now.
+    refreshAt: imported ? bornAt : bornAt + life * early,
+    // An earlier process may have used it, or it lay behind its link: its expiry is believed at once.
+    accepted: imported || first,
+    imported,
+    hasSecondPair: surplus > 0,
+    state: stateOf(source),
+  };
+}
+
+/** The stored pair in the form in which it was saved. The latency of its exchange is not stored. */
+export function savedPairOf(stored: StoredTokens, store: string): NewPair {
+  const { storeId, set, baseUrl, generation, attempt, pair, savedAt: at } = stored;
+  const exchange = {
+    generation: generation - 1,
+    attempt,
+    outcome: 'rotated',
+    latencyMs: 0,
+  } as const;
+  return { set, ...exchange, pair, at, home: { store, storeId, baseUrl } };
+}
+
+/**
+ * What changes for a pair that is held already, from what the store now holds.
+ *
+ * @param forgotten unanswered exchanges that the store no longer knows of
+ */
+export function changesIn(
+  { state: before }: HeldTokens,
+  source: StateSource & Pick<StoredTokens, 'surplus'>,
+  forgotten: number,
+): Pick<HeldTokens, 'state' | 'hasSecondPair'> {
+  const state = stateOf(source, forgotten);
+  // The service rejected it for good, and the store does not have that yet.
+  const isStillLost = before.kind === 'lost' && state.kind !== 'moved';
+  return { state: isStillLost ? before : state, hasSecondPair: source.surplus > 0 };
+}
+
+export function isSamePair(
+  one: { set: string; generation: number },
+  other: { set: string; generation: number },
+): boolean {
+  return one.set === other.set && one.generation === other.generation;
+}
+
+/** Milliseconds until the access token expires. */
+export function accessLeft({ pair, bornAt }: HeldTokens, clock: Clock): number {
+  return bornAt + pair.expiresIn * 1000 - clock.elapsed();
+}
+
+/** Milliseconds until the refresh token expires. */
+export function refreshLeft({ pair, bornAt }: HeldTokens, clock: Clock): number {
+  return bornAt + pair.refreshTokenExpiresIn * 1000 - clock.elapsed();
+}
+
+/**
+ * When an uncertain refresh token is sent once more, while its access token still works: late, since some
+ * services revoke everything when a refresh token comes twice.
+ */
+export function replayAt({ pair, bornAt }: HeldTokens): number {
+  const life = Math.min(pair.expiresIn, pair.refreshTokenExpiresIn) * 1000;
+  return bornAt + life - Math.min(LAST_MINUTES_MS, life / 10);
+}
+
+const LAST_MINUTES_MS = 5 * 60_000;
+
+/** Why the refresh token is never sent again; undefined when it can be exchanged. */
+export function lossOf(tokens: HeldTokens, clock: Clock): LossCause | undefined {
+  if (tokens.state.kind === 'lost') return tokens.state.cause;
+  return refreshLeft(tokens, clock) <= 0 ? 'ended' : undefined;
+}
+
+/**
+ * The pair that follows, from what the service answered. Nothing that arrived is thrown away: a missing refresh
+ * token means that the one before stays valid (RFC 6749, section 6), with the end that it had.
+ */
+export function nextPair(
+  grant: Grant,
+  from: HeldTokens,
+  clock: Clock,
+): { pair: TokenPair; outcome: PairOutcome } {
+  const { accessToken = from.pair.accessToken, refreshToken = from.pair.refreshToken } = grant;
+  const outcome = outcomeOf(grant, from);
+  return {
+    outcome,
+    pair: {
+      accessToken,
+      refreshToken,
+      expiresIn:
+        outcome === 'without-access-token'
+          ? Math.max(SOON_S, secondsOf(accessLeft(from, clock)))
+          : (grant.expiresIn ?? A_DAY),
+      refreshTokenExpiresIn:
+        grant.refreshTokenExpiresIn ??
+        (outcome === 'without-refresh-token'
+          ? secondsOf(refreshLeft(from, clock))
+          : A_HUNDRED_AND_TWENTY_DAYS),
+      name: grant.name ?? from.pair.name,
+    },
+  };
+}
+
+/** Without a new access token the old one stays, and the next refresh is due when it ends, but not at once. */
+const SOON_S = 600;
+
+function outcomeOf({ accessToken, refreshToken }: Grant, { pair }: HeldTokens): PairOutcome {
+  if (accessToken === undefined) return 'without-access-token';
+  if (refreshToken === undefined) return 'without-refresh-token';
+  return refreshToken === pair.refreshToken ? 'same-refresh-token' : 'rotated';
+}
+
+function secondsOf(ms: number): number {
+  return Math.max(1, Math.round(ms / 1000));
+}

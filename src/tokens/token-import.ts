@@ -1,0 +1,116 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../clock.ts';
+import { isFinal, lossOf } from './held-tokens.ts';
+import type { Rotation } from './rotation.ts';
+import { TokenLinkError } from './service/token-link.ts';
+import type { ImportOutcome, StoredTokens, TokenStore } from './store/token-store.ts';
+import type { TokenPair } from './token-set.ts';
+
+export interface ImportParts {
+  store: TokenStore;
+  baseUrl: string;
+  replica: string;
+  clock: Clock;
+}
+
+export interface TokenLink {
+  readonly url: string;
+  /** @throws TokenLinkError */
+  read(): Promise<TokenPair>;
+}
+
+/**
+ * Imports the set of `TOKEN_LINK` if the store is empty or its set is lost; logs what came of it.
+ *
+ * @returns a function that tries once, and resolves to whether another try is pointless; never rejects
+ */
+export function createLinkImport(
+  parts: ImportParts & { link: TokenLink | undefined; log: Logger },
+  rotation: Rotation,
+): () => Promise<boolean> {
+  const { store, clock, log, baseUrl, link } = parts;
+  return async () => {
+    if (!link) return true;
+    try {
+      return await tryLink(link);
+    } catch (error) {
+      if (await isImportedElsewhere().catch(() => false)) return true;
+      if (error instanceof TokenLinkError) {
+        log.error(error.passing ? `${error.message} It is tried again.` : error.message);
+        return !error.passing;
+      }
+      log.error({ err: error }, 'the token set could not be imported');
+      return false;
+    }
+  };
+
+  async function tryLink(from: TokenLink): Promise<boolean> {
+    const found = await store.read();
+    if (isInUse(found, clock.now())) {
+      log.warn({ store: store.description }, LINK_IGNORED);
+      return true;
+    }
+    const [linkHost, service] = [new URL(from.url).host, new URL(baseUrl).host];
+    const pair = await from.read();
+    const outcome = await importSet(parts, pair, found);
+    if (outcome.kind !== 'imported') {
+      if (await isImportedElsewhere()) return true;
+      if (outcome.kind === 'known') log.error({ linkHost }, knownTokenText(outcome));
+      return outcome.kind === 'known';
+    }
+    rotation.adopt(outcome.stored);
+    const { generation, fingerprint } = outcome.stored;
+    const set = { tokenSet: pair.name, generation, fingerprint };
+    log.info({ ...set, service, linkHost }, 'token set imported');
+    return true;
+  }
+
+  /** Several gateways may start at once with one link: the later ones find it spent, and its set in the store. */
+  async function isImportedElsewhere(): Promise<boolean> {
+    await rotation.sync();
+    const { tokens } = rotation;
+    if (!tokens || isFinal(tokens) || lossOf(tokens, clock)) return false;
+    log.info({ generation: tokens.generation }, 'another process has imported a token set');
+    return true;
+  }
+}
+
+/**
+ * Imports a set that follows what the store holds now. The caller has made sure that this may be replaced.
+ *
+ * @param after what the store holds, as the caller read it
+ */
+export async function importSet(
+  { store, baseUrl, replica, clock }: ImportParts,
+  pair: TokenPair,
+  after: StoredTokens | null,
+): Promise<ImportOutcome> {
+  return store.import({ baseUrl, pair, replica, at: clock.now(), after });
+}
+
+/** Whether a set can still be refreshed from this store, as far as is known without asking the service. */
+export function isInUse(stored: StoredTokens | null, now: number): stored is StoredTokens {
+  if (!stored || stored.lost || stored.movedTo !== null) return false;
+  return now - stored.savedAt < stored.pair.refreshTokenExpiresIn * 1000;
+}
+
+/** Message for a refresh token that the store has already seen. */
+export function knownTokenText(
+  outcome: Extract<ImportOutcome, { kind: 'known' }>,
+  isLost = false,
+): string {
+  const { generation, current } = outcome;
+  if (current && !isLost) {
+    return `The store already holds this token set (generation ${generation}). Nothing was changed.`;
+  }
+  return current
+    ? `This is the token set that was lost (generation ${generation}): its refresh token cannot be used again. Nothing was changed. ${MAKE_A_NEW_ONE}`
+    : `This refresh token is spent: the store held it as generation ${generation} before. Nothing was changed. ${MAKE_A_NEW_ONE}`;
+}
+
+const MAKE_A_NEW_ONE =
+  'Have an administrator make a new token in the personal account, and import its link.';
+
+const LINK_IGNORED =
+  'TOKEN_LINK is ignored, because the token store holds a set that is in use. Remove TOKEN_LINK, or run ' +
+  '`tokens import <link> --replace` to replace the set.';

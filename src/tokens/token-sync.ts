@@ -1,0 +1,157 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../clock.ts';
+import type { AnsweredPairs } from './answered-pair.ts';
+import {
+  changesIn,
+  holdTokens,
+  isSamePair,
+  lossOf,
+  mayHaveSuccessor,
+  savedPairOf,
+  unansweredOf,
+  type HeldTokens,
+  type TokenSource,
+} from './held-tokens.ts';
+import type { PairSaver } from './pair-saver.ts';
+import { createStoreWatch } from './store-watch.ts';
+import { mayFollow, type Rescue, type RescueReport } from './store/rescue.ts';
+import { lostError, movedError, unreadRescueError } from './token-errors.ts';
+import type { StoredTokens, TokenStore } from './store/token-store.ts';
+
+/** The newest pair that this process knows, kept in step with the store and with other processes. */
+export interface TokenSync {
+  readonly tokens: HeldTokens | undefined;
+  /** How often the store was found to be replaced, or gone. */
+  readonly storeLosses: number;
+  /** Takes over what the store holds, if it is newer or of another set. */
+  adopt(stored: StoredTokens): void;
+  /** Takes over the pair of an exchange of this process. */
+  publish(next: TokenSource, bornAt: number): void;
+  /** Records something else about the pair that is held. */
+  change(facts: Partial<HeldTokens>): HeldTokens;
+  /**
+   * Takes over what other processes refreshed or imported. Before that, it saves into the store what the store lacks:
+   * pairs of rescue files, the newest pair, and a loss.
+   */
+  sync(): Promise<void>;
+  /**
+   * Syncs, and takes over the next pair if it has arrived after all: in a rescue file of another process, or in an
+   * answer that was not understood.
+   *
+   * @throws when one of these cannot be read
+   */
+  recoverPair(): Promise<void>;
+}
+
+export interface TokenSyncParts {
+  store: TokenStore;
+  rescue: Rescue | undefined;
+  clock: Clock;
+  log: Logger;
+  /** The service that the set must belong to. */
+  baseUrl: string;
+  random?: () => number;
+}
+
+interface Surroundings {
+  readonly saver: PairSaver;
+  readonly answers: AnsweredPairs;
+  /** Saves a loss that could not be saved when it was found. */
+  saveLoss(): Promise<void>;
+  /** Called with what was read from the store. */
+  onRead(stored: StoredTokens): void;
+  /** Called when there is another pair. */
+  onNewPair(): void;
+}
+
+export function createTokenSync(
+  parts: TokenSyncParts,
+  { saver, answers, saveLoss, onRead, onNewPair }: Surroundings,
+): TokenSync {
+  const { store, rescue, clock, log, baseUrl, random = Math.random } = parts;
+  const watch = createStoreWatch(parts, saver);
+  let tokens: HeldTokens | undefined;
+  /** Unanswered exchanges of the pair that the store no longer knows of. */
+  let forgotten = 0;
+
+  return {
+    get tokens() {
+      return tokens;
+    },
+    get storeLosses() {
+      return watch.losses;
+    },
+    adopt,
+    publish,
+    change,
+    sync: async () => void (await syncAll()),
+    recoverPair: async () => {
+      const report = await syncAll();
+      const doubtful = mayHaveSuccessor(tokens!);
+      if (report?.failed.some((file) => mayFollow(file, { ...tokens!, doubtful }))) {
+        throw unreadRescueError();
+      }
+      if (doubtful && (await answers.save(tokens!))) await syncAll();
+    },
+  };
+
+  function adopt(stored: StoredTokens): void {
+    if (stored.baseUrl !== baseUrl) throw foreignStoreError(store, stored.baseUrl, baseUrl);
+    if (tokens?.set === stored.set && tokens.generation > stored.generation) return;
+    onRead(stored);
+    // The wall clock may have been set back since the save; an age is never negative.
+    const bornAt = clock.elapsed() - Math.max(0, clock.now() - stored.savedAt);
+    if (tokens && isSamePair(tokens, stored)) {
+      // A wall clock that was wrong at the start made it look older than it is.
+      const isYounger = lossOf(tokens, clock) === 'ended' && bornAt > tokens.bornAt;
+      change({ ...changesIn(tokens, stored, forgotten), ...(isYounger && { bornAt }) });
+      return;
+    }
+    publish({ ...stored, saved: savedPairOf(stored, store.description) }, bornAt);
+  }
+
+  function publish(next: TokenSource, bornAt: number): void {
+    tokens = holdTokens(next, bornAt, tokens === undefined, random());
+    forgotten = 0;
+    onNewPair();
+  }
+
+  function change(facts: Partial<HeldTokens>): HeldTokens {
+    const before = tokens!;
+    tokens = { ...before, ...facts };
+    logEnd(before, tokens);
+    return tokens;
+  }
+
+  async function syncAll(): Promise<RescueReport | undefined> {
+    await saveLoss();
+    const report = await rescue?.saveInto(store, baseUrl);
+    const before = tokens;
+    const stored = await watch.readOrRestore(
+      before,
+      (lost) => (forgotten = unansweredOf(lost.state)),
+    );
+    // An older pair may replace the one that is held only if the store was read with that one in mind.
+    const isLate = tokens !== undefined && (!before || !isSamePair(tokens, before));
+    if (stored && !(isLate && stored.generation < tokens!.generation)) adopt(stored);
+    return report;
+  }
+
+  /** Logs once that the set is lost or moved, whichever process or command found it out or did it. */
+  function logEnd({ state: before }: HeldTokens, now: HeldTokens): void {
+    const { state, generation } = now;
+    if (state.kind === before.kind) return;
+    if (state.kind === 'moved') {
+      log.error({ trouble: 'moved', generation }, movedError(state.to).message);
+    } else if (state.kind === 'lost') {
+      log.fatal({ trouble: 'lost', generation }, lostError(state.cause).message);
+    }
+  }
+}
+
+function foreignStoreError(store: TokenStore, theirs: string, ours: string): Error {
+  return new Error(
+    `The token store (${store.description}) belongs to ${theirs}, but RECRUITING_URL is ${ours}. ` +
+      'Give this service a store of its own with TOKEN_STORE, or correct RECRUITING_URL. The store was not changed.',
+  );
+}
