@@ -83,13 +83,14 @@ async function soak(): Promise<number> {
   for (let round = 1; round <= ROUNDS; round += 1) {
     const began = performance.now();
     const state = { isLoaded: false, isOver: false };
-    const loaded = load.run(requests / ROUNDS).then(() => (state.isLoaded = true));
-    const beside = loaded.then(async () => {
+    const loading = (async () => {
+      await load.run(requests / ROUNDS);
+      state.isLoaded = true;
       while (!state.isOver) await Promise.all([load.run(CALLERS), pass(BESIDE_A_FAULT_MS)]);
-    });
+    })();
     for (let count = 0; count < faultsPerRound || !state.isLoaded; count += 1) await faults.next();
     state.isOver = true;
-    await beside;
+    await loading;
     // What callers left behind comes to its end.
     await pass(QUIET_MS);
     const answer = once(gateway, 'message');
