@@ -3,27 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as zlib from 'node:zlib';
 import { expect, test } from 'vitest';
+import { CARRIED_PAIRS, namedInError } from '../support/imitations/carried-pairs.ts';
 import { startFaultWorld, type FaultWorld } from '../support/tokens/fault-world.ts';
-
-type Rewrite = (json: string) => {
-  status: number;
-  body: string | Uint8Array;
-  headers?: Record<string, string>;
-};
-
-const encoded =
-  (encoding: string, pack: (json: string) => Uint8Array): Rewrite =>
-  (json) => ({ status: 200, headers: { 'content-encoding': encoding }, body: pack(json) });
-
-const named: Rewrite = (json) => ({ status: 503, body: `{"upstream":${json}}` });
-
-const carrying: [string, Rewrite][] = [
-  ['201', (json) => ({ status: 201, body: json })],
-  ['gzip', encoded('gzip', (json) => zlib.gzipSync(json))],
-  ['br', encoded('br', (json) => zlib.brotliCompressSync(json))],
-  ['UTF-16', (json) => ({ status: 200, body: Buffer.from(`\uFEFF${json}`, 'utf16le') })],
-  ['bytes behind the JSON', (json) => ({ status: 200, body: `${json}\n<!-- proxy-7 -->` })],
-];
 
 test.concurrent(
   'a pair that comes with a 203, in gzip, in UTF-16 or before other bytes is kept, whoever asked for it',
@@ -38,6 +19,7 @@ test.concurrent(
     const gateway = await world.serve();
     await gateway.printed(/access token rotated/);
     await gateway.serves();
+    const carrying = Object.entries(CARRIED_PAIRS);
     for (const [index, [form, rewrite]] of carrying.entries()) {
       tokenAnswers.next(rewrite);
       const { code, stdout } = await world.command('tokens', 'refresh');
@@ -49,7 +31,7 @@ test.concurrent(
     }
     await gateway.serves();
     await gateway.stop();
-    expect(world.outcomes()).toEqual(Array.from({ length: 6 }, () => 'answered'));
+    expect(world.outcomes()).toEqual(Array(1 + carrying.length).fill('answered'));
     expect(answersIn(world)).toEqual([]);
     expect(await world.holdsTheLastPair()).toBe(true);
   },
@@ -59,7 +41,7 @@ test.concurrent(
   'a pair that a 503 names is kept as it came, and used when the service takes its access token',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
-    world.sandbox.tokenAnswers.next(named);
+    world.sandbox.tokenAnswers.next(namedInError);
     const gateway = await world.serve();
     await gateway.printed(/found in an answer that was not understood/);
     await gateway.serves();
@@ -79,7 +61,7 @@ test.concurrent(
   'a pair that a 503 names survives kill -9: the next start looks into the answer before anything is sent again',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
-    world.sandbox.tokenAnswers.next(named);
+    world.sandbox.tokenAnswers.next(namedInError);
     const gateway = await world.hanging({ at: 'before it settles' });
     await gateway.printed(/REACHED/);
     await gateway.kill();

@@ -1,9 +1,9 @@
 /**
  * A hundred thousand requests of all kinds against a gateway in a process of its own, over a line with faults,
- * outages and rotations. In between the load stops, and what the process still holds is counted. Exits 1 when
- * that grows.
+ * outages and rotations, while one custody fault after the other happens to it. In between the load stops, and what
+ * the process still holds is counted. Exits 1 when that grows, or when the newest pair is not saved in the end.
  */
-import { fork, type ChildProcess } from 'node:child_process';
+import { fork, type ChildProcess, type ForkOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,9 +11,14 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as pass } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { bundled } from '../support/processes/bundled.ts';
 import { startMixedLoad } from '../support/processes/mixed-load.ts';
+import { createCustodyFaults } from './custody-faults.ts';
 import { growthOf } from './growth.ts';
 import type { Held } from './held.ts';
+import { newestPairProblems } from './newest-pair.ts';
+import { hasSecret, originIn, startOperator } from './operator.ts';
+import type { UpstreamOrder, UpstreamReport } from './upstream-process.ts';
 
 const ROUNDS = 20;
 /** Caches fill, and code is compiled. */
@@ -21,6 +26,10 @@ const WARM_UP = 6;
 const CALLERS = 24;
 const QUIET_MS = 2_500;
 const requests = Number(process.argv[2] ?? 100_000);
+/** Each custody fault twice in a hundred thousand requests; more while the load lasts. */
+const FAULTS_OF_A_KIND = (2 * requests) / 100_000;
+/** So often each caller asks when the load of a round is over and its last custody fault is not. */
+const BESIDE_A_FAULT_MS = 250;
 
 const folder = mkdtempSync(join(tmpdir(), 'recruiting-soak-'));
 const children: ChildProcess[] = [];
@@ -37,38 +46,51 @@ process.exit();
 async function soak(): Promise<number> {
   const upstream = start('upstream-process.ts');
   const [{ url, tokenLink }] = (await once(upstream, 'message')) as [Record<string, string>];
+  const operator = startOperator(folder, await bundled('src/process.ts'), url!);
+  if (!operator.isBound) {
+    process.stdout.write('Rights bind no user here: the store is never made read-only.\n\n');
+  }
   const gateway = start('../../src/main.ts', {
     execArgv: ['--import', pathOf('reports.ts')],
-    env: {
-      NODE_ENV: 'production',
-      PORT: '0',
-      ADMIN_PORT: '0',
-      RECRUITING_URL: url!,
-      TOKEN_LINK: tokenLink!,
-      TOKEN_STORE: `sqlite:${join(folder, 'tokens.db')}`,
-      ALLOW_ANONYMOUS: 'true',
-      UPSTREAM_TIMEOUT_MS: '1000',
-      // All of the load comes from one address, and is to be served.
-      PAGES_PER_MINUTE: '0',
-    },
+    // All of the load comes from one address, and is to be served.
+    env: { ...operator.env, TOKEN_LINK: tokenLink!, PAGES_PER_MINUTE: '0' },
+    ...(operator.user !== undefined && { uid: operator.user, gid: operator.user }),
   });
   let printed = '';
   let broken = 0;
+  let secrets = 0;
   gateway.stdout!.setEncoding('utf8').on('data', (text: string) => {
     if (printed.length < 10_000) printed += text;
     broken += text.split('is down').length - 1;
+    if (hasSecret(text)) secrets += 1;
   });
   let said = '';
   gateway.stderr!.setEncoding('utf8').on('data', (text: string) => (said += text));
   let origin: string | undefined;
-  while (!(origin = /(http:\/\/[^\s"]+)\/graphql(?=[\s"])/.exec(printed)?.[1])) await pass(20);
+  while (!(origin = originIn(printed))) await pass(20);
 
   const load = startMixedLoad(origin, CALLERS);
+  const ask = async (order: UpstreamOrder) => {
+    const reply = once(upstream, 'message');
+    upstream.send(order);
+    const [report] = (await reply) as [UpstreamReport];
+    return report;
+  };
+  const faults = createCustodyFaults({ operator, upstream: ask, outcomes: load.outcomes });
+  const faultsPerRound = Math.ceil((faults.kinds * FAULTS_OF_A_KIND) / ROUNDS);
   const samples: Held[] = [];
   print(['requests', 'heap MB', 'rss MB', 'sockets', 'files', 'timers', 'seconds']);
   for (let round = 1; round <= ROUNDS; round += 1) {
     const began = performance.now();
-    await load.run(requests / ROUNDS);
+    const state = { isLoaded: false, isOver: false };
+    const loading = (async () => {
+      await load.run(requests / ROUNDS);
+      state.isLoaded = true;
+      while (!state.isOver) await Promise.all([load.run(CALLERS), pass(BESIDE_A_FAULT_MS)]);
+    })();
+    for (let count = 0; count < faultsPerRound || !state.isLoaded; count += 1) await faults.next();
+    state.isOver = true;
+    await loading;
     // What callers left behind comes to its end.
     await pass(QUIET_MS);
     const answer = once(gateway, 'message');
@@ -88,18 +110,18 @@ async function soak(): Promise<number> {
     ]);
   }
   await load.close();
-  const exchanged = once(upstream, 'message');
-  upstream.send('look');
-  const [{ rotations }] = (await exchanged) as [{ rotations: number }];
   const ended = once(gateway, 'exit');
   gateway.kill('SIGTERM');
   const [code] = (await ended) as [number | null];
+  const exchanged = await ask({ order: 'report' });
+  const custody = [...faults.problems, ...(await newestPairProblems(operator, exchanged))];
 
   const outcomes = [...load.outcomes].toSorted(([, one], [, other]) => other - one);
   process.stdout.write(`\n${outcomes.map(([name, count]) => `${name} ${count}`).join(', ')}\n`);
   process.stdout.write(
-    `token exchanges ${rotations}, times that the service was down ${broken}\n\n`,
+    `token exchanges ${exchanged.exchanges}, of them answered ${exchanged.answered}, times that the service was down ${broken}\n\n`,
   );
+  process.stdout.write(`${faults.report().join('\n')}\n\n`);
   const settled = samples.slice(WARM_UP);
   const problems = [
     ...growthOf(
@@ -129,21 +151,24 @@ async function soak(): Promise<number> {
     ),
     ...samples.at(-1)!.warnings,
     ...(said === '' ? [] : [`on stderr: ${said.slice(0, 2_000)}`]),
+    ...custody,
+    ...(secrets + operator.secretsPrinted === 0 ? [] : ['a token or a link was printed']),
     ...(code === 0 ? [] : [`the gateway ended with exit code ${code}`]),
     ...outcomes
       .filter(([name]) => /^broken|INTERNAL|nothing/.test(name))
       .map(([name, n]) => `${name}: ${n}`),
   ];
   for (const problem of problems) process.stdout.write(`does not hold  ${problem}\n`);
-  if (problems.length === 0) process.stdout.write('holds  nothing grows\n');
+  if (problems.length === 0)
+    process.stdout.write('holds  nothing grows, and the newest pair is in the store\n');
   return problems.length === 0 ? 0 : 1;
 }
 
 function start(
   file: string,
-  { execArgv = [], env = {} }: { execArgv?: string[]; env?: Record<string, string> } = {},
+  options: Pick<ForkOptions, 'execArgv' | 'env' | 'uid' | 'gid'> = { env: {} },
 ): ChildProcess {
-  const child = fork(pathOf(file), [], { execArgv, env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+  const child = fork(pathOf(file), [], { ...options, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   children.push(child);
   return child;
 }

@@ -1,15 +1,103 @@
+/** The service and the line to it, in a process of their own, which is told by messages what goes wrong next. */
 import process from 'node:process';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Held, HoldPoint } from '../../src/sandbox/token-answers.ts';
+import {
+  CARRIED_PAIRS,
+  namedInError,
+  type RewrittenAnswer,
+} from '../support/imitations/carried-pairs.ts';
 import { startFaultyLine } from '../support/imitations/faulty-line.ts';
 
-// A rotation each 13 seconds or so, and one in four is cut off before it is processed.
-const sandbox = await startSandbox({ expiresIn: 20, persons: 137 });
-sandbox.tokenAnswers.every(4, 'drop-before');
-const line = await startFaultyLine(sandbox, {
-  outageEvery: 20_000,
-  outageMs: 6_000,
-  hangMs: 1_500,
-});
-process.on('message', () => process.send!({ rotations: sandbox.exchanges.length }));
-process.on('disconnect', () => process.exit());
-process.send!({ url: line.url, tokenLink: line.tokenLink });
+export const NAMED_IN_ERROR = 'a 503 that names a pair';
+export const DROPPED = 'dropped before it is processed';
+/** What can be wrong with an answer to a renewal. */
+export const ANSWERS = [...Object.keys(CARRIED_PAIRS), NAMED_IN_ERROR, DROPPED];
+
+export type UpstreamOrder =
+  | { readonly order: 'report' }
+  /** The next request to the token endpoint is answered like this. */
+  | { readonly order: 'answer'; readonly name: string }
+  /** Replies when a request to the token endpoint has come to this point, where it stays. */
+  | { readonly order: 'hold'; readonly when: HoldPoint }
+  | { readonly order: 'release' }
+  /** The access tokens so far do not work any more. */
+  | { readonly order: 'expire' };
+
+/** What came to the token endpoint so far. */
+export interface UpstreamReport {
+  readonly exchanges: number;
+  readonly answered: number;
+  /** Refresh tokens with more than one answered exchange. */
+  readonly answeredTwice: number;
+  /** Exchanges of a token that was spent, or spent with nobody there to take the pair. */
+  readonly astray: number;
+}
+
+/** Long, so that a store that cannot be written for some seconds leaves no caller without a token. */
+const LIFE_S = 120;
+/** So long the gateway believes that they live: it renews every 6 seconds. */
+const SAID_LIFE_S = 9;
+
+if (process.send) await main();
+
+async function main(): Promise<void> {
+  let ahead = 0;
+  let held: Held | undefined;
+  const sandbox = await startSandbox({
+    expiresIn: LIFE_S,
+    persons: 137,
+    // With an access token that was replaced nobody can be served.
+    revokeOnRefresh: true,
+    now: () => Date.now() + ahead,
+  });
+  const { tokenAnswers } = sandbox;
+  tokenAnswers.every(
+    1,
+    shortLived((json) => ({ status: 200, body: json })),
+  );
+  const line = await startFaultyLine(sandbox, {
+    outageEvery: 20_000,
+    outageMs: 6_000,
+    hangMs: 1_500,
+  });
+  const obey = async (order: UpstreamOrder) => {
+    switch (order.order) {
+      case 'report':
+        return;
+      case 'answer':
+        return tokenAnswers.next(order.name === DROPPED ? 'drop-before' : answerNamed(order.name));
+      case 'hold':
+        held = tokenAnswers.hold(order.when);
+        return held.arrived;
+      case 'release':
+        return held?.release();
+      case 'expire':
+        ahead += LIFE_S * 1000;
+    }
+  };
+  const report = (): UpstreamReport => {
+    const answered = sandbox.exchanges.filter(({ outcome }) => outcome === 'answered');
+    const tokens = new Set(answered.map(({ refreshToken }) => refreshToken));
+    return {
+      exchanges: sandbox.exchanges.length,
+      answered: answered.length,
+      answeredTwice: answered.length - tokens.size,
+      astray: sandbox.exchanges.filter(({ outcome }) => /grant|silence/.test(outcome)).length,
+    };
+  };
+  process.on('message', (order: UpstreamOrder) => {
+    void obey(order).then(() => process.send!(report()));
+  });
+  process.on('disconnect', () => process.exit());
+  process.send!({ url: line.url, tokenLink: line.tokenLink });
+}
+
+function answerNamed(name: string): RewrittenAnswer {
+  return shortLived(name === NAMED_IN_ERROR ? namedInError : CARRIED_PAIRS[name]!);
+}
+
+function shortLived(rewrite: RewrittenAnswer): RewrittenAnswer {
+  return (json) =>
+    rewrite(JSON.stringify({ ...(JSON.parse(json) as object), expires_in: SAID_LIFE_S }));
+}

@@ -1,0 +1,33 @@
+import { createSealer } from '../../src/tokens/store/seal.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { KEYS, type Operator } from './operator.ts';
+import type { UpstreamReport } from './upstream-process.ts';
+
+/** When all processes have ended: whether the service takes the refresh token in the store, which this spends. */
+export async function newestPairProblems(
+  { rescued, command, store: path, env }: Operator,
+  { answeredTwice, astray }: UpstreamReport,
+): Promise<string[]> {
+  const problems: string[] = [];
+  if (answeredTwice > 0) problems.push(`${answeredTwice} refresh tokens were answered twice`);
+  if (astray > 0) problems.push(`${astray} exchanges were of a spent token, or got no answer`);
+  if (rescued() > 0) {
+    const { code, said } = await command(['tokens', 'recover']);
+    if (code !== 0) problems.push(`\`tokens recover\` ended with exit code ${code}: ${said}`);
+  }
+  const sealer = createSealer([Buffer.from(KEYS[0]!, 'base64')]);
+  const store = openSqliteStore(path, { sealer, readOnly: true });
+  const stored = await store.read();
+  await store.close();
+  if (!stored) return [...problems, 'the store is empty'];
+  const { status } = await fetch(`${env['RECRUITING_URL']}/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams({
+      grant_type: 'refresh_token',
+      refresh_token: stored.pair.refreshToken,
+    }),
+  });
+  return status === 200
+    ? problems
+    : [...problems, `the service does not take the refresh token in the store: ${status}`];
+}
