@@ -150,6 +150,8 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     operator.removeStore();
     await until('the pair is in the rescue file', () => operator.rescued() > 0);
     succeeded(await operator.command(['tokens', 'recover']));
+    // Before the gateway has found the new store, an expiry would rightly cost callers their answers.
+    await until('the rescue file is empty again', () => operator.rescued() === 0);
   }
 
   async function unlocked(): Promise<void> {
