@@ -72,6 +72,19 @@ function commandsIn(markdown: string): string[] {
   return [...blocks.flatMap((block) => block.split('\n')), ...pods];
 }
 
+test('docs/architecture.md names only files and folders of src that exist', () => {
+  const text = readFileSync('docs/architecture.md', 'utf8');
+  const files = globSync('src/**/*').map((path) => path.replaceAll('\\', '/'));
+  const named = [...text.matchAll(/`((?:[a-z-]+\/)*[a-z-]+(?:\.ts|\/[a-z-]+))`/g)].map(
+    ([, name]) => name!,
+  );
+  expect(named.length).toBeGreaterThan(30);
+  const isThere = (name: string) => files.some((file) => file.endsWith(`/${name}`));
+  expect(
+    named.filter((name) => !name.startsWith('test/') && !name.startsWith('src/') && !isThere(name)),
+  ).toEqual([]);
+});
+
 test('the README fits on a page', () => {
   expect(readFileSync('README.md', 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(150);
 });
