@@ -5,6 +5,7 @@ import type { Outcomes } from '../support/processes/mixed-load.ts';
 import { KEYS, type Exit, type Operator, type OtherGateway } from './operator.ts';
 import {
   ANSWERS,
+  DROPPED,
   NAMED_IN_ERROR,
   type UpstreamOrder,
   type UpstreamReport,
@@ -187,8 +188,10 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     succeeded(await second.ended);
   }
 
+  /** The exchange is not processed: one whose answer the killed gateway never reads would lose the tokens. */
   async function killed(): Promise<void> {
     const second = await operator.serve();
+    await upstream({ order: 'answer', name: DROPPED });
     await upstream({ order: 'hold', when: 'before' });
     second.signal('SIGKILL');
     await second.ended;
