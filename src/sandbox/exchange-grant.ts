@@ -77,7 +77,8 @@ function spoil(answer: Answer | undefined, fault: TokenFault | undefined): Answe
   if (fault === 'drop-before' || fault === 'drop-after') return undefined;
   if (fault === 'cut-body') return answer && { ...answer, halved: true };
   if (fault === undefined) return answer;
-  if (typeof fault === 'function') return answer && rewritten(answer, fault);
+  if (typeof fault === 'function')
+    return answer?.status === 200 ? rewritten(answer, fault) : answer;
   const { body, ...head } = fault;
   return body === undefined ? head : { ...head, text: body };
 }

@@ -4,7 +4,8 @@
  * - `drop-after`: the token is exchanged, and the connection cut before any byte of an answer.
  * - `cut-body`: the token is exchanged, and the connection cut in the middle of the body.
  * - an object: this answer instead, with nothing processed; JSON unless its headers say otherwise.
- * - a function: the token is exchanged, and the JSON of the answer goes out as the function writes it.
+ * - a function: the token is exchanged, and the JSON of the new pair goes out as the function writes it; a refusal
+ *   stays as it is.
  */
 export type TokenFault =
   | 'drop-before'
