@@ -12,7 +12,6 @@ import {
   type PlannedDocument,
 } from './operation/plan-operation.ts';
 import { createKeptVariants } from './operation/variant.ts';
-import { pageCost } from './requests/page-cost.ts';
 import type { ReadingTelemetry } from './telemetry.ts';
 
 /*
@@ -106,7 +105,8 @@ export function createPlanner(parts: PlannerParts): Planner {
     entities,
     upstreamType,
     inlining: createPageInlining({ upstream, adapters: nested, connectionMax }),
-    writer: { schema: upstream, toUpstream, cost: pageCost(served.snapshot) },
+    writer: { schema: upstream, toUpstream },
+    snapshot: served.snapshot,
     drains,
     telemetry,
     connectionMax,
