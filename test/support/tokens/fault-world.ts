@@ -38,7 +38,7 @@ export interface FaultWorldOptions {
 }
 
 /**
- * A service, a store with a set that was imported and never rotated (so that a gateway rotates it at once),
+ * A service, a store with a set that was imported and never refreshed (so that a gateway refreshes it at once),
  * and real processes. Leaving its scope ends them all; nothing secret may have been printed or answered by any.
  */
 export async function startFaultWorld({
