@@ -101,7 +101,7 @@ export async function createGateway(parts: GatewayParts) {
         ? undefined
         : tokenLinkAt(config.tokenLink, { agent, proxyFor }),
     clock,
-    // Not the log that adds request ids: a rotation belongs to no request.
+    // Not the log that adds request ids: a refresh belongs to no request.
     log: parts.log,
     baseUrl,
     replica,
@@ -184,9 +184,9 @@ export async function createGateway(parts: GatewayParts) {
     metrics,
     /** From now on `/ready` replies 503. Everything else continues. */
     sayNotReady: () => void (isStopping = true),
-    /** From now on no rotation is started. `close` waits for one in progress. */
-    stopRotating: () => void tokens.stop(),
-    /** Ends all upstream requests, after the token pair of a rotation in progress is saved. */
+    /** From now on no refresh is started. `close` waits for one in progress. */
+    stopRefreshing: () => void tokens.stop(),
+    /** Ends all upstream requests, after the token pair of a refresh in progress is saved. */
     close: async () => {
       await Promise.all([schemaWatch.stop(), tokens.stop()]);
       await upstream.close();

@@ -42,7 +42,7 @@ const lists = new Map<string, List>();
 let list = await listOf('first', persons);
 let requests = 0;
 let unprepared = 0;
-let rotations = 0;
+let refreshes = 0;
 
 const server = createServer({ noDelay: true }, serve);
 server.listen(0, '127.0.0.1', () => {
@@ -100,12 +100,12 @@ async function answer(path: string, body: string): Promise<Buffer> {
 }
 
 function newTokens() {
-  rotations += 1;
+  refreshes += 1;
   return {
     name: 'Bench',
-    access_token: `bench-access-token-number-${rotations}`,
+    access_token: `bench-access-token-number-${refreshes}`,
     expires_in: 86_400,
-    refresh_token: `bench-refresh-token-number-${rotations}`,
+    refresh_token: `bench-refresh-token-number-${refreshes}`,
     refresh_token_expires_in: 10_368_000,
     token_type: 'bearer',
     created_at: Math.floor(Date.now() / 1_000),

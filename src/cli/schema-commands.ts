@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { readConfig, type Config } from '../config.ts';
-import { explained, explainedAsJson } from './schema-explain.ts';
+import { explained } from './schema-explain.ts';
 import { readAdaptersFile, readSnapshotFile } from './operator-files.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -14,7 +14,7 @@ export function addSchemaCommands(
   schema
     .command('print')
     .description('print what callers see, as SDL')
-    .option('--subgraph', 'what a supergraph is composed of', false)
+    .option('--subgraph', 'print the SDL from which a supergraph is composed', false)
     .action(async ({ subgraph }: { subgraph: boolean }) => {
       const { servedOffline, servedSdl } = await import('./schema-print.ts');
       const { snapshot, config, overrides } = settings(terminal);
@@ -23,21 +23,21 @@ export function addSchemaCommands(
     });
   schema
     .command('explain')
-    .description('explain for every list why it got adapters, or why not')
-    .option('--all', 'also list each one that got nothing', false)
-    .option('--json', 'for programs', false)
+    .description('explain what is derived from each list and each type with an id, and why')
+    .option('--all', 'list everything from which nothing is derived', false)
+    .option('--json', 'print JSON', false)
     .action(async ({ all, json }: { all: boolean; json: boolean }) => {
       const { servedOffline } = await import('./schema-print.ts');
       const { snapshot, config, overrides } = settings(terminal);
       const { reports } = servedOffline(snapshot, config, overrides);
-      stdout.write(json ? explainedAsJson(reports) : explained(reports, { all }));
+      stdout.write(json ? `${JSON.stringify(reports, null, 2)}\n` : explained(reports, { all }));
     });
   schema
     .command('check')
     .description(
       'compare the live schema with the snapshot; exit code 0 equal or additive, 1 breaking or dangerous, 2 not compared',
     )
-    .option('--json', 'for programs', false)
+    .option('--json', 'print JSON', false)
     .action(async (options: { json: boolean }) => {
       const { schemaCheck } = await import('./schema-check.ts');
       end(await schemaCheck(options, readSchemaConfig(terminal), terminal));
@@ -45,7 +45,7 @@ export function addSchemaCommands(
   schema
     .command('pull')
     .description('write the live schema into the snapshot, and print the differences')
-    .option('--output <file>', 'write it there instead')
+    .option('--output <file>', 'write to this file instead')
     .option('--force', 'overwrite any file, and write a schema that could not be served', false)
     .action(async (options: { output?: string; force: boolean }) => {
       const { schemaPull } = await import('./schema-pull.ts');

@@ -4,16 +4,16 @@ import type { ListReport } from '../schema/derivation/plan-adapters.ts';
 type Report = ListReport | EntityReport;
 
 /**
- * What the lists of the schema got, and the types with an id, or why they got nothing: for people. Lists that
- * are not in pages, and types that are not found again, are only counted where they are many.
+ * Writes for people what was derived from each list and each type with an id, and why. If many lists are not paged, or
+ * many types cannot be found by their id, these are only counted.
  *
- * @param all shows each of them
+ * @param all lists each of them
  */
 export function explained(reports: readonly Report[], { all = false } = {}): string {
-  if (reports.length === 0) return 'The schema has no lists, and no types with an id.\n';
+  if (reports.length === 0) return 'The schema has no lists and no types with an id.\n';
   const groups = [
-    ['lists are not in pages and get nothing', reports.filter(isPlainList)],
-    ['types are not found again by their id', reports.filter(isNotFound)],
+    ['lists are not paged, so nothing is derived from them', reports.filter(isPlainList)],
+    ['types cannot be found by their id', reports.filter(isNotFound)],
   ] as const;
   const counted = groups.filter(([, group]) => !all && group.length > FEW);
   const left = reports.filter((report) => !counted.some(([, group]) => group.includes(report)));
@@ -23,21 +23,17 @@ export function explained(reports: readonly Report[], { all = false } = {}): str
     ...(reports.some((report) => 'list' in report && report.inPages) ? [] : [NO_PAGES]),
   ];
   return [...left.map(explainedReport), ...(end.length > 0 ? [end.join('\n')] : [])]
-    .map((paragraph) => `${paragraph}\n`)
+    .map((text) => `${text}\n`)
     .join('\n');
 }
 
-/** The same for programs. */
-export function explainedAsJson(reports: readonly Report[]): string {
-  return `${JSON.stringify(reports, null, 2)}\n`;
-}
-
-/** So many are shown all the same. */
+/** Up to this number they are listed. */
 const FEW = 5;
-const FOR_ALL = 'Use `schema explain --all` for all of them and why, or `--json` for programs.';
+const FOR_ALL =
+  '`schema explain --all` lists all of them with the reasons; `--json` is for programs.';
 const NO_PAGES =
-  'No list is in pages, so that no list gets anything. One in pages is a field with the arguments first: Int and ' +
-  'after: String that gives an object with items and a pageInfo that has hasNextPage and endCursor.';
+  'No list is paged, so nothing is derived from any list. A paged list is a field with the arguments first: Int and ' +
+  'after: String that returns an object with items, and with a pageInfo that has hasNextPage and endCursor.';
 
 function isPlainList(report: Report): boolean {
   return 'list' in report && !report.inPages;
@@ -58,11 +54,11 @@ function explainedReport(report: Report): string {
 
 function explainedEntity({ type, foundBy, field, why }: EntityReport): string {
   const facts = [
-    ['entity', foundBy === null ? 'not found again by its id' : `found by ${foundBy}`],
+    ['entity', foundBy === null ? 'cannot be found by its id' : `found by ${foundBy}`],
     ...(field ? [['field', field]] : []),
     ...why.map((reason) => ['why', reason]),
   ];
-  return [type, ...facts.map(([what, fact]) => `  ${what!.padEnd(11)} ${fact}`)].join('\n');
+  return paragraph(type, facts);
 }
 
 function explainedList({ list, all, connection, types, parent, renamed, why }: ListReport): string {
@@ -73,9 +69,13 @@ function explainedList({ list, all, connection, types, parent, renamed, why }: L
     ...(parent ? [['parent', `reached again by ${parent}`]] : []),
     ...Object.entries(renamed).map(([place, name]) => [
       'renamed',
-      `${place} is called ${name}, since the service has a filter of that name`,
+      `${place} is called ${name}, because the service has a filter of that name`,
     ]),
-    ...why.map((reason) => [isDerived ? 'why' : 'nothing', reason]),
+    ...why.map((reason) => [isDerived ? 'why' : 'omitted', reason]),
   ];
-  return [list, ...facts.map(([what, fact]) => `  ${what!.padEnd(11)} ${fact}`)].join('\n');
+  return paragraph(list, facts);
+}
+
+function paragraph(title: string, facts: readonly (readonly string[])[]): string {
+  return [title, ...facts.map(([what, fact]) => `  ${what!.padEnd(11)} ${fact}`)].join('\n');
 }

@@ -62,7 +62,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   server.keepNoConnections();
   await takeLastRequests(config.shutdownDelayMs, terminal, log);
   log.info('stopping: requests in flight have 10 s to finish, and a token pair is saved first');
-  gateway.stopRotating();
+  gateway.stopRefreshing();
 }
 
 type Own = <T extends { close(): Promise<void> }>(part: T) => T;

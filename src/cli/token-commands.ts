@@ -34,13 +34,13 @@ export function addTokenCommands(
     .description(
       'print the state of the tokens; exit code 0 healthy, 1 needs attention, 2 lost, moved or missing',
     )
-    .option('--json', 'for machines', false)
+    .option('--json', 'print JSON', false)
     .action(async (options) => end(await tokensStatus(options, terminal)));
 
   tokens
     .command('check')
     .description('ask the service whether it accepts the current access token')
-    .option('--json', 'for machines', false)
+    .option('--json', 'print JSON', false)
     .action(async (options) => end(await tokensCheck(options, terminal)));
 
   tokens

@@ -7,7 +7,6 @@ import {
   visit,
   visitWithTypeInfo,
   type DocumentNode,
-  type FragmentDefinitionNode,
   type GraphQLCompositeType,
   type GraphQLError,
   type GraphQLSchema,
@@ -18,36 +17,12 @@ import { codedError } from '../errors.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 
-/**
- * One operation of a document, with everything that depends on neither its variables nor its caller. It is made once
- * and kept, so a request with a known text needs no parsing, visiting or validation.
- */
-export interface CheckedOperation<Plan = unknown> {
-  readonly text: string;
-  readonly document: DocumentNode;
-  /** The definition that `operationName` selects. */
-  readonly operation: OperationDefinitionNode;
-  readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
-  readonly type: OperationTypeNode;
-  readonly name: string | undefined;
-  /** Whether the document has a `@defer` or a `@stream`. */
-  readonly isIncremental: boolean;
-  /** Which of `_service` and `_entities`, the fields for routers, it selects on the query root. */
-  readonly routerFields: readonly string[];
-  /** The limits that the document exceeds. */
-  readonly excess: readonly Excess[] | 'broken';
-  /** The validation errors of the document. Read `excess` first: a hostile document can make validation expensive. */
-  readonly errors: readonly GraphQLError[];
-  /** The result of `compile`, called on first use. An error that it throws is not kept. */
-  readonly plan: Plan;
-}
-
 export interface OperationRules<Plan> extends Limits {
   /** The served schema. */
   readonly schema: GraphQLSchema;
   /** If false, `errors` has an error for each introspection field, and messages suggest no names. */
   readonly introspection: boolean;
-  readonly compile?: (operation: CheckedOperation<Plan>) => Plan;
+  readonly compile?: (operation: Omit<CheckedOperation, 'plan'>) => Plan;
 }
 
 export interface Operations<Plan = unknown> {
@@ -72,7 +47,7 @@ export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<
     find: (text, operationName) => {
       let document = documents.get(text);
       if (!document) {
-        document = new CheckedDocument(text, parse(text), rules);
+        document = new CheckedDocument(parse(text), rules);
         documents.set(text, document);
       }
       return document.select(operationName);
@@ -80,46 +55,81 @@ export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<
   };
 }
 
+/**
+ * One operation of a document, with everything that depends on neither its variables nor its caller. It is made once
+ * and kept, so a request with a known text needs no parsing, visiting or validation.
+ */
+export class CheckedOperation<Plan = unknown> {
+  readonly document: DocumentNode;
+  /** The definition that `operationName` selects. */
+  readonly operation: OperationDefinitionNode;
+  readonly type: OperationTypeNode;
+  /** Whether the document has a `@defer` or a `@stream`. */
+  readonly isIncremental: boolean;
+  readonly #of: CheckedDocument<Plan>;
+  #routerFields: readonly string[] | undefined;
+  #plan: { readonly made: Plan } | undefined;
+
+  constructor(operation: OperationDefinitionNode, of: CheckedDocument<Plan>) {
+    this.document = of.node;
+    this.operation = operation;
+    this.type = operation.operation;
+    this.isIncremental = of.isIncremental;
+    this.#of = of;
+  }
+
+  get name(): string | undefined {
+    return this.operation.name?.value;
+  }
+
+  /** Which of `_service` and `_entities`, the fields for routers, it selects on the query root. */
+  get routerFields(): readonly string[] {
+    const { schema } = this.#of.rules;
+    return (this.#routerFields ??= findRouterFields(schema, this.document, this.operation));
+  }
+
+  /** The limits that the document exceeds. */
+  get excess(): readonly Excess[] | 'broken' {
+    return this.#of.excess;
+  }
+
+  /** The validation errors of the document. Read `excess` first: a hostile document can make validation expensive. */
+  get errors(): readonly GraphQLError[] {
+    return this.#of.errors;
+  }
+
+  /** The result of `compile`, called on first use. An error that it throws is not kept. */
+  get plan(): Plan {
+    return (this.#plan ??= { made: this.#of.rules.compile!(this) }).made;
+  }
+}
+
 class CheckedDocument<Plan> {
-  readonly text: string;
   readonly node: DocumentNode;
   readonly rules: OperationRules<Plan>;
-  readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
   readonly isIncremental: boolean;
-  readonly #operations: ReadonlyMap<string | undefined, CheckedOperation<Plan>>;
-  /** For requests without an `operationName`. */
-  readonly #only: CheckedOperation<Plan> | undefined;
-  readonly #names: readonly (string | undefined)[];
+  readonly #operations: readonly CheckedOperation<Plan>[];
   #excess: readonly Excess[] | 'broken' | undefined;
   #errors: readonly GraphQLError[] | undefined;
 
-  constructor(text: string, node: DocumentNode, rules: OperationRules<Plan>) {
-    this.text = text;
+  constructor(node: DocumentNode, rules: OperationRules<Plan>) {
     this.node = node;
     this.rules = rules;
-    const { definitions } = node;
-    this.fragments = Object.fromEntries(
-      definitions.flatMap((one) =>
-        one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [],
-      ),
-    );
     this.isIncremental = hasIncremental(node);
-    const operations = definitions.filter((one) => one.kind === Kind.OPERATION_DEFINITION);
-    const selectable = operations.map((one) => new SelectedOperation(one, this));
-    this.#names = selectable.map(({ name }) => name);
-    this.#operations = new Map(selectable.map((one) => [one.name, one]));
-    this.#only = selectable.length === 1 ? selectable[0] : undefined;
+    const operations = node.definitions.filter((one) => one.kind === Kind.OPERATION_DEFINITION);
+    this.#operations = operations.map((one) => new CheckedOperation(one, this));
   }
 
   select(operationName: unknown): CheckedOperation<Plan> {
     if (operationName === undefined || operationName === null) {
-      if (this.#only) return this.#only;
+      const [only, ...others] = this.#operations;
+      if (only && others.length === 0) return only;
       throw refused(`Say with operationName which operation to run; there is ${this.#listed()}.`);
     }
     if (typeof operationName !== 'string') {
       throw refused(`The operationName must be a string; there is ${this.#listed()}.`);
     }
-    const found = this.#operations.get(operationName);
+    const found = this.#operations.findLast(({ name }) => name === operationName);
     if (found) return found;
     throw refused(
       `There is no operation named "${operationName}" in this document; there is ${this.#listed()}.`,
@@ -139,50 +149,8 @@ class CheckedDocument<Plan> {
   }
 
   #listed(): string {
-    return this.#names.map((name) => name ?? 'one without a name').join(', ') || 'none';
-  }
-}
-
-class SelectedOperation<Plan> implements CheckedOperation<Plan> {
-  readonly text: string;
-  readonly document: DocumentNode;
-  readonly operation: OperationDefinitionNode;
-  readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
-  readonly type: OperationTypeNode;
-  readonly name: string | undefined;
-  readonly isIncremental: boolean;
-  readonly #of: CheckedDocument<Plan>;
-  #routerFields: readonly string[] | undefined;
-  #plan: { readonly made: Plan } | undefined;
-
-  constructor(operation: OperationDefinitionNode, of: CheckedDocument<Plan>) {
-    this.text = of.text;
-    this.document = of.node;
-    this.operation = operation;
-    this.fragments = of.fragments;
-    this.type = operation.operation;
-    this.name = operation.name?.value;
-    this.isIncremental = of.isIncremental;
-    this.#of = of;
-  }
-
-  get routerFields(): readonly string[] {
-    const { schema } = this.#of.rules;
-    return (this.#routerFields ??= findRouterFields(schema, this.document, this.operation));
-  }
-
-  get excess(): readonly Excess[] | 'broken' {
-    return this.#of.excess;
-  }
-
-  get errors(): readonly GraphQLError[] {
-    return this.#of.errors;
-  }
-
-  get plan(): Plan {
-    const { compile } = this.#of.rules;
-    if (!compile) throw new Error('Nothing compiles operations here.');
-    return (this.#plan ??= { made: compile(this) }).made;
+    const names = this.#operations.map(({ name }) => name ?? 'one without a name');
+    return names.join(', ') || 'none';
   }
 }
 

@@ -12,7 +12,6 @@ import {
   type PlannedDocument,
 } from './operation/plan-operation.ts';
 import { createKeptVariants } from './operation/variant.ts';
-import { pageCost } from './requests/page-cost.ts';
 import type { ReadingTelemetry } from './telemetry.ts';
 
 /*
@@ -65,7 +64,7 @@ export interface Planner {
 
 export interface CallRequest {
   readonly variables: CallVariables;
-  readonly payer: BudgetOwner;
+  readonly budgetOwner: BudgetOwner;
   /** Returns a signal that is aborted when the caller leaves. Called on first use. */
   readonly signal: () => AbortSignal;
   /** For telemetry; passed on unread. */
@@ -106,7 +105,8 @@ export function createPlanner(parts: PlannerParts): Planner {
     entities,
     upstreamType,
     inlining: createPageInlining({ upstream, adapters: nested, connectionMax }),
-    writer: { schema: upstream, toUpstream, cost: pageCost(served.snapshot) },
+    writer: { schema: upstream, toUpstream },
+    snapshot: served.snapshot,
     drains,
     telemetry,
     connectionMax,
@@ -115,13 +115,13 @@ export function createPlanner(parts: PlannerParts): Planner {
   };
   return {
     plan: (document) => planOperation(shared, document),
-    createCall: ({ payer, ...request }) =>
+    createCall: ({ budgetOwner, ...request }) =>
       new OperationCall({
         ...request,
         send,
         drainMaxItems,
         held: parts.budget.open(),
-        pages: createPageBudget(callers, payer),
+        pages: createPageBudget(callers, budgetOwner),
       }),
     get drainLoad() {
       return drains.load;

@@ -21,7 +21,7 @@ export interface TokenSet {
   token_type: 'bearer';
 }
 
-/** Issues the tokens of one administrator, rotates them, and knows which of them are valid. */
+/** Issues and refreshes the tokens of one administrator, and knows which of them are valid. */
 export class TokenOffice {
   readonly #options: TokenOptions;
   readonly #accessTokens = new Map<string, AccessToken>();

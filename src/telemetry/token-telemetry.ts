@@ -38,7 +38,7 @@ export function tokenTelemetry({ metrics, spans, tokens, server }: TokenTelemetr
   );
   gauge(
     'recruiting_token_generation',
-    'Number of imports and rotations of the token pair so far.',
+    'Number of imports and refreshes of the token pair so far.',
     ({ generation }) => generation,
   );
   gauge(

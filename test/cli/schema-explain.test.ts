@@ -13,7 +13,7 @@ beforeAll(() => {
 });
 afterAll(() => folder[Symbol.dispose]());
 
-test('schema explain prints for every list what it got, and why', async () => {
+test('schema explain prints what is derived from each list, and why', async () => {
   const { code, stdout, stderr } = await runProgram(['schema', 'explain'], {
     env: { RECRUITING_SCHEMA },
   });
@@ -24,10 +24,10 @@ test('schema explain prints for every list what it got, and why', async () => {
   parent      reached again by vacancy(id: …)
 `);
   expect(stdout).toContain('allRelated(limit) is called drainLimit');
-  expect(stdout).toMatch(/Robot\.parts\n {2}nothing .* cannot be reached again/);
+  expect(stdout).toMatch(/Robot\.parts\n {2}omitted .* cannot be reached again/);
 });
 
-describe('of a schema with many lists that are not in pages, and many types that are not found again', () => {
+describe('a schema with many lists that are not paged, and many types that cannot be found by their id', () => {
   const many = Array.from({ length: 40 }, (_, index) => index);
   const large = `type Query {
       persons(first: Int, after: String): PersonConnection! near(first: Int): PersonConnection!
@@ -45,7 +45,7 @@ describe('of a schema with many lists that are not in pages, and many types that
     return stdout;
   };
 
-  test('schema explain shows what got something, or nearly did, and counts the others', async () => {
+  test('schema explain shows what is derived, or nearly derived, and counts the rest', async () => {
     expect(await explain()).toBe(`Query.persons
   all         allPersons
   connection  personsConnection (RelayPersonConnection, RelayPersonEdge)
@@ -53,23 +53,23 @@ describe('of a schema with many lists that are not in pages, and many types that
   why         The service already has a type PersonConnection.
 
 Query.near
-  nothing     it has no argument after: String.
+  omitted     it has no argument after: String.
 
 Person
   entity      found by Query.persons
   field       person
   why         Query.persons: it lists the type, and needs no arguments.
 
-40 lists are not in pages and get nothing: Query.list0, Query.list1, Query.list2, and 37 more.
-40 types are not found again by their id: Type0, Type1, Type10, and 37 more.
-Use \`schema explain --all\` for all of them and why, or \`--json\` for programs.
+40 lists are not paged, so nothing is derived from them: Query.list0, Query.list1, Query.list2, and 37 more.
+40 types cannot be found by their id: Type0, Type1, Type10, and 37 more.
+\`schema explain --all\` lists all of them with the reasons; \`--json\` is for programs.
 `);
   });
 
-  test('schema explain --all shows each, and so does --json', async () => {
+  test('schema explain --all lists everything, and so does --json', async () => {
     const all = await explain('--all');
-    expect(all).toContain('Query.list39\n  nothing     it does not return a page');
-    expect(all).toContain('Type39\n  entity      not found again by its id');
+    expect(all).toContain('Query.list39\n  omitted     it does not return a page');
+    expect(all).toContain('Type39\n  entity      cannot be found by its id');
     expect(all).not.toContain('more.');
     expect(JSON.parse(await explain('--json'))).toHaveLength(83);
   });
@@ -82,8 +82,8 @@ test('schema explain describes a paged list if the schema has none', async () =>
     'type Query { persons: [Person] } type Person { name: Int }',
   );
   const { stdout } = await runHere(['schema', 'explain'], env);
-  expect(stdout).toContain('Query.persons\n  nothing     it does not return a page');
-  expect(stdout).toMatch(/No list is in pages.*first: Int.*items.*hasNextPage/s);
+  expect(stdout).toContain('Query.persons\n  omitted     it does not return a page');
+  expect(stdout).toMatch(/No list is paged.*first: Int.*items.*hasNextPage/s);
 });
 
 test('schema explain --json prints the same as JSON, with what adapters.json decides', async () => {

@@ -1,9 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { text as textOf } from 'node:stream/consumers';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { askAt } from '../support/gateway/ask-at.ts';
+import { startProgram } from '../support/processes/process.ts';
 import { drop, PERSON, reply, startServer } from '../support/tokens/tokens.ts';
 import { startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
@@ -306,16 +304,13 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
   async (signal) => {
     const operator = await startOperator();
     const { env, storePath } = operator;
-    const args = ['src/main.ts', 'tokens', 'import', '-'];
-    const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'pipe'] });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    const ended = once(child, 'close');
-    const stderr = textOf(child.stderr);
+    await using program = startProgram(['tokens', 'import', '-'], { env });
     // The store is opened before the set is read.
     await vi.waitFor(() => expect(existsSync(storePath)).toBe(true), { timeout: 20_000 });
-    child.kill(signal);
-    expect(await ended).toEqual([1, null]);
-    expect(await stderr).toMatch(/Nothing was changed/);
+    program.signal(signal);
+    const { code, stderr } = await program.ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/Nothing was changed/);
     expect(await operator.status()).toMatchObject({ state: 'missing' });
   },
 );

@@ -77,7 +77,7 @@ export async function startOperator(): Promise<Operator> {
   };
 }
 
-/** With a set in the store that was rotated once: generation 2. */
+/** With a set in the store that was refreshed once: generation 2. */
 export async function startWithTokens(): Promise<Operator> {
   const operator = await startOperator();
   await operator.done('import', operator.service.tokenLink);

@@ -153,7 +153,7 @@ test('a cursor is valid only for the list of its parent, however the parent is f
   const here = await asked(
     `query ($after: String) {
       theVacancy(id: 7) { candidatesConnection(first: 2, after: $after) { nodes { id } pageInfo { hasPreviousPage } } }
-      vacancies(after: "NQ==") { items { id allCandidates(after: $after, limit: 1) { id } } }
+      vacancies(after: "5") { items { id allCandidates(after: $after, limit: 1) { id } } }
     }`,
     { after },
   );

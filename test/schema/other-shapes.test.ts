@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import {
+  makeExecutableSchema,
+  pageOf,
+  type PageArgs,
+} from '../support/imitations/executable-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 
 type Resolvers = Parameters<typeof makeExecutableSchema>[1];
@@ -188,14 +192,7 @@ function over(sdl: string, resolvers: Resolvers, config = {}) {
   );
 }
 
-/** 120 records in pages of 50. */
 function pages() {
-  return (_: unknown, { first, after }: { first?: number | null; after?: string | null }) => {
-    const start = Number(after ?? 0);
-    const end = Math.min(start + Math.min(first ?? 50, 50), 120);
-    return {
-      items: Array.from({ length: end - start }, (_item, index) => ({ id: start + index })),
-      pageInfo: { hasNextPage: end < 120, endCursor: String(end) },
-    };
-  };
+  const all = Array.from({ length: 120 }, (_item, id) => ({ id }));
+  return (_: unknown, args: PageArgs) => pageOf(all, args);
 }

@@ -1,6 +1,6 @@
 /**
  * A hundred thousand requests of all kinds against a gateway in a process of its own, over a line with faults,
- * outages and rotations, while one custody fault after the other happens to it. In between the load stops, and what
+ * outages and refreshes, while one custody fault after the other happens to it. In between the load stops, and what
  * the process still holds is counted. Exits 1 when that grows, or when the newest pair is not saved in the end.
  */
 import { fork, type ChildProcess, type ForkOptions } from 'node:child_process';

@@ -33,7 +33,7 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
     function callOf(): Call {
       const made = planner.createCall({
         variables: variablesOf(exchange, values),
-        payer: exchange.budgetOwner!,
+        budgetOwner: exchange.budgetOwner!,
         signal: () => exchange.signal,
         cause: exchange.cause,
       });

@@ -57,8 +57,8 @@ function findBudgetOwner(trustProxy: boolean): Stage {
 }
 
 /**
- * The owner of the budget that pays for an operation. If callers need no credential, their address distinguishes them,
- * and all of them may drain.
+ * The owner of the budget that an operation is charged to. If callers need no credential, their address distinguishes
+ * them, and all of them may drain.
  *
  * @param address undefined: the request came without a socket
  */

@@ -5,6 +5,7 @@ import type { ForwardedShape } from '../forwarded/forwarded-answer.ts';
 import { forwardedFields, onlyForwarded } from '../forwarded/forwarded-fields.ts';
 import { nestedPlaceholders } from '../lists/nested-lists.ts';
 import type { FieldValue } from '../output.ts';
+import { pageCost } from '../requests/page-cost.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
 import { answerGroup, type FieldGroup } from './answer-group.ts';
 import { LOCAL, rootField } from './root-field.ts';
@@ -37,6 +38,7 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     onWritten: (characters) => void (size += characters),
     inlinePages: (document, pages) =>
       parts.inlining.inline(document, { ...scope, variables, pages }),
+    cost: (document) => pageCost(parts.snapshot, document, isTrue),
   };
   const written: WrittenOperation = {
     operation: operation.operation,

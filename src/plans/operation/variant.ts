@@ -1,8 +1,7 @@
-import type { FragmentDefinitionNode, OperationDefinitionNode } from 'graphql';
+import type { FragmentDefinitionNode, GraphQLSchema, OperationDefinitionNode } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { CollectedField, DeferUse } from '../../answers/collect-fields.ts';
-import type { Adapter, NestedAdapter } from '../../schema/derived.ts';
-import type { Entity } from '../../schema/derived.ts';
+import type { Adapter, Entity, NestedAdapter } from '../../schema/derived.ts';
 import type { Call } from '../call.ts';
 import type { Drains } from '../lists/drains.ts';
 import type { PageInlining } from '../lists/inlined-pages.ts';
@@ -48,7 +47,9 @@ export interface PlanParts extends RootRules {
   readonly entities: readonly Entity[];
   readonly upstreamType: (servedType: string) => string;
   readonly inlining: PageInlining;
-  readonly writer: Omit<RequestWriter, 'inlinePages' | 'defers' | 'onWritten'>;
+  readonly writer: Pick<RequestWriter, 'schema' | 'toUpstream'>;
+  /** The upstream's schema, unchanged. */
+  readonly snapshot: GraphQLSchema;
   readonly drains: Drains;
   readonly telemetry: ReadingTelemetry;
   readonly connectionMax: number;

@@ -8,150 +8,147 @@ import {
   isObjectType,
   isUnionType,
   Kind,
-  OperationTypeNode,
-  valueFromASTUntyped,
   type DocumentNode,
   type FieldNode,
   type GraphQLCompositeType,
   type GraphQLField,
   type GraphQLSchema,
-  type OperationDefinitionNode,
+  type SelectionNode,
 } from 'graphql';
+import { isIncluded } from '../../answers/collect-fields.ts';
 import { ASSUMED_LIST_LENGTH } from '../../answers/shape.ts';
-import {
-  conditionalSelections,
-  createConditions,
-  type Condition,
-  type ConditionalSelections,
-  type Holds,
-} from './conditional-selections.ts';
 
 /**
- * Computes the cost of a document in pages of the upstream, 50 records each (interface, section 8). Each list at the
- * root costs whole pages; a list below other records counts once for each of them. At least 1.
- */
-export type PageCost = (document: DocumentNode) => (variables: Variables) => number;
-
-type Variables = Readonly<Record<string, unknown>>;
-
-const PAGE = 50;
-
-type Field = GraphQLField<unknown, unknown>;
-
-/**
- * Visits each document once. What remains for each call is to evaluate the variables that the cost depends on.
+ * Returns the cost of a document in pages of the upstream, 50 records each (interface, section 8), for the values of its
+ * variables. Each list at the root costs whole pages; a list below other records counts once for each of them. At
+ * least 1.
+ *
+ * The document is visited once. What remains for each call is to insert the page sizes that are variables.
  *
  * @param schema the upstream's own
+ * @param isTrue the values of the variables of `@skip` and `@include`, which the variant has decided
  */
-export function pageCost(schema: GraphQLSchema): PageCost {
-  const compiled = new WeakMap<DocumentNode, (variables: Variables) => number>();
-  return (document) => {
-    const known = compiled.get(document) ?? compile(schema, document);
-    compiled.set(document, known);
-    return known;
-  };
-}
-
-/** A list, or a field with lists below it. Fields without a list below them have no part. */
-interface Part {
-  readonly condition: Condition;
-  /** The largest number of records for each parent. */
-  readonly most: number;
-  /** Their number for given variables; undefined where it is always `most`. */
-  readonly exact: SizeOf | undefined;
-  readonly isCounted: boolean;
-  readonly parts: readonly Part[];
-}
-
-type SizeOf = (variables: Variables) => number;
-
-function compile(schema: GraphQLSchema, document: DocumentNode): (variables: Variables) => number {
-  const operation = getOperationAST(document);
-  const isMutation = operation?.operation === OperationTypeNode.MUTATION;
-  const root = isMutation ? schema.getMutationType() : schema.getQueryType();
-  if (!operation || !root) return () => 1;
-  const conditions = createConditions();
-  const { always } = conditions;
-  const fields = conditionalSelections({ schema, document, conditions });
-  const parts = partsOf(
-    [{ condition: always, selections: operation.selectionSet.selections }],
-    root,
+export function pageCost(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  isTrue: (variable: string) => boolean,
+): (variables: Variables) => number {
+  const operation = getOperationAST(document)!;
+  const fragments = new Map(
+    document.definitions.flatMap((one) =>
+      one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [],
+    ),
   );
-  const isAlways = conditions.decide(() => false);
-  const most = pagesOf(parts, { holds: () => true });
-  if (most === 1 || !parts.some(isVariable)) {
-    const pages = pagesOf(parts, { holds: isAlways });
-    return () => pages;
-  }
-  const defaults = defaultsOf(operation);
-  return (given) => {
-    const variables = { ...defaults, ...given };
-    // The upstream refuses a request without a variable that it needs.
-    const holds = conditions.decide(({ variable, value }) => variables[variable] !== !value);
-    return pagesOf(parts, { holds, variables });
-  };
+  const parts = partsOf(
+    operation.selectionSet.selections,
+    schema.getRootType(operation.operation)!,
+  );
+  const most = pagesOf(parts);
+  return most === 1 || !parts.some(isVariable)
+    ? () => most
+    : (variables) => pagesOf(parts, variables);
 
-  function partsOf(selections: ConditionalSelections, type: GraphQLCompositeType): Part[] {
-    return fields(selections, type).flatMap(({ on, node, condition, below }): Part[] => {
+  function partsOf(selections: readonly SelectionNode[], type: GraphQLCompositeType): Part[] {
+    return selectedOf(selections, type).flatMap(({ on, node, below }): Part[] => {
       const field = isUnionType(on) ? undefined : on.getFields()[node.name.value];
       const of = field && getNamedType(field.type);
       if (!field || !isCompositeType(of)) return [];
       const isOfPages = isPage(field);
       const isPlain = isPlainList(field, on);
       const inner = partsOf(below, of);
-      const isCounted = isOfPages || isPlain;
-      if (!isCounted && inner.length === 0) return [];
-      const times = isPlain ? ASSUMED_LIST_LENGTH : 1;
-      const size = isOfPages ? sizeOf(field, node) : 1;
-      return typeof size === 'number'
-        ? [{ condition, most: size * times, exact: undefined, isCounted, parts: inner }]
-        : [
-            {
-              condition,
-              most: PAGE * times,
-              exact: (by) => size(by) * times,
-              isCounted,
-              parts: inner,
-            },
-          ];
+      if (!isOfPages && !isPlain && inner.length === 0) return [];
+      return [
+        {
+          times: isPlain ? ASSUMED_LIST_LENGTH : 1,
+          size: isOfPages ? sizeOf(field, node) : 1,
+          isCounted: isOfPages || isPlain,
+          parts: inner,
+        },
+      ];
     });
   }
 
-  function isVariable({ condition, exact, parts: inner }: Part): boolean {
-    return !isAlways(condition) || exact !== undefined || inner.some(isVariable);
+  /** Merges the fields of one response name, for all types that the object may have. */
+  function selectedOf(
+    selections: readonly SelectionNode[],
+    type: GraphQLCompositeType,
+  ): Selected[] {
+    const fields = new Map<string, Selected>();
+    const spread = new Set<string>();
+    collect(selections, type);
+    return [...fields.values()];
+
+    function collect(some: readonly SelectionNode[], on: GraphQLCompositeType): void {
+      for (const selection of some) {
+        if (!isIncluded({ isTrue }, selection.directives)) continue;
+        if (selection.kind === Kind.FIELD) {
+          const key = `${on.name} ${(selection.alias ?? selection.name).value}`;
+          const field = fields.get(key) ?? { on, node: selection, below: [] };
+          fields.set(key, field);
+          field.below.push(...(selection.selectionSet?.selections ?? []));
+          continue;
+        }
+        if (selection.kind === Kind.FRAGMENT_SPREAD) {
+          if (spread.has(selection.name.value)) continue;
+          spread.add(selection.name.value);
+        }
+        const fragment =
+          selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
+        if (!fragment) continue;
+        const { typeCondition, selectionSet } = fragment;
+        const narrowed = typeCondition && schema.getType(typeCondition.name.value);
+        collect(selectionSet.selections, isCompositeType(narrowed) ? narrowed : on);
+      }
+    }
   }
 }
 
-function defaultsOf({ variableDefinitions = [] }: OperationDefinitionNode): Variables {
-  return Object.fromEntries(
-    variableDefinitions.flatMap(({ variable, defaultValue }) =>
-      defaultValue ? [[variable.name.value, valueFromASTUntyped(defaultValue)]] : [],
-    ),
-  );
+type Variables = Readonly<Record<string, unknown>>;
+
+type Field = GraphQLField<unknown, unknown>;
+
+interface Selected {
+  /** The type that the field is selected on: within an abstract type it may be one of the possible types. */
+  readonly on: GraphQLCompositeType;
+  /** The first field: all have the same arguments. */
+  readonly node: FieldNode;
+  readonly below: SelectionNode[];
 }
 
-interface PartsSize {
-  readonly holds: Holds;
-  readonly variables?: Variables;
+/** A list, or a field with lists below it. Fields without a list below them have no part. */
+interface Part {
+  /** How many lists there are for each parent. */
+  readonly times: number;
+  /** Records of one list. */
+  readonly size: number | ((variables: Variables) => number);
+  readonly isCounted: boolean;
+  readonly parts: readonly Part[];
 }
 
-/** Lists at the root do not share pages, even in one request. */
-function pagesOf(root: readonly Part[], by: PartsSize): number {
-  const [lists, others] = [
-    root.filter(({ isCounted }) => isCounted),
-    root.filter(({ isCounted }) => !isCounted),
-  ];
-  const wholePages = lists.reduce((sum, list) => sum + Math.ceil(recordsOf([list], by) / PAGE), 0);
-  return Math.max(1, wholePages + Math.ceil(recordsOf(others, by) / PAGE));
+const PAGE = 50;
+
+function isVariable({ size, parts }: Part): boolean {
+  return typeof size === 'function' || parts.some(isVariable);
 }
 
-/** The number of records for one parent; without variables the largest possible one. */
-function recordsOf(parts: readonly Part[], by: PartsSize): number {
+/** Lists at the root do not share pages, even in one request. @param variables undefined: the largest cost */
+function pagesOf(root: readonly Part[], variables?: Variables): number {
+  const lists = root.filter(({ isCounted }) => isCounted);
+  const others = root.filter(({ isCounted }) => !isCounted);
+  const wholePages = lists.reduce((sum, list) => sum + pagesFor([list]), 0);
+  return Math.max(1, wholePages + pagesFor(others));
+
+  function pagesFor(parts: readonly Part[]): number {
+    return Math.ceil(recordsOf(parts, variables) / PAGE);
+  }
+}
+
+/** The number of records for one parent. */
+function recordsOf(parts: readonly Part[], variables: Variables | undefined): number {
   let sum = 0;
-  for (const { condition, most, exact, isCounted, parts: inner } of parts) {
-    if (!by.holds(condition)) continue;
-    const many = exact && by.variables ? exact(by.variables) : most;
-    sum += many * ((isCounted ? 1 : 0) + recordsOf(inner, by));
+  for (const { times, size, isCounted, parts: inner } of parts) {
+    const records = typeof size === 'number' ? size : variables ? size(variables) : PAGE;
+    sum += times * records * ((isCounted ? 1 : 0) + recordsOf(inner, variables));
   }
   return sum;
 }
@@ -171,7 +168,7 @@ function isPlainList(field: Field, on: GraphQLCompositeType): boolean {
 }
 
 /** The largest page if `first` has an unexpected form: the upstream refuses what it does not accept. */
-function sizeOf({ args }: Field, node: FieldNode): number | SizeOf {
+function sizeOf({ args }: Field, node: FieldNode): Part['size'] {
   const byDefault = within(args.find(({ name }) => name === 'first')?.defaultValue);
   const given = node.arguments?.find(({ name }) => name.value === 'first')?.value;
   if (given?.kind === Kind.VARIABLE) {

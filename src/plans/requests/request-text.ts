@@ -50,6 +50,7 @@ export interface RequestWriter {
   /** Whether the answer is delivered in parts where `@defer` says so. The directive itself is not sent. */
   readonly defers: boolean;
   readonly onWritten: (characters: number) => void;
+  /** Returns the cost in pages for the values of the variables. */
   readonly cost: (
     document: DocumentNode,
   ) => (variables: Readonly<Record<string, unknown>>) => number;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { makeExecutableSchema, type PageArgs } from '../../support/imitations/executable-schema.ts';
 import { startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
 
@@ -82,11 +82,6 @@ test('a bad record in each of many pages does not affect the others', async () =
 
 function people(count: number, name = 'p'): Person[] {
   return Array.from({ length: count }, (_, rank) => ({ id: `${name}${rank}`, rank }));
-}
-
-interface PageArgs {
-  readonly first?: number | null;
-  readonly after?: string | null;
 }
 
 type Pages = (all: readonly Person[], args: PageArgs) => object;

@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import {
+  makeExecutableSchema,
+  pageOf,
+  type PageArgs,
+} from '../../support/imitations/executable-schema.ts';
 import { startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
 
 const SDL = `
@@ -17,16 +21,7 @@ test.each([
   async (_what, odd) => {
     const all = Array.from({ length: 120 }, (_value, at) => (at === 71 ? odd : { id: `p${at}` }));
     const schema = makeExecutableSchema(SDL, {
-      Query: {
-        persons: (_: unknown, { first, after }: { first?: number; after?: string }) => {
-          const start = Number(after ?? 0);
-          const end = start + Math.min(first ?? 50, 50);
-          return {
-            items: all.slice(start, end),
-            pageInfo: { hasNextPage: end < all.length, endCursor: String(end) },
-          };
-        },
-      },
+      Query: { persons: (_: unknown, args: PageArgs) => pageOf(all, args) },
     });
     await using gateway = await startGatewayOverFake({ schema }, { snapshot: SDL });
     expect(await gateway.ask('{ person(id: "unknown") { id } }')).toEqual({

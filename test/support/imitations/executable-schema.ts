@@ -1,13 +1,19 @@
-import { buildSchema, isObjectType, type GraphQLFieldResolver, type GraphQLSchema } from 'graphql';
+import {
+  buildSchema,
+  GraphQLError,
+  isObjectType,
+  type GraphQLFieldResolver,
+  type GraphQLSchema,
+} from 'graphql';
 
 type Resolvers = Record<string, Record<string, GraphQLFieldResolver<never, unknown, never>>>;
 
-/** An executable schema out of SDL and resolvers. Scalars and enums stand for themselves. */
+/** Makes an executable schema from SDL and resolvers. Scalars and enums stand for themselves. */
 export function makeExecutableSchema(sdl: string, resolvers: Resolvers): GraphQLSchema {
   const schema = buildSchema(sdl);
   for (const [typeName, fields] of Object.entries(resolvers)) {
     const type = schema.getType(typeName);
-    if (!isObjectType(type)) throw new TypeError(`${typeName} is no object type.`);
+    if (!isObjectType(type)) throw new TypeError(`${typeName} is not an object type.`);
     for (const [name, resolve] of Object.entries(fields)) {
       const field = type.getFields()[name];
       if (!field) throw new TypeError(`${typeName} has no field ${name}.`);
@@ -15,4 +21,33 @@ export function makeExecutableSchema(sdl: string, resolvers: Resolvers): GraphQL
     }
   }
   return schema;
+}
+
+export interface PageArgs {
+  readonly first?: number | null;
+  readonly after?: string | null;
+}
+
+/** Returns one page of a list, as the service pages. Its cursors name positions. */
+export function pageOf<T>(all: readonly T[], { first, after }: PageArgs, limit = 50) {
+  const start = Number(after ?? 0);
+  if (!Number.isInteger(start)) throw failure('Bad cursor.', { code: 'BAD_CURSOR' });
+  const size = Math.min(first ?? limit, limit);
+  if (size < 1) throw failure('first must be positive.');
+  const items = all.slice(start, start + size);
+  const end = start + items.length;
+  return {
+    items,
+    total: all.length,
+    pageInfo: {
+      first: size,
+      hasNextPage: end < all.length,
+      endCursor: items.length > 0 ? String(end) : null,
+    },
+  };
+}
+
+/** Makes the error of a resolver. */
+export function failure(message: string, extensions: Record<string, unknown> = {}): GraphQLError {
+  return new GraphQLError(message, { extensions });
 }

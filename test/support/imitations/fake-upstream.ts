@@ -129,7 +129,7 @@ export interface GatewayOverFake extends TestGateway {
 }
 
 /**
- * A gateway over a fake upstream. Its tokens are settled: the set was imported and rotated once. It does
+ * A gateway over a fake upstream. Its tokens are settled: the set was imported and refreshed once. It does
  * not really wait before it sends a request again.
  */
 export async function startGatewayOverFake(

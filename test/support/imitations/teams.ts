@@ -1,4 +1,4 @@
-import { makeExecutableSchema } from './executable-schema.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from './executable-schema.ts';
 import { startGatewayOverFake } from './fake-upstream.ts';
 import type { TestGatewayOptions } from '../gateway/gateway.ts';
 
@@ -45,15 +45,11 @@ export interface Team {
   readonly members: { readonly id: string }[];
 }
 
-interface Paging {
-  first?: number | null;
-  after?: string | null;
-}
 interface Filter {
   lead?: string | null;
 }
 
-const LIMITS = { teams: 50, members: 5 };
+const MEMBERS_OF_A_PAGE = 5;
 
 /** A gateway over teams with members, in pages that name positions; every second team has a lead. */
 export async function startTeams(
@@ -66,13 +62,9 @@ export async function startTeams(
   options.change?.(teams);
   const resolvers = {
     Query: {
-      teams: (_: unknown, { where, ...args }: Paging & Filter & { where?: Filter | null }) => {
+      teams: (_: unknown, { where, ...args }: PageArgs & Filter & { where?: Filter | null }) => {
         const filter = [args, where ?? {}].find((each) => 'lead' in each);
-        return pageOf(
-          filter ? teams.filter(({ lead }) => lead === filter.lead) : teams,
-          args,
-          'teams',
-        );
+        return pageOf(filter ? teams.filter(({ lead }) => lead === filter.lead) : teams, args);
       },
       team: (_: unknown, { id }: { id: string }) => teams.find((team) => team.id === id) ?? null,
     },
@@ -85,7 +77,7 @@ export async function startTeams(
       },
     },
     Team: {
-      members: ({ members }: Team, args: Paging) => pageOf(members, args, 'members'),
+      members: ({ members }: Team, args: PageArgs) => pageOf(members, args, MEMBERS_OF_A_PAGE),
     },
   };
   const world = await startGatewayOverFake(
@@ -101,15 +93,5 @@ function newTeam(number: number, members: number): Team {
     number,
     lead: number % 2 === 0 ? null : 'Ada',
     members: Array.from({ length: members }, (_, at) => ({ id: `${number}-${at}` })),
-  };
-}
-
-function pageOf<T>(all: readonly T[], { first, after }: Paging, list: keyof typeof LIMITS) {
-  const size = Math.min(first ?? LIMITS[list], LIMITS[list]);
-  const start = Number(after ?? 0);
-  const end = Math.min(start + size, all.length);
-  return {
-    items: all.slice(start, end),
-    pageInfo: { first: size, hasNextPage: end < all.length, endCursor: String(end) },
   };
 }

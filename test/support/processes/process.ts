@@ -1,8 +1,9 @@
-import { spawn, spawnSync, type ChildProcessByStdio } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Readable, Writable } from 'node:stream';
+import { afterAll } from 'vitest';
 import { run } from '../../../src/cli/program.ts';
 import { wrote } from '../gateway/written.ts';
 
@@ -13,28 +14,47 @@ export interface Exit {
   readonly stderr: string;
 }
 
-/** Our program as a process of its own. Leaving its scope ends it. */
+/** A process of its own. Leaving its scope ends it. */
 export interface Program extends AsyncDisposable {
+  readonly pid: number;
   readonly stdout: string;
-  /** The first match in what was printed, or will be. Rejects when the process ends without it. */
+  /** What it has printed so far, on both streams. */
+  readonly said: string;
+  /** Returns the first match in stdout, now or later. Rejects if the process ends without it. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   signal(name: NodeJS.Signals): void;
+  /** Sends SIGKILL, and waits for the end. */
+  kill(): Promise<Exit>;
+  /** Sends SIGTERM, and waits for the end. */
+  stop(): Promise<Exit>;
+  /** Writes a line to its standard input. */
+  tell(line: string): void;
   readonly ended: Promise<Exit>;
 }
 
 export interface ProgramOptions {
-  /** The whole environment, beside free ports and the path of the schema snapshot. */
+  /** The whole environment, in addition to free ports and the path of the schema snapshot. */
   readonly env?: Record<string, string>;
   readonly cwd?: string;
+  /** The user and group that it runs as. Default: that of the tests. */
+  readonly user?: number | undefined;
 }
 
-/** Starts `src/main.ts` with these arguments. Nothing of the environment of the tests reaches it. */
+/** Starts `src/main.ts` with these arguments. */
 export function startProgram(args: readonly string[], options: ProgramOptions = {}): Program {
-  const file = resolve('src/main.ts');
-  const child = spawn(process.execPath, [file, ...args], {
-    cwd: options.cwd ?? '.',
+  return startProcess([resolve('src/main.ts'), ...args], options);
+}
+
+/** Starts a file with Node. It gets nothing of the environment of the tests. */
+export function startProcess(
+  [file, ...args]: readonly string[],
+  options: ProgramOptions = {},
+): Program {
+  const { cwd = '.', user } = options;
+  const child = spawn(process.execPath, [file!, ...args], {
+    cwd,
     env: environment(options),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    ...(user !== undefined && { uid: user, gid: user }),
   });
   return programOf(child, { args, kill: (signal) => void child.kill(signal) });
 }
@@ -59,7 +79,6 @@ export function startNpm(
   const { PATH = '', HOME = '' } = process.env;
   const child = spawn(command!, further, {
     env: { PATH, HOME, NO_UPDATE_NOTIFIER: '1', ...environment(options) },
-    stdio: ['ignore', 'pipe', 'pipe'],
     // Then it leads a process group, by which all below it can be found.
     detached: true,
   });
@@ -97,6 +116,7 @@ function environment({ env = {} }: ProgramOptions): Record<string, string> {
     PORT: '0',
     ADMIN_PORT: '0',
     RECRUITING_SCHEMA: resolve('schema/upstream.graphql'),
+    // Halves the time of a start.
     NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile'),
     ...env,
   };
@@ -109,13 +129,22 @@ interface ProgramHandle {
   readonly isAlive?: () => boolean;
 }
 
+const living = new Set<Program>();
+
+// A test that runs out of time never leaves the scopes that it has entered.
+afterAll(() => {
+  for (const program of living) program.signal('SIGKILL');
+});
+
 function programOf(
-  child: ChildProcessByStdio<null, Readable, Readable>,
+  child: ChildProcessWithoutNullStreams,
   { args, kill, isAlive = () => false }: ProgramHandle,
 ): Program {
   let stdout = '';
   let stderr = '';
   const lookers = new Set<() => void>();
+  // It may have ended, which is reported to whoever waits for it.
+  child.stdin.on('error', () => {});
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
     for (const look of lookers) look();
@@ -126,6 +155,7 @@ function programOf(
   const ended = new Promise<Exit>((done, fail) => {
     child.once('error', fail);
     const end = (code: number | null, signal: NodeJS.Signals | null) => {
+      living.delete(program);
       if (!showsSecrets(args)) wrote(stdout + stderr);
       done({ code, signal, stdout, stderr });
     };
@@ -134,35 +164,43 @@ function programOf(
       if (isAlive()) end(code, signal);
     });
   });
+  const end = (signal: NodeJS.Signals) => {
+    kill(signal);
+    return ended;
+  };
 
-  const printed = (pattern: RegExp) =>
-    new Promise<RegExpExecArray>((found, fail) => {
-      const look = () => {
-        const match = pattern.exec(stdout);
-        if (!match) return;
-        lookers.delete(look);
-        found(match);
-      };
-      lookers.add(look);
-      look();
-      ended.then(
-        () => fail(new Error(`It ended without printing ${pattern}:\n${stdout}\n${stderr}`)),
-        fail,
-      );
-    });
-
-  return {
+  const program: Program = {
+    pid: child.pid!,
     get stdout() {
       return stdout;
     },
-    printed,
-    ended,
-    signal: kill,
-    [Symbol.asyncDispose]: async () => {
-      kill('SIGKILL');
-      await ended;
+    get said() {
+      return stdout + stderr;
     },
+    printed: (pattern) =>
+      new Promise((found, fail) => {
+        const look = () => {
+          const match = pattern.exec(stdout);
+          if (!match) return;
+          lookers.delete(look);
+          found(match);
+        };
+        lookers.add(look);
+        look();
+        ended.then(
+          () => fail(new Error(`It ended without printing ${pattern}:\n${stdout}\n${stderr}`)),
+          fail,
+        );
+      }),
+    signal: kill,
+    kill: () => end('SIGKILL'),
+    stop: () => end('SIGTERM'),
+    tell: (line) => void child.stdin.write(`${line}\n`),
+    ended,
+    [Symbol.asyncDispose]: async () => void (await end('SIGKILL')),
   };
+  living.add(program);
+  return program;
 }
 
 /** A command that ends by itself. */

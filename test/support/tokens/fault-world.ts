@@ -9,10 +9,9 @@ import { createSealer } from '../../../src/tokens/store/seal.ts';
 import type { HistoryEntry, StoredTokens } from '../../../src/tokens/store/token-store.ts';
 import { readTokenSet, type TokenPair } from '../../../src/tokens/token-set.ts';
 import { bundled } from '../processes/bundled.ts';
-import { startProcess, type FaultProcess } from './fault-process.ts';
 import type { HangingOptions } from './hanging-gateway.ts';
 import { askAt, type GraphqlAnswer } from '../gateway/ask-at.ts';
-import { runHere, temporaryFolder } from '../processes/process.ts';
+import { runHere, startProcess, temporaryFolder, type Program } from '../processes/process.ts';
 import { personUnlikeOthers } from '../clients/unlike.ts';
 
 const SERVED = { persons: { items: [{ id: expect.any(String) }] } };
@@ -21,7 +20,7 @@ const A_DAY = 86_400_000;
 /** A user whom rights bind: nobody, where the tests are run by root, whom they do not. */
 export const BOUND = process.getuid?.() === 0 ? 65_534 : process.getuid!();
 
-export interface FaultGateway extends FaultProcess {
+export interface FaultGateway extends Program {
   readonly url: string;
   ask(): Promise<GraphqlAnswer>;
   /** Asks, and expects to be served. */
@@ -38,7 +37,7 @@ export interface FaultWorldOptions {
 }
 
 /**
- * A service, a store with a set that was imported and never rotated (so that a gateway rotates it at once),
+ * A service, a store with a set that was imported and never refreshed (so that a gateway refreshes it at once),
  * and real processes. Leaving its scope ends them all; nothing secret may have been printed or answered by any.
  */
 export async function startFaultWorld({
@@ -68,7 +67,7 @@ export async function startFaultWorld({
     TOKEN_STORE_KEY: keySetting(...keys),
   };
   const sealer = createSealer(keys);
-  const processes: FaultProcess[] = [];
+  const processes: Program[] = [];
   const said: string[] = [];
   /** Exchanges that the test itself made. */
   const ours = new Set<Sandbox['exchanges'][number]>();

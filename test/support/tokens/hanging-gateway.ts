@@ -81,7 +81,7 @@ async function main({ recruitingUrl, store: path, rescue, at, fails }: HangingOp
   process.stdout.write(`SERVING ${server.url}/graphql\n`);
   await asked.promise;
   process.stdout.write('STOPPING\n');
-  gateway.stopRotating();
+  gateway.stopRefreshing();
   await server.close();
   await gateway.close();
   await ownRescue.close();
