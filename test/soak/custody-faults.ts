@@ -11,6 +11,9 @@ import {
   type UpstreamReport,
 } from './upstream-process.ts';
 
+/** So many requests are under way at a time. */
+export const CALLERS = 24;
+
 export interface CustodyFaults {
   /** How many kinds there are. */
   readonly kinds: number;
@@ -75,7 +78,8 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
         }
         await showNewestPair(tally);
       } catch (error) {
-        fails(kind, (error as Error).message);
+        const { latest } = await look();
+        fails(kind, `${(error as Error).message} (the last exchanges: ${latest.join(', ')})`);
       }
       tally.times += 1;
       for (const [outcome, now] of outcomes) {
@@ -113,7 +117,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
   function answered(name: string): Kind['happen'] {
     return async (turn) => {
       const { exchanges } = await upstream({ order: 'answer', name });
-      if (turn % 3 === 1) await upstream({ order: 'expire' });
+      if (turn % 3 === 1) await expire();
       if (turn % 3 === 2) await operator.command(['tokens', 'refresh']);
       await until(`a renewal was asked for`, async () => (await look()).exchanges > exchanges);
     };
@@ -148,6 +152,9 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
   }
 
   async function removed(): Promise<void> {
+    // Without its store, a gateway cannot learn of the pair that a command has just saved there.
+    await until('the gateway has the newest pair', () => operator.rescued() === 0);
+    await newestAccepted();
     operator.removeStore();
     await until('the pair is in the rescue file', () => operator.rescued() > 0);
     succeeded(await operator.command(['tokens', 'recover']));
@@ -191,8 +198,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
   /** The exchange is not processed: one whose answer the killed gateway never reads would lose the tokens. */
   async function killed(): Promise<void> {
     const second = await operator.serve();
-    await upstream({ order: 'answer', name: DROPPED });
-    await upstream({ order: 'hold', when: 'before' });
+    await upstream({ order: 'hold', when: 'before', name: DROPPED });
     second.signal('SIGKILL');
     await second.ended;
     await upstream({ order: 'release' });
@@ -206,10 +212,28 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
 
   /** The service gives one pair for one refresh token: so the gateway had the newest one. */
   async function renewed(isExpired: boolean): Promise<void> {
-    const { answered: before } = await upstream(
-      isExpired ? { order: 'expire' } : { order: 'report' },
-    );
+    const { answered: before } = await (isExpired ? expire() : look());
     await until('a renewal was answered', async () => (await look()).answered > before);
+  }
+
+  /** A token that expires before it was ever accepted is, rightly, not renewed again at once. */
+  async function expire(): Promise<UpstreamReport> {
+    for (;;) {
+      const { exchanges } = await newestAccepted();
+      const report = await upstream({ order: 'expire', ifExchanges: exchanges });
+      if (report.exchanges === exchanges) return report;
+    }
+  }
+
+  /** A refresh ends the access token before: more answers than were under way are of the newest one. */
+  async function newestAccepted(): Promise<UpstreamReport> {
+    const report = await look();
+    const enough = (outcomes.get('answered') ?? 0) + 2 * CALLERS;
+    await until(
+      'the newest access token is accepted',
+      () => (outcomes.get('answered') ?? 0) > enough,
+    );
+    return report;
   }
 
   /** Of a process that knows nothing but the store. */

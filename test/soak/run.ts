@@ -13,7 +13,7 @@ import { setTimeout as pass } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { bundled } from '../support/processes/bundled.ts';
 import { startMixedLoad } from '../support/processes/mixed-load.ts';
-import { createCustodyFaults } from './custody-faults.ts';
+import { CALLERS, createCustodyFaults } from './custody-faults.ts';
 import { growthOf } from './growth.ts';
 import type { Held } from './held.ts';
 import { newestPairProblems } from './newest-pair.ts';
@@ -23,7 +23,6 @@ import type { UpstreamOrder, UpstreamReport } from './upstream-process.ts';
 const ROUNDS = 20;
 /** Caches fill, and code is compiled. */
 const WARM_UP = 6;
-const CALLERS = 24;
 const QUIET_MS = 2_500;
 const requests = Number(process.argv[2] ?? 100_000);
 /** Each custody fault twice in a hundred thousand requests; more while the load lasts. */
@@ -155,8 +154,8 @@ async function soak(): Promise<number> {
     ...(secrets + operator.secretsPrinted === 0 ? [] : ['a token or a link was printed']),
     ...(code === 0 ? [] : [`the gateway ended with exit code ${code}`]),
     ...outcomes
-      .filter(([name]) => /^broken|INTERNAL|nothing/.test(name))
-      .map(([name, n]) => `${name}: ${n}`),
+      .filter(([name]) => /^broken|INTERNAL|UNAUTHORIZED|nothing/.test(name))
+      .map(([name, n]) => `${name}: ${n}, the first: ${load.examples.get(name) ?? 'no answer'}`),
   ];
   for (const problem of problems) process.stdout.write(`does not hold  ${problem}\n`);
   if (problems.length === 0)

@@ -1,7 +1,7 @@
 /** The service and the line to it, in a process of their own, which is told by messages what goes wrong next. */
 import process from 'node:process';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Held, HoldPoint } from '../../src/sandbox/token-answers.ts';
+import type { Held, HoldPoint, TokenFault } from '../../src/sandbox/token-answers.ts';
 import {
   CARRIED_PAIRS,
   namedInError,
@@ -18,11 +18,11 @@ export type UpstreamOrder =
   | { readonly order: 'report' }
   /** The next request to the token endpoint is answered like this. */
   | { readonly order: 'answer'; readonly name: string }
-  /** Replies when a request to the token endpoint has come to this point, where it stays. */
-  | { readonly order: 'hold'; readonly when: HoldPoint }
+  /** Replies when the next request to the token endpoint has come to this point, where it stays; answered like that. */
+  | { readonly order: 'hold'; readonly when: HoldPoint; readonly name?: string }
   | { readonly order: 'release' }
-  /** The access tokens so far do not work any more. */
-  | { readonly order: 'expire' };
+  /** The access tokens so far do not work any more, unless there were more exchanges than these. */
+  | { readonly order: 'expire'; readonly ifExchanges: number };
 
 /** What came to the token endpoint so far. */
 export interface UpstreamReport {
@@ -32,6 +32,8 @@ export interface UpstreamReport {
   readonly answeredTwice: number;
   /** Exchanges of a token that was spent, or spent with nobody there to take the pair. */
   readonly astray: number;
+  /** How the last ones ended. */
+  readonly latest: readonly string[];
 }
 
 /** Long, so that a store that cannot be written for some seconds leaves no caller without a token. */
@@ -66,14 +68,15 @@ async function main(): Promise<void> {
       case 'report':
         return;
       case 'answer':
-        return tokenAnswers.next(order.name === DROPPED ? 'drop-before' : answerNamed(order.name));
+        return tokenAnswers.next(answerNamed(order.name));
       case 'hold':
+        if (order.name !== undefined) tokenAnswers.next(answerNamed(order.name));
         held = tokenAnswers.hold(order.when);
         return held.arrived;
       case 'release':
         return held?.release();
       case 'expire':
-        ahead += LIFE_S * 1000;
+        if (report().exchanges === order.ifExchanges) ahead += LIFE_S * 1000;
     }
   };
   const report = (): UpstreamReport => {
@@ -84,6 +87,7 @@ async function main(): Promise<void> {
       answered: answered.length,
       answeredTwice: answered.length - tokens.size,
       astray: sandbox.exchanges.filter(({ outcome }) => /grant|silence/.test(outcome)).length,
+      latest: sandbox.exchanges.slice(-4).map(({ outcome }) => outcome),
     };
   };
   process.on('message', (order: UpstreamOrder) => {
@@ -93,7 +97,8 @@ async function main(): Promise<void> {
   process.send!({ url: line.url, tokenLink: line.tokenLink });
 }
 
-function answerNamed(name: string): RewrittenAnswer {
+function answerNamed(name: string): TokenFault {
+  if (name === DROPPED) return 'drop-before';
   return shortLived(name === NAMED_IN_ERROR ? namedInError : CARRIED_PAIRS[name]!);
 }
 

@@ -8,6 +8,8 @@ export interface MixedLoad {
   /** So many requests of all kinds, so many at a time. */
   run(requests: number): Promise<void>;
   readonly outcomes: Outcomes;
+  /** The first answer with each code of an error. */
+  readonly examples: ReadonlyMap<string, string>;
   close(): Promise<void>;
 }
 
@@ -21,11 +23,13 @@ const STREAM = { ...HEADERS, accept: 'multipart/mixed;deferSpec=20220824, applic
  */
 export function startMixedLoad(origin: string, callers: number, labels = 2_000): MixedLoad {
   const outcomes: Outcomes = new Map();
+  const examples = new Map<string, string>();
   const pool = new Pool(origin, { connections: callers, pipelining: 1 });
   let count = 0;
 
   return {
     outcomes,
+    examples,
     run: async (requests) => {
       const end = count + requests;
       const caller = async () => {
@@ -89,7 +93,10 @@ export function startMixedLoad(origin: string, callers: number, labels = 2_000):
       ...(leaveAfter !== undefined && { signal: AbortSignal.timeout(leaveAfter) }),
     });
     const text = await body.text();
-    return /"code":"(\w+)"/.exec(text)?.[1] ?? (text.includes('"data"') ? 'answered' : 'nothing');
+    const code = /"code":"(\w+)"/.exec(text)?.[1];
+    if (code === undefined) return text.includes('"data"') ? 'answered' : 'nothing';
+    if (!examples.has(code)) examples.set(code, text.slice(0, 1_000));
+    return code;
   }
 
   function leaveInTheMiddle(): Promise<string> {
