@@ -43,7 +43,6 @@ const arrows: Record<string, readonly string[]> = {
   sandbox: [],
   'log.ts': [],
   'errors.ts': [],
-  'operator-mistake.ts': [],
   'cause.ts': [],
   'clock.ts': [],
   'fair-queue.ts': [],
@@ -55,7 +54,6 @@ const arrows: Record<string, readonly string[]> = {
 const everybody = [
   'cause.ts',
   'errors.ts',
-  'operator-mistake.ts',
   'clock.ts',
   'json.ts',
   'read-body.ts',
