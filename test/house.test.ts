@@ -51,13 +51,7 @@ const arrows: Record<string, readonly string[]> = {
   'read-body.ts': [],
   'retry-after.ts': [],
 };
-const everybody = [
-  'cause.ts',
-  'errors.ts',
-  'clock.ts',
-  'json.ts',
-  'read-body.ts',
-];
+const everybody = ['cause.ts', 'errors.ts', 'clock.ts', 'json.ts', 'read-body.ts'];
 const files = globSync('src/**/*.{ts,js}');
 
 test('folders import only what the house allows', () => {
