@@ -39,6 +39,19 @@ export function codedError(
   return error;
 }
 
+/** Creates the error for a request that is not a GraphQL request: its status is 400, whatever the caller accepts. */
+export function badRequest(message: string): GraphQLError {
+  return codedError('BAD_USER_INPUT', message, { extensions: { http: { status: 400 } } });
+}
+
+/**
+ * Creates the error for an operation that this caller may not execute. As for errors of the validation, `spec` keeps
+ * the status 200 for callers that accept application/json.
+ */
+export function forbidden(message: string): GraphQLError {
+  return codedError('FORBIDDEN', message, { extensions: { http: { status: 403, spec: true } } });
+}
+
 /** One of our codes; `OTHER` for any other value, which may come from the upstream. */
 export function knownCode(code: unknown): ErrorCode | 'OTHER' {
   return ERROR_CODES.find((known) => known === code) ?? 'OTHER';
@@ -47,4 +60,9 @@ export function knownCode(code: unknown): ErrorCode | 'OTHER' {
 /** The `extensions.code` of a GraphQL error, ours or the upstream's. */
 export function codeOf(error: unknown): unknown {
   return error instanceof GraphQLError ? error.extensions['code'] : undefined;
+}
+
+/** A mistake that the operator must correct before the gateway can start. The message says how. */
+export class OperatorMistake extends Error {
+  override name = 'OperatorMistake';
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createClock, systemClock } from '../src/clock.ts';
 
-test('time passes as the machine has been on, between two readings of the boot time too', () => {
+test('the clock follows the time since boot, also between two readings of it', () => {
   const machine = startMachine();
   const begun = machine.clock.elapsed();
   machine.run(3);
@@ -21,7 +21,7 @@ test('the boot time is read at most once in 10 ms', () => {
   expect(machine.readings() - before).toBeLessThanOrEqual(10);
 });
 
-test('a suspend is counted by the first look after it', () => {
+test('the first reading after a suspend counts it', () => {
   const machine = startMachine();
   const begun = machine.clock.elapsed();
   machine.suspend(3_600_000);
@@ -47,7 +47,7 @@ test('setting the wall clock changes nothing', () => {
   }
 });
 
-test('whatever happens, time never goes back, and is right to within one reading', () => {
+test('the time never goes back, and is right to within one reading', () => {
   const event = fc.tuple(
     fc.constantFrom('run', 'suspend', 'setWall', 'look'),
     fc.double({ min: 0, max: 50, noNaN: true }),
@@ -71,7 +71,7 @@ test('whatever happens, time never goes back, and is right to within one reading
   );
 });
 
-test('the clock of the system goes on', async () => {
+test('the clock of the system advances', async () => {
   const begun = systemClock.elapsed();
   await systemClock.sleep(20);
   expect(systemClock.elapsed()).toBeGreaterThan(begun);

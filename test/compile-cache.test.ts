@@ -26,7 +26,7 @@ test.each<[string, (path: string) => void]>([
   expect(cacheOf(folder)).toBe('none');
 });
 
-test('the folder that NODE_COMPILE_CACHE names is used instead, and ours is not made', () => {
+test('the folder that NODE_COMPILE_CACHE names is used instead, and ours is not created', () => {
   const folder = newPath();
   const other = newPath();
   expect(cacheOf(folder, { NODE_COMPILE_CACHE: other })).toContain(other);

@@ -360,7 +360,7 @@ test.each([
   [{}, []],
   [{ INTROSPECTION: 'off' }, [/it will show no documentation/]],
   [{ TRUSTED_DOCUMENTS: 'a.json', TRUSTED_DOCUMENTS_ONLY: 'true' }, [/it can run no operation/]],
-])('a GraphiQL of little use is reported: %j', (env, warnings) => {
+])('a GraphiQL that cannot work is reported: %j', (env, warnings) => {
   const expected = warnings.map((warning) => expect.stringMatching(warning) as string);
   expect(warningsOf({ ...OVER_SERVICE, ...env })).toEqual(expected);
   expect(warningsOf({ ...OVER_SERVICE, ...env, GRAPHIQL: 'off' })).toEqual([]);

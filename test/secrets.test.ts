@@ -4,7 +4,7 @@ import { startSandbox } from '../src/sandbox/sandbox.ts';
 import { startScripted } from './support/tokens/tokens.ts';
 import { secretsIn } from './support/gateway/written.ts';
 
-test('every token and every link of the services of the tests is found, wherever it is written', async () => {
+test('every token and link of the test services is detected, wherever it is written', async () => {
   const sandbox = await startSandbox();
   onTestFinished(() => sandbox.close());
   const scripted = await startScripted();

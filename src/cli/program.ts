@@ -3,7 +3,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { ConfigError, VERSION } from '../config.ts';
 import { apiKeyMistakes } from '../config/auth.ts';
 import { nearestWord } from '../config/environment.ts';
-import { OperatorMistake } from '../operator-mistake.ts';
+import { OperatorMistake } from '../errors.ts';
 import { addSchemaCommands } from './schema-commands.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { addTokenCommands } from './token-commands.ts';

@@ -161,6 +161,17 @@ export function isPiece(body: Body | AsyncIterable<Body>): body is Piece {
   return typeof body === 'string' || body instanceof Uint8Array;
 }
 
+/** Makes the reply of a stage that refuses a request itself, as a GraphQL answer in JSON. No cache keeps it. */
+export function errorReply(status: number, error: Error): Reply {
+  return {
+    status,
+    headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-store' },
+    body: JSON.stringify({ errors: [error] }),
+  };
+}
+
+export const JSON_TYPE = 'application/json; charset=utf-8';
+
 /** Measures and logs each exchange. */
 export interface ExchangeTelemetry {
   /** Gives the exchange its id and its cause, and runs the work. */

@@ -13,7 +13,7 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { codedError } from '../errors.ts';
+import { badRequest } from '../errors.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 
@@ -124,14 +124,16 @@ class CheckedDocument<Plan> {
     if (operationName === undefined || operationName === null) {
       const [only, ...others] = this.#operations;
       if (only && others.length === 0) return only;
-      throw refused(`Say with operationName which operation to run; there is ${this.#listed()}.`);
+      throw badRequest(
+        `Say with operationName which operation to run; there is ${this.#listed()}.`,
+      );
     }
     if (typeof operationName !== 'string') {
-      throw refused(`The operationName must be a string; there is ${this.#listed()}.`);
+      throw badRequest(`The operationName must be a string; there is ${this.#listed()}.`);
     }
     const found = this.#operations.findLast(({ name }) => name === operationName);
     if (found) return found;
-    throw refused(
+    throw badRequest(
       `There is no operation named "${operationName}" in this document; there is ${this.#listed()}.`,
     );
   }
@@ -195,8 +197,4 @@ function isRoot(type: GraphQLCompositeType | null | undefined, schema: GraphQLSc
   const root = schema.getQueryType();
   if (!type || !root) return false;
   return type === root || (isAbstractType(type) && schema.isSubType(type, root));
-}
-
-function refused(message: string): GraphQLError {
-  return codedError('BAD_USER_INPUT', message, { extensions: { http: { status: 400 } } });
 }

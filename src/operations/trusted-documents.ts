@@ -1,6 +1,6 @@
 import { GraphQLError, Kind, type DocumentNode, type GraphQLSchema } from 'graphql';
 import { z } from 'zod';
-import { OperatorMistake } from '../operator-mistake.ts';
+import { OperatorMistake } from '../errors.ts';
 import { excessOf, parseWithin, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 

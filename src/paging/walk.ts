@@ -17,6 +17,9 @@ export interface WalkedPage<R> {
   readonly unplacedErrors?: readonly unknown[];
 }
 
+/** The pages of a walk, in order. */
+export type WalkedPages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
+
 export interface WalkedRecord<R> {
   readonly record: R;
   readonly offset: number;
@@ -52,7 +55,7 @@ export async function* walk<R extends Identified>(
   fetchPage: FetchPage<R>,
   options: WalkBounds,
   { pageSize = () => undefined, progress = createProgress<R>(), onPage }: PartOfWalk<R> = {},
-): AsyncGenerator<WalkedPage<R>, void, undefined> {
+): WalkedPages<R> {
   let ahead: AbortController | undefined;
   let aheadSignal = options.signal;
   const stalls = createStallDetector<R>();

@@ -10,30 +10,6 @@ import { PAGES_PER_OPERATION } from '../paging/page.ts';
 import type { PageBudget } from '../paging/page-budget.ts';
 import type { ListRecord } from './output.ts';
 
-/** What one operation has of its own while it is answered. */
-export interface Call extends Requester {
-  readonly variables: CallVariables;
-  /** Aborted when the caller leaves. */
-  readonly signal: AbortSignal;
-  /** The pages that the operation may use. */
-  readonly pages: PageBudget;
-  /** Shared by all drains of the operation. */
-  readonly drainBudget: DrainBudget;
-  /** Shared by all `_entities` fields of the operation. */
-  readonly representations: { count: number };
-  /** Loads records by their ids. */
-  readonly records: RecordLoader;
-  /** The parts of its answer that are in memory. */
-  readonly held: HeldBytes;
-  /** Sends a request and counts its cost, even if the operation has sent an equal one. */
-  send<T>(request: UpstreamRequest<T>): Promise<T>;
-  /**
-   * Makes `request` do the same as `send`. For an operation that reads a single list and nothing else: it requests
-   * every page once, one after the other, so looking for equal requests would find none.
-   */
-  stopSharing(): void;
-}
-
 /** The variables of a request to the gateway, as values and as the caller wrote them. */
 export interface CallVariables {
   /** Coerced to their types. */
@@ -93,12 +69,17 @@ export interface CallParts {
   readonly cause: Cause | undefined;
 }
 
-export class OperationCall implements Call {
+/** What one operation has of its own while it is answered. */
+export class Call implements Requester {
   readonly variables: CallVariables;
+  /** The pages that the operation may use. */
   readonly pages: PageBudget;
+  /** Shared by all drains of the operation. */
   readonly drainBudget: DrainBudget;
+  /** Shared by all `_entities` fields of the operation. */
   readonly representations = { count: 0 };
   readonly cause: Cause | undefined;
+  /** The parts of its answer that are in memory. */
   readonly held: HeldBytes;
   readonly #parts: CallParts;
   #isSharing = true;
@@ -114,6 +95,7 @@ export class OperationCall implements Call {
     this.drainBudget = { max: parts.drainMaxItems, left: parts.drainMaxItems };
   }
 
+  /** Aborted when the caller leaves. */
   get signal(): AbortSignal {
     return this.#parts.signal();
   }
@@ -122,10 +104,12 @@ export class OperationCall implements Call {
     return this.pages.owner;
   }
 
+  /** Loads records by their ids. */
   get records(): RecordLoader {
     return (this.#records ??= createRecordLoader());
   }
 
+  /** Sends a request and counts its cost, even if the operation has sent an equal one. */
   send<T>(request: UpstreamRequest<T>): Promise<T> {
     this.pages.spend(request.pages);
     return this.#parts.send(request, this.#sendOptions());
@@ -140,6 +124,10 @@ export class OperationCall implements Call {
     return (this.#requests ??= this.#createLoader()).load(request) as Promise<T>;
   }
 
+  /**
+   * Makes `request` do the same as `send`. For an operation that reads a single list and nothing else: it requests
+   * every page once, one after the other, so looking for equal requests would find none.
+   */
   stopSharing(): void {
     this.#isSharing = false;
   }

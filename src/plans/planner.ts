@@ -3,7 +3,7 @@ import type { Cause } from '../cause.ts';
 import { createCallerBudgets, createPageBudget, type BudgetOwner } from '../paging/page-budget.ts';
 import type { AllowedMutations } from '../schema/served/served-schema.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
-import { OperationCall, type Call, type CallVariables, type SendRequest } from './call.ts';
+import { Call, type CallVariables, type SendRequest } from './call.ts';
 import { createDrains, type DrainParts } from './lists/drains.ts';
 import { createPageInlining } from './lists/inlined-pages.ts';
 import {
@@ -116,7 +116,7 @@ export function createPlanner(parts: PlannerParts): Planner {
   return {
     plan: (document) => planOperation(shared, document),
     createCall: ({ budgetOwner, ...request }) =>
-      new OperationCall({
+      new Call({
         ...request,
         send,
         drainMaxItems,

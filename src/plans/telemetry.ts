@@ -1,6 +1,6 @@
 import type { Cause } from '../cause.ts';
 import { codeOf } from '../errors.ts';
-import type { WalkedPage } from '../paging/walk.ts';
+import type { WalkedPages } from '../paging/walk.ts';
 
 /** Receives what happens while lists are read. `cause` identifies the caller's request. */
 export interface ReadingTelemetry {
@@ -29,8 +29,8 @@ export interface ReportedWalk {
 /** Reports a walk, from when its first page is requested. */
 export async function* reportedWalk<R>(
   { telemetry, kind, list, cause }: WalkToReport,
-  begin: (cause: Cause | undefined) => Pages<R>,
-): Pages<R> {
+  begin: (cause: Cause | undefined) => WalkedPages<R>,
+): WalkedPages<R> {
   const reported = telemetry.walkBegun(kind, list, cause);
   let outcome: Parameters<typeof reported.ended>[0] = 'stopped';
   try {
@@ -47,8 +47,6 @@ export async function* reportedWalk<R>(
     reported.ended(outcome);
   }
 }
-
-type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
 
 interface WalkToReport {
   readonly telemetry: ReadingTelemetry;

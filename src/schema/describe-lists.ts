@@ -7,20 +7,13 @@ import {
 } from 'graphql';
 import type { Adapter } from './derived.ts';
 
-/** A served list, as the worked examples of GraphiQL need it. */
-export interface ListDescription {
-  readonly field: string;
-  readonly all?: string;
-  readonly connection?: string;
-  /** A few plain fields of a record. */
-  readonly selection: string;
-  readonly pageInfo: string;
-}
-
 const FIELDS_SHOWN = 3;
 
-/** The lists that can be requested without arguments: an example cannot guess the value of a filter. */
-export function describeLists(adapters: readonly Adapter[]): ListDescription[] {
+/**
+ * Describes for the worked examples of GraphiQL the lists that can be requested without arguments: an example cannot
+ * guess the value of a filter.
+ */
+export function describeLists(adapters: readonly Adapter[]) {
   return adapters
     .filter(({ field }) => !field.args.some(isRequiredArgument))
     .map(({ name, all, connection, nodeType, field }) => ({

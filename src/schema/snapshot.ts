@@ -11,7 +11,7 @@ import {
   type GraphQLInputType,
   type GraphQLOutputType,
 } from 'graphql';
-import { OperatorMistake } from '../operator-mistake.ts';
+import { OperatorMistake } from '../errors.ts';
 import { withoutFederation, type UndefinedDirective } from './federation-sdl.ts';
 
 /**

@@ -4,7 +4,7 @@ import { readConfig } from '../../src/config.ts';
 import { runHere } from '../support/processes/process.ts';
 
 describe('keys new', () => {
-  test('makes a key, and an entry with its hash that the gateway takes as it stands', async () => {
+  test('the command makes a key, and an entry with its hash that the gateway accepts unchanged', async () => {
     const { key, entry, text } = await make('portal');
     expect(entry).toBe(`portal:${createHash('sha256').update(key).digest('hex')}:read`);
     expect(text.split(key)).toHaveLength(2);
@@ -15,17 +15,17 @@ describe('keys new', () => {
     expect(auth?.apiKeys).toMatchObject([{ name: 'portal', scopes: ['read'] }]);
   });
 
-  test('makes another key each time, of 32 random bytes', async () => {
+  test('each key is another one, of 32 random bytes', async () => {
     const keys = await Promise.all([make('a'), make('a'), make('a')]);
     expect(new Set(keys.map(({ key }) => key)).size).toBe(3);
     for (const { key } of keys) expect(Buffer.from(key.slice(4), 'base64url')).toHaveLength(32);
   });
 
-  test('gives it the scopes that are asked for', async () => {
+  test('the key gets the requested scopes', async () => {
     expect((await make('gate', '--scopes', 'read+router')).entry).toMatch(/^gate:.*:read\+router$/);
   });
 
-  test('needs no configuration, and ignores an invalid one', async () => {
+  test('the command needs no configuration, and ignores an invalid one', async () => {
     const { code } = await runHere(['keys', 'new', 'a'], { AUTH_API_KEYS: 'wrong', PORT: 'x' });
     expect(code).toBe(0);
   });
@@ -41,7 +41,7 @@ describe('keys new', () => {
     [['a', '--scopes', ''], 'The key has a scope'],
     [['a', '--scopes', 'router'], 'The key has neither the scope read nor write; add one of them'],
     [[], "missing required argument 'name'"],
-  ])('%j is refused in a sentence, and makes nothing', async (args, sentence) => {
+  ])('%j is refused with one sentence, and no key is made', async (args, sentence) => {
     const { code, stdout, stderr } = await runHere(['keys', 'new', ...args]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(sentence);

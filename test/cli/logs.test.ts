@@ -82,7 +82,7 @@ test.each([
   expect(requests.every(({ ms, requestId }) => ms >= 0 && requestId.length === 36)).toBe(true);
 });
 
-test('in production every line is JSON, those of the start included', async () => {
+test('in production every line of the log is JSON, from the first one on', async () => {
   await using service = await startService();
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -105,7 +105,7 @@ test('in production every line is JSON, those of the start included', async () =
   expect(lines[2]).toMatchObject({ url: gateway.url, upstream: service.url });
 });
 
-test('LOG_LEVEL=silent prints the address only', async () => {
+test('with LOG_LEVEL=silent only the address is printed', async () => {
   await using gateway = await startServe({ env: { LOG_LEVEL: 'silent' } });
   await askAt(gateway.url, '{ __typename }');
   gateway.signal('SIGTERM');

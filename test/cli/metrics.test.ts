@@ -10,7 +10,7 @@ import {
 } from '../support/processes/process.ts';
 import { wrote } from '../support/gateway/written.ts';
 
-test('show how long both tokens live, the generation, the age of the pair and the exchanges', async () => {
+test('the metrics have the lifetimes of both tokens, the generation, the age of the pair and the exchanges', async () => {
   const { gateway } = await serve({ expiresIn: 3600 });
   await gateway.printed(/access token rotated/);
   const { status, headers, text, values } = await metricsOf(gateway);
@@ -29,7 +29,7 @@ test('show how long both tokens live, the generation, the age of the pair and th
   }
 });
 
-test('show a trouble as 1 while there is one, and failed exchanges by their outcome', async () => {
+test('a trouble is 1 while it lasts, and failed exchanges are counted by outcome', async () => {
   const { gateway, sandbox } = await serve({}, (service) => {
     service.tokenAnswers.next('drop-before');
   });
@@ -41,14 +41,14 @@ test('show a trouble as 1 while there is one, and failed exchanges by their outc
   expect(sandbox.exchanges).toHaveLength(1);
 });
 
-test('report that there are no tokens, and no lifetimes', async () => {
+test('without tokens the metrics report them as missing, and have no lifetimes', async () => {
   const { gateway } = await serve({}, undefined, { TOKEN_LINK: '' });
   const { values } = await metricsOf(gateway);
   expect(values.get('recruiting_token_trouble{trouble="missing"}')).toBe(1);
   expect(values.has('recruiting_access_token_seconds_left')).toBe(false);
 });
 
-test('are all that the admin address answers', async () => {
+test('the admin address serves nothing but the metrics', async () => {
   const { gateway } = await serve();
   const url = await metricsUrl(gateway);
   expect((await fetch(new URL('/', url))).status).toBe(404);
@@ -57,7 +57,7 @@ test('are all that the admin address answers', async () => {
   expect((await fetch(new URL('/metrics', gateway.url))).status).toBe(404);
 });
 
-test('on a port that is taken end the start if the port was configured, with what to change', async () => {
+test('a configured ADMIN_PORT that is taken prevents the start, and the error says what to change', async () => {
   const blocker = createServer();
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void blocker.close());

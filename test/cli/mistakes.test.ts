@@ -59,7 +59,7 @@ test.each([
   expect(stderr).toMatch(new RegExp(`Did you mean ${meant}\\?`));
 });
 
-test('a word that resembles no command is answered without a suggestion', async () => {
+test('a word that resembles no command gets no suggestion', async () => {
   const { code, stderr } = await runHere(['deploy']);
   expect(code).toBe(2);
   expect(stderr).not.toContain('Did you mean');

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { runHere, runProgram, startSandboxProgram } from '../support/processes/process.ts';
 
-test('plays the service with 137 people, prints how to serve it, and ends at SIGTERM', async () => {
+test('the sandbox imitates the service with 137 people, prints how to serve it, and ends at SIGTERM', async () => {
   await using sandbox = await startSandboxProgram();
   const { access_token } = await openLink(sandbox.tokenLink);
   expect(await countPersons(sandbox.baseUrl, access_token)).toBe(137);
@@ -11,7 +11,7 @@ test('plays the service with 137 people, prints how to serve it, and ends at SIG
   expect(await sandbox.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
 });
 
-test('takes all of its options', async () => {
+test('the sandbox accepts all of its options', async () => {
   await using sandbox = await startSandboxProgram(
     '--port 0 --persons 7 --latency 120 --expires-in 90 --cursors position --revoke-on-refresh'.split(
       ' ',
@@ -33,7 +33,7 @@ test('takes all of its options', async () => {
   expect(await sandbox.ended).toMatchObject({ code: 0, signal: null });
 });
 
-test('cuts refreshes off, before and after they are processed, as often as the options say', async () => {
+test('refreshes are cut off before and after they are processed, as often as the options say', async () => {
   await using sandbox = await startSandboxProgram('--drop-every 2 --drop-after-every 5'.split(' '));
   let { refresh_token } = await openLink(sandbox.tokenLink);
   const seen: (number | 'cut')[] = [];
@@ -46,7 +46,7 @@ test('cuts refreshes off, before and after they are processed, as often as the o
   expect(seen).toEqual([200, 'cut', 200, 'cut', 'cut', 'cut', 400]);
 });
 
-test('answers refreshes with the latency and the lifetime of the options', async () => {
+test('refreshes are answered with the latency and the lifetimes of the options', async () => {
   await using sandbox = await startSandboxProgram(
     '--token-latency 120 --refresh-expires-in 600'.split(' '),
   );
@@ -57,7 +57,7 @@ test('answers refreshes with the latency and the lifetime of the options', async
   expect(await answer.json()).toMatchObject({ refresh_token_expires_in: 600 });
 });
 
-test('ends at SIGTERM without waiting for an answer that is to come late', async () => {
+test('SIGTERM ends the sandbox without waiting for a delayed answer', async () => {
   await using sandbox = await startSandboxProgram('--token-latency 600000'.split(' '));
   const { refresh_token } = await openLink(sandbox.tokenLink);
   const answer = refreshAt(sandbox.baseUrl, refresh_token);
@@ -70,7 +70,7 @@ test('ends at SIGTERM without waiting for an answer that is to come late', async
 });
 
 describe('a mistake in the command line', () => {
-  test('ends the process with exit code 2', async () => {
+  test('the process ends with exit code 2', async () => {
     const { code, stderr } = await runProgram(['sandbox', '--persons', 'many']);
     expect(stderr).toMatch(/--persons.*many.*whole number from 0 to 10000000/);
     expect(code).toBe(2);
@@ -95,7 +95,7 @@ describe('a mistake in the command line', () => {
     [['serve', '--port', '1'], '--port'],
     [['schema', 'show'], 'show'],
     [['schema'], 'print'],
-  ])('%j: exit code 2, and it says which', async (args, said) => {
+  ])('%j ends with exit code 2, and names the mistake', async (args, said) => {
     const { code, stdout, stderr } = await runHere(args);
     expect(stderr).toContain(said);
     expect(stderr).not.toMatch(/^\s+at /m);
@@ -108,7 +108,7 @@ test.each([
   [['--help'], /sandbox[^]*schema/],
   [['sandbox', '--help'], /--revoke-on-refresh/],
   [['--version'], /^\d+\.\d+\.\d+\n$/],
-])('%j answers on stdout with exit code 0', async (args, said) => {
+])('%j prints to stdout, with exit code 0', async (args, said) => {
   expect(await runHere(args)).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(said),

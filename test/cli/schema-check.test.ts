@@ -80,19 +80,22 @@ test.each<[string, (sdl: string) => string, number, string, string | undefined]>
     "dangerous (1): answers may contain what the snapshot does not define, or a default has changed\n  Enum value 'HIRED'",
     'dangerous',
   ],
-])('schema check says what follows when the service %s', async (_, change, code, text, kind) => {
-  const { upstream, run, put, snapshot } = operator;
-  put(SNAPSHOT);
-  upstream.answer(tells(change(SNAPSHOT)));
-  const said = await run('check');
-  expect(said).toMatchObject({ code, stderr: '' });
-  expect(said.stdout).toContain(text);
-  const kinds = [...said.stdout.matchAll(/^(\w+) \(\d+\): /gm)].map(([, each]) => each);
-  expect(kinds).toEqual(kind === undefined ? [] : [kind]);
-  expect(snapshot()).toBe(SNAPSHOT);
-});
+])(
+  'schema check reports the consequences if the service %s',
+  async (_, change, code, text, kind) => {
+    const { upstream, run, put, snapshot } = operator;
+    put(SNAPSHOT);
+    upstream.answer(tells(change(SNAPSHOT)));
+    const said = await run('check');
+    expect(said).toMatchObject({ code, stderr: '' });
+    expect(said.stdout).toContain(text);
+    const kinds = [...said.stdout.matchAll(/^(\w+) \(\d+\): /gm)].map(([, each]) => each);
+    expect(kinds).toEqual(kind === undefined ? [] : [kind]);
+    expect(snapshot()).toBe(SNAPSHOT);
+  },
+);
 
-test('schema check --json: the same for programs', async () => {
+test('schema check --json prints the same as JSON', async () => {
   const { upstream, run, put, env } = operator;
   put(SNAPSHOT);
   upstream.answer(tells(SNAPSHOT.replace('name: String,', '')));
@@ -141,7 +144,7 @@ test.each<[string, Reply, RegExp]>([
     /has expired\. Run `tokens refresh`; a running gateway does it/,
   ],
   ['refuses the token', refusal('token_revoked'), /demoted or blocked/],
-])('exit code 2: schema check cannot tell when the service %s', async (_, reply, message) => {
+])('schema check ends with exit code 2 if the service %s', async (_, reply, message) => {
   const { upstream, run, put } = operator;
   put(documentedSdl);
   upstream.answer(reply);
@@ -151,7 +154,7 @@ test.each<[string, Reply, RegExp]>([
   expect(upstream.sandbox.exchanges).toHaveLength(1);
 });
 
-test('exit code 2: schema check cannot tell without tokens', async () => {
+test('schema check without tokens ends with exit code 2', async () => {
   const env = { ...operator.env, TOKEN_STORE: 'sqlite:nowhere/tokens.db' };
   operator.put(documentedSdl);
   expect(await runHere(['schema', 'check'], env)).toMatchObject({
@@ -160,7 +163,7 @@ test('exit code 2: schema check cannot tell without tokens', async () => {
   });
 });
 
-test('schema check goes on with the token that a gateway has just renewed', async () => {
+test('schema check continues with the token that a gateway has just refreshed', async () => {
   const { upstream, env, run, put } = operator;
   put(documentedSdl);
   const before = upstream.received.length;

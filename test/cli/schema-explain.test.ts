@@ -113,9 +113,9 @@ test('schema explain --json prints the same as JSON, with what adapters.json dec
   expect(printed.stdout).not.toContain('namedConnection');
 });
 
-test.each([['schema', 'explain'], ['schema', 'print'], ['serve']])(
-  'a mistake in adapters.json ends %s %s with exit code 2 before anything is served',
-  async (...args) => {
+test.each([[['schema', 'explain']], [['schema', 'print']], [['serve']]])(
+  'a mistake in adapters.json ends %j with exit code 2 before anything is served',
+  async (args) => {
     adaptersFile({ fields: { 'Query.nobody': {} }, types: { Nobody: {} } });
     const mistaken = await runHere(args, { RECRUITING_SCHEMA });
     expect(mistaken).toMatchObject({

@@ -74,7 +74,7 @@ test.each<[string, Reply]>([
   ['shows an empty one', json({ data: { __schema: { types: [], directives: [] } } })],
   ['refuses the token', refusal('token_expired')],
   ['answers with a page', text('<html>')],
-])('schema pull leaves the snapshot alone when the service %s', async (_, reply) => {
+])('schema pull does not change the snapshot if the service %s', async (_, reply) => {
   const { upstream, snapshot, folder, run, put } = operator;
   put(BEFORE);
   upstream.answer(reply);

@@ -16,13 +16,13 @@ describe('serve without RECRUITING_URL', () => {
     folder[Symbol.dispose]();
   });
 
-  test('shows that this is the sandbox, and where GraphiQL is', () => {
+  test('the output says that this is the sandbox, and where GraphiQL is', () => {
     expect(gateway.stdout).toContain('***  SANDBOX  ***');
     expect(gateway.stdout).toContain('made up');
     expect(gateway.stdout).toMatch(/GraphiQL\s+http:\/\/127\.0\.0\.1:\d+\/graphql\n/);
   });
 
-  test('answers allPersons with the whole list', async () => {
+  test('allPersons returns the whole list', async () => {
     const { data, errors } = await askAt(gateway.url, '{ allPersons { id firstName } }');
     expect(errors).toBeUndefined();
     const persons = data!['allPersons'] as { id: string; firstName: string }[];
@@ -31,7 +31,7 @@ describe('serve without RECRUITING_URL', () => {
     expect(persons.every(({ firstName }) => firstName.length > 0)).toBe(true);
   });
 
-  test('answers persons as the service pages them', async () => {
+  test('persons returns the pages of the service', async () => {
     const { data, errors } = await askAt(
       gateway.url,
       '{ persons(first: 2) { items { id firstName } pageInfo { first hasNextPage endCursor } } }',
@@ -48,7 +48,7 @@ describe('serve without RECRUITING_URL', () => {
     });
   });
 
-  test('answers personsConnection with more than a page of the service, every edge with its cursor', async () => {
+  test('personsConnection returns more than a page of the service, every edge with its cursor', async () => {
     const { data, errors } = await askAt(
       gateway.url,
       `{ personsConnection(first: 120) {
@@ -69,21 +69,21 @@ describe('serve without RECRUITING_URL', () => {
     });
   });
 
-  test('shows GraphiQL to a browser', async () => {
+  test('a browser gets GraphiQL', async () => {
     const response = await fetch(gateway.url, { headers: { accept: 'text/html,*/*;q=0.8' } });
     expect(response.status).toBe(200);
     expect(response.headers.get('content-type')).toContain('text/html');
     expect(await response.text()).toContain('<div id="root">');
   });
 
-  test('is alive and ready at the addresses that it prints', async () => {
+  test('the gateway is alive and ready at the addresses that it prints', async () => {
     const [, health, ready] = await gateway.printed(/Health\s+(\S+)\s+(\S+)/);
     await gateway.printed(/token set imported/);
     expect((await fetch(health!)).status).toBe(200);
     expect((await fetch(ready!)).status).toBe(200);
   });
 
-  test('logs for people: no JSON lines', async () => {
+  test('the log is for people: it has no JSON lines', async () => {
     const [line] = await gateway.printed(/^.*INFO.*request.*$/m);
     expect(line).toMatch(
       /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: request \{"requestId":"[\w-]+","method":"POST"/,
@@ -91,7 +91,7 @@ describe('serve without RECRUITING_URL', () => {
     expect(gateway.stdout).not.toMatch(/^\{/m);
   });
 
-  test('ends with exit code 0 at SIGTERM, and has written nothing to disk', async () => {
+  test('at SIGTERM the process ends with exit code 0, and has written nothing to disk', async () => {
     gateway.signal('SIGTERM');
     expect(await gateway.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     expect(readdirSync(folder.path)).toEqual([]);

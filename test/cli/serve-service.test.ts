@@ -21,7 +21,7 @@ describe('serve over a service', () => {
     folder[Symbol.dispose]();
   });
 
-  test('imports the link once, and starts again on the same store without it or with it', async () => {
+  test('the link is imported once, and later starts on the same store work with it and without it', async () => {
     const TOKEN_STORE = `sqlite:${folder.file('tokens.db')}`;
     const first = await begin({ TOKEN_STORE, TOKEN_LINK: service.tokenLink });
     await first.printed(/access token rotated/);
@@ -48,7 +48,7 @@ describe('serve over a service', () => {
     ],
     ['foreign', () => `${service.baseUrl}/auth_check`, /ERROR.*token link.*status 401/],
   ])(
-    'starts with a %s link, says what is wrong, and answers with a code',
+    'with a %s link the gateway starts, reports what is wrong, and answers with a coded error',
     async (name, link, said) => {
       const gateway = await begin({
         TOKEN_STORE: `sqlite:${folder.file(`${name}.db`)}`,
@@ -64,7 +64,7 @@ describe('serve over a service', () => {
     },
   );
 
-  test('refuses a store that belongs to another service', async () => {
+  test('a store that belongs to another service is refused', async () => {
     const TOKEN_STORE = `sqlite:${folder.file('tokens.db')}`;
     expect(existsSync(folder.file('tokens.db'))).toBe(true);
     await using gateway = startProgram([], {

@@ -44,7 +44,7 @@ describe.each([
   ['npm start as the first process of a container', { asInit: true }],
 ])('%s', (_name, { asInit }) => {
   test.skipIf(asInit && !canMakeContainers())(
-    'SIGTERM reaches the gateway, which answers what is in flight, and all processes end with exit code 0',
+    'after SIGTERM the gateway answers requests in flight, and all processes end with exit code 0',
     async () => {
       const { gateway, asked, answer } = await serveOverSlowService((options) =>
         startNpm(['start'], { ...options, asInit }),
@@ -61,7 +61,7 @@ describe.each([
   );
 });
 
-test('ends although a client keeps an idle connection open', async () => {
+test('the gateway stops although a client keeps an idle connection open', async () => {
   const gateway = await startServe();
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });

@@ -45,7 +45,7 @@ test.each<[string, (operator: Operator) => unknown, number, RegExp, object]>([
     /no clear answer \(status 500\)/,
     { kind: 'unknown', why: 'status 500' },
   ],
-])('says that the access token %s', async (_, bring, code, text, verdict) => {
+])('tokens check reports that the access token %s', async (_, bring, code, text, verdict) => {
   const operator = await startWithTokens();
   await bring(operator);
   const said = await operator.tokens(['check']);

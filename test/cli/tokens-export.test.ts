@@ -5,7 +5,7 @@ import { askAt } from '../support/gateway/ask-at.ts';
 import { drop, PERSON, reply } from '../support/tokens/tokens.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
-test('moves the set: the target refreshes it from then on; the source refuses, and names the target', async () => {
+test('after a move the target refreshes the set, and the source refuses and names the target', async () => {
   const { done, tokens, service, env, file } = await startWithTokens();
   const target = `sqlite:${file('other.db')}`;
   const there = { env: { TOKEN_STORE: target } };
@@ -24,7 +24,7 @@ test('moves the set: the target refreshes it from then on; the source refuses, a
   expect((await tokens(['status'], there)).code).toBe(0);
 });
 
-test('the refresh token has one fingerprint in both stores, and what commands left of it is removed', async () => {
+test('the refresh token has the same fingerprint in both stores, and rescue copies of commands are removed', async () => {
   const { done, tokens, status, file } = await startWithTokens();
   const TOKEN_STORE = `sqlite:${file('other.db')}`;
   const { fingerprint } = await status();
@@ -35,7 +35,7 @@ test('the refresh token has one fingerprint in both stores, and what commands le
   expect(readdirSync(file('.')).join()).not.toContain('rescue-');
 });
 
-test('a gateway on the source names the target', async () => {
+test('a gateway on the source store names the target in its error', async () => {
   const operator = await startWithTokens();
   const { service, done, file } = operator;
   const gateway = await operator.startGateway();
@@ -50,13 +50,13 @@ test('a gateway on the source names the target', async () => {
   expect(service.exchanges).toHaveLength(1);
 });
 
-test('the whole path of the target is remembered, from whichever folder it was named', async () => {
+test('the source remembers the absolute path of the target', async () => {
   const { done, status, file } = await startWithTokens();
   await done('export', `sqlite:${relative('.', file('other.db'))}`);
   expect(await status()).toMatchObject({ state: 'moved', movedTo: `sqlite:${file('other.db')}` });
 });
 
-test('a token that the source had spent is refused by the target too', async () => {
+test('a refresh token that was spent in the source is refused by the target too', async () => {
   const { tokens, done, service, file } = await startOperator();
   const spent = await (await fetch(service.tokenLink)).text();
   await done('import', service.tokenLink);
@@ -69,7 +69,7 @@ test('a token that the source had spent is refused by the target too', async () 
   expect(stderr).toContain('This refresh token is spent');
 });
 
-test('onto itself nothing is moved, whatever it is called', async () => {
+test('a store is not moved onto itself, whatever path names it', async () => {
   const { tokens, done, storePath, file } = await startWithTokens();
   symlinkSync(storePath, file('link.db'));
   for (const path of [
@@ -85,7 +85,7 @@ test('onto itself nothing is moved, whatever it is called', async () => {
   await done('refresh');
 });
 
-test('onto a set in use nothing is moved, and both go on', async () => {
+test('a set is not moved onto a set in use, and both remain usable', async () => {
   const source = await startWithTokens();
   const { service, file, tokens, done } = source;
   const there = { env: { TOKEN_STORE: `sqlite:${file('other.db')}` } };
@@ -99,7 +99,7 @@ test('onto a set in use nothing is moved, and both go on', async () => {
   expect((await tokens(['status'], there)).code).toBe(0);
 });
 
-test('into the store of another service nothing is moved', async () => {
+test('a set is not moved into the store of another service', async () => {
   const source = await startWithTokens();
   const other = await startWithTokens();
   other.service.next(reply(400, { error: 'invalid_grant' }));
@@ -155,7 +155,7 @@ test('a set that is being exchanged is not moved', async () => {
   });
 });
 
-test('without a set there is nothing to move, and no store is made', async () => {
+test('without a set nothing is moved, and no store is created', async () => {
   const { tokens, file } = await startOperator();
   const { code, stderr } = await tokens(['export', `sqlite:${file('other.db')}`]);
   expect(code).toBe(1);
@@ -168,7 +168,7 @@ test.each([
   ['postgresql://user:a-secret@db/tokens', /PostgreSQL is not supported by this version yet/],
   ['a-secret/tokens.db', /not the address of a store; give sqlite:<file>/],
   ['sqlite:', /not the address of a store; give sqlite:<file>/],
-])('%s is no store that can be written', async (address, said) => {
+])('%s is refused as a store that cannot be written', async (address, said) => {
   const { tokens, done } = await startWithTokens();
   const { code, stderr } = await tokens(['export', address]);
   expect(code).toBe(2);
@@ -177,7 +177,7 @@ test.each([
   await done('refresh');
 });
 
-test('a move that was cut off in the middle is finished by the same command', async () => {
+test('a move that was interrupted is finished by the same command', async () => {
   const { withStore, tokens, done, file } = await startWithTokens();
   const target = `sqlite:${file('other.db')}`;
   await withStore((store) => store.moveOut({ to: target, at: Date.now(), replica: 'other/1' }));
@@ -186,7 +186,7 @@ test('a move that was cut off in the middle is finished by the same command', as
   expect((await tokens(['refresh'], { env: { TOKEN_STORE: target } })).code).toBe(0);
 });
 
-test('the same command once more, when the target has rotated since, does not take the set back', async () => {
+test('repeating the command after the target has refreshed does not move the set back', async () => {
   const { tokens, done, service, status, file } = await startWithTokens();
   const target = `sqlite:${file('other.db')}`;
   await done('export', target);
@@ -198,7 +198,7 @@ test('the same command once more, when the target has rotated since, does not ta
   expect(service.exchanges).toHaveLength(2);
 });
 
-test('both stores are encrypted, and a key that does not open the target moves nothing', async () => {
+test('both stores are encrypted, and nothing is moved if the key does not open the target', async () => {
   const { tokens, service, file } = await startOperator();
   const [key, other] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64')) as [
     string,

@@ -22,7 +22,7 @@ test.each<[string, (operator: Operator) => Promise<{ source: string; stdin?: str
     'standard input with the link',
     async ({ service }) => ({ source: '-', stdin: [`  ${service.tokenLink}\n`] }),
   ],
-])('a set is imported from %s, rotated at once, and its link is dead', async (_, given) => {
+])('a set is imported from %s and refreshed at once, which ends its link', async (_, given) => {
   const operator = await startOperator();
   const { service } = operator;
   const link = service.tokenLink;
@@ -39,7 +39,7 @@ test.each<[string, (operator: Operator) => Promise<{ source: string; stdin?: str
   expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 2 });
 });
 
-test('a store that is gone, with its pair in a rescue file, holds a set in use: only --replace takes its place', async () => {
+test('if the store is gone and its pair is in a rescue file, the set is in use and replaced only with --replace', async () => {
   const { tokens, service, storePath, status } = await startWithTokens();
   for (const end of ['', '-journal', '-lock']) rmSync(storePath + end, { force: true });
   const link = service.makeNewSet();
@@ -51,7 +51,7 @@ test('a store that is gone, with its pair in a rescue file, holds a set in use: 
   expect(await status()).toMatchObject({ generation: 4, state: 'healthy' });
 });
 
-test('a set in use is replaced only with --replace: otherwise its link is not even read', async () => {
+test('a set in use is replaced only with --replace; without it the link is not even read', async () => {
   const operator = await startWithTokens();
   const before = operator.service.linkReads;
   const { code, stderr } = await operator.tokens(['import', operator.service.makeNewSet()]);
@@ -62,7 +62,7 @@ test('a set in use is replaced only with --replace: otherwise its link is not ev
   expect(await operator.status()).toMatchObject({ generation: 2 });
 });
 
-test('over an uncertain set, the error names `tokens recover`', async () => {
+test('the error of an import over an uncertain set names `tokens recover`', async () => {
   const operator = await startWithTokens();
   operator.service.next(drop('unprocessed'));
   await operator.tokens(['refresh']);
@@ -70,14 +70,14 @@ test('over an uncertain set, the error names `tokens recover`', async () => {
   expect(stderr).toContain('is uncertain: run `tokens recover` first');
 });
 
-test('--replace replaces it', async () => {
+test('--replace replaces an uncertain set', async () => {
   const operator = await startWithTokens();
   const said = await operator.done('import', operator.service.makeNewSet(), '--replace');
   expect(said).toContain('Refreshed at once: generation 4 is in use');
   expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 4, failures: 0 });
 });
 
-test('a refresh token that the store has held before is refused, also with --replace', async () => {
+test('a refresh token that this store has already seen is always rejected, with --replace too', async () => {
   const operator = await startOperator();
   const json = await jsonOf(operator);
   await operator.done('import', operator.service.tokenLink);
@@ -89,7 +89,7 @@ test('a refresh token that the store has held before is refused, also with --rep
   expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 2 });
 });
 
-test('a link that was imported before is dead, and the set stays', async () => {
+test('a link that was imported before no longer works, and the set stays', async () => {
   const operator = await startOperator();
   const link = operator.service.tokenLink;
   await operator.done('import', link);
@@ -99,7 +99,7 @@ test('a link that was imported before is dead, and the set stays', async () => {
   expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 2 });
 });
 
-test('a set that the service refuses takes nothing away from the good one', async () => {
+test('a set that the service refuses does not replace a working one', async () => {
   const operator = await startWithTokens();
   const { service } = operator;
   const made = { access_token: 'made-up-access', refresh_token: 'made-up-refresh' };
@@ -150,7 +150,7 @@ test('a lost set cannot be imported again, and the error says so', async () => {
   expect(stderr).toMatch(/This is the token set that was lost .*Nothing was changed\. Have an/);
 });
 
-test('over a lost set no --replace is needed', async () => {
+test('a lost set is replaced without --replace', async () => {
   const operator = await startWithTokens();
   operator.service.next(SPENT);
   await operator.tokens(['refresh']);
@@ -162,20 +162,23 @@ test.each([
   ['a page for people', 200, '<html>Sign in</html>', /does not give a token set/],
   ['more than 64 KiB', 200, `{"a":"${'x'.repeat(100_000)}"}`, /does not give a token set/],
   ['an error', 500, '', /answered with status 500/],
-])('a link that gives %s is explained, and nothing is imported', async (_, status, body, said) => {
-  const operator = await startOperator();
-  const location = `${operator.service.url}/elsewhere`;
-  const url = await startServer((_request, response) => {
-    response.writeHead(status, { location }).end(body);
-  });
-  const { code, stderr } = await operator.tokens(['import', `${url}/a-secret-path`]);
-  expect(code).toBe(1);
-  expect(stderr).toMatch(said);
-  expect(stderr).not.toContain('a-secret-path');
-  expect(await operator.status()).toMatchObject({ state: 'missing' });
-});
+])(
+  'a link that returns %s is explained, and nothing is imported',
+  async (_, status, body, said) => {
+    const operator = await startOperator();
+    const location = `${operator.service.url}/elsewhere`;
+    const url = await startServer((_request, response) => {
+      response.writeHead(status, { location }).end(body);
+    });
+    const { code, stderr } = await operator.tokens(['import', `${url}/a-secret-path`]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(said);
+    expect(stderr).not.toContain('a-secret-path');
+    expect(await operator.status()).toMatchObject({ state: 'missing' });
+  },
+);
 
-test('a link over plain http is only taken from this machine', async () => {
+test('a link over plain http is accepted only from this machine', async () => {
   const { tokens } = await startOperator();
   for (const [source, stdin] of [
     ['http://recruiting.example.com/a-secret-path', []],
@@ -194,7 +197,7 @@ test.each([
   [['import', '--link=https://recruiting.example.com/a-secret-path']],
   [['import', 'https://x.example.com/a-secret-path', 'https://x.example.com/a-secret-path']],
   [['https://recruiting.example.com/a-secret-path']],
-])('what was typed wrongly may be the link, and is not repeated: %j', async (args) => {
+])('a mistyped source may be the link, so it is not repeated: %j', async (args) => {
   const { tokens } = await startOperator();
   const { code, stdout, stderr } = await tokens(args);
   expect(code).toBe(2);
@@ -206,7 +209,7 @@ test.each([
   ['nothing', ''],
   ['something else', 'a-secret-path'],
   ['too much', 'a-secret-path'.repeat(10_000)],
-])('standard input with %s is explained, and not shown', async (_, text) => {
+])('standard input with %s is refused with a reason, and not shown', async (_, text) => {
   const { tokens } = await startOperator();
   const { code, stderr } = await tokens(['import', '-'], { stdin: [text] });
   expect(code).toBe(1);
@@ -214,7 +217,7 @@ test.each([
   expect(stderr).not.toContain('a-secret-path');
 });
 
-test('without RECRUITING_URL the error shows what to set, and no store is made', async () => {
+test('without RECRUITING_URL the error says what to set, and no store is created', async () => {
   const { tokens, service, storePath } = await startOperator();
   const { code, stderr } = await tokens(['import', service.tokenLink], {
     env: { RECRUITING_URL: '' },
@@ -225,7 +228,7 @@ test('without RECRUITING_URL the error shows what to set, and no store is made',
   expect(service.linkReads).toBe(0);
 });
 
-test('into the store of another service nothing is imported: both are named', async () => {
+test('nothing is imported into the store of another service, and the error names both services', async () => {
   const { tokens, service, storePath } = await startWithTokens();
   const before = readFileSync(storePath);
   const other = 'https://other.example.com';
@@ -266,7 +269,7 @@ test('a first refresh without a clear answer is reported, and `tokens recover` f
   expect(await status()).toMatchObject({ state: 'healthy' });
 });
 
-test('a name that would steer the terminal is shown harmlessly', async () => {
+test('a name with control characters is printed without them', async () => {
   const { tokens } = await startOperator();
   const set = { name: 'Te\u001B[2Jst', access_token: 'access', refresh_token: 'refresh' };
   const { stdout } = await tokens(['import', '-'], { stdin: [JSON.stringify(set)] });
@@ -300,7 +303,7 @@ function pieces(text: string): string[] {
 }
 
 test.each(['SIGINT', 'SIGTERM'] as const)(
-  '%s while it waits for standard input ends it, with nothing changed',
+  '%s while the command waits for standard input ends it, and nothing is changed',
   async (signal) => {
     const operator = await startOperator();
     const { env, storePath } = operator;

@@ -15,7 +15,7 @@ import {
 } from '../support/tokens/tokens.ts';
 import { beginExchange, startWithTokens, type Operator } from './tokens-operator.ts';
 
-test('without uncertainty there is nothing to recover, and nothing is sent', async () => {
+test('if nothing is uncertain, nothing is sent', async () => {
   const { done, service } = await startWithTokens();
   expect(await done('recover')).toMatch(
     /^There is nothing to recover: generation 2 is not uncertain/,
@@ -23,7 +23,7 @@ test('without uncertainty there is nothing to recover, and nothing is sent', asy
   expect(service.exchanges).toHaveLength(1);
 });
 
-test('an exchange that was never processed: it tells the story, sends once more, and all is well', async () => {
+test('an exchange that was never processed is explained and sent once more, which succeeds', async () => {
   const { done, service, status } = await startInDoubt('unprocessed');
   const said = await done('recover');
   expect(said).toMatch(
@@ -37,14 +37,14 @@ test('an exchange that was never processed: it tells the story, sends once more,
   expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
 });
 
-test('with an access token that does not work either, it is sent all the same', async () => {
+test('the refresh token is sent once more if the access token does not work either', async () => {
   const { done, service } = await startInDoubt('unprocessed');
   service.expire();
   expect(await done('recover')).toContain('The access token does not work (token_expired).');
   expect(service.exchanges.at(-1)).toMatchObject({ outcome: 'answered' });
 });
 
-test('an answer that was lost is reported with the steps, and nothing is sent again', async () => {
+test('a lost answer is reported with the next steps, and nothing is sent again', async () => {
   const { tokens, service, status } = await startInDoubt('processed');
   const { code, stdout, stderr } = await tokens(['recover']);
   expect(code).toBe(1);
@@ -63,7 +63,7 @@ test('an answer that was lost is reported with the steps, and nothing is sent ag
   expect(service.exchanges).toHaveLength(3);
 });
 
-test('a service that cannot be reached: nothing is sent', async () => {
+test('nothing is sent to a service that cannot be reached', async () => {
   const { tokens, done, service } = await startInDoubt('unprocessed');
   await service.down();
   const { code, stderr } = await tokens(['recover']);
@@ -79,7 +79,7 @@ test.each([
   ['a rate limit', reply(429, ''), /Try again in 60 s/],
   ['a refusal to talk', reply(403, ''), /answered 403\. The operator has to check RECRUITING_URL/],
 ])(
-  '%s to the replay: the tokens are still uncertain, and the next step is printed',
+  'after %s to the replay the tokens are still uncertain, and the next step is printed',
   async (_, answer, said) => {
     const { tokens, done, service, status } = await startInDoubt('unprocessed');
     service.next(answer);
@@ -93,7 +93,7 @@ test.each([
   },
 );
 
-test('a pair in a rescue file is saved first: then nothing is uncertain, and nothing is sent', async () => {
+test('a pair in a rescue file is saved first, after which nothing is uncertain and nothing is sent', async () => {
   const operator = await startWithTokens();
   const path = await leaveRescueFile(operator);
   const { code, stdout, stderr } = await operator.tokens(['recover']);
@@ -109,7 +109,7 @@ test('a pair in a rescue file is saved first: then nothing is uncertain, and not
   expect(await operator.tokens(['recover'])).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('a rescue file that cannot be read may hold the pair: nothing is sent, and the file stays', async () => {
+test('while a rescue file cannot be read nothing is sent, and the file stays', async () => {
   const operator = await startWithTokens();
   const path = await leaveRescueFile(operator, [Buffer.alloc(32, 1)]);
   const { code, stderr } = await operator.tokens(['recover']);
@@ -121,7 +121,7 @@ test('a rescue file that cannot be read may hold the pair: nothing is sent, and 
   expect(operator.service.exchanges).toHaveLength(1);
 });
 
-test('a lost set is not given up while a rescue file that cannot be read may hold its next pair', async () => {
+test('a set is not reported as lost while an unreadable rescue file may hold its next pair', async () => {
   const operator = await startWithTokens();
   const path = await leaveRescueFile(operator, [Buffer.alloc(32, 1)]);
   await operator.withStore(async (store) => {
@@ -136,7 +136,7 @@ test('a lost set is not given up while a rescue file that cannot be read may hol
   expect(operator.service.exchanges).toHaveLength(1);
 });
 
-test('a copy that a command left, sealed with another key, may be newer than the store: nothing is sent', async () => {
+test('nothing is sent while a copy that a command left is sealed with another key and may be newer than the store', async () => {
   const operator = await startWithTokens();
   const { withStore, file, tokens, service } = operator;
   const { set, generation } = await withStore(async (store) => (await store.read())!);
@@ -155,7 +155,7 @@ test('a copy that a command left, sealed with another key, may be newer than the
   expect(service.exchanges).toHaveLength(1);
 });
 
-test("with another store configured, the other's rescue file is named, and not to be removed", async () => {
+test('a rescue file of another store is named, with the advice not to remove it', async () => {
   const operator = await startWithTokens();
   const path = await leaveRescueFile(operator);
   for (const command of ['recover', 'refresh']) {
@@ -171,7 +171,7 @@ test("with another store configured, the other's rescue file is named, and not t
   expect(existsSync(operator.file('misspelt.db'))).toBe(false);
 });
 
-test('a pair in an answer that was not understood is used when the service takes it: nothing is sent again', async () => {
+test('a pair in an unread answer is used if the service accepts it, and nothing is sent again', async () => {
   const { tokens, done, service, status } = await startWithTokens();
   service.next(named(503));
   service.refuse({ status: 502, detail: '' });
@@ -193,7 +193,7 @@ test('a pair in an answer that was not understood is used when the service takes
   expect(await done('refresh')).toContain('generation 4');
 });
 
-test('a pair in an answer whose access token has expired is tried when the uncertain refresh token is refused', async () => {
+test('a pair in an unread answer is tried after the uncertain refresh token was refused', async () => {
   const { tokens, done, service, status } = await startWithTokens();
   service.next(named(500));
   service.refuse({ status: 502, detail: '' });
@@ -211,7 +211,7 @@ test('a pair in an answer whose access token has expired is tried when the uncer
   ]);
 });
 
-test('a pair in an answer is tried also when a gateway has found the set lost', async () => {
+test('a pair in an unread answer is tried although a gateway has reported the set as lost', async () => {
   const { tokens, done, service, status, withStore } = await startWithTokens();
   service.next(named(500));
   service.refuse({ status: 502, detail: '' });
@@ -231,7 +231,7 @@ test.each([
   ['was made up', 'an example'],
   ['repeats the access token in use', undefined],
 ])(
-  'a pair that %s changes nothing: the uncertain refresh token is sent as before',
+  'a pair that %s changes nothing, and the uncertain refresh token is sent once more',
   async (_, access) => {
     const { tokens, done, service, status } = await startWithTokens();
     const access_token = access ?? service.lastAnswered!.access_token;
@@ -244,7 +244,7 @@ test.each([
   },
 );
 
-test('an exchange of another process is reported', async () => {
+test('an exchange in progress in another process is reported', async () => {
   const { tokens, service } = await startWithTokens();
   const answer = held();
   service.next(answer.answer);
@@ -263,28 +263,31 @@ test('an exchange of another process is reported', async () => {
 test.each([
   ['before it was processed', 'unprocessed', 0],
   ['after it was processed', 'processed', 1],
-] as const)('a process that was killed %s: one replay, and the truth', async (_, when, code) => {
-  const { env, tokens, service, status } = await startWithTokens();
-  const arrived = Promise.withResolvers<void>();
-  service.next(({ process }) => {
-    if (when === 'processed') process();
-    arrived.resolve();
-  });
-  await using program = startProgram(['tokens', 'refresh'], { env });
-  await arrived.promise;
-  program.signal('SIGKILL');
-  await program.ended;
-  expect(await status()).toMatchObject({ state: 'attention', troubles: ['uncertain'] });
+] as const)(
+  'after a process was killed %s the refresh token is sent once more, and the result is reported',
+  async (_, when, code) => {
+    const { env, tokens, service, status } = await startWithTokens();
+    const arrived = Promise.withResolvers<void>();
+    service.next(({ process }) => {
+      if (when === 'processed') process();
+      arrived.resolve();
+    });
+    await using program = startProgram(['tokens', 'refresh'], { env });
+    await arrived.promise;
+    program.signal('SIGKILL');
+    await program.ended;
+    expect(await status()).toMatchObject({ state: 'attention', troubles: ['uncertain'] });
 
-  const said = await tokens(['recover']);
-  expect(said.stdout).toContain('its process ended before the answer was saved');
-  expect(said.code).toBe(code);
-  expect(service.exchanges).toHaveLength(3);
-  expect(sentAgain(service.exchanges)).toEqual([]);
-  expect(await status()).toMatchObject({ state: code === 0 ? 'healthy' : 'lost' });
-});
+    const said = await tokens(['recover']);
+    expect(said.stdout).toContain('its process ended before the answer was saved');
+    expect(said.code).toBe(code);
+    expect(service.exchanges).toHaveLength(3);
+    expect(sentAgain(service.exchanges)).toEqual([]);
+    expect(await status()).toMatchObject({ state: code === 0 ? 'healthy' : 'lost' });
+  },
+);
 
-test('after a move, the error names the store that has the set', async () => {
+test('after a move the error names the store that has the set', async () => {
   const { tokens, file } = await startWithTokens();
   await tokens(['export', `sqlite:${file('other.db')}`]);
   const { code, stderr } = await tokens(['recover']);

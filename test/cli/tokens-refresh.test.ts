@@ -16,7 +16,7 @@ test('tokens refresh makes one exchange, and prints what is in use', async () =>
   expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
 });
 
-test('the same as a program of its own, without a RECRUITING_URL: the store knows the service', async () => {
+test('tokens refresh needs no RECRUITING_URL, because the store knows the service', async () => {
   const { env, service } = await startWithTokens();
   const { code, stdout, stderr } = await runProgram(['tokens', 'refresh'], {
     env: { TOKEN_STORE: env['TOKEN_STORE']! },
@@ -38,7 +38,7 @@ test('an uncertain refresh token is not sent, and the error names `tokens recove
   expect(service.exchanges).toHaveLength(2);
 });
 
-test('for lost tokens the error gives the cause and the steps, and nothing more is sent', async () => {
+test('the error for lost tokens has the cause and the next steps, and nothing more is sent', async () => {
   const { tokens, service } = await startWithTokens();
   service.next(reply(400, { error: 'invalid_grant' }));
   for (let tries = 0; tries < 2; tries += 1) {
@@ -54,7 +54,7 @@ test.each([
   ['cannot be reached', undefined, /cannot be reached.*Nothing was lost; try again shortly/],
   ['asks to wait', reply(429, '', { 'retry-after': '77' }), /Try again in 77 s/],
   ['refuses to talk', reply(403, ''), /answered 403\. The operator has to check RECRUITING_URL/],
-])('a service that %s costs nothing', async (_, answer, said) => {
+])('a service that %s loses no token', async (_, answer, said) => {
   const { tokens, done, service, status } = await startWithTokens();
   if (answer) service.next(answer);
   else await service.down();
@@ -66,7 +66,7 @@ test.each([
   await done('refresh');
 });
 
-test('with a rotation of the gateway under way it waits for that one', async () => {
+test('the command waits for a refresh of the gateway that is in progress', async () => {
   const operator = await startWithTokens();
   const { service, tokens, file } = operator;
   const gateway = await operator.startGateway();
@@ -85,7 +85,7 @@ test('with a rotation of the gateway under way it waits for that one', async () 
   expect(service.exchanges).toHaveLength(2);
 });
 
-test('a gateway that needs one meanwhile waits for this one, and serves with its pair', async () => {
+test('a gateway that needs a refresh waits for that of the command, and serves with its pair', async () => {
   const operator = await startWithTokens();
   const { service, tokens } = operator;
   const gateway = await operator.startGateway();
@@ -108,7 +108,7 @@ test('a gateway that needs one meanwhile waits for this one, and serves with its
   expect(sentAgain(service.exchanges)).toEqual([]);
 });
 
-test('two commands at once make one exchange', async () => {
+test('two commands at the same time make one exchange', async () => {
   const { service, tokens, file } = await startWithTokens();
   const answer = held();
   service.next(answer.answer);
@@ -125,7 +125,7 @@ test('two commands at once make one exchange', async () => {
   expect(service.exchanges).toHaveLength(2);
 });
 
-test('a pair that cannot be saved is in a rescue file at the end, and `tokens recover` saves it', async () => {
+test('a pair that cannot be saved is put into a rescue file, and `tokens recover` saves it', async () => {
   const { service, tokens, storePath, status } = await startWithTokens();
   const database = new DatabaseSync(storePath);
   service.next(({ honestly }) => {
@@ -156,7 +156,7 @@ test('a pair that cannot be saved is in a rescue file at the end, and `tokens re
   expect(service.exchanges).toHaveLength(2);
 });
 
-test('the pair of a command lies in a rescue file too, which is no trouble, until a gateway has seen it in the store', async () => {
+test('the pair of a command is also in a rescue file, without a trouble, until a gateway has seen it in the store', async () => {
   const operator = await startWithTokens();
   const { done, status, file, tokens } = operator;
   const left = () => readdirSync(file('.')).filter((name) => name.startsWith('rescue-'));
@@ -176,7 +176,7 @@ test('the pair of a command lies in a rescue file too, which is no trouble, unti
   expect(left()).toEqual([]);
 });
 
-test('over the store of another service nothing is sent', async () => {
+test('nothing is sent if the store belongs to another service', async () => {
   const { tokens, service } = await startWithTokens();
   const other = await startOperator();
   for (const command of ['refresh', 'recover', 'check', 'status']) {

@@ -8,7 +8,7 @@ import { beginExchange, startOperator, startWithTokens, type Operator } from './
 
 const DAY_S = 86_400;
 
-test('healthy tokens: exit code 0, generation, lifetimes and the last refresh', async () => {
+test('for healthy tokens status prints generation, lifetimes and the last refresh, with exit code 0', async () => {
   const { tokens, service, storePath } = await startWithTokens();
   const { code, stdout, stderr } = await tokens(['status']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -26,7 +26,7 @@ test('healthy tokens: exit code 0, generation, lifetimes and the last refresh', 
   );
 });
 
-test('--json: the same fields always, one line, no secret', async () => {
+test('--json always prints the same fields, in one line and without a secret', async () => {
   const operator = await startWithTokens();
   const { code, stdout } = await operator.tokens(['status', '--json']);
   expect(code).toBe(0);
@@ -66,7 +66,7 @@ test('--json: the same fields always, one line, no secret', async () => {
   expect(Object.keys(JSON.parse(nothing) as object)).toEqual(Object.keys(report));
 });
 
-test('without a store, status names the one that is missing, and makes no file', async () => {
+test('without a store status names the missing one, and creates no file', async () => {
   const { tokens, file } = await startOperator();
   const path = join(file('folder'), 'tokens.db');
   for (const command of ['status', 'check', 'refresh', 'recover']) {
@@ -80,7 +80,7 @@ test('without a store, status names the one that is missing, and makes no file',
   expect(existsSync(file('folder'))).toBe(false);
 });
 
-test('asks no service, and needs no RECRUITING_URL', async () => {
+test('status sends nothing, and needs no RECRUITING_URL', async () => {
   const { tokens, service } = await startWithTokens();
   await service.down();
   expect((await tokens(['status'], { env: { RECRUITING_URL: '' } })).code).toBe(0);
@@ -119,21 +119,21 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
     /Start a gateway, or run `tokens refresh`/,
   ],
   [
-    'not rotated since the access token ended',
+    'not refreshed since the access token expired',
     (operator) => insert(operator, { age: 2 }),
     1,
     ['not-rotated'],
     /Start a gateway, or run `tokens refresh`/,
   ],
   [
-    'not rotated when it was due, the access token still working',
+    'not refreshed when it was due, with a working access token',
     (operator) => insert(operator, { age: 0.7 }),
     1,
     ['not-rotated'],
     /its refresh is late/,
   ],
   [
-    'never rotated since the import',
+    'never refreshed since the import',
     (operator) => insert(operator, { age: 0, imported: true }),
     1,
     ['not-rotated'],
@@ -173,19 +173,22 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
     ['not-renewed'],
     /Ask the service if it happens again/,
   ],
-])('%s: an exit code for scripts, and what to do next', async (_, bring, code, troubles, said) => {
-  const operator = await startWithTokens();
-  await bring(operator);
-  const text = await operator.tokens(['status']);
-  expect(text.stdout).toMatch(said);
-  expect(text.code).toBe(code);
-  expect(await operator.status()).toMatchObject({
-    state: code === 1 ? 'attention' : troubles[0],
-    troubles,
-  });
-});
+])(
+  'tokens status has an exit code for scripts and names the next step: %s',
+  async (_, bring, code, troubles, said) => {
+    const operator = await startWithTokens();
+    await bring(operator);
+    const text = await operator.tokens(['status']);
+    expect(text.stdout).toMatch(said);
+    expect(text.code).toBe(code);
+    expect(await operator.status()).toMatchObject({
+      state: code === 1 ? 'attention' : troubles[0],
+      troubles,
+    });
+  },
+);
 
-test('failures since the last rotation are counted, and end with the next one', async () => {
+test('failures are counted since the last refresh, and the next one resets the count', async () => {
   const { tokens, done, status, service } = await startWithTokens();
   await service.down();
   for (let tries = 0; tries < 2; tries += 1) await tokens(['refresh']);
@@ -205,13 +208,13 @@ test('failures since the last rotation are counted, and end with the next one', 
   expect(await status()).toMatchObject({ state: 'healthy', failures: 0, lastFailure: null });
 });
 
-test('an exchange that was killed is one of the failures', async () => {
+test('an exchange whose process was killed counts as a failure', async () => {
   const { withStore, status } = await startWithTokens();
   await withStore((store) => beginExchange(store));
   expect(await status()).toMatchObject({ failures: 1, lastFailure: { outcome: 'begun' } });
 });
 
-test('a move to another store is no failure, and the last rotation is known there', async () => {
+test('a move to another store does not count as a failure, and the target knows the last refresh', async () => {
   const { done, tokens, status, file } = await startWithTokens();
   const { lastRotation } = await status();
   const TOKEN_STORE = `sqlite:${file('other.db')}`;
@@ -222,7 +225,7 @@ test('a move to another store is no failure, and the last rotation is known ther
   expect(JSON.parse(stdout)).toMatchObject({ state: 'healthy', lastRotation, failures: 0 });
 });
 
-test('an exchange under way is reported, and is not a trouble', async () => {
+test('an exchange in progress is reported, and is not a trouble', async () => {
   const { withStore, tokens, status } = await startWithTokens();
   await withStore(async (store) => {
     await beginExchange(store);
@@ -235,7 +238,7 @@ test('an exchange under way is reported, and is not a trouble', async () => {
   });
 });
 
-test('an exchange that takes longer than any can is trouble: its process was stopped, or hangs', async () => {
+test('an exchange that takes longer than possible is a trouble: its process was stopped, or hangs', async () => {
   const { withStore, tokens, status } = await startWithTokens();
   await withStore(async (store) => {
     await beginExchange(store, Date.now() - 10 * 60_000);
@@ -244,7 +247,7 @@ test('an exchange that takes longer than any can is trouble: its process was sto
   });
 });
 
-test('looking while a command rotates disturbs nothing', async () => {
+test('status while a command refreshes disturbs nothing', async () => {
   const { tokens, done, status, service } = await startWithTokens();
   const answer = held();
   service.next(answer.answer);
@@ -256,7 +259,7 @@ test('looking while a command rotates disturbs nothing', async () => {
   expect(await done('status')).toMatch(/Generation +3/);
 });
 
-test('with the file gone and its pair in a rescue file: attention, and the command that saves it', async () => {
+test('if the store is gone and its pair is in a rescue file, status names the command that saves it', async () => {
   const { tokens, status, storePath, file } = await startWithTokens();
   for (const end of ['', '-journal', '-lock']) rmSync(storePath + end, { force: true });
   const { code, stdout } = await tokens(['status']);
@@ -286,7 +289,7 @@ test('with the file gone and its pair in a rescue file: attention, and the comma
   expect(await status()).toMatchObject({ state: 'healthy', generation: 2 });
 });
 
-test('an encrypted store tells nothing without its key, and is left as it is', async () => {
+test('an encrypted store cannot be read without its key, and is left unchanged', async () => {
   const { tokens, service } = await startOperator();
   const [key, other] = [keyOf(1), keyOf(2)];
   const withKey = { env: { TOKEN_STORE_KEY: key } };
@@ -325,7 +328,7 @@ test('a file that is not a store is not changed, and the error says what to chec
   expect(stderr).toMatch(/cannot be opened.*It was left as it is\. Check that TOKEN_STORE names/);
 });
 
-test('leaves no file beside the store that was not there', async () => {
+test('status leaves no new file beside the store', async () => {
   const { done, file } = await startWithTokens();
   const before = readdirSync(file('.'));
   await done('status');

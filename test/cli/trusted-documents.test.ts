@@ -56,7 +56,7 @@ test.each<[string, unknown, RegExp]>([
     },
     /a: The id is used twice/,
   ],
-])('a manifest that is not one is refused: %s', async (_, manifest, message) => {
+])('a file that is not a manifest is refused: %s', async (_, manifest, message) => {
   const { code, stderr } = await start(manifest);
   expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
 });

@@ -26,7 +26,7 @@ const STREAM = gql`
   }
 `;
 
-test('Apollo Client shows a streamed list as it grows, and keeps the whole of it in its cache', async () => {
+test('Apollo Client shows a streamed list as it grows, and keeps all of it in its cache', async () => {
   await using gateway = await startGatewayOverSandbox();
   await using apollo = await connectApollo(gateway);
   const { client } = apollo;
@@ -52,7 +52,7 @@ test('Apollo Client shows a streamed list as it grows, and keeps the whole of it
   });
 });
 
-test('Apollo Client is told by its code what broke a stream off, and where to go on', async () => {
+test('Apollo Client gets the code of the error that interrupted a stream, and where to resume', async () => {
   await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 60 } });
   await using apollo = await connectApollo(gateway);
   const failing = apollo.client.query({ query: STREAM, variables: { first: 3 } });
@@ -70,7 +70,7 @@ test('Apollo Client is told by its code what broke a stream off, and where to go
   ]);
 });
 
-test('Apollo Client puts the edges of a streamed connection and its deferred pageInfo together', async () => {
+test('Apollo Client joins the edges of a streamed connection and its deferred pageInfo', async () => {
   await using gateway = await startGatewayOverSandbox();
   await using apollo = await connectApollo(gateway);
   const query = gql`

@@ -31,7 +31,7 @@ interface People {
   };
 }
 
-test('Apollo Client pages through a connection with relayStylePagination as it is', async () => {
+test('Apollo Client pages through a connection with its own relayStylePagination', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 137 });
   const client = apolloClient(gateway);
   const watched = client.watchQuery<People>({ query: PEOPLE, variables: { first: 60 } });
@@ -47,7 +47,7 @@ test('Apollo Client pages through a connection with relayStylePagination as it i
   client.stop();
 });
 
-test('Apollo Client sees what went wrong by its code', async () => {
+test('Apollo Client gets the code of an error', async () => {
   await using gateway = await startGatewayOverSandbox();
   const client = apolloClient(gateway);
   const failing = client.query({ query: PEOPLE, variables: { after: 'damaged' } });

@@ -58,7 +58,7 @@ beforeAll(() => {
 });
 afterAll(() => app.remove());
 
-test("Relay's @stream_connection fills its connection edge by edge, and its pageInfo after them", async () => {
+test("Relay's @stream_connection fills a connection edge by edge, and then its pageInfo", async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 137 });
   const environment = relayEnvironment(gateway);
   const query = app.artifact('streamedQuery');
@@ -79,7 +79,7 @@ test("Relay's @stream_connection fills its connection edge by edge, and its page
   );
 });
 
-test("Relay's labelled @defer comes beside and inside of a streamed list", async () => {
+test("Relay's labelled @defer works beside and inside a streamed list", async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 137 });
   const environment = relayEnvironment(gateway);
   const query = app.artifact('deferredQuery');

@@ -38,7 +38,7 @@ beforeAll(() => {
 });
 afterAll(() => app.remove());
 
-test("Relay's compiler takes the schema, and its store joins the pages of a connection", async () => {
+test("Relay's compiler accepts the schema, and its store joins the pages of a connection", async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 137 });
   const environment = relayEnvironment(gateway);
   const list = app.artifact('people_list');

@@ -7,7 +7,7 @@ import { CARRIED_PAIRS, namedInError } from '../support/imitations/carried-pairs
 import { startFaultWorld, type FaultWorld } from '../support/tokens/fault-world.ts';
 
 test.concurrent(
-  'a pair that comes with a 203, in gzip, in UTF-16 or before other bytes is kept, whoever asked for it',
+  'a pair in a 203, in gzip, in UTF-16 or before other bytes is kept by gateways and commands',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const { tokenAnswers } = world.sandbox;
@@ -38,7 +38,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'a pair that a 503 names is kept as it came, and used when the service takes its access token',
+  'a pair in a 503 is kept byte for byte, and used if the service accepts its access token',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     world.sandbox.tokenAnswers.next(namedInError);
@@ -58,7 +58,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'a pair that a 503 names survives kill -9: the next start looks into the answer before anything is sent again',
+  'a pair in a 503 survives kill -9: the next start reads the answer before it sends anything again',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     world.sandbox.tokenAnswers.next(namedInError);

@@ -10,7 +10,7 @@ import { startServe } from '../support/processes/process.ts';
 /** Longer than the test: it ends when a second signal says so. */
 const DELAY = { SHUTDOWN_DELAY_MS: '600000' };
 
-test('one of two gateways stops under load behind a balancer: every request is answered whole', async () => {
+test('every request is answered completely while one of two gateways behind a balancer stops under load', async () => {
   const [leaving, staying] = await Promise.all([serve(DELAY), serve()]);
   const balancer = await startBalancer([leaving, staying]);
   onTestFinished(() => balancer[Symbol.asyncDispose]());
@@ -41,7 +41,7 @@ test('one of two gateways stops under load behind a balancer: every request is a
   expect(await load.end()).toEqual([]);
 });
 
-test('without a delay, what was accepted is answered whole all the same', async () => {
+test('without a shutdown delay, every accepted request is still answered completely', async () => {
   const gateway = await serve();
   const load = startLoad(new URL('/', gateway.url).origin);
   await load.answered(50);

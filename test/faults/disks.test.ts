@@ -14,43 +14,42 @@ import {
 
 const ROTATIONS = 60;
 
-describe.skipIf(!canFillDisk)('disk full', () => {
-  test.concurrent(
-    'before the mark: exchanges succeed from the reserve',
-    { timeout: 120_000 },
-    async () => {
-      await using world = await startFaultWorld({ revoke: true });
-      const gateway = await world.serve();
-      await gateway.printed(/access token rotated/);
-      await gateway.serves();
-      fillDisk(gateway, statSync(world.path).size);
-      // So many that their traces do not fit into pages that are in use.
-      for (let rotation = 0; rotation < ROTATIONS; rotation += 1) {
-        world.expire();
-        await gateway.serves();
-      }
-      await gateway.stop();
-      expect(gateway.said).not.toMatch(/could not be (saved|written)/);
-      await isSavedAs(world, 2 + ROTATIONS, Array(1 + ROTATIONS).fill('answered'));
-    },
-  );
-
-  test.concurrent('between the mark and the save: saved from the reserve', async () => {
-    await using world = await startFaultWorld();
-    const answer = world.sandbox.tokenAnswers.hold('after');
+describe.skipIf(!canFillDisk)('on a full disk', () => {
+  test.concurrent('exchanges succeed with the reserved space', { timeout: 120_000 }, async () => {
+    await using world = await startFaultWorld({ revoke: true });
     const gateway = await world.serve();
-    await answer.arrived;
-    fillDisk(gateway, statSync(world.path).size);
-    answer.release();
     await gateway.printed(/access token rotated/);
     await gateway.serves();
+    fillDisk(gateway, statSync(world.path).size);
+    // So many that their traces do not fit into pages that are in use.
+    for (let rotation = 0; rotation < ROTATIONS; rotation += 1) {
+      world.expire();
+      await gateway.serves();
+    }
     await gateway.stop();
-    expect(gateway.said).not.toContain('could not be saved');
-    await isSavedAs(world, 2, ['answered']);
+    expect(gateway.said).not.toMatch(/could not be (saved|written)/);
+    await isSavedAs(world, 2 + ROTATIONS, Array(1 + ROTATIONS).fill('answered'));
   });
 
   test.concurrent(
-    'not a byte can be written, before the mark: no exchange; it serves, and says what to look at',
+    'a pair is saved with the reserved space when the disk fills between the claim and the save',
+    async () => {
+      await using world = await startFaultWorld();
+      const answer = world.sandbox.tokenAnswers.hold('after');
+      const gateway = await world.serve();
+      await answer.arrived;
+      fillDisk(gateway, statSync(world.path).size);
+      answer.release();
+      await gateway.printed(/access token rotated/);
+      await gateway.serves();
+      await gateway.stop();
+      expect(gateway.said).not.toContain('could not be saved');
+      await isSavedAs(world, 2, ['answered']);
+    },
+  );
+
+  test.concurrent(
+    'if no byte can be written before the claim, there is no exchange: the gateway serves, and says what to check',
     async () => {
       await using world = await startFaultWorld();
       const gateway = await world.hanging({ at: 'before the mark' });
@@ -68,7 +67,7 @@ describe.skipIf(!canFillDisk)('disk full', () => {
   );
 
   test.concurrent(
-    'not a byte can be written, between the mark and the save: held in memory and served, saved later',
+    'if no byte can be written between the claim and the save, the pair is served from memory and saved later',
     async () => {
       await using world = await startFaultWorld({ revoke: true });
       const answer = world.sandbox.tokenAnswers.hold('after');
@@ -86,7 +85,7 @@ describe.skipIf(!canFillDisk)('disk full', () => {
     },
   );
 
-  test.concurrent('saved nowhere: SIGTERM waits until there is room', async () => {
+  test.concurrent('SIGTERM waits for free space if the pair could be saved nowhere', async () => {
     await using world = await startFaultWorld();
     const answer = world.sandbox.tokenAnswers.hold('after');
     const gateway = await world.hanging();
@@ -105,9 +104,9 @@ describe.skipIf(!canFillDisk)('disk full', () => {
   });
 });
 
-describe('read-only during an exchange', () => {
+describe('if the store becomes read-only during an exchange', () => {
   test.concurrent(
-    'held in memory, served, and in the rescue file at once; saved when it can be',
+    'the pair is served from memory and put into the rescue file at once, and saved when possible',
     async () => {
       await using world = await startFaultWorld({ revoke: true });
       const gateway = await heldOnReadOnly(world);
@@ -127,7 +126,7 @@ describe('read-only during an exchange', () => {
   );
 
   test.concurrent(
-    'an expiry while it cannot be saved: no further exchange, and the operator is named',
+    'an access token that expires meanwhile causes no further exchange, and the error refers to the operator',
     async () => {
       await using world = await startFaultWorld();
       const gateway = await heldOnReadOnly(world);
@@ -151,7 +150,7 @@ describe('read-only during an exchange', () => {
   );
 
   test.concurrent(
-    'SIGTERM while it fails: it ends within its patience, and the next start saves the pair',
+    'SIGTERM ends the gateway in bounded time, and the next start saves the pair',
     async () => {
       await using world = await startFaultWorld({ revoke: true });
       const gateway = await heldOnReadOnly(world);
@@ -161,7 +160,7 @@ describe('read-only during an exchange', () => {
     },
   );
 
-  test.concurrent('kill -9 while it fails: saved by the next start', async () => {
+  test.concurrent('after kill -9 the next start saves the pair', async () => {
     await using world = await startFaultWorld({ revoke: true });
     const gateway = await heldOnReadOnly(world);
     await gateway.kill();
@@ -170,7 +169,7 @@ describe('read-only during an exchange', () => {
     expect(world.outcomes()).toEqual(['answered']);
   });
 
-  test.concurrent('kill -9 while it fails: saved by `tokens recover`', async () => {
+  test.concurrent('after kill -9 `tokens recover` saves the pair', async () => {
     await using world = await startFaultWorld({ revoke: true });
     const gateway = await world.hanging({ fails: true });
     await gateway.printed(/is in the rescue file; the next start saves it/);
@@ -181,7 +180,7 @@ describe('read-only during an exchange', () => {
 });
 
 test.concurrent(
-  'read-only at the start: it serves with the access token, rotates nothing, and says so',
+  'a gateway that starts on a read-only store serves with the access token, refreshes nothing, and says so',
   async () => {
     await using world = await startFaultWorld();
     world.give(BOUND);

@@ -9,7 +9,7 @@ import {
 } from '../support/tokens/fault-world.ts';
 import type { HangingPoint } from '../support/tokens/hanging-gateway.ts';
 
-test.concurrent('kill -9 before the mark: the next start is a normal one', async () => {
+test.concurrent('after kill -9 before the claim the next start is a normal one', async () => {
   await using world = await startFaultWorld();
   await killedAt(world, 'before the mark');
   const next = await world.serve();
@@ -22,9 +22,9 @@ test.concurrent('kill -9 before the mark: the next start is a normal one', async
   expect(await world.holdsTheLastPair()).toBe(true);
 });
 
-describe('kill -9 after the mark, nothing sent', () => {
+describe('after kill -9 between the claim and the request', () => {
   test.concurrent(
-    'uncertain while the access token works, one replay when it ends, which no caller notices',
+    'the tokens are uncertain while the access token works, and are sent once more when it ends, unnoticed by callers',
     async () => {
       await using world = await startFaultWorld();
       await killedAt(world, 'after the mark');
@@ -35,30 +35,36 @@ describe('kill -9 after the mark, nothing sent', () => {
     },
   );
 
-  test.concurrent('the access token expired meanwhile: one replay at once', async () => {
-    await using world = await startFaultWorld();
-    await killedAt(world, 'after the mark');
-    world.expire();
-    const next = await world.serve();
-    await next.printed(/does not work: the refresh token is sent once more/);
-    await replayWorks(world, next);
-    expect(world.outcomes()).toEqual(['answered']);
-  });
+  test.concurrent(
+    'the refresh token is sent once more at once if the access token has expired',
+    async () => {
+      await using world = await startFaultWorld();
+      await killedAt(world, 'after the mark');
+      world.expire();
+      const next = await world.serve();
+      await next.printed(/does not work: the refresh token is sent once more/);
+      await replayWorks(world, next);
+      expect(world.outcomes()).toEqual(['answered']);
+    },
+  );
 
-  test.concurrent('`tokens recover` tells the story, and replays at once', async () => {
-    await using world = await startFaultWorld();
-    await killedAt(world, 'after the mark');
-    const recovered = await world.command('tokens', 'recover');
-    expect(recovered.code).toBe(0);
-    expect(recovered.stdout).toContain('its process ended before the answer was saved');
-    expect(recovered.stdout).toContain('Generation 2 is in use');
-    expect(world.outcomes()).toEqual(['answered']);
-    expect(await world.holdsTheLastPair()).toBe(true);
-  });
+  test.concurrent(
+    '`tokens recover` explains what happened, and sends the refresh token once more at once',
+    async () => {
+      await using world = await startFaultWorld();
+      await killedAt(world, 'after the mark');
+      const recovered = await world.command('tokens', 'recover');
+      expect(recovered.code).toBe(0);
+      expect(recovered.stdout).toContain('its process ended before the answer was saved');
+      expect(recovered.stdout).toContain('Generation 2 is in use');
+      expect(world.outcomes()).toEqual(['answered']);
+      expect(await world.holdsTheLastPair()).toBe(true);
+    },
+  );
 });
 
 test.concurrent(
-  'kill -9 while it is sent, not processed: uncertain, one replay, which works',
+  'after kill -9 during a request that was not processed, the refresh token is sent once more, which succeeds',
   async () => {
     await using world = await startFaultWorld();
     const request = world.sandbox.tokenAnswers.hold('before');
@@ -73,7 +79,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'kill -9 after the save, before it is used: taken over without a call',
+  'after kill -9 between the save and the first use, the pair is used without another request',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     await killedAt(world, 'after the save');
@@ -94,35 +100,38 @@ const afterTheServiceRotated = [
   { name: 'the answer read, unsaved', die: diesBeforeTheSave, outcome: 'answered' },
 ] as const;
 
-describe.each(afterTheServiceRotated)('kill -9 after the service rotated, $name', (row) => {
-  test.concurrent(
-    'the old access token serves while it works; then one replay, and lost is said honestly',
-    async () => {
-      await using world = await startFaultWorld();
-      await row.die(world);
-      const gateway = await servesInDoubt(world, [row.outcome]);
-      world.expire();
-      const { errors } = await gateway.ask();
-      expect(errors).toMatchObject([{ extensions: { code: 'TOKENS_LOST' } }]);
-      await isLost(world, gateway);
-      expect(world.outcomes()).toEqual([row.outcome, 'invalid-grant']);
-    },
-  );
+describe.each(afterTheServiceRotated)(
+  'kill -9 after the service issued a new pair, $name',
+  (row) => {
+    test.concurrent(
+      'the old access token serves while it works; then the refresh token is sent once more, and the loss is reported',
+      async () => {
+        await using world = await startFaultWorld();
+        await row.die(world);
+        const gateway = await servesInDoubt(world, [row.outcome]);
+        world.expire();
+        const { errors } = await gateway.ask();
+        expect(errors).toMatchObject([{ extensions: { code: 'TOKENS_LOST' } }]);
+        await isLost(world, gateway);
+        expect(world.outcomes()).toEqual([row.outcome, 'invalid-grant']);
+      },
+    );
 
-  test.concurrent(
-    'with revoke on refresh: one replay at once, and lost is said honestly',
-    async () => {
-      await using world = await startFaultWorld({ revoke: true });
-      await row.die(world);
-      const gateway = await world.serve();
-      await isLost(world, gateway);
-      expect(world.outcomes()).toEqual([row.outcome, 'invalid-grant']);
-    },
-  );
-});
+    test.concurrent(
+      'with revoke on refresh the refresh token is sent once more at once, and the loss is reported',
+      async () => {
+        await using world = await startFaultWorld({ revoke: true });
+        await row.die(world);
+        const gateway = await world.serve();
+        await isLost(world, gateway);
+        expect(world.outcomes()).toEqual([row.outcome, 'invalid-grant']);
+      },
+    );
+  },
+);
 
 test.concurrent(
-  'kill -9 during recovery, again and again: one call for each start, and never "healthy"',
+  'repeated kill -9 during recovery causes one request for each start, and the state is never "healthy"',
   async () => {
     await using world = await startFaultWorld();
     await killedAt(world, 'after the mark');
@@ -150,7 +159,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'kill -9 before the end of a refused replay is written: refused once more, and lost then',
+  'after kill -9 before a refusal is recorded, the refresh token is refused once more and the loss is reported',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     await diesBeforeTheSave(world);

@@ -6,7 +6,7 @@ import { standsStill } from '../support/tokens/fault-process.ts';
 import { eventually, startFaultWorld, type FaultGateway } from '../support/tokens/fault-world.ts';
 
 test.concurrent(
-  'a foreign lock on the store: everything that needs no store is answered, and what met it goes on when it ends',
+  'while another program locks the store, requests that need no store are answered, and the others continue afterwards',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const gateway = await world.serve();
@@ -30,7 +30,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'a gateway stopped in the middle of a transaction: another starts, serves and waits; one exchange when it wakes',
+  'if a gateway is stopped inside a transaction, another one starts, serves and waits, and there is one exchange when it wakes',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const holder = await world.hanging({ at: 'within the transaction of the mark' });
@@ -60,7 +60,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'the lock file is deleted during an exchange: one exchange, though another gateway and a command want it too',
+  'if the lock file is deleted during an exchange, another gateway and a command make no second one',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const answer = world.sandbox.tokenAnswers.hold('after');
@@ -85,7 +85,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'a save that never settles: the pair is rescued and served at once, SIGTERM ends it, and the next start saves it',
+  'a save that never ends leaves the pair in the rescue file and in use, SIGTERM works, and the next start saves it',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const gateway = await world.hanging({ at: 'before the save' });
@@ -107,17 +107,20 @@ test.concurrent(
   },
 );
 
-test.concurrent('a mark that never settles: SIGTERM ends it, and nothing was sent', async () => {
-  await using world = await startFaultWorld();
-  const gateway = await world.hanging({ at: 'before the mark' });
-  await gateway.printed(/REACHED before the mark/);
-  await gateway.serves();
-  gateway.signal('SIGTERM');
-  expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
-  expect(world.outcomes()).toEqual([]);
-  expect(await world.stored()).toMatchObject({ generation: 1, mark: null });
-  expect(await world.holdsTheLastPair()).toBe(true);
-});
+test.concurrent(
+  'a claim that never ends does not prevent SIGTERM, and nothing is sent',
+  async () => {
+    await using world = await startFaultWorld();
+    const gateway = await world.hanging({ at: 'before the mark' });
+    await gateway.printed(/REACHED before the mark/);
+    await gateway.serves();
+    gateway.signal('SIGTERM');
+    expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
+    expect(world.outcomes()).toEqual([]);
+    expect(await world.stored()).toMatchObject({ generation: 1, mark: null });
+    expect(await world.holdsTheLastPair()).toBe(true);
+  },
+);
 
 async function isHealthy(gateway: FaultGateway): Promise<void> {
   expect((await fetch(new URL('/health', gateway.url))).status).toBe(200);

@@ -31,7 +31,7 @@ test.concurrent.each([
 );
 
 test.concurrent(
-  'the file is removed, then SIGTERM: the next start makes a store, and saves the pair into it',
+  'if the store is removed before SIGTERM, the next start creates a store and saves the pair into it',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const { gateway } = await ahead(world);
@@ -44,7 +44,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'the file is removed, kill -9, an older copy is put there: the next start saves the pair into it',
+  'if the store is removed before kill -9 and an older copy put back, the next start saves the pair into it',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const { gateway, backup } = await ahead(world);
@@ -58,7 +58,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'an older copy that holds another set: the newest pair is saved into it, served, and an alarm is raised',
+  'into an older copy with another set the newest pair is saved and served, and an alarm is raised',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const backup = `${world.path}-backup`;
@@ -83,7 +83,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'an older copy that is put back at once after a command rotated: the pair of the command survives',
+  'the pair of a command survives an older copy that is put back right after its refresh',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const backup = `${world.path}-backup`;
@@ -104,7 +104,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'the file is removed: `tokens status` names the rescue file, `tokens recover` makes a store, beside the gateway and after kill -9',
+  'if the store is removed, `tokens status` names the rescue file and `tokens recover` creates a store, also after kill -9',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const { gateway } = await ahead(world);
@@ -133,7 +133,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'a reading command with other keys than the gateway: it writes nothing, and the gateway goes on',
+  'a reading command with other keys than the gateway writes nothing, and the gateway continues',
   async () => {
     await using world = await startFaultWorld({ revoke: true, keys: [OLD] });
     const gateway = await world.serve();
@@ -155,7 +155,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'an older copy that the keys of the gateway do not open, kill -9: with both keys the next start saves the pair into it',
+  'with both keys a start saves the pair into an older copy that only one of them opens, also after kill -9',
   async () => {
     await using world = await startFaultWorld({ revoke: true, keys: [NEW, OLD] });
     const backup = `${world.path}-backup`;

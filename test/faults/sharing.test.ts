@@ -9,7 +9,7 @@ import { eventually, startFaultWorld } from '../support/tokens/fault-world.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 test.concurrent(
-  'two gateways on one store, 50 requests each meet the expiry: one exchange, no error',
+  'two gateways on one store with 50 requests each make one exchange at the expiry, and no caller gets an error',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const [one, other] = await Promise.all([world.serve(), world.serve()]);
@@ -29,7 +29,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'three gateways started at once on one link and an empty store: one import, one exchange, no error',
+  'three gateways that start with one link on an empty store make one import and one exchange, without an error',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const extra = { TOKEN_STORE: `sqlite:${world.path}-new`, TOKEN_LINK: world.makeNewSet() };
@@ -47,7 +47,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'the answer is dropped on the way, not processed: the caller does not notice the replay',
+  'a request that was dropped before it was processed is sent once more, unnoticed by the caller',
   async () => {
     await using world = await startFaultWorld();
     const gateway = await world.serve();
@@ -92,7 +92,7 @@ test.concurrent.each(['drop-after', 'cut-body'] as const)(
 );
 
 test.concurrent(
-  'the answer is lost on the way, with revoke on refresh: one replay at once, and lost; an import ends it',
+  'a lost answer with revoke on refresh leads to one more request and a reported loss, which an import ends',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     world.sandbox.tokenAnswers.next('drop-after');
@@ -110,7 +110,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'an old backup put back: one exchange, refused; lost, with an older copy as a likely cause',
+  'after an old backup is put back, one exchange is refused, and the loss names the older copy as a likely cause',
   async () => {
     await using world = await startFaultWorld();
     const backup = `${world.path}-backup`;
@@ -193,7 +193,7 @@ const harms: Harm[] = [
 ];
 
 test.concurrent.each(harms)(
-  'a store that is $name: refused with a text, and left as it is',
+  'a store that is $name is refused with an explanation, and left unchanged',
   async ({ harm, text, extra }) => {
     await using world = await startFaultWorld();
     await harm(world.path);
@@ -207,7 +207,7 @@ test.concurrent.each(harms)(
 );
 
 test.concurrent(
-  'the refresh token has reached its end: no call, lost, said with what to do',
+  'an expired refresh token is not sent: the loss is reported, with what to do',
   async () => {
     await using world = await startFaultWorld({ importedDaysAgo: 121 });
     const gateway = await world.serve();
@@ -228,7 +228,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'the refresh token ends soon: warned of in the log and by `tokens status`',
+  'the log and `tokens status` warn of a refresh token that expires soon',
   async () => {
     await using world = await startFaultWorld({ importedDaysAgo: 117.5 });
     expect(await world.command('tokens', 'status')).toMatchObject({
@@ -246,7 +246,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'a command finds the set lost: the gateway says so in its log, with what to do',
+  'if a command finds the set lost, the gateway reports it in its log, with what to do',
   async () => {
     await using world = await startFaultWorld();
     const gateway = await world.serve();

@@ -12,7 +12,7 @@ import { startFaultyLine } from '../support/imitations/faulty-line.ts';
 import { startMixedLoad } from '../support/processes/mixed-load.ts';
 
 // `npm run soak` does the same in processes of their own, for a hundred thousand requests.
-test('requests of all kinds over a faulty line leave no socket, listener or memory behind', async () => {
+test('requests of all kinds over a faulty line leave no sockets, listeners or memory behind', async () => {
   const { origin, exchanges } = await start();
   // All documents are known after the first run: what is kept of them does not grow any more.
   const load = startMixedLoad(origin, 12, 100);

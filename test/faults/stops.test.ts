@@ -7,7 +7,7 @@ import { standsStill } from '../support/tokens/fault-process.ts';
 import { eventually, startFaultWorld } from '../support/tokens/fault-world.ts';
 
 test.concurrent(
-  'SIGTERM, and a second one, during an exchange: it ends when the pair is saved',
+  'two SIGTERM during an exchange end the gateway after the pair is saved',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const answer = world.sandbox.tokenAnswers.hold('after');
@@ -27,7 +27,7 @@ test.concurrent(
 );
 
 test.concurrent.each(['before the mark', 'after the mark'] as const)(
-  'SIGTERM %s: nothing more is sent, and nothing is uncertain',
+  'after SIGTERM %s nothing more is sent, and nothing is uncertain',
   async (at) => {
     await using world = await startFaultWorld();
     const gateway = await world.hanging({ at });
@@ -56,7 +56,7 @@ test.concurrent.each(['before the mark', 'after the mark'] as const)(
 );
 
 test.concurrent(
-  'SIGTERM while an exchange gets no answer: uncertain, reported, and sent once more by the next start',
+  'after SIGTERM during an exchange without an answer, the uncertainty is reported, and the next start sends once more',
   async () => {
     await using world = await startFaultWorld();
     world.sandbox.tokenAnswers.next('drop-before');
@@ -82,7 +82,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'stopped between the mark and the send: others serve and exchange nothing; it sends nothing on waking',
+  'while a gateway is stopped between the claim and the request, others serve without an exchange, and it sends nothing afterwards',
   async () => {
     await using world = await startFaultWorld();
     const holder = await world.hanging({ at: 'after the mark' });
@@ -134,7 +134,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'stopped between the mark and the send, and killed there: another takes over with one replay',
+  'if a gateway is stopped between the claim and the request and then killed, another one sends once more',
   async () => {
     await using world = await startFaultWorld();
     const holder = await world.hanging({ at: 'after the mark' });
@@ -155,7 +155,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'stopped while the answer arrives: on waking the pair is saved, with one call',
+  'a gateway that was stopped while the answer arrived saves the pair afterwards, with one request in all',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const answer = world.sandbox.tokenAnswers.hold('after');

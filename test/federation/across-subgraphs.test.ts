@@ -22,13 +22,13 @@ afterAll(async () => {
 });
 
 describe('a query across subgraphs', () => {
-  test('a person of ours shows the salary band that payroll knows', async () => {
+  test('a person has the salary band of the payroll subgraph', async () => {
     expect(await supergraph.ask('{ allPersons(limit: 3) { firstName salaryBand } }')).toEqual({
       data: { allPersons: persons.slice(0, 3).map(withBand) },
     });
   });
 
-  test('a payslip of another subgraph shows the name of the person', async () => {
+  test('a payslip of another subgraph has the name of its person', async () => {
     expect(await supergraph.ask('{ payrollRun(size: 3) { amount person { firstName } } }')).toEqual(
       {
         data: {
@@ -40,7 +40,7 @@ describe('a query across subgraphs', () => {
     );
   });
 
-  test('the author of a review has a name from us and a salary band from payroll', async () => {
+  test('the author of a review has the name of this subgraph and the salary band of payroll', async () => {
     const { data, errors } = await supergraph.ask(
       `{ reviewsConnection(first: 3, after: "1") {
         edges { node { body author { id firstName salaryBand } } }
@@ -93,7 +93,7 @@ describe('a query across subgraphs', () => {
     });
   });
 
-  test('one person is found by id, and nobody by an unknown one', async () => {
+  test('a person is found by its id, and an unknown id is null', async () => {
     const [person] = persons;
     expect(
       await supergraph.ask(
@@ -108,7 +108,7 @@ describe('a query across subgraphs', () => {
 });
 
 describe('aliases, fragments and directives', () => {
-  test('aliases keep their names on both sides of the border', async () => {
+  test('aliases keep their names in both subgraphs', async () => {
     const [one, two] = persons;
     expect(
       await supergraph.ask(
@@ -128,31 +128,28 @@ describe('aliases, fragments and directives', () => {
     });
   });
 
-  test.each([true, false])(
-    'a fragment with a band included is asked of payroll: %s',
-    async (pay) => {
-      const { data, errors } = await supergraph.ask(
-        `query People($pay: Boolean!, $limit: Int) {
+  test.each([true, false])('payroll is requested only for included fragments: %s', async (pay) => {
+    const { data, errors } = await supergraph.ask(
+      `query People($pay: Boolean!, $limit: Int) {
         allPersons(limit: $limit) { ...Name ... on Person @include(if: $pay) { salaryBand } }
         payrollRun(size: 1) { ... @skip(if: $pay) { amount } person { ...Name } }
       }
       fragment Name on Person { id ... on Person { firstName } }`,
-        { pay, limit: 2 },
-      );
-      expect(errors).toBeUndefined();
-      expect(data).toEqual({
-        allPersons: persons
-          .slice(0, 2)
-          .map((person) => (pay ? { ...person, salaryBand: salaryBandOf(person.id) } : person)),
-        payrollRun: [pay ? { person: persons[0] } : { amount: 1000, person: persons[0] }],
-      });
-      expect(representationsIn(supergraph.payroll.received.at(-1)!)).toHaveLength(pay ? 2 : 0);
-    },
-  );
+      { pay, limit: 2 },
+    );
+    expect(errors).toBeUndefined();
+    expect(data).toEqual({
+      allPersons: persons
+        .slice(0, 2)
+        .map((person) => (pay ? { ...person, salaryBand: salaryBandOf(person.id) } : person)),
+      payrollRun: [pay ? { person: persons[0] } : { amount: 1000, person: persons[0] }],
+    });
+    expect(representationsIn(supergraph.payroll.received.at(-1)!)).toHaveLength(pay ? 2 : 0);
+  });
 });
 
 describe('lists', () => {
-  test('200 payslips ask us for their persons once, in the order of the list', async () => {
+  test('200 payslips request their persons once, in the order of the list', async () => {
     const { data } = await supergraph.ask('{ payrollRun(size: 200) { person { firstName } } }');
     expect(data).toEqual({
       payrollRun: persons.slice(0, 200).map(({ firstName }) => ({ person: { firstName } })),
@@ -164,7 +161,7 @@ describe('lists', () => {
     );
   });
 
-  test('200 of our persons ask payroll once', async () => {
+  test('200 persons cause one request to payroll', async () => {
     const { data } = await supergraph.ask('{ allPersons(limit: 200) { firstName salaryBand } }');
     expect(data).toEqual({ allPersons: persons.slice(0, 200).map(withBand) });
     const { received } = supergraph.payroll;
@@ -172,7 +169,7 @@ describe('lists', () => {
     expect(representationsIn(received[0]!)).toHaveLength(200);
   });
 
-  test('two lists that want different fields of persons ask us once, too', async () => {
+  test('two lists with different fields of persons cause one request', async () => {
     const ids = persons.slice(0, 2).map(({ id }) => id);
     const { data } = await supergraph.ask(
       `query ($of: [ID!]!) {
@@ -191,7 +188,7 @@ describe('lists', () => {
 });
 
 describe('what is missing, and what fails', () => {
-  test('a reference to nobody is null where we are asked, and harms no other', async () => {
+  test('a reference to an unknown person is null, and does not affect others', async () => {
     const [person] = persons;
     expect(
       await supergraph.ask(
@@ -217,7 +214,7 @@ describe('what is missing, and what fails', () => {
     });
   });
 
-  test('a person whom payroll does not know has no salary band', async () => {
+  test('a person that payroll does not know has no salary band', async () => {
     const [one, two] = persons;
     supergraph.payroll.unknown.add(one!.id);
     expect(await supergraph.ask('{ allPersons(limit: 2) { firstName salaryBand } }')).toEqual({
@@ -225,7 +222,7 @@ describe('what is missing, and what fails', () => {
     });
   });
 
-  test('one band that fails leaves the other persons, with the error of payroll', async () => {
+  test('a failing salary band does not affect the other persons, and has the error of payroll', async () => {
     const [one, two, three] = persons;
     supergraph.payroll.failing.add(two!.id);
     const { data, errors } = await supergraph.ask(
@@ -247,7 +244,7 @@ describe('what is missing, and what fails', () => {
     ]);
   });
 
-  test('one person who cannot be read leaves the other payslips, with our code at the right place', async () => {
+  test('a person that cannot be read does not affect the other payslips, and has our code at its path', async () => {
     const [one, two, three] = persons;
     using _ = supergraph.recruiting.amend(failEntity(1));
     const { data, errors } = await supergraph.ask(
@@ -270,7 +267,7 @@ describe('what is missing, and what fails', () => {
     ]);
   });
 
-  test('when our list fails as a whole, the other subgraphs are answered', async () => {
+  test('if the whole list fails, the fields of other subgraphs are still answered', async () => {
     using _ = supergraph.recruiting.amend((answer) => {
       answer.data = { allPersons: null };
       answer.errors = [
@@ -295,7 +292,7 @@ describe('what is missing, and what fails', () => {
 });
 
 describe('credentials', () => {
-  test("the router's credential goes to us alone, and nothing of the caller's goes along", async () => {
+  test('the credential of the router is sent to this subgraph only, without those of the caller', async () => {
     await supergraph.ask(
       '{ payrollRun(size: 1) { person { firstName salaryBand } } }',
       {},
@@ -314,7 +311,7 @@ describe('credentials', () => {
   test.each([
     ['nobody', '', 'UNAUTHENTICATED'],
     ['whoever may read', READER_KEY, 'FORBIDDEN'],
-  ])('%s who is not the router gets no entities, and no SDL', async (_, key, code) => {
+  ])('%s that is not the router gets no entities and no SDL', async (_, key, code) => {
     for (const query of [
       '{ __typename: __typename sub: _service { sdl } }',
       `{ ... { e: _entities(representations: [{ __typename: "Person", id: "1" }]) { __typename } } }`,
@@ -327,7 +324,7 @@ describe('credentials', () => {
 });
 
 describe('with SCHEMA_PREFIX', () => {
-  test('persons cross the border under their new name, beside a PageInfo that has more fields', async () => {
+  test('persons are resolved across subgraphs under their prefixed name, beside a PageInfo with more fields', async () => {
     await using prefixed = await startSupergraph({
       prefix: 'Recruiting',
       pageInfo: 'totalPages: Int',
@@ -375,7 +372,7 @@ test('a query root with a name of its own is the Query of the supergraph', async
 
 /** Requests as their sources write them, with their names and headers. */
 describe('routers that are not started here', () => {
-  test('Apollo Router: an operation named after the subgraph, and aliases for fields that would clash', async () => {
+  test('the operations of Apollo Router are answered: named after the subgraph, with aliases for clashing fields', async () => {
     const [one] = persons;
     expect(
       await supergraph.recruiting.ask(
@@ -392,7 +389,7 @@ describe('routers that are not started here', () => {
     });
   });
 
-  test('Hive Gateway: several questions in one, each with a prefix', async () => {
+  test('the operations of Hive Gateway are answered: several in one, each with a prefix', async () => {
     const [one, two] = persons;
     expect(
       await supergraph.recruiting.ask(
@@ -417,7 +414,7 @@ describe('routers that are not started here', () => {
     });
   });
 
-  test('Hive Router: a variable that begins with two underscores, shared by two aliases', async () => {
+  test('the operations of Hive Router are answered: a variable with two underscores, shared by two aliases', async () => {
     const [one] = persons;
     expect(
       await supergraph.recruiting.ask(
@@ -436,7 +433,7 @@ describe('routers that are not started here', () => {
     });
   });
 
-  test('Cosmo: aliases that begin with two underscores', async () => {
+  test('the operations of Cosmo are answered: aliases with two underscores', async () => {
     const [one] = persons;
     expect(
       await supergraph.recruiting.ask(

@@ -16,11 +16,11 @@ test('the subgraph composes with others that share PageInfo, extend Person and r
   expect(publicSdl).toMatch(/type Person \{[^}]*salaryBand: String[^}]*firstName: String/);
 });
 
-test('it composes alone', async () => {
+test('the subgraph composes alone', async () => {
   expect(composeAll({ recruiting: await recruitingSdl() }).errors).toBeUndefined();
 });
 
-test('a schema with all that GraphQL has composes, and keeps it', async () => {
+test('a schema with every feature of GraphQL composes, and keeps all of them', async () => {
   using folder = temporaryFolder();
   writeFileSync(folder.file('upstream.graphql'), richSdl);
   const recruiting = await recruitingSdl(undefined, folder.file('upstream.graphql'));
@@ -33,7 +33,7 @@ test('a schema with all that GraphQL has composes, and keeps it', async () => {
   expect(publicSdl).toContain('implements Named');
 });
 
-test('what is for the router alone does not reach the clients of the supergraph', async () => {
+test('the router fields are not visible to clients of the supergraph', async () => {
   const { publicSdl } = composeAll({ recruiting: await recruitingSdl(), payroll: payrollSdl() });
   expect(publicSdl).not.toMatch(/_entities|_service|_Any|_Entity/);
 });
@@ -53,7 +53,7 @@ test('a PageInfo with more fields elsewhere composes only with SCHEMA_PREFIX', a
   expect(prefixed.publicSdl).toContain('type RecruitingPageInfo');
 });
 
-test('roots with names of their own, and a description of the schema, compose with the usual ones', async () => {
+test('renamed root types and a schema description compose with subgraphs that have the usual names', async () => {
   using folder = temporaryFolder();
   writeFileSync(
     folder.file('upstream.graphql'),

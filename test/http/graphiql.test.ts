@@ -151,10 +151,9 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     expect(elsewhere(server)).toEqual([]);
   });
 
-  test('GraphiQL shows a title and examples as text, whatever they contain', async () => {
+  test('GraphiQL shows examples as text, whatever they contain', async () => {
     const nasty = `</script><script>window.broken = true</script><!--<script><img src=x onerror="window.broken = true">'"&`;
     await using server = await serve({
-      title: nasty,
       examples: [
         { query: `# ${nasty}\nquery Nasty { __typename }`, variables: JSON.stringify({ nasty }) },
       ],
@@ -162,8 +161,6 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     await page.goto(server.url);
     await tabs().getByText('Nasty').waitFor();
     await editor().getByText('window.broken').first().waitFor();
-    expect(await page.title()).toBe(nasty);
-    expect(await page.locator('.graphiql-logo').textContent()).toBe(nasty);
     expect(await page.evaluate(() => 'broken' in window)).toBe(false);
     expect(complaints).toEqual([]);
   });

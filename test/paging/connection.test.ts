@@ -34,7 +34,7 @@ describe.each(['keyset', 'record', 'position'] as const)('over %s cursors', (cur
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
 
-  test('every edge cursor of 137 persons resumes exactly behind its edge', async () => {
+  test('every edge cursor of 137 persons resumes exactly after its edge', async () => {
     const cursorsBySize = new Map<number, string[]>();
     for (const size of SIZES) cursorsBySize.set(size, await allCursors(gateway, size));
     const place = fc.record({
@@ -67,7 +67,7 @@ describe.each(['keyset', 'record', 'position'] as const)('over %s cursors', (cur
   });
 });
 
-test('`first` gives exactly so many edges, over as many pages as that takes and no more', async () => {
+test('`first` returns exactly that many edges, with no more pages than necessary', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: PERSONS });
   for (const [first, requests] of [
     [1, 1],
@@ -87,7 +87,7 @@ test('`first` gives exactly so many edges, over as many pages as that takes and 
   }
 });
 
-test('`first: 0` gives no edges, and its flags still say whether there are any', async () => {
+test('`first: 0` returns no edges, and its flags still say whether there are any', async () => {
   for (const persons of [0, 1, 137]) {
     await using gateway = await startGatewayOverSandbox({ persons });
     const { edges, pageInfo } = await read(gateway, { first: 0 });
@@ -101,7 +101,7 @@ test('`first: 0` gives no edges, and its flags still say whether there are any',
   }
 });
 
-test('a cursor of the last edge gives no edges and no error', async () => {
+test('the cursor of the last edge returns no edges and no error', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 60 });
   const { pageInfo } = await read(gateway, { first: 60 });
   const beyond = await read(gateway, { first: 10, after: pageInfo.endCursor });
@@ -165,7 +165,7 @@ test('a cursor stays valid after a restart of the gateway', async () => {
 });
 
 describe.each(['keyset', 'record'] as const)('a list that changes, over %s cursors', (cursors) => {
-  test('records inserted before an edge repeat nothing and skip nothing behind it', async () => {
+  test('records inserted before an edge neither repeat nor skip records after it', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
     const { persons } = gateway.sandbox;
     const { edges } = await read(gateway, { first: 40 });
@@ -181,7 +181,7 @@ describe.each(['keyset', 'record'] as const)('a list that changes, over %s curso
     }
   });
 
-  test('records removed before an edge skip nothing behind it', async () => {
+  test('records removed before an edge skip no record after it', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
     const { persons } = gateway.sandbox;
     const { edges } = await read(gateway, { first: 40 });
@@ -190,7 +190,7 @@ describe.each(['keyset', 'record'] as const)('a list that changes, over %s curso
     expect(nodes.map(({ id }) => id)).toEqual(edges.slice(21, 24).map(({ node }) => node.id));
   });
 
-  test('an edge whose record was removed skips nothing behind it', async () => {
+  test('an edge whose record was removed skips no record after it', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
     const { persons } = gateway.sandbox;
     const { edges } = await read(gateway, { first: 40 });

@@ -79,14 +79,14 @@ const casesOf = (sides: readonly Change['where'][]) =>
 
 type Case = ReturnType<typeof casesOf> extends fc.Arbitrary<infer Value> ? Value : never;
 
-describe('over keyset cursors', () => {
-  test('`after` and `before` resume exactly behind and in front of a record that is there', async () => {
+describe('with keyset cursors', () => {
+  test('`after` and `before` resume exactly after and before an existing record', async () => {
     await forCases({ cursors: 'keyset', loses: 'others' }, async (world) => {
       expect(await fourWays(world)).toEqual(exact(world));
     });
   });
 
-  test('a cursor whose record is gone, in a list never read to its end, skips no record, and repeats only its own page, or begins anew', async () => {
+  test('the cursor of a removed record, in a list never read to its end, skips no record, and repeats only its page or starts again', async () => {
     await forCases({ cursors: 'keyset', loses: 'its record', isNew: true }, async (world) => {
       expect(faultsIn(world, await fourWays(world))).toEqual([]);
     });
@@ -95,14 +95,14 @@ describe('over keyset cursors', () => {
 
 // A cursor of ours holds two of the service, of the start and the end of its page. The service refuses a record
 // cursor whose record is gone. Then the record is located elsewhere.
-describe('over record cursors', () => {
-  test('`after` and `before` resume exactly behind and in front of a record that is there, wherever it moved', async () => {
+describe('with record cursors', () => {
+  test('`after` and `before` resume exactly after and before an existing record, wherever it moved', async () => {
     await forCases({ cursors: 'record', loses: 'others', moves: true }, async (world) => {
       expect(await fourWays(world)).toEqual(exact(world));
     });
   });
 
-  test('a cursor whose record is gone, in a list never read to its end, skips nothing, or is refused', async () => {
+  test('the cursor of a removed record, in a list never read to its end, skips nothing or is refused', async () => {
     await forCases({ cursors: 'record', loses: 'its record', isNew: true }, async (world) => {
       expect(faultsIn(world, await fourWays(world))).toEqual([]);
     });
@@ -111,15 +111,15 @@ describe('over record cursors', () => {
 
 // With these cursors, the service itself skips as many records as were removed in front of one, and repeats as many
 // as were inserted there.
-describe('over position cursors', () => {
-  test('changes behind the record of a cursor do not matter: `after` and `before` resume exactly', async () => {
+describe('with position cursors', () => {
+  test('changes after the record of a cursor do not matter: `after` and `before` resume exactly', async () => {
     const settings = { cursors: 'position', loses: 'others', sides: ['after', 'end'] } as const;
     await forCases(settings, async (world) => {
       expect(await fourWays(world)).toEqual(exact(world));
     });
   });
 
-  test('a cursor whose record is there resumes exactly, but behind the last of a page as the service does, unless the list was read to its end', async () => {
+  test('the cursor of an existing record resumes exactly; at the end of a page it resumes as the service does, unless the list was read to its end', async () => {
     await forCases({ cursors: 'position', loses: 'others', moves: true }, async (world) => {
       const { ids, count, held } = world;
       const [expected, answers] = [exact(world), await fourWays(world)];
@@ -136,7 +136,7 @@ describe('over position cursors', () => {
     });
   });
 
-  test('a cursor whose record is gone, in a list never read to its end, skips only what the service skips behind the last of a page', async () => {
+  test('the cursor of a removed record, in a list never read to its end, skips only what the service skips after the end of a page', async () => {
     const settings = { cursors: 'position', loses: 'its record', isNew: true } as const;
     await forCases(settings, async (world) => {
       const { ids, count, held } = world;

@@ -52,7 +52,7 @@ test('`limit` stops the drain, and no more records are requested', async () => {
   }
 });
 
-test('a drain can begin behind the record of any cursor', async () => {
+test('a drain can start after the record of any cursor', async () => {
   await using gateway = await startGatewayOverSandbox();
   const ids = gateway.sandbox.persons.all().map(({ id }) => id);
   const { data } = await gateway.ask<{
@@ -82,7 +82,7 @@ test('aliases, fragments and an alias `id` for another field do not disturb a dr
   );
 });
 
-test('a drain of more records than allowed ends with an error to resume from, never with a silent cut', async () => {
+test('a drain of more records than allowed ends with an error to resume from, and is never cut silently', async () => {
   await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 60 } });
   const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');
   expect(data.allPersons).toBeNull();
@@ -108,7 +108,7 @@ test('a list of exactly the allowed length is drained', async () => {
   expect(data.allPersons).toHaveLength(137);
 });
 
-test('all drains of an operation share one allowance', async () => {
+test('all drains of an operation share one budget', async () => {
   await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 200 } });
   const { errors } = await gateway.ask('{ a: allPersons { id } b: allPersons { id } }');
   const codes = new Set(errors?.map(({ extensions }) => extensions['code']));
@@ -127,7 +127,7 @@ test.each([-1, -2147483648])('a `limit` of %i is refused', async (limit) => {
   expect(gateway.sandbox.stats.requests.graphql).toBe(0);
 });
 
-test('a drain that a page interrupts says how far it got, and how to go on without losing a record', async () => {
+test('a drain that a failing page interrupts says how many records it has, and how to resume without losing one', async () => {
   let failing = true;
   const { gateway, ids } = await overPages({
     before: (start) => {
@@ -157,7 +157,7 @@ test('a drain that a page interrupts says how far it got, and how to go on witho
   expect(given.map(({ id }) => id)).toEqual(ids);
 });
 
-test('a count that a page interrupts says to send the operation again, and has no resumeAfter', async () => {
+test('a count that a failing page interrupts says to send the operation again, and has no resumeAfter', async () => {
   const { gateway } = await overPages({
     before: (start) => {
       if (start >= 98) throw new Error('The index is rebuilding.');
@@ -173,7 +173,7 @@ test('a count that a page interrupts says to send the operation again, and has n
   ]);
 });
 
-test("the failure of a first page is the upstream's own error", async () => {
+test('if the first page fails, the error is that of the service', async () => {
   const { gateway } = await overPages({
     before: () => {
       throw new Error('No rights for this list.');
@@ -198,7 +198,7 @@ test.each([
   },
 );
 
-test('empty pages whose cursor moves are passed', async () => {
+test('empty pages with a moving cursor are skipped', async () => {
   const starts: number[] = [];
   const { gateway, ids } = await overPages({
     items: (start, items) => {
@@ -213,7 +213,7 @@ test('empty pages whose cursor moves are passed', async () => {
   expect(data.allPersons.map(({ id }) => id)).toEqual(there);
 });
 
-test('a record that two pages deliver, because the list moved, is given once', async () => {
+test('a record that two pages contain, because the list moved, is returned once', async () => {
   const { gateway, ids } = await overPages({
     items: (start, items, all) => (start === 0 ? items : [all[start - 1]!, ...items]),
   });
@@ -262,7 +262,7 @@ async function overPages(bent: {
   return { gateway, ids: all.map(({ id }) => id) };
 }
 
-test('records that an error made null are given once, in a second drain too', async () => {
+test('records that an error made null are returned once, in a second drain too', async () => {
   const all = Array.from({ length: 230 }, (_, index) => ({ id: `p${index}` }));
   let failing = false;
   const schema = makeExecutableSchema(

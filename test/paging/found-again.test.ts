@@ -8,14 +8,14 @@ interface Connection {
 }
 
 describe('a record that is not at the position of its cursor is found', () => {
-  test('if its page begins elsewhere by now', async () => {
+  test('a record is found if its page now begins elsewhere', async () => {
     await using world = await startWorld(12, 'record');
     const cursor = await world.cursorOf(5, { skip: 4, size: 4 });
     world.persons.move(3, 9);
     expect(await world.ids(`first: 3, after: "${cursor}"`)).toEqual(world.were(6, 7, 8));
   });
 
-  test('if others moved in front of it, and the end of its page too', async () => {
+  test('a record is found if others, and the end of its page, moved before it', async () => {
     await using world = await startWorld(10, 'record');
     const cursor = await world.cursorOf(3, { size: 5 });
     world.persons.insert(0, 1);
@@ -23,7 +23,7 @@ describe('a record that is not at the position of its cursor is found', () => {
     expect(await world.ids(`last: 3, before: "${cursor}"`)).toEqual(world.were(0, 1, 2));
   });
 
-  test('if records in front of it were removed, and it stands in front of the page of its cursor', async () => {
+  test('a record is found if records before it were removed, and it is before the page of its cursor', async () => {
     await using world = await startWorld(137, 'position');
     const third = await world.cursorOf(3, { skip: 3, size: 3 });
     const far = await world.cursorOf(55, { skip: 50, size: 10 });
@@ -35,7 +35,7 @@ describe('a record that is not at the position of its cursor is found', () => {
     expect(await world.ids(`first: 2, after: "${far}"`)).toEqual(world.were(56, 57));
   });
 
-  test('where the last drain met it, however far away that is', async () => {
+  test('a record is found where the last drain met it, however far away that is', async () => {
     await using world = await startWorld(200, 'position');
     const cursor = await world.cursorOf(105, { skip: 100, size: 10 });
     world.persons.insert(0, 3_000);
@@ -67,7 +67,7 @@ describe('a record that is not at the position of its cursor is found', () => {
 });
 
 describe('a cursor of the service that is refused', () => {
-  test('is not needed if the record is found without it', async () => {
+  test('a refused cursor is not needed if the record is found without it', async () => {
     await using world = await startWorld(137, 'record');
     const cursor = await world.cursorOf(55, { skip: 50, size: 10 });
     world.persons.remove(49);
@@ -75,7 +75,7 @@ describe('a cursor of the service that is refused', () => {
     expect(await world.ids(`last: 2, before: "${cursor}"`)).toEqual(world.were(53, 54));
   });
 
-  test('and whose record is gone ends with an error that says so and why', async () => {
+  test('a refused cursor whose record is gone causes an error that says so, and why', async () => {
     await using world = await startWorld(137, 'record');
     const cursor = await world.cursorOf(55, { skip: 50, size: 10 });
     world.persons.remove(55);

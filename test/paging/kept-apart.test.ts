@@ -39,7 +39,7 @@ test('a cursor is valid for both: Relay sends an unused filter as null', async (
   expect((await gateway.ask(query, { after: endCursor })).errors).toBeUndefined();
 });
 
-test('a total whose count began before a mutation is not given after it', async () => {
+test('a total that was counted before a mutation is not returned after it', async () => {
   await using gateway = await startTeams({ teams: 120 });
   const { upstream } = gateway;
   const gate = Promise.withResolvers<void>();
@@ -89,7 +89,7 @@ test('parents without an id are kept apart', async () => {
 });
 
 test.each([0, 30, 120, 395])(
-  'every drain of a list that has an id twice in one page (from %i on) gives it as it is',
+  'every drain of a list with an id twice in one page (from %i on) returns all its records',
   async (place) => {
     await using gateway = await startTeams({
       teams: 400,

@@ -107,8 +107,8 @@ const allRemoved: [History, number] = [
   1_000,
 ];
 
-describe.each(KINDS)('over %s cursors', (kind) => {
-  test('in a list that stands still, every record is found and no other, whichever callers come and leave', async () => {
+describe.each(KINDS)('with %s cursors', (kind) => {
+  test('in an unchanged list every existing record is found and no other, whichever callers come and leave', async () => {
     await fc.assert(
       fc.asyncProperty(history, fc.constantFrom(1_000, 1_000, 20), async (past, maxRecords) => {
         const world = startWorld(kind, past, maxRecords);
@@ -132,7 +132,7 @@ describe.each(KINDS)('over %s cursors', (kind) => {
     );
   });
 
-  test('in a list that changes meanwhile, no record is taken for another', async () => {
+  test('in a list that changes meanwhile, no record is mistaken for another', async () => {
     expect.hasAssertions();
     await fc.assert(
       fc.asyncProperty(

@@ -27,7 +27,7 @@ test('a walk that lookups wait for ends when they have their records, or leave',
   }
 });
 
-test('a list is walked again some time after the walk began, however often lookups made it go on', async () => {
+test('a list is walked again some time after a walk began, however often lookups continued it', async () => {
   const { clock, walks, find } = startWorld();
   await find('0');
   clock.jump(WALK_AGAIN_AFTER_MS - 1_000);

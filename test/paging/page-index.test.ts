@@ -79,8 +79,8 @@ const removedUnderTwoPages: [History, Meanwhile[]] = [
   ],
 ];
 
-describe.each(KINDS)('over %s cursors', (kind) => {
-  test('a list that stands still is given exactly, whatever happened to it since its last walk', async () => {
+describe.each(KINDS)('with %s cursors', (kind) => {
+  test('an unchanged list is returned exactly, whatever happened to it since its last walk', async () => {
     await fc.assert(
       fc.asyncProperty(history, async ({ length, limit, concurrency, between, choices }) => {
         const world = startWorld(new ModelList(kind, length, limit), concurrency);
@@ -94,7 +94,7 @@ describe.each(KINDS)('over %s cursors', (kind) => {
     );
   });
 
-  test('in a list that changes meanwhile, no more records are lost than by any walk page by page', async () => {
+  test('in a list that changes meanwhile, no more records are lost than by a walk page by page', async () => {
     const during = fc.array(fc.record({ change, after: fc.nat(25) }), {
       minLength: 1,
       maxLength: 2,
@@ -129,7 +129,7 @@ describe.each(KINDS)('over %s cursors', (kind) => {
   });
 });
 
-test('a walk reads on from a page read ahead whose cursor is refused by now', async () => {
+test('a walk continues after a page read ahead whose cursor the service now refuses', async () => {
   const world = startWorld(new ModelList('record', 34, 16), 1);
   await world.walk([0]);
   world.list.apply({ do: 'limit', to: 2 });
@@ -139,7 +139,7 @@ test('a walk reads on from a page read ahead whose cursor is refused by now', as
   expect(await world.walk([0], [{ change: removal, after: 13 }])).toEqual(before);
 });
 
-test('a walk in front of which a thousand pages are removed at once finds where it was', async () => {
+test('a walk finds its position after a thousand pages before it were removed at once', async () => {
   const world = startWorld(new ModelList('position', 17_600, 10), 5, 17_600);
   await world.walk([0]);
   const removal: Change = { do: 'remove', at: 0, count: 8_250 };

@@ -22,7 +22,7 @@ interface People {
 }
 
 describe('a list that was drained before', () => {
-  test('is read with DRAIN_CONCURRENCY pages in flight, and given as it is now', async () => {
+  test('its pages are read with DRAIN_CONCURRENCY in flight, and it is returned as it is now', async () => {
     await using world = await startWorld({ persons: 2_000 });
     const { gateway, load } = world;
     expect(await world.drain()).toEqual(world.ids());
@@ -86,7 +86,7 @@ describe('a list that was drained before', () => {
     },
   );
 
-  test('keeps its index when a caller leaves that began before there was one', async () => {
+  test('its index remains if a caller leaves that began before there was one', async () => {
     await using world = await startWorld({ persons: 500 });
     const { gateway, load } = world;
     const gate = Promise.withResolvers<void>();
@@ -103,7 +103,7 @@ describe('a list that was drained before', () => {
     expect(load.most).toBe(8);
   });
 
-  test('has an index for each combination of filters', async () => {
+  test('it has an index for each combination of filters', async () => {
     const { schema } = richUpstream();
     await using world = await startWorld({ schema }, { snapshot: richSdl });
     const { load } = world;
@@ -121,7 +121,7 @@ describe('a list that was drained before', () => {
     expect(await drain(null)).toBe(23);
   });
 
-  test('is not remembered with INDEX_MAX_IDS=0, so that every drain reads page by page', async () => {
+  test('with INDEX_MAX_IDS=0 it has no index, so that every drain reads page by page', async () => {
     await using world = await startWorld({ persons: 500 }, { config: { indexMaxIds: 0 } });
     for (const _ of [1, 2]) {
       expect(await world.drain()).toEqual(world.ids());
@@ -132,7 +132,7 @@ describe('a list that was drained before', () => {
 
 describe('an overloaded service', () => {
   test.each([429, 503])(
-    'that answers %i gets half as many pages at a time, and later all again',
+    'after a %i it gets half as many pages at a time, and later all again',
     async (status) => {
       await using world = await startWorld({ persons: 2_000 });
       const { gateway, load } = world;
@@ -161,7 +161,7 @@ describe('an overloaded service', () => {
     },
   );
 
-  test('that goes down gets few more requests than from a walk page by page', async () => {
+  test('while it is down it gets few more requests than from a walk page by page', async () => {
     await using world = await startWorld({ persons: 20_000 });
     const { upstream, ask } = world.gateway;
     await world.drain();
@@ -180,7 +180,7 @@ describe('an overloaded service', () => {
     expect(await world.drain()).toEqual(world.ids());
   });
 
-  test('halves the pace once with a burst of refusals, and raises it by one with every full round of good answers', () => {
+  test('a burst of refusals halves the pace once, and every full round of good answers raises it by one', () => {
     const pace = createPace(8);
     const burst = Array.from({ length: 8 }, () => pace.begin());
     burst.forEach((request) => request.pressed());

@@ -67,44 +67,47 @@ const LIMIT = 20;
 /** With it, forty records each way are read. */
 const SMALL_LIMIT = 2;
 
-describe('a cursor whose record is there', () => {
+describe('the cursor of an existing record', () => {
   test.each([
     ['records come and go', comings],
     ['records move as well', fc.oneof(comings, moves)],
-  ] as const)('gives exactly the records behind and in front of it: %s', async (_name, changes) => {
-    await fc.assert(
-      fc.asyncProperty(casesOf(changes), async (one) => {
-        const { model, world, position } = await take(one);
-        const ids = model.ids();
-        const at = ids.indexOf(position.identity!);
-        fc.pre(at >= 0);
-        const before = ids.slice(Math.max(0, at - one.count), at);
-        expect(shown(await world.last(one.count, position))).toEqual({
-          ids: before,
-          hasNextPage: true,
-          hasPreviousPage: at > one.count,
-        });
-        // Behind the last record of a page, the service's own cursor is used.
-        const isEnd = position.offset === position.size - 1;
-        fc.pre(!isEnd || one.cursors === 'record');
-        const after = ids.slice(at + 1, at + 1 + one.count);
-        expect(shown(await world.first(one.count, position))).toEqual({
-          ids: after,
-          hasNextPage: at + 1 + one.count < ids.length,
-          hasPreviousPage: true,
-        });
-        expect(await world.rest(position)).toEqual(ids.slice(at + 1));
-      }),
-      { numRuns: RUNS },
-    );
-  });
+  ] as const)(
+    'exactly the records after and before it are returned: %s',
+    async (_name, changes) => {
+      await fc.assert(
+        fc.asyncProperty(casesOf(changes), async (one) => {
+          const { model, world, position } = await take(one);
+          const ids = model.ids();
+          const at = ids.indexOf(position.identity!);
+          fc.pre(at >= 0);
+          const before = ids.slice(Math.max(0, at - one.count), at);
+          expect(shown(await world.last(one.count, position))).toEqual({
+            ids: before,
+            hasNextPage: true,
+            hasPreviousPage: at > one.count,
+          });
+          // Behind the last record of a page, the service's own cursor is used.
+          const isEnd = position.offset === position.size - 1;
+          fc.pre(!isEnd || one.cursors === 'record');
+          const after = ids.slice(at + 1, at + 1 + one.count);
+          expect(shown(await world.first(one.count, position))).toEqual({
+            ids: after,
+            hasNextPage: at + 1 + one.count < ids.length,
+            hasPreviousPage: true,
+          });
+          expect(await world.rest(position)).toEqual(ids.slice(at + 1));
+        }),
+        { numRuns: RUNS },
+      );
+    },
+  );
 });
 
 describe.each([
-  ['a cursor whose record is gone', LIMIT],
-  ['a cursor whose record is gone, or too far away to be found,', SMALL_LIMIT],
+  ['the cursor of a removed record', LIMIT],
+  ['the cursor of a record that is removed, or too far away to be found,', SMALL_LIMIT],
 ])('%s', (_name, limit) => {
-  test('skips nothing behind it, or is refused', async () => {
+  test('no record after it is skipped, or the cursor is refused', async () => {
     await fc.assert(
       fc.asyncProperty(casesOf(comings), async (one) => {
         const { model, world, position, behind } = await take(one, limit);
@@ -124,7 +127,7 @@ describe.each([
     );
   });
 
-  test('skips nothing in front of it, or is refused', async () => {
+  test('no record before it is skipped, or the cursor is refused', async () => {
     await fc.assert(
       fc.asyncProperty(casesOf(comings), async (one) => {
         const { model, world, position, front } = await take(one, limit);
@@ -143,7 +146,7 @@ describe.each([
   });
 });
 
-test('a list that changes meanwhile gives an answer, or a coded error', async () => {
+test('a list that changes meanwhile returns an answer or a coded error', async () => {
   const changes = fc.oneof(comings, moves);
   const settings = fc.tuple(casesOf(changes), fc.array(changes, { minLength: 1, maxLength: 6 }));
   await fc.assert(

@@ -19,7 +19,7 @@ interface People {
 }
 
 describe('identical drains at the same time', () => {
-  test('cost one walk for 50 of them', async () => {
+  test('50 of them cost one walk', async () => {
     await using gateway = await startGatewayOverFake({ persons: 137 });
     const drains = holdDrains(gateway);
     const answers = startMany(gateway, 50);
@@ -32,7 +32,7 @@ describe('identical drains at the same time', () => {
     expect(drains.seen()).toHaveLength(3);
   });
 
-  test('all get everything when the first caller leaves', async () => {
+  test('all others get everything if the first caller leaves', async () => {
     await using gateway = await startGatewayOverFake({ persons: 137 });
     const drains = holdDrains(gateway);
     const leaving = new AbortController();
@@ -47,7 +47,7 @@ describe('identical drains at the same time', () => {
     expect(drains.seen()).toHaveLength(3);
   });
 
-  test('end, with the request in flight, when the last caller leaves', async () => {
+  test('the walk and its request in flight end when the last caller leaves', async () => {
     await using gateway = await startGatewayOverFake({ persons: 500 });
     const drains = holdDrains(gateway);
     const leaving = new AbortController();
@@ -61,7 +61,7 @@ describe('identical drains at the same time', () => {
     expect(drains.seen()).toHaveLength(1);
   });
 
-  test('share no walk from before a mutation that was sent between them', async () => {
+  test('drains before and after a mutation do not share a walk', async () => {
     const { schema } = richUpstream();
     await using gateway = await startGatewayOverFake(
       { schema },
@@ -83,7 +83,7 @@ describe('identical drains at the same time', () => {
 });
 
 test.each([false, true])(
-  'a slow reader delays no other, misses nothing, and makes the walk keep few pages (a fast reader that keeps all: %s)',
+  'a slow reader delays no other, gets every record, and makes the walk keep few pages (a fast reader that keeps all: %s)',
   async (fastKeepsAll) => {
     const walks = createSharedWalks();
     let pulled = 0;
@@ -159,7 +159,7 @@ test('a walk that rests requests nothing without readers, and repeats a request 
 });
 
 describe('MAX_DRAINS', () => {
-  test('limits the walks under way; the others wait, and all get everything', async () => {
+  test('the setting limits the walks at a time; the others wait, and all get everything', async () => {
     await using gateway = await startGatewayOverFake(
       { persons: 300 },
       { config: { maxDrains: 2 } },
@@ -174,7 +174,7 @@ describe('MAX_DRAINS', () => {
     for (const { data } of await Promise.all(answers)) expect(data.allPersons).toHaveLength(300);
   });
 
-  test('serves callers in turn: a caller with many drains does not make others wait for all of them', async () => {
+  test('callers take turns: a caller with many drains does not make others wait for all of them', async () => {
     const slots = createWalkSlots(1, systemClock);
     const { signal } = new AbortController();
     const served: string[] = [];
@@ -191,7 +191,7 @@ describe('MAX_DRAINS', () => {
     expect(slots).toMatchObject({ taken: 0, waiting: 0 });
   });
 
-  test('lets a walk whose caller does not read on give its slot to others, and resume later', async () => {
+  test('a walk whose caller does not read on gives its slot to others, and resumes later', async () => {
     const slots = createWalkSlots(1, systemClock);
     const { signal } = new AbortController();
     const slow = await slots.take({ ...anybody(), signal });
@@ -208,7 +208,7 @@ describe('MAX_DRAINS', () => {
     expect(slots).toMatchObject({ taken: 0, waiting: 0 });
   });
 
-  test('gives no slot to a walk that left while it waited', async () => {
+  test('a walk that left while it waited gets no slot', async () => {
     const slots = createWalkSlots(1, systemClock);
     const leaving = new AbortController();
     const { signal } = new AbortController();

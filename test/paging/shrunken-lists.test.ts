@@ -8,7 +8,7 @@ interface Connection {
   pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean; endCursor: string | null };
 }
 
-describe.each(KINDS)('over %s cursors', (cursors) => {
+describe.each(KINDS)('with %s cursors', (cursors) => {
   test('a list that lost its end since it was walked ends where it ends now', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 300, cursors });
     const { persons } = gateway.sandbox;
@@ -26,7 +26,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
     }
   });
 
-  test('the last edge of a page whose record was removed skips nothing behind it', async () => {
+  test('the last edge of a page whose record was removed skips no record after it', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 60, cursors });
     const { persons } = gateway.sandbox;
     const ids = persons.all().map(({ id }) => id);
@@ -47,7 +47,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
 });
 
 test.each(KINDS)(
-  'a cursor finds its record behind pages inserted in front of it, over %s cursors',
+  'a cursor finds its record after pages were inserted before it, with %s cursors',
   async (cursors) => {
     await using gateway = await startGatewayOverSandbox({ persons: 4, cursors });
     const { persons } = gateway.sandbox;
@@ -61,7 +61,7 @@ test.each(KINDS)(
   },
 );
 
-test('the first drain of a new gateway makes the second one fast', async () => {
+test('the first drain of a gateway makes the second one fast', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 900, latency: 20 });
   await gateway.ask('{ allPersons { id } }');
   expect(gateway.sandbox.stats.maxInFlight).toBeLessThanOrEqual(2);

@@ -22,7 +22,7 @@ test.each([0, 1, 49, 50, 51, 137, 700])(
 describe.each(['keyset', 'record', 'position'] as const)(
   'totalCount over %s cursors',
   (cursors) => {
-    test('counts the whole list, whatever edges are selected', async () => {
+    test('totalCount counts the whole list, whatever edges are selected', async () => {
       await using gateway = await startGatewayOverSandbox({ persons: 137, cursors });
       const { cursor } = (await edges(gateway))[60]!;
       for (const stretch of [
@@ -41,7 +41,7 @@ describe.each(['keyset', 'record', 'position'] as const)(
       }
     });
 
-    test('counts a list anew that changed in between', async () => {
+    test('totalCount counts a changed list again', async () => {
       const { clock, later } = movableClock();
       await using gateway = await startGatewayOverSandbox({ persons: 137, cursors }, { clock });
       const { persons } = gateway.sandbox;
@@ -63,7 +63,7 @@ describe.each(['keyset', 'record', 'position'] as const)(
 );
 
 describe('totalCount costs', () => {
-  test('nothing if it is not selected, or skipped', async () => {
+  test('without a selection, or skipped, it costs nothing', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 137 });
     for (const selection of ['', 'totalCount @include(if: false)', 'totalCount @skip(if: true)']) {
       const requests = await requestsOf(gateway, () =>
@@ -73,12 +73,12 @@ describe('totalCount costs', () => {
     }
   });
 
-  test('a walk of the list and no other page, if it is selected alone', async () => {
+  test('selected alone it costs a walk of the list and no other page', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 137 });
     expect(await requestsOf(gateway, () => totalOf(gateway))).toBe(3);
   });
 
-  test('a walk and the page of the edges, if edges are selected', async () => {
+  test('with edges it costs a walk and the page of the edges', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 137 });
     const requests = await requestsOf(gateway, () =>
       gateway.ask('{ personsConnection(first: 5) { nodes { id } totalCount } }'),
@@ -86,7 +86,7 @@ describe('totalCount costs', () => {
     expect(requests).toBe(1 + 3);
   });
 
-  test('one walk, if it is selected in fragments and under aliases', async () => {
+  test('in fragments and under aliases it costs one walk', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 137 });
     let answer: unknown;
     const requests = await requestsOf(gateway, async () => {
@@ -109,7 +109,7 @@ describe('totalCount costs', () => {
 });
 
 describe('a total, for a few seconds', () => {
-  test('is given again without a request, then counted anew', async () => {
+  test('it is returned again without a request, and then counted again', async () => {
     const { clock, later } = movableClock();
     await using gateway = await startGatewayOverSandbox({ persons: 137 }, { clock });
     const { persons } = gateway.sandbox;
@@ -124,7 +124,7 @@ describe('a total, for a few seconds', () => {
     expect(await totalOf(gateway)).toBe(142);
   });
 
-  test('lasts no longer for being requested', async () => {
+  test('requests do not prolong it', async () => {
     const { clock, later } = movableClock();
     await using gateway = await startGatewayOverSandbox({ persons: 10 }, { clock });
     expect(await totalOf(gateway)).toBe(10);
@@ -135,7 +135,7 @@ describe('a total, for a few seconds', () => {
     expect(await totalOf(gateway)).toBe(11);
   });
 
-  test('comes with fresh edges all the same', async () => {
+  test('it is returned with fresh edges', async () => {
     await using gateway = await startGatewayOverSandbox({ persons: 10 });
     const query = '{ personsConnection { totalCount nodes { id } } }';
     await gateway.ask(query);
@@ -148,7 +148,7 @@ describe('a total, for a few seconds', () => {
   });
 });
 
-test('a total is counted anew after a mutation', async () => {
+test('a total is counted again after a mutation', async () => {
   await using gateway = await startRich();
   const total = () => richTotal(gateway);
   expect(await total()).toBe(97);
@@ -162,7 +162,7 @@ test('a total is counted anew after a mutation', async () => {
   expect(gateway.upstream.received.length).toBeGreaterThan(counted + 1);
 });
 
-test('a count that is under way when a mutation is sent is not given to later callers', async () => {
+test('a count in progress when a mutation is sent is not returned to later callers', async () => {
   await using gateway = await startRich();
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
   const held: Reply = async (...exchange) => {
@@ -210,7 +210,7 @@ test('a caller who leaves does not end the count of others', async () => {
 });
 
 describe('DRAIN_MAX_ITEMS', () => {
-  test('limits a count as any drain: null and an error, and the edges stay', async () => {
+  test('the setting limits a count like any drain: the total is null with an error, and the edges stay', async () => {
     await using gateway = await startGatewayOverSandbox(
       { persons: 137 },
       { config: { drainMaxItems: 100 } },
@@ -228,7 +228,7 @@ describe('DRAIN_MAX_ITEMS', () => {
     ]);
   });
 
-  test('allows the count of a list of exactly that length', async () => {
+  test('a list of exactly that length is counted', async () => {
     await using gateway = await startGatewayOverSandbox(
       { persons: 100 },
       { config: { drainMaxItems: 100 } },
@@ -236,7 +236,7 @@ describe('DRAIN_MAX_ITEMS', () => {
     expect(await totalOf(gateway)).toBe(100);
   });
 
-  test('includes the other drains of the operation', async () => {
+  test('other drains of the operation count too', async () => {
     await using gateway = await startGatewayOverSandbox(
       { persons: 60 },
       { config: { drainMaxItems: 100 } },
@@ -249,7 +249,7 @@ describe('DRAIN_MAX_ITEMS', () => {
     expect([...codes]).toEqual(['DRAIN_LIMIT_EXCEEDED']);
   });
 
-  test('leaves no total when a count is refused: the next one is refused as well', async () => {
+  test('a refused count leaves no total, so the next one is refused too', async () => {
     await using gateway = await startGatewayOverSandbox(
       { persons: 137 },
       { config: { drainMaxItems: 100 } },

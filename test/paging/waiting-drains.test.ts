@@ -21,7 +21,7 @@ const auth = {
 /** Operations that may wait for each drain that may run. */
 const MAY_WAIT = 100;
 
-test('a drain that gets no slot within 30 s is refused, and the one before it goes on', async () => {
+test('a drain that gets no slot within 30 s is refused, and the running one continues', async () => {
   const world = await startWorld();
   const running = world.drain(GREEDY, 100);
   await world.begun();
@@ -79,7 +79,7 @@ test('a drain whose caller leaves while it waits makes room for another', async 
   }
 });
 
-test('an operation with thousands of lists waits as one, and a slot for any of them is a slot for it', async () => {
+test('an operation with thousands of lists waits as one, and a slot for one of them is a slot for all', async () => {
   const clock = new ManualClock();
   const slots = createWalkSlots(1, clock);
   const { signal } = new AbortController();

@@ -8,7 +8,7 @@ interface Letter {
   identity: string;
 }
 
-test('a walk gives every record of a list once, in order, with no request too many', async () => {
+test('a walk returns every record of a list once and in order, without a needless request', async () => {
   const lists = fc.record({
     length: fc.nat(60),
     pageLimit: fc.integer({ min: 1, max: 12 }),
@@ -87,7 +87,7 @@ test('a walk of a list that repeats itself under ever new cursors ends too', asy
   expect(cursor).toBeLessThan(2000);
 });
 
-test('a set of identities tells many similar ones apart', () => {
+test('a set of identities distinguishes many similar ones', () => {
   const set = new IdentitySet();
   const identities = Array.from({ length: 200_000 }, (_, index) => `Person:${index}`);
   expect(identities.every((identity) => set.add(identityHash(identity)))).toBe(true);

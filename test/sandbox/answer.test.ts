@@ -10,7 +10,7 @@ import { send } from '../../src/sandbox/answer.ts';
 test.each([
   ['its client leaves', 'leave'],
   ['the server closes', 'close'],
-] as const)('an answer in whose middle %s is not told as sent', async (_what, how) => {
+] as const)('an answer in the middle of which %s is not reported as sent', async (_what, how) => {
   const { response, ...end } = await requestThatReadsNothing();
   let isSent = false;
   const closed = once(response, 'close');

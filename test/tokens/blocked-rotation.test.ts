@@ -84,7 +84,7 @@ test('an unavailable service is not reported as blocked, but as a late refresh',
   expect(await troublesOf(gateway)).toEqual([]);
 });
 
-test('another process that holds the right to rotate is trouble once its exchange takes longer than one can', async () => {
+test('the claim of another process is a trouble once its exchange takes longer than possible', async () => {
   const { clock, store, gateway } = await startAhead();
   const { set, generation } = (await store.read())!;
   const mark = { set, generation, attempt: 'theirs', at: clock.now(), lifeMs: 150 * SECOND };
@@ -98,7 +98,7 @@ test('another process that holds the right to rotate is trouble once its exchang
   expect(await troublesOf(gateway)).toEqual([]);
 });
 
-test('an unreadable rescue file that may hold the next pair is reported as blocked until it is settled', async () => {
+test('an unreadable rescue file that may hold the next pair is reported as blocked until it can be read', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'blocked-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const owner = { host: 'test', pid: process.pid, lives: () => true };

@@ -108,7 +108,7 @@ const FOUND: Step[][] = [
   ],
 ];
 
-test('whatever comes together: no refresh token is sent again after its answer, and the last pair is kept', async () => {
+test('in any order of events, no refresh token is sent again after its answer, and the last pair is kept', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
       const world = await startWorld();

@@ -19,7 +19,7 @@ import {
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 describe('TOKEN_LINK', () => {
-  test('is imported into an empty store, and rotated at once, so that the link is dead', async () => {
+  test('the link is imported into an empty store and refreshed at once, so that it no longer works', async () => {
     const { ask, clock, sandbox, store } = await startKeptOverSandbox();
     await clock.asleep();
     expect(sandbox.stats).toMatchObject({
@@ -31,7 +31,7 @@ describe('TOKEN_LINK', () => {
     expect(codesOf(await ask(PERSON))).toEqual([]);
   });
 
-  test('is over a healthy set ignored with a warning, and not even fetched', async () => {
+  test('over a healthy set the link is ignored with a warning, and not even fetched', async () => {
     const first = await startKeptOverSandbox();
     await first.clock.asleep();
     await first.stop();
@@ -50,7 +50,7 @@ describe('TOKEN_LINK', () => {
     expect(codesOf(await second.ask(PERSON))).toEqual([]);
   });
 
-  test('is imported over a set that is lost', async () => {
+  test('the link is imported over a lost set', async () => {
     const { service, clock, store, ...first } = await startLost();
     await first.stop();
     const tokenLink = service.makeNewSet();
@@ -65,12 +65,12 @@ describe('TOKEN_LINK', () => {
     expect(sentAgain(service.exchanges)).toEqual([]);
   });
 
-  test('leaves no request without a token, however early it comes', async () => {
+  test('no request is without a token, however early it arrives', async () => {
     const { ask } = await startKeptOverSandbox();
     expect(codesOf(await ask(PERSON))).toEqual([]);
   });
 
-  test('whose first rotation fails is rotated as soon as that works, even if its access token is dead', async () => {
+  test('after a failed first refresh the set is refreshed as soon as possible, even if its access token has expired', async () => {
     const service = await startScripted();
     service.expire();
     service.always(reply(403, {}));
@@ -85,7 +85,7 @@ describe('TOKEN_LINK', () => {
     expect(codesOf(await ask(PERSON))).toEqual([]);
   });
 
-  test('that was imported, and not rotated before the gateway stopped, is rotated by the next one', async () => {
+  test('a set that was imported but not refreshed before the gateway stopped is refreshed by the next one', async () => {
     const service = await startScripted();
     service.always(reply(403, {}));
     const { clock, store, stop } = await startKept(service);
@@ -97,7 +97,7 @@ describe('TOKEN_LINK', () => {
     expect(await store.read()).toMatchObject({ generation: 2, imported: false });
   });
 
-  test('given to two gateways on one store is imported by one of them, and neither loses it', async () => {
+  test('a link given to two gateways on one store is imported by one of them, and neither loses it', async () => {
     const service = await startScripted();
     const clock = new ManualClock();
     const store = watchStore();
@@ -111,7 +111,7 @@ describe('TOKEN_LINK', () => {
     expect(service.exchanges).toHaveLength(1);
   });
 
-  test('that a store cannot take at first is imported when it can', async () => {
+  test('a link that the store cannot save at first is imported when it can', async () => {
     const service = await startScripted();
     const store = watchStore();
     store.failing.add('import');
@@ -125,7 +125,7 @@ describe('TOKEN_LINK', () => {
 });
 
 describe('a token pair', () => {
-  test('is in the store before any request uses it, rotated ahead of its expiry', async () => {
+  test('a pair refreshed before its expiry is in the store before any request uses it', async () => {
     const { ask, clock, store, lastBearer } = await startKeptOverSandbox();
     await clock.asleep();
     await ask(PERSON);
@@ -142,7 +142,7 @@ describe('a token pair', () => {
     expect(store.kept).toContain(lastBearer());
   });
 
-  test('is in the store before any request uses it, rotated since it had expired', async () => {
+  test('a pair refreshed after its expiry is in the store before any request uses it', async () => {
     const { ask, clock, sandbox, service, store, lastBearer } = await startKeptOverSandbox();
     await clock.asleep();
     await ask(PERSON);
@@ -159,7 +159,7 @@ describe('a token pair', () => {
     expect(store.kept).toContain(lastBearer());
   });
 
-  test('is rotated at about two thirds of its life, again and again, with no request asking for it', async () => {
+  test('every pair is refreshed at about two thirds of its life, without a request', async () => {
     const { clock, store } = await startKeptOverSandbox();
     await clock.asleep();
     const savedAt: number[] = [];
@@ -174,7 +174,7 @@ describe('a token pair', () => {
     expect(Math.max(...lives)).toBeLessThan(0.67);
   });
 
-  test('is rotated in time when it lives for two seconds only', async () => {
+  test('a pair that lives for two seconds is refreshed in time', async () => {
     const { ask, clock, sandbox } = await startKeptOverSandbox({ expiresIn: 2 });
     await clock.asleep();
     for (let second = 0; second < 20; second += 1) {
@@ -184,7 +184,7 @@ describe('a token pair', () => {
     expect(sandbox.stats.refreshes).toBeLessThanOrEqual(1 + 20);
   });
 
-  test('is rotated long before its refresh token ends, also when the access token lives longer', async () => {
+  test('a pair is refreshed long before its refresh token expires, also if the access token lives longer', async () => {
     const { clock, store } = await startKeptOverSandbox({
       expiresIn: (4 * YEAR) / SECOND,
       refreshExpiresIn: (3 * DAY) / SECOND,
@@ -196,7 +196,7 @@ describe('a token pair', () => {
     expect(found!.generation).toBeLessThanOrEqual(2 + 5);
   });
 
-  test('is rotated without anybody waiting: requests go on with the old one', async () => {
+  test('no request waits for a refresh: the old access token is used meanwhile', async () => {
     const service = await startScripted();
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();
@@ -212,7 +212,7 @@ describe('a token pair', () => {
     expect(await store.read()).toMatchObject({ generation: 3 });
   });
 
-  test('whose early rotation fails goes on serving, and the rotation is retried with patience', async () => {
+  test('if an early refresh fails the pair remains in use, and the refresh is retried with growing pauses', async () => {
     const service = await startScripted();
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();
@@ -235,7 +235,7 @@ describe('a token pair', () => {
 
 describe('an access token that expired', () => {
   test.each([false, true])(
-    'and meets 500 requests at once costs one exchange, one replay each, and no caller an error (revoked on refresh: %s)',
+    '500 requests with an expired token cost one exchange and one replay each, and no caller gets an error (revoked on refresh: %s)',
     async (revokeOnRefresh) => {
       // All of them in flight together, none waiting for its turn.
       const config = { upstreamConcurrency: 500 };
@@ -258,7 +258,7 @@ describe('an access token that expired', () => {
     },
   );
 
-  test('is no error for requests that a rotation ended it for, while the new pair is being saved', async () => {
+  test('requests whose token a refresh has ended get no error while the new pair is being saved', async () => {
     const { ask, clock, sandbox, store } = await startKeptOverSandbox({ revokeOnRefresh: true });
     await clock.asleep();
     const saving = store.hold('save');
@@ -274,7 +274,7 @@ describe('an access token that expired', () => {
     expect(sandbox.stats.requests.oauthToken).toBe(2);
   });
 
-  test('is refreshed to the end, although the caller that met the expiry disconnects', async () => {
+  test('a refresh is completed although the caller that caused it disconnects', async () => {
     const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
     await clock.asleep();
     await ask(PERSON);
@@ -291,7 +291,7 @@ describe('an access token that expired', () => {
     expect(sandbox.stats.requests.oauthToken).toBe(2);
   });
 
-  test('is exchanged once by two gateways that share a store', async () => {
+  test('two gateways that share a store make one exchange', async () => {
     const service = await startScripted();
     const clock = new ManualClock();
     const store = watchStore();
@@ -314,7 +314,7 @@ describe('an access token that expired', () => {
     [401, ''],
     [403, 'token_expired'],
   ])(
-    'is not what %i %s means: no exchange, and the likely cause is named',
+    'a %i %s is not an expired token: there is no exchange, and the likely cause is named',
     async (status, detail) => {
       const service = await startScripted();
       const { ask, clock } = await startKept(service);
@@ -328,7 +328,7 @@ describe('an access token that expired', () => {
     },
   );
 
-  test('right after each rotation is no reason to rotate without end', async () => {
+  test('a token that expires right after each refresh does not cause endless refreshes', async () => {
     const service = await startScripted();
     const { ask, clock } = await startKept(service);
     await clock.asleep();
@@ -345,7 +345,7 @@ describe('an access token that expired', () => {
 
 describe('the wall clock', () => {
   test.each([YEAR, -YEAR, DAY, -DAY])(
-    'set by %i ms while the gateway runs changes nothing',
+    'setting the wall clock by %i ms while the gateway runs changes nothing',
     async (jump) => {
       const { ask, clock, sandbox } = await startKeptOverSandbox();
       await clock.asleep();
@@ -364,7 +364,7 @@ describe('the wall clock', () => {
     [0.2 * YEAR, true],
     [-YEAR, true],
   ])(
-    'set by %i ms while the gateway is stopped costs at most one exchange (meanwhile expired: %s)',
+    'setting the wall clock by %i ms while the gateway is stopped costs at most one exchange (meanwhile expired: %s)',
     async (jump, expired) => {
       const first = await startKeptOverSandbox();
       const { clock, sandbox, store, service } = first;
@@ -385,7 +385,7 @@ describe('the wall clock', () => {
     },
   );
 
-  test('set beyond the end of the refresh token while the gateway is stopped sends nothing, and heals', async () => {
+  test('a wall clock set beyond the end of the refresh token causes no request, and correcting it is enough', async () => {
     const first = await startKeptOverSandbox();
     const { clock, sandbox, store, service } = first;
     await clock.asleep();
@@ -424,12 +424,12 @@ describe('a refresh token that is not renewed', () => {
     [6.5, 6],
     [2.5, 2],
     [0.5, 0],
-  ])('and has %d days left is warned of in the log: %s', async (left, daysLeft) => {
+  ])('the log warns of a refresh token that has %d days left: %s', async (left, daysLeft) => {
     const { logged } = await startWithDaysLeft(left);
     expect(warningsOfEnd(logged)).toEqual(daysLeft === undefined ? [] : [daysLeft]);
   });
 
-  test('is warned of once more at each threshold, and no more than that', async () => {
+  test('the log warns once more at each threshold, and not more often', async () => {
     const { clock, logged } = await startWithDaysLeft(3.2);
     for (let hours = 0; hours < 72; hours += 1) {
       clock.jump(HOUR);
@@ -457,7 +457,7 @@ describe('a store', () => {
     expect(sandbox.stats.requests.oauthToken).toBe(2);
   });
 
-  test('that cannot take a claim while a refresh is uncertain is tried again with backoff, not every second', async () => {
+  test('a claim that the store cannot save while a refresh is uncertain is retried with growing pauses, not every second', async () => {
     const service = await startScripted();
     const { clock, store, logged } = await startKept(service);
     await clock.asleep();
@@ -479,7 +479,7 @@ describe('a store', () => {
     expect(await store.read()).toMatchObject({ generation: 3, mark: null });
   });
 
-  test('that fails to save after the answer keeps the gateway serving from memory, and saves when it can', async () => {
+  test('if the pair cannot be saved, the gateway serves from memory, and saves it when possible', async () => {
     const { ask, clock, sandbox, service, store, lastBearer } = await startKeptOverSandbox();
     await clock.asleep();
     await ask(PERSON);
@@ -502,7 +502,7 @@ describe('a store', () => {
     expect(sandbox.stats.requests.oauthToken).toBe(2);
   });
 
-  test('that still cannot save at the next expiry prevents the exchange, and the error says why', async () => {
+  test('if the store still cannot save at the next expiry, there is no exchange, and the error says why', async () => {
     const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
     await clock.asleep();
     await ask(PERSON);
@@ -521,7 +521,7 @@ describe('a store', () => {
     expect(await store.read()).toMatchObject({ generation: 4 });
   });
 
-  test('that fails while the set is lost does not end the watch over it', async () => {
+  test('a store that fails while the set is lost is still watched', async () => {
     const { service, clock, store, ask } = await startLost();
     store.failing.add('read');
     await clock.pass(HOUR);
@@ -536,7 +536,7 @@ describe('a store', () => {
     expect(codesOf(await ask(PERSON))).toEqual([]);
   });
 
-  test('of another service is refused with both named, and left as it was', async () => {
+  test('the store of another service is refused with both services named, and left unchanged', async () => {
     const store = watchStore();
     await store.import({
       baseUrl: 'https://other.test',
@@ -556,7 +556,7 @@ describe('a store', () => {
 });
 
 describe('a stop', () => {
-  test('during an exchange waits until its pair is saved', async () => {
+  test('a stop during an exchange waits until its pair is saved', async () => {
     const service = await startScripted();
     const { clock, store, stop } = await startKept(service);
     await clock.asleep();
@@ -575,7 +575,7 @@ describe('a stop', () => {
     expect(await store.read()).toMatchObject({ generation: 3, mark: null });
   });
 
-  test('while the pair cannot be saved waits until it can', async () => {
+  test('a stop while the pair cannot be saved waits until it can', async () => {
     const { ask, clock, service, store, stop } = await startKeptOverSandbox();
     await clock.asleep();
     await ask(PERSON);
@@ -592,7 +592,7 @@ describe('a stop', () => {
     expect(await store.read()).toMatchObject({ generation: 3 });
   });
 
-  test('between the mark and the send sends nothing, and leaves no mark', async () => {
+  test('a stop between the claim and the request sends nothing, and leaves no claim', async () => {
     const { clock, sandbox, store, stop } = await startKeptOverSandbox();
     await clock.asleep();
     const marking = store.hold('mark');
@@ -605,7 +605,7 @@ describe('a stop', () => {
     expect(await store.read()).toMatchObject({ generation: 2, mark: null });
   });
 
-  test('leaves nothing that begins an exchange later', async () => {
+  test('no exchange begins after a stop', async () => {
     const { clock, sandbox, stop } = await startKeptOverSandbox();
     await clock.asleep();
     await stop();
@@ -616,7 +616,7 @@ describe('a stop', () => {
 });
 
 describe('without a working set', () => {
-  test('each query gets an error with the steps to import one, and readiness fails', async () => {
+  test('without a set each query gets an error with the steps to import one, and readiness fails', async () => {
     const service = await startScripted();
     const { ask, fetch: get, clock } = await startKept({ url: service.url });
     await clock.asleep();
@@ -628,7 +628,7 @@ describe('without a working set', () => {
     expect(service.exchanges).toEqual([]);
   });
 
-  test('that was lost, each query gets an error with what to do, and nothing more is sent', async () => {
+  test('after a loss each query gets an error with what to do, and nothing more is sent', async () => {
     const { service, clock, store, ask } = await startLost();
     const before = service.exchanges.length;
     for (let request = 0; request < 10; request += 1) {
@@ -641,7 +641,7 @@ describe('without a working set', () => {
     expect(await store.read()).toMatchObject({ generation: 3, lost: true });
   });
 
-  test('that was lost ahead of the expiry, the old access token serves as long as it works', async () => {
+  test('after a loss before the expiry, the old access token serves as long as it works', async () => {
     const service = await startScripted();
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();
@@ -656,7 +656,7 @@ describe('without a working set', () => {
     expect(service.exchanges).toHaveLength(2);
   });
 
-  test('that was lost by an answer that never arrived, nothing that was received is gone', async () => {
+  test('after a loss because of an answer that never arrived, everything received is still there', async () => {
     const service = await startScripted();
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();
@@ -680,7 +680,7 @@ describe('without a working set', () => {
 });
 
 describe('a loss that could not be written to the store', () => {
-  test('is known to the process: nothing more is sent, and the loss is written as soon as the store works', async () => {
+  test('the process knows of the loss: nothing more is sent, and the loss is recorded as soon as the store works', async () => {
     const service = await startScripted();
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();

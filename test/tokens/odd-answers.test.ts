@@ -49,7 +49,7 @@ describe('an answer of the token endpoint that gives no pair', () => {
   ];
 
   test.each(unclear)(
-    '(%s) loses nothing, is a coded error, does not loop, and is got over',
+    'an answer without a pair (%s) loses nothing, is a coded error, causes no loop, and passes',
     async (_, answer) => {
       await bearIt(answer, ({ errors }) =>
         expect(codesOf({ errors })).toEqual(['UPSTREAM_UNREACHABLE']),
@@ -57,12 +57,15 @@ describe('an answer of the token endpoint that gives no pair', () => {
     },
   );
 
-  test.each([401, 403])('(a %i) loses nothing, and names what to check', async (status) => {
-    await bearIt(reply(status, { error: 'invalid_client' }), ({ errors }) => {
-      expect(codesOf({ errors })).toEqual(['UPSTREAM_UNAUTHORIZED']);
-      expect(errors[0]!.message).toMatch(/RECRUITING_URL/);
-    });
-  });
+  test.each([401, 403])(
+    'an answer with status %i loses nothing, and the error says what to check',
+    async (status) => {
+      await bearIt(reply(status, { error: 'invalid_client' }), ({ errors }) => {
+        expect(codesOf({ errors })).toEqual(['UPSTREAM_UNAUTHORIZED']);
+        expect(errors[0]!.message).toMatch(/RECRUITING_URL/);
+      });
+    },
+  );
 
   test.each([
     ['30', 30],
@@ -74,7 +77,7 @@ describe('an answer of the token endpoint that gives no pair', () => {
     ['999999999999', 3600],
     ['Wed, 21 Oct 2015 07:28:00 GMT', 60],
     [undefined, 60],
-  ])('(a 429 with Retry-After %s) is honoured within reason', async (header, seconds) => {
+  ])('a 429 with Retry-After %s is obeyed within reasonable limits', async (header, seconds) => {
     await bearIt(
       reply(429, 'Slow down', header === undefined ? {} : { 'retry-after': header }),
       ({ errors }) => {
@@ -84,7 +87,7 @@ describe('an answer of the token endpoint that gives no pair', () => {
     );
   });
 
-  test('is not requested again before the time that a 429 gives, however many callers wait', async () => {
+  test('nothing is sent before the time of a 429 has passed, however many callers wait', async () => {
     const { service, ask, clock } = await ready();
     service.always(reply(429, '', { 'retry-after': '30' }));
     service.expire();
@@ -99,7 +102,7 @@ describe('an answer of the token endpoint that gives no pair', () => {
   });
 
   test.each([301, 302, 307, 308])(
-    '(a %i to another host) is not followed: nothing arrives there',
+    'a redirect (%i) to another host is not followed: nothing arrives there',
     async (status) => {
       let arrived = 0;
       const elsewhere = await startServer((_, response) => {
@@ -113,7 +116,7 @@ describe('an answer of the token endpoint that gives no pair', () => {
     },
   );
 
-  test('(a body of 100 MB) is not read to its end', async () => {
+  test('a body of 100 MB is not read to its end', async () => {
     let written = 0;
     const chunk = Buffer.alloc(1024 * 1024, 'x');
     const flood: TokenAnswer = async ({ response }) => {
@@ -146,7 +149,7 @@ describe('a pair with an odd life', () => {
     [true],
     [1e15],
     [1e308],
-  ])('(expires_in %j) is kept, and rotated sanely', async (life) => {
+  ])('a pair with expires_in %j is kept, and refreshed at sensible times', async (life) => {
     const { service, ask, clock, store } = await ready();
     service.always(({ process, response }) =>
       json(response, 200, { ...process(), expires_in: life }),
@@ -165,7 +168,7 @@ describe('a pair with an odd life', () => {
   });
 
   test.each([[1], [0], [-1], [120], [599], ['1'], [null]])(
-    '(refresh_token_expires_in %j on every answer) is kept, and neither rotated without end nor given up',
+    'a pair with refresh_token_expires_in %j is kept, without endless refreshes and without a loss',
     async (life) => {
       const { service, ask, clock, store } = await ready();
       service.always(({ process, response }) =>
@@ -183,7 +186,7 @@ describe('a pair with an odd life', () => {
     },
   );
 
-  test('(refresh_token_expires_in 600) is believed: it is rotated before its refresh token ends', async () => {
+  test('a refresh_token_expires_in of 600 is believed: the pair is refreshed before its refresh token expires', async () => {
     const { service, ask, clock, store } = await ready();
     service.always(({ process, response }) =>
       json(response, 200, { ...process(), refresh_token_expires_in: 600 }),
@@ -196,7 +199,7 @@ describe('a pair with an odd life', () => {
     expect(await store.read()).toMatchObject({ lost: false });
   });
 
-  test('that is the same refresh token again, twice in a row, is kept without a loop', async () => {
+  test('the same refresh token twice in a row is kept, without a loop', async () => {
     const { service, ask, clock, store } = await ready();
     const { refresh_token } = service.lastAnswered!;
     const same: TokenAnswer = ({ process, response }) =>
@@ -216,7 +219,7 @@ describe('a pair with an odd life', () => {
 });
 
 describe('a token endpoint that cannot be reached', () => {
-  test('costs no mark, is tried again with patience, and is got over when it is back', async () => {
+  test('an unreachable token endpoint leaves no claim, is tried again with growing pauses, and works when it is back', async () => {
     const { service, ask, clock, logged, store } = await ready();
     await service.down();
     await clock.pass(0.7 * DAY);
@@ -232,7 +235,7 @@ describe('a token endpoint that cannot be reached', () => {
     expect(codesOf(await ask(PERSON))).toEqual([]);
   });
 
-  test('since its TLS fails costs no mark, and no token is sent', async () => {
+  test('a failing TLS connection leaves no claim, and no token is sent', async () => {
     const service = await startScripted();
     const baseUrl = service.url.replace('http:', 'https:');
     const store = watchStore();
@@ -248,7 +251,7 @@ describe('a token endpoint that cannot be reached', () => {
     expect(service.exchanges).toEqual([]);
   });
 
-  test('since it hangs up before the request is sent ends the exchange, without a token sent', async () => {
+  test('a connection that ends before the request ends the exchange, and no token is sent', async () => {
     let received = 0;
     const closed = Promise.withResolvers<void>();
     const server = createServer((socket) => {
@@ -269,7 +272,7 @@ describe('a token endpoint that cannot be reached', () => {
     expect(received).toBe(0);
   });
 
-  test('but over IPv6 is reached there', async ({ skip }) => {
+  test('a token endpoint that is available only over IPv6 is reached', async ({ skip }) => {
     const sandbox = await startSandbox({ host: '::1' }).catch(() => undefined);
     if (!sandbox) return skip('no IPv6 here');
     onTestFinished(() => sandbox.close());

@@ -25,7 +25,7 @@ const PUT = [
 ] as const;
 
 describe.each(PUT)('an older copy of the store that is %s while the gateway runs', (_, put) => {
-  test('gets the newest pair back, without an exchange, and the operator is warned', async () => {
+  test('the newest pair is saved into it without an exchange, and the operator is warned', async () => {
     const { path, backup, clock, store, sandbox, ask, logged } = await startAhead();
     const newest = (await store.read())!;
     put(backup, path);
@@ -45,7 +45,7 @@ describe.each(PUT)('an older copy of the store that is %s while the gateway runs
     expect(codesOf(await ask(PERSON))).toEqual([]);
   });
 
-  test('causes no error for a caller when the access token expires before that', async () => {
+  test('no caller gets an error if the access token expires before that', async () => {
     const { path, backup, expire, store, sandbox, ask } = await startAhead();
     put(backup, path);
     expire();
@@ -54,7 +54,7 @@ describe.each(PUT)('an older copy of the store that is %s while the gateway runs
     expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(Array(5).fill('answered'));
   });
 
-  test('and cannot be written prevents exchanges until it has the newest pair, and the error says why', async () => {
+  test('a copy that cannot be written prevents exchanges until it has the newest pair, and the error says why', async () => {
     const { path, backup, expire, clock, store, sandbox, ask, gateway } = await startAhead();
     store.failing.add('save');
     put(backup, path);
@@ -78,7 +78,7 @@ describe.each(PUT)('an older copy of the store that is %s while the gateway runs
     expect(await gateway.metrics.text()).not.toMatch(/trouble="unsaved"[^\n]*\} 1\n/);
   });
 
-  test('gets the pair back that this gateway only read, and never got itself', async () => {
+  test('a pair that this gateway only read is saved into it too', async () => {
     const first = await startAhead();
     await first.stop();
     const { clock, sandbox, path, backup } = first;
@@ -94,7 +94,7 @@ describe.each(PUT)('an older copy of the store that is %s while the gateway runs
 });
 
 describe('an older copy', () => {
-  test('that comes during an exchange gets the pair that it gives', async () => {
+  test('the new pair is saved into an older copy that is put back during an exchange', async () => {
     const { path, backup, expire, store, sandbox, ask } = await startAhead();
     expire();
     const exchange = sandbox.tokenAnswers.hold('after');
@@ -106,7 +106,7 @@ describe('an older copy', () => {
     expect(await store.read()).toMatchObject({ generation: 6, surplus: 0, mark: null });
   });
 
-  test('gets nothing back when the newest pair is lost', async () => {
+  test('nothing is saved into an older copy if the newest pair is lost', async () => {
     const { path, backup, expire, clock, store, sandbox, ask } = await startAhead();
     sandbox.makeNewSet();
     expire();
@@ -118,7 +118,7 @@ describe('an older copy', () => {
     expect(sandbox.exchanges).toHaveLength(5);
   });
 
-  test('leaves the pair that it gets back uncertain', async () => {
+  test('a pair that is saved into an older copy stays uncertain', async () => {
     const { path, backup } = places();
     const service = await startScripted();
     const store = watchStore(openSqliteStore(path));
@@ -146,7 +146,7 @@ describe('an older copy', () => {
 });
 
 describe("the store's file, removed while the gateway runs", () => {
-  test('leaves it serving, and gives no exchange, until there is a store for the newest pair', async () => {
+  test('the gateway serves without an exchange until there is a store for the newest pair', async () => {
     const { path, backup, expire, clock, store, sandbox, ask, gateway, logged } =
       await startAhead();
     const newest = (await store.read())!;
@@ -176,7 +176,7 @@ describe("the store's file, removed while the gateway runs", () => {
     expect(await store.read()).toMatchObject({ generation: 6 });
   });
 
-  test('and made anew and empty, gets the newest pair back', async () => {
+  test('the newest pair is saved into a new and empty store', async () => {
     const { path, clock, store, ask } = await startAhead();
     const newest = (await store.read())!;
     for (const end of ['', '-journal', '-lock']) rmSync(path + end);
@@ -187,7 +187,7 @@ describe("the store's file, removed while the gateway runs", () => {
     expect(codesOf(await ask(PERSON))).toEqual([]);
   });
 
-  test('for the import of another set: that one is taken over, and nothing stays unsaved', async () => {
+  test('another set that is imported into a new store is used, and nothing stays unsaved', async () => {
     const { path, clock, store, sandbox, gateway, logged } = await startAhead();
     for (const end of ['', '-journal', '-lock']) rmSync(path + end);
     await clock.pass(MINUTE);
@@ -205,24 +205,27 @@ describe("the store's file, removed while the gateway runs", () => {
 });
 
 describe('an older copy that holds another set', () => {
-  test.each(PUT)('and is %s gets the newest pair back, as the set in use', async (_, put) => {
-    const { path, other, clock, store, sandbox, ask, logged, gateway } = await startReplacedSet();
-    const newest = (await store.read())!;
-    expect(newest.generation).toBe(4);
-    const before = sandbox.exchanges.length;
-    put(other, path);
-    await clock.pass(MINUTE);
-    const { set, pair, generation } = newest;
-    expect(await store.read()).toMatchObject({ set, pair, generation, lost: false, mark: null });
-    expect(codesOf(await ask(PERSON))).toEqual([]);
-    expect(sandbox.exchanges).toHaveLength(before);
-    expect(alarms(logged)).toEqual([
-      expect.stringMatching(/^The token store was replaced by an older copy/),
-    ]);
-    expect(await gateway.metrics.text()).toMatch(/^recruiting_token_store_losses_total 1$/m);
-  });
+  test.each(PUT)(
+    'into a copy that is %s the newest pair is saved, as the set in use',
+    async (_, put) => {
+      const { path, other, clock, store, sandbox, ask, logged, gateway } = await startReplacedSet();
+      const newest = (await store.read())!;
+      expect(newest.generation).toBe(4);
+      const before = sandbox.exchanges.length;
+      put(other, path);
+      await clock.pass(MINUTE);
+      const { set, pair, generation } = newest;
+      expect(await store.read()).toMatchObject({ set, pair, generation, lost: false, mark: null });
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+      expect(sandbox.exchanges).toHaveLength(before);
+      expect(alarms(logged)).toEqual([
+        expect.stringMatching(/^The token store was replaced by an older copy/),
+      ]);
+      expect(await gateway.metrics.text()).toMatch(/^recruiting_token_store_losses_total 1$/m);
+    },
+  );
 
-  test('and cannot be written is not used: the gateway serves with its own pair, until that is saved', async () => {
+  test('a copy that cannot be written is not used: the gateway serves with its own pair until that is saved', async () => {
     const { path, other, expire, clock, store, sandbox, ask, logged } = await startReplacedSet();
     const { pair } = (await store.read())!;
     const before = sandbox.exchanges.length;
@@ -241,7 +244,7 @@ describe('an older copy that holds another set', () => {
     expect(alarms(logged)).toHaveLength(1);
   });
 
-  test('and was read by a request that then hung, while another look mended it, is not used', async () => {
+  test('a copy that a hanging request had read is not used after another read repaired it', async () => {
     const { path, other, clock, store, service, sandbox, ask, logged, lastBearer } =
       await startReplacedSet();
     const old = openSqliteStore(other);
@@ -276,7 +279,7 @@ describe('an older copy that holds another set', () => {
     expect(alarms(logged)).toHaveLength(1);
   });
 
-  test('is used where the set of the gateway is lost, with an alarm', async () => {
+  test('the copy is used, with an alarm, if the set of the gateway is lost', async () => {
     const { path, other, expire, clock, store, sandbox, ask, logged } = await startReplacedSet();
     sandbox.makeNewSet();
     expire();
@@ -287,7 +290,7 @@ describe('an older copy that holds another set', () => {
     expect(alarms(logged)).toContainEqual(expect.stringContaining('continues with the other one'));
   });
 
-  test('is not recognized by a lower generation alone: an import that is withdrawn raises no alarm', async () => {
+  test('a lower generation alone does not make a copy: a withdrawn import raises no alarm', async () => {
     const { clock, store, sandbox, ask, logged } = await startAhead();
     const before = (await store.read())!;
     const imported = await store.import({
@@ -308,26 +311,29 @@ describe('an older copy that holds another set', () => {
 });
 
 describe('another store', () => {
-  test.each(PUT)('that is %s is used once the newest pair is behind it', async (_, put) => {
-    const { path, clock, store, sandbox, logged } = await startAhead();
-    const newest = (await store.read())!;
-    const pair = await otherStore(`${path}-other`, sandbox.url, clock.now());
-    put(`${path}-other`, path);
-    await clock.pass(MINUTE);
-    expect(sandbox.exchanges.at(-1)).toMatchObject({ refreshToken: pair.refreshToken });
-    expect(alarms(logged)[0]).toMatch(
-      /^The token store was replaced by another one, with other tokens/,
-    );
-    expect(saved(logged)).toHaveLength(1);
-    const after = await store.read();
-    const known = { pair: newest.pair, at: clock.now(), replica: 'hand', after };
-    expect(await store.import({ baseUrl: sandbox.url, ...known })).toMatchObject({
-      kind: 'known',
-      generation: newest.generation,
-    });
-  });
+  test.each(PUT)(
+    'a store that is %s is used once the newest pair is saved behind it',
+    async (_, put) => {
+      const { path, clock, store, sandbox, logged } = await startAhead();
+      const newest = (await store.read())!;
+      const pair = await otherStore(`${path}-other`, sandbox.url, clock.now());
+      put(`${path}-other`, path);
+      await clock.pass(MINUTE);
+      expect(sandbox.exchanges.at(-1)).toMatchObject({ refreshToken: pair.refreshToken });
+      expect(alarms(logged)[0]).toMatch(
+        /^The token store was replaced by another one, with other tokens/,
+      );
+      expect(saved(logged)).toHaveLength(1);
+      const after = await store.read();
+      const known = { pair: newest.pair, at: clock.now(), replica: 'hand', after };
+      expect(await store.import({ baseUrl: sandbox.url, ...known })).toMatchObject({
+        kind: 'known',
+        generation: newest.generation,
+      });
+    },
+  );
 
-  test('of another service is left as it is, and the gateway serves on', async () => {
+  test('the store of another service is left unchanged, and the gateway continues to serve', async () => {
     const { path, clock, ask, sandbox, logged } = await startAhead();
     await otherStore(`${path}-other`, 'https://elsewhere.test', clock.now());
     copyFileSync(path, `${path}-mine`);
@@ -346,7 +352,7 @@ describe('another store', () => {
   });
 });
 
-test('a store that was encrypted with another key is not called gone, and is served on', async () => {
+test('a store that was encrypted with another key is not reported as gone, and the gateway continues to serve', async () => {
   const { path } = places();
   const [old, young] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
   const store = watchStore(openSqliteStore(path, { sealer: createSealer([old]) }));

@@ -32,7 +32,7 @@ async function start() {
 }
 
 describe('a save that never settles', () => {
-  test('leaves the pair in the rescue file and in use within a second, and no caller with an error', async () => {
+  test('within a second the pair is in the rescue file and in use, and no caller gets an error', async () => {
     const { clock, store, ask, lastBearer, service, sandbox, rescued } = await start();
     const saving = store.hold('save');
     service.ahead += 2 * DAY;
@@ -52,7 +52,7 @@ describe('a save that never settles', () => {
     expect(sandbox.stats.requests.oauthToken).toBe(2);
   });
 
-  test('is not called once more beside itself, as long as it may still settle', async () => {
+  test('the save is not repeated while it may still end', async () => {
     const { clock, store, service, ask } = await start();
     const { save } = store;
     const called = Promise.withResolvers<void>();
@@ -74,7 +74,7 @@ describe('a save that never settles', () => {
     expect(await store.read()).toMatchObject({ generation: 3, mark: null });
   });
 
-  test('does not keep the gateway from stopping: the pair is in the rescue file', async () => {
+  test('the gateway can stop, and the pair is in the rescue file', async () => {
     const { clock, store, service, ask, stop, rescued } = await start();
     const saving = store.hold('save');
     service.ahead += 2 * DAY;
@@ -88,7 +88,7 @@ describe('a save that never settles', () => {
 });
 
 describe.each(['read', 'mark'] as const)('a %s that never settles', (method) => {
-  test('is an error of the gateway for whoever needs it, after some seconds; nothing is sent, and it heals', async () => {
+  test('callers who need the store get an error after some seconds, nothing is sent, and it recovers', async () => {
     const { clock, store, service, ask, sandbox } = await start();
     const held = store.hold(method);
     service.ahead += 2 * DAY;
@@ -105,7 +105,7 @@ describe.each(['read', 'mark'] as const)('a %s that never settles', (method) => 
     expect(await store.read()).toMatchObject({ generation: 3, mark: null, unanswered: 0 });
   });
 
-  test('delays no request while the access token works', async () => {
+  test('no request is delayed while the access token works', async () => {
     const { clock, store, ask } = await start();
     const held = store.hold(method);
     clock.jump(0.7 * DAY);
@@ -114,7 +114,7 @@ describe.each(['read', 'mark'] as const)('a %s that never settles', (method) => 
     held.release();
   });
 
-  test('does not keep the gateway from stopping', async () => {
+  test('the gateway can stop', async () => {
     const { clock, store, stop, sandbox } = await start();
     const held = store.hold(method);
     clock.jump(0.7 * DAY);
@@ -125,7 +125,7 @@ describe.each(['read', 'mark'] as const)('a %s that never settles', (method) => 
   });
 });
 
-test('a gateway whose store does not answer at its start reports that, and ends', async () => {
+test('a gateway whose store does not answer at the start reports it, and ends', async () => {
   const [store, clock] = [watchStore(), new ManualClock()];
   const reading = store.hold('read');
   const starting = startKept({ url: 'http://127.0.0.1:1' }, { store, clock });

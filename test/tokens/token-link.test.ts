@@ -54,7 +54,7 @@ describe('a token link', () => {
   ];
 
   test.each(forGood)(
-    'that gives %s is read once, and the log says what to do',
+    'a link that returns %s is read once, and the log says what to do',
     async (_, answer, says) => {
       const { kept, reads } = await startWithLink(answer);
       await kept.clock.asleep();
@@ -66,7 +66,7 @@ describe('a token link', () => {
     },
   );
 
-  test('that redirects to another host is not followed: nothing arrives there', async () => {
+  test('a redirect to another host is not followed: nothing arrives there', async () => {
     let arrived = 0;
     const elsewhere = await startServer((_, response) => {
       arrived += 1;
@@ -96,7 +96,7 @@ describe('a token link', () => {
   ];
 
   test.each(passing)(
-    'that gives %s is tried again with patience, keeps nobody waiting meanwhile, and is imported then',
+    'a link that returns %s is tried again with growing pauses, delays no caller, and is imported later',
     async (_, answer) => {
       const { kept, reads, heal } = await startWithLink(answer);
       await kept.clock.asleep();
@@ -112,7 +112,7 @@ describe('a token link', () => {
     },
   );
 
-  test('whose host refuses connections is tried again until it is there', async () => {
+  test('a link whose host refuses connections is tried again until it answers', async () => {
     const service = await startScripted();
     await service.down();
     const kept = await startKept(service);
@@ -124,7 +124,7 @@ describe('a token link', () => {
     expect(service.exchanges).toHaveLength(1);
   });
 
-  test('that is tried again in vain gives way to a set that another process imports', async () => {
+  test('a link that keeps failing is dropped when another process imports a set', async () => {
     const { kept, reads } = await startWithLink((response) => json(response, 500, {}));
     await kept.clock.asleep();
     const byHand = { baseUrl: kept.url, pair: pairOf('by hand'), replica: 'test', after: null };
@@ -136,14 +136,14 @@ describe('a token link', () => {
     expect(await kept.store.read()).toMatchObject({ pair: pairOf('by hand') });
   });
 
-  test('does not keep a gateway from stopping while it is tried again', async () => {
+  test('a gateway can stop while a link is tried again', async () => {
     const { kept } = await startWithLink((response) => json(response, 500, {}));
     await kept.clock.asleep();
     await kept.stop();
     expect(troubles(kept)).toHaveLength(1);
   });
 
-  test('that is spent replaces nothing, when the set of the store is lost', async () => {
+  test('a spent link replaces nothing, also if the set of the store is lost', async () => {
     const service = await startScripted();
     const spent = service.tokenLink;
     const first = await startKept(service);
@@ -213,7 +213,7 @@ describe('a link on which several gateways start at once', () => {
     },
   );
 
-  test('and whose host could not be reached: a set that another one imports meanwhile is served at once', async () => {
+  test('a gateway that could not reach the link serves at once with a set that another one imports', async () => {
     const { kept, reads, realLink } = await startWithLink((response) => json(response, 500, {}));
     await kept.clock.pass(10 * MINUTE);
     expect(codesOf(await kept.ask(PERSON))).toEqual(['TOKENS_MISSING']);
@@ -227,7 +227,7 @@ describe('a link on which several gateways start at once', () => {
 });
 
 describe('reading a token link', () => {
-  test('gives its pair, and ignores when it was made', async () => {
+  test('reading a link returns its pair, and ignores when it was made', async () => {
     const host = await startServer((_, response) =>
       json(response, 200, { ...set, name: 'Made', created_at: 'nobody knows the unit' }),
     );
@@ -242,7 +242,7 @@ describe('reading a token link', () => {
     });
   });
 
-  test('that fails has an error with what to do, wherever the link came from, and never with the link', async () => {
+  test('the error of a failed read says what to do, and never contains the link', async () => {
     const host = await startServer((_, response) => json(response, 404, {}));
     const link = `${host}/a/secret/path?and=a-secret-query`;
     const error: unknown = await readTokenLink(link, { agent: 'test', proxy: undefined }).catch(
@@ -261,7 +261,7 @@ describe('reading a token file', () => {
     ['as the link shows it', JSON.stringify({ ...set, created_at: 1 })],
     ['with lines and a byte order mark', `\uFEFF${JSON.stringify(set, null, 2)}\r\n`],
     ['with odd lives', JSON.stringify({ ...set, expires_in: 'a day' })],
-  ])('gives the pair of a text %s', (_, text) => {
+  ])('a text %s returns its pair', (_, text) => {
     expect(readTokenFile(text)).toMatchObject(
       pairOf('x', {
         accessToken: 'made-access',
@@ -278,7 +278,7 @@ describe('reading a token file', () => {
     ['no refresh token', '{"access_token":"made-access"}'],
     ['null', 'null'],
     ['more than 64 KiB', JSON.stringify({ pad: 'x'.repeat(65_536), ...set })],
-  ])('of %s says what to give instead, and no token', (_, text) => {
+  ])('the error for %s says what to provide instead, without a token', (_, text) => {
     const read = () => readTokenFile(text);
     expect(read).toThrow(TokenLinkError);
     expect(read).toThrow(/not a token set .* the link itself\.$/);

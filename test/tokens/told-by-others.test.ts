@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { MINUTE } from '../support/random/manual-clock.ts';
 import { codesOf, PERSON, startKeptOverSandbox, type Kept } from '../support/tokens/tokens.ts';
 
-test('a set that a command found to be lost is reported once in the log, and its refresh token has no time left', async () => {
+test('a loss that a command found is logged once, and its refresh token has no time left', async () => {
   const { clock, store, ask, gateway, logged } = await startKeptOverSandbox();
   await clock.asleep();
   expect(await secondsLeft(gateway)).toBeGreaterThan(100 * 86_400);
@@ -21,7 +21,7 @@ test('a set that a command found to be lost is reported once in the log, and its
   expect(codesOf(await ask(PERSON))).toEqual([]);
 });
 
-test('a set that was moved away by a command is reported once in the log, with the store that has it', async () => {
+test('a move by a command is logged once, with the store that has the set', async () => {
   const { clock, store, logged } = await startKeptOverSandbox();
   await clock.asleep();
   await store.moveOut({ to: 'sqlite:/elsewhere.db', at: clock.now(), replica: 'hand' });

@@ -46,7 +46,7 @@ test('200 requests in flight with an expired token cause one refresh, and no cal
   );
 });
 
-test('a drain goes on over an expired token, without a record lost or doubled', async () => {
+test('a drain continues after an expired token, without a lost or repeated record', async () => {
   await using gateway = await startUsed();
   const { upstream } = gateway;
   const { refreshes } = counts(gateway);

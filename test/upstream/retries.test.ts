@@ -108,7 +108,7 @@ test.each([
   ['seconds', '2', 2000],
   ['ten seconds, the longest', '10', 10_000],
   ['a date', () => new Date(Date.now() + 8000).toUTCString(), 6000],
-])('a short Retry-After is waited for: %s', async (_form, header, atLeast) => {
+])('a short Retry-After is obeyed: %s', async (_form, header, atLeast) => {
   await using gateway = await startGatewayOverFake();
   const value = typeof header === 'string' ? header : header();
   gateway.upstream.answer(json({}, 429, { 'retry-after': value }), honest);

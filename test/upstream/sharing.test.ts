@@ -53,7 +53,7 @@ test('the same field under another alias is another query, and each answer has i
   expect(sent(gateway)).toEqual([{}, {}, OTHER]);
 });
 
-test('a caller who gets everything at once loses nothing to one who defers a part', async () => {
+test('a whole answer is not affected by another caller who defers a part', async () => {
   await using gateway = await startGatewayOverFake();
   const gate = Promise.withResolvers<void>();
   gateway.upstream.answer(after(gate.promise, honest));

@@ -7,7 +7,7 @@ import { startHeldUpstream, type HeldUpstream } from '../support/imitations/upst
 
 const DRAIN = { priority: 'drain' } as const;
 
-test('an interactive request overtakes waiting drain requests and has slots of its own', async () => {
+test('an interactive request overtakes waiting drain requests and has reserved slots', async () => {
   await using upstream = await startHeldUpstream({ concurrency: 4 });
   const { ask, release, sent, service } = upstream;
   const asked = ['d1', 'd2', 'd3', 'd4', 'd5'].map((label) => ask(label, DRAIN));

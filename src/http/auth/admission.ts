@@ -1,7 +1,7 @@
 import { OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
-import { codedError } from '../../errors.ts';
+import { codedError, forbidden } from '../../errors.ts';
 import type { CheckedOperation } from '../../operations/operations.ts';
 import type { Caller, Exchange, Stage } from '../exchange.ts';
 import { apiKeyOwners, authenticate, type ApiKey } from './authenticate.ts';
@@ -113,11 +113,4 @@ function checkRouterFields({ routerFields: [field] }: CheckedOperation): void {
     `The field ${field} is reserved for the router of the supergraph, and this credential is not a router's. ` +
       'The operator of this gateway can add it to ROUTER_CALLERS.',
   );
-}
-
-function forbidden(message: string) {
-  return codedError('FORBIDDEN', message, {
-    // As for errors of the validation: with `spec`, callers who accept application/json get the status 200.
-    extensions: { http: { status: 403, spec: true } },
-  });
 }

@@ -4,8 +4,8 @@ import { codedError, knownCode } from '../../errors.ts';
 import type { Call, CallVariables } from '../../plans/call.ts';
 import type { OperationPlan } from '../../plans/operation/plan-operation.ts';
 import type { Planner } from '../../plans/planner.ts';
-import type { Answer, Exchange, Reply } from '../exchange.ts';
-import { deliveryFor, JSON_TYPE, jsonTypeFor, multipartReply, SPEC } from './formats.ts';
+import { errorReply, JSON_TYPE, type Answer, type Exchange, type Reply } from '../exchange.ts';
+import { deliveryFor, jsonTypeFor, multipartReply, SPEC } from './formats.ts';
 
 export interface AnswerParts {
   readonly planner: Pick<Planner, 'createCall'>;
@@ -27,7 +27,7 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
     const call = callOf();
     const payloads = operation.plan.stream(call);
     if (!payloads) return answerWhole(call);
-    if (delivery === 'none') return unsupportedFormat();
+    if (delivery === 'none') return UNSUPPORTED_FORMAT;
     return answerInParts(payloads);
 
     function callOf(): Call {
@@ -108,15 +108,11 @@ function variablesOf(
   };
 }
 
-function unsupportedFormat(): Reply {
-  const error = codedError(
+const UNSUPPORTED_FORMAT = errorReply(
+  406,
+  codedError(
     'BAD_USER_INPUT',
     'This gateway sends incremental answers only as multipart/mixed, in the format of 2022-08-24. Send "accept: ' +
       `multipart/mixed;deferSpec=${SPEC}", or accept only application/json to get one whole answer.`,
-  );
-  return {
-    status: 406,
-    headers: { 'content-type': JSON_TYPE },
-    body: JSON.stringify({ errors: [error] }),
-  };
-}
+  ),
+);

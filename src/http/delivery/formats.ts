@@ -1,5 +1,5 @@
 import { writePayload, type Payload } from '../../answers/write-answer.ts';
-import type { Body, Reply } from '../exchange.ts';
+import { JSON_TYPE, type Body, type Reply } from '../exchange.ts';
 
 /** How an incremental operation is answered: in parts, in one whole answer, or not at all. */
 export type Delivery = 'parts' | 'whole' | 'none';
@@ -48,7 +48,6 @@ function nameAndValue(parameter: string): [string, string] {
   return [name, value.replaceAll('"', '')];
 }
 
-export const JSON_TYPE = 'application/json; charset=utf-8';
 const GRAPHQL_TYPE = 'application/graphql-response+json; charset=utf-8';
 
 /**

@@ -36,7 +36,7 @@ export function examples(lists: readonly ExampleList[]): readonly Example[] {
 }
 
 /** The example for a schema without lists. */
-export function welcome(): Example {
+function welcome(): Example {
   return example(
     'Welcome! Press the play button (or Ctrl-Enter) to run the query below. The icon at the top left opens the documentation.',
     'query Welcome { __typename }',

@@ -2,12 +2,11 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Exchange, Reply, Stage } from '../exchange.ts';
-import { welcome, type Example } from './examples.ts';
+import type { Example } from './examples.ts';
 
 export type GraphiqlOptions = {
   readonly enabled: boolean;
-  readonly title?: string;
-  readonly examples?: readonly Example[];
+  readonly examples: readonly Example[];
 };
 
 /**
@@ -16,8 +15,7 @@ export type GraphiqlOptions = {
  */
 export function createGraphiql(options: GraphiqlOptions): { readonly page: Stage } {
   if (!options.enabled) return { page: () => undefined };
-  const title = options.title ?? 'Recruiting';
-  const page = once(() => render({ ...options, title }));
+  const page = once(() => render(options));
   return {
     page: (exchange) => {
       const isPage = exchange.method === 'GET' && exchange.header('accept')?.includes('text/html');
@@ -42,19 +40,20 @@ function replyWith({ html, zipped, etag, policy }: Page, exchange: Exchange): Re
     : { status: 200, headers, body: html };
 }
 
+const TITLE = 'Recruiting';
+
 type Page = { html: string; zipped: Buffer<ArrayBuffer>; etag: string; policy: string };
 
-async function render(options: GraphiqlOptions & { title: string }): Promise<Page> {
+async function render({ examples }: GraphiqlOptions): Promise<Page> {
   // Nine megabytes, imported when the page is first opened, not when the server starts.
   const parts = await import('@graphql-yoga/render-graphiql/graphiql');
-  const title = asHtml(options.title);
-  const scripts = [library(parts), start(options, title)];
+  const scripts = [library(parts), start(examples)];
   const html = `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <title>${title}</title>
+    <title>${TITLE}</title>
     <link rel="icon" href="${icon}" />
     <style>${parts.css}</style>
     <style>${layout}</style>
@@ -88,17 +87,14 @@ ${parts.js}`;
 
 // Corrects two faults of the packaged page: it writes what is typed into the address, and so into access logs at the
 // next reload; and it shares its storage, including the tabs, with every other GraphiQL at the same address.
-function start(options: GraphiqlOptions & { title: string }, titleHtml: string): string {
+function start(examples: readonly Example[]): string {
   const settings = {
-    title: titleHtml,
-    defaultTabs: (options.examples?.length ? options.examples : [welcome()]).map((tab) => ({
-      query: tab.query,
-      variables: tab.variables ?? null,
-    })),
+    title: TITLE,
+    defaultTabs: examples.map(({ query, variables = null }) => ({ query, variables })),
     shouldPersistHeaders: false,
   };
   return `
-const prefix = ${asScript(`${options.title} `)};
+const prefix = '${TITLE} ';
 const storage = {
   getItem: (key) => localStorage.getItem(prefix + key),
   setItem: (key, value) => localStorage.setItem(prefix + key, value),
@@ -151,10 +147,6 @@ html, body, #root { height: 100%; margin: 0; }
 const icon = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="5" r="3.5" fill="#d60690"/><path d="M1 16a7 7 0 0 1 14 0z" fill="#d60690"/></svg>',
 )}`;
-
-function asHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
-}
 
 /** JSON that cannot end its script element. */
 function asScript(value: unknown): string {

@@ -1,5 +1,5 @@
 import { getVariableValues, OperationTypeNode, type GraphQLSchema } from 'graphql';
-import { codedError } from '../../errors.ts';
+import { badRequest, codedError, forbidden } from '../../errors.ts';
 import { tooComplex } from '../../operations/limits.ts';
 import type { CheckedOperation, Operations } from '../../operations/operations.ts';
 import type { TrustedDocument } from '../../operations/trusted-documents.ts';
@@ -71,7 +71,7 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>): Operat
     concealSdl: (exchange) => {
       if (introspection || !exchange.operation!.routerFields.includes('_service')) return undefined;
       if (isRouter(exchange)) return undefined;
-      throw concealed();
+      throw forbidden(CONCEALED);
     },
 
     refuseInvalid: ({ operation }) => {
@@ -105,26 +105,24 @@ const PARAMS: ReadonlySet<string> = new Set(['query', 'variables', 'operationNam
 function checkParams(params: Params): void {
   for (const name in params) {
     if (PARAMS.has(name) || params[name] === null || params[name] === undefined) continue;
-    throw refused(`The request has an unknown parameter "${name}". Remove it.`);
+    throw badRequest(`The request has an unknown parameter "${name}". Remove it.`);
   }
   const { query } = params;
   if (query === undefined || query === null) {
-    throw refused('The request has no "query". Send the text of an operation.');
+    throw badRequest('The request has no "query". Send the text of an operation.');
   }
   if (typeof query !== 'string') {
-    throw refused('The "query" of the request is not a string. Send the text of an operation.');
+    throw badRequest('The "query" of the request is not a string. Send the text of an operation.');
   }
   for (const name of ['variables', 'extensions']) {
     const value = params[name];
     if (value === undefined || value === null) continue;
     if (typeof value !== 'object' || Array.isArray(value)) {
-      throw refused(`The "${name}" of the request must be an object. Correct them, or omit them.`);
+      throw badRequest(
+        `The "${name}" of the request must be an object. Correct them, or omit them.`,
+      );
     }
   }
-}
-
-function refused(message: string) {
-  return codedError('BAD_USER_INPUT', message, { extensions: { http: { status: 400 } } });
 }
 
 function mutationInAddress() {
@@ -140,11 +138,6 @@ function withoutRootType(type: OperationTypeNode) {
   );
 }
 
-function concealed() {
-  return codedError(
-    'FORBIDDEN',
-    "The SDL of this subgraph is not served: introspection is off, and this credential is not a router's. " +
-      'The operator of this gateway can print it with "schema print --subgraph".',
-    { extensions: { http: { status: 403, spec: true } } },
-  );
-}
+const CONCEALED =
+  "The SDL of this subgraph is not served: introspection is off, and this credential is not a router's. " +
+  'The operator of this gateway can print it with "schema print --subgraph".';

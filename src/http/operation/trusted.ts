@@ -1,4 +1,4 @@
-import { codedError } from '../../errors.ts';
+import { badRequest, forbidden } from '../../errors.ts';
 import type { TrustedDocument } from '../../operations/trusted-documents.ts';
 import type { Exchange, Stage } from '../exchange.ts';
 
@@ -19,18 +19,18 @@ export function trustedDocuments(parts: TrustedDocumentsParts): Stage {
   return (exchange) => {
     const { query, operationName, variables, extensions } = exchange.params;
     if (query) {
-      if (trustedDocumentsOnly && !isRouter(exchange)) throw untrusted();
+      if (trustedDocumentsOnly && !isRouter(exchange)) throw forbidden(UNTRUSTED);
       return undefined;
     }
     const id = idOf(exchange);
     if (id === undefined) {
-      throw refused(
+      throw badRequest(
         'The request has neither a "query" nor the id of a trusted document. Send a "query" or a "documentId".',
       );
     }
     const document = find(id);
     if (!document) {
-      throw refused(
+      throw badRequest(
         'No trusted document has this id. The operator of this gateway adds documents to its manifest, which is read at the start; a request cannot register them.',
       );
     }
@@ -64,15 +64,5 @@ function nameOf({ operations }: TrustedDocument, requested: unknown): string | u
   return others.length === 0 ? only : undefined;
 }
 
-function untrusted() {
-  return codedError(
-    'FORBIDDEN',
-    'This gateway accepts only trusted documents. Send the "documentId" of one instead of a "query"; the operator of this gateway can add operations to its manifest.',
-    // As for errors of the validation: with `spec`, callers who accept application/json get the status 200.
-    { extensions: { http: { status: 403, spec: true } } },
-  );
-}
-
-function refused(message: string) {
-  return codedError('BAD_USER_INPUT', message, { extensions: { http: { status: 400 } } });
-}
+const UNTRUSTED =
+  'This gateway accepts only trusted documents. Send the "documentId" of one instead of a "query"; the operator of this gateway can add operations to its manifest.';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { codedError } from '../../errors.ts';
-import type { Exchange, Reply, Stage } from '../exchange.ts';
+import { errorReply, type Exchange, type Reply, type Stage } from '../exchange.ts';
 
 export interface CorsSettings {
   /** The origins whose pages may read answers, as browsers write them. */
@@ -105,11 +105,7 @@ function allowedPreflight(sendable: readonly string[]): Reply {
 const UNLISTED_ORIGIN =
   'This request comes from a web page of an origin that is not allowed. To allow it, the operator of this gateway adds that origin to CORS_ORIGINS.';
 
-const REFUSED: Reply = {
-  status: 403,
-  headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' },
-  body: JSON.stringify({ errors: [codedError('FORBIDDEN', UNLISTED_ORIGIN)] }),
-};
+const REFUSED = errorReply(403, codedError('FORBIDDEN', UNLISTED_ORIGIN));
 
 /**
  * Refuses operations from pages of other sites that are not listed, whether they could read the answer or not.

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { codedError } from '../../errors.ts';
-import type { Reply, Stage } from '../exchange.ts';
+import { errorReply, type Stage } from '../exchange.ts';
 import { MISDIRECTED } from '../paths.ts';
 
 /** Whether a `Host` header names this server; true if the request has none, as HTTP/1.0 may. */
@@ -15,20 +15,11 @@ export interface NamedServer {
 
 /** Refuses requests under a host name that is not the gateway's. */
 export function knownHosts(isOurHost: IsOurHost): Stage {
-  return ({ host }) => (isOurHost(host) ? undefined : misdirected());
+  return ({ host }) => (isOurHost(host) ? undefined : REFUSED);
 }
 
-/** A 421 reply (RFC 9110, 15.5.20). It does not list the accepted names, which may be internal. */
-function misdirected(): Reply {
-  return {
-    status: 421,
-    headers: {
-      'content-type': 'application/json; charset=utf-8',
-      'cache-control': 'no-store',
-    },
-    body: JSON.stringify({ errors: [codedError('FORBIDDEN', MISDIRECTED)] }),
-  };
-}
+/** RFC 9110, 15.5.20. It does not list the accepted names, which may be internal. */
+const REFUSED = errorReply(421, codedError('FORBIDDEN', MISDIRECTED));
 
 /**
  * The host names by which callers may address the gateway.

@@ -1,6 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
-import type { Exchange, ExchangeTelemetry, Reply, Stage } from '../exchange.ts';
+import {
+  errorReply,
+  type Exchange,
+  type ExchangeTelemetry,
+  type Reply,
+  type Stage,
+} from '../exchange.ts';
 import { FetchExchange, responseOf } from './over-fetch.ts';
 import { NodeExchange, writeReply } from './over-node.ts';
 
@@ -55,11 +61,7 @@ export function createHandler(parts: HandlerParts): Handler {
     }
   };
 
-  const failed = (error: unknown): Reply => ({
-    status: 500,
-    headers: { 'content-type': 'application/json; charset=utf-8' },
-    body: JSON.stringify({ errors: [mask(error)] }),
-  });
+  const failed = (error: unknown): Reply => errorReply(500, mask(error));
 
   const byNode = (request: IncomingMessage, response: ServerResponse): void => {
     const exchange = new NodeExchange(request);

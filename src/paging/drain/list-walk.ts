@@ -5,7 +5,7 @@ import type { PageIndexes } from '../page-index/page-indexes.ts';
 import { parallelWalk, type ParallelWalkOptions } from '../page-index/parallel-walk.ts';
 import type { Pace } from '../page-index/prefetch-pages.ts';
 import { walkBehind } from '../position/resume.ts';
-import { createProgress, walk, type WalkedPage } from '../walk.ts';
+import { createProgress, walk, type WalkedPages } from '../walk.ts';
 
 /** A list that leaves an index when it is walked. */
 export interface WalkableList<R> {
@@ -49,7 +49,7 @@ export interface Tail {
 export async function* walkList<R extends Identified>(
   list: WalkableList<R>,
   options: ListWalkOptions,
-): AsyncGenerator<WalkedPage<R>, void, undefined> {
+): WalkedPages<R> {
   const { position, signal } = options;
   const fetchPage = learningLimit(list);
   const begin = (after: string | null) => walkFrom(after, { ...list, fetchPage }, options);
@@ -74,7 +74,7 @@ async function* walkFrom<R extends Identified>(
   after: string | null,
   list: WalkableList<R>,
   { position, limit: wanted, tail, signal }: ListWalkOptions,
-): AsyncGenerator<WalkedPage<R>, void, undefined> {
+): WalkedPages<R> {
   const { fetchPage, key, field, indexes, pace, isNested = false, onIndex } = list;
   const index = indexes.get(key);
   const limit = indexes.limitOf(field);

@@ -3,12 +3,10 @@ import type { Position } from '../cursor.ts';
 import { unlessAborted, WALK_LEFT } from '../failures.ts';
 import { spendTogether, type PageBudget } from '../page-budget.ts';
 import type { FetchPage, Identified } from '../page.ts';
-import { positionOf, type WalkedPage } from '../walk.ts';
-
-type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
+import { positionOf, type WalkedPage, type WalkedPages } from '../walk.ts';
 
 /** Begins a walk behind a position, or where all walks of this name begin if that is null. */
-export type BeginWalk<R> = (position: Position | null, readers: WalkReaders) => Pages<R>;
+export type BeginWalk<R> = (position: Position | null, readers: WalkReaders) => WalkedPages<R>;
 
 /** The readers of a walk, as the walk sees them. */
 export interface WalkReaders {
@@ -64,7 +62,7 @@ const PAGES_PER_TURN = 8;
  */
 export class SharedWalk<R extends Identified> {
   readonly #options: SharedWalkOptions<R>;
-  readonly #pages: Pages<R>;
+  readonly #pages: WalkedPages<R>;
   readonly #ending = new AbortController();
   readonly #readers = new Set<Reader>();
   #kept: WalkedPage<R>[] = [];
@@ -103,7 +101,7 @@ export class SharedWalk<R extends Identified> {
   }
 
   /** Reads the walk from its first page, or from its current one where walks rest. */
-  read(options: ReaderOptions): Pages<R> {
+  read(options: ReaderOptions): WalkedPages<R> {
     const { budget, keepsAll = false, signal } = options;
     const current = this.#dropped + this.#kept.length;
     const next = this.#options.whenLeft === 'rest' ? current : 0;
@@ -124,7 +122,7 @@ export class SharedWalk<R extends Identified> {
     if (!this.hasReaders) this.#stop();
   }
 
-  async *#follow(reader: Reader, signal: AbortSignal, leave: () => void): Pages<R> {
+  async *#follow(reader: Reader, signal: AbortSignal, leave: () => void): WalkedPages<R> {
     let last: Position | null = null;
     let read = 0;
     try {
@@ -263,7 +261,11 @@ export function onlyReader(budget: PageBudget, signal: AbortSignal): WalkReaders
 /** The walks under way that drains share. */
 export interface SharedWalks {
   /** Joins the walk of this name, or begins it. It ends when its last reader leaves. */
-  join<R extends Identified>(name: string, begin: BeginWalk<R>, options: ReaderOptions): Pages<R>;
+  join<R extends Identified>(
+    name: string,
+    begin: BeginWalk<R>,
+    options: ReaderOptions,
+  ): WalkedPages<R>;
   /** Walks that begin from now on share nothing with those under way. */
   separate(): void;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import { createFairQueue } from '../../fair-queue.ts';
 import { refusal, WALK_LEFT } from '../failures.ts';
-import type { WalkedPage } from '../walk.ts';
+import type { WalkedPages } from '../walk.ts';
 
 /**
  * Limits the walks under way. Waiting walks get slots in turn: one owner after the other, and one operation of an
@@ -203,8 +203,6 @@ function tooLate(max: number) {
   );
 }
 
-type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
-
 /**
  * A walk that waits for a slot before its first request, and lets other walks use the slot while its consumer does
  * not read on.
@@ -213,8 +211,8 @@ type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
  */
 export async function* walkInTurn<R>(
   { slots, ...turn }: WalkTurn & { readonly slots: WalkSlots },
-  begin: (takeSlot: () => Promise<void>) => Pages<R>,
-): Pages<R> {
+  begin: (takeSlot: () => Promise<void>) => WalkedPages<R>,
+): WalkedPages<R> {
   const leaving = new AbortController();
   let taking: Promise<WalkSlot> | undefined;
   let slot: WalkSlot | undefined;

@@ -7,7 +7,14 @@ import {
   type Identified,
   type Page,
 } from '../page.ts';
-import { stalledError, walk, walkedPage, type Progress, type WalkedPage } from '../walk.ts';
+import {
+  stalledError,
+  walk,
+  walkedPage,
+  type Progress,
+  type WalkedPage,
+  type WalkedPages,
+} from '../walk.ts';
 import { joinPages } from './join-pages.ts';
 import { nextRecord, type IndexBuilder, type PageIndex } from './page-index.ts';
 import { prefetchPages, type Pace, type PageRead, type Prefetch } from './prefetch-pages.ts';
@@ -41,7 +48,7 @@ const MAX_GAP_AHEAD = 4;
 export async function* parallelWalk<R extends Identified>(
   fetchPage: FetchPage<R>,
   options: ParallelWalkOptions<R>,
-): AsyncGenerator<WalkedPage<R>, void, undefined> {
+): WalkedPages<R> {
   const { index, start, limit, pace, progress, builder } = options;
   const leaving = new AbortController();
   const signal = AbortSignal.any([options.signal, leaving.signal]);

@@ -4,11 +4,10 @@ import { cursorLost, mayBeRefusal } from '../failures.ts';
 import { identityHash } from '../identities.ts';
 import type { FetchPage, Identified, Page } from '../page.ts';
 import { nextRecord } from '../page-index/page-index.ts';
-import type { WalkedPage } from '../walk.ts';
+import type { WalkedPage, WalkedPages } from '../walk.ts';
 import { locate, type Gone, type IndexedList, type Located } from './locate.ts';
 
-type Pages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
-type Begin<R> = (after: string | null) => Pages<R>;
+type Begin<R> = (after: string | null) => WalkedPages<R>;
 
 /**
  * Begins a walk right behind a record; null begins at the start of the list.
@@ -22,7 +21,7 @@ export async function* walkBehind<R extends Identified>(
   position: Position | null,
   begin: Begin<R>,
   signal: AbortSignal,
-): Pages<R> {
+): WalkedPages<R> {
   if (!position) return yield* begin(null);
   const { end, offset, size } = position;
   let start: Start | undefined;

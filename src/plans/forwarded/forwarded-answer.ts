@@ -94,15 +94,8 @@ const EXTENSIONS = Buffer.from(',"extensions":');
 const NO_ERRORS: readonly AnswerError[] = [];
 const NOTHING: readonly never[] = [];
 
-/** Makes a function that reads an answer in general, whatever its form. */
-export function forwardedReader(
-  fields: readonly ForwardedShape[],
-  isQuery: boolean,
-): (answer: Json) => ForwardedAnswer {
-  return (answer) => readForwarded(answer, fields, isQuery);
-}
-
-function readForwarded(
+/** Reads an answer in general, whatever its form. */
+export function readForwarded(
   answer: Json,
   fields: readonly ForwardedShape[],
   isQuery: boolean,

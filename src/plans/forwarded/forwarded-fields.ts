@@ -7,8 +7,8 @@ import {
   type WrittenOperation,
 } from '../requests/request-text.ts';
 import {
-  forwardedReader,
   forwardedScanner,
+  readForwarded,
   type ForwardedAnswer,
   type ForwardedShape,
 } from './forwarded-answer.ts';
@@ -38,7 +38,6 @@ export function forwardedFields({
   // A mutation cannot be sent again without the inlined pages that failed.
   const whole = write(isQuery ? 'all' : 'safe');
   const scan = forwardedScanner(fields);
-  const read = forwardedReader(fields, isQuery);
   return {
     request: (variables, pages = 'all') => {
       const written = pages === 'all' || !isQuery ? whole : write(pages);
@@ -49,7 +48,7 @@ export function forwardedFields({
         key: written.key(variables),
         pages: written.pages(variables),
         scan,
-        read,
+        read: (answer) => readForwarded(answer, fields, isQuery),
       };
     },
   };

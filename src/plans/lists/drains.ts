@@ -18,17 +18,14 @@ import {
 } from '../../paging/page-index/page-indexes.ts';
 import { createPace, type Pace } from '../../paging/page-index/prefetch-pages.ts';
 import type { FetchPage } from '../../paging/page.ts';
-import type { WalkedPage } from '../../paging/walk.ts';
+import type { WalkedPages } from '../../paging/walk.ts';
 import type { Call, Requester, RequestOrigin, SendRequest } from '../call.ts';
 import type { ListRecord } from '../output.ts';
 import { reportedWalk, type ReadingTelemetry } from '../telemetry.ts';
 
 /** Runs the walks of all callers, and keeps what they leave behind. */
 export interface Drains {
-  walk(
-    list: DrainedList,
-    options: DrainArguments,
-  ): AsyncGenerator<WalkedPage<ListRecord>, void, undefined>;
+  walk(list: DrainedList, options: DrainArguments): WalkedPages<ListRecord>;
   /** Returns a function that reads the page index of a list. @param list its key */
   indexOf(list: string): () => PageIndex | undefined;
   readonly totals: Totals;

@@ -7,7 +7,6 @@ import {
   TypeInfo,
   visit,
   visitWithTypeInfo,
-  type ArgumentNode,
   type DocumentNode,
   type FieldNode,
   type GraphQLObjectType,
@@ -21,7 +20,8 @@ import type { NestedAdapter } from '../../schema/derived.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';
 import { pageSizeOf } from '../pages/page-request.ts';
 import { identifying, idKey } from '../pages/record-identity.ts';
-import { field, notEmpty, type PagesToInline } from '../requests/request-text.ts';
+import { argument, field, notEmpty } from '../requests/own-nodes.ts';
+import type { PagesToInline } from '../requests/request-text.ts';
 import { connectionShape } from './connection-shape.ts';
 
 /*
@@ -219,18 +219,10 @@ function inlinedPage(
   return {
     ...field(adapter.name, { alias, selections: [...lists, pageInfo] }),
     arguments: [
-      ...(size === undefined ? [] : [firstArgument(size)]),
+      ...(size === undefined ? [] : [argument('first', { kind: Kind.INT, value: String(size) })]),
       ...(node.arguments ?? []).filter(({ name }) => filters.has(name.value)),
     ],
     ...(node.directives && { directives: node.directives }),
-  };
-}
-
-function firstArgument(size: number): ArgumentNode {
-  return {
-    kind: Kind.ARGUMENT,
-    name: { kind: Kind.NAME, value: 'first' },
-    value: { kind: Kind.INT, value: String(size) },
   };
 }
 

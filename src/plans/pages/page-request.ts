@@ -1,12 +1,9 @@
-import { astFromType } from '@graphql-tools/utils';
 import {
   getNamedType,
   getNullableType,
   GraphQLInt,
   isRequiredArgument,
-  Kind,
   type ArgumentNode,
-  type FieldNode,
   type GraphQLObjectType,
   type SelectionNode,
   type VariableDefinitionNode,
@@ -25,10 +22,9 @@ import {
 import type { Json } from '../../json.ts';
 import type { Adapter } from '../../schema/derived.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';
+import { argument, field, notEmpty, variableDefinition } from '../requests/own-nodes.ts';
 import {
-  field,
   NO_PAGES,
-  notEmpty,
   nullingPagesOf,
   writeRequest,
   type RequestWriter,
@@ -98,14 +94,14 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
     selections: ['hasNextPage', 'endCursor', ...sizes].map((name) => field(name)),
   });
   const filters = new Set(adapter.filters.map(({ name }) => name));
-  const list: FieldNode = {
-    ...field(adapter.name, { selections: [...lists, info] }),
-    arguments: [
+  const list = field(adapter.name, {
+    selections: [...lists, info],
+    args: [
       argument('first', FIRST),
       argument('after', AFTER),
       ...parts.args.filter(({ name }) => filters.has(name.value)),
     ],
-  };
+  });
   const variableDefinitions = [
     ...operation.variableDefinitions,
     ...definitions(adapter),
@@ -184,23 +180,16 @@ function sizeFields({ field: list }: Adapter): readonly string[] {
   return first && getNullableType(first.type) === GraphQLInt ? ['first'] : [];
 }
 
-function argument(name: string, variable: string): ArgumentNode {
-  return {
-    kind: Kind.ARGUMENT,
-    name: { kind: Kind.NAME, value: name },
-    value: { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: variable } },
-  };
-}
-
 function definitions({ field: list }: Adapter): VariableDefinitionNode[] {
   return list.args
     .filter(({ name }) => name === 'first' || name === 'after')
-    .map((arg) => ({
-      kind: Kind.VARIABLE_DEFINITION,
-      variable: { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: `_rs_${arg.name}` } },
+    .map((arg) =>
       // An argument with a default may be left out, and so may its variable.
-      type: astFromType(isRequiredArgument(arg) ? arg.type : getNullableType(arg.type)),
-    }));
+      variableDefinition(
+        `_rs_${arg.name}`,
+        isRequiredArgument(arg) ? arg.type : getNullableType(arg.type),
+      ),
+    );
 }
 
 function recordShape(

@@ -1,8 +1,5 @@
 import {
-  getNamedType,
-  isLeafType,
   isObjectType,
-  isRequiredArgument,
   Kind,
   type FieldNode,
   type GraphQLCompositeType,
@@ -12,7 +9,8 @@ import {
 } from 'graphql';
 import type { FieldShape } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
-import { field } from '../requests/request-text.ts';
+import { idOf } from '../../schema/derivation/reach-parent.ts';
+import { field } from '../requests/own-nodes.ts';
 
 /**
  * Selects and reads what identifies the records of a list: `id`, under an alias of the gateway, since a caller may use
@@ -36,7 +34,7 @@ export function idKey(type: string): string {
 
 export function identifying(schema: GraphQLSchema, nodeType: GraphQLCompositeType): RecordIdentity {
   if (isObjectType(nodeType)) return ofOneType(nodeType);
-  const types = schema.getPossibleTypes(nodeType).filter(hasId);
+  const types = schema.getPossibleTypes(nodeType).filter(idOf);
   const keys = types.map((type) => [type.name, idKey(type.name)] as const);
   return {
     selections: keys.map(([type, alias]) => ({
@@ -44,7 +42,7 @@ export function identifying(schema: GraphQLSchema, nodeType: GraphQLCompositeTyp
       typeCondition: { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: type } },
       selectionSet: { kind: Kind.SELECTION_SET, selections: [field('id', { alias })] },
     })),
-    silentFields: (type) => (hasId(type) ? [silentId(idKey(type.name), type)] : []),
+    silentFields: (type) => (idOf(type) ? [silentId(idKey(type.name), type)] : []),
     of: (record) => {
       for (const [type, key] of keys) {
         const identity = identityFrom(record.get(key), type);
@@ -62,7 +60,7 @@ export function identifyingFor(
   selections: readonly SelectionNode[],
 ): RecordIdentity & { readonly ownKey: string | undefined } {
   const identity = identifying(schema, nodeType);
-  const isSelected = isObjectType(nodeType) && hasId(nodeType) && selections.some(isPlainId);
+  const isSelected = isObjectType(nodeType) && idOf(nodeType) && selections.some(isPlainId);
   if (!isSelected) return { ...identity, ownKey: undefined };
   return {
     ownKey: 'id',
@@ -73,7 +71,7 @@ export function identifyingFor(
 }
 
 function ofOneType(type: GraphQLObjectType): RecordIdentity {
-  if (!hasId(type)) return { selections: [], silentFields: () => [], of: () => null };
+  if (!idOf(type)) return { selections: [], silentFields: () => [], of: () => null };
   return {
     selections: [field('id', { alias: KEY })],
     silentFields: () => [silentId(KEY, type)],
@@ -84,11 +82,6 @@ function ofOneType(type: GraphQLObjectType): RecordIdentity {
 function isPlainId(selection: SelectionNode): selection is FieldNode {
   if (selection.kind !== Kind.FIELD || selection.name.value !== 'id') return false;
   return !selection.alias && !selection.directives?.length && !selection.arguments?.length;
-}
-
-function hasId(type: GraphQLObjectType): boolean {
-  const id = type.getFields()['id'];
-  return id !== undefined && isLeafType(getNamedType(id.type)) && !id.args.some(isRequiredArgument);
 }
 
 /** The scalar does not matter: ids are compared as they were written. */

@@ -1,10 +1,9 @@
-import { astFromType } from '@graphql-tools/utils';
-import { Kind, type FieldNode, type VariableDefinitionNode } from 'graphql';
+import type { FieldNode, VariableDefinitionNode } from 'graphql';
 import { ownError } from '../../answers/answer-errors.ts';
 import { descend, type Found } from '../../answers/service-answer.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Reach } from '../../schema/derived.ts';
-import { field } from '../requests/request-text.ts';
+import { argument, field, variableDefinition } from '../requests/own-nodes.ts';
 import { idKey } from './record-identity.ts';
 
 /** How further pages of a nested list are requested: from the root, through its parent. */
@@ -29,21 +28,11 @@ export function wayToParent(parent: string, reach: Reach): WayToParent {
         (wanted, name) => [field(name, { selections: wanted })],
         selections,
       );
-      return {
-        ...field(root!, { selections: below }),
-        ...(reach.kind === 'id' && { arguments: [idArgument(reach.argument.name, id)] }),
-      };
+      const args = reach.kind === 'id' ? { args: [argument(reach.argument.name, id)] } : {};
+      return field(root!, { selections: below, ...args });
     },
     definitions: (id) =>
-      reach.kind === 'path'
-        ? []
-        : [
-            {
-              kind: Kind.VARIABLE_DEFINITION,
-              variable: { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: id } },
-              type: astFromType(reach.argument.type),
-            },
-          ],
+      reach.kind === 'path' ? [] : [variableDefinition(id, reach.argument.type)],
     descend: (answer, { key, parentId }) => {
       const found = descend(answer, [root!, ...inner]);
       const isNull = found.value === undefined || found.value.isNull;
@@ -67,14 +56,6 @@ export function withoutId(parent: string): Found {
 /** 12 and "12" are the same id. */
 function isSameId(id: string | undefined, other: string | undefined): boolean {
   return id?.replaceAll('"', '') === other?.replaceAll('"', '');
-}
-
-function idArgument(name: string, id: string) {
-  return {
-    kind: Kind.ARGUMENT,
-    name: { kind: Kind.NAME, value: name },
-    value: { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: id } },
-  } as const;
 }
 
 function gone(parent: string): Found {

@@ -1,6 +1,4 @@
-import { astFromType } from '@graphql-tools/utils';
 import {
-  Kind,
   OperationTypeNode,
   type FieldNode,
   type GraphQLObjectType,
@@ -15,10 +13,9 @@ import type { EntityLookup } from '../../schema/derived.ts';
 import type { Call, LookupResult, RecordId, RecordLookup } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { PageFailure } from '../pages/fetch-page.ts';
+import { argument, field, notEmpty, variableDefinition } from '../requests/own-nodes.ts';
 import {
   requestSparingParents,
-  field,
-  notEmpty,
   nullingPagesOf,
   writeRequest,
   type RequestText,
@@ -132,23 +129,9 @@ export function lookupById(
     const fields: FieldNode[] = [];
     const definitions = [...operation.variableDefinitions];
     for (let at = 0; at < count; at += 1) {
-      const name = { kind: Kind.NAME as const, value: variableFor(at) };
-      const variable = { kind: Kind.VARIABLE as const, name };
-      fields.push({
-        ...field(by.field, { alias: keyFor(at), selections: notEmpty(selections) }),
-        arguments: [
-          {
-            kind: Kind.ARGUMENT,
-            name: { kind: Kind.NAME, value: by.argument.name },
-            value: variable,
-          },
-        ],
-      });
-      definitions.push({
-        kind: Kind.VARIABLE_DEFINITION,
-        variable,
-        type: astFromType(by.argument.type),
-      });
+      const args = [argument(by.argument.name, variableFor(at))];
+      fields.push(field(by.field, { alias: keyFor(at), args, selections: notEmpty(selections) }));
+      definitions.push(variableDefinition(variableFor(at), by.argument.type));
     }
     const query = {
       ...operation,

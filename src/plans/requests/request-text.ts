@@ -8,7 +8,6 @@ import {
   visitWithTypeInfo,
   type ASTNode,
   type DocumentNode,
-  type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLSchema,
   type OperationDefinitionNode,
@@ -20,6 +19,7 @@ import { TYPE_KEY } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import { asksForIncremental, isIncremental } from '../../schema/incremental-directives.ts';
 import type { CallVariables, Requester, UpstreamRequest } from '../call.ts';
+import { field } from './own-nodes.ts';
 
 /** A request to the service, written once for an operation. Only its variables differ from call to call. */
 export interface RequestText {
@@ -178,11 +178,7 @@ function withoutDescription<Node extends ASTNode>(node: Node): Node | undefined 
   return 'description' in node ? { ...node, description: undefined } : undefined;
 }
 
-const TYPE: FieldNode = {
-  kind: Kind.FIELD,
-  alias: { kind: Kind.NAME, value: TYPE_KEY },
-  name: { kind: Kind.NAME, value: '__typename' },
-};
+const TYPE = field('__typename', { alias: TYPE_KEY });
 
 function variablesOf(document: DocumentNode): Set<string> {
   const used = new Set<string>();
@@ -206,24 +202,6 @@ function fieldOf({ definitions }: DocumentNode): string {
     if (selection?.kind === Kind.FIELD) return selection.name.value;
   }
   return '';
-}
-
-/** Makes a field that the gateway adds to a request. */
-export function field(
-  name: string,
-  { selections, alias }: { selections?: readonly SelectionNode[]; alias?: string | undefined } = {},
-): FieldNode {
-  return {
-    kind: Kind.FIELD,
-    name: { kind: Kind.NAME, value: name },
-    ...(alias !== undefined && alias !== name && { alias: { kind: Kind.NAME, value: alias } }),
-    ...(selections && { selectionSet: { kind: Kind.SELECTION_SET, selections } }),
-  };
-}
-
-/** A caller may select nothing of the records, but GraphQL does not allow an empty selection. */
-export function notEmpty(selections: readonly SelectionNode[]): readonly SelectionNode[] {
-  return selections.length > 0 ? selections : [field('__typename', { alias: '_rsEmpty' })];
 }
 
 export const NO_PAGES: ReadonlySet<string> = new Set();

@@ -9,7 +9,7 @@ import {
 } from 'graphql';
 import { z } from 'zod';
 import type { FoundList } from './find-lists.ts';
-import { OperatorMistake } from '../../operator-mistake.ts';
+import { OperatorMistake } from '../../errors.ts';
 import { idArgument, idOf } from './reach-parent.ts';
 import type { FieldOverride, TypeOverride, TypeOverrides } from '../derived.ts';
 

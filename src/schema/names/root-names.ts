@@ -1,5 +1,5 @@
 import type { GraphQLSchema } from 'graphql';
-import { OperatorMistake } from '../../operator-mistake.ts';
+import { OperatorMistake } from '../../errors.ts';
 
 /** Relay reserves this name: no other type may have it (Relay, cursor connections, 5). */
 export const RELAY_PAGE_INFO = 'PageInfo';

@@ -11,7 +11,7 @@ import {
   type GraphQLNamedType,
   type GraphQLSchema,
 } from 'graphql';
-import { OperatorMistake } from '../../operator-mistake.ts';
+import { OperatorMistake } from '../../errors.ts';
 import { RELAY_PAGE_INFO, type RootNames } from './root-names.ts';
 
 export interface ServedNames {

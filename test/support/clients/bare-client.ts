@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { expect } from 'vitest';
 
-/** An HTTP client that reads when it is told to, over a bare socket. */
+/** An HTTP client over a bare socket that reads only when a test says so. */
 export function postBare({ url }: { url: string }, query: string, accept: string): Socket {
   const { hostname, port } = new URL(url);
   const body = JSON.stringify({ query });
@@ -18,7 +18,7 @@ export function postBare({ url }: { url: string }, query: string, accept: string
   return socket;
 }
 
-/** Waits until a count has stayed the same for a number of looks. */
+/** Waits until a count has stayed the same for a number of checks. */
 export async function standstill(count: () => number): Promise<void> {
   let last = -1;
   let looks = 0;

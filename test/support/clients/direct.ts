@@ -1,7 +1,7 @@
 import type { GraphQLFormattedError } from 'graphql';
 import type { startGatewayOverSandbox } from '../gateway/gateway.ts';
 
-/** Asks the upstream itself, past the gateway, with the gateway's own token. */
+/** Sends a query directly to the service, with the gateway's own token. */
 export async function askDirectly(
   { store, sandbox }: Awaited<ReturnType<typeof startGatewayOverSandbox>>,
   { query, variables }: { query: string; variables: Record<string, unknown> },

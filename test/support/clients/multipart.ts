@@ -19,8 +19,8 @@ export interface Payload {
 export type ReceivedError = GraphQLFormattedError & { extensions: Record<string, unknown> };
 
 /**
- * The parts as they arrive, read to the letter of multipart/mixed: whatever is not well formed throws.
- * Who stops reading leaves.
+ * The parts as they arrive, read strictly as multipart/mixed: malformed parts throw. A caller that stops
+ * reading leaves.
  */
 export async function* partsOf(response: Response): AsyncGenerator<Payload, void, undefined> {
   const type = response.headers.get('content-type');
@@ -75,7 +75,7 @@ export function ask(
   });
 }
 
-/** Everything that a client that takes parts is sent. */
+/** Everything that is sent to a client that accepts parts. */
 export async function all(
   gateway: TestGateway,
   query: string,
@@ -94,14 +94,14 @@ export function list(payload: Payload | undefined, key = 'allPersons'): unknown[
   return payload?.data?.[key] as unknown[];
 }
 
-/** The list, put together again. */
+/** Joins the parts of a list. */
 export function whole([first, ...later]: Payload[], key = 'allPersons'): unknown[] {
   const streamed = later.flatMap(({ incremental = [] }) => incremental);
   const items = streamed.filter(({ path }) => path[0] === key).flatMap((one) => one.items ?? []);
   return [...list(first, key), ...items];
 }
 
-/** What a client has in the end that puts every part where its path says. */
+/** Joins all parts at their paths, as a client does. */
 export function putTogether([first, ...later]: Payload[]): Payload['data'] {
   const data = structuredClone(first!.data);
   const held = (keys: (string | number)[]) =>

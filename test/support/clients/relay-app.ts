@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 const require = createRequire(import.meta.url);
 
 export interface RelayApp {
-  /** What the compiler made of an operation or a fragment. */
+  /** The compiled operation or fragment. */
   artifact(name: string): object;
   remove(): void;
 }

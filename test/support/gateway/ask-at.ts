@@ -13,7 +13,7 @@ export type Question = [
   headers?: Record<string, string>,
 ];
 
-/** Asks a GraphQL endpoint over HTTP. */
+/** Sends an operation to a GraphQL endpoint over HTTP. */
 export async function askAt(
   url: string,
   ...[query, variables = {}, headers = {}]: Question

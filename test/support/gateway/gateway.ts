@@ -13,13 +13,13 @@ import { wrote } from './written.ts';
 export const documentedSdl = readFileSync('schema/upstream.graphql', 'utf8');
 
 export interface TestGateway extends AsyncDisposable {
-  /** Asks through the server's fetch, and gives the answer of GraphQL. */
+  /** Sends an operation through the server's fetch, and returns the GraphQL answer. */
   ask<Data = Record<string, never>>(
     query: string,
     variables?: Record<string, unknown>,
     init?: RequestInit,
   ): Promise<Answer<Data>>;
-  /** Any request, through the server's fetch. */
+  /** Sends any request through the server's fetch. */
   fetch(path: string, init?: RequestInit): Promise<Response>;
   readonly gateway: Awaited<ReturnType<typeof createGateway>>;
   readonly store: TokenStore;
@@ -34,9 +34,9 @@ export interface Answer<Data> extends Omit<ExecutionResult, 'data'> {
 export interface TestGatewayOptions {
   config?: Partial<Config>;
   snapshot?: string;
-  /** What adapters.json says. */
+  /** The content of adapters.json. */
   overrides?: unknown;
-  /** What the manifest of trusted documents says. */
+  /** The content of the manifest of trusted documents. */
   trustedDocuments?: unknown;
   clock?: Clock;
   store?: TokenStore;
@@ -60,7 +60,7 @@ export async function startGateway(
   const gateway = await createGateway({
     config: {
       ...readConfig({}, () => ''),
-      // Tests ask faster than a caller may.
+      // Tests send more than a caller may.
       pagesPerMinute: 0,
       recruitingUrl: upstream.url,
       tokenLink: upstream.tokenLink,

@@ -4,7 +4,7 @@ import {
   type ServedSchemaParts,
 } from '../../../src/schema/served/served-schema.ts';
 
-/** What is served for a schema of the service, to be looked at only. */
+/** The schema that is served for a schema of the service, without a gateway. */
 export function servedOffline(
   sdl: string,
   parts: Pick<Partial<ServedSchemaParts>, 'prefix' | 'overrides'> = {},

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { afterAll } from 'vitest';
 
 /**
- * Everything that the tests of a file saw of the gateway: logs, answers, output of processes, metrics, the
- * history of the tokens. No token and no link may be in any of it.
+ * Everything that the tests of a file read of the gateway: logs, answers, output of processes, metrics, the history of
+ * the tokens. None of it may contain a token or a link.
  */
 const written: string[] = [];
 
-/** How the tokens and links of all the services of the tests look, and the API keys and tokens of callers. */
+/** Matches the tokens and links of all test services, and the API keys and tokens of callers. */
 const SECRET =
   /(?:sandbox-(?:access|refresh|link)|planted)-[\w-]{20,}|rsk_[\w-]{20,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}/;
 
-/** Gives back what it was given. */
+/** Records a text and returns it. */
 export function wrote(text: string): string {
   written.push(text);
   return text;

@@ -19,11 +19,11 @@ export interface Received {
   readonly token: string;
   readonly body: string;
   readonly connection: Socket;
-  /** Resolves when the exchange is over: answered whole, or given up by one of the two. */
+  /** Resolves when the exchange is over: answered completely, or ended by one side. */
   readonly over: Promise<'answered' | 'cut'>;
 }
 
-/** An answer to a question for lists, until it is changed. */
+/** An answer with lists, before a test changes it. */
 export interface GraphQLAnswer {
   data: Record<string, AnsweredPage>;
   errors?: unknown;
@@ -41,28 +41,28 @@ export type Reply = (
   sandbox: Sandbox,
 ) => void | Promise<void>;
 
-/** A sandbox behind a line that does to the answers of /graphql whatever a test wants. */
+/** A sandbox whose answers of /graphql a test can replace. */
 export interface FakeUpstream extends AsyncDisposable {
   readonly url: string;
   readonly tokenLink: string;
-  /** Hands out the tokens, and gives the honest answers. */
+  /** Issues the tokens, and makes the honest answers. */
   readonly sandbox: Sandbox;
   /** Requests to /graphql, in the order of their arrival. */
   readonly received: readonly Received[];
   /** `Api-User-Agent` of every request to anything else. */
   readonly otherAgents: readonly unknown[];
-  /** Requests to /graphql from now on are answered so, one after the other; the last one stays. */
+  /** Sets the replies to the next requests to /graphql, one each; the last one stays. */
   answer(...replies: [Reply, ...Reply[]]): void;
-  /** Resolves when so many requests to /graphql have arrived. */
+  /** Resolves when this number of requests to /graphql has arrived. */
   arrived(count: number): Promise<void>;
 }
 
 export interface FakeUpstreamOptions extends SandboxOptions {
-  /** The path below which all of it lies. */
+  /** The path of the service. */
   base?: string;
 }
 
-/** Everything is honest until `answer` tells otherwise. */
+/** Starts a fake upstream. All answers are honest until `answer` replaces them. */
 export async function startFakeUpstream({
   base = '',
   ...options
@@ -73,7 +73,7 @@ export async function startFakeUpstream({
   const arrivals = new EventEmitter().setMaxListeners(0);
   let replies: readonly Reply[] = [honest];
 
-  // Longer than any test pauses: a connection that is just being closed is a fault of its own.
+  // Longer than the pauses of tests: a connection that is just being closed would be another fault.
   const server = createServer({ keepAliveTimeout: 75_000 }, (request, response) => {
     respond(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
@@ -124,13 +124,13 @@ export async function startFakeUpstream({
 
 export interface GatewayOverFake extends TestGateway {
   readonly upstream: FakeUpstream;
-  /** How long the gateway wanted to wait before it sent something again, each time. */
+  /** The waits before each repeated request, ms. */
   readonly waits: readonly number[];
 }
 
 /**
- * A gateway over a fake upstream. Its tokens are settled: the set was imported and refreshed once. It does
- * not really wait before it sends a request again.
+ * A gateway over a fake upstream. Its set was imported and refreshed once. It does not really wait
+ * before it sends a request again.
  */
 export async function startGatewayOverFake(
   upstreamOptions: FakeUpstreamOptions = {},
@@ -139,7 +139,7 @@ export async function startGatewayOverFake(
   const upstream = await startFakeUpstream(upstreamOptions);
   const waits: number[] = [];
   const started = await startGateway(upstream, { clock: impatientClock(waits), ...options });
-  // Not `expect.poll`, which is for tests alone.
+  // `expect.poll` works only inside tests.
   await vi.waitFor(async () => expect((await started.store.read())?.generation).toBe(2), {
     interval: 2,
     timeout: 10_000,
@@ -155,10 +155,10 @@ export async function startGatewayOverFake(
   };
 }
 
-/** Retries wait less than this; who watches the tokens for a day or two waits longer. */
+/** Retries wait less than this, and refreshes of tokens longer. */
 const LONG_MS = 15_000;
 
-/** Retries do not wait. @param waits gets how long they would have */
+/** A clock with which retries do not wait. @param waits receives their waits */
 export function impatientClock(waits: number[] = []): Clock {
   return {
     ...systemClock,
@@ -170,11 +170,11 @@ export function impatientClock(waits: number[] = []): Clock {
   };
 }
 
-/** What the sandbox says. */
+/** Answers as the sandbox does. */
 export const honest: Reply = (response, { headers, body }, sandbox) =>
   passOn(response, `${sandbox.url}/graphql`, { method: 'POST', headers }, body);
 
-/** What the sandbox says, with its body changed in place. */
+/** Answers as the sandbox does, with a changed body. */
 export function altered(change: (answer: GraphQLAnswer) => void): Reply {
   return async (response, { headers, body }, sandbox) => {
     const answer = await ask(`${sandbox.url}/graphql`, { method: 'POST', headers }, body);
@@ -209,26 +209,26 @@ export const cutInBody: Reply = (response) => {
 
 export const silence: Reply = () => {};
 
-/** Headers and a beginning, and nothing more. */
+/** Headers and the beginning of a body, and nothing more. */
 export const unfinished: Reply = (response) => {
   response.writeHead(200, { 'content-type': 'application/json' });
   response.write('{"data":');
 };
 
-/** A body that goes on for ever, a byte at a time. */
+/** An endless body, one byte at a time. */
 export const trickle: Reply = (response) => {
   response.writeHead(200, { 'content-type': 'application/json' });
   const drops = setInterval(() => response.write(' '), 5);
   response.once('close', () => clearInterval(drops));
 };
 
-/** Interim answers that go on for ever, and no other. */
+/** Endless interim answers, and no final one. */
 export const hints: Reply = (response) => {
   const more = setInterval(() => response.writeEarlyHints({ link: '</x>; rel=preload' }), 5);
   response.once('close', () => clearInterval(more));
 };
 
-/** A body that goes on for ever, as fast as it is taken. */
+/** An endless body, as fast as it is read. */
 export const flood: Reply = (response) => {
   const megabyte = Buffer.alloc(1024 * 1024, ' ');
   const pour = () => {
@@ -238,7 +238,7 @@ export const flood: Reply = (response) => {
   pour();
 };
 
-/** Nothing until the gate opens. */
+/** Answers only after the gate is open. */
 export function after(gate: Promise<unknown>, reply: Reply): Reply {
   return async (...exchange) => {
     await gate;

@@ -3,21 +3,21 @@ import { Agent, createServer, request as send, type ServerResponse } from 'node:
 import type { AddressInfo } from 'node:net';
 import type { Sandbox } from '../../../src/sandbox/sandbox.ts';
 
-/** A line to a service that is often disturbed, in the same way each time. */
+/** A line to a service with frequent faults, the same ones each time. */
 export interface FaultyLine extends AsyncDisposable {
   readonly url: string;
   readonly tokenLink: string;
 }
 
 export interface FaultyLineOptions {
-  /** After so many requests there is an outage, for so long: by then hardly anything is sent any more. */
+  /** After this number of requests there is an outage of `outageMs`. */
   readonly outageEvery: number;
   readonly outageMs: number;
   /** Longer than the gateway waits. */
   readonly hangMs: number;
 }
 
-/** Of a hundred requests to /graphql these are not answered as the service would. */
+/** The requests to /graphql, of each hundred, that are not answered as the service would. */
 const FAULTS: Record<number, (response: ServerResponse) => void> = {
   7: (response) => response.destroy(),
   23: (response) => response.writeHead(503, { 'content-type': 'text/html' }).end('<html>'),

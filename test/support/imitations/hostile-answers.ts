@@ -3,17 +3,17 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import type { Received, Reply } from './fake-upstream.ts';
 import { WIRES } from './hostile-wires.ts';
 
-/** Answers of a service that is broken, or an enemy. */
+/** Answers of a broken or hostile service. */
 export interface Hostile {
-  /** What it does, in words, for whoever reads the failure of a test. */
+  /** Describes it in the failure of a test. */
   readonly what: string;
   readonly reply: Reply;
 }
 
-/** In place of the token, until it is known. */
+/** Stands for the token until it is known. */
 const TOKEN = '$TOKEN';
 
-/** The honest answer, spoilt at some places; or no answer at all. */
+/** The honest answer with faults at some places, or no answer. */
 export function hostile(): fc.Arbitrary<Hostile> {
   return fc.oneof({ weight: 8, arbitrary: spoilt() }, { weight: 2, arbitrary: wire() });
 }

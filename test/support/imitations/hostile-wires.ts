@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { cut, cutInBody, json, text, type Reply } from './fake-upstream.ts';
 
-/** What can go wrong below JSON, or with no JSON that is worth a word. */
+/** Faults below JSON, or without usable JSON. */
 export const WIRES: Record<string, Reply> = {
   'cut before the answer': cut,
   'cut in the answer': cutInBody,
@@ -52,7 +52,7 @@ function bomb(): Buffer {
   return (packed ??= gzipSync(Buffer.alloc(20 * 1024 * 1024, ' ')));
 }
 
-/** Bytes of our own instead of an answer of Node's. */
+/** Sends these bytes instead of an answer of Node. */
 function raw(bytes: string): Reply {
   return (response) => void response.socket?.end(bytes);
 }

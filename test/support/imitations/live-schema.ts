@@ -1,7 +1,7 @@
 import { buildSchema, graphql } from 'graphql';
 import { json, type Reply } from './fake-upstream.ts';
 
-/** Answers with what a service of this schema tells of itself. */
+/** Answers introspection as a service with this schema does. */
 export function tells(sdl: string): Reply {
   const schema = buildSchema(sdl);
   return async (...exchange) => {
@@ -17,7 +17,7 @@ interface KnownField {
 
 const NEW = ['description', 'specifiedByURL', 'isOneOf', 'isRepeatable', 'isDeprecated'];
 
-/** The same from a service of 2016, whose introspection does not know what was added since, and refuses it. */
+/** The same as a service of 2016, whose introspection refuses everything that was added since. */
 export function tellsInTheOldWay(sdl: string): Reply {
   const schema = buildSchema(sdl);
   return async (...exchange) => {

@@ -6,14 +6,14 @@ export interface Letter {
   readonly identity: string;
 }
 
-/** A change of a list; places are taken modulo its length. */
+/** A change of a list; positions are taken modulo its length. */
 export type Change =
   | { do: 'insert'; at: number; count: number }
   | { do: 'remove'; at: number; count: number }
   | { do: 'move'; from: number; to: number }
   | { do: 'limit'; to: number };
 
-/** An upstream's list as a model: no network, and every answer is true at the moment when it is given. */
+/** A model of the service's list: without a network, each answer is right at the moment when it is made. */
 export class ModelList {
   readonly #cursors: CursorKind;
   #records: { id: number; key: number }[];

@@ -124,7 +124,7 @@ const candidates = range(CANDIDATES).map((id) => ({
 }));
 const robots = range(5).map((id) => ({ __typename: 'Robot', id: `r${id}`, model: `Model ${id}` }));
 
-/** The whole lists, as nobody can ask for them in one page. */
+/** The whole lists, without pages. */
 export const whole = {
   vacancies: () => vacancies,
   named: () => [...vacancies, ...candidates],
@@ -142,7 +142,7 @@ export const whole = {
     return events(Number(id));
   },
   history: ({ id }: NestedRecord) => events(Number(id) % 6),
-  // The other company is not the one at the path, so of its list only one page can be had.
+  // The other company is not the one at the path, so only one page of its list is available.
   people: ({ id }: NestedRecord) => candidates.slice(0, id === 'c1' ? 8 : 2),
   settings: () => events(7),
 };
@@ -193,7 +193,7 @@ function byId(records: readonly NestedRecord[]) {
   return (_: unknown, { id }: { id: number }) => records.find((one) => one.id === id) ?? null;
 }
 
-/** The lists in pages, as the upstream gives them. */
+/** The lists in pages, as the service returns them. */
 export const pagedFields = {
   Query: {
     vacancies: pages(whole.vacancies, LIMITS.vacancies),
@@ -234,7 +234,7 @@ function range(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index + 1);
 }
 
-/** Of entities; some of them of none. */
+/** Representations of entities, some of them invalid. */
 const representations: unknown[] = [
   ...vacancies.slice(0, 4).map(({ id }) => ({ __typename: 'Vacancy', id })),
   ...candidates.slice(0, 7).map(({ id }) => ({ __typename: 'Candidate', id: String(id) })),

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { askAt, type GraphqlAnswer, type Question } from '../gateway/ask-at.ts';
 
-/** One question, as it came over the wire. */
+/** One request, as it arrived. */
 export interface RecordedRequest {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
@@ -15,11 +15,11 @@ export interface RecordedRequest {
   };
 }
 
-/** A GraphQL server on a socket of its own that remembers what it was asked. */
+/** A GraphQL server on its own socket that records its requests. */
 export interface RecordedServer extends AsyncDisposable {
   readonly url: string;
   ask(...question: Question): Promise<GraphqlAnswer>;
-  /** In the order of arrival; empty it to count from there. */
+  /** In the order of arrival. Empty it to count from then on. */
   readonly received: RecordedRequest[];
   /** Until disposed, answers are changed by this before they are sent. */
   amend(change: (answer: GraphqlAnswer) => void): Disposable;
@@ -78,7 +78,7 @@ export async function serveRecorded(
   };
 }
 
-/** The references to entities that a request brings, whatever its variables are called. */
+/** The references to entities in a request, whatever the names of its variables. */
 export function representationsIn({ body }: RecordedRequest): Record<string, unknown>[] {
   return Object.values(body.variables ?? {})
     .flat()
@@ -89,7 +89,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-/** What belongs to a connection is not for the next one. */
+/** Headers of one connection are not passed on to the next. */
 const OF_THE_CONNECTION = ['connection', 'content-length', 'host', 'transfer-encoding'];
 
 function withoutConnection(headers: IncomingHttpHeaders): Record<string, string> {

@@ -3,10 +3,10 @@ import type { OutgoingRequest } from '../../../src/upstream/request.ts';
 import { createUpstream, type Upstream } from '../../../src/upstream/upstream.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
 
-/** What goes out, alone, in front of a service that holds every request until it is let go. */
+/** The upstream folder alone, with a service that holds every request until it is released. */
 export interface HeldUpstream extends AsyncDisposable {
   readonly service: FakeUpstream;
-  /** Asks a query that differs from others by its label. */
+  /** Sends a query that differs from others by its label. */
   ask(label: string, sender?: Partial<OutgoingRequest>, field?: string): Promise<Answered>;
   /** Labels of the requests, in the order of their arrival. */
   sent(): string[];
@@ -80,7 +80,7 @@ export async function startHeldUpstream({
   };
 }
 
-/** Whoever a test does not care about. */
+/** The sender of requests that a test does not look at. */
 function nobody(): Pick<OutgoingRequest, 'signal' | 'priority' | 'caller' | 'cause'> {
   const { signal } = new AbortController();
   return { signal, priority: 'interactive', caller: 'nobody', cause: undefined };

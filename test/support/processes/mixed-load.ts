@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { Pool } from 'undici';
 
-/** What became of the requests, by outcome: `answered`, a code of an error, `left`, or what broke. */
+/** The number of requests by outcome: `answered`, an error code, `left`, or the failure. */
 export type Outcomes = Map<string, number>;
 
 export interface MixedLoad {
@@ -17,7 +17,7 @@ const HEADERS = { 'content-type': 'application/json', accept: 'application/json'
 const STREAM = { ...HEADERS, accept: 'multipart/mixed;deferSpec=20220824, application/json' };
 
 /**
- * Callers who ask for everything there is, leave in the middle, and make mistakes; on kept connections.
+ * Callers who request everything, leave early and make mistakes, on kept connections.
  *
  * @param labels how many different documents there are of most kinds; a multiple of 50
  */
@@ -54,7 +54,7 @@ export function startMixedLoad(origin: string, callers: number, labels = 2_000):
       case 2:
         return ask(`{ personsConnection(last: 5) { totalCount nodes { ${label}: id } } }`);
       case 3:
-        // Ever other ids, of which nothing may stay; documents are kept as far as there is room for them.
+        // Always other ids, of which nothing may be kept; documents are kept within their bound.
         return ask(`query ($id: ID!) { person(id: $id) { ${label}: id } }`, {
           variables: { id: String(number) },
         });

@@ -7,7 +7,7 @@ export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 export const YEAR = 365 * DAY;
 
-/** Who sleeps no longer than this polls for something: such naps pass by themselves. */
+/** Sleeps up to this length poll for something, so they end by themselves. */
 const NAP_MS = 100;
 
 interface Sleeper {
@@ -15,7 +15,7 @@ interface Sleeper {
   wake: () => void;
 }
 
-/** A clock that goes only when it is told to. */
+/** A clock that advances only when a test advances it. */
 export class ManualClock implements Clock {
   #elapsed = DAY;
   #wallStart = Date.UTC(2026, 0, 1);
@@ -27,7 +27,7 @@ export class ManualClock implements Clock {
 
   readonly sleep = async (asked: number, signal?: AbortSignal): Promise<void> => {
     signal?.throwIfAborted();
-    // As a timer does; and with fractions, somebody may never quite reach the time that he waits for.
+    // Rounded as timers round: with fractions a sleeper might never reach its time.
     const ms = Math.max(1, Math.ceil(asked));
     if (ms <= NAP_MS) {
       this.jump(ms);
@@ -48,18 +48,18 @@ export class ManualClock implements Clock {
     }
   };
 
-  /** Moves the wall clock alone, as an administrator or NTP does. */
+  /** Sets only the wall clock, as an administrator or NTP does. */
   setWall(ms: number): void {
     this.#wallStart += ms;
   }
 
-  /** All at once, as after a suspend: who is due by then wakes up late. */
+  /** Advances at once, as after a suspend: sleepers that are due wake up late. */
   jump(ms: number): void {
     this.#elapsed += ms;
     for (const sleeper of this.#sleepers) if (sleeper.at <= this.#elapsed) this.#wake(sleeper);
   }
 
-  /** One sleeper after the other; each does what it woke up for, with real sockets, before time goes on. */
+  /** Wakes one sleeper after the other; each finishes its work, with real sockets, before the time advances. */
   async pass(ms: number): Promise<void> {
     const end = this.#elapsed + ms;
     for (;;) {
@@ -73,7 +73,7 @@ export class ManualClock implements Clock {
     this.#elapsed = Math.max(this.#elapsed, end);
   }
 
-  /** Until somebody sleeps: whoever keeps the tokens fresh has nothing to do then. */
+  /** Waits until something sleeps: then nothing is left to do for the tokens. */
   async asleep(): Promise<void> {
     await setImmediate();
     if (this.#sleepers.size === 0)

@@ -1,6 +1,6 @@
 import type { Choose } from './random-shape.ts';
 
-/** The bytes of an answer, changed at random places so many times: mostly into something that is nearly the same. */
+/** Changes the bytes of an answer at that many random places, mostly into something similar. */
 export function mutated(bytes: Buffer, choose: Choose, times: number): Buffer {
   let now = bytes;
   for (let i = 0; i < times; i += 1) now = MUTATIONS[choose(MUTATIONS.length)]!(now, choose);
@@ -19,10 +19,10 @@ const MUTATIONS: readonly Mutation[] = [
   (bytes, choose) => replaced(bytes, choose, VALUE, VALUES),
   (bytes, choose) => replaced(bytes, choose, VALUE, VALUES),
   (bytes, choose) => replaced(bytes, choose, /(?<=")[^"\\]*(?=")/g, STRINGS),
-  // White space that means nothing.
+  // Insignificant white space.
   (bytes, choose) =>
     replaced(bytes, choose, /(?<=[{}[\]:,])|(?=[{}[\]:,])/g, [' ', '\n', '\t', '\r\n']),
-  // A member is there twice, or in another place, or not at all.
+  // A member is repeated, moved or removed.
   (bytes, choose) => replaced(bytes, choose, MEMBER, ['', '$&$&']),
   (bytes, choose) =>
     replaced(bytes, choose, new RegExp(`(${MEMBER.source})(${MEMBER.source})`, 'g'), ['$2$1']),

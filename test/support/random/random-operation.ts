@@ -22,7 +22,7 @@ export interface RandomOperation {
   readonly variables: Record<string, unknown>;
 }
 
-/** A random selection set, and what has to stand around it in an operation. */
+/** A random selection set, and what it needs around it in an operation. */
 export interface RandomSelection {
   readonly selection: string;
   readonly fragments: readonly string[];
@@ -31,14 +31,14 @@ export interface RandomSelection {
   readonly variables: Record<string, unknown>;
 }
 
-/** Values for custom scalars and for arguments where any value would hardly ever hit something. */
+/** Values for custom scalars, and for arguments where a random value would hardly ever match. */
 export interface ArgumentHints {
   scalar(name: string, g: GeneratorValue): unknown;
 }
 
 /** A random document with one operation or several. */
 export interface RandomDocument extends RandomOperation {
-  /** Which one to execute; undefined where there is one only. */
+  /** Which one to execute; undefined if there is only one. */
   readonly operationName: string | undefined;
 }
 
@@ -189,7 +189,7 @@ export function randomSelection(
     return `${own} @${name}(if: ${chance(50) ? variable('Boolean!', value) : value})`;
   }
 
-  /** The directives of the schema's own that may stand here; `@defer` and `@stream` are the gateway's. */
+  /** The schema's own directives that are allowed here; `@defer` and `@stream` are the gateway's. */
   function ownDirectives(location: `${DirectiveLocation}`): string {
     if (!anything) return '';
     const allowed = schema

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 
 const { RANDOM_RUNS, RANDOM_SEED } = process.env;
 
-/** Whether nothing was asked for: the suite gives the same result every time then. */
+/** Whether no seed is set: then the suite has the same result every time. */
 export const isUsual = RANDOM_RUNS === undefined && RANDOM_SEED === undefined;
 
-/** What all random tests start from; `npm run fuzz` gives another one in each round. */
+/** The seed of all random tests; `npm run fuzz` sets another one in each round. */
 export const SEED = Number(RANDOM_SEED ?? 71);
 
 /** How many random runs a test makes: `usual`, or RANDOM_RUNS. */

@@ -7,10 +7,10 @@ import type {
   TypenameShape,
 } from '../../../src/answers/shape.ts';
 
-/** A whole number from 0 up to, and without, this. */
+/** Returns a whole number from 0 up to this one, exclusive. */
 export type Choose = (below: number) => number;
 
-/** Any shape that a selection could have, as deep as told. */
+/** Makes any shape that a selection could have, of the given depth. */
 export function randomShape(choose: Choose, depth: number): Shape {
   const of = { nullable: choose(2) === 0, type: 'T' };
   const kinds = depth > 0 ? 11 : 8;
@@ -74,7 +74,7 @@ function randomAbstract(
   return { ...of, kind: 'abstract', of: (name) => shapes.get(name) };
 }
 
-/** An answer that is as the shape has it, or nearly: values that are at the border of what a type allows are among them. */
+/** Makes an answer that matches the shape, or nearly: some values are at the limits of their types. */
 export function randomAnswer(shape: Shape, choose: Choose): string {
   if (shape.nullable && choose(5) === 0) return 'null';
   switch (shape.kind) {

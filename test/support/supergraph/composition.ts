@@ -1,7 +1,7 @@
 import { composeServices, type CompositionResult } from '@theguild/federation-composition';
 import { parse } from 'graphql';
 
-/** A subgraph as it is given to a registry. */
+/** A subgraph as it is published to a registry. */
 export interface PublishedSubgraph {
   readonly name: string;
   readonly sdl: string;
@@ -18,7 +18,7 @@ export function compose(subgraphs: readonly PublishedSubgraph[]): CompositionRes
   );
 }
 
-/** The supergraph of subgraphs that go together. */
+/** Composes the supergraph of compatible subgraphs. */
 export function composed(subgraphs: readonly PublishedSubgraph[]): string {
   const { supergraphSdl, errors } = compose(subgraphs);
   if (errors) throw new Error(`They do not compose:\n${errors.join('\n')}`);

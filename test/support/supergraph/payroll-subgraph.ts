@@ -4,11 +4,11 @@ import { createYoga } from 'graphql-yoga';
 import type { PublishedSubgraph } from './composition.ts';
 import { serveRecorded, type RecordedServer } from '../imitations/recorded-server.ts';
 
-/** A subgraph of others that adds a field to our persons, and refers to them from a list of its own. */
+/** Another team's subgraph that adds a field to persons, and refers to them from its own list. */
 export interface PayrollSubgraph extends RecordedServer, PublishedSubgraph {
   /** Ids whose salary band fails. */
   readonly failing: Set<string>;
-  /** Ids it has never heard of. */
+  /** Ids that it does not know. */
   readonly unknown: Set<string>;
 }
 
@@ -32,7 +32,7 @@ export function payrollSdl(person = 'Person'): string {
   `;
 }
 
-/** What it says of everybody. */
+/** The salary band of each person. */
 export function salaryBandOf(id: string): string {
   return `band of ${id}`;
 }

@@ -5,16 +5,16 @@ import { documentedSdl, startGatewayOverSandbox } from '../gateway/gateway.ts';
 import { personPages } from '../imitations/people-pages.ts';
 import { serveRecorded, type RecordedServer } from '../imitations/recorded-server.ts';
 
-/** The credential that the router has for it; nobody else may ask for entities. */
+/** The credential of the router, the only one that may request entities. */
 export const ROUTER_KEY = 'key-of-the-router';
-/** Of somebody who may ask everything else. */
+/** A credential that may request everything else. */
 export const READER_KEY = 'key-of-a-reader';
 
-/** This project's own subgraph, over a sandbox, on a socket that remembers what it was asked. */
+/** This project's own subgraph, over a sandbox, on a socket that records its requests. */
 export interface RecruitingSubgraph extends RecordedServer, PublishedSubgraph {
-  /** As the router does, unless other headers are given. */
+  /** Sends as the router does, unless other headers are given. */
   ask: RecordedServer['ask'];
-  /** Everybody in its list. */
+  /** All persons in its list. */
   readonly persons: readonly { readonly id: string; readonly firstName: string | null }[];
 }
 

@@ -4,11 +4,11 @@ import { createYoga } from 'graphql-yoga';
 import type { PublishedSubgraph } from './composition.ts';
 import { serveRecorded, type RecordedServer } from '../imitations/recorded-server.ts';
 
-/** A subgraph of others with connections of its own, which refers to our persons without adding to them. */
+/** Another team's subgraph with its own connections, which refers to persons without adding fields. */
 export type ReviewsSubgraph = RecordedServer & PublishedSubgraph;
 
 export interface ReviewsOptions {
-  /** How it calls our persons. */
+  /** Its name for the type of persons. */
   readonly person?: string;
   /** Fields that its PageInfo has besides Relay's. */
   readonly pageInfo?: string;

@@ -17,7 +17,7 @@ export const gatewayConfig = defineConfig({
   logging: 'error',
 });
 
-// It takes any free port, and tells nobody which.
+// It uses any free port, and does not report which.
 tracingChannel('net.server.listen').subscribe({
   asyncEnd: (event) => {
     const { port } = (event as { server: Server }).server.address() as AddressInfo;

@@ -4,7 +4,7 @@ import { ROUTER_KEY, startRecruiting, type RecruitingSubgraph } from './recruiti
 import { startReviews, type ReviewsOptions, type ReviewsSubgraph } from './reviews-subgraph.ts';
 import { startRouter, type Router } from './router.ts';
 
-/** The recruiting subgraph between two of others, composed, behind a router. */
+/** The recruiting subgraph composed with two others, behind a router. */
 export interface Supergraph extends Router {
   readonly recruiting: RecruitingSubgraph;
   readonly reviews: ReviewsSubgraph;
@@ -21,7 +21,7 @@ export interface SupergraphOptions {
   readonly pageInfo?: ReviewsOptions['pageInfo'];
 }
 
-/** Nobody has it. The first review is by such a person, and the second by none. */
+/** The id of no person: the first review refers to it, and the second to nobody. */
 export const UNKNOWN_ID = 'nobody';
 
 export async function startSupergraph({

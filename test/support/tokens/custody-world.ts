@@ -14,7 +14,7 @@ import { ManualClock } from '../random/manual-clock.ts';
 
 const BASE_URL = 'https://recruiting.test';
 const LIFE_S = 86_400;
-/** In memory where there is such a thing: what is tried here are orders of events, not power cuts. */
+/** In memory if possible: this tests orders of events, not power failures. */
 const QUICK_DISK = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 /** How the service answers an exchange. */
@@ -25,9 +25,9 @@ interface Exchange {
   readonly refreshToken: string;
   /** The access token that it gave, if it was processed. */
   gave: string | undefined;
-  /** Whether a process that lived got the answer. */
+  /** Whether a living process received the answer. */
   received: boolean;
-  /** Whether a process that lived got an answer that names the pair and is no grant. */
+  /** Whether a living process received an answer that contains the pair but is not a grant. */
   named: boolean;
   /** By the world's clock. */
   readonly sentAt: number;
@@ -35,7 +35,7 @@ interface Exchange {
   awaited: () => boolean;
 }
 
-/** So long nobody else may send the same refresh token, if the process that sent it lives. */
+/** The time in which no other process may send the same refresh token while the sender lives. */
 const MARK_LIFE_MS = 150_000;
 
 /** A recruiting service that counts what every refresh token is used for. No sockets, so that it is quick. */

@@ -17,22 +17,22 @@ import { personUnlikeOthers } from '../clients/unlike.ts';
 const SERVED = { persons: { items: [{ id: expect.any(String) }] } };
 const A_DAY = 86_400_000;
 
-/** A user whom rights bind: nobody, where the tests are run by root, whom they do not. */
+/** A user who is bound by file permissions: `nobody` if root runs the tests. */
 export const BOUND = process.getuid?.() === 0 ? 65_534 : process.getuid!();
 
 export interface FaultGateway extends Program {
   readonly url: string;
   ask(): Promise<GraphqlAnswer>;
-  /** Asks, and expects to be served. */
+  /** Sends a query, and expects an answer. */
   serves(): Promise<void>;
 }
 
 export interface FaultWorldOptions {
-  /** Whether the service ends an access token with the exchange of its refresh token. */
+  /** Whether an exchange revokes the old access token at once. */
   revoke?: boolean;
   /** How long ago the set was imported, in days. */
   importedDaysAgo?: number;
-  /** TOKEN_STORE_KEY of every process that is not told otherwise, newest first. */
+  /** The default TOKEN_STORE_KEY of processes, newest first. */
   keys?: readonly Buffer[];
 }
 
@@ -146,13 +146,13 @@ export async function startFaultWorld({
     path,
     rescue,
     env,
-    /** The access tokens so far do not work any more; the service's clock is a day ahead from now on. */
+    /** Makes all access tokens expire: the service's clock is a day ahead from now on. */
     expire: () => void (service.ahead += A_DAY),
-    /** They work again, when their refresh token was not spent under `revoke`. */
+    /** Makes them valid again, unless an exchange revoked them. */
     unexpire: () => void (service.ahead = 0),
     /** How the exchanges ended for the service. */
     outcomes: () => sandbox.exchanges.filter((one) => !ours.has(one)).map(({ outcome }) => outcome),
-    /** An administrator makes a new token; gives its link. */
+    /** An administrator makes a new token. Returns its link. */
     makeNewSet: (): string => {
       const link = sandbox.makeNewSet();
       secrets.add(new URL(link).pathname);
@@ -160,7 +160,7 @@ export async function startFaultWorld({
     },
     stored,
     history,
-    /** The program as it is. */
+    /** Starts the program. */
     start: (args: readonly string[] = [], extra: Record<string, string> = {}, user?: number) => {
       const started = startProcess([program, ...args], {
         env: { ...env, ...extra },
@@ -169,15 +169,15 @@ export async function startFaultWorld({
       processes.push(started);
       return started;
     },
-    /** The gateway as it is, once it serves. */
+    /** Starts the gateway, and waits until it serves. */
     serve: (options: { user?: number; extra?: Record<string, string> } = {}) =>
       start([program], /http:\/\/[^\s"]+\/graphql(?=[\s"])/, options),
-    /** The gateway that hangs, once it serves. */
+    /** Starts the gateway that hangs, and waits until it serves. */
     hanging: (options: Pick<HangingOptions, 'at' | 'fails'> = {}, user?: number) => {
       const all: HangingOptions = { recruitingUrl: sandbox.url, store: path, rescue, ...options };
       return start([hangingProgram, JSON.stringify(all)], /(?<=SERVING )\S+/, { user });
     },
-    /** A command in this process. */
+    /** Runs a command in this process. */
     command: (...args: string[]) => commandIn({}, ...args),
     /** The same with another environment. */
     commandIn,
@@ -186,7 +186,7 @@ export async function startFaultWorld({
       readdirSync(rescue)
         .filter((name) => name.startsWith('rescue-'))
         .filter((name) => readFileSync(join(rescue, name), 'utf8').trim() !== '').length,
-    /** Whether the service takes the refresh token in the store: the last pair that it gave. Spends it. */
+    /** Whether the service accepts the refresh token in the store, which it spends. */
     holdsTheLastPair: async (): Promise<boolean> => {
       const { pair } = await stored();
       const response = await fetch(`${sandbox.url}/oauth/token`, {
@@ -203,7 +203,7 @@ export async function startFaultWorld({
     give: (user: number) => {
       for (const place of filesOf(own, rescue)) chownSync(place, user, user);
     },
-    /** Takes the right to write away from their owner, or gives it back. */
+    /** Removes or restores the owner's permission to write. */
     writable: (yes: boolean) => {
       for (const place of filesOf(own, rescue)) {
         const isFolder = statSync(place).isDirectory();
@@ -219,12 +219,12 @@ export async function startFaultWorld({
   };
 }
 
-/** As TOKEN_STORE_KEY has them. */
+/** The keys in the format of TOKEN_STORE_KEY. */
 export function keySetting(...keys: readonly Buffer[]): string {
   return keys.map((key) => key.toString('base64')).join(',');
 }
 
-/** Waits until it does not throw any more. */
+/** Waits until the function no longer throws. */
 export function eventually<T>(look: () => T): Promise<Awaited<T>> {
   return vi.waitFor(look, { timeout: 45_000, interval: 50 }) as Promise<Awaited<T>>;
 }

@@ -1,7 +1,7 @@
 /**
- * A gateway in a process of its own that stops dead at one point of the exchange, so that a test can kill it
- * there, or let it go on. Its parts are the real ones; only its store and its clock are wrapped. It is told by
- * lines on its standard input: `go` (it goes on), `fail` and `mend` (saving fails, and works again),
+ * A gateway in a process of its own that stops at one point of the exchange, so that a test can kill it there
+ * or let it continue. Its parts are the real ones; only its store and its clock are wrapped. Lines on its standard
+ * input control it: `go` (continue), `fail` and `mend` (saving fails, and works again),
  * `later <ms>` (its clock jumps ahead).
  */
 import { readFileSync, writeSync } from 'node:fs';
@@ -20,7 +20,7 @@ import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 
 export type HangingPoint =
   | 'before the mark'
-  /** It sends itself SIGSTOP there. */
+  /** The point where it sends itself SIGSTOP. */
   | 'within the transaction of the mark'
   | 'after the mark'
   | 'before the save'
@@ -60,7 +60,7 @@ async function main({ recruitingUrl, store: path, rescue, at, fails }: HangingOp
     ...systemClock,
     elapsed: () => systemClock.elapsed() + state.later,
   };
-  // As src/cli/serve.ts puts it together.
+  // The same parts as in src/cli/serve.ts.
   const asked = Promise.withResolvers<void>();
   process.on('SIGTERM', () => asked.resolve());
   const alive = setInterval(() => {}, 2 ** 30);
@@ -120,7 +120,7 @@ function wrapped(
   };
 }
 
-/** Once: the next transaction is not committed before somebody wakes this process. */
+/** Once: the next transaction is committed only after this process was woken. */
 function stopAtCommit(): void {
   const { exec } = DatabaseSync.prototype;
   DatabaseSync.prototype.exec = function (statements) {

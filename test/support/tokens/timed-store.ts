@@ -37,15 +37,15 @@ interface Ring {
 
 const DESCRIPTION = 'timed';
 
-/** What all handles share, as the tables of a database server. */
+/** The state that all handles share, like the tables of a database server. */
 export interface TimedDatabase {
   /** A connection of one process. */
   open(): TokenStore;
 }
 
 /**
- * A store whose mark is a lock with a deadline, by the clock of its server: nobody sees whether the process
- * that wrote it lives. So a PostgreSQL store behaves, and on one machine only this can show it.
+ * A store whose mark is a lock with a deadline, by the clock of its server: whether the process that wrote
+ * it lives is unknown. It behaves like a store in PostgreSQL.
  *
  * @param now the server's clock, ms
  */

@@ -16,7 +16,7 @@ import { ManualClock } from '../random/manual-clock.ts';
 
 export const PERSON = '{ persons(first: 1) { items { id } } }';
 
-/** A pair that nobody issued. */
+/** A pair that no service issued. */
 export function pairOf(name: string, lives: Partial<TokenPair> = {}): TokenPair {
   return {
     accessToken: `access-${name}`,
@@ -30,19 +30,19 @@ export function pairOf(name: string, lives: Partial<TokenPair> = {}): TokenPair 
 
 type Method = 'read' | 'import' | 'mark' | 'settle' | 'save';
 
-/** A store that remembers what was kept in it, and that can be made to fail or to take its time. */
+/** A store that records what was saved, and can be made to fail or to wait. */
 export interface WatchedStore extends TokenStore {
-  /** Access tokens whose write has ended well. */
+  /** Access tokens that were saved successfully. */
   readonly kept: ReadonlySet<string>;
-  /** Every token that it was ever given. */
+  /** Every token that was passed to it. */
   readonly secrets: ReadonlySet<string>;
-  /** Fails for as long as it is in here. */
+  /** Methods that fail while they are in this set. */
   readonly failing: Set<Method>;
   /** Makes the method wait; `reached` resolves when it is called. */
   hold(method: Method): { reached: Promise<void>; release: () => void };
 }
 
-/** Stays open when a gateway closes it, so that the next one can go on with it; closed after the test. */
+/** Stays open when a gateway closes it, so that the next gateway can use it. Closed after the test. */
 export function watchStore(inner: TokenStore = memoryStore()): WatchedStore {
   onTestFinished(() => inner.close());
   const kept = new Set<string>();
@@ -135,13 +135,13 @@ interface KeptOptions {
 export interface Kept extends TestGateway {
   readonly clock: ManualClock;
   readonly store: WatchedStore;
-  /** Ends this gateway before the test does, as a restart would. */
+  /** Ends this gateway before the test ends, as a restart does. */
   stop(): Promise<void>;
 }
 
 /**
- * A gateway with a clock and a store in the test's hands. When the test is finished, nothing secret may
- * have occurred in its log or its answers.
+ * A gateway whose clock and store the test controls. At the end of the test its log and its answers must contain
+ * nothing secret.
  */
 export async function startKept(
   upstream: { url: string; tokenLink?: string; secrets?: ReadonlySet<string> },
@@ -175,7 +175,7 @@ export async function startKept(
   };
 }
 
-/** The service's time is the gateway's, plus what it is ahead. */
+/** The service's time is the gateway's, plus `ahead`. */
 export interface KeptOverSandbox extends Kept {
   readonly sandbox: Sandbox;
   readonly service: { ahead: number };
@@ -208,14 +208,14 @@ export interface IssuedSet {
 
 export interface Exchange {
   readonly refreshToken: string;
-  /** Whether the service spent the refresh token, and whether it meant to tell. */
+  /** Whether the service spent the refresh token, and whether it answered. */
   outcome: 'answered' | 'spent in silence' | 'refused' | 'not processed';
 }
 
 export interface ExchangeScript {
-  /** Processes the exchange as the service does, without telling: undefined for an invalid grant. */
+  /** Processes the exchange as the service does, without an answer: undefined for an invalid grant. */
   process(): IssuedSet | undefined;
-  /** Processes and tells, as the service does. */
+  /** Processes and answers, as the service does. */
   honestly(): void;
   readonly response: ServerResponse;
 }
@@ -223,31 +223,31 @@ export interface ExchangeScript {
 /** How one exchange is answered. */
 export type TokenAnswer = (script: ExchangeScript) => void | Promise<void>;
 
-/** A recruiting service that follows a script, and honestly goes on when there is none. */
+/** A recruiting service that follows a script, and answers honestly after its end. */
 export interface ScriptedService {
   readonly url: string;
   readonly tokenLink: string;
   readonly exchanges: readonly Exchange[];
   readonly secrets: ReadonlySet<string>;
   readonly linkReads: number;
-  /** What the last exchange that was answered gave. */
+  /** The pair of the last answered exchange. */
   readonly lastAnswered: IssuedSet | undefined;
-  /** The next exchanges are answered so, first come, first served. */
+  /** Sets the answers to the next exchanges, in order of arrival. */
   next(...answers: TokenAnswer[]): void;
-  /** All exchanges are answered so. */
+  /** Sets the answer to all exchanges. */
   always(answer: TokenAnswer): void;
   /** All exchanges are answered honestly again. */
   honestly(): void;
-  /** Every request to /graphql is refused so; undefined: honestly again. */
+  /** The refusal of every request to /graphql; undefined: none. */
   refuse(refusal: { status: number; detail: string } | undefined): void;
-  /** What stands before the service answers every /auth_check so; undefined: the service itself again. */
+  /** The answer of something in front of the service to every /auth_check; undefined: none. */
   checkAnswers(answer: { status: number; body: string } | undefined): void;
   /** Connections are refused. */
   down(): Promise<void>;
   up(): Promise<void>;
-  /** All access tokens so far have expired. */
+  /** Makes all access tokens so far expire. */
   expire(): void;
-  /** An administrator makes a new token; what was before is spent. Gives the new link. */
+  /** An administrator makes a new token, which ends earlier ones. Returns its link. */
   makeNewSet(): string;
 }
 
@@ -380,7 +380,7 @@ export async function startScripted(): Promise<ScriptedService> {
   }
 }
 
-/** An HTTP server of any kind, on a free port, until the test is finished. */
+/** Starts an HTTP server on a free port, which is closed after the test. */
 export async function startServer(
   handler: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<string> {
@@ -411,7 +411,7 @@ export function reply(
   };
 }
 
-/** Cuts the connection when the request was read, before or after the service did its part. */
+/** Cuts the connection after the request was read, before or after the service processed it. */
 export function drop(when: 'unprocessed' | 'processed'): TokenAnswer {
   return ({ process, response }) => {
     if (when === 'processed') process();
@@ -419,7 +419,7 @@ export function drop(when: 'unprocessed' | 'processed'): TokenAnswer {
   };
 }
 
-/** Takes its time, and is honest then. */
+/** Answers honestly after a delay. */
 export function held(): { answer: TokenAnswer; arrived: Promise<void>; release: () => void } {
   const arrived = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
@@ -431,7 +431,7 @@ export function held(): { answer: TokenAnswer; arrived: Promise<void>; release: 
   return { answer, arrived: arrived.promise, release: gate.resolve };
 }
 
-/** Refresh tokens that were sent again although the answer that spent them was given. */
+/** Refresh tokens that were sent again after the answer that spent them. */
 export function sentAgain(exchanges: readonly Exchange[]): string[] {
   const spent = new Set<string>();
   return exchanges.flatMap(({ refreshToken, outcome }) => {

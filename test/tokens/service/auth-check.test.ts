@@ -8,7 +8,7 @@ const TOKEN = 'a-secret-access-token';
 const FOREIGN = 'status 403 that is not from the service';
 
 describe('the check of the access token', () => {
-  test('asks as the service wants to be asked', async () => {
+  test('the check is sent as the interface requires', async () => {
     const asked: unknown[] = [];
     const { baseUrl } = await startService(({ method, url, headers }, response) => {
       asked.push([method, url, headers.authorization, headers['api-user-agent']]);
@@ -41,12 +41,12 @@ describe('the check of the access token', () => {
     ['a cut connection', (response) => response.destroy(), unknown('UND_ERR_SOCKET')],
     ['no HTTP', ({ socket }) => socket!.end('220 smtp.test\r\n'), unknown('HTTPParserError')],
     ['nothing at all', () => {}, unknown('no answer within 0.2 s')],
-  ])('that meets %s says so', async (_, answer, verdict) => {
+  ])('the check reports %s', async (_, answer, verdict) => {
     const { baseUrl } = await startService((_request, response) => void answer(response));
     expect(await check(baseUrl)).toEqual(verdict);
   });
 
-  test('takes its token nowhere else on a redirect', async () => {
+  test('a redirect is not followed, so the token goes nowhere else', async () => {
     let arrived = 0;
     const elsewhere = await startService((_, response) => {
       arrived += 1;
@@ -59,13 +59,13 @@ describe('the check of the access token', () => {
     expect(arrived).toBe(0);
   });
 
-  test('knows nothing when the service cannot be reached', async () => {
+  test('the result is unknown if the service cannot be reached', async () => {
     const { baseUrl, close } = await startService(() => {});
     await close();
     expect(await check(baseUrl)).toEqual(unknown('ECONNREFUSED'));
   });
 
-  test('knows nothing of a token that fits into no header, and does not repeat it', async () => {
+  test('the result is unknown for a token that cannot be a header, and the token is not repeated', async () => {
     const { baseUrl } = await startService((_, response) => void response.writeHead(204).end());
     const verdict = await authCheck({ baseUrl, agent: 'test', proxy: undefined })('bro\nken');
     expect(verdict).toEqual(unknown('UND_ERR_INVALID_ARG'));

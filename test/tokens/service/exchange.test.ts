@@ -23,7 +23,7 @@ type Respond = (response: ServerResponse) => unknown;
 const pair = { access_token: 'made-access', refresh_token: 'made-refresh' };
 
 describe('an exchange', () => {
-  test('is one POST in the form of the interface, and returns the content of the answer', async () => {
+  test('an exchange is one POST as the interface requires, and returns the content of the answer', async () => {
     const { baseUrl, requests } = await startService((response) =>
       json(response, 200, { ...pair, expires_in: 7200, refresh_token_expires_in: 'x', name: 'N' }),
     );
@@ -55,7 +55,7 @@ describe('an exchange', () => {
     ['without an access token', { refresh_token: 'r' }, { refreshToken: 'r' }],
     ['with an empty one', { ...pair, access_token: '' }, { refreshToken: 'made-refresh' }],
     ['with odd lives', { ...pair, expires_in: -1 }, { expiresIn: undefined }],
-  ])('throws no token away that came %s', async (_, body, held) => {
+  ])('no token is lost that arrived %s', async (_, body, held) => {
     const { baseUrl } = await startService((response) => json(response, 200, body));
     expect(await exchange(baseUrl)).toMatchObject({ kind: 'granted', grant: held });
   });
@@ -94,11 +94,14 @@ describe('an exchange', () => {
       respond,
       { kind: 'uncertain', why: expect.stringMatching(/^[\w .()]+$/) },
     ]),
-  ])('that is answered with %s is judged so, and sent once', async (_, respond, outcome) => {
-    const { baseUrl, requests } = await startService(respond);
-    expect(await exchange(baseUrl)).toMatchObject(outcome);
-    expect(requests).toHaveLength(1);
-  });
+  ])(
+    'an answer with %s is classified, and the request is sent once',
+    async (_, respond, outcome) => {
+      const { baseUrl, requests } = await startService(respond);
+      expect(await exchange(baseUrl)).toMatchObject(outcome);
+      expect(requests).toHaveLength(1);
+    },
+  );
 
   test.each([
     ['30', 30],
@@ -113,27 +116,33 @@ describe('an exchange', () => {
     ['Fri, 02 Jan 2026 00:00:30 GMT', 30],
     ['Fri, 02 Jan 2026 12:00:00 GMT', 3600],
     ['2026-01-02', 60],
-  ])('that meets a 429 waits as Retry-After %s says, within reason', async (header, seconds) => {
-    const { baseUrl } = await startService((response) => {
-      response.writeHead(429, header === undefined ? {} : { 'retry-after': header }).end('Slow');
-    });
-    expect(await exchange(baseUrl, { clock: new ManualClock() })).toEqual({
-      kind: 'rate-limited',
-      retryAfter: seconds,
-    });
-  });
+  ])(
+    'after a 429 with Retry-After %s the wait is within reasonable limits',
+    async (header, seconds) => {
+      const { baseUrl } = await startService((response) => {
+        response.writeHead(429, header === undefined ? {} : { 'retry-after': header }).end('Slow');
+      });
+      expect(await exchange(baseUrl, { clock: new ManualClock() })).toEqual({
+        kind: 'rate-limited',
+        retryAfter: seconds,
+      });
+    },
+  );
 
-  test.each([301, 302, 307, 308])('takes its token nowhere else on a %i', async (status) => {
-    const elsewhere = await startService((response) => json(response, 200, pair));
-    const location = `${elsewhere.baseUrl}/oauth/token`;
-    const { baseUrl } = await startService((response) =>
-      response.writeHead(status, { location }).end(),
-    );
-    expect(await exchange(baseUrl)).toMatchObject({ kind: 'uncertain' });
-    expect(elsewhere.requests).toEqual([]);
-  });
+  test.each([301, 302, 307, 308])(
+    'a %i is not followed, so the token goes nowhere else',
+    async (status) => {
+      const elsewhere = await startService((response) => json(response, 200, pair));
+      const location = `${elsewhere.baseUrl}/oauth/token`;
+      const { baseUrl } = await startService((response) =>
+        response.writeHead(status, { location }).end(),
+      );
+      expect(await exchange(baseUrl)).toMatchObject({ kind: 'uncertain' });
+      expect(elsewhere.requests).toEqual([]);
+    },
+  );
 
-  test('reads no more of an endless body than a token set may have', async () => {
+  test('of an endless body no more is read than a token set may have', async () => {
     const chunk = Buffer.alloc(1024 * 1024, 'x');
     let written = 0;
     const { baseUrl } = await startService(async (response) => {
@@ -153,7 +162,7 @@ describe('an exchange', () => {
 });
 
 describe('whether it may still be sent', () => {
-  test('is asked at the last moment: when it may not, no byte leaves', async () => {
+  test('permission is checked at the last moment, and without it no byte is sent', async () => {
     const { baseUrl, received, connected } = await startTcp();
     const endpoint = await connect(baseUrl);
     await connected;
@@ -167,7 +176,7 @@ describe('whether it may still be sent', () => {
     expect(await received).toBe(0);
   });
 
-  test('lets no turn of the event loop pass until the bytes are with the kernel', async () => {
+  test('no turn of the event loop passes between the check and the write', async () => {
     const { baseUrl } = await startService((response) => json(response, 200, pair));
     const order: string[] = [];
     const written = () => order.push('written');
@@ -187,7 +196,7 @@ describe('whether it may still be sent', () => {
     expect(order).toHaveLength(5);
   });
 
-  test('is a no when asking fails', async () => {
+  test('a failing check prevents the exchange', async () => {
     const { baseUrl, requests } = await startService((response) => json(response, 200, pair));
     const endpoint = await connect(baseUrl);
     expect(await endpoint.exchange('refresh-1', fail)).toEqual({ kind: 'unsent' });
@@ -195,7 +204,7 @@ describe('whether it may still be sent', () => {
     expect(requests).toEqual([]);
   });
 
-  test('is a no for a second exchange on the connection', async () => {
+  test('a second exchange on the connection is prevented', async () => {
     const { baseUrl, requests } = await startService((response) => json(response, 200, pair));
     const endpoint = await connect(baseUrl);
     await endpoint.exchange('refresh-1', () => true);
@@ -206,7 +215,7 @@ describe('whether it may still be sent', () => {
 });
 
 describe('an answer', () => {
-  test('that never comes is given up when its time is over', async () => {
+  test('an answer that never arrives is given up after its timeout', async () => {
     const { baseUrl, requests } = await startService(() => {});
     expect(await exchange(baseUrl, { patienceMs: 100 })).toEqual({
       kind: 'uncertain',
@@ -215,7 +224,7 @@ describe('an answer', () => {
     expect(requests).toHaveLength(1);
   });
 
-  test('whose end never comes gives its pair all the same', async () => {
+  test('an answer without an end still returns its pair', async () => {
     const { baseUrl } = await startService((response) => {
       response.writeHead(200).write(JSON.stringify(pair));
     });
@@ -245,7 +254,7 @@ describe('an answer', () => {
 });
 
 describe('a connection', () => {
-  test('is made without a byte of the request', async () => {
+  test('the connection is made without a byte of the request', async () => {
     const { baseUrl, received, connected } = await startTcp();
     const endpoint = await connect(baseUrl);
     await connected;
@@ -253,7 +262,7 @@ describe('a connection', () => {
     expect(await received).toBe(0);
   });
 
-  test('that the service ends before the request gets no byte of it', async () => {
+  test('a connection that the service ends before the request gets no byte of it', async () => {
     const { baseUrl, received } = await startTcp((socket) => socket.end());
     const endpoint = await connect(baseUrl);
     expect(await received).toBe(0);
@@ -263,7 +272,7 @@ describe('a connection', () => {
     expect(['unsent', 'uncertain']).toContain(kind);
   });
 
-  test('on which the service speaks first gets no byte of the request', async () => {
+  test('a connection on which the service sends first gets no byte of the request', async () => {
     const greeted = Promise.withResolvers<void>();
     const { baseUrl, received } = await startTcp((socket) =>
       socket.write('HTTP/1.1 408 Request Timeout\r\n\r\n', () => greeted.resolve()),
@@ -278,19 +287,19 @@ describe('a connection', () => {
     expect(await received).toBe(0);
   });
 
-  test('over IPv6 works', async ({ skip }) => {
+  test('a connection over IPv6 works', async ({ skip }) => {
     const port = await listen(createServer(give), '::1').catch(() => undefined);
     if (port === undefined) return skip('no IPv6 here');
     expect(await exchange(`http://[::1]:${port}`)).toMatchObject({ kind: 'granted' });
   });
 
-  test('that is refused leaves nothing behind', async () => {
+  test('a refused connection leaves nothing behind', async () => {
     const { baseUrl, close } = await startService(() => {});
     await close();
     expect(await failureOf(connect(baseUrl))).toBe('ECONNREFUSED');
   });
 
-  test('to a name that does not exist leaves nothing behind', async () => {
+  test('a connection to an unknown host name leaves nothing behind', async () => {
     expect(await failureOf(connect('http://recruiting.invalid'))).toMatch(/^ENOTFOUND|EAI_AGAIN$/);
   });
 
@@ -306,7 +315,7 @@ describe('a connection', () => {
     expect(requests).toBe(0);
   });
 
-  test('with a private certificate works when NODE_EXTRA_CA_CERTS names it', async () => {
+  test('a connection with a private certificate works if NODE_EXTRA_CA_CERTS names it', async () => {
     const certificate = await makeCertificate();
     const port = await listen(createTlsServer(certificate, give));
     const trusting = { NODE_EXTRA_CA_CERTS: certificate.path };
@@ -316,7 +325,7 @@ describe('a connection', () => {
     }
   });
 
-  test('to a host that the certificate does not name gets no byte of the request', async () => {
+  test('a connection to a host that the certificate does not name gets no byte of the request', async () => {
     const certificate = await makeCertificate('other.test');
     let requests = 0;
     const port = await listen(createTlsServer(certificate, () => (requests += 1)));

@@ -62,13 +62,13 @@ describe('an answer that is not understood', () => {
     ['a 200 with a form', { body: 'access_token=a&refresh_token=r' }, 200],
     ['a 200 with HTML', { body: '<html>' }, 200],
     ['a 500', { status: '500 Oops', body: 'Oops' }, 500],
-  ])('(%s) is uncertain, and handed on as it came', async (_, answer, status) => {
+  ])('an answer (%s) is uncertain, and returned byte for byte', async (_, answer, status) => {
     const outcome = await exchange(answer);
     expect(outcome).toMatchObject({ kind: 'uncertain', answer: { status } });
     expect(outcome.answer!.body.toString()).toBe(answer.body.toString());
   });
 
-  test('is handed on with the headers that are needed to read it', async () => {
+  test('an unread answer is returned with the headers that are needed to read it', async () => {
     const body = zlib.gzipSync('<html>');
     expect(await exchange(encoded('gzip', body))).toMatchObject({
       kind: 'uncertain',
@@ -76,20 +76,20 @@ describe('an answer that is not understood', () => {
     });
   });
 
-  test('is handed on as far as its headers were no HTTP', async () => {
+  test('an answer that is not HTTP is returned from its first byte', async () => {
     const headers = ['bad header without a colon'];
     const outcome = await exchange({ headers, body: JSON_TEXT });
     expect(outcome).toMatchObject({ kind: 'uncertain', answer: { status: 0 } });
     expect(outcome.answer!.body.toString()).toContain(JSON_TEXT);
   });
 
-  test('has no more of it handed on than a token set may have', async () => {
+  test('no more of an unread answer is returned than a token set may have', async () => {
     const outcome = await exchange({ body: 'x'.repeat(300_000) });
     expect(outcome).toMatchObject({ kind: 'uncertain' });
     expect(outcome.answer!.body).toHaveLength(65_536);
   });
 
-  test('is read in no time, however much it unpacks to', async () => {
+  test('an answer that unpacks to a huge size is read in a short time', async () => {
     const bomb = zlib.gzipSync(Buffer.alloc(50_000_000, ' '));
     expect(await exchange(encoded('gzip', bomb))).toMatchObject({ kind: 'uncertain' });
   });
@@ -102,7 +102,7 @@ describe('an answer that is not understood', () => {
     },
   );
 
-  test('is also one with only one token: the token is used, and the answer is handed on', async () => {
+  test('an answer with only one token is returned too, and the token is used', async () => {
     const body = '{"access_token":"made-access","refreshToken":"made-refresh"}';
     const outcome = await exchange({ body });
     expect(outcome).toMatchObject({ kind: 'granted', grant: { refreshToken: undefined } });
@@ -110,7 +110,7 @@ describe('an answer that is not understood', () => {
   });
 });
 
-test('a clear refusal is not handed on', async () => {
+test('a clear refusal is not returned as unread', async () => {
   const refusal = { status: '400 Bad', body: '{"error":"invalid_grant"}' };
   expect(await exchange(refusal)).toEqual({ kind: 'invalid-grant' });
 });

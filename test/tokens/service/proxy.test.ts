@@ -15,7 +15,7 @@ import { startExchange } from './start-exchange.ts';
 const set = { access_token: 'made-access', refresh_token: 'made-refresh' };
 
 describe('through a proxy', () => {
-  test('an exchange goes in a tunnel, over plain http as well', async () => {
+  test('an exchange uses a tunnel, also over plain http', async () => {
     const { host, heads, tunnelled } = await startProxy();
     const { baseUrl } = await startService();
     expect(await exchange(baseUrl, `http://${host}`)).toMatchObject({ kind: 'granted' });
@@ -32,7 +32,7 @@ describe('through a proxy', () => {
     ['http', '127.0.0.1'],
     ['https', 'localhost'],
     ['https', '127.0.0.1'],
-  ])('(%s, to %s) an exchange over TLS shows the proxy nothing', async (scheme, name) => {
+  ])('an exchange over TLS shows the proxy nothing (%s, to %s)', async (scheme, name) => {
     const certificate = await makeCertificate();
     const proxy = await startProxy(scheme === 'https' ? { certificate } : {});
     const { port } = await startService({ certificate });
@@ -50,7 +50,7 @@ describe('through a proxy', () => {
     ['user:p%40ss%3Aword', 'user:p@ss:word'],
     ['user', 'user:'],
     ['100%:x', '100%:x'],
-  ])('%s is who the gateway says it is', async (credentials, expected) => {
+  ])('the proxy gets the credentials %s of its address', async (credentials, expected) => {
     const { host, heads } = await startProxy();
     const { baseUrl } = await startService();
     await exchange(baseUrl, `http://${credentials}@${host}`);
@@ -58,7 +58,7 @@ describe('through a proxy', () => {
     expect(Buffer.from(sent!, 'base64').toString()).toBe(expected);
   });
 
-  test('whose answer comes in pieces, an exchange works', async () => {
+  test('an exchange works if the proxy answers in pieces', async () => {
     const { host } = await startProxy({
       answer: (socket, open) => {
         const bytes = 'HTTP/1.1 200 OK\r\nVia: 1.1 proxy.test\r\n\r\n'.split('');
@@ -86,15 +86,18 @@ describe('through a proxy', () => {
     ['nonsense', says('SSH-2.0-OpenSSH\r\n\r\n'), /does not connect: HTTPParserError$/],
     ['nothing', (socket) => void socket.end(), /does not connect: UND_ERR_SOCKET$/],
     ['a cut connection', (socket) => void socket.resetAndDestroy(), /does not connect: \w+$/],
-  ])('that answers with %s, the connection fails with a clear text', async (_, answer, text) => {
-    const { host } = await startProxy({ answer });
-    const { baseUrl, requests } = await startService();
-    const message = await failure(exchange(baseUrl, `http://user:password@${host}`));
-    expect(message).toContain(host);
-    expect(message).toMatch(text);
-    expect(message).not.toMatch(/user|password/);
-    expect(requests).toEqual([]);
-  });
+  ])(
+    'a proxy that answers with %s fails the connection with a clear message',
+    async (_, answer, text) => {
+      const { host } = await startProxy({ answer });
+      const { baseUrl, requests } = await startService();
+      const message = await failure(exchange(baseUrl, `http://user:password@${host}`));
+      expect(message).toContain(host);
+      expect(message).toMatch(text);
+      expect(message).not.toMatch(/user|password/);
+      expect(requests).toEqual([]);
+    },
+  );
 
   test.each([
     ['is down', 'http://user:password@127.0.0.1:1', /127.0.0.1:1 cannot be reached: ECONNREFUSED/],
@@ -102,7 +105,7 @@ describe('through a proxy', () => {
     ['is of another kind', 'socks5://user:password@127.0.0.1:1', /not an http:/],
     ['is nonsense', 'user:password@proxy', /not an http:/],
     ['has no host', 'http://', /not an http:/],
-  ])('that %s, the connection fails with a clear text', async (_, proxy, text) => {
+  ])('a proxy that %s fails the connection with a clear message', async (_, proxy, text) => {
     const { baseUrl, requests } = await startService();
     const message = await failure(exchange(baseUrl, proxy));
     expect(message).toMatch(text);
@@ -110,19 +113,19 @@ describe('through a proxy', () => {
     expect(requests).toEqual([]);
   });
 
-  test('that never answers, the connection is given up', async () => {
+  test('the connection is given up if the proxy never answers', async () => {
     const { host } = await startProxy({ answer: () => {} });
     const opening = openConnection(new URL('https://service.test'), `http://${host}`, 100);
     expect(await failure(opening)).toMatch(/no connection to service.test within 0.1 s/);
   });
 
-  test('that speaks no TLS beyond, the connection is given up', async () => {
+  test('the connection is given up if there is no TLS behind the proxy', async () => {
     const { host } = await startProxy({ answer: says('HTTP/1.1 200 OK\r\n\r\n') });
     const opening = openConnection(new URL('https://service.test'), `http://${host}`, 100);
     expect(await failure(opening)).toMatch(/no connection to service.test within 0.1 s/);
   });
 
-  test('to a service with a bad certificate, no byte of the request is sent', async () => {
+  test('no byte of the request is sent to a service with a bad certificate', async () => {
     const proxy = await startProxy();
     const { port, requests } = await startService({ certificate: await makeCertificate() });
     const { outcome } = startExchange({
@@ -133,7 +136,7 @@ describe('through a proxy', () => {
     expect(requests).toEqual([]);
   });
 
-  test('the token link and the check of the access token go as well', async () => {
+  test('the token link and the check of the access token use the proxy too', async () => {
     const { host, heads } = await startProxy();
     const { baseUrl, requests } = await startService();
     const options = { agent: 'test', proxy: `http://${host}` };
@@ -145,7 +148,7 @@ describe('through a proxy', () => {
     expect(heads).toHaveLength(2);
   });
 
-  test('that refuses, the token link and the check of the access token report it', async () => {
+  test('the token link and the check of the access token report a proxy that refuses', async () => {
     const { host } = await startProxy({ answer: says('HTTP/1.1 407 Who\r\n\r\n') });
     const { baseUrl } = await startService();
     const options = { agent: 'test', proxy: `http://user:password@${host}` };
