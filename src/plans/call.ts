@@ -27,6 +27,8 @@ export interface Call extends Requester {
   readonly held: HeldBytes;
   /** Sends a request and counts its cost, even if the operation has sent an equal one. */
   send<T>(request: UpstreamRequest<T>): Promise<T>;
+  /** Requests pages that are only read to find a record: see `PageBudget.forSearch`. */
+  readonly forSearch: Requester;
   /**
    * Makes `request` do the same as `send`. For an operation that reads a single list and nothing else: it requests
    * every page once, one after the other, so looking for equal requests would find none.
@@ -102,7 +104,7 @@ export class OperationCall implements Call {
   readonly held: HeldBytes;
   readonly #parts: CallParts;
   #isSharing = true;
-  #requests: DataLoader<UpstreamRequest<unknown>, unknown, string> | undefined;
+  #requests: DataLoader<ChargedRequest<unknown>, unknown, string> | undefined;
   #records: RecordLoader | undefined;
 
   constructor(parts: CallParts) {
@@ -126,9 +128,17 @@ export class OperationCall implements Call {
     return (this.#records ??= createRecordLoader());
   }
 
+  get forSearch(): Requester {
+    const { caller, cause, pages } = this;
+    return {
+      caller,
+      cause,
+      request: (request) => this.#request({ request, budget: pages.forSearch }),
+    };
+  }
+
   send<T>(request: UpstreamRequest<T>): Promise<T> {
-    this.pages.spend(request.pages);
-    return this.#parts.send(request, this.#sendOptions());
+    return this.#send({ request, budget: this.pages });
   }
 
   /**
@@ -136,12 +146,21 @@ export class OperationCall implements Call {
    * aborted with the operation, not with the walk that happened to send them first.
    */
   request<T>(request: UpstreamRequest<T>): Promise<T> {
-    if (!this.#isSharing) return this.send(request);
-    return (this.#requests ??= this.#createLoader()).load(request) as Promise<T>;
+    return this.#request({ request, budget: this.pages });
   }
 
   stopSharing(): void {
     this.#isSharing = false;
+  }
+
+  #request<T>(charged: ChargedRequest<T>): Promise<T> {
+    if (!this.#isSharing) return this.#send(charged);
+    return (this.#requests ??= this.#createLoader()).load(charged) as Promise<T>;
+  }
+
+  #send<T>({ request, budget }: ChargedRequest<T>): Promise<T> {
+    budget.spend(request.pages);
+    return this.#parts.send(request, this.#sendOptions());
   }
 
   #sendOptions(): SendOptions {
@@ -151,12 +170,12 @@ export class OperationCall implements Call {
 
   #createLoader() {
     const queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
-    return new DataLoader<UpstreamRequest<unknown>, unknown, string>(
+    return new DataLoader<ChargedRequest<unknown>, unknown, string>(
       (requests) =>
         Promise.all(
-          requests.map(async (request) => {
+          requests.map(async ({ request, budget }) => {
             const { signal } = this;
-            this.pages.spend(request.pages);
+            budget.spend(request.pages);
             const options = this.#sendOptions();
             return queue.add(() => this.#parts.send(request, options), { signal });
           }),
@@ -164,10 +183,15 @@ export class OperationCall implements Call {
       {
         // A batch would hold back the first answer until the last one has arrived.
         batch: false,
-        cacheKeyFn: ({ body, key }) => body + key,
+        cacheKeyFn: ({ request: { body, key } }) => body + key,
       },
     );
   }
+}
+
+interface ChargedRequest<T> {
+  readonly request: UpstreamRequest<T>;
+  readonly budget: PageBudget;
 }
 
 /** Loads the records that an operation wants by their ids: each once, those of one selection together. */
