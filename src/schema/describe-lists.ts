@@ -5,31 +5,66 @@ import {
   isRequiredArgument,
   type GraphQLCompositeType,
 } from 'graphql';
-import type { Adapter } from './derived.ts';
+import type { Adapter, Entity } from './derived.ts';
 
 /** A served list, as the worked examples of GraphiQL need it. */
 export interface ListDescription {
   readonly field: string;
-  readonly all?: string;
-  readonly connection?: string;
+  readonly all?: { readonly field: string; readonly limit: string };
+  readonly connection?: { readonly field: string; readonly last: string };
+  /** How one of its records is found by its id. */
+  readonly entity?: EntityDescription;
   /** A few plain fields of a record. */
   readonly selection: string;
   readonly pageInfo: string;
 }
 
+export interface EntityDescription {
+  readonly type: string;
+  /** The root field that returns it. */
+  readonly field?: string | undefined;
+  readonly argument: string;
+  /** As SDL, with non-null. */
+  readonly idType: string;
+}
+
 const FIELDS_SHOWN = 3;
 
 /** The lists that can be requested without arguments: an example cannot guess the value of a filter. */
-export function describeLists(adapters: readonly Adapter[]): ListDescription[] {
+export function describeLists({
+  adapters,
+  entities,
+}: {
+  readonly adapters: readonly Adapter[];
+  readonly entities: readonly Entity[];
+}): ListDescription[] {
   return adapters
     .filter(({ field }) => !field.args.some(isRequiredArgument))
-    .map(({ name, all, connection, nodeType, field }) => ({
-      field: name,
-      ...(all && { all: all.field }),
-      ...(connection && { connection: connection.field }),
-      selection: plainFields(nodeType).slice(0, FIELDS_SHOWN).join(' ') || '__typename',
-      pageInfo: pageInfoFields(getNamedType(field.type)),
-    }));
+    .map(({ name, all, connection, nodeType, field }) => {
+      const entity = entities.find(({ type }) => type.name === nodeType.name);
+      return {
+        field: name,
+        ...(all && { all }),
+        ...(connection && { connection }),
+        ...(entity?.lookup && { entity: describeEntity(entity, entity.lookup) }),
+        selection: plainFields(nodeType).slice(0, FIELDS_SHOWN).join(' ') || '__typename',
+        pageInfo: pageInfoFields(getNamedType(field.type)),
+      };
+    });
+}
+
+function describeEntity(
+  { type, field, idType }: Entity,
+  lookup: NonNullable<Entity['lookup']>,
+): EntityDescription {
+  return lookup.kind === 'id'
+    ? {
+        type: type.name,
+        field: lookup.field,
+        argument: lookup.argument.name,
+        idType: String(lookup.argument.type),
+      }
+    : { type: type.name, field, argument: 'id', idType: `${String(idType)}!` };
 }
 
 function plainFields(type: GraphQLCompositeType): string[] {
