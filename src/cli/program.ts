@@ -89,6 +89,13 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
         .default('keyset'),
     )
     .option('--revoke-on-refresh', 'a refresh ends the old access token at once', false)
+    .addOption(
+      new Option('--schema <name>', 'what is served: the published list, or vacancies as well')
+        .choices(['persons', 'rich'])
+        .default('persons'),
+    )
+    .option('--keys', 'make API keys for a gateway in front of it', false)
+    .option('--state <file>', 'keep its tokens, and what mutations changed, in a file')
     .action(async (options) => {
       const { sandbox } = await import('./sandbox.ts');
       await sandbox(options, terminal);
