@@ -144,6 +144,30 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     expect(complaints.filter((each) => !each.includes('401'))).toEqual([]);
   });
 
+  test('GraphiQL sends keys and tokens as what they are, to the gateway only, and a typed header instead', async () => {
+    await using server = await serve({ credentials: { apiKeys: true, tokens: true } });
+    await page.goto(server.url);
+    const field = page.getByLabel('API key or bearer token');
+    const sent = async () => {
+      const request = page.waitForRequest(server.url);
+      await page.locator('.graphiql-execute-button').click();
+      const { authorization, 'x-api-key': key } = await (await request).allHeaders();
+      await result().getByText('"Ada"').waitFor();
+      return { authorization, key };
+    };
+    await field.fill('Bearer eyJh.eyJz.sig');
+    expect(await sent()).toEqual({ authorization: 'Bearer eyJh.eyJz.sig', key: undefined });
+    await field.fill(KEY);
+    expect(await sent()).toEqual({ authorization: undefined, key: KEY });
+
+    const elsewhereToo = page.waitForRequest(/\/pictures\//);
+    await page.evaluate(() => fetch('/pictures/ada.png'));
+    expect(await (await elsewhereToo).allHeaders()).not.toHaveProperty('x-api-key');
+
+    await typeInto('Headers', '{"authorization": "Bearer typed"}');
+    expect(await sent()).toEqual({ authorization: 'Bearer typed', key: undefined });
+  });
+
   test('GraphiQL sends a typed header, and stores it nowhere', async () => {
     await using server = await serve();
     await page.goto(server.url);
