@@ -62,16 +62,16 @@ export function examples(
 /** The example for a schema without lists. */
 export function welcome(): Example {
   return example(
-    'Welcome! Press the play button (or Ctrl-Enter) to run the query below. The icon at the top left opens the documentation.',
+    'Welcome! Press the play button (or Ctrl-Enter) to run this query. The icon at the top left opens the documentation.',
     'query Welcome { __typename }',
   );
 }
 
 function drained({ field, limit }: NonNullable<ExampleList['all']>, selection: string): Example {
   return example(
-    `Welcome! Press the play button (or Ctrl-Enter) to run the query below. The icon at the top left opens the documentation.
+    `Welcome! Press the play button (or Ctrl-Enter) to run this query. The icon at the top left opens the documentation.
 
-    ${field} is the whole list in one answer: the gateway reads the service's pages for you, and sends each as it arrives. Without ${limit}, a key needs the scope "drain" for a list of more than 500 records. The other tabs show the other ways to read it.`,
+    ${field} is the list in one answer, sent as the pages of the service arrive. Leave out ${limit} for all of it; above 500 records, a key needs the scope "drain". The other tabs show other ways to read it.`,
     `query ${capitalized(field)} { ${field}(${limit}: 500) @stream(initialCount: 50) { ${selection} } }`,
   );
 }
