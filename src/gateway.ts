@@ -130,7 +130,13 @@ export async function createGateway(parts: GatewayParts) {
   const paths = createPaths(() => tokens.present && !isStopping);
   const graphiql = createGraphiql({
     enabled: config.graphiql,
-    examples: examples(describeLists(served.adapters)),
+    credentials: config.auth && {
+      apiKeys: config.auth.apiKeys.length > 0,
+      tokens: config.auth.jwt !== undefined,
+    },
+    examples: examples(describeLists(served), {
+      isRouterOnly: config.auth?.routerCallers !== undefined,
+    }),
   });
   const errors = createErrorPolicy({ schema: served.schema, log });
   const operation = createOperationStages({
@@ -151,6 +157,7 @@ export async function createGateway(parts: GatewayParts) {
       paths.health,
       paths.readiness,
       origin.knownHosts,
+      graphiql.fromRoot,
       paths.graphqlOnly,
       // Before authentication: browsers send preflights, and open pages, without a credential.
       origin.preflights,

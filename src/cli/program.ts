@@ -1,9 +1,9 @@
-import { createHash, randomBytes } from 'node:crypto';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ConfigError, VERSION } from '../config.ts';
-import { apiKeyMistakes } from '../config/auth.ts';
+import { SCOPES } from '../config/auth.ts';
 import { nearestWord } from '../config/environment.ts';
 import { OperatorMistake } from '../errors.ts';
+import { keysNew } from './keys-new.ts';
 import { addSchemaCommands } from './schema-commands.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { addTokenCommands } from './token-commands.ts';
@@ -89,6 +89,13 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
         .default('keyset'),
     )
     .option('--revoke-on-refresh', 'a refresh ends the old access token at once', false)
+    .addOption(
+      new Option('--schema <name>', 'what is served: the published list, or vacancies as well')
+        .choices(['persons', 'rich'])
+        .default('persons'),
+    )
+    .option('--keys', 'make API keys for a gateway in front of it', false)
+    .option('--state <file>', 'keep its tokens, and what mutations changed, in a file')
     .action(async (options) => {
       const { sandbox } = await import('./sandbox.ts');
       await sandbox(options, terminal);
@@ -101,30 +108,15 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     .description('API keys of callers')
     .command('new <name>')
     .description('make an API key, and its entry in AUTH_API_KEYS')
-    .option('--scopes <scopes>', 'what it may: read, drain, write, router, joined by +', 'read')
+    .option(
+      '--scopes <scopes>',
+      `what it may: ${Object.keys(SCOPES).join(', ')}, joined by +`,
+      'read',
+    )
     .action((name, options) => keysNew(name, options, terminal));
 
   addSchemaCommands(root, terminal, end);
   return root;
-}
-
-/** Makes an API key for a caller. The gateway knows only its hash; the key itself is printed this once. */
-function keysNew(name: string, { scopes }: { scopes: string }, { stdout }: Terminal): void {
-  // The prefix shows people, and scanners for leaked secrets, what it is.
-  const key = `rsk_${randomBytes(32).toString('base64url')}`;
-  const hash = createHash('sha256').update(key).digest('hex');
-  const mistakes = apiKeyMistakes({ name, hash, scopes: scopes.split('+') });
-  if (mistakes.length > 0) throw new CommandError(`The key ${mistakes.join(', and ')}.`, 2);
-  stdout.write(`
-  The key, shown this once. Its owner sends it as x-api-key:
-
-    ${key}
-
-  The entry for AUTH_API_KEYS, behind a comma if there are others:
-
-    ${name}:${hash}:${scopes}
-
-`);
 }
 
 function complaintAbout(typed: string, { commands }: Command): string {

@@ -28,7 +28,14 @@ export interface JwtSettings {
 
 const API_KEY_NAME = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}';
 
-const SCOPES = ['read', 'drain', 'write', 'router'];
+/** What each scope allows. */
+export const SCOPES = {
+  read: 'queries that return up to 500 records of lists, and totalCount of any list',
+  drain: 'queries that return more records, up to whole lists',
+  write: 'mutations that MUTATIONS allows',
+  router: 'nothing by itself: marks a router, for ROUTER_CALLERS=scope:router',
+};
+const SCOPE_NAMES = Object.keys(SCOPES);
 const SEPARATOR = /\s*[,\n]\s*/;
 const ENTRY = /^(?<name>[^:]*):(?<hash>[^:]*)(:(?<scopes>[^:]*))?$/;
 
@@ -60,7 +67,7 @@ export function toAuth(given: z.output<typeof variables>): AuthSettings | undefi
   const { AUTH_API_KEYS: keys = [], ROUTER_CALLERS: routerCallers } = given;
   const acceptsJwts = jwksUrl !== undefined && issuer !== undefined && audience !== undefined;
   if (keys.length === 0 && !acceptsJwts) return undefined;
-  const scopes = [...SCOPES, ...scopesOf(routerCallers ?? [])];
+  const scopes = [...SCOPE_NAMES, ...scopesOf(routerCallers ?? [])];
   const jwt = acceptsJwts ? { jwksUrl, issuer, audience, scopes } : undefined;
   return { apiKeys: keys, jwt, routerCallers };
 }
@@ -160,8 +167,10 @@ export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
       'has a hash that is not SHA-256 in 64 hex digits; the command `keys new` creates one',
     );
   }
-  if (scopes.some((scope) => !SCOPES.includes(scope))) {
-    mistakes.push(`has a scope other than ${SCOPES.join(', ')}; several scopes are joined by +`);
+  if (scopes.some((scope) => !SCOPE_NAMES.includes(scope))) {
+    mistakes.push(
+      `has a scope other than ${SCOPE_NAMES.join(', ')}; several scopes are joined by +`,
+    );
   } else if (!scopes.includes('read') && !scopes.includes('write')) {
     // Every operation needs one of these two scopes.
     mistakes.push('has neither the scope read nor write; add one of them');

@@ -8,17 +8,23 @@ export interface PageBudget {
   /**
    * Spends pages that are about to be requested.
    *
-   * @param isCharged the caller's minute was charged already, by another operation that waits for the same pages
+   * @param isCharged the caller's minute was charged already: by another operation that waits for the same pages, or
+   *   when the pages were read to find the records
    * @throws PagesRefused
    */
   spend(pages: number, options?: { readonly isCharged: boolean }): void;
   /** Spends nothing; for work that is known to cost at least so many pages. @throws PagesRefused */
   check(pages: number): void;
+  /**
+   * The same budget, for pages that are only read to count records or to find one. They are charged to the caller's
+   * minute, but the scope `drain` is about the records that an answer contains.
+   */
+  readonly forSearch: PageBudget;
 }
 
 export interface BudgetOwner {
   readonly name: string;
-  /** Whether an operation may cost more than a few pages. */
+  /** Whether the records of one answer may come from more than a few pages. */
   readonly mayDrain: boolean;
 }
 
@@ -42,23 +48,38 @@ export function createPageBudget(
   { name, mayDrain }: BudgetOwner,
 ): PageBudget {
   const caller = callers.of(name);
-  let spent = 0;
-  return {
+  const unscoped: PageBudget = {
     owner: name,
-    spend: (pages, { isCharged } = { isCharged: false }) => {
-      spent += pages;
-      checkScope(spent);
-      if (!isCharged) caller.spend(pages);
+    spend: (pages, options) => {
+      if (options?.isCharged !== true) caller.spend(pages);
     },
-    check: (pages) => {
-      checkScope(spent + pages);
-      caller.check(pages);
+    check: (pages) => caller.check(pages),
+    get forSearch() {
+      return unscoped;
     },
   };
+  return mayDrain ? unscoped : withinAFewPages(unscoped);
+}
 
-  function checkScope(pages: number): void {
-    if (pages > A_FEW_PAGES && !mayDrain) throw needsDrain();
-  }
+function withinAFewPages(unscoped: PageBudget): PageBudget {
+  let spent = 0;
+  const checkScope = (pages: number) => {
+    if (spent + pages > A_FEW_PAGES) throw needsDrain();
+  };
+  return {
+    owner: unscoped.owner,
+    spend: (pages, options) => {
+      checkScope(pages);
+      unscoped.spend(pages, options);
+      // Not what was refused: the other fields of the operation are still answered.
+      spent += pages;
+    },
+    check: (pages) => {
+      checkScope(pages);
+      unscoped.check(pages);
+    },
+    forSearch: unscoped,
+  };
 }
 
 /**
@@ -156,7 +177,7 @@ function createBucket(perMinute: number, clock: Clock): Bucket {
 function needsDrain(): PagesRefused {
   return refusal(
     'FORBIDDEN',
-    `This operation costs more than ${A_FEW_PAGES} pages of the recruiting service, for which the scope "drain" is required. ` +
+    `This operation returns records of more than ${A_FEW_PAGES} pages of the recruiting service, for which the scope "drain" is required. ` +
       'Request fewer records at a time, or ask the operator of this gateway for the scope.',
   );
 }

@@ -83,7 +83,7 @@ export class Call implements Requester {
   readonly held: HeldBytes;
   readonly #parts: CallParts;
   #isSharing = true;
-  #requests: DataLoader<UpstreamRequest<unknown>, unknown, string> | undefined;
+  #requests: DataLoader<ChargedRequest<unknown>, unknown, string> | undefined;
   #records: RecordLoader | undefined;
 
   constructor(parts: CallParts) {
@@ -109,10 +109,19 @@ export class Call implements Requester {
     return (this.#records ??= createRecordLoader());
   }
 
+  /** Requests pages that are only read to find a record: see `PageBudget.forSearch`. */
+  get forSearch(): Requester {
+    const { caller, cause, pages } = this;
+    return {
+      caller,
+      cause,
+      request: (request) => this.#request({ request, budget: pages.forSearch }),
+    };
+  }
+
   /** Sends a request and counts its cost, even if the operation has sent an equal one. */
   send<T>(request: UpstreamRequest<T>): Promise<T> {
-    this.pages.spend(request.pages);
-    return this.#parts.send(request, this.#sendOptions());
+    return this.#send({ request, budget: this.pages });
   }
 
   /**
@@ -120,8 +129,7 @@ export class Call implements Requester {
    * aborted with the operation, not with the walk that happened to send them first.
    */
   request<T>(request: UpstreamRequest<T>): Promise<T> {
-    if (!this.#isSharing) return this.send(request);
-    return (this.#requests ??= this.#createLoader()).load(request) as Promise<T>;
+    return this.#request({ request, budget: this.pages });
   }
 
   /**
@@ -132,6 +140,16 @@ export class Call implements Requester {
     this.#isSharing = false;
   }
 
+  #request<T>(charged: ChargedRequest<T>): Promise<T> {
+    if (!this.#isSharing) return this.#send(charged);
+    return (this.#requests ??= this.#createLoader()).load(charged) as Promise<T>;
+  }
+
+  #send<T>({ request, budget }: ChargedRequest<T>): Promise<T> {
+    budget.spend(request.pages);
+    return this.#parts.send(request, this.#sendOptions());
+  }
+
   #sendOptions(): SendOptions {
     const { signal, caller, cause } = this;
     return { signal, caller, cause, priority: 'interactive' };
@@ -139,12 +157,12 @@ export class Call implements Requester {
 
   #createLoader() {
     const queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
-    return new DataLoader<UpstreamRequest<unknown>, unknown, string>(
+    return new DataLoader<ChargedRequest<unknown>, unknown, string>(
       (requests) =>
         Promise.all(
-          requests.map(async (request) => {
+          requests.map(async ({ request, budget }) => {
             const { signal } = this;
-            this.pages.spend(request.pages);
+            budget.spend(request.pages);
             const options = this.#sendOptions();
             return queue.add(() => this.#parts.send(request, options), { signal });
           }),
@@ -152,10 +170,15 @@ export class Call implements Requester {
       {
         // A batch would hold back the first answer until the last one has arrived.
         batch: false,
-        cacheKeyFn: ({ body, key }) => body + key,
+        cacheKeyFn: ({ request: { body, key } }) => body + key,
       },
     );
   }
+}
+
+interface ChargedRequest<T> {
+  readonly request: UpstreamRequest<T>;
+  readonly budget: PageBudget;
 }
 
 /** Loads the records that an operation wants by their ids: each once, those of one selection together. */

@@ -1,5 +1,4 @@
 import { GraphQLError } from 'graphql';
-import type { PersonList } from './person-list.ts';
 
 /**
  * What a cursor remembers of the last element of its page, which decides where the next page starts when the list
@@ -11,6 +10,16 @@ import type { PersonList } from './person-list.ts';
  */
 export type CursorBehaviour = 'keyset' | 'record' | 'position';
 
+/** A list in the order of its sort keys, which has a number for each record. */
+export interface CursorList {
+  recordAt(position: number): number;
+  keyAt(position: number): string;
+  /** The position of the first record with a larger key. */
+  positionAfterKey(key: string): number;
+  /** The record's current position; undefined once it was removed. */
+  positionOf(record: number): number | undefined;
+}
+
 export interface Cursors {
   /** The cursor of the element at a position of the list. */
   pointAt: (position: number) => string;
@@ -18,7 +27,7 @@ export interface Cursors {
   startAfter: (cursor: string) => number;
 }
 
-export function cursorsThat(behaviour: CursorBehaviour, list: PersonList): Cursors {
+export function cursorsThat(behaviour: CursorBehaviour, list: CursorList): Cursors {
   const { remember, resume, pattern } = behaviours[behaviour];
   return {
     pointAt: (position) => seal(behaviour, remember(list, position)),
@@ -35,8 +44,8 @@ export function cursorsThat(behaviour: CursorBehaviour, list: PersonList): Curso
 interface Behaviour {
   /** Matches what `remember` returns. */
   pattern: RegExp;
-  remember: (list: PersonList, position: number) => string;
-  resume: (list: PersonList, memory: string) => number;
+  remember: (list: CursorList, position: number) => string;
+  resume: (list: CursorList, memory: string) => number;
 }
 
 const behaviours: Record<CursorBehaviour, Behaviour> = {

@@ -1,34 +1,20 @@
-import { buildSchema, GraphQLError } from 'graphql';
+import { buildSchema } from 'graphql';
 import type { GraphQLSchema } from 'graphql';
-import { cursorsThat } from './cursors.ts';
 import type { CursorBehaviour } from './cursors.ts';
-import type { Person } from './person.ts';
+import { pageOf } from './pages.ts';
+import type { PageArguments } from './pages.ts';
 import type { PersonList } from './person-list.ts';
 
+/** The published part of the interface: one list of persons. */
 export function personsSchema(list: PersonList, behaviour: CursorBehaviour): GraphQLSchema {
-  const schema = buildSchema(sdl);
-  const cursors = cursorsThat(behaviour, list);
+  const schema = buildSchema(personsSdl);
   const persons = schema.getQueryType()?.getFields()['persons'];
   if (persons === undefined) throw new Error('The schema of the sandbox has lost its persons.');
-
-  persons.resolve = (_root: unknown, { first, after }: PersonsArguments): PersonPage => {
-    const size = pageSize(first);
-    const start = after == null ? 0 : cursors.startAfter(after);
-    const items = list.slice(start, start + size);
-    const end = start + items.length;
-    return {
-      items,
-      pageInfo: {
-        first: size,
-        hasNextPage: items.length > 0 && end < list.length,
-        endCursor: items.length > 0 ? cursors.pointAt(end - 1) : null,
-      },
-    };
-  };
+  persons.resolve = (_root: unknown, args: PageArguments) => pageOf(list, args, behaviour);
   return schema;
 }
 
-const sdl = /* GraphQL */ `
+export const personsSdl = /* GraphQL */ `
   type Query {
     "The persons, a page at a time."
     persons(
@@ -58,23 +44,3 @@ const sdl = /* GraphQL */ `
     endCursor: String
   }
 `;
-
-interface PersonsArguments {
-  first?: number | null;
-  after?: string | null;
-}
-
-interface PersonPage {
-  items: Person[];
-  pageInfo: { first: number; hasNextPage: boolean; endCursor: string | null };
-}
-
-const largestPage = 50;
-
-function pageSize(first: number | null | undefined): number {
-  if (first == null) return largestPage;
-  if (first < 1) {
-    throw new GraphQLError(`first must be from 1 to ${largestPage}, and it is ${first}.`);
-  }
-  return Math.min(first, largestPage);
-}

@@ -12,7 +12,8 @@ export interface Route {
 /** Without an answer, the connection is closed. */
 type MaybeAnswer = Answer | undefined;
 
-export type RouteName = 'tokenLink' | 'authCheck' | 'oauthToken' | 'graphql' | 'unknown';
+export type RouteName =
+  'tokenLink' | 'authCheck' | 'oauthToken' | 'graphql' | 'account' | 'unknown';
 
 export interface Stats {
   /** Requests that arrived, whatever their outcome. */
@@ -30,7 +31,7 @@ export interface Stats {
 
 export function createStats(): Stats {
   return {
-    requests: { tokenLink: 0, authCheck: 0, oauthToken: 0, graphql: 0, unknown: 0 },
+    requests: { tokenLink: 0, authCheck: 0, oauthToken: 0, graphql: 0, account: 0, unknown: 0 },
     refreshes: 0,
     graphql: 0,
     inFlight: 0,

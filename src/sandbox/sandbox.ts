@@ -7,11 +7,15 @@ import { oauthTokenEndpoint } from './exchange-grant.ts';
 import type { Exchange } from './exchange-grant.ts';
 import { PersonList } from './person-list.ts';
 import { personsSchema } from './persons-schema.ts';
+import { richSchema } from './rich-schema.ts';
 import { createStats, routeRequests } from './route-requests.ts';
 import type { Route, Stats } from './route-requests.ts';
 import { TokenFaults } from './token-answers.ts';
 import type { TokenAnswers } from './token-answers.ts';
 import { TokenOffice } from './token-office.ts';
+import type { TokenState } from './token-office.ts';
+import { madeUpApplications, madeUpVacancies } from './vacancies.ts';
+import type { Applications } from './vacancies.ts';
 
 export interface SandboxOptions {
   /** 0, the default, takes any free port. */
@@ -33,8 +37,21 @@ export interface SandboxOptions {
   revokeOnRefresh?: boolean;
   /** An executable schema to serve instead of the persons. */
   schema?: GraphQLSchema;
+  /** Whether vacancies with candidates are served beside the persons. */
+  rich?: boolean;
+  /** What an earlier sandbox saved; the new one continues from there. */
+  saved?: SandboxState | undefined;
+  /** Called with each change that a restart would lose, before anybody sees its result. */
+  save?: (state: SandboxState) => void;
   /** The clock, in milliseconds. */
   now?: () => number;
+}
+
+/** As JSON can hold it. */
+export interface SandboxState {
+  readonly tokens: TokenState;
+  /** Of the rich schema; empty without it. */
+  readonly applications: Applications;
 }
 
 export interface Sandbox {
@@ -61,7 +78,10 @@ export interface Sandbox {
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, host = '127.0.0.1', latency = 0, cursors = 'keyset' } = options;
   const persons = new PersonList(options.persons ?? 137);
-  const schema = options.schema ?? personsSchema(persons, cursors);
+  const { saved, rich = false } = options;
+  const vacancies = rich ? madeUpVacancies() : [];
+  const applications = saved?.applications ?? madeUpApplications(vacancies, persons.length);
+  const save = () => options.save?.({ tokens: tokens.state, applications });
   const stats = createStats();
   const faults = new TokenFaults();
   const exchanges: Exchange[] = [];
@@ -70,7 +90,15 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     refreshExpiresIn: options.refreshExpiresIn ?? 10_368_000,
     revokeOnRefresh: options.revokeOnRefresh ?? false,
     now: options.now ?? Date.now,
+    saved: saved?.tokens,
+    onChange: save,
   });
+  save();
+  const schema =
+    options.schema ??
+    (rich
+      ? richSchema({ persons, vacancies, applications }, cursors, save)
+      : personsSchema(persons, cursors));
 
   const routes = new Map<string, Route>([
     [
@@ -104,6 +132,18 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       },
     ],
   ]);
+  // The interface describes no endpoint for what an administrator does in the personal account.
+  const inAccount = (path: string, action: () => string) =>
+    routes.set(path, {
+      name: 'account',
+      method: 'POST',
+      answer: () => ({ status: 200, text: `${action()}\n`, headers: PLAIN_TEXT }),
+    });
+  inAccount('/account/tokens', makeNewSet);
+  inAccount('/account/revoke', () => {
+    tokens.revoke();
+    return 'All tokens are revoked.';
+  });
   // A link that no longer works keeps its address, to say so.
   const openLinkAt = (path: string) =>
     routes.set(path, { name: 'tokenLink', method: 'GET', answer: () => tokens.openLink(path) });
@@ -120,15 +160,19 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     stats,
     tokenAnswers: faults,
     exchanges,
-    makeNewSet: () => {
-      tokens.makeNewSet();
-      openLinkAt(tokens.linkPath);
-      return url + tokens.linkPath;
-    },
+    makeNewSet,
     revoke: () => tokens.revoke(),
     close: () => close(server),
   };
+
+  function makeNewSet(): string {
+    tokens.makeNewSet();
+    openLinkAt(tokens.linkPath);
+    return url + tokens.linkPath;
+  }
 }
+
+const PLAIN_TEXT = { 'content-type': 'text/plain; charset=utf-8' };
 
 /**
  * The value of common proxies. With Node's 5 s, a client may send on a connection that is just being closed, and a

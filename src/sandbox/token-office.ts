@@ -10,6 +10,22 @@ export interface TokenOptions {
   refreshExpiresIn: number;
   revokeOnRefresh: boolean;
   now: () => number;
+  /** What an office before this one saved; undefined: a new administrator makes a first token. */
+  saved: TokenState | undefined;
+  /** Called after each change of the state, before anybody sees its result. */
+  onChange: () => void;
+}
+
+/** All that an office knows, as JSON can hold it. Times in milliseconds since 1970. */
+export interface TokenState {
+  linkPath: string;
+  createdAt: number;
+  current: TokenSet;
+  refreshExpiresAt: number;
+  /** Whether a token of the latest link was exchanged. */
+  refreshed: boolean;
+  /** By the token itself. */
+  accessTokens: Record<string, AccessToken>;
 }
 
 export interface TokenSet {
@@ -24,51 +40,52 @@ export interface TokenSet {
 /** Issues and refreshes the tokens of one administrator, and knows which of them are valid. */
 export class TokenOffice {
   readonly #options: TokenOptions;
-  readonly #accessTokens = new Map<string, AccessToken>();
-  #linkPath!: string;
-  #createdAt!: number;
-  #current!: TokenSet;
-  #refreshExpiresAt!: number;
-  #refreshed!: boolean;
+  #state: TokenState;
 
   constructor(options: TokenOptions) {
     this.#options = options;
-    this.makeNewSet();
+    this.#state = options.saved ?? this.#newState({});
+  }
+
+  get state(): Readonly<TokenState> {
+    return this.#state;
   }
 
   /** The path that hands out the latest set. */
   get linkPath(): string {
-    return this.#linkPath;
+    return this.#state.linkPath;
   }
 
   /** An administrator makes a new token: nothing that was issued before works any more. */
   makeNewSet(): void {
-    this.revoke();
-    this.#linkPath = `/token_links/${secret('link')}`;
-    this.#createdAt = this.#options.now();
-    this.#refreshed = false;
-    this.#current = this.#issue();
+    this.#revokeAccessTokens();
+    this.#state = this.#newState(this.#state.accessTokens);
+    this.#options.onChange();
   }
 
   /** The administrator is demoted: no token is valid. The link still works, since the interface does not say otherwise. */
   revoke(): void {
     this.#revokeAccessTokens();
-    this.#refreshExpiresAt = Number.NEGATIVE_INFINITY;
+    this.#state.refreshExpiresAt = 0;
+    this.#options.onChange();
   }
 
   openLink(path: string): Answer {
-    const age = this.#options.now() - this.#createdAt;
-    if (path !== this.#linkPath || this.#refreshed || age >= linkLifetime) {
+    const { linkPath, createdAt: created, refreshed, current } = this.#state;
+    const age = this.#options.now() - created;
+    if (path !== linkPath || refreshed || age >= linkLifetime) {
       return problem(404, 'This link no longer works.');
     }
     // The interface leaves the unit of created_at open. Whole seconds since 1970 are assumed here.
-    const createdAt = Math.floor(this.#createdAt / 1000);
-    return { status: 200, body: { ...this.#current, created_at: createdAt } };
+    const createdAt = Math.floor(created / 1000);
+    return { status: 200, body: { ...current, created_at: createdAt } };
   }
 
   /** Returns the 401 for a request without a valid access token. */
   refuse(request: IncomingMessage): Answer | undefined {
-    const token = this.#accessTokens.get(bearer(request.headers.authorization));
+    const { accessTokens } = this.#state;
+    const given = bearer(request.headers.authorization);
+    const token = Object.hasOwn(accessTokens, given) ? accessTokens[given] : undefined;
     // Only `token_expired` is published. `token_invalid` (no token, or one never issued)
     // and `token_revoked` (issued, and withdrawn since) are this sandbox's assumption.
     if (token === undefined) return invalidToken('token_invalid');
@@ -79,30 +96,45 @@ export class TokenOffice {
 
   /** Returns a new pair for the current refresh token, which is then spent; undefined for any other token. */
   exchange(refreshToken: string): TokenSet | undefined {
-    if (refreshToken !== this.#current.refresh_token) return undefined;
-    if (this.#options.now() >= this.#refreshExpiresAt) return undefined;
+    const { current, refreshExpiresAt, accessTokens } = this.#state;
+    if (refreshToken !== current.refresh_token) return undefined;
+    if (this.#options.now() >= refreshExpiresAt) return undefined;
     if (this.#options.revokeOnRefresh) this.#revokeAccessTokens();
-    this.#refreshed = true;
-    this.#current = this.#issue();
-    return this.#current;
+    this.#state = { ...this.#state, ...this.#issue(accessTokens), refreshed: true };
+    this.#options.onChange();
+    return this.#state.current;
   }
 
   #revokeAccessTokens(): void {
-    for (const token of this.#accessTokens.values()) token.revoked = true;
+    for (const token of Object.values(this.#state.accessTokens)) token.revoked = true;
   }
 
-  #issue(): TokenSet {
+  #newState(accessTokens: TokenState['accessTokens']): TokenState {
+    return {
+      linkPath: `/token_links/${secret('link')}`,
+      createdAt: this.#options.now(),
+      refreshed: false,
+      ...this.#issue(accessTokens),
+    };
+  }
+
+  #issue(
+    accessTokens: TokenState['accessTokens'],
+  ): Pick<TokenState, 'current' | 'refreshExpiresAt' | 'accessTokens'> {
     const { expiresIn, refreshExpiresIn, now } = this.#options;
     const access = secret('access');
-    this.#accessTokens.set(access, { expiresAt: now() + expiresIn * 1000, revoked: false });
-    this.#refreshExpiresAt = now() + refreshExpiresIn * 1000;
+    accessTokens[access] = { expiresAt: now() + expiresIn * 1000, revoked: false };
     return {
-      name: 'Sandbox',
-      access_token: access,
-      expires_in: expiresIn,
-      refresh_token: secret('refresh'),
-      refresh_token_expires_in: refreshExpiresIn,
-      token_type: 'bearer',
+      accessTokens,
+      refreshExpiresAt: now() + refreshExpiresIn * 1000,
+      current: {
+        name: 'Sandbox',
+        access_token: access,
+        expires_in: expiresIn,
+        refresh_token: secret('refresh'),
+        refresh_token_expires_in: refreshExpiresIn,
+        token_type: 'bearer',
+      },
     };
   }
 }

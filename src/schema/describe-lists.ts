@@ -5,24 +5,42 @@ import {
   isRequiredArgument,
   type GraphQLCompositeType,
 } from 'graphql';
-import type { Adapter } from './derived.ts';
+import type { Adapter, Entity } from './derived.ts';
 
 const FIELDS_SHOWN = 3;
 
-/**
- * Describes for the worked examples of GraphiQL the lists that can be requested without arguments: an example cannot
- * guess the value of a filter.
- */
-export function describeLists(adapters: readonly Adapter[]) {
+/** The lists that can be requested without arguments: an example cannot guess the value of a filter. */
+export function describeLists({
+  adapters,
+  entities,
+}: {
+  readonly adapters: readonly Adapter[];
+  readonly entities: readonly Entity[];
+}) {
   return adapters
     .filter(({ field }) => !field.args.some(isRequiredArgument))
-    .map(({ name, all, connection, nodeType, field }) => ({
-      field: name,
-      ...(all && { all: all.field }),
-      ...(connection && { connection: connection.field }),
-      selection: plainFields(nodeType).slice(0, FIELDS_SHOWN).join(' ') || '__typename',
-      pageInfo: pageInfoFields(getNamedType(field.type)),
-    }));
+    .map(({ name, all, connection, nodeType, field }) => {
+      const entity = entities.find(({ type }) => type.name === nodeType.name);
+      return {
+        field: name,
+        ...(all && { all }),
+        ...(connection && { connection }),
+        ...(entity?.lookup && { entity: describeEntity(entity, entity.lookup) }),
+        selection: plainFields(nodeType).slice(0, FIELDS_SHOWN).join(' ') || '__typename',
+        pageInfo: pageInfoFields(getNamedType(field.type)),
+      };
+    });
+}
+
+function describeEntity({ type, field, idType }: Entity, lookup: NonNullable<Entity['lookup']>) {
+  return lookup.kind === 'id'
+    ? {
+        type: type.name,
+        field: lookup.field,
+        argument: lookup.argument.name,
+        idType: String(lookup.argument.type),
+      }
+    : { type: type.name, field, argument: 'id', idType: `${String(idType)}!` };
 }
 
 function plainFields(type: GraphQLCompositeType): string[] {

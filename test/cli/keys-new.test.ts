@@ -25,6 +25,14 @@ describe('keys new', () => {
     expect((await make('gate', '--scopes', 'read+router')).entry).toMatch(/^gate:.*:read\+router$/);
   });
 
+  test('the command says what each scope is for, and which of them the key has', async () => {
+    const { text } = await make('portal');
+    expect(text).toMatch(/ x read +queries .* 500 records .* totalCount /);
+    expect(text).toMatch(/ - drain +queries that return more records/);
+    expect(text).toMatch(/ - write .*\n.* - router /);
+    expect((await make('all', '--scopes', 'read+write')).text).toMatch(/ x write /);
+  });
+
   test('the command needs no configuration, and ignores an invalid one', async () => {
     const { code } = await runHere(['keys', 'new', 'a'], { AUTH_API_KEYS: 'wrong', PORT: 'x' });
     expect(code).toBe(0);

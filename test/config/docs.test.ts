@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { variables } from '../../src/config.ts';
+import { SCOPES } from '../../src/config/auth.ts';
 import { SECRETS } from '../../src/config/environment.ts';
 import { ERROR_CODES } from '../../src/errors.ts';
 import { TROUBLES } from '../../src/tokens/token-health.ts';
@@ -43,6 +44,16 @@ test('docs/settings.md lists the settings that can be given as a file', () => {
 test('docs/errors.md explains every error code, once, and no other', () => {
   const codes = firstCells(readFileSync('docs/errors.md', 'utf8')).flatMap(namesIn);
   expect(codes.toSorted()).toEqual([...ERROR_CODES].toSorted());
+});
+
+test('docs/authentication.md explains every scope, once', () => {
+  const text = readFileSync('docs/authentication.md', 'utf8');
+  const section = text.split('### Scopes')[1]!.split('\n#')[0]!;
+  expect(firstCells(section).toSorted()).toEqual(
+    Object.keys(SCOPES)
+      .map((scope) => `\`${scope}\``)
+      .toSorted(),
+  );
 });
 
 test('docs/tokens.md explains every trouble, once', () => {

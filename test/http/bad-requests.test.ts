@@ -147,7 +147,7 @@ describe('an operation that cannot be executed is refused', () => {
 describe('an unknown path is answered with 404', () => {
   test.each<[string, RequestInit]>([
     ['/', {}],
-    ['/', { headers: { accept: 'text/html' } }],
+    ['/', { method: 'POST', headers: { accept: 'text/html' } }],
     ['/elsewhere', {}],
     ['/elsewhere', post({ query: '{ __typename }' })],
     ['/elsewhere/graphql', post({ query: '{ __typename }' })],

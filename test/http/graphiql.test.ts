@@ -6,10 +6,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { examples } from '../../src/http/graphiql/examples.ts';
 import { createGraphiql, type GraphiqlOptions } from '../../src/http/graphiql/graphiql.ts';
 import type { Stage } from '../../src/http/exchange.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { handlerFor } from '../support/gateway/stages.ts';
 import { openBrowser, recordComplaints, recordRequests } from '../support/clients/browser.ts';
 
 const patience = 60_000;
+const TABS = ['AllPersons', 'Persons', 'PersonsConnection', 'LastPersons', 'Person', 'Entities'];
 const browserAccepts = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
 describe('GraphiQL in a browser', { timeout: patience }, () => {
@@ -37,7 +40,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     await page.goto(server.url);
     await page.locator('.graphiql-execute-button').click();
     await result().getByText('"Ada"').waitFor();
-    await editor().click();
+    await line(/firstName/).click();
     await page.keyboard.press('Control+Space');
     await page.locator('.suggest-widget').getByText('firstName').first().waitFor();
     await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
@@ -53,7 +56,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     await page.goto(server.url);
     await editor().getByText('Welcome!').waitFor();
     expect(await page.title()).toBe('Recruiting');
-    expect(await tabs().allTextContents()).toEqual(['AllPersons', 'Persons', 'PersonsConnection']);
+    expect(await tabs().allTextContents()).toEqual(TABS);
 
     await page.locator('.graphiql-execute-button').click();
     await result().getByText('"Grace"').waitFor();
@@ -62,17 +65,20 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     for (const [tab, shown] of [
       ['Persons', '"position-2"'],
       ['PersonsConnection', '"hasPreviousPage"'],
+      ['LastPersons', '"totalCount"'],
+      ['Person', '"Ada"'],
+      ['Entities', '"Ada"'],
     ] as const) {
-      await tabs().getByText(tab, { exact: true }).click();
-      await page.waitForFunction(
-        (text) => localStorage.getItem('Recruiting graphiql:query')?.includes(text),
-        `query ${tab}`,
-      );
+      await open(tab);
       await line(new RegExp(`^query\\s${tab}\\b`)).click();
       await page.keyboard.press('Control+Enter');
       await result().getByText(shown).waitFor();
     }
-    expect(server.received.at(-1)?.body).toMatchObject({ variables: { first: 120, after: null } });
+    const variables = server.received.map(
+      (each) => (each.body as { variables?: unknown }).variables,
+    );
+    expect(variables).toContainEqual({ first: 120, after: null });
+    expect(variables).toContainEqual({ id: '1' });
     expect(complaints).toEqual([]);
   });
 
@@ -86,6 +92,80 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     await documentation.getByText('allPersons', { exact: true }).click();
     await documentation.getByText('[Person!]').waitFor();
     expect(complaints).toEqual([]);
+  });
+
+  test('GraphiQL has a field for the key of callers, which serves all tabs and the documentation, and is stored nowhere', async () => {
+    const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: undefined };
+    await using gateway = await startGatewayOverSandbox(
+      { persons: 2_345 },
+      { config: { auth: { ...auth, routerCallers: undefined }, pagesPerMinute: 6_000 } },
+    );
+    await using server = await listen(gateway.gateway.handler);
+    await page.goto(server.origin);
+    expect(page.url()).toBe(`${server.origin}/graphql`);
+    const field = page.getByLabel('API key');
+    const documentation = page.locator('.graphiql-doc-explorer');
+    await page.getByText('answers only callers with an API key').waitFor();
+    await field.fill('rsk_wrong');
+    await field.press('Enter');
+    await page.getByText('does not accept this API key').waitFor();
+
+    await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
+    await documentation.getByText('Error fetching schema').waitFor();
+    await field.fill(KEY);
+    await field.press('Enter');
+    await documentation.getByText('Query', { exact: true }).waitFor();
+    await page.getByText('Sent with every request of this page').waitFor();
+
+    expect(await tabs().allTextContents()).toEqual(TABS);
+    for (const [tab, shown] of [
+      ['AllPersons', '"allPersons"'],
+      ['Persons', '"endCursor"'],
+      ['PersonsConnection', '2345'],
+      ['LastPersons', '2345'],
+      ['Person', 'null'],
+      ['Entities', 'null'],
+    ] as const) {
+      await open(tab);
+      await page.locator('.graphiql-execute-button').click();
+      await result().getByText(shown).first().waitFor();
+      expect(await result().textContent()).not.toContain('errors');
+    }
+
+    await page.waitForFunction(() => JSON.stringify(localStorage).includes('LastPersons'));
+    const kept = await page.evaluate(() =>
+      JSON.stringify([localStorage, sessionStorage, document.cookie, location.href]),
+    );
+    expect(kept).not.toContain(KEY);
+    await page.reload();
+    await page.getByText('answers only callers with an API key').waitFor();
+    expect(await field.inputValue()).toBe('');
+    expect(elsewhere({ origin: server.origin })).toEqual([]);
+    expect(complaints.filter((each) => !each.includes('401'))).toEqual([]);
+  });
+
+  test('GraphiQL sends keys and tokens as what they are, to the gateway only, and a typed header instead', async () => {
+    await using server = await serve({ credentials: { apiKeys: true, tokens: true } });
+    await page.goto(server.url);
+    const field = page.getByLabel('API key or bearer token');
+    const sent = async () => {
+      const request = page.waitForRequest(server.url);
+      await page.locator('.graphiql-execute-button').click();
+      const { authorization, 'x-api-key': key } = await (await request).allHeaders();
+      await result().getByText('"Ada"').waitFor();
+      return { authorization, key };
+    };
+    await field.fill('Bearer eyJh.eyJz.sig');
+    expect(await sent()).toEqual({ authorization: 'Bearer eyJh.eyJz.sig', key: undefined });
+    await field.fill(KEY);
+    expect(await sent()).toEqual({ authorization: undefined, key: KEY });
+
+    const elsewhereToo = page.waitForRequest(/\/pictures\//);
+    await page.evaluate(() => fetch('/pictures/ada.png'));
+    expect(await (await elsewhereToo).allHeaders()).not.toHaveProperty('x-api-key');
+
+    await typeInto('Headers', '{"authorization": "Bearer typed"}');
+    expect(await sent()).toEqual({ authorization: 'Bearer typed', key: undefined });
   });
 
   test('GraphiQL sends a typed header, and stores it nowhere', async () => {
@@ -117,7 +197,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
 
     await page.reload();
     await editor().getByText('about Ada').waitFor();
-    expect(await tabs().allTextContents()).toEqual(['AllPersons', 'Persons', 'PersonsConnection']);
+    expect(await tabs().allTextContents()).toEqual(TABS);
   });
 
   test('GraphiQL shows the examples even if another GraphiQL was served at the same address before', async () => {
@@ -132,7 +212,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     });
     await page.goto(server.url);
     await editor().getByText('Welcome!').waitFor();
-    expect(await tabs().allTextContents()).toEqual(['AllPersons', 'Persons', 'PersonsConnection']);
+    expect(await tabs().allTextContents()).toEqual(TABS);
   });
 
   test('GraphiQL does not fetch a picture whose address is in a record', async () => {
@@ -181,6 +261,14 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
 
   function tabs(): Locator {
     return page.locator('.graphiql-tab-button');
+  }
+
+  async function open(tab: string): Promise<void> {
+    await tabs().getByText(tab, { exact: true }).click();
+    await page.waitForFunction(
+      (text) => new RegExp(text).test(localStorage.getItem('Recruiting graphiql:query') ?? ''),
+      `query ${tab}\\b`,
+    );
   }
 
   function editor(): Locator {
@@ -255,11 +343,37 @@ describe('examples', () => {
   test('the examples request a list in each of its forms', () => {
     const made = examples([persons]);
     expect(made.map(({ query }) => body(query))).toEqual([
-      'query AllPersons { allPersons { id firstName } }',
+      'query AllPersons { allPersons(limit: 500) @stream(initialCount: 50) { id firstName } }',
       'query Persons { persons(first: 2) { items { id firstName } pageInfo { first hasNextPage endCursor } } }',
-      'query PersonsConnection($first: Int, $after: String) { personsConnection(first: $first, after: $after) { edges { cursor node { id firstName } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }',
+      'query PersonsConnection($first: Int, $after: String) { personsConnection(first: $first, after: $after) { totalCount edges { cursor node { id firstName } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }',
+      'query LastPersons { personsConnection(last: 3) { totalCount edges { cursor node { id firstName } } pageInfo { hasPreviousPage startCursor } } }',
+      'query Person($id: ID!) { person(id: $id) { id firstName } }',
+      'query Entities { _entities(representations: [{__typename: "Person", id: "1"}]) { __typename ... on Person { id firstName } } }',
     ]);
     expect(JSON.parse(made[2]?.variables ?? '')).toEqual({ first: 120, after: null });
+  });
+
+  test('the examples leave out what is only for routers, and use the names and types that are served', () => {
+    const made = examples(
+      [
+        {
+          field: 'persons',
+          all: { field: 'allPersons', limit: 'drainLimit' },
+          connection: { field: 'personsConnection', last: 'connectionLast' },
+          entity: { type: 'Person', field: 'personByNumber', argument: 'number', idType: 'Int!' },
+          selection: 'id',
+        },
+      ],
+      { isRouterOnly: true },
+    );
+    const queries = made.map(({ query }) => body(query));
+    expect(queries.join()).not.toContain('_entities');
+    expect(queries[0]).toContain('allPersons(drainLimit: 500)');
+    expect(queries[3]).toContain('personsConnection(connectionLast: 3)');
+    expect(queries[4]).toBe(
+      'query PersonByNumber($id: Int!) { personByNumber(number: $id) { id } }',
+    );
+    expect(JSON.parse(made[4]?.variables ?? '')).toEqual({ id: 1 });
   });
 
   test('each example begins with a comment that fits the editor', () => {
@@ -273,12 +387,20 @@ describe('examples', () => {
   test('the examples show the list with the most forms, and name the others', () => {
     const made = examples([
       { field: 'countries', selection: 'code' },
-      { ...persons, field: 'PREFIX_persons', all: 'PREFIX_allPersons', pageInfo: 'endCursor' },
+      {
+        ...persons,
+        field: 'PREFIX_persons',
+        all: { field: 'PREFIX_allPersons', limit: 'limit' },
+        pageInfo: 'endCursor',
+      },
     ]);
     expect(made.map(({ query }) => /^query (\w+)/m.exec(query)?.[1])).toEqual([
       'PREFIX_allPersons',
       'PREFIX_persons',
       'PersonsConnection',
+      'LastPREFIX_persons',
+      'Person',
+      'Entities',
     ]);
     expect(body(made[1]?.query ?? '')).toContain('pageInfo { endCursor }');
     expect(made[1]?.query).toContain('countries');
@@ -295,8 +417,9 @@ function body(query: string): string {
 
 const persons = {
   field: 'persons',
-  all: 'allPersons',
-  connection: 'personsConnection',
+  all: { field: 'allPersons', limit: 'limit' },
+  connection: { field: 'personsConnection', last: 'last' },
+  entity: { type: 'Person', field: 'person', argument: 'id', idType: 'ID!' },
   selection: 'id firstName',
 } as const;
 
@@ -309,10 +432,14 @@ const schema = createSchema({
   typeDefs: /* GraphQL */ `
     type Query {
       "Every person there is, in one answer."
-      allPersons: [Person!]
+      allPersons(limit: Int): [Person!]
       persons(first: Int, after: String): PersonPage!
-      personsConnection(first: Int, after: String): PersonConnection
+      personsConnection(first: Int, after: String, last: Int): PersonConnection
+      person(id: ID!): Person
+      _entities(representations: [_Any!]!): [Person]!
     }
+    scalar _Any
+    directive @stream(initialCount: Int) on FIELD
     type PersonPage {
       items: [Person!]!
       pageInfo: UpstreamPageInfo!
@@ -325,6 +452,7 @@ const schema = createSchema({
     type PersonConnection {
       edges: [PersonEdge!]!
       pageInfo: PageInfo!
+      totalCount: Int
     }
     type PersonEdge {
       cursor: String!
@@ -350,14 +478,19 @@ const schema = createSchema({
         pageInfo: { first, hasNextPage: false, endCursor: 'position-2' },
       }),
       personsConnection: () => ({
+        totalCount: people.length,
         edges: people.map((node) => ({ cursor: node.id, node })),
         pageInfo: { hasNextPage: false, hasPreviousPage: false, startCursor: '1', endCursor: '2' },
       }),
+      person: () => people[0],
+      _entities: () => [people[0]],
     },
   },
 });
 
 type Received = { headers: Record<string, string>; body: unknown };
+
+const KEY = 'rsk_of-the-portal';
 
 const usual = { enabled: true, examples: examples([persons]) };
 /** Shared, because building and compressing its nine megabytes takes most of the time. */

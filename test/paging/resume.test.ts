@@ -177,7 +177,10 @@ test.each([
     return model.answer(request);
   };
   const after = { after: null, end, size: 10, offset: 9, identity: items[9]!.identity };
-  const reading = readForward({ fetchPage }, { first: 5, after, before: null, signal });
+  const reading = readForward(
+    { list: { fetchPage }, fetchPage },
+    { first: 5, after, before: null, signal },
+  );
   await expect(whole(reading)).rejects.toBe(failure);
   expect(asked).toBe(requests);
 });
@@ -260,7 +263,12 @@ function worldOf(model: ModelList) {
       return ids;
     },
     first: (first: number, after: Position) =>
-      whole(readForward(searched, { first, after, before: null, signal })),
+      whole(
+        readForward(
+          { list: searched, fetchPage: searched.fetchPage },
+          { first, after, before: null, signal },
+        ),
+      ),
     last: (last: number, before: Position) =>
       whole(
         readBackward(

@@ -49,6 +49,7 @@ test('requests are counted by route', async () => {
     tokenLink: 1,
     authCheck: 0,
     oauthToken: 0,
+    account: 0,
     graphql: 2,
     unknown: 1,
   });

@@ -10,45 +10,69 @@ export type Example = {
 export type ExampleList = {
   /** The paged field of the service: `persons`. */
   readonly field: string;
-  /** `allPersons`, if it is served. */
-  readonly all?: string;
-  /** `personsConnection`, if it is served. */
-  readonly connection?: string;
+  /** `allPersons`, if it is served, and its argument. */
+  readonly all?: { readonly field: string; readonly limit: string };
+  /** `personsConnection`, if it is served, and its argument. */
+  readonly connection?: { readonly field: string; readonly last: string };
+  /** How one of its records is found by its id, if it is. */
+  readonly entity?: ExampleEntity;
   /** The fields to request of each record: `id firstName`. */
   readonly selection: string;
   /** The fields to request of the service's page information. */
   readonly pageInfo?: string;
 };
 
-/** Worked examples for the tabs: one list, in each of the forms in which it is served. */
-export function examples(lists: readonly ExampleList[]): readonly Example[] {
+export type ExampleEntity = {
+  readonly type: string;
+  /** `person`, if it is served. */
+  readonly field?: string | undefined;
+  readonly argument: string;
+  /** The type of the argument: `ID!`. */
+  readonly idType: string;
+};
+
+/**
+ * Worked examples for the tabs: one list, in each of the forms in which it is served. A caller with the scope `read`
+ * may send all of them.
+ *
+ * @param isRouterOnly whether `_entities` is only for routers
+ */
+export function examples(
+  lists: readonly ExampleList[],
+  { isRouterOnly = false }: { readonly isRouterOnly?: boolean } = {},
+): readonly Example[] {
   const list =
     lists.find(({ all, connection }) => all && connection) ??
     lists.find(({ all, connection }) => all || connection) ??
     lists[0];
   if (!list) return [welcome()];
   const others = lists.filter((other) => other !== list).map(({ field }) => field);
+  const { all, connection, entity, selection } = list;
   return [
-    list.all ? drained(list.all, list.selection) : welcome(),
+    all ? drained(all, selection) : welcome(),
     paged(list, others),
-    ...(list.connection ? [connected(list.connection, list.selection)] : []),
+    ...(connection
+      ? [forward(connection, selection), backward(list.field, connection, selection)]
+      : []),
+    ...(entity?.field === undefined ? [] : [record(entity.field, entity, selection)]),
+    ...(entity && !isRouterOnly ? [entityLookup(entity, selection)] : []),
   ];
 }
 
 /** The example for a schema without lists. */
 function welcome(): Example {
   return example(
-    'Welcome! Press the play button (or Ctrl-Enter) to run the query below. The icon at the top left opens the documentation.',
+    'Welcome! Press the play button (or Ctrl-Enter) to run this query. The icon at the top left opens the documentation.',
     'query Welcome { __typename }',
   );
 }
 
-function drained(all: string, selection: string): Example {
+function drained({ field, limit }: NonNullable<ExampleList['all']>, selection: string): Example {
   return example(
-    `Welcome! Press the play button (or Ctrl-Enter) to run the query below. The icon at the top left opens the documentation.
+    `Welcome! Press the play button (or Ctrl-Enter) to run this query. The icon at the top left opens the documentation.
 
-    ${all} is the whole list in one answer: the gateway reads the service's pages for you. The other tabs show the other ways to read it.`,
-    `query ${capitalized(all)} { ${all} { ${selection} } }`,
+    ${field} is the list in one answer, sent as the pages of the service arrive. Leave out ${limit} for all of it; above 500 records, a key needs the scope "drain". The other tabs show other ways to read it.`,
+    `query ${capitalized(field)} { ${field}(${limit}: 500) @stream(initialCount: 50) { ${selection} } }`,
   );
 }
 
@@ -71,19 +95,62 @@ function alsoServed(others: readonly string[]): string {
   return `Similar lists: ${others.slice(0, 5).join(', ')}${more > 0 ? ` and ${more} more` : ''}.`;
 }
 
-function connected(connection: string, selection: string): Example {
+function forward({ field }: NonNullable<ExampleList['connection']>, selection: string): Example {
   return example(
-    `${connection} is a Relay connection: every edge has its own cursor, and first may be more than a page of the service.
+    `${field} is a Relay connection: every edge has its own cursor, and first may be more than a page of the service. totalCount reads the whole list once to count it.
 
     For the next edges, put the endCursor into "after" in the variables below.`,
-    `query ${capitalized(connection)}($first: Int, $after: String) {
-      ${connection}(first: $first, after: $after) {
+    `query ${capitalized(field)}($first: Int, $after: String) {
+      ${field}(first: $first, after: $after) {
+        totalCount
         edges { cursor node { ${selection} } }
         pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
       }
     }`,
     { first: 120, after: null },
   );
+}
+
+function backward(
+  list: string,
+  { field, last }: NonNullable<ExampleList['connection']>,
+  selection: string,
+): Example {
+  return example(
+    'The end of the list, which the service itself cannot page to. For the edges in front of these, add before: "…" with the startCursor.',
+    `query ${capitalized(last)}${capitalized(list)} {
+      ${field}(${last}: 3) {
+        totalCount
+        edges { cursor node { ${selection} } }
+        pageInfo { hasPreviousPage startCursor }
+      }
+    }`,
+  );
+}
+
+function record(field: string, { argument, idType }: ExampleEntity, selection: string): Example {
+  return example(
+    `One record by its id. Copy an id from the result of another tab into the variables below: there may be none with this one, and then the answer is null.`,
+    `query ${capitalized(field)}($id: ${idType}) { ${field}(${argument}: $id) { ${selection} } }`,
+    { id: someId(idType) },
+  );
+}
+
+function entityLookup({ type, idType }: ExampleEntity, selection: string): Example {
+  const id = JSON.stringify(someId(idType));
+  return example(
+    'What the router of a supergraph sends: records by their ids, in the order of the representations. Copy ids from the result of another tab.',
+    `query Entities {
+      _entities(representations: [{ __typename: "${type}", id: ${id} }]) {
+        __typename
+        ... on ${type} { ${selection} }
+      }
+    }`,
+  );
+}
+
+function someId(idType: string): string | number {
+  return idType.startsWith('Int') ? 1 : '1';
 }
 
 function example(text: string, query: string, variables?: object): Example {

@@ -2,10 +2,13 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Exchange, Reply, Stage } from '../exchange.ts';
+import { credentialBar, type AcceptedCredentials } from './credential-bar.ts';
 import type { Example } from './examples.ts';
 
 export type GraphiqlOptions = {
   readonly enabled: boolean;
+  /** Undefined: callers need no credential. */
+  readonly credentials?: AcceptedCredentials | undefined;
   readonly examples: readonly Example[];
 };
 
@@ -13,16 +16,29 @@ export type GraphiqlOptions = {
  * Serves GraphiQL to browsers. The page contains all of its code, styles, fonts and workers, and its headers prevent it
  * from sending requests to any other server.
  */
-export function createGraphiql(options: GraphiqlOptions): { readonly page: Stage } {
-  if (!options.enabled) return { page: () => undefined };
+export function createGraphiql(options: GraphiqlOptions): {
+  readonly page: Stage;
+  /** Leads browsers from the root to the page. */
+  readonly fromRoot: Stage;
+} {
+  if (!options.enabled) return { page: () => undefined, fromRoot: () => undefined };
   const page = once(() => render(options));
   return {
-    page: (exchange) => {
-      const isPage = exchange.method === 'GET' && exchange.header('accept')?.includes('text/html');
-      return isPage ? page().then((rendered) => replyWith(rendered, exchange)) : undefined;
-    },
+    page: (exchange) =>
+      isPageRequest(exchange)
+        ? page().then((rendered) => replyWith(rendered, exchange))
+        : undefined,
+    fromRoot: (exchange) =>
+      exchange.path === '/' && isPageRequest(exchange) ? TO_PAGE : undefined,
   };
 }
+
+function isPageRequest(exchange: Exchange): boolean {
+  return exchange.method === 'GET' && exchange.header('accept')?.includes('text/html') === true;
+}
+
+// Relative, for proxies that serve the gateway under a path of theirs.
+const TO_PAGE: Reply = { status: 302, headers: { location: 'graphql', vary: 'Accept' } };
 
 function replyWith({ html, zipped, etag, policy }: Page, exchange: Exchange): Reply {
   const headers = {
@@ -44,10 +60,11 @@ const TITLE = 'Recruiting';
 
 type Page = { html: string; zipped: Buffer<ArrayBuffer>; etag: string; policy: string };
 
-async function render({ examples }: GraphiqlOptions): Promise<Page> {
+async function render({ examples, credentials }: GraphiqlOptions): Promise<Page> {
   // Nine megabytes, imported when the page is first opened, not when the server starts.
   const parts = await import('@graphql-yoga/render-graphiql/graphiql');
-  const scripts = [library(parts), start(examples)];
+  const bar = credentials && credentialBar(credentials);
+  const scripts = [library(parts), `${bar?.script ?? ''}${start(examples)}`];
   const html = `<!doctype html>
 <html lang="en">
   <head>
@@ -56,10 +73,11 @@ async function render({ examples }: GraphiqlOptions): Promise<Page> {
     <title>${TITLE}</title>
     <link rel="icon" href="${icon}" />
     <style>${parts.css}</style>
-    <style>${layout}</style>
+    <style>${layout}${bar?.style ?? ''}</style>
   </head>
   <body>
     <noscript>GraphiQL needs JavaScript.</noscript>
+    ${bar?.html ?? ''}
     <div id="root"></div>
     ${scripts.map((script) => `<script>${script}</script>`).join('\n    ')}
   </body>

@@ -3,7 +3,7 @@ import type { Position } from '../cursor.ts';
 import type { DrainedPage } from '../drain/drain.ts';
 import type { Tail } from '../drain/list-walk.ts';
 import { cursorLost } from '../failures.ts';
-import type { Identified } from '../page.ts';
+import type { FetchPage, Identified } from '../page.ts';
 import { locate, type IndexedList } from '../position/locate.ts';
 import { firstBehind, mayHaveSlid, walkBehind } from '../position/resume.ts';
 import { positionsOf, walk } from '../walk.ts';
@@ -37,6 +37,13 @@ export interface ForwardOptions {
   readonly signal: AbortSignal;
 }
 
+export interface ForwardSource<R> {
+  /** In which the records of cursors are located. */
+  readonly list: IndexedList<R>;
+  /** Fetches the pages of the edges. */
+  readonly fetchPage: FetchPage<R>;
+}
+
 /**
  * Reads the `first` records behind a position, over as many pages as that takes.
  *
@@ -44,7 +51,7 @@ export interface ForwardOptions {
  * before (Relay's cursor connections specification leaves it to the server).
  */
 export async function* readForward<R extends Identified>(
-  list: IndexedList<R>,
+  { list, fetchPage }: ForwardSource<R>,
   { first, after, before, signal }: ForwardOptions,
 ): Slice<R> {
   if (before && before.identity === null) throw noIdentities();
@@ -55,7 +62,7 @@ export async function* readForward<R extends Identified>(
   // wanted tells whether another one follows.
   const limit = first === undefined ? undefined : border ? first + 1 : Math.max(first, 1);
   const bound = limit === undefined ? { maxPages: 1 } : { limit };
-  const begin = (from: string | null) => walk(list.fetchPage, { after: from, signal, ...bound });
+  const begin = (from: string | null) => walk(fetchPage, { after: from, signal, ...bound });
   const pages = walkBehind(list, after, begin, signal);
   for await (const page of pages) {
     const given = positionsOf(page);

@@ -1,7 +1,7 @@
 import type { Path } from '../../answers/answer-errors.ts';
 import type { CursorEncoder, Position } from '../../paging/cursor.ts';
 import { writeRecord, writeRecords, type FieldValue, type Output } from '../output.ts';
-import { errorsOfList } from '../pages/fetch-page.ts';
+import { errorsOfList, NullList } from '../pages/fetch-page.ts';
 import type { ConnectionField } from './connection-shape.ts';
 import type { OpenedList } from './list-field.ts';
 import {
@@ -14,8 +14,7 @@ import {
 export async function readConnection(list: () => OpenedList, path: Path): Promise<FieldValue> {
   try {
     const connection = openListConnection(list());
-    if (connection.isTotalOnly) await connection.total();
-    else await connection.finish();
+    if (!connection.isTotalOnly) await connection.finish();
     const output: Output = { parts: [], errors: connection.takeErrors(path), deferred: [] };
     const isThere = await writeConnection(connection, connection.shape.fields, output, path);
     return isThere ? output : { parts: undefined, errors: output.errors };
@@ -61,6 +60,7 @@ export async function writeConnection(
         try {
           parts.push(String(await connection.total()));
         } catch (error) {
+          if (error instanceof NullList) throw error;
           errors.push(...errorsOfList(error, [...path, key]));
           parts.push('null');
         }

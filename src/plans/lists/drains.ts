@@ -68,6 +68,8 @@ export interface DrainArguments {
   /** Whether the caller keeps all records until the end. */
   readonly keepsAll: boolean;
   readonly tail?: Tail | undefined;
+  /** Most of the records do not get into the answer: see `PageBudget.forSearch`. */
+  readonly isSearch?: boolean;
 }
 
 export interface DrainLimits {
@@ -160,7 +162,7 @@ export function createDrains(
           ),
       };
     },
-    walk: (list, { position, limit, call, keepsAll, tail }) => {
+    walk: (list, { position, limit, call, keepsAll, tail, isSearch = false }) => {
       forgetOtherSets();
       const walkable = { ...list, indexes, pace };
       if (limit !== undefined && limit <= SMALL) {
@@ -170,14 +172,15 @@ export function createDrains(
           { position, limit, signal },
         );
       }
-      const { pages: budget, caller } = call;
+      const { pages, caller } = call;
+      const budget = isSearch ? pages.forSearch : pages;
       budget.check(pagesToWalk(indexes.get(list.key), { position, limit, tail }));
       const begin: BeginWalk<ListRecord> = (from, readers) =>
         reportedWalk({ telemetry, kind: 'drain', list: list.field, cause: call.cause }, (cause) => {
           const { signal } = readers;
           const requester = drainRequester(send, pace, readers, { caller, cause });
           const fetchPage = list.fetcher(requester);
-          const turn = { slots, owner: caller, operation: budget, signal };
+          const turn = { slots, owner: caller, operation: pages, signal };
           return walkInTurn(turn, (takeSlot) => {
             const inTurn: typeof fetchPage = async (request, of) => {
               if (request.after !== null || !list.hasInlinedPage) await takeSlot();

@@ -59,7 +59,9 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   const { signal, drainBudget: budget } = call;
   const wanted = shape.fields.filter(({ kind }) => kind !== 'typename');
   let counting: Promise<number> | undefined;
-  const reading = createReading(sliceOf(), cursors, call.held);
+  const reading = createReading(sliceOf(), cursors, call.held, (edges) => {
+    if (counts.last !== undefined) spendForLast(edges);
+  });
 
   return {
     ...reading,
@@ -75,11 +77,14 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   function sliceOf(): Slice<ListRecord> {
     const source = list.source('shown');
     const searched = {
-      fetchPage: pageFetcher(source, call),
+      fetchPage: pageFetcher(source, call.forSearch),
       index: parts.drains.indexOf(keys.walk),
     };
     if (counts.last === undefined) {
-      return readForward(searched, { first: counts.first, after: from, before: to, signal });
+      return readForward(
+        { list: searched, fetchPage: pageFetcher(source, call) },
+        { first: counts.first, after: from, before: to, signal },
+      );
     }
     const walk = (tail: DrainArguments['tail']) =>
       drain(list.drained(source, undefined), { position: from, tail });
@@ -89,12 +94,20 @@ export function openListConnection(list: OpenedList): OpenedConnection {
     );
   }
 
+  /** Reading from the end is charged as a search, so its edges count here. */
+  function spendForLast(edges: number): void {
+    const page = { first: undefined, after: null };
+    const { pages } = field.shown.request(call.variables, page);
+    call.pages.spend((edges / PAGE) * pages, { isCharged: true });
+  }
+
   function drain(walked: DrainedList, options: Pick<DrainArguments, 'position' | 'tail'>) {
     const pages = parts.drains.walk(walked, {
       ...options,
       limit: undefined,
       call,
       keepsAll: false,
+      isSearch: true,
     });
     const { position } = options;
     const limit = undefined;
@@ -126,7 +139,15 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   }
 }
 
-function createReading(slice: Slice<ListRecord>, cursors: CursorEncoder, held: HeldBytes) {
+/** Records that cost one page (interface, section 8). */
+const PAGE = 50;
+
+function createReading(
+  slice: Slice<ListRecord>,
+  cursors: CursorEncoder,
+  held: HeldBytes,
+  onEdges: (count: number) => void,
+) {
   const read: (readonly ConnectionEdge[])[] = [];
   const errors: UpstreamError[] = [];
   let end: SliceEnd | undefined;
@@ -166,6 +187,7 @@ function createReading(slice: Slice<ListRecord>, cursors: CursorEncoder, held: H
     if (done) {
       end = value;
     } else {
+      onEdges(value.edges.length);
       errors.push(...(value.unplacedErrors as readonly UpstreamError[]));
       // `reading` is still set: another reader would otherwise read the next page before this one is kept.
       await holdPages(held, value.edges);

@@ -166,9 +166,8 @@ function openStreamedConnection(
     try {
       const opened = openListConnection(openList(field, call));
       connection = opened;
-      if (opened.isTotalOnly) await opened.total();
-      else if (streams.size > 0) await opened.begin();
-      else await opened.finish();
+      if (streams.size > 0) await opened.begin();
+      else if (!opened.isTotalOnly) await opened.finish();
       const now = shape.fields.filter(({ deferred }) => !deferred);
       const { isThere, started } = await write(opened, now, output);
       if (!isThere) return { parts: undefined, errors: output.errors };

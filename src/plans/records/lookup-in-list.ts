@@ -44,7 +44,7 @@ export function lookupInList(
         const byIdentity = Map.groupBy(ids, (id) => `${type.name}:${id}`);
         const list = {
           fetchPage: pagesOf(shown, call),
-          fetchIdentities: pagesOf(bare, call),
+          fetchIdentities: pagesOf(bare, call.forSearch),
           ...drains.lookup({
             key,
             field: `${adapter.parent}.${adapter.name}`,
@@ -53,7 +53,9 @@ export function lookupInList(
             fetcher: (requester) => pagesOf(bare, requester),
           }),
         };
-        const found = await lookUp(list, [...byIdentity.keys()], call);
+        const { signal, pages } = call;
+        const options = { signal, pages: pages.forSearch };
+        const found = await lookUp(list, [...byIdentity.keys()], options);
         return new Map(
           Array.from(found).flatMap(([each, result]) => {
             if (result === null) return [];

@@ -1,0 +1,165 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { runHere, served, startProgram, temporaryFolder } from '../support/processes/process.ts';
+
+const DOCUMENT = readFileSync('docs/sandbox.md', 'utf8');
+
+test('docs/sandbox.md explains every option of the sandbox, and no other', async () => {
+  const { stdout } = await runHere(['sandbox', '--help']);
+  const options = [...stdout.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, name]) => name!);
+  const rows = DOCUMENT.split('\n').filter((line) => line.startsWith('| `--'));
+  const documented = rows.flatMap((row) =>
+    [...row.split('|')[1]!.matchAll(/`(--[a-z-]+)`/g)].map(([, name]) => name!),
+  );
+  expect(documented.toSorted()).toEqual(options.toSorted());
+});
+
+test('the operations of docs/sandbox.md are answered over the rich sandbox', async () => {
+  await using gateway = await startGatewayOverSandbox(
+    { rich: true },
+    { snapshot: readFileSync('schema/rich.graphql', 'utf8'), config: { mutations: 'all' } },
+  );
+  const operations = blocks('graphql');
+  const answers = [];
+  for (const operation of operations) {
+    const { data, errors } = await gateway.ask(operation);
+    expect(errors).toBeUndefined();
+    answers.push(data);
+  }
+  expect(answers).toMatchObject([
+    {
+      vacanciesConnection: {
+        totalCount: 39,
+        edges: [{ node: { candidatesConnection: { totalCount: 24, nodes: [{}, {}] } } }, {}, {}],
+      },
+    },
+    { vacancy: { allCandidates: Array.from({ length: 120 }, () => ({})) } },
+    { moveCandidate: { stage: 'OFFER' } },
+  ]);
+  // A refusal of the service arrives as its own error.
+  const { errors } = await gateway.ask('mutation { moveCandidate(id: "0", stage: NEW) { id } }');
+  expect(errors).toMatchObject([{ message: 'There is no candidate with the id "0".' }]);
+});
+
+test('the sandbox with keys prints settings that serve it, with what each key may do', async () => {
+  using folder = temporaryFolder();
+  const [start] = blocks('sh')[0]!.trim().split('\n');
+  await using sandbox = startProgram(argumentsOf(start!), { cwd: folder.path });
+  await sandbox.printed(/account\/revoke/);
+  const [, settings = ''] = /Serve it: ([^]*?) npm start/.exec(sandbox.stdout)!;
+  const env = Object.fromEntries(
+    settings
+      .split(/[\s\\]+/)
+      .filter(Boolean)
+      .map((setting) => /^(\w+)=(.*)$/s.exec(setting)!.slice(1)),
+  ) as Record<string, string>;
+  const [reader, admin] = [...sandbox.stdout.matchAll(/rsk_\S+/g)].map(([key]) => key);
+  const RECRUITING_SCHEMA = resolve(env['RECRUITING_SCHEMA']!);
+  await using gateway = await served(
+    startProgram([], { cwd: folder.path, env: { ...env, RECRUITING_SCHEMA } }),
+  );
+  const ask = (query: string, key = '') => askAt(gateway.url, query, {}, { 'x-api-key': key });
+  const codesOf = async (query: string, key?: string) =>
+    (await ask(query, key)).errors?.map(({ extensions }) => extensions?.['code']);
+
+  expect(await codesOf('{ __typename }')).toEqual(['UNAUTHENTICATED']);
+  const asMatterOfCourse = `{
+    personsConnection(first: 2) { totalCount nodes { id } }
+    last: personsConnection(last: 3) { nodes { id } }
+    person(id: "nobody") { id }
+  }`;
+  expect(await ask(asMatterOfCourse, reader)).toMatchObject({
+    data: { personsConnection: { totalCount: 2_345 }, last: { nodes: [{}, {}, {}] }, person: null },
+  });
+  const move = 'mutation { moveCandidate(id: "1", stage: OFFER) { stage } }';
+  expect(await codesOf('{ allPersons { id } }', reader)).toEqual(['FORBIDDEN']);
+  expect(await codesOf(move, reader)).toEqual(['FORBIDDEN']);
+  expect(await codesOf('{ allPersons { id } }', admin)).toBeUndefined();
+  expect(await codesOf(move, admin)).toBeUndefined();
+});
+
+test('the loss of the tokens can be rehearsed with the commands of docs/sandbox.md', async () => {
+  using folder = temporaryFolder();
+  const [, , keepState, importAndServe, lose, recover] = blocks('sh');
+  let port = '0';
+  const startSandbox = async () => {
+    const sandbox = startProgram(argumentsOf(keepState!.trim(), port), { cwd: folder.path });
+    [, port = ''] = await sandbox.printed(/Base URL\s+http:\/\/127\.0\.0\.1:(\d+)/);
+    return sandbox;
+  };
+  const run = (commands: string) => inShell(commands.replaceAll('4100', port), folder.path);
+  const first = await startSandbox();
+  const commands = importAndServe!.trim().split('\n');
+  const serve = commands.pop();
+  expect(serve).toBe('ALLOW_ANONYMOUS=true npm start');
+  expect(await run(commands.join('\n'))).toMatch(/Imported .*\nRefreshed at once/);
+  await using gateway = await served(
+    startProgram([], {
+      cwd: folder.path,
+      env: {
+        ALLOW_ANONYMOUS: 'true',
+        RECRUITING_URL: `http://127.0.0.1:${port}`,
+        TOKEN_STORE: 'sqlite:data/rehearsal/tokens.db',
+      },
+    }),
+  );
+  const ask = async () => {
+    const { errors } = await askAt(gateway.url, '{ persons(first: 1) { items { id } } }');
+    return errors?.[0]?.extensions?.['code'];
+  };
+  expect(await ask()).toBeUndefined();
+
+  first.signal('SIGTERM');
+  await first.ended;
+  await using second = await startSandbox();
+  expect(await ask()).toBeUndefined();
+
+  const [environment, revoke, ...refresh] = lose!.trim().split('\n');
+  expect(await run(`${environment}\n${revoke}`)).toContain('All tokens are revoked.');
+  expect(await ask()).toBe('UPSTREAM_UNAUTHORIZED');
+  expect(await run([environment, ...refresh].join('\n'))).toMatch(/State +LOST/);
+  await expect.poll(ask, { timeout: 30_000 }).toBe('TOKENS_LOST');
+
+  expect(await run(`${environment}\n${recover}`)).toMatch(/Refreshed at once[^]*healthy/);
+  await expect.poll(ask, { timeout: 30_000 }).toBeUndefined();
+  second.signal('SIGTERM');
+  await second.ended;
+});
+
+/** The contents of the code blocks in a language. */
+function blocks(language: string): string[] {
+  const pattern = new RegExp(`\`\`\`${language}\\n([^]*?)\`\`\``, 'g');
+  return [...DOCUMENT.matchAll(pattern)].map(([, block]) => block!);
+}
+
+/** The arguments of `npm start -- …`, on another port. */
+function argumentsOf(command: string, port = '0'): string[] {
+  return command
+    .replace('npm start -- ', '')
+    .replace(/--port \d+/, `--port ${port}`)
+    .split(' ');
+}
+
+/** Runs commands with `npm start` and `curl` standing for what is surely there. Returns all that they print. */
+async function inShell(commands: string, cwd: string): Promise<string> {
+  const node = `'${process.execPath}'`;
+  const post =
+    'fetch(process.argv.at(-1), { method: "POST" }).then(async (r) => console.log(await r.text()))';
+  const functions = `
+npm() { shift 2; ${node} '${resolve('src/main.ts')}' "$@"; }
+curl() { ${node} -e '${post}' -- "$@"; }
+`;
+  const { stdout } = await promisify(execFile)('sh', ['-c', `${functions}exec 2>&1\n${commands}`], {
+    cwd,
+    env: {
+      PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+      NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile'),
+    },
+  }).catch((error: Error & { stdout: string }) => error);
+  return stdout;
+}
