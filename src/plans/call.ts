@@ -19,8 +19,8 @@ export interface Call extends Requester {
   readonly pages: PageBudget;
   /** Shared by all drains of the operation. */
   readonly drainBudget: DrainBudget;
-  /** Shared by all `_entities` fields of the operation. */
-  readonly representations: { count: number };
+  /** Shared by all fields of the operation that return several records by their ids. */
+  readonly references: { count: number };
   /** Loads records by their ids. */
   readonly records: RecordLoader;
   /** The parts of its answer that are in memory. */
@@ -97,7 +97,7 @@ export class OperationCall implements Call {
   readonly variables: CallVariables;
   readonly pages: PageBudget;
   readonly drainBudget: DrainBudget;
-  readonly representations = { count: 0 };
+  readonly references = { count: 0 };
   readonly cause: Cause | undefined;
   readonly held: HeldBytes;
   readonly #parts: CallParts;

@@ -7,7 +7,7 @@ import {
 /** What is served for a schema of the service, to be looked at only. */
 export function servedOffline(
   sdl: string,
-  parts: Pick<Partial<ServedSchemaParts>, 'prefix' | 'overrides'> = {},
+  parts: Pick<Partial<ServedSchemaParts>, 'prefix' | 'overrides' | 'nodeInterface'> = {},
 ) {
   return createServedSchema({
     snapshot: buildSchema(sdl),
