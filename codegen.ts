@@ -34,6 +34,13 @@ const config: CodegenConfig = {
       config: { includeDirectives: true },
     },
     'schema/subgraph.graphql': { schema: servedSdl(served), plugins: [SUBGRAPH] },
+    'examples/typed-documents/generated/': {
+      schema: servedSdl(served),
+      documents: 'examples/typed-documents/*.ts',
+      preset: 'client',
+      presetConfig: { fragmentMasking: false },
+      config: { documentMode: 'string', useTypeImports: true, importExtension: '.ts' },
+    },
   },
 };
 
