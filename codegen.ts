@@ -12,21 +12,35 @@ const readFile = (path: string) => readFileSync(path, 'utf8');
 const settings = readConfig({}, readFile);
 const { schemaPath } = settings;
 const overrides = readAdaptersFile(schemaPath, { readFile });
-const served = servedOffline(readFile(schemaPath), settings, overrides);
+const snapshot = readFile(schemaPath);
+const served = servedOffline(snapshot, settings, overrides);
+const withNode = servedOffline(snapshot, { ...settings, nodeInterface: true }, overrides);
 
 /** A plugin of our own. */
 const SUBGRAPH = 'subgraph-sdl';
 
 const config: CodegenConfig = {
-  schema: servedSdl(served),
   pluginLoader: async (name) =>
     name.endsWith(SUBGRAPH) ? { plugin: () => served.subgraphSdl() } : await import(name),
   generates: {
     'schema/served.graphql': {
+      schema: servedSdl(served),
       plugins: ['schema-ast'],
       config: { includeDirectives: true },
     },
-    'schema/subgraph.graphql': { plugins: [SUBGRAPH] },
+    'schema/served-with-node.graphql': {
+      schema: servedSdl(withNode),
+      plugins: ['schema-ast'],
+      config: { includeDirectives: true },
+    },
+    'schema/subgraph.graphql': { schema: servedSdl(served), plugins: [SUBGRAPH] },
+    'examples/typed-documents/generated/': {
+      schema: servedSdl(served),
+      documents: 'examples/typed-documents/*.ts',
+      preset: 'client',
+      presetConfig: { fragmentMasking: false },
+      config: { documentMode: 'string', useTypeImports: true, importExtension: '.ts' },
+    },
   },
 };
 

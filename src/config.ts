@@ -48,6 +48,8 @@ export interface Config extends FrontDoorSettings {
   /** Undefined: callers need no credential. */
   readonly auth: AuthSettings | undefined;
   readonly mutations: 'off' | 'all' | readonly string[];
+  /** Whether records have global ids, by which `node(id)` returns them. */
+  readonly nodeInterface: boolean;
   readonly upstreamConcurrency: number;
   readonly upstreamTimeoutMs: number;
   readonly drainMaxItems: number;
@@ -143,6 +145,7 @@ export const variables = z.object({
       'must be off, all, or field names separated by commas',
     )
     .default('off'),
+  NODE_INTERFACE: z.enum(['on', 'off'], choice('on or off', 'on')).default('off'),
   UPSTREAM_CONCURRENCY: count(1, 1_000, 16),
   UPSTREAM_TIMEOUT_MS: count(1, 600_000, 30_000),
   DRAIN_MAX_ITEMS: count(1, 100_000_000, 100_000),
@@ -257,6 +260,7 @@ function toConfig(
     auth: toAuth(given),
     ...toFrontDoor(given),
     mutations: mutations === 'off' || mutations === 'all' ? mutations : mutations.split(/\s*,\s*/),
+    nodeInterface: given.NODE_INTERFACE === 'on',
     upstreamConcurrency: given.UPSTREAM_CONCURRENCY,
     upstreamTimeoutMs: given.UPSTREAM_TIMEOUT_MS,
     drainMaxItems: given.DRAIN_MAX_ITEMS,

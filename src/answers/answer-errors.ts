@@ -24,9 +24,9 @@ export type AnswerError =
 export function callerPath(path: Path): Path {
   const own = path.findIndex((step) => typeof step === 'string' && step.startsWith(OWN));
   if (own < 0) return path;
-  const inlined = INLINED_PAGE.exec(String(path[own]));
-  if (!inlined) return path.slice(0, own);
-  const [head, length] = inlined;
+  const renamed = RENAMED.exec(String(path[own]));
+  if (!renamed) return path.slice(0, own);
+  const [head, length] = renamed;
   return [...path.slice(0, own), String(path[own]).slice(head.length + Number(length) + 1)];
 }
 
@@ -40,7 +40,8 @@ export function inlinedPageKey(parent: string, key: string): string {
 
 /** The prefix of all keys that the gateway adds to requests. Callers must not use it. */
 const OWN = '_rs';
-export const INLINED_PAGE = /^_rsPage(\d+)_/;
+export const INLINED_PAGE = /^_rsPage\d+_/;
+const RENAMED = /^_rs(?:Page|Global)(\d+)_/;
 
 export function startsWith(path: Path, start: Path): boolean {
   return start.length <= path.length && start.every((step, i) => path[i] === step);

@@ -6,6 +6,7 @@ import {
   type Path,
   type UpstreamError,
 } from './answer-errors.ts';
+import { globalIdJson } from './global-id.ts';
 import type { Json } from '../json.ts';
 import {
   TYPE_KEY,
@@ -139,7 +140,7 @@ class Reader {
       default: {
         const text = leafText(shape, value);
         if (text === undefined) return this.#complain('something else', named(shape));
-        this.parts.push(text);
+        this.parts.push(shape.globalIdOf === undefined ? text : globalIdJson(shape, text));
         return true;
       }
     }
@@ -169,7 +170,7 @@ class Reader {
     let open = '{';
     let putOff: FieldShape[] | undefined;
     for (const one of shape.fields) {
-      const { key, shape: field, isSilent, deferred } = one;
+      const { key, sentKey = key, shape: field, isSilent, deferred } = one;
       if (isSilent) continue;
       if (deferred) {
         (putOff ??= []).push(one);
@@ -177,11 +178,11 @@ class Reader {
       }
       this.parts.push(`${open}${JSON.stringify(key)}:`);
       open = ',';
-      this.#path.push(key);
+      this.#path.push(sentKey);
       let isThere = true;
       if (field.kind === 'placeholder') this.#placeholder(field, value);
       else if (field.kind === 'typename') isThere = this.#typename(field, value.get(key));
-      else isThere = this.read(field, value.get(key));
+      else isThere = this.read(field, value.get(sentKey));
       this.#path.pop();
       if (!isThere) return false;
     }
@@ -254,8 +255,10 @@ class Reader {
 }
 
 /** The keys under which the service may report errors of a field. */
-function keysOf({ key, shape }: FieldShape): readonly string[] {
-  return shape.kind === 'placeholder' && shape.pageKey !== undefined ? [key, shape.pageKey] : [key];
+function keysOf({ key, sentKey = key, shape }: FieldShape): readonly string[] {
+  return shape.kind === 'placeholder' && shape.pageKey !== undefined
+    ? [key, shape.pageKey]
+    : [sentKey];
 }
 
 function named({ type }: Shape): string {

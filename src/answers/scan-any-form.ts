@@ -163,7 +163,7 @@ function listWriter(of: Shape): Write {
 function objectWriter(fields: readonly FieldShape[]): Write {
   // Made when the first answer in another form arrives: most services send none.
   let writers: readonly Write[] | undefined;
-  const places = new Map(fields.map(({ key }, place) => [key, place]));
+  const places = new Map(fields.map(({ key, sentKey = key }, place) => [sentKey, place]));
   const isWhole = fields.every(({ shape, deferred }) => shape.kind !== 'placeholder' && !deferred);
   return (bytes, open, sorted) => {
     if (bytes[open] !== 123) return copyValue(bytes, open, sorted);

@@ -9,7 +9,14 @@ import {
   scanNumber,
   scanString,
 } from './scan-leaf.ts';
-import { TYPE_KEY, type FieldShape, type ObjectShape, type Shape } from './shape.ts';
+import { globalIdJson } from './global-id.ts';
+import {
+  TYPE_KEY,
+  type FieldShape,
+  type LeafShape,
+  type ObjectShape,
+  type Shape,
+} from './shape.ts';
 import type { Tape } from './tape.ts';
 
 /**
@@ -38,20 +45,6 @@ export function scanner(shape: Shape, marks: Marks = {}): Scan {
 
 function scannerOf(shape: Shape, marks: Marks): Scan {
   switch (shape.kind) {
-    case 'string':
-      return scanString;
-    case 'id':
-      return scanId;
-    case 'int':
-      return scanInt;
-    case 'float':
-      return scanNumber;
-    case 'boolean':
-      return scanBoolean;
-    case 'any':
-      return scanAny;
-    case 'enum':
-      return enumScanner([...shape.values!]);
     case 'list':
       return listScanner(scanner(shape.of, marks), marks.lists?.has(shape) === true);
     case 'object':
@@ -74,7 +67,43 @@ function scannerOf(shape: Shape, marks: Marks): Scan {
         return scan(bytes, at, tape);
       };
     }
+    default:
+      return shape.globalIdOf === undefined ? leafScanner(shape) : globalIdScanner(shape);
   }
+}
+
+function leafScanner({ kind, values }: LeafShape): Scan {
+  switch (kind) {
+    case 'string':
+      return scanString;
+    case 'id':
+      return scanId;
+    case 'int':
+      return scanInt;
+    case 'float':
+      return scanNumber;
+    case 'boolean':
+      return scanBoolean;
+    case 'any':
+      return scanAny;
+    case 'enum':
+      return enumScanner([...values!]);
+  }
+}
+
+function globalIdScanner(shape: LeafShape): Scan {
+  const scan = leafScanner(shape);
+  return (bytes, at, tape) => {
+    const { cuts, inserts } = tape;
+    const before = cuts.length;
+    const end = scan(bytes, at, tape);
+    if (end < 0) return -1;
+    cuts.length = before;
+    inserts.length = before / 2;
+    cuts.push(at, end);
+    inserts.push(globalIdJson(shape, (bytes as Buffer).toString('utf8', at, end)));
+    return end;
+  };
 }
 
 function listScanner(of: Scan, isMarked: boolean): Scan {
@@ -161,7 +190,7 @@ function cutLeading(bytes: Uint8Array, at: number, end: number, tape: Tape): num
 }
 
 function fieldScanner(
-  { key, isSilent, idOf, deferred, shape }: FieldShape,
+  { key, sentKey = key, isSilent, idOf, deferred, shape }: FieldShape,
   {
     isFirst,
     isLeading,
@@ -169,7 +198,7 @@ function fieldScanner(
     marks,
   }: { isFirst: boolean; isLeading: boolean; note: number; marks: Marks },
 ): Scan {
-  const open = `${isFirst ? '{' : ','}${JSON.stringify(key)}:`;
+  const open = `${isFirst ? '{' : ','}${JSON.stringify(sentKey)}:`;
   const head = Buffer.from(open);
   const length = head.length;
   if (shape.kind === 'placeholder' || deferred) return () => -1;
@@ -191,7 +220,8 @@ function fieldScanner(
       return end;
     };
   }
-  const scan = scanner(shape, marks);
+  const scan =
+    sentKey === key ? scanner(shape, marks) : withKey(key, length, scanner(shape, marks));
   if (idOf === undefined && !isSilent && note < 0) {
     return (bytes, at, tape) => (matches(bytes, at, head) ? scan(bytes, at + length, tape) : -1);
   }
@@ -216,5 +246,15 @@ function fieldScanner(
     tape.cuts.push(at, end);
     tape.inserts.push('');
     return end;
+  };
+}
+
+/** Replaces the key before a value. @param length of the bytes before the value: a separator, the key and a colon */
+function withKey(key: string, length: number, scan: Scan): Scan {
+  const served = JSON.stringify(key);
+  return (bytes, at, tape) => {
+    tape.cuts.push(at - length + 1, at - 1);
+    tape.inserts.push(served);
+    return scan(bytes, at, tape);
   };
 }

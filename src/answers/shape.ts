@@ -37,6 +37,8 @@ export interface LeafShape extends OfType {
   readonly kind: 'string' | 'id' | 'int' | 'float' | 'boolean' | 'enum' | 'any';
   /** The names of an enum's values. */
   readonly values?: ReadonlySet<string>;
+  /** Set for an id of the service that is served as a global id: the served type of its record. */
+  readonly globalIdOf?: string;
 }
 
 export interface ListShape extends OfType {
@@ -59,6 +61,8 @@ export interface AbstractShape extends OfType {
 
 export interface FieldShape {
   readonly key: string;
+  /** The key in the service's answer, if it is another one. */
+  readonly sentKey?: string | undefined;
   readonly shape: Shape | TypenameShape | PlaceholderShape;
   /** Selected for the gateway's own use, and cut out of the answer. */
   readonly isSilent: boolean;
@@ -91,12 +95,34 @@ export const TYPE_KEY = '_rsType';
 
 export interface ShapeScope extends SelectionScope {
   readonly upstreamType: (servedType: string) => string;
+  /** Undefined if ids are served as the service has them. */
+  readonly globalIds?: GlobalIds | undefined;
   /** Returns the placeholder of a derived field; undefined for any other field. */
   readonly placeholderAt: (
     type: GraphQLObjectType,
     key: string,
     nodes: readonly FieldNode[],
   ) => PlaceholderShape | undefined;
+}
+
+export interface GlobalIds {
+  /** The types whose `id` is served as a global id, and the type of the service's `id`. */
+  readonly ids: ReadonlyMap<string, GraphQLOutputType>;
+  /** The served field with the service's `id`. */
+  readonly recordId: string;
+}
+
+/**
+ * Returns the key under which the `id` of a type is requested; undefined for the caller's own key. Global ids are of one
+ * type, so callers may select them under one key in records of several types. The service does not allow that for ids
+ * of different types (specification, 5.3.2).
+ */
+export function globalIdKey(
+  id: GraphQLOutputType,
+  parent: string,
+  key: string,
+): string | undefined {
+  return String(id) === 'ID!' ? undefined : `_rsGlobal${parent.length}_${parent}_${key}`;
 }
 
 /** @param selections as the caller wrote them */
@@ -151,6 +177,7 @@ function fieldsOf(
   selections: readonly SelectionNode[],
 ): FieldShape[] {
   const definitions = type.getFields();
+  const id = scope.globalIds?.ids.get(type.name);
   const fields: FieldShape[] = [];
   for (const { key, nodes, deferred } of collectFields(scope, type, selections).values()) {
     const name = nodes[0]!.name.value;
@@ -164,8 +191,15 @@ function fieldsOf(
         upstream: scope.upstreamType(type.name),
       } as const;
       fields.push({ key, shape, isSilent: false, deferred });
+    } else if (id && name === 'id') {
+      const shape = { ...(shapeOf(scope, id, []) as LeafShape), globalIdOf: type.name };
+      const sentKey = globalIdKey(id, type.name, key);
+      fields.push({ key, sentKey, shape, isSilent: false, nameLength: name.length, deferred });
     } else {
-      const { type: its } = definitions[name] ?? INTROSPECTION[name]!;
+      const its =
+        id && name === scope.globalIds?.recordId
+          ? id
+          : (definitions[name] ?? INTROSPECTION[name]!).type;
       const shape = shapeOf(scope, its, selectionsOf(nodes));
       fields.push({ key, shape, isSilent: false, nameLength: name.length, deferred });
     }

@@ -64,6 +64,7 @@ function readSchemaConfig({ env, readFile }: Terminal): Config {
   const names = [
     'RECRUITING_SCHEMA',
     'SCHEMA_PREFIX',
+    'NODE_INTERFACE',
     'CONNECTION_MAX',
     'DRAIN_MAX_ITEMS',
     'UPSTREAM_TIMEOUT_MS',

@@ -5,6 +5,7 @@ import { readSnapshot } from '../schema/snapshot.ts';
 interface Settings {
   readonly schemaPath: string;
   readonly schemaPrefix: string | undefined;
+  readonly nodeInterface: boolean;
   readonly connectionMax: number;
   readonly drainMaxItems: number;
 }
@@ -17,7 +18,7 @@ export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
 /** What is served for a snapshot, to be looked at only. */
 export function servedOffline(
   snapshot: string,
-  { schemaPath, schemaPrefix, connectionMax, drainMaxItems }: Settings,
+  { schemaPath, schemaPrefix, nodeInterface, connectionMax, drainMaxItems }: Settings,
   overrides: unknown,
 ): ServedSchema {
   return createServedSchema({
@@ -27,5 +28,6 @@ export function servedOffline(
     drainMaxItems,
     overrides,
     prefix: schemaPrefix,
+    nodeInterface,
   });
 }

@@ -76,8 +76,8 @@ export class Call implements Requester {
   readonly pages: PageBudget;
   /** Shared by all drains of the operation. */
   readonly drainBudget: DrainBudget;
-  /** Shared by all `_entities` fields of the operation. */
-  readonly representations = { count: 0 };
+  /** Shared by all fields of the operation that return several records by their ids. */
+  readonly references = { count: 0 };
   readonly cause: Cause | undefined;
   /** The parts of its answer that are in memory. */
   readonly held: HeldBytes;

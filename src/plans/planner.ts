@@ -12,6 +12,7 @@ import {
   type PlannedDocument,
 } from './operation/plan-operation.ts';
 import { createKeptVariants } from './operation/variant.ts';
+import { nodeSelections } from './requests/node-selections.ts';
 import type { ReadingTelemetry } from './telemetry.ts';
 
 /*
@@ -48,7 +49,7 @@ import type { ReadingTelemetry } from './telemetry.ts';
  * for each derived field of a nested list. lists/nested-lists.ts fills it in, starting from the first page, which the
  * request for the parent had inlined where possible.
  *
- * Where the rooms begin: operation/plan-operation.ts, forwarded/forwarded-fields.ts, records/record-field.ts,
+ * Where the rooms begin: operation/plan-operation.ts, forwarded/forwarded-fields.ts, records/record-fields.ts,
  * lists/list-field.ts, pages/page-request.ts, requests/request-text.ts. A room imports only rooms that come after it,
  * and call.ts, output.ts and telemetry.ts.
  */
@@ -85,7 +86,7 @@ export interface PlannerParts {
 
 export function createPlanner(parts: PlannerParts): Planner {
   const { served, send, telemetry, mutations, connectionMax, drainMaxItems } = parts;
-  const { schema, upstream, adapters, nested, entities, upstreamType, toUpstream } = served;
+  const { schema, upstream, adapters, nested, entities, nodes, upstreamType, toUpstream } = served;
   const drains = createDrains({ send, telemetry }, parts.drains);
   const callers = createCallerBudgets(parts.drains.pagesPerMinute, parts.drains.clock);
   const derived = new Set(
@@ -94,6 +95,8 @@ export function createPlanner(parts: PlannerParts): Planner {
       ...entities.map(({ field }) => field),
       '_service',
       entities.length > 0 ? '_entities' : undefined,
+      nodes?.field,
+      nodes?.list,
     ].filter((name) => name !== undefined),
   );
   const shared = {
@@ -103,9 +106,10 @@ export function createPlanner(parts: PlannerParts): Planner {
     adapters,
     nested,
     entities,
+    nodes,
     upstreamType,
     inlining: createPageInlining({ upstream, adapters: nested, connectionMax }),
-    writer: { schema: upstream, toUpstream },
+    writer: { schema: upstream, withoutNode: nodes && nodeSelections(schema, nodes), toUpstream },
     snapshot: served.snapshot,
     drains,
     telemetry,

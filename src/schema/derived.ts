@@ -68,6 +68,19 @@ export type EntityLookup =
   | { readonly kind: 'id'; readonly field: string; readonly argument: GraphQLArgument }
   | { readonly kind: 'list'; readonly adapter: Adapter };
 
+/** Relay's Node, and the types with a global `id`. */
+export interface NodeInterface {
+  readonly type: string;
+  /** The fields of Query that return one record, or several, by global ids. */
+  readonly field: string;
+  readonly list: string;
+  /** The field with the service's own id. */
+  readonly recordId: string;
+  /** The types with a global \`id\`, interfaces included, and the type of the service's own id. */
+  readonly ids: ReadonlyMap<string, GraphQLOutputType>;
+  readonly implementedBy: ReadonlySet<string>;
+}
+
 /** What adapters.json decides about one paged field. */
 export interface FieldOverride {
   readonly skip?: boolean | undefined;

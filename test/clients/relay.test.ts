@@ -1,97 +1,156 @@
-import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { printSchema } from 'graphql';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listen } from '../../src/http/listen.ts';
+import { openBrowser } from '../support/clients/browser.ts';
+import { bundleRelayPage, compileRelay, compileRelayApp } from '../support/clients/relay-app.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import { compileRelayApp, type RelayApp } from '../support/clients/relay-app.ts';
+import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
 
-// Relay's runtime is CommonJS, and its types are kept elsewhere: only what is used here.
-const require = createRequire(import.meta.url);
-const relay = require('relay-runtime') as RelayRuntime;
+/** Where the application is served from: the test itself answers with its page. */
+const ORIGIN = 'http://localhost:3000';
+const config = { nodeInterface: true, corsOrigins: [ORIGIN] };
 
-/** What a component with usePaginationFragment would hold. */
-const COMPONENT = `
-import { graphql } from 'relay-runtime';
-export const query = graphql\`
-  query peopleQuery {
-    ...people_list
-  }
-\`;
-export const fragment = graphql\`
-  fragment people_list on Query
-  @refetchable(queryName: "peoplePaginationQuery")
-  @argumentDefinitions(count: { type: "Int", defaultValue: 60 }, cursor: { type: "String" }) {
-    personsConnection(first: $count, after: $cursor) @connection(key: "people_list_personsConnection") {
-      edges {
-        node {
-          id
-          firstName
-        }
-      }
-    }
-  }
-\`;
-`;
-
-let app: RelayApp;
-
-beforeAll(() => {
-  app = compileRelayApp({ 'people.js': COMPONENT });
+let browser: Browser;
+beforeAll(async () => {
+  browser = await openBrowser();
 });
-afterAll(() => app.remove());
+afterAll(() => browser?.close());
 
-test("Relay's compiler accepts the schema, and its store joins the pages of a connection", async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 137 });
-  const environment = relayEnvironment(gateway);
-  const list = app.artifact('people_list');
-  const first = relay.createOperationDescriptor(app.artifact('peopleQuery'), {});
-  await environment.execute({ operation: first }).toPromise();
-
-  const shown = () => {
-    const owner = environment.lookup(first.fragment).data;
-    const selector = relay.getSingularSelector(list, owner);
-    return environment.lookup(selector).data.personsConnection;
-  };
-  expect(shown().edges).toHaveLength(60);
-  while (shown().pageInfo.hasNextPage) {
-    const more = relay.createOperationDescriptor(app.artifact('peoplePaginationQuery'), {
-      count: 60,
-      cursor: shown().pageInfo.endCursor,
-    });
-    await environment.execute({ operation: more }).toPromise();
-  }
-  expect(shown().edges.map(({ node }) => node.id)).toEqual(
-    gateway.sandbox.persons.all().map(({ id }) => id),
-  );
+test('the artifacts of examples/relay are those that the compiler writes', () => {
+  expect(() => compileRelay('examples/relay', ['--validate'])).not.toThrow();
 });
 
-function relayEnvironment(gateway: TestGateway): Environment {
-  const { Environment, Network, RecordSource, Store } = relay;
-  return new Environment({
-    network: Network.create(({ text }: { text: string }, variables: Record<string, unknown>) =>
-      gateway.ask(text, variables),
-    ),
-    store: new Store(new RecordSource()),
+test('examples/relay pages through a list in both directions, and requests one person again', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 137 }, { config });
+  const bundle = await bundleRelayPage('test/clients/relay/people-page.js');
+  const names = gateway.sandbox.persons.all().map(({ firstName }) => firstName);
+
+  await using forward = await open(bundle, gateway, { size: { first: 60 } });
+  for (const count of [60, 120]) await loadMore(forward.page, { list: 0, from: count, by: 60 });
+  expect(await shown(forward.page, 137)).toEqual(names);
+
+  await using backward = await open(bundle, gateway, { size: { last: 60 } });
+  for (const count of [60, 120])
+    await loadMore(backward.page, { list: 0, from: count, by: 60, backward: true });
+  expect(await shown(backward.page, 137)).toEqual(names);
+
+  const [response] = await Promise.all([
+    backward.page.waitForResponse((one) => one.request().method() === 'POST'),
+    backward.page.locator('li').nth(4).click(),
+  ]);
+  expect(await response.json()).toMatchObject({
+    data: { node: { __typename: 'Person', firstName: names[4] } },
   });
-}
+  expect(await shown(backward.page, 137)).toEqual(names);
+});
 
-interface Operation {
-  readonly fragment: object;
-}
-interface Environment {
-  execute(what: { operation: Operation }): { toPromise(): Promise<unknown> };
-  lookup(selector: object): {
-    data: {
-      personsConnection: {
-        edges: { node: { id: string } }[];
-        pageInfo: { hasNextPage: boolean; endCursor: string };
-      };
-    };
+test('lists below objects are paged in both directions, and records of two types with one id are kept apart', async () => {
+  const upstream = makeExecutableSchema(VACANCIES, {
+    Query: { vacancy: (_: unknown, { id }: { id: string }) => ({ id, name: `Vacancy ${id}` }) },
+    Vacancy: { candidates: candidatesPage },
+  });
+  await using gateway = await startGatewayOverSandbox(
+    { schema: upstream },
+    { config, snapshot: VACANCIES },
+  );
+  const component = readFileSync('test/clients/relay/vacancies-page.js', 'utf8');
+  const app = compileRelayApp(
+    { 'vacancies-page.js': component },
+    { schema: printSchema(gateway.gateway.served.schema), esModules: true },
+  );
+  const bundle = await bundleRelayPage('test/clients/relay/vacancies-page.js', app.artifacts);
+  app.remove();
+  await using opened = await open(bundle, gateway, {});
+  const { page } = opened;
+  await shown(page, 4);
+  expect(await page.locator('main').textContent()).toBe(
+    'Vacancy 1Candidate 1Candidate 2Vacancy 2Candidate 6Candidate 7',
+  );
+  await loadMore(page, { list: 0, from: 4, by: 3 });
+  await loadMore(page, { list: 0, from: 7, by: 3 });
+  await loadMore(page, { list: 1, from: 9, by: 5, backward: true });
+  const all = CANDIDATES.map(({ name }) => name);
+  expect(await shown(page, 14)).toEqual([...all, ...all]);
+  expect(await page.locator('b').allTextContents()).toEqual(['Vacancy 1', 'Vacancy 2']);
+});
+
+const VACANCIES = `
+  type Vacancy { id: ID! name: String! candidates(first: Int, after: String): CandidatePage! }
+  type Candidate { id: ID! name: String! }
+  type CandidatePage { items: [Candidate!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+  type Query { vacancy(id: ID!): Vacancy }
+`;
+const CANDIDATES = [1, 2, 3, 4, 5, 6, 7].map((id) => ({ id, name: `Candidate ${id}` }));
+const LIMIT = 3;
+
+function candidatesPage(_: unknown, { first, after }: { first?: number; after?: string }) {
+  const start = Number(after ?? 0);
+  const end = Math.min(start + Math.min(first ?? LIMIT, LIMIT), CANDIDATES.length);
+  return {
+    items: CANDIDATES.slice(start, end),
+    pageInfo: { hasNextPage: end < CANDIDATES.length, endCursor: String(end) },
   };
 }
-interface RelayRuntime {
-  Environment: new (config: object) => Environment;
-  Network: { create(fetch: unknown): object };
-  RecordSource: new () => object;
-  Store: new (source: object) => object;
-  createOperationDescriptor(query: object, variables: object): Operation;
-  getSingularSelector(fragment: object, owner: unknown): object;
+
+interface Opened extends AsyncDisposable {
+  readonly page: Page;
+}
+
+/** Opens a page, which sends its requests to the gateway over a socket. */
+async function open(bundle: string, gateway: TestGateway, parameters: object): Promise<Opened> {
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+  // Chromium asks people before a page may reach their own machine.
+  const page = await browser.newPage({ permissions: ['local-network-access'] });
+  await page.route(`${ORIGIN}/`, (route) =>
+    route.fulfill({ contentType: 'text/html', body: '<!doctype html><body></body>' }),
+  );
+  const hash = JSON.stringify({ gateway: `${server.url}/graphql`, ...parameters });
+  await page.goto(`${ORIGIN}/#${encodeURIComponent(hash)}`);
+  await page.addScriptTag({ content: bundle });
+  return {
+    page,
+    [Symbol.asyncDispose]: async () => {
+      await page.close();
+      await server.close();
+    },
+  };
+}
+
+interface More {
+  /** The index of the list. */
+  readonly list: number;
+  /** How many records are shown before, in all lists. */
+  readonly from: number;
+  readonly by: number;
+  readonly backward?: boolean;
+}
+
+async function loadMore(page: Page, { list, from, by, backward = false }: More): Promise<void> {
+  await shown(page, from);
+  await page.evaluate(
+    ({ index, count, isBackward }) => {
+      const { lists } = globalThis as unknown as { lists: PaginatedList[] };
+      const { loadNext, loadPrevious } = lists[index]!;
+      (isBackward ? loadPrevious : loadNext)(count);
+    },
+    { index: list, count: by, isBackward: backward },
+  );
+}
+
+/** What usePaginationFragment returns. */
+interface PaginatedList {
+  loadNext(this: void, count: number): unknown;
+  loadPrevious(this: void, count: number): unknown;
+}
+
+/** Waits until so many records are shown. @returns their names */
+async function shown(page: Page, count: number): Promise<string[]> {
+  await page
+    .locator('li')
+    .nth(count - 1)
+    .waitFor();
+  return page.locator('li').allTextContents();
 }

@@ -1,10 +1,17 @@
+import type { GeneratorValue } from 'fast-check';
 import fc from 'fast-check';
 import { execute, parse, printSchema, validate } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { encodeGlobalId } from '../../src/answers/global-id.ts';
 import { codedError } from '../../src/errors.ts';
 import { checkedCount, checkedCounts } from '../../src/paging/connection/connection-arguments.ts';
 import { decodeCursor } from '../../src/paging/cursor.ts';
-import { readRepresentation } from '../../src/plans/records/entities-field.ts';
+import {
+  nodeReader,
+  representationReader,
+  type RecordReference,
+} from '../../src/plans/records/record-references.ts';
+import type { ServedSchema } from '../../src/schema/served/served-schema.ts';
 import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import {
@@ -16,35 +23,62 @@ import {
   pagedFields,
   rootFields,
   whole,
+  type NestedRecord,
 } from '../support/imitations/nested-upstream.ts';
 import { randomOperation } from '../support/random/random-operation.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
 type Resolvers = Parameters<typeof makeExecutableSchema>[1];
 
-let nested: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+type Nested = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+
+let nested: Nested;
+let withNodes: Nested;
 beforeAll(async () => {
-  nested = await startGatewayOverSandbox(
-    { schema: nestedUpstream() },
-    { snapshot: nestedSdl, config: { maxAliases: 1_000, maxDepth: 100, maxTokens: 20_000 } },
-  );
-  await nested.ask('{ viewer { __typename } }');
+  [nested, withNodes] = await Promise.all([startNested(false), startNested(true)]);
 });
-afterAll(() => nested[Symbol.asyncDispose]());
+afterAll(async () => {
+  await nested[Symbol.asyncDispose]();
+  await withNodes[Symbol.asyncDispose]();
+});
+
+async function startNested(nodeInterface: boolean): Promise<Nested> {
+  const limits = { maxAliases: 1_000, maxDepth: 100, maxTokens: 20_000 };
+  const gateway = await startGatewayOverSandbox(
+    { schema: nestedUpstream() },
+    { snapshot: nestedSdl, config: { ...limits, nodeInterface } },
+  );
+  await gateway.ask('{ viewer { __typename } }');
+  return gateway;
+}
 
 test('derived lists at any depth answer like a server that has all records', async () => {
-  const { schema } = nested.gateway.served;
-  const model = makeExecutableSchema(printSchema(schema), modelResolvers());
-  let derived = 0;
+  await expectSameAnswers(nested, { operations: 150, wanted: / (all|\w+Connection)/ });
+}, 120_000);
+
+test('with NODE_INTERFACE=on, records at any depth answer like a server that has global ids', async () => {
+  await expectSameAnswers(withNodes, { operations: 150, wanted: /\bnodes?\(|on Node/ });
+}, 120_000);
+
+async function expectSameAnswers(
+  gateway: Nested,
+  { operations, wanted }: { operations: number; wanted: RegExp },
+): Promise<void> {
+  const { served } = gateway.gateway;
+  const { schema } = served;
+  const model = makeExecutableSchema(printSchema(schema), modelResolvers(served));
+  const scalar = (name: string, g: GeneratorValue) =>
+    name === 'ID' && served.nodes ? g(fc.constantFrom, ...GLOBAL_IDS) : nestedScalar(name, g);
+  let found = 0;
   await fc.assert(
     fc.asyncProperty(fc.gen(), async (g) => {
-      const { query, variables } = randomOperation(schema, g, { scalar: nestedScalar });
+      const { query, variables } = randomOperation(schema, g, { scalar });
       const document = parse(query);
       fc.pre(validate(model, document).length === 0);
-      if (/ (all|\w+Connection)/.test(query)) derived += 1;
+      if (wanted.test(query)) found += 1;
       const told = query + JSON.stringify(variables);
       const expected = read(await execute({ schema: model, document, variableValues: variables }));
-      const answer = read(await nested.ask(query, variables));
+      const answer = read(await gateway.ask(query, variables));
       // The gateway refuses too many directives, and the model has no such limit.
       fc.pre(
         !answer.errors?.some(({ message }) => /^The operation has \d+ directives/.test(message)),
@@ -56,15 +90,43 @@ test('derived lists at any depth answer like a server that has all records', asy
     {
       timeout: 20_000,
       interruptAfterTimeLimit: 100_000,
-      numRuns: randomRuns(150),
+      numRuns: randomRuns(operations),
       maxSkipsPerRun: 400,
     },
   );
-  expect(derived).toBeGreaterThan(50);
-}, 120_000);
+  expect(found).toBeGreaterThan(30);
+}
 
-/** The derived fields, answered from whole lists without pages. */
-function modelResolvers(): Resolvers {
+const GLOBAL_IDS = [
+  ...[1, 2, 5, 600].map((id) => ({ type: 'Vacancy', id: String(id) })),
+  ...[101, 104, 110].map((id) => ({ type: 'Candidate', id: String(id) })),
+  { type: 'Robot', id: 'r1' },
+  { type: 'Nobody', id: '1' },
+].map(encodeGlobalId);
+
+/** The fields that the gateway adds, answered from whole lists without pages. */
+function modelResolvers(served: ServedSchema): Resolvers {
+  const resolvers = derivedResolvers(served);
+  const { nodes, entities } = served;
+  if (!nodes) return resolvers;
+  for (const { type } of entities) {
+    resolvers[type.name] = {
+      ...resolvers[type.name],
+      id: ({ id }: NestedRecord) => encodeGlobalId({ type: type.name, id: String(id) }),
+      [nodes.recordId]: ({ id }: NestedRecord) => id,
+    };
+  }
+  const readId = nodeReader(entities, nodes);
+  resolvers['Query'] = {
+    ...resolvers['Query'],
+    node: (_: unknown, { id }: { id: string }) => recordOf(readId(id)),
+    nodes: (_: unknown, { ids }: { ids: string[] }) => ids.map((id) => recordOf(readId(id))),
+  };
+  return resolvers;
+}
+
+function derivedResolvers({ subgraphSdl, entities, nodes }: ServedSchema): Resolvers {
+  const readRepresentation = representationReader(entities, nodes);
   return {
     ...fieldsOfRecords,
     ...pagedFields,
@@ -73,9 +135,9 @@ function modelResolvers(): Resolvers {
       ...pagedFields.Query,
       ...derivedOf('vacancies', whole.vacancies, LIMITS.vacancies),
       ...derivedOf('named', whole.named, 10),
-      _service: () => ({ sdl: nested.gateway.served.subgraphSdl() }),
+      _service: () => ({ sdl: subgraphSdl() }),
       _entities: (_: unknown, args: { representations: unknown[] }) =>
-        args.representations.map(entityOf),
+        args.representations.map((one) => recordOf(readRepresentation(one))),
     },
     Vacancy: {
       ...fieldsOfRecords.Vacancy,
@@ -102,18 +164,11 @@ function modelResolvers(): Resolvers {
   };
 }
 
-function entityOf(representation: unknown): unknown {
-  const { entities } = nested.gateway.served;
-  const byName = new Map(entities.map((entity) => [entity.type.name, entity]));
-  try {
-    const referred = readRepresentation(representation, byName);
-    if (typeof referred === 'string') return codedError('BAD_USER_INPUT', referred);
-    const { entity, id } = referred;
-    const all = whole.named().map((record) => ({ ...record }));
-    return all.find((each) => each.__typename === entity.type.name && each.id === id) ?? null;
-  } catch (error) {
-    return error;
-  }
+function recordOf(reference: RecordReference): unknown {
+  if (typeof reference === 'string') return codedError('BAD_USER_INPUT', reference);
+  const { entity, id } = reference;
+  const all = whole.named().map((record) => ({ ...record }));
+  return all.find((each) => each.__typename === entity.type.name && each.id === id) ?? null;
 }
 
 /** This list has filters with the names of our arguments. */

@@ -29,6 +29,7 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     isTrue,
     defers,
     upstreamType: parts.upstreamType,
+    globalIds: parts.nodes,
     placeholderAt: (type, key, nodes) => placeholders.at(type, key, nodes),
   };
   let size = 0;

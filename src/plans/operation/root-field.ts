@@ -16,8 +16,13 @@ import type { ShapeScope } from '../../answers/shape.ts';
 import type { Call } from '../call.ts';
 import { listField, type FieldParts } from '../lists/list-field.ts';
 import type { FieldValue } from '../output.ts';
-import { entitiesField } from '../records/entities-field.ts';
-import { recordField } from '../records/record-field.ts';
+import {
+  recordField,
+  recordsField,
+  type FieldPlan,
+  type SelectedField,
+} from '../records/record-fields.ts';
+import { idReader, nodeReader, representationReader } from '../records/record-references.ts';
 import { isAllowed, refusedMutation } from './root-rules.ts';
 import type { PlanParts, RootField, VariantParts } from './variant.ts';
 
@@ -66,12 +71,27 @@ export function rootField(
   }
   if (!parts.derived.has(name)) return { ...field, kind: 'forwarded' };
   const selected = { definition: definition!, key, nodes };
+  return { ...field, kind: 'read', read: readRecords(parts, shared, selected, name) };
+}
+
+function readRecords(
+  { entities, nodes }: PlanParts,
+  shared: FieldParts,
+  selected: SelectedField,
+  name: string,
+): FieldPlan {
   if (name === '_entities') {
-    const byName = new Map(parts.entities.map((entity) => [entity.type.name, entity]));
-    return { ...field, kind: 'read', read: entitiesField(shared, byName, selected) };
+    const read = representationReader(entities, nodes);
+    return recordsField(shared, selected, { argument: 'representations', read });
   }
-  const entity = parts.entities.find((each) => each.field === name)!;
-  return { ...field, kind: 'read', read: recordField(shared, entity, selected) };
+  if (name === nodes?.field) {
+    return recordField(shared, selected, { argument: 'id', read: nodeReader(entities, nodes) });
+  }
+  if (name === nodes?.list) {
+    return recordsField(shared, selected, { argument: 'ids', read: nodeReader(entities, nodes) });
+  }
+  const entity = entities.find(({ field }) => field === name)!;
+  return recordField(shared, selected, { argument: 'id', read: idReader(entity, nodes) });
 }
 
 /** The fields that the gateway answers from its own schema. */

@@ -1,7 +1,7 @@
 import type { FragmentDefinitionNode, GraphQLSchema, OperationDefinitionNode } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { CollectedField, DeferUse } from '../../answers/collect-fields.ts';
-import type { Adapter, Entity, NestedAdapter } from '../../schema/derived.ts';
+import type { Adapter, Entity, NestedAdapter, NodeInterface } from '../../schema/derived.ts';
 import type { Call } from '../call.ts';
 import type { Drains } from '../lists/drains.ts';
 import type { PageInlining } from '../lists/inlined-pages.ts';
@@ -45,9 +45,10 @@ export interface PlanParts extends RootRules {
   readonly adapters: readonly Adapter[];
   readonly nested: readonly NestedAdapter[];
   readonly entities: readonly Entity[];
+  readonly nodes: NodeInterface | undefined;
   readonly upstreamType: (servedType: string) => string;
   readonly inlining: PageInlining;
-  readonly writer: Pick<RequestWriter, 'schema' | 'toUpstream'>;
+  readonly writer: Pick<RequestWriter, 'schema' | 'withoutNode' | 'toUpstream'>;
   /** The upstream's schema, unchanged. */
   readonly snapshot: GraphQLSchema;
   readonly drains: Drains;

@@ -80,8 +80,13 @@ const FIRST = '_rs_first';
 const AFTER = '_rs_after';
 
 export function pageRequests(parts: PageRequestParts): PageRequests {
-  const { writer, operation, adapter, recordSelections, way } = parts;
-  const identity = identifyingFor(writer.schema, adapter.nodeType, recordSelections[0] ?? []);
+  const { writer, scope, operation, adapter, recordSelections, way } = parts;
+  const identity = identifyingFor(
+    writer.schema,
+    adapter.nodeType,
+    recordSelections[0] ?? [],
+    scope.globalIds,
+  );
   const keys = recordSelections.map((_, i) => (i === 0 ? 'items' : `_rsItems${i}`));
   const lists = recordSelections.map((selections, i) =>
     field('items', {

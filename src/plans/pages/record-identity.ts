@@ -7,7 +7,7 @@ import {
   type GraphQLSchema,
   type SelectionNode,
 } from 'graphql';
-import type { FieldShape } from '../../answers/shape.ts';
+import { globalIdKey, type FieldShape, type GlobalIds } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';
 import { field } from '../requests/own-nodes.ts';
@@ -53,14 +53,18 @@ export function identifying(schema: GraphQLSchema, nodeType: GraphQLCompositeTyp
   };
 }
 
-/** Uses the caller's own `id` if it is selected under that name. */
+/** Uses the caller's own `id` if it is selected, and requested, under that name. */
 export function identifyingFor(
   schema: GraphQLSchema,
   nodeType: GraphQLCompositeType,
   selections: readonly SelectionNode[],
+  globalIds?: GlobalIds,
 ): RecordIdentity & { readonly ownKey: string | undefined } {
   const identity = identifying(schema, nodeType);
-  const isSelected = isObjectType(nodeType) && idOf(nodeType) && selections.some(isPlainId);
+  const id = globalIds?.ids.get(nodeType.name);
+  const isRequested = !id || globalIdKey(id, nodeType.name, 'id') === undefined;
+  const isSelected =
+    isObjectType(nodeType) && idOf(nodeType) && isRequested && selections.some(isPlainId);
   if (!isSelected) return { ...identity, ownKey: undefined };
   return {
     ownKey: 'id',

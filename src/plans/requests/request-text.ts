@@ -47,6 +47,8 @@ export interface RequestWriter {
   readonly toUpstream: (document: DocumentNode) => DocumentNode;
   /** Replaces derived fields of nested lists by the first pages of these lists. */
   readonly inlinePages: (document: DocumentNode, pages: PagesToInline) => DocumentNode;
+  /** Removes what only Relay's Node has: see nodeSelections. Undefined without Node. */
+  readonly withoutNode?: ((document: DocumentNode) => DocumentNode) | undefined;
   /** Whether the answer is delivered in parts where `@defer` says so. The directive itself is not sent. */
   readonly defers: boolean;
   readonly onWritten: (characters: number) => void;
@@ -85,16 +87,18 @@ export function writeRequest(
   };
   const selected = onlyReached(whole, fragments);
   const inlined = writer.inlinePages(selected, pages);
-  const reached = inlined === selected ? selected : reachedOf(inlined);
+  const rewritten = writer.withoutNode?.(inlined) ?? inlined;
+  const reached = rewritten === selected ? selected : reachedOf(rewritten);
   const typed = withTypes(reached, writer.schema);
   const used = variablesOf(typed);
   const document = writer.toUpstream(onlyDefined(typed, used));
   const open = `{"query":${JSON.stringify(print(document))}${name ? `,"operationName":${JSON.stringify(name.value)}` : ''},"variables":{`;
   writer.onWritten(open.length);
   const cost = writer.cost(document);
-  // Two derived fields may be sent as the same page but are filled in differently; and `@defer` is not sent.
+  // Two derived fields may be sent as the same page but are filled in differently; `id` and `recordId` are sent as the
+  // same field; and `@defer` is not sent.
   const unsent =
-    inlined !== selected || (writer.defers && asksForIncremental(selected, NONE))
+    rewritten !== selected || (writer.defers && asksForIncremental(selected, NONE))
       ? print(selected)
       : '';
   const ofUnsent = unsent === '' ? used : variablesOf(selected);

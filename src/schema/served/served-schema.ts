@@ -13,11 +13,13 @@ import {
 import { findLists } from '../derivation/find-lists.ts';
 import { planAdapters, type AdapterPlan, type ListReport } from '../derivation/plan-adapters.ts';
 import { planEntities, type EntityReport } from '../derivation/plan-entities.ts';
-import type { Adapter, Entity, NestedAdapter } from '../derived.ts';
+import { planNodes, withNodes } from '../derivation/plan-nodes.ts';
+import type { Adapter, Entity, NestedAdapter, NodeInterface } from '../derived.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
 import { RELAY_PAGE_INFO, rootNames } from '../names/root-names.ts';
 import { servedNames } from '../names/served-names.ts';
 import { derivedTypes } from './derived-types.ts';
+import { nodeTypes, withGlobalIds } from './node-types.ts';
 import { entityTypes, subgraphSdl } from './subgraph-sdl.ts';
 
 export interface ServedSchema {
@@ -37,6 +39,8 @@ export interface ServedSchema {
   readonly nested: readonly NestedAdapter[];
   /** The types whose records other subgraphs can refer to. */
   readonly entities: readonly Entity[];
+  /** Undefined: ids are those of the service. */
+  readonly nodes: NodeInterface | undefined;
   /** What was derived from every list and every type with an id, and why. */
   readonly reports: readonly (ListReport | EntityReport)[];
   /** What the operator should know, for the log at the start. */
@@ -61,6 +65,8 @@ export interface ServedSchemaParts {
   overrides?: unknown;
   /** Put before all names that could clash in a supergraph. Default: nothing. */
   prefix?: string | undefined;
+  /** Whether records have global ids, by which they can be fetched. Default: false. */
+  nodeInterface?: boolean;
 }
 
 /**
@@ -86,16 +92,21 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const root = snapshot.getQueryType()!.name;
   const found = planEntities(upstream, { adapters, names, overrides: plan.types });
   const { entities } = found;
-  const schema = stitchSchemas({
+  const { nodes, warnings } = parts.nodeInterface
+    ? planNodes(upstream, { adapters, entities, names })
+    : NO_NODES;
+  const stitched = stitchSchemas({
     subschemas: [subschema],
     typeDefs: [
       rootsOf(snapshot),
       derivedTypes([...adapters, ...nested], upstream, names, parts),
-      entityTypes(entities, root),
+      entityTypes(entities, root, nodes),
+      ...(nodes ? [nodeTypes(nodes, upstream)] : []),
       ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
     ],
     assumeValidSDL: true,
   });
+  const schema = nodes ? withGlobalIds(stitched, nodes) : stitched;
   schema.description = snapshot.description;
   assertValidSchema(schema);
   return {
@@ -108,17 +119,21 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     adapters,
     nested,
     entities,
+    nodes,
     subgraphSdl: once(() =>
-      subgraphSdl(schema, { entities, pageInfo: names.type(RELAY_PAGE_INFO) }),
+      subgraphSdl(schema, { entities, nodes, pageInfo: names.type(RELAY_PAGE_INFO) }),
     ),
-    reports: [...plan.reports, ...found.reports],
+    reports: [...plan.reports, ...(nodes ? withNodes(found.reports, nodes) : found.reports)],
     warnings: [
       ...plan.warnings,
       ...found.warnings,
+      ...warnings,
       ...startWarnings(snapshot, upstream, mutations),
     ],
   };
 }
+
+const NO_NODES = { nodes: undefined, warnings: [] };
 
 function hasPagedField(snapshot: GraphQLSchema): boolean {
   return findLists(snapshot).some(({ verdict }) => 'paged' in verdict);

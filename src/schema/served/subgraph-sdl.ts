@@ -1,4 +1,7 @@
 import {
+  GraphQLFloat,
+  GraphQLInt,
+  GraphQLString,
   isInputObjectType,
   Kind,
   lexicographicSortSchema,
@@ -11,7 +14,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { WALK_AGAIN_AFTER_MS } from '../../paging/lookup/lookup-walks.ts';
-import type { Entity } from '../derived.ts';
+import type { Entity, NodeInterface } from '../derived.ts';
 import { isRouterField, ROUTER_TYPES } from '../names/served-names.ts';
 
 /**
@@ -19,8 +22,12 @@ import { isRouterField, ROUTER_TYPES } from '../names/served-names.ts';
  *
  * @param root the name of the query root
  */
-export function entityTypes(entities: readonly Entity[], root: string): DocumentNode {
-  const fields = entities.map(recordField);
+export function entityTypes(
+  entities: readonly Entity[],
+  root: string,
+  nodes: NodeInterface | undefined,
+): DocumentNode {
+  const fields = entities.map((entity) => recordField(entity, nodes));
   const names = entities.map(({ type }) => type.name);
   return parse(`
 """For routers: what this subgraph offers to a supergraph."""
@@ -57,8 +64,12 @@ extend type ${root} {
 }`);
 }
 
-function recordField({ type, idType, lookup, field }: Entity): string {
+function recordField(
+  { type, idType, lookup, field }: Entity,
+  nodes: NodeInterface | undefined,
+): string {
   if (field === undefined || lookup?.kind !== 'list') return '';
+  const takesGlobalId = nodes && idType !== GraphQLFloat;
   const seconds = WALK_AGAIN_AFTER_MS / 1000;
   return `
   """
@@ -68,10 +79,13 @@ function recordField({ type, idType, lookup, field }: Entity): string {
   may not be found for up to ${seconds} seconds.
   """
   ${field}(
-    """The id, as the service returns it."""
-    id: ${String(idType)}!
+    """${takesGlobalId ? `The global \`id\`, or the \`${nodes.recordId}\`.` : 'The id, as the service returns it.'}"""
+    id: ${takesGlobalId && WRITTEN_AS_ID.has(idType) ? 'ID' : String(idType)}!
   ): ${type.name}`;
 }
+
+/** An argument of these types could not take a global id, and one of the type `ID` can take their values too. */
+const WRITTEN_AS_ID: ReadonlySet<unknown> = new Set([GraphQLInt, GraphQLString]);
 
 /**
  * The SDL from which a supergraph is composed (Federation 2 subgraph specification). It omits what every subgraph has,
@@ -79,10 +93,23 @@ function recordField({ type, idType, lookup, field }: Entity): string {
  */
 export function subgraphSdl(
   schema: GraphQLSchema,
-  { entities, pageInfo }: { entities: readonly Entity[]; pageInfo: string },
+  {
+    entities,
+    nodes,
+    pageInfo,
+  }: {
+    entities: readonly Entity[];
+    nodes: NodeInterface | undefined;
+    pageInfo: string;
+  },
 ): string {
+  // Subgraphs that know only the service's ids refer to records by them.
+  const ids = nodes ? ['id', nodes.recordId] : ['id'];
   const keys = new Map(
-    entities.map(({ type, lookup }) => [type.name, keyOf(lookup !== undefined)]),
+    entities.map(({ type, lookup }) => [
+      type.name,
+      ids.map((id) => keyOf(id, lookup !== undefined)),
+    ]),
   );
   const root = schema.getQueryType()?.name;
   const document = visit(parse(printSchema(lexicographicSortSchema(schema))), {
@@ -92,8 +119,8 @@ export function subgraphSdl(
     ObjectTypeDefinition: (node) => {
       const { name, directives = [], fields = [] } = node;
       if (isRouterType(name.value)) return null;
-      const key = keys.get(name.value);
-      if (key) return { ...node, directives: [...directives, key] };
+      const own = keys.get(name.value);
+      if (own) return { ...node, directives: [...directives, ...own] };
       if (name.value === pageInfo) return { ...node, directives: [...directives, SHAREABLE] };
       if (name.value !== root) return false;
       return { ...node, fields: fields.filter((field) => !isRouterField(field.name.value)) };
@@ -121,7 +148,7 @@ const SHAREABLE: ConstDirectiveNode = {
   name: { kind: Kind.NAME, value: 'shareable' },
 };
 
-function keyOf(isResolvable: boolean): ConstDirectiveNode {
+function keyOf(field: string, isResolvable: boolean): ConstDirectiveNode {
   return {
     kind: Kind.DIRECTIVE,
     name: { kind: Kind.NAME, value: 'key' },
@@ -129,7 +156,7 @@ function keyOf(isResolvable: boolean): ConstDirectiveNode {
       {
         kind: Kind.ARGUMENT,
         name: { kind: Kind.NAME, value: 'fields' },
-        value: { kind: Kind.STRING, value: 'id' },
+        value: { kind: Kind.STRING, value: field },
       },
       ...(isResolvable
         ? []

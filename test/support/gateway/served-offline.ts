@@ -7,7 +7,7 @@ import {
 /** The schema that is served for a schema of the service, without a gateway. */
 export function servedOffline(
   sdl: string,
-  parts: Pick<Partial<ServedSchemaParts>, 'prefix' | 'overrides'> = {},
+  parts: Pick<Partial<ServedSchemaParts>, 'prefix' | 'overrides' | 'nodeInterface'> = {},
 ) {
   return createServedSchema({
     snapshot: buildSchema(sdl),

@@ -14,6 +14,7 @@ import {
   type GraphQLCompositeType,
   type GraphQLField,
   type GraphQLInputType,
+  type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
 
@@ -166,7 +167,16 @@ export function randomSelection(
   }
 
   function fragment(type: GraphQLCompositeType, depth: number): string {
-    const on = isAbstractType(type) && chance(80) ? pick(schema.getPossibleTypes(type)) : type;
+    const possible = isAbstractType(type)
+      ? schema.getPossibleTypes(type)
+      : [type as GraphQLObjectType];
+    const interfaces = [...new Set(possible.flatMap((one) => one.getInterfaces()))];
+    const on =
+      interfaces.length > 0 && chance(20)
+        ? pick(interfaces)
+        : isAbstractType(type) && chance(80)
+          ? pick(possible)
+          : type;
     const again = named.filter(({ on: other }) => other === on);
     if (anything && again.length > 0 && chance(40)) {
       return `...${pick(again).name}${directive('FRAGMENT_SPREAD')}`;

@@ -48,9 +48,12 @@ export function randomObject(choose: Choose, depth: number, upstream = 'Person')
       continue;
     }
     const isSilent = silence === 0 ? choose(2) === 0 : silence === 1 && i === 0;
-    const shape = isSilent ? ANY_ID : randomShape(choose, depth);
+    const plain = isSilent ? ANY_ID : randomShape(choose, depth);
+    const isGlobal = GLOBAL.has(plain.kind) && choose(3) === 0;
+    const shape = isGlobal ? { ...(plain as LeafShape), globalIdOf: upstream } : plain;
     fields.push({
       key,
+      ...(isGlobal && choose(2) === 0 && { sentKey: `_rsGlobal6_Person_${key}` }),
       shape,
       isSilent,
       ...((isSilent || shape.kind === 'id') && { idOf: upstream }),
@@ -59,6 +62,7 @@ export function randomObject(choose: Choose, depth: number, upstream = 'Person')
   return { kind: 'object', nullable: choose(2) === 0, type: upstream, fields };
 }
 
+const GLOBAL: ReadonlySet<string> = new Set(['string', 'id', 'int', 'float', 'enum']);
 const ANY_ID = { kind: 'any', nullable: true, type: 'ID' } as const;
 const KEYS = ['a', 'id', 'name', '_rsId', 'constructor', '__proto__'];
 
@@ -96,10 +100,10 @@ export function randomAnswer(shape: Shape, choose: Choose): string {
 }
 
 function membersOf({ fields }: ObjectShape, choose: Choose): string[] {
-  return fields.map(({ key, shape }) => {
+  return fields.map(({ key, sentKey = key, shape }) => {
     if (shape.kind === 'placeholder') throw new Error('Nothing is filled in here.');
     const value = shape.kind === 'typename' ? `"${shape.upstream}"` : randomAnswer(shape, choose);
-    return `${JSON.stringify(key)}:${value}`;
+    return `${JSON.stringify(sentKey)}:${value}`;
   });
 }
 

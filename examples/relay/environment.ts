@@ -1,0 +1,21 @@
+import {
+  Environment,
+  Network,
+  RecordSource,
+  Store,
+  type FetchFunction,
+  type GraphQLResponse,
+} from 'relay-runtime';
+
+/** @param url of the gateway's `/graphql` */
+export function createEnvironment(url: string): Environment {
+  const send: FetchFunction = async ({ text }, variables) => {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: text, variables }),
+    });
+    return (await response.json()) as GraphQLResponse;
+  };
+  return new Environment({ network: Network.create(send), store: new Store(new RecordSource()) });
+}

@@ -1,0 +1,56 @@
+import {
+  graphql,
+  useLazyLoadQuery,
+  usePaginationFragment,
+  useRefetchableFragment,
+} from 'react-relay';
+import type { peopleQuery } from './__generated__/peopleQuery.graphql.ts';
+import type { people_list$key } from './__generated__/people_list.graphql.ts';
+import type { people_person$key } from './__generated__/people_person.graphql.ts';
+
+/** All people, page by page: forward with `loadNext`, or backward with `last` and `loadPrevious`. */
+export function usePeople(variables: peopleQuery['variables']) {
+  const query = useLazyLoadQuery<peopleQuery>(
+    graphql`
+      query peopleQuery($first: Int, $last: Int) {
+        ...people_list @arguments(first: $first, last: $last)
+      }
+    `,
+    variables,
+  );
+  return usePaginationFragment<peopleQuery, people_list$key>(
+    graphql`
+      fragment people_list on Query
+      @refetchable(queryName: "peoplePageQuery")
+      @argumentDefinitions(
+        first: { type: "Int" }
+        after: { type: "String" }
+        last: { type: "Int" }
+        before: { type: "String" }
+      ) {
+        personsConnection(first: $first, after: $after, last: $last, before: $before)
+          @connection(key: "people_personsConnection") {
+          edges {
+            node {
+              id
+              ...people_person
+            }
+          }
+        }
+      }
+    `,
+    query,
+  );
+}
+
+/** One person, with a function that requests the person again by its global id. */
+export function usePerson(person: people_person$key) {
+  return useRefetchableFragment(
+    graphql`
+      fragment people_person on Person @refetchable(queryName: "peoplePersonQuery") {
+        firstName
+      }
+    `,
+    person,
+  );
+}

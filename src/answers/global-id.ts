@@ -1,0 +1,45 @@
+import { crc32 } from 'node:zlib';
+import type { LeafShape } from './shape.ts';
+
+/** What a global id says: the type of a record, and its id in the service. */
+export interface GlobalId {
+  readonly type: string;
+  /** As the service wrote it: an ID, a String, an Int or an enum as text, any other type as JSON. */
+  readonly id: string;
+}
+
+const VERSION = 1;
+const CHECKSUM = 4;
+
+/**
+ * Encodes an id that is unique among all records of the service (Relay, global object identification): base64url of a
+ * version byte, `Type:id` and a CRC-32. The checksum distinguishes it from the service's own ids, some of which are
+ * base64 too. It is not a signature: a forged id grants nothing that the service's own id does not.
+ */
+export function encodeGlobalId({ type, id }: GlobalId): string {
+  const size = 1 + Buffer.byteLength(type) + 1 + Buffer.byteLength(id);
+  const bytes = Buffer.allocUnsafe(size + CHECKSUM);
+  bytes[0] = VERSION;
+  bytes.write(`${type}:${id}`, 1);
+  bytes.writeUInt32BE(crc32(bytes.subarray(0, size)), size);
+  return bytes.toString('base64url');
+}
+
+/** Returns the JSON of a global id. @param json the service's id, whose shape has `globalIdOf` */
+export function globalIdJson({ kind, globalIdOf: type }: LeafShape, json: string): string {
+  const id = json[0] === '"' && kind !== 'any' ? (JSON.parse(json) as string) : json;
+  return `"${encodeGlobalId({ type: type!, id })}"`;
+}
+
+/** Returns undefined for a text that is not a global id, or is damaged. */
+export function decodeGlobalId(text: string): GlobalId | undefined {
+  const bytes = Buffer.from(text, 'base64url');
+  const size = bytes.length - CHECKSUM;
+  if (size < 2 || bytes[0] !== VERSION) return undefined;
+  if (bytes.readUInt32BE(size) !== crc32(bytes.subarray(0, size))) return undefined;
+  // Otherwise the same bytes could be written in several ways, and a client would take them for several records.
+  if (bytes.toString('base64url') !== text) return undefined;
+  const named = bytes.toString('utf8', 1, size);
+  const colon = named.indexOf(':');
+  return { type: named.slice(0, colon), id: named.slice(colon + 1) };
+}

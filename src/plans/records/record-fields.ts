@@ -1,0 +1,142 @@
+import { getArgumentValues, type FieldNode, type GraphQLField } from 'graphql';
+import { ownError, type AnswerError, type Path } from '../../answers/answer-errors.ts';
+import { collectFields, selectionsOf } from '../../answers/collect-fields.ts';
+import { codedError } from '../../errors.ts';
+import type { Entity } from '../../schema/derived.ts';
+import type { Call, RecordLookup } from '../call.ts';
+import type { FieldParts } from '../lists/list-field.ts';
+import { writeReading, writeRecord, type FieldValue, type Output } from '../output.ts';
+import { errorsOfList } from '../pages/fetch-page.ts';
+import { lookupById } from './lookup-by-id.ts';
+import { lookupInList } from './lookup-in-list.ts';
+import type { ReadReference, RecordReference } from './record-references.ts';
+
+export type FieldPlan = (call: Call) => Promise<FieldValue>;
+
+/** A root field that returns records by their ids. */
+export interface SelectedField {
+  readonly definition: GraphQLField<unknown, unknown>;
+  readonly key: string;
+  readonly nodes: readonly FieldNode[];
+}
+
+/** Which argument of such a field refers to records, and how. */
+export interface RecordArgument {
+  readonly argument: string;
+  readonly read: ReadReference;
+}
+
+/** Plans a field that returns one record, like `person(id)`. */
+export function recordField(
+  parts: FieldParts,
+  { definition, key, nodes }: SelectedField,
+  { argument, read }: RecordArgument,
+): FieldPlan {
+  const lookUp = lookups(parts, nodes);
+  const path = [key];
+  return async (call) => {
+    try {
+      const args = getArgumentValues(definition, nodes[0]!, call.variables.values);
+      return await lookUp(call)(read(args[argument]), path);
+    } catch (error) {
+      return { parts: undefined, errors: errorsOfList(error, path) };
+    }
+  };
+}
+
+/** Per operation, of all its fields of this kind together. */
+const MAX_REFERENCES = 10_000;
+/** So many references cost one page, in addition to the pages that are read for them. */
+const REFERENCES_PER_PAGE = 100;
+
+/**
+ * Plans a field that returns several records, like `_entities`: in the order of their references, null with an error
+ * where one cannot be read.
+ */
+export function recordsField(
+  parts: FieldParts,
+  { definition, key, nodes }: SelectedField,
+  { argument, read }: RecordArgument,
+): FieldPlan {
+  const lookUp = lookups(parts, nodes);
+  return async (call) => {
+    try {
+      const args = getArgumentValues(definition, nodes[0]!, call.variables.values);
+      const references = args[argument] as readonly unknown[];
+      call.references.count += references.length;
+      if (call.references.count > MAX_REFERENCES) throw tooMany();
+      const pages = Math.floor(references.length / REFERENCES_PER_PAGE);
+      if (pages > 0) call.pages.spend(pages);
+      const lookUpOne = lookUp(call);
+      const values = await Promise.all(
+        references.map((reference, index) => lookUpOne(read(reference), [key, index])),
+      );
+      const output: Output = { parts: ['['], errors: [] };
+      for (const [index, value] of values.entries()) {
+        if (index > 0) output.parts.push(',');
+        output.parts.push(...(value.parts ?? ['null']));
+        for (const error of value.errors) output.errors.push(error);
+      }
+      output.parts.push(']');
+      return output;
+    } catch (error) {
+      return { parts: undefined, errors: errorsOfList(error, [key]) };
+    }
+  };
+}
+
+/** Plans the lookups for what a field selects, on first use of each type. */
+function lookups(parts: FieldParts, nodes: readonly FieldNode[]) {
+  // Nothing is deferred in a record: it is sent whole.
+  const whole = { ...parts, scope: { ...parts.scope, defers: false } };
+  const plans = new Map<Entity, (call: Call) => RecordLookup>();
+  return (call: Call) => {
+    const own = new Map<Entity, RecordLookup>();
+    return async (reference: RecordReference, path: Path): Promise<FieldValue> => {
+      if (typeof reference === 'string') return refused(reference, path);
+      const { entity, id } = reference;
+      const plan = plans.get(entity) ?? lookupFor(whole, entity, nodes);
+      plans.set(entity, plan);
+      const lookup = own.get(entity) ?? plan(call);
+      own.set(entity, lookup);
+      const output: Output = { parts: [], errors: [] };
+      try {
+        const found = await call.records.load({ lookup, id });
+        if (!found) return { parts: undefined, errors: [] };
+        const { record, unplacedErrors } = found;
+        output.errors.push(...unplacedErrors.map((error): AnswerError => ({ ...error, path })));
+        const isThere =
+          'identity' in record
+            ? writeRecord(record, 0, output, path)
+            : writeReading(record, output, path);
+        return isThere ? output : { parts: undefined, errors: output.errors };
+      } catch (error) {
+        return { parts: undefined, errors: [...output.errors, ...errorsOfList(error, path)] };
+      }
+    };
+  };
+}
+
+function lookupFor(
+  parts: FieldParts,
+  entity: Entity,
+  nodes: readonly FieldNode[],
+): (call: Call) => RecordLookup {
+  const collected = collectFields(parts.scope, entity.type, selectionsOf(nodes));
+  const selections = [...collected.values()].flatMap((field) => field.nodes);
+  return entity.lookup!.kind === 'id'
+    ? lookupById(parts, entity.lookup!, selections)
+    : lookupInList(parts, entity, entity.lookup!.adapter, selections);
+}
+
+/** Creates no exception: with a thousand invalid references, the stack traces would cost more than the rest. */
+function refused(message: string, path: Path): FieldValue {
+  return { parts: undefined, errors: [ownError('BAD_USER_INPUT', message, path)] };
+}
+
+function tooMany() {
+  return codedError(
+    'OPERATION_TOO_COMPLEX',
+    `One operation may refer to ${MAX_REFERENCES} records, those of all its fields together. Split it into several.`,
+  );
+}

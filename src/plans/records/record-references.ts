@@ -1,0 +1,143 @@
+import {
+  getNamedType,
+  GraphQLFloat,
+  GraphQLID,
+  GraphQLInt,
+  GraphQLString,
+  isEnumType,
+  type GraphQLInputType,
+  type GraphQLOutputType,
+} from 'graphql';
+import { decodeGlobalId, type GlobalId } from '../../answers/global-id.ts';
+import type { Entity, NodeInterface } from '../../schema/derived.ts';
+import type { RecordId } from '../call.ts';
+
+/** The record that a caller refers to, or a message that says why the reference is invalid. */
+export type RecordReference = { readonly entity: Entity; readonly id: RecordId } | string;
+
+/**
+ * Reads a reference. Messages repeat nothing of it except the name of its type. Returns a message instead of throwing an
+ * error: a body of one megabyte can hold half a million references.
+ */
+export type ReadReference = (given: unknown) => RecordReference;
+
+/** Reads the id that `person(id)` takes: the service's own, or a global one if there are such ids. */
+export function idReader(entity: Entity, nodes: NodeInterface | undefined): ReadReference {
+  return (given) => {
+    const global = nodes && typeof given === 'string' ? decodeGlobalId(given) : undefined;
+    return global ? readGlobal(global, entity) : readOwn(given, entity);
+  };
+}
+
+/** Reads the global id that `node(id)` takes. */
+export function nodeReader(
+  entities: readonly Entity[],
+  { recordId, implementedBy }: NodeInterface,
+): ReadReference {
+  const byName = new Map(
+    entities.filter(({ type }) => implementedBy.has(type.name)).map((one) => [one.type.name, one]),
+  );
+  return (given) => {
+    const global = typeof given === 'string' ? decodeGlobalId(given) : undefined;
+    const entity = global && byName.get(global.type);
+    if (entity) return readGlobal(global, entity);
+    return global
+      ? 'No record of this type can be found by its id here. Request it through the field that returned it.'
+      : `This is not a global id. Pass the \`id\` of a record; the field for its type, if there is one, takes its \`${recordId}\` too.`;
+  };
+}
+
+/** Reads a representation of an entity (Federation, `_Any`). */
+export function representationReader(
+  entities: readonly Entity[],
+  nodes: NodeInterface | undefined,
+): ReadReference {
+  const byName = new Map(entities.map((entity) => [entity.type.name, entity]));
+  return (representation) => {
+    if (
+      typeof representation !== 'object' ||
+      representation === null ||
+      Array.isArray(representation)
+    ) {
+      return 'A representation must be an object with `__typename` and `id`.';
+    }
+    const { __typename: type, ...keys } = representation as Readonly<Record<string, unknown>>;
+    if (typeof type !== 'string') {
+      return 'This representation has no `__typename`, which names its type.';
+    }
+    const entity = byName.get(type);
+    if (!entity) {
+      const name = NAME.test(type) ? type : 'of that name';
+      return `There is no entity ${name} here. The SDL of this subgraph names those that there are.`;
+    }
+    if (!entity.lookup) {
+      return `No ${type} can be found by its id here: its key is \`resolvable: false\`. Ask another subgraph.`;
+    }
+    const own = nodes && keys[nodes.recordId];
+    if (own !== undefined && own !== null) return readOwn(own, entity);
+    const { id } = keys;
+    if (id === undefined || id === null) {
+      return `This representation of a ${type} has no \`id\`, which is its key.`;
+    }
+    return idReader(entity, nodes)(id);
+  };
+}
+
+/** A GraphQL name that is short enough to be repeated in a message. */
+const NAME = /^[_A-Za-z]\w{0,99}$/;
+
+function readGlobal({ type, id }: GlobalId, entity: Entity): RecordReference {
+  if (type !== entity.type.name) {
+    return `This is the global id of another type. Pass the id of a ${entity.type.name}.`;
+  }
+  return readOwn(isWrittenAsText(entity.idType) ? id : parsed(id), entity);
+}
+
+/** As in `globalIdJson`. */
+function isWrittenAsText(type: GraphQLOutputType): boolean {
+  return [GraphQLID, GraphQLString, GraphQLInt].some((one) => one === type) || isEnumType(type);
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+function readOwn(given: unknown, entity: Entity): RecordReference {
+  const { lookup, idType } = entity;
+  const type = lookup?.kind === 'id' ? lookup.argument.type : idType;
+  const id = readId(given, type);
+  if (id !== undefined) return { entity, id };
+  return `The id of a ${entity.type.name} must be of the type ${String(type).replace('!', '')}, and this one is not.`;
+}
+
+/**
+ * Converts an id to the upstream's scalar: one subgraph sends 12, another "12".
+ *
+ * @returns undefined for a value that cannot be such an id
+ */
+function readId(given: unknown, type: GraphQLInputType | GraphQLOutputType): RecordId | undefined {
+  if (typeof given !== 'string' && typeof given !== 'number') return undefined;
+  const named = getNamedType(type);
+  if (named === GraphQLInt) {
+    const number = typeof given === 'string' && CANONICAL_INT.test(given) ? Number(given) : given;
+    return isInt32(number) ? number : undefined;
+  }
+  if (named === GraphQLFloat) return typeof given === 'number' ? given : undefined;
+  if (named === GraphQLID || named === GraphQLString) {
+    // A number that JavaScript cannot represent has already lost digits.
+    if (typeof given === 'number') return Number.isSafeInteger(given) ? String(given) : undefined;
+    return given;
+  }
+  if (isEnumType(named)) return named.getValue(String(given)) ? given : undefined;
+  return given;
+}
+
+const CANONICAL_INT = /^(0|-?[1-9]\d*)$/;
+
+function isInt32(value: unknown): value is number {
+  return typeof value === 'number' && (value | 0) === value;
+}
