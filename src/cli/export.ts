@@ -28,6 +28,7 @@ export interface ExportOptions {
 
 const NOT_WHOLE = 1;
 const WITH_FAULTS = 3;
+const STOPPED = 'The export was stopped.';
 
 /** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
 export async function exportList(options: ExportOptions, terminal: Terminal): Promise<number> {
@@ -44,7 +45,11 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       : distantGateway(options.url, terminal);
   own(gateway);
   const { field, fields, args } = options;
-  const operation = await exportOperation({ field, fields, args }, gateway, signal);
+  const operation = await exportOperation({ field, fields, args }, gateway, signal).catch(
+    (error: unknown) => {
+      throw signal.aborted ? new CommandError(STOPPED) : error;
+    },
+  );
   const format = recordFormat(options.format, operation.keys);
   const { header } = format;
   const output =
@@ -106,7 +111,7 @@ function notWhole(
   { output: path }: ExportOptions,
   signal: AbortSignal,
 ): string {
-  const why = signal.aborted ? 'The export was stopped.' : error.message;
+  const why = signal.aborted ? STOPPED : error.message;
   if (records === 0) return why;
   const written = `${why} ${count(records)} records were written`;
   if (path === undefined) return `${written}. An export with --output can be resumed.`;

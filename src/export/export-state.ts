@@ -60,7 +60,7 @@ const NOTHING: ExportProgress = { records: 0, bytes: 0, faults: 0, after: undefi
 const OPEN = `
   PRAGMA locking_mode = EXCLUSIVE;
   PRAGMA journal_mode = WAL;
-  PRAGMA synchronous = NORMAL;
+  PRAGMA synchronous = FULL;
   BEGIN EXCLUSIVE;
   CREATE TABLE IF NOT EXISTS export (begun TEXT NOT NULL, finished INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS page (

@@ -217,7 +217,14 @@ test.each(['https://user:secret@gateway.example.com', 'gateway', 'ftp://gateway'
 );
 
 describe('formats', () => {
-  const sdl = `${documentedSdl.replace('firstName: String', 'firstName: String salary: Decimal active: Boolean tags: [String] home: Home broken: String')}
+  const sdl = `${documentedSdl
+    .replace('after: String\n', 'after: String\n status: Status\n')
+    .replace(
+      'firstName: String',
+      'firstName: String salary: Decimal active: Boolean tags: [String] home: Home broken: String ' +
+        'greeting(to: String!): String',
+    )}
+    enum Status { OPEN CLOSED }
     scalar Decimal
     type Home { city: String lines: [String] }`;
   const people = [
@@ -237,8 +244,8 @@ describe('formats', () => {
   beforeAll(async () => {
     const schema = makeExecutableSchema(sdl, {
       Query: {
-        persons: () => ({
-          items: people,
+        persons: (_root: unknown, { status }: { status?: string }) => ({
+          items: status === 'OPEN' ? people.slice(0, 2) : people,
           pageInfo: { first: 50, hasNextPage: false, endCursor: 'x' },
         }),
       },
@@ -270,6 +277,17 @@ describe('formats', () => {
 `);
   });
 
+  test('--args filters as GraphQL does', async () => {
+    const args = ['export', 'persons', '--args', 'status: OPEN', '--fields', 'id'];
+    const { code, stdout } = await runHere([...args, '--url', door.url]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '{"id":"1"}\n{"id":"2"}\n' });
+  });
+
+  test('without --fields, every field is exported that needs neither a selection nor an argument', async () => {
+    const { stdout } = await runHere(['export', 'persons', '--format', 'csv', '--url', door.url]);
+    expect(stdout.split('\n')[0]).toBe('id,firstName,salary,active,tags,broken');
+  });
+
   test('NDJSON has the values as the service wrote them', async () => {
     const args = ['export', 'persons', '--fields', 'salary home { city }', '--url', door.url];
     const { stdout } = await runHere(args);
@@ -292,11 +310,23 @@ describe('formats', () => {
 });
 
 describe('without a gateway', () => {
-  test('the sandbox is exported, with a notice; an empty list is a file with a header only', async () => {
+  test('the sandbox is exported, with a notice, also where a prefix names its fields', async () => {
     const { code, stdout, stderr } = await runHere(['export', 'persons']);
     expect(code).toBe(0);
     expect(stdout.trimEnd().split('\n')).toHaveLength(137);
     expect(stderr).toMatch(/SANDBOX[^]*137 records\./);
+    const env = { SCHEMA_PREFIX: 'Recruiting', INTROSPECTION: 'off', PAGES_PER_MINUTE: '1' };
+    const prefixed = await runHere(['export', 'recruitingPersons'], env);
+    expect(prefixed).toMatchObject({ code: 0, stdout });
+  });
+
+  test('an empty list is a file with a header', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: 0 });
+    await using door = await listeningGateway(gateway);
+    const file = newFile('csv');
+    const args = ['export', 'persons', '--format', 'csv', '--output', file, '--url', door.url];
+    expect((await runHere(args)).code).toBe(0);
+    expect(readFileSync(file, 'utf8')).toBe('id,firstName\n');
   });
 
   test('the service of the settings is exported beside a gateway on the same token store', async () => {
