@@ -84,7 +84,11 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
         );
         if (committed > 0) resumedBehindStart += 1;
       }),
-      { numRuns: randomRuns(cursors === 'keyset' ? 6 : 2) },
+      {
+        numRuns: randomRuns(cursors === 'keyset' ? 6 : 2),
+        // In the middle of a line behind the last commit.
+        examples: [[{ moment: moments.length - 1, log: 1, rest: 0.5 }]],
+      },
     );
     expect(resumedBehindStart).toBeGreaterThan(0);
   });
