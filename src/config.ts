@@ -61,6 +61,8 @@ export interface Config extends FrontDoorSettings {
   readonly answerBytes: number;
   readonly graphiql: boolean;
   readonly introspection: boolean;
+  /** The key that `export --url` sends to a gateway. */
+  readonly exportApiKey: string | undefined;
   readonly logLevel: string;
   readonly production: boolean;
 }
@@ -156,6 +158,10 @@ export const variables = z.object({
   ANSWER_BYTES: count(1_048_576, 1_099_511_627_776, defaultAnswerBytes()),
   GRAPHIQL: z.enum(['on', 'off'], choice('on or off', 'off')).optional(),
   INTROSPECTION: z.enum(['on', 'off'], choice('on or off', 'off')).optional(),
+  EXPORT_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, 'must be the key as `keys new` printed it, without spaces')
+    .optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS, choice(LOG_LEVELS.join(', '), 'info')).default('info'),
 });
 
@@ -163,13 +169,14 @@ export const variables = z.object({
  * Reads and checks the environment.
  *
  * @param readFile reads the file of a NAME_FILE secret
- * @param serves whether callers will be served: then some settings require others
+ * @param serves whether the service will be read, or played: then some settings require others
+ * @param hasCallers whether others may send requests: then it must be settled who
  * @throws ConfigError
  */
 export function readConfig(
   env: Record<string, string | undefined>,
   readFile: (path: string) => string,
-  { serves = true }: { serves?: boolean } = {},
+  { serves = true, hasCallers = serves }: { serves?: boolean; hasCallers?: boolean } = {},
 ): Config {
   const given = withoutEmpty(env);
   const mistakes = readSecretFiles(given, Object.keys(variables.shape), readFile);
@@ -177,7 +184,8 @@ export function readConfig(
   if (!read.success) {
     mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
   }
-  if (serves) mistakes.push(...frontDoorContradictions(given), ...contradictions(given));
+  if (hasCallers) mistakes.push(...frontDoorContradictions(given));
+  if (serves) mistakes.push(...contradictions(given, hasCallers));
   const misspelledNames = likelyMisspellings(env);
   // The sandbox would be served to callers who believe that it is the service.
   const isServiceMeant = serves && misspelledNames.some(({ meant }) => meant === 'RECRUITING_URL');
@@ -220,9 +228,9 @@ export function readStoreAddress(text: string): StoreAddress | undefined {
 }
 
 /** Combinations that would serve invented people, or real ones to everyone, by mistake. */
-function contradictions(given: Record<string, string>): string[] {
+function contradictions(given: Record<string, string>, hasCallers: boolean): string[] {
   const { RECRUITING_URL: url, NODE_ENV: environment } = given;
-  if (url !== undefined) return authContradictions(given);
+  if (url !== undefined) return hasCallers ? authContradictions(given) : [];
   if (environment === 'production') {
     return [
       'RECRUITING_URL is not set, and the sandbox is not served in production. Set RECRUITING_URL to the base address of the service, for example https://api.example.com.',
@@ -271,6 +279,7 @@ function toConfig(
     answerBytes: given.ANSWER_BYTES,
     graphiql: onOutsideProduction(given.GRAPHIQL),
     introspection: onOutsideProduction(given.INTROSPECTION),
+    exportApiKey: given.EXPORT_API_KEY,
     logLevel: given.LOG_LEVEL,
     production,
   };

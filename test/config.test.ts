@@ -296,7 +296,7 @@ describe('NAME_FILE', () => {
     'the file of a setting that is not a secret is refused: %s',
     (name) => {
       expect(mistakesOf({ ...OVER_SERVICE, [`${name}_FILE`]: '/run/value' })).toEqual([
-        `${name}_FILE is not supported: only TOKEN_LINK, TOKEN_STORE, TOKEN_STORE_KEY, AUTH_API_KEYS can be given as a file. Set ${name} to the value itself.`,
+        `${name}_FILE is not supported: only TOKEN_LINK, TOKEN_STORE, TOKEN_STORE_KEY, AUTH_API_KEYS, EXPORT_API_KEY can be given as a file. Set ${name} to the value itself.`,
       ]);
     },
   );

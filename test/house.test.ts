@@ -9,6 +9,7 @@ const arrows: Record<string, readonly string[]> = {
   cli: [
     'config.ts',
     'config',
+    'export',
     'gateway.ts',
     'sandbox',
     'http',
@@ -20,6 +21,8 @@ const arrows: Record<string, readonly string[]> = {
   ],
   'config.ts': ['package.json', 'config'],
   config: [],
+  // Of `paging` only the set of identities, which is of no use to anybody else.
+  export: ['paging'],
   'gateway.ts': [
     'answers',
     'config.ts',

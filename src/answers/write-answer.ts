@@ -35,7 +35,7 @@ export interface AnswerPart {
   /** The members of an object, or the elements of a list. */
   readonly parts: readonly (string | Buffer)[] | null | undefined;
   readonly errors: readonly AnswerError[];
-  /** The `extensions` of the service's answer, as they were written. */
+  /** JSON: the `extensions` of the service's answer, as they were written, or those of an increment. */
   readonly extensions?: string | undefined;
 }
 
@@ -58,7 +58,6 @@ export function writePayload(
   const text: (string | Buffer)[] = ['{'];
   if (first) {
     text.push('"data":', ...inBrackets('{', first.parts, '}'), tailOf(first, mask));
-    if (first.extensions !== undefined) text.push(`,"extensions":${first.extensions}`);
   }
   if (incremental) {
     text.push('"incremental":[');
@@ -76,8 +75,9 @@ export function writePayload(
   return text;
 }
 
-function tailOf({ errors }: AnswerPart, mask: (error: unknown) => Error): string {
-  return errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
+function tailOf({ errors, extensions }: AnswerPart, mask: (error: unknown) => Error): string {
+  const list = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
+  return extensions === undefined ? list : `${list},"extensions":${extensions}`;
 }
 
 function inBrackets(

@@ -101,6 +101,25 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
       await sandbox(options, terminal);
     });
 
+  root
+    .command('export <field>')
+    .description('export a list to a file, which can be resumed; exit codes: docs/export.md')
+    .option('--fields <selection>', 'fields of a record, as in GraphQL (default: all plain fields)')
+    .option('--args <filters>', `filters of the list, as in GraphQL, such as 'status: OPEN'`)
+    .addOption(
+      new Option('--format <format>', 'one record a line')
+        .choices(['ndjson', 'csv'])
+        .default('ndjson'),
+    )
+    .option('--output <file>', 'write to this file; otherwise to the standard output')
+    .option('--resume', 'continue an export to this file that was interrupted', false)
+    .option('--force', 'replace the file, or what an interrupted export has left of it', false)
+    .option('--url <gateway>', 'read through this gateway, with the key in EXPORT_API_KEY')
+    .action(async (field, options) => {
+      const { exportList } = await import('./export.ts');
+      end(await exportList({ field, ...options }, terminal));
+    });
+
   addTokenCommands(root, terminal, end);
 
   root

@@ -6,14 +6,11 @@ import { listen, type Listening } from '../http/listen.ts';
 import { adminHosts } from '../http/origin/hosts.ts';
 import { adminHandler } from '../http/paths.ts';
 import { createLog } from '../log.ts';
-import type { Sandbox } from '../sandbox/sandbox.ts';
 import { processMetrics, type Metrics } from '../telemetry/metrics.ts';
-import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
-import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
-import type { TokenStore } from '../tokens/store/token-store.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
+import { openUpstream, type Own } from './service-or-sandbox.ts';
 import { stopped, type Terminal } from './terminal.ts';
-import { openStore, replicaOf, rescueFolder } from './token-store.ts';
+import { replicaOf } from './token-store.ts';
 
 /** Serves the gateway until the process is asked to stop. */
 export async function serve(terminal: Terminal): Promise<void> {
@@ -31,8 +28,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   await using parts = new AsyncDisposableStack();
   const own: Own = (part) => parts.adopt(part, (it) => it.close());
 
-  const isSandbox = config.recruitingUrl === undefined;
-  const upstream = isSandbox ? await sandboxInside(own) : real(config, terminal, log, own);
+  const upstream = await openUpstream(config, terminal, log, own);
   const gateway = own(
     await createGateway({
       ...upstream,
@@ -63,34 +59,6 @@ export async function serve(terminal: Terminal): Promise<void> {
   await takeLastRequests(config.shutdownDelayMs, terminal, log);
   log.info('stopping: requests in flight have 10 s to finish, and a token pair is saved first');
   gateway.stopRefreshing();
-}
-
-type Own = <T extends { close(): Promise<void> }>(part: T) => T;
-
-interface Upstream {
-  settings: { recruitingUrl: string; tokenLink: string | undefined };
-  store: TokenStore;
-  rescue?: Rescue;
-}
-
-function real(config: Config, { owner }: Terminal, log: Logger, own: Own): Upstream {
-  const { recruitingUrl, tokenLink, tokenStore } = config;
-  return {
-    settings: { recruitingUrl: recruitingUrl!, tokenLink },
-    store: own(openStore(tokenStore, config)),
-    rescue: own(openRescue(rescueFolder(config, owner), log)),
-  };
-}
-
-/** Starts a sandbox. Its tokens stay in memory, so that they cannot mix with real ones. */
-async function sandboxInside(own: Own): Promise<Upstream> {
-  // Loaded only here: a gateway in front of a service does not need it.
-  const { startSandbox } = await import('../sandbox/sandbox.ts');
-  const { url, tokenLink } = own<Sandbox>(await startSandbox());
-  return {
-    settings: { recruitingUrl: url, tokenLink },
-    store: own(openSqliteStore(':memory:')),
-  };
 }
 
 /**

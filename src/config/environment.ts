@@ -1,5 +1,11 @@
 /** Secrets, which can also be given as NAME_FILE: the path of a file that contains the value. */
-export const SECRETS = ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', 'AUTH_API_KEYS'] as const;
+export const SECRETS = [
+  'TOKEN_LINK',
+  'TOKEN_STORE',
+  'TOKEN_STORE_KEY',
+  'AUTH_API_KEYS',
+  'EXPORT_API_KEY',
+] as const;
 
 /** The variables that are set. An empty or blank value counts as not set. */
 export function withoutEmpty(env: Record<string, string | undefined>): Record<string, string> {

@@ -37,7 +37,7 @@ test('the defaults in docs/settings.md are those of the code', () => {
 });
 
 test('docs/settings.md lists the settings that can be given as a file', () => {
-  const sentence = /\n\n(?<names>[^.]*) can also be given as the path of a file/.exec(SETTINGS)!;
+  const sentence = /\n\n(?<names>[^.]*) can also be given as the path of a\s+file/.exec(SETTINGS)!;
   expect(namesIn(sentence.groups!['names']!)).toEqual(SECRETS);
 });
 

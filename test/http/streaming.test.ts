@@ -275,3 +275,23 @@ test('@stream and @defer have no effect in a mutation', async () => {
     { data: { hire: people.map(({ id }) => ({ id, firstName: null })) } },
   ]);
 });
+
+test('every payload of a stream says where to go on behind its records, and how long the list was', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const query =
+    'query ($after: String) { allPersons(after: $after) @stream(initialCount: 7) { id } }';
+  const ids = gateway.sandbox.persons.all().map(({ id }) => ({ id }));
+  let sent = 7;
+  const first = await all(gateway, query);
+  for (const { items, extensions } of first.flatMap(({ incremental = [] }) => incremental)) {
+    sent += items!.length;
+    expect(whole(await all(gateway, query, { after: extensions!.resumeAfter }))).toEqual(
+      ids.slice(sent),
+    );
+    // Nobody had walked the list yet.
+    expect(extensions!.listLength).toBeUndefined();
+  }
+  expect(sent).toBe(137);
+  const [, again] = await all(gateway, query);
+  expect(again!.incremental![0]!.extensions!.listLength).toBe(137);
+});

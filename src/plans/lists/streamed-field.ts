@@ -2,6 +2,8 @@ import type { FieldNode } from 'graphql';
 import type { AnswerError, Path } from '../../answers/answer-errors.ts';
 import type { DeferredReading } from '../../answers/read.ts';
 import { codedError } from '../../errors.ts';
+import { CursorEncoder } from '../../paging/cursor.ts';
+import { positionOf } from '../../paging/walk.ts';
 import { streamAt, type StreamArguments } from '../../schema/incremental-directives.ts';
 import type { Call } from '../call.ts';
 import {
@@ -15,7 +17,7 @@ import { errorsOfList } from '../pages/fetch-page.ts';
 import { drainedPages } from './all-field.ts';
 import { writeConnection, writeEdges } from './connection-field.ts';
 import type { ConnectionField } from './connection-shape.ts';
-import { openList, type ListField } from './list-field.ts';
+import { openList, type ListField, type OpenedList } from './list-field.ts';
 import {
   openListConnection,
   type ConnectionEdge,
@@ -73,13 +75,15 @@ export function openStreamedField(
 function openStreamedAll(field: ListField, call: Call, stream: StreamArguments): OpenedStreams {
   const path = [field.key];
   let source: PartSource<ListRecord> | undefined;
+  let extensions: (() => string) | undefined;
   const unplacedErrors: AnswerError[] = [];
   const list = createStreamedList<ListRecord>(path, stream, {
-    parts: () => (source = recordsOf(drainedPages(openList(field, call), 'parts'))),
+    parts: () => (source = recordsOf(openList(field, call))),
     write: (records, offset, output) => {
       output.errors.push(...unplacedErrors.splice(0));
       return writeRecords(records, 0, output, { path, offset });
     },
+    extensions: () => extensions?.(),
   });
   const begun: StreamedList[] = [];
   const value = list.begin().then(
@@ -99,11 +103,20 @@ function openStreamedAll(field: ListField, call: Call, stream: StreamArguments):
     },
   };
 
-  async function* recordsOf(pages: ReturnType<typeof drainedPages>): PartSource<ListRecord> {
-    for await (const page of pages) {
-      for (const error of page.unplacedErrors as readonly AnswerError[])
+  async function* recordsOf(opened: OpenedList): PartSource<ListRecord> {
+    const { keys } = opened;
+    const cursors = new CursorEncoder(keys.cursors);
+    const listLength = field.parts.drains.lengthOf(keys.walk);
+    for await (const { page, records, unplacedErrors: unplaced } of drainedPages(opened, 'parts')) {
+      for (const error of unplaced as readonly AnswerError[])
         unplacedErrors.push({ ...error, path });
-      yield page.records.map(({ record }) => record);
+      const last = records.at(-1);
+      // A stream whose connection breaks has no last payload with an error, and can be continued all the same.
+      if (last) {
+        extensions = () =>
+          JSON.stringify({ resumeAfter: cursors.encode(positionOf(page, last)), listLength });
+      }
+      yield records.map(({ record }) => record);
     }
   }
 }

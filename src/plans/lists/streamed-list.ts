@@ -9,8 +9,16 @@ export interface StreamedList {
   readonly label: string | undefined;
   /** The number of elements sent so far. */
   readonly sent: number;
-  /** Returns the next part; undefined at the end. `isNull`: an error ended the list. */
-  next(): Promise<(Output & { readonly count: number; readonly isNull: boolean }) | undefined>;
+  /** Returns the next part; undefined at the end. */
+  next(): Promise<StreamedPart | undefined>;
+}
+
+interface StreamedPart extends Output {
+  readonly count: number;
+  /** An error ended the list. */
+  readonly isNull: boolean;
+  /** JSON. */
+  readonly extensions?: string | undefined;
 }
 
 export type PartSource<T> = AsyncGenerator<readonly T[], void, undefined>;
@@ -20,12 +28,14 @@ interface ListParts<T> {
   readonly parts: () => PartSource<T>;
   /** @returns false when an element is null that must not be */
   readonly write: (elements: readonly T[], offset: number, output: Output) => boolean;
+  /** Returns the extensions, as JSON, of a part that has all elements read so far. */
+  readonly extensions?: () => string | undefined;
 }
 
 export function createStreamedList<T>(
   path: Path,
   { initialCount, label }: StreamArguments,
-  { parts, write }: ListParts<T>,
+  { parts, write, extensions }: ListParts<T>,
 ) {
   let source: PartSource<T> | undefined;
   /** What `take` read beyond the first elements. */
@@ -85,7 +95,13 @@ export function createStreamedList<T>(
       }
       if (!write(elements, sent, output)) return { ...output, count: 0, isNull: true };
       sent += elements.length;
-      return { ...output, count: elements.length, isNull: false };
+      const count = elements.length;
+      return {
+        ...output,
+        count,
+        isNull: false,
+        extensions: count > 0 ? extensions?.() : undefined,
+      };
     },
   };
 }

@@ -102,7 +102,7 @@ export async function* streamOperation(
     for (;;) {
       const next = await list.next();
       if (!next) return;
-      const { count, isNull } = next;
+      const { count, isNull, extensions } = next;
       const at = [...path, list.sent - count];
       const { parts, errors, deferred = [] } = await fillPlaceholders(call, next);
       if (count > 0 || errors.length > 0) {
@@ -113,6 +113,7 @@ export async function* streamOperation(
             label,
             parts: isNull ? undefined : (parts as (string | Buffer)[]),
             errors,
+            extensions,
           },
         ];
       }

@@ -12,6 +12,7 @@ export interface Payload {
     path: (string | number)[];
     label?: string;
     errors?: ReceivedError[];
+    extensions?: { resumeAfter: string; listLength?: number };
   }[];
   hasNext?: boolean;
 }

@@ -217,6 +217,7 @@ export async function runHere(
   args: readonly string[],
   env: Record<string, string> = {},
   stdin: readonly string[] = [],
+  { stop, isTerminal = false }: { stop?: AbortSignal; isTerminal?: boolean } = {},
 ): Promise<Omit<Exit, 'signal'>> {
   const said = { stdout: '', stderr: '' };
   const writer = (name: keyof typeof said) =>
@@ -230,14 +231,16 @@ export async function runHere(
     env: { PORT: '0', ADMIN_PORT: '0', ...env },
     stdin: Readable.from(stdin),
     stdout: writer('stdout'),
-    stderr: writer('stderr'),
+    stderr: Object.assign(writer('stderr'), { isTTY: isTerminal }),
     readFile: (path) => readFileSync(path, 'utf8'),
     proxyFor: () => undefined,
     owner: { host: 'test', pid: process.pid, lives: () => true },
     // What would go on for ever ends at once; what ends by itself is not stopped.
-    stop: ['tokens', 'schema'].includes(args[0]!)
-      ? new AbortController().signal
-      : AbortSignal.abort(),
+    stop:
+      stop ??
+      (['tokens', 'schema', 'export'].includes(args[0]!)
+        ? new AbortController().signal
+        : AbortSignal.abort()),
     hurry: new AbortController().signal,
   });
   if (!showsSecrets(args)) wrote(said.stdout + said.stderr);

@@ -1,0 +1,206 @@
+import { systemClock } from '../clock.ts';
+import { readConfig } from '../config.ts';
+import { isSecureUrl } from '../config/values.ts';
+import { openExportFile, type ExportOutput } from '../export/export-file.ts';
+import { exportOperation } from '../export/export-operation.ts';
+import { exportedPages } from '../export/exported-pages.ts';
+import { gatewayAt, gatewayInside, type Gateway } from '../export/gateway.ts';
+import { count, progressLine } from '../export/progress-line.ts';
+import { recordFormat, type FormatName } from '../export/record-format.ts';
+import { ReaderLeft, streamOutput } from '../export/stream-output.ts';
+import { createGateway } from '../gateway.ts';
+import { createLog } from '../log.ts';
+import { readAdaptersFile, readSnapshotFile } from './operator-files.ts';
+import { openUpstream, type Own } from './service-or-sandbox.ts';
+import { CommandError, type Terminal } from './terminal.ts';
+import { replicaOf } from './token-store.ts';
+
+export interface ExportOptions {
+  readonly field: string;
+  readonly fields?: string;
+  readonly args?: string;
+  readonly format: FormatName;
+  readonly output?: string;
+  readonly resume: boolean;
+  readonly force: boolean;
+  readonly url?: string;
+}
+
+const NOT_WHOLE = 1;
+const WITH_FAULTS = 3;
+const STOPPED = 'The export was stopped.';
+
+/** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
+export async function exportList(options: ExportOptions, terminal: Terminal): Promise<number> {
+  const { output: path, resume } = options;
+  const { stop: signal, stderr } = terminal;
+  if (resume && path === undefined) {
+    throw new CommandError('--resume continues a file. Name it with --output.', 2);
+  }
+  await using parts = new AsyncDisposableStack();
+  const own: Own = (part) => parts.adopt(part, (it) => it.close());
+  const { gateway, source } =
+    options.url === undefined
+      ? await ownGateway(terminal, own)
+      : distantGateway(options.url, terminal);
+  own(gateway);
+  const { field, fields, args } = options;
+  const operation = await exportOperation({ field, fields, args }, gateway, signal).catch(
+    (error: unknown) => {
+      throw signal.aborted ? new CommandError(STOPPED) : error;
+    },
+  );
+  const format = recordFormat(options.format, operation.keys);
+  const { header } = format;
+  const output =
+    path === undefined
+      ? streamOutput(terminal.stdout, { header, signal })
+      : await openExportFile({
+          ...options,
+          path,
+          header,
+          begun: { operation: operation.text(undefined), format: options.format, source },
+          clock: systemClock,
+        });
+  if (output === 'whole') {
+    stderr.write(`${path} is whole already. Export it again with --force.\n`);
+    return 0;
+  }
+  own(output);
+  const line = progressLine(stderr, { clock: systemClock, from: output.progress.records });
+  let fault: string | undefined;
+  try {
+    const pages = exportedPages({
+      gateway,
+      operation,
+      after: output.progress.after,
+      clock: systemClock,
+      signal,
+      onWait: ({ message }, seconds) => line.say(`${message} Trying again in ${seconds} s.`),
+    });
+    for await (const page of pages) {
+      const records = output.newOf(page);
+      await output.write(format.write(records.map(({ value }) => value)), {
+        ids: records.map(({ id }) => id),
+        faults: page.faults.length,
+        after: page.resumeAfter,
+      });
+      fault ??= page.faults[0];
+      line.show(output.progress.records, page.listLength);
+    }
+    await output.finish();
+  } catch (error) {
+    line.end();
+    if (error instanceof ReaderLeft) return NOT_WHOLE;
+    throw new CommandError(notWhole(error as Error, output, options, signal), NOT_WHOLE);
+  }
+  line.end();
+  const { records, faults } = output.progress;
+  stderr.write(`${count(records)} records${path === undefined ? '' : ` in ${path}`}.\n`);
+  if (faults === 0) return 0;
+  stderr.write(
+    `${count(faults)} values could not be read, and are null${fault === undefined ? '' : `: ${fault}`}\n`,
+  );
+  return WITH_FAULTS;
+}
+
+/** Why the export ended, and how it goes on. */
+function notWhole(
+  error: Error,
+  { progress: { records } }: ExportOutput,
+  { output: path }: ExportOptions,
+  signal: AbortSignal,
+): string {
+  const why = signal.aborted ? STOPPED : error.message;
+  if (records === 0) return why;
+  const written = `${why} ${count(records)} records were written`;
+  if (path === undefined) return `${written}. An export with --output can be resumed.`;
+  return why.includes('--resume')
+    ? why
+    : `${written} to ${path}.part. Run the same command with --resume to continue.`;
+}
+
+interface Source {
+  readonly gateway: Gateway;
+  /** Its address, or that of the service. */
+  readonly source: string;
+}
+
+function distantGateway(address: string, { env, readFile, proxyFor }: Terminal): Source {
+  const names = ['EXPORT_API_KEY', 'EXPORT_API_KEY_FILE'];
+  const given = Object.fromEntries(names.map((name) => [name, env[name]]));
+  const { exportApiKey: apiKey } = readConfig(given, readFile, { serves: false });
+  const url = graphqlUrl(address);
+  if (apiKey !== undefined && !isSecureUrl(url)) {
+    throw new CommandError(
+      'The key is sent only over https, or to this machine. Give --url an address that begins with https://.',
+      2,
+    );
+  }
+  return { gateway: gatewayAt({ url, apiKey, proxy: proxyFor(url) }), source: url };
+}
+
+function graphqlUrl(address: string): string {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
+    throw new CommandError(
+      '--url takes the address of a gateway without a user and password, for example http://localhost:4000.',
+      2,
+    );
+  }
+  const path = url.pathname.replace(/\/+$/, '');
+  return `${url.origin}${path.endsWith('/graphql') ? path : `${path}/graphql`}`;
+}
+
+/** A gateway that nobody else can reach, with the settings of `serve`. Others may run on the same token store. */
+async function ownGateway(terminal: Terminal, own: Own): Promise<Source> {
+  const { env, readFile, stderr, owner, proxyFor } = terminal;
+  const config = readConfig(env, readFile, { hasCallers: false });
+  const level = env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel;
+  const log = await createLog({
+    level,
+    json: config.production,
+    colors: false,
+    destination: stderr,
+  });
+  const snapshot = readSnapshotFile(config.schemaPath, terminal);
+  const overrides = readAdaptersFile(config.schemaPath, terminal);
+  if (config.recruitingUrl === undefined) stderr.write(SANDBOX_NOTICE);
+  const upstream = await openUpstream(config, terminal, log, own);
+  const gateway = own(
+    await createGateway({
+      ...upstream,
+      config: { ...config, ...ONLY_CALLER, ...upstream.settings },
+      snapshot,
+      overrides,
+      proxyFor,
+      replica: replicaOf(owner),
+      clock: systemClock,
+      log,
+    }),
+  );
+  return {
+    gateway: gatewayInside(gateway.handler),
+    source: config.recruitingUrl ?? 'the sandbox',
+  };
+}
+
+const SANDBOX_NOTICE =
+  '***  SANDBOX  ***  These people are made up. Set RECRUITING_URL, or give --url, to export real ones.\n';
+
+/** The limits of callers protect them from each other, and the only caller is this command. */
+const ONLY_CALLER = {
+  auth: undefined,
+  host: '127.0.0.1',
+  allowedHosts: undefined,
+  trustedDocumentsOnly: false,
+  introspection: true,
+  graphiql: false,
+  mutations: 'off',
+  schemaPollSeconds: undefined,
+  pagesPerMinute: 0,
+  drainMaxItems: 100_000_000,
+  maxAliases: 1_000,
+  maxDepth: 1_000,
+  maxTokens: 1_000_000,
+} as const;

@@ -1,0 +1,45 @@
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
+import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
+import type { TokenStore } from '../tokens/store/token-store.ts';
+import type { Terminal } from './terminal.ts';
+import { openStore, rescueFolder } from './token-store.ts';
+
+/** What a gateway stands on. */
+export interface UpstreamParts {
+  readonly settings: { readonly recruitingUrl: string; readonly tokenLink: string | undefined };
+  readonly store: TokenStore;
+  readonly rescue?: Rescue;
+}
+
+/** Closes a part at the end. */
+export type Own = <T extends { close(): Promise<void> }>(part: T) => T;
+
+/** The service that is configured, with its token store; otherwise a sandbox. */
+export async function openUpstream(
+  config: Config,
+  { owner }: Terminal,
+  log: Logger,
+  own: Own,
+): Promise<UpstreamParts> {
+  const { recruitingUrl, tokenLink, tokenStore } = config;
+  if (recruitingUrl === undefined) return sandboxInside(own);
+  return {
+    settings: { recruitingUrl, tokenLink },
+    store: own(openStore(tokenStore, config)),
+    rescue: own(openRescue(rescueFolder(config, owner), log)),
+  };
+}
+
+/** Starts a sandbox. Its tokens stay in memory, so that they cannot mix with real ones. */
+async function sandboxInside(own: Own): Promise<UpstreamParts> {
+  // Loaded only here: a gateway in front of a service does not need it.
+  const { startSandbox } = await import('../sandbox/sandbox.ts');
+  const { url, tokenLink } = own<Sandbox>(await startSandbox());
+  return {
+    settings: { recruitingUrl: url, tokenLink },
+    store: own(openSqliteStore(':memory:')),
+  };
+}

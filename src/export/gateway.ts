@@ -1,0 +1,107 @@
+import { Agent, fetch as fetchOver, ProxyAgent } from 'undici';
+import { parseJson, type Json } from '../json.ts';
+import { readBody } from '../read-body.ts';
+import { GatewayFailure } from './gateway-failure.ts';
+import { partsOf } from './multipart.ts';
+
+/** The gateway that a list is exported from: one that runs elsewhere, or one inside this process. */
+export interface Gateway {
+  /** Returns the `data` of an answer. @throws GatewayFailure */
+  ask(query: string, signal: AbortSignal): Promise<Json>;
+  /** Returns the payloads of an answer in parts. @throws GatewayFailure */
+  stream(
+    request: { readonly query: string; readonly variables: object },
+    signal: AbortSignal,
+  ): AsyncGenerator<Json, void, undefined>;
+  close(): Promise<void>;
+}
+
+type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+/** The gateway of this process, through its own `fetch`. */
+export function gatewayInside({ fetch }: { readonly fetch: Fetch }): Gateway {
+  return gatewayOver(fetch, { url: 'http://localhost/graphql', headers: {} });
+}
+
+export interface GatewayAddress {
+  readonly url: string;
+  readonly apiKey: string | undefined;
+  /** URL of the proxy to go through, if there is one. */
+  readonly proxy: string | undefined;
+}
+
+export function gatewayAt({ url, apiKey, proxy }: GatewayAddress): Gateway {
+  const dispatcher = proxy === undefined ? new Agent() : new ProxyAgent(proxy);
+  // The types of undici and of Node describe the same interfaces, and are not the same.
+  const over = ((to: string, init: RequestInit) =>
+    fetchOver(to, { ...(init as object), dispatcher })) as unknown as Fetch;
+  const headers = apiKey === undefined ? {} : { 'x-api-key': apiKey };
+  return {
+    ...gatewayOver(over, { url, headers }),
+    close: () => dispatcher.destroy(),
+  };
+}
+
+/** More would not be an answer to the operations that are asked here. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+function gatewayOver(
+  fetch: Fetch,
+  { url, headers }: { readonly url: string; readonly headers: Record<string, string> },
+): Gateway {
+  return {
+    ask: async (query, signal) => {
+      const answer = await wholeAnswer(await post({ query }, 'application/json', signal), signal);
+      const data = answer.get('data');
+      const [error] = answer.get('errors')?.values ?? [];
+      if (error) throw GatewayFailure.of(error);
+      if (data?.kind !== 'object') throw GatewayFailure.notAGateway(url, 'no data');
+      return data;
+    },
+    stream: async function* (request, signal) {
+      const accept = 'multipart/mixed;deferSpec=20220824, application/json';
+      const response = await post(request, accept, signal);
+      const type = response.headers.get('content-type') ?? '';
+      if (!type.startsWith('multipart/mixed')) return yield await wholeAnswer(response, signal);
+      try {
+        for await (const part of partsOf(response.body!, type)) yield jsonOf(part, response);
+      } catch (error) {
+        signal.throwIfAborted();
+        throw error instanceof GatewayFailure ? error : GatewayFailure.cutOff(error);
+      }
+    },
+    close: async () => {},
+  };
+
+  async function post(request: object, accept: string, signal: AbortSignal): Promise<Response> {
+    try {
+      return await fetch(url, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json', accept },
+        body: JSON.stringify(request),
+        redirect: 'error',
+        signal,
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw GatewayFailure.unreachable(url, error);
+    }
+  }
+
+  async function wholeAnswer(response: Response, signal: AbortSignal): Promise<Json> {
+    try {
+      const text = response.body ? await readBody(response.body, MAX_BYTES) : '';
+      return jsonOf(text, response);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error instanceof GatewayFailure ? error : GatewayFailure.cutOff(error);
+    }
+  }
+
+  function jsonOf(text: string, { status }: Response): Json {
+    const json = parseJson(text);
+    const isAnswer = json instanceof Object && json.kind === 'object' && json.keys.length > 0;
+    if (!isAnswer) throw GatewayFailure.notAGateway(url, `HTTP ${status}`, status);
+    return json;
+  }
+}

@@ -1,0 +1,356 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { entryFor } from '../support/gateway/api-key.ts';
+import {
+  documentedSdl,
+  startGatewayOverSandbox,
+  type TestGateway,
+} from '../support/gateway/gateway.ts';
+import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
+import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import { runHere, startSandboxProgram, temporaryFolder } from '../support/processes/process.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+beforeAll(() => {
+  folder = temporaryFolder();
+});
+afterAll(() => folder[Symbol.dispose]());
+
+/** A path that nothing is at yet. */
+let files = 0;
+const newFile = (ending = 'ndjson') => folder.file(`${(files += 1)}.${ending}`);
+
+describe('through a running gateway', () => {
+  let gateway: TestGateway & {
+    sandbox: { persons: { all(): { id: string; firstName: string }[] } };
+  };
+  let door: ListeningGateway;
+  let lines: string[];
+  beforeAll(async () => {
+    gateway = await startGatewayOverSandbox();
+    door = await listeningGateway(gateway);
+    lines = gateway.sandbox.persons
+      .all()
+      .map(({ id, firstName }) => JSON.stringify({ id, firstName }));
+  });
+  afterAll(async () => {
+    await door[Symbol.asyncDispose]();
+    await gateway[Symbol.asyncDispose]();
+  });
+  const run = (...args: string[]) => runHere(['export', ...args, '--url', door.url]);
+
+  test.each(['persons', 'allPersons'])(
+    'export %s writes every record once and in order, with all plain fields',
+    async (field) => {
+      const { code, stdout, stderr } = await run(field);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '137 records.\n' });
+      expect(stdout.trimEnd().split('\n')).toEqual(lines);
+    },
+  );
+
+  test('--fields selects as GraphQL does, and --output leaves nothing but the whole file', async () => {
+    const file = newFile();
+    const fields = 'name: firstName ... on Person { __typename }';
+    const { code, stdout, stderr } = await run('persons', '--fields', fields, '--output', file);
+    expect({ code, stdout, stderr }).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: `137 records in ${file}.\n`,
+    });
+    const [first] = gateway.sandbox.persons.all();
+    expect(JSON.parse(readFileSync(file, 'utf8').split('\n')[0]!)).toEqual({
+      name: first!.firstName,
+      __typename: 'Person',
+    });
+    expect(readdirSync(folder.path).filter((name) => file.endsWith(name.slice(0, 8)))).toHaveLength(
+      1,
+    );
+  });
+
+  test('a file that exists is replaced only with --force, and --resume finds it whole', async () => {
+    const file = newFile();
+    writeFileSync(file, 'precious\n');
+    const refused = await run('persons', '--output', file);
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--force') });
+    const resumed = await run('persons', '--output', file, '--resume');
+    expect(resumed).toMatchObject({ code: 0, stderr: expect.stringContaining('whole already') });
+    expect(readFileSync(file, 'utf8')).toBe('precious\n');
+    expect((await run('persons', '--output', file, '--force')).code).toBe(0);
+    expect(readFileSync(file, 'utf8').trimEnd().split('\n')).toEqual(lines);
+  });
+
+  test('what an interrupted export left is neither replaced nor mixed with another export', async () => {
+    const file = newFile();
+    door.onPiece = (piece, response) => {
+      // Behind the schema, the first payload and a page.
+      if (piece === 4) response.socket!.destroy();
+    };
+    onTestFinished(() => void (door.onPiece = () => {}));
+    const stop = AbortSignal.timeout(500);
+    const stopped = await runHere(
+      ['export', 'persons', '--output', file, '--url', door.url],
+      {},
+      [],
+      { stop },
+    );
+    expect(stopped.code).toBe(1);
+    expect(stopped.stderr).toContain('Trying again in 1 s.');
+    expect(stopped.stderr).toMatch(/stopped\. \d+ records were written to .*\.part\. .* --resume/);
+    expect(existsSync(file)).toBe(false);
+    expect(await run('persons', '--output', file)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/was interrupted\. Continue it with --resume/),
+    });
+    for (const other of [
+      ['--fields', 'id'],
+      ['--format', 'csv'],
+    ]) {
+      const mixed = await run('persons', '--output', file, '--resume', ...other);
+      expect(mixed).toMatchObject({ code: 2, stderr: expect.stringContaining('was begun') });
+    }
+    const own = await runHere(['export', 'persons', '--output', file, '--resume']);
+    expect(own.stderr).toMatch(/was begun from http.*, and this one is from the sandbox/);
+    expect((await run('persons', '--output', file, '--resume')).code).toBe(0);
+    expect(readFileSync(file, 'utf8').trimEnd().split('\n')).toEqual(lines);
+  });
+
+  test.each<[string[], number, RegExp]>([
+    [['people'], 2, /no list "people" to export\. Choose one of these: allPersons\./],
+    [['persons', '--resume'], 2, /--resume continues a file\. Name it with --output/],
+    [['persons', '--fields', 'id }'], 2, /written as in GraphQL/],
+    [['persons', '--fields', '...Name'], 2, /named fragments/],
+    [['persons', '--fields', 'id } other: allPersons { id'], 2, /written as in GraphQL/],
+    [['persons', '--args', 'limit: 3', '--fields', 'id'], 2, /Remove limit/],
+    [['persons', '--fields', 'nobody'], 1, /Cannot query field "nobody"/],
+    [['persons', '--format', 'xlsx'], 2, /Allowed choices are ndjson, csv/],
+    [['persons', '--output', '/no/such/folder/x'], 1, /Check that the folder exists/],
+    [['persons', '--output', '/dev/null'], 2, /not a file/],
+  ])('a mistake is reported in a sentence: %j', async (args, code, sentence) => {
+    const result = await run(...args);
+    expect(result).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(sentence) });
+    expect(result.stderr).not.toMatch(/^\s+at /m);
+  });
+
+  test('a terminal shows records, rate, and the share done of a list that was read before', async () => {
+    const { stderr } = await runHere(['export', 'persons', '--url', door.url], {}, [], {
+      isTerminal: true,
+    });
+    expect(stderr).toMatch(/\r\S*\d+ records {2}[\d,]+\/s {2}\[#+\.*\] \d+ %/);
+    expect(stderr).toMatch(/137 records\.\n$/);
+  });
+});
+
+describe('through a gateway in production, with keys', () => {
+  let gateway: TestGateway;
+  let door: ListeningGateway;
+  beforeAll(async () => {
+    const apiKeys = [
+      entryFor('drainer', 'data', 'read', 'drain'),
+      entryFor('reader', 'ui', 'read'),
+    ];
+    gateway = await startGatewayOverSandbox(
+      { persons: 1_000 },
+      {
+        config: {
+          introspection: false,
+          drainMaxItems: 700,
+          auth: { apiKeys, jwt: undefined, routerCallers: undefined },
+        },
+      },
+    );
+    door = await listeningGateway(gateway);
+  });
+  afterAll(async () => {
+    await door[Symbol.asyncDispose]();
+    await gateway[Symbol.asyncDispose]();
+  });
+  const run = (env: Record<string, string>, ...args: string[]) =>
+    runHere(['export', 'persons', ...args, '--url', `${door.url}/graphql/`], env);
+
+  test('the key of EXPORT_API_KEY is sent, and more records than DRAIN_MAX_ITEMS are exported', async () => {
+    writeFileSync(folder.file('key'), 'drainer\n');
+    const env = { EXPORT_API_KEY_FILE: folder.file('key') };
+    const { code, stdout } = await run(env, '--fields', 'firstName');
+    expect(code).toBe(0);
+    expect(stdout.match(/^\{"firstName":.*\}$/gm)).toHaveLength(1_000);
+  });
+
+  test('without introspection, --fields has to be given', async () => {
+    expect(await run({ EXPORT_API_KEY: 'drainer' })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Name them with --fields'),
+    });
+  });
+
+  test('a missing key, and one without the scope drain, are reported with what to do', async () => {
+    expect(await run({}, '--fields', 'id')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('Set EXPORT_API_KEY'),
+    });
+    const file = newFile();
+    const reader = await run({ EXPORT_API_KEY: 'reader' }, '--fields', 'id', '--output', file);
+    expect(existsSync(`${file}.part`)).toBe(false);
+    expect(reader).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/scope "drain".*ask the operator/s),
+    });
+    const env = { EXPORT_API_KEY: 'drainer' };
+    expect((await run(env, '--fields', 'id', '--output', file)).code).toBe(0);
+    expect(new Set(readFileSync(file, 'utf8').trimEnd().split('\n')).size).toBe(1_000);
+  });
+});
+
+test('a key is never sent in clear text to another machine', async () => {
+  const args = ['export', 'persons', '--url', 'http://gateway.example.com'];
+  const { code, stderr } = await runHere(args, { EXPORT_API_KEY: 'secret-key' });
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('https://') });
+  expect(stderr).not.toContain('secret-key');
+});
+
+test.each(['https://user:secret@gateway.example.com', 'gateway', 'ftp://gateway'])(
+  'the address %s of a gateway is refused',
+  async (url) => {
+    const { code, stderr } = await runHere(['export', 'persons', '--url', url]);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('--url takes') });
+    expect(stderr).not.toContain('secret');
+  },
+);
+
+describe('formats', () => {
+  const sdl = `${documentedSdl
+    .replace('after: String\n', 'after: String\n status: Status\n')
+    .replace(
+      'firstName: String',
+      'firstName: String salary: Decimal active: Boolean tags: [String] home: Home broken: String ' +
+        'greeting(to: String!): String',
+    )}
+    enum Status { OPEN CLOSED }
+    scalar Decimal
+    type Home { city: String lines: [String] }`;
+  const people = [
+    { id: '1', firstName: '=HYPERLINK("http://x")', salary: -5, active: false, tags: ['a', 'b'] },
+    {
+      id: '2',
+      firstName: 'Ann, "A"\nB',
+      salary: 12.5,
+      active: true,
+      home: { city: 'Bern', lines: ['x'] },
+    },
+    { id: '3', firstName: '-2+3', salary: 12_345_678_901_234_567_000, tags: [] },
+    { id: '4', firstName: '@SUM(A1)', broken: 'yes' },
+  ];
+  let door: ListeningGateway;
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    const schema = makeExecutableSchema(sdl, {
+      Query: {
+        persons: (_root: unknown, { status }: { status?: string }) => ({
+          items: status === 'OPEN' ? people.slice(0, 2) : people,
+          pageInfo: { first: 50, hasNextPage: false, endCursor: 'x' },
+        }),
+      },
+      Person: {
+        broken: ({ broken }: { broken?: string }) => {
+          if (broken) throw new Error('The service cannot read this.');
+          return 'fine';
+        },
+      },
+    });
+    gateway = await startGatewayOverSandbox({ schema }, { snapshot: sdl });
+    door = await listeningGateway(gateway);
+  });
+  afterAll(async () => {
+    await door[Symbol.asyncDispose]();
+    await gateway[Symbol.asyncDispose]();
+  });
+
+  test('CSV has a column for each field; formulas are harmless, and nested values are JSON', async () => {
+    const fields = 'id firstName salary active tags home { city lines }';
+    const args = ['export', 'persons', '--format', 'csv', '--fields', fields, '--url', door.url];
+    const { code, stdout } = await runHere(args);
+    expect(code).toBe(0);
+    expect(stdout).toBe(`id,firstName,salary,active,tags,home
+1,"'=HYPERLINK(""http://x"")",-5,false,"[""a"",""b""]",
+2,"Ann, ""A""\nB",12.5,true,,"{""city"":""Bern"",""lines"":[""x""]}"
+3,'-2+3,12345678901234567000,,[],
+4,'@SUM(A1),,,,
+`);
+  });
+
+  test('--args filters as GraphQL does', async () => {
+    const args = ['export', 'persons', '--args', 'status: OPEN', '--fields', 'id'];
+    const { code, stdout } = await runHere([...args, '--url', door.url]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '{"id":"1"}\n{"id":"2"}\n' });
+  });
+
+  test('without --fields, every field is exported that needs neither a selection nor an argument', async () => {
+    const { stdout } = await runHere(['export', 'persons', '--format', 'csv', '--url', door.url]);
+    expect(stdout.split('\n')[0]).toBe('id,firstName,salary,active,tags,broken');
+  });
+
+  test('NDJSON has the values as the service wrote them', async () => {
+    const args = ['export', 'persons', '--fields', 'salary home { city }', '--url', door.url];
+    const { stdout } = await runHere(args);
+    expect(stdout.split('\n').slice(0, 3)).toEqual([
+      '{"salary":-5,"home":null}',
+      '{"salary":12.5,"home":{"city":"Bern"}}',
+      '{"salary":12345678901234567000,"home":null}',
+    ]);
+  });
+
+  test('values that the service cannot give are null, and the exit code says so', async () => {
+    const args = ['export', 'persons', '--fields', 'id broken', '--url', door.url];
+    const { code, stdout, stderr } = await runHere(args);
+    expect(code).toBe(3);
+    expect(stdout.trimEnd().split('\n').at(-1)).toBe('{"id":"4","broken":null}');
+    expect(stderr).toContain(
+      '1 values could not be read, and are null: The service cannot read this.',
+    );
+  });
+});
+
+describe('without a gateway', () => {
+  test('the sandbox is exported, with a notice, also where a prefix names its fields', async () => {
+    const { code, stdout, stderr } = await runHere(['export', 'persons']);
+    expect(code).toBe(0);
+    expect(stdout.trimEnd().split('\n')).toHaveLength(137);
+    expect(stderr).toMatch(/SANDBOX[^]*137 records\./);
+    const env = { SCHEMA_PREFIX: 'Recruiting', INTROSPECTION: 'off', PAGES_PER_MINUTE: '1' };
+    const prefixed = await runHere(['export', 'recruitingPersons'], env);
+    expect(prefixed).toMatchObject({ code: 0, stdout });
+  });
+
+  test('an empty list is a file with a header', async () => {
+    await using gateway = await startGatewayOverSandbox({ persons: 0 });
+    await using door = await listeningGateway(gateway);
+    const file = newFile('csv');
+    const args = ['export', 'persons', '--format', 'csv', '--output', file, '--url', door.url];
+    expect((await runHere(args)).code).toBe(0);
+    expect(readFileSync(file, 'utf8')).toBe('id,firstName\n');
+  });
+
+  test('the service of the settings is exported beside a gateway on the same token store', async () => {
+    await using service = await startSandboxProgram(['--persons', '60', '--expires-in', '1']);
+    const store = { TOKEN_STORE: `sqlite:${folder.file('tokens.db')}` };
+    const env = { RECRUITING_URL: service.baseUrl, ...store, AUTH_API_KEYS: '' };
+    // The link is imported as `serve` does it, and nobody has to be admitted.
+    const first = await runHere(['export', 'persons'], { ...env, TOKEN_LINK: service.tokenLink });
+    expect(first).toMatchObject({ code: 0, stderr: '60 records.\n' });
+    // Two at a time, each of which has to refresh: one exchange serves both, and no token is lost.
+    const both = await Promise.all([1, 2].map(() => runHere(['export', 'persons'], env)));
+    expect(both.map(({ code }) => code)).toEqual([0, 0]);
+    const status = await runHere(['tokens', 'status'], env);
+    expect(status.stdout).not.toMatch(/lost|uncertain/);
+    expect((await runHere(['export', 'persons'], env)).code).toBe(0);
+  });
+
+  test('made-up people are not exported by mistake', async () => {
+    const misspelled = await runHere(['export', 'persons'], { RECRUITIG_URL: 'https://x.example' });
+    expect(misspelled).toMatchObject({ code: 2, stdout: '' });
+    const production = await runHere(['export', 'persons'], { NODE_ENV: 'production' });
+    expect(production).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('RECRUITING_URL is not set'),
+    });
+  });
+});

@@ -1,0 +1,261 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { Clock } from '../../src/clock.ts';
+import { exportedPages, type ExportedPage } from '../../src/export/exported-pages.ts';
+import { GatewayFailure } from '../../src/export/gateway-failure.ts';
+import { parseJson, type Json } from '../../src/json.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { listeningGateway } from '../support/gateway/listening-gateway.ts';
+import { runHere, temporaryFolder } from '../support/processes/process.ts';
+import { canFillDisk } from '../support/tokens/fault-disk.ts';
+
+const MAIN = resolve('src/main.ts');
+
+test('an export goes on by itself when its gateway goes away and comes back', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 1_000 });
+  await using door = await listeningGateway(gateway);
+  door.onPiece = (piece, response) => {
+    if (piece === 8) response.socket!.destroy();
+  };
+  const { code, stdout, stderr } = await runHere(['export', 'persons', '--url', door.url]);
+  expect(code).toBe(0);
+  expect(stdout.trimEnd().split('\n').map(idOf)).toEqual(
+    gateway.sandbox.persons.all().map(({ id }) => id),
+  );
+  expect(stderr).toMatch(
+    /^The answer of the gateway ended in the middle \(\w+\)\. Trying again in 1 s\.\n1,000 records\.\n$/,
+  );
+});
+
+describe.skipIf(!canFillDisk)('a full disk', () => {
+  test('ends an export with what to do, and --resume continues it', async () => {
+    using folder = temporaryFolder();
+    await using gateway = await startGatewayOverSandbox({ persons: 5_000 });
+    await using door = await listeningGateway(gateway);
+    const file = folder.file('persons.ndjson');
+    const args = ['export', 'persons', '--output', file, '--url', door.url];
+    // No file can grow beyond this: not the export, or the log of its state.
+    const ended = await exitOf('prlimit', ['--fsize=200000', process.execPath, MAIN, ...args]);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toMatch(
+      /because the disk is full\. Free some space, and run the same command with --resume/,
+    );
+    expect(existsSync(file)).toBe(false);
+    expect((await runHere([...args, '--resume'])).code).toBe(0);
+    expect(readFileSync(file, 'utf8').trimEnd().split('\n').map(idOf)).toEqual(
+      gateway.sandbox.persons.all().map(({ id }) => id),
+    );
+  });
+});
+
+test('an export ends quietly when nobody reads its output any more', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 5_000 });
+  await using door = await listeningGateway(gateway);
+  const command = '"$0" "$1" export persons --url "$2" | head -n 2; echo "${PIPESTATUS[0]}"';
+  const { stdout, stderr } = await exitOf('bash', [
+    '-c',
+    command,
+    process.execPath,
+    MAIN,
+    door.url,
+  ]);
+  expect(stdout.trimEnd().split('\n')).toEqual([expect.any(String), expect.any(String), '1']);
+  expect(stderr).toBe('');
+});
+
+describe('patience', () => {
+  test('with a gateway that fails ends 5 minutes after the last record, and begins again with each', async () => {
+    const waits: number[] = [];
+    let requests = 0;
+    const read = pages(waits, async function* () {
+      requests += 1;
+      if (requests === 10) yield part(['1'], 'behind-1');
+      throw down();
+    });
+    const { records, error } = await runThrough(read);
+    expect(records).toEqual(['1']);
+    expect(error).toMatchObject({ message: 'down' });
+    expect(waits.slice(0, 9)).toEqual([1, 2, 4, 8, 16, 30, 30, 30, 30]);
+    // The first wait behind the record is a short one again.
+    expect(waits.slice(9, 12)).toEqual([1, 2, 4]);
+    const sum = waits.slice(9).reduce((total, seconds) => total + seconds, 0);
+    expect(sum).toBeGreaterThan(4 * 60);
+    expect(sum).toBeLessThanOrEqual(5 * 60);
+  });
+
+  test('waits as long as the gateway says', async () => {
+    const waits: number[] = [];
+    let requests = 0;
+    const read = pages(waits, async function* () {
+      requests += 1;
+      if (requests === 1)
+        throw new GatewayFailure('slow down', { isTemporary: true, retryAfter: 47 });
+      yield part(['1'], 'behind-1');
+      yield payload({ hasNext: false });
+    });
+    expect(await runThrough(read)).toEqual({ records: ['1'], error: undefined });
+    expect(waits).toEqual([47]);
+  });
+
+  test('is not tried on what somebody has to change first', async () => {
+    const waits: number[] = [];
+    for (const code of ['FORBIDDEN', 'TOKENS_LOST', 'UPSTREAM_UNAUTHORIZED']) {
+      const read = pages(waits, async function* () {
+        yield payload({ data: null, errors: [{ message: code, extensions: { code } }] });
+      });
+      expect((await runThrough(read)).error).toMatchObject({ code });
+    }
+    expect(waits).toEqual([]);
+  });
+});
+
+test('a list that costs more pages than the gateway lets one operation use is read in parts', async () => {
+  const queries: string[] = [];
+  const read = pages([], async function* (query, after) {
+    queries.push(`${/limit: \d+/.exec(query)?.[0]} ${String(after)}`);
+    if (!query.includes('limit')) {
+      yield payload({
+        data: null,
+        errors: [{ message: 'too complex', extensions: { code: 'OPERATION_TOO_COMPLEX' } }],
+      });
+      return;
+    }
+    const ids = Array.from(
+      { length: after === null ? 5_000 : 3 },
+      (_, at) => `${String(after)}-${at}`,
+    );
+    yield part(ids, 'behind-part');
+    yield payload({ hasNext: false });
+  });
+  const { records, error } = await runThrough(read);
+  expect(error).toBeUndefined();
+  expect(records).toHaveLength(5_003);
+  expect(queries).toEqual(['undefined null', 'limit: 5000 null', 'limit: 5000 behind-part']);
+});
+
+test('a cursor that the gateway cannot place any more begins the list again', async () => {
+  const read = pages(
+    [],
+    async function* (_query, after) {
+      if (after === 'old') {
+        yield payload({
+          data: null,
+          errors: [{ message: 'gone', extensions: { code: 'CURSOR_INVALID' } }],
+        });
+        return;
+      }
+      yield part(['1', '2'], 'new');
+      yield payload({ hasNext: false });
+    },
+    'old',
+  );
+  expect(await runThrough(read)).toEqual({ records: ['1', '2'], error: undefined });
+});
+
+test('the recipes of the README run as they stand', async () => {
+  using folder = temporaryFolder();
+  await using gateway = await startGatewayOverSandbox({ persons: 1_050 });
+  await using door = await listeningGateway(gateway);
+  const [, block] = /```sh\n(# One record a line[^]*?)```/.exec(readFileSync('README.md', 'utf8'))!;
+  const { host } = new URL(door.url);
+  writeFileSync(
+    folder.file('npm'),
+    `#!/bin/sh\nshift 4\nexec "${process.execPath}" "${MAIN}" "$@"\n`,
+    { mode: 0o755 },
+  );
+  const [exported, streamed, looped] = block!
+    .replaceAll('localhost:4000', host)
+    .trim()
+    .split('\n\n') as [string, string, string];
+  const run = (command: string) =>
+    exitOf('bash', ['-euc', command], { cwd: folder.path, path: folder.path });
+  const ids = gateway.sandbox.persons.all().map(({ id }) => id);
+
+  expect((await run(exported)).code).toBe(0);
+  const rows = readFileSync(join(folder.path, 'persons.csv'), 'utf8').trimEnd().split('\n');
+  expect(rows.slice(1).map((row) => row.split(',')[0])).toEqual(ids);
+
+  const stream = await run(streamed);
+  expect([...stream.stdout.matchAll(/"id":"([^"]+)"/g)].map(([, id]) => id)).toEqual(ids);
+
+  const pagesOfLoop = await run(looped);
+  expect([...pagesOfLoop.stdout.matchAll(/"id":"([^"]+)"/g)].map(([, id]) => id)).toEqual(ids);
+});
+
+function idOf(line: string): string {
+  return (JSON.parse(line) as { id: string }).id;
+}
+
+async function exitOf(command: string, args: readonly string[], { cwd = '.', path = '' } = {}) {
+  const child = spawn(command, args, {
+    cwd,
+    env: { PATH: `${path}:${process.env['PATH']}`, NODE_COMPILE_CACHE: '' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const said = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (said.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr += text));
+  const code = await new Promise<number | null>((done, fail) =>
+    child.once('error', fail).once('close', done),
+  );
+  return { code, ...said };
+}
+
+function down(): GatewayFailure {
+  return new GatewayFailure('down', { isTemporary: true });
+}
+
+function payload(value: object): Json {
+  return parseJson(JSON.stringify(value)) as Json;
+}
+
+function part(ids: readonly string[], resumeAfter: string): Json {
+  const items = ids.map((id) => ({ _exportId: id }));
+  return payload({
+    incremental: [{ items, path: ['records', 0], extensions: { resumeAfter } }],
+    hasNext: true,
+  });
+}
+
+/** Reads through a gateway that answers each stream so. */
+function pages(
+  waits: number[],
+  answer: (query: string, after: unknown) => AsyncGenerator<Json, void, undefined>,
+  after?: string,
+) {
+  return exportedPages({
+    gateway: {
+      ask: () => Promise.reject(new Error('not asked')),
+      stream: ({ query, variables }) => answer(query, (variables as { after: unknown }).after),
+      close: async () => {},
+    },
+    operation: { keys: ['id'], text: (limit) => (limit ? `{ limit: ${limit} }` : '{ }') },
+    after,
+    clock: hastyClock(),
+    signal: new AbortController().signal,
+    onWait: (_failure, seconds) => void waits.push(seconds),
+  });
+}
+
+/** Reads to the end. */
+async function runThrough(read: AsyncGenerator<ExportedPage, void>) {
+  const records: (string | null)[] = [];
+  try {
+    for await (const page of read) records.push(...page.records.map(({ id }) => id));
+    return { records, error: undefined };
+  } catch (error) {
+    return { records, error };
+  }
+}
+
+/** Whoever sleeps is awake at once, and the time has passed. */
+function hastyClock(): Clock {
+  let elapsed = 0;
+  return {
+    now: () => elapsed,
+    elapsed: () => elapsed,
+    sleep: async (ms) => void (elapsed += ms),
+  };
+}

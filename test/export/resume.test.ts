@@ -1,0 +1,240 @@
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
+import { runHere, startProgram, temporaryFolder } from '../support/processes/process.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+
+const KINDS = ['keyset', 'record', 'position'] as const;
+/** Two commits and a rest. */
+const PERSONS = 4_200;
+const SUFFIXES = ['.part', '.part.state', '.part.state-wal'];
+
+describe.each(KINDS)('over %s cursors', (cursors) => {
+  let folder: ReturnType<typeof temporaryFolder>;
+  let gateway: TestGateway & { sandbox: Sandbox };
+  let door: ListeningGateway;
+  /** What a kill at several moments of an export leaves. */
+  const moments: string[] = [];
+  let whole: string;
+
+  beforeAll(async () => {
+    folder = temporaryFolder();
+    gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
+    door = await listeningGateway(gateway);
+    const file = folder.file('first');
+    door.onPiece = (piece) => {
+      if (piece % 8 !== 0 || !existsSync(`${file}.part`)) return;
+      moments.push(folder.file(`moment-${piece}`));
+      copyExport(file, moments.at(-1)!);
+    };
+    await exportTo(file);
+    door.onPiece = () => {};
+    whole = readFileSync(file, 'utf8');
+  });
+  afterAll(async () => {
+    await door[Symbol.asyncDispose]();
+    await gateway[Symbol.asyncDispose]();
+    folder[Symbol.dispose]();
+  });
+
+  const exportTo = (file: string, ...more: string[]) =>
+    runHere(['export', 'persons', '--output', file, '--url', door.url, ...more]);
+
+  /** Leaves what an interruption can: any end of the state's log, and any end of the file behind what is committed. */
+  const interrupt = ({ moment, log, rest }: { moment: number; log: number; rest: number }) => {
+    const file = folder.file('interrupted');
+    for (const suffix of ['', ...SUFFIXES]) rmSync(file + suffix, { force: true });
+    copyExport(moments[moment % moments.length]!, file);
+    const [part, state, wal] = SUFFIXES.map((suffix) => file + suffix) as [string, string, string];
+    truncateSync(wal, Math.round(log * statSync(wal).size));
+    const committed = committedIn(state, folder.file('look'));
+    const { size } = statSync(part);
+    truncateSync(part, committed + Math.round(rest * (size - committed)));
+    return { file, committed };
+  };
+  const cuts = {
+    moment: fc.nat(1_000),
+    log: fc.double({ min: 0, max: 1, noNaN: true }),
+    rest: fc.double({ min: 0, max: 1, noNaN: true }),
+  };
+
+  test('wherever an export is interrupted, --resume gives the file that it would have given', async () => {
+    expect(idsIn(whole)).toEqual(gateway.sandbox.persons.all().map(({ id }) => id));
+    expect(moments.length).toBeGreaterThan(8);
+    let resumedBehindStart = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.record(cuts), async (cut) => {
+        const { file, committed } = interrupt(cut);
+        expect(await exportTo(file, '--resume')).toMatchObject({ code: 0 });
+        expect(readFileSync(file, 'utf8') === whole).toBe(true);
+        expect(readdirSync(folder.path).filter((name) => name.startsWith('interrupted.'))).toEqual(
+          [],
+        );
+        if (committed > 0) resumedBehindStart += 1;
+      }),
+      {
+        endOnFailure: true,
+        numRuns: randomRuns(cursors === 'keyset' ? 6 : 2),
+        // In the middle of a line behind the last commit.
+        examples: [[{ moment: moments.length - 1, log: 1, rest: 0.5 }]],
+      },
+    );
+    expect(resumedBehindStart).toBeGreaterThan(0);
+  });
+
+  test('what changes in the list before --resume repeats no record, and loses none that stayed', async () => {
+    const place = fc.double({ min: 0, max: 1, noNaN: true });
+    const change = fc.oneof(
+      fc.record({
+        kind: fc.constant('insert' as const),
+        at: place,
+        count: fc.integer({ min: 1, max: 120 }),
+      }),
+      fc.record({ kind: fc.constant('move' as const), at: place, to: place }),
+      // A cursor that names an offset skips records when earlier ones are removed, for every client of the service.
+      ...(cursors === 'position'
+        ? []
+        : [
+            fc.record({
+              kind: fc.constant('remove' as const),
+              at: place,
+              count: fc.integer({ min: 1, max: 60 }),
+            }),
+          ]),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record(cuts),
+        fc.array(change, { minLength: 1, maxLength: 4 }),
+        async (cut, changes) => {
+          const { file } = interrupt(cut);
+          const { persons } = gateway.sandbox;
+          const before = new Set(idsIn(whole));
+          const moved = new Set<string>();
+          for (const one of changes) {
+            const at = positionOf(one.at, persons.length);
+            if (one.kind === 'insert') persons.insert(at, one.count);
+            else if (one.kind === 'remove') persons.remove(at, one.count);
+            else {
+              moved.add(persons.slice(at, at + 1)[0]!.id);
+              persons.move(at, positionOf(one.to, persons.length));
+            }
+          }
+          expect(await exportTo(file, '--resume')).toMatchObject({ code: 0 });
+          const ids = idsIn(readFileSync(file, 'utf8'));
+          expect(new Set(ids).size).toBe(ids.length);
+          const stayed = persons.all().filter(({ id }) => before.has(id) && !moved.has(id));
+          const written = new Set(ids);
+          expect(stayed.filter(({ id }) => !written.has(id))).toEqual([]);
+        },
+      ),
+      {
+        endOnFailure: true,
+        numRuns: randomRuns(4),
+        // A record that was exported is moved to where the export goes on.
+        examples: [
+          [{ moment: moments.length - 1, log: 1, rest: 0.5 }, [{ kind: 'move', at: 0.01, to: 1 }]],
+        ],
+      },
+    );
+  });
+});
+
+test('an export that is killed again and again, and then stopped, is whole in the end', async () => {
+  using folder = temporaryFolder();
+  await using gateway = await startGatewayOverSandbox({ persons: PERSONS });
+  await using door = await listeningGateway(gateway);
+  const file = folder.file('persons.csv');
+  const args = [
+    'export',
+    'persons',
+    '--format',
+    'csv',
+    '--output',
+    file,
+    '--url',
+    door.url,
+    '--resume',
+  ];
+  const lengths: number[] = [];
+  for (const [signal, piece] of [
+    ['SIGKILL', 60],
+    ['SIGKILL', 30],
+    ['SIGINT', 20],
+  ] as const) {
+    await using program = startProgram(args);
+    door.onPiece = (at) => {
+      if (at === piece) program.signal(signal);
+    };
+    const { code, stderr } = await program.ended;
+    expect(existsSync(file)).toBe(false);
+    if (signal === 'SIGINT') {
+      expect(code).toBe(1);
+      expect(stderr).toMatch(
+        /stopped\. [\d,]+ records were written to .*--resume to continue\.\n$/,
+      );
+    }
+    lengths.push(existsSync(`${file}.part`) ? statSync(`${file}.part`).size : 0);
+  }
+  expect(Math.max(...lengths)).toBeGreaterThan(0);
+  // Two at once would mix their lines.
+  await using one = startProgram(args);
+  const second = Promise.withResolvers<Awaited<ReturnType<typeof runHere>>>();
+  door.onPiece = (at) => {
+    if (at === 5) runHere(args).then(second.resolve, second.reject);
+  };
+  expect(await one.ended).toMatchObject({ code: 0, signal: null });
+  expect(await second.promise).toMatchObject({
+    stderr: expect.stringMatching(/Another export is writing|is whole already/),
+  });
+  const [header, ...rows] = readFileSync(file, 'utf8').trimEnd().split('\n');
+  expect(header).toBe('id,firstName');
+  expect(rows.map((row) => row.split(',')[0])).toEqual(
+    gateway.sandbox.persons.all().map(({ id }) => id),
+  );
+  expect(readdirSync(folder.path)).toEqual(['persons.csv']);
+});
+
+function copyExport(from: string, to: string): void {
+  for (const suffix of SUFFIXES) copyFileSync(from + suffix, to + suffix);
+}
+
+/** Leaves room for what is removed. */
+function positionOf(part: number, length: number): number {
+  return Math.floor(part * (length - 60));
+}
+
+/** The length of the file that the state knows of. Looks at a copy, since opening a state changes it. */
+function committedIn(state: string, copy: string): number {
+  for (const suffix of ['', '-wal']) copyFileSync(state + suffix, copy + suffix);
+  const database = new DatabaseSync(copy);
+  try {
+    const { there } = database
+      .prepare("SELECT count(*) AS there FROM sqlite_schema WHERE name = 'page'")
+      .get()!;
+    if (there === 0) return 0;
+    return Number(database.prepare('SELECT max(bytes) AS bytes FROM page').get()!['bytes'] ?? 0);
+  } finally {
+    database.close();
+    for (const suffix of ['', '-wal', '-shm']) rmSync(copy + suffix, { force: true });
+  }
+}
+
+function idsIn(text: string): string[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as { id: string }).id);
+}
