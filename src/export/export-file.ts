@@ -2,7 +2,7 @@ import { constants, existsSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { open, rename, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../clock.ts';
-import { OperatorMistake } from '../operator-mistake.ts';
+import { OperatorMistake } from '../errors.ts';
 import {
   openExportState,
   type AddedPage,

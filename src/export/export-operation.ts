@@ -1,5 +1,5 @@
 import { Kind, parse, print, visit, type FieldNode, type SelectionSetNode } from 'graphql';
-import { OperatorMistake } from '../operator-mistake.ts';
+import { OperatorMistake } from '../errors.ts';
 import { chooseList, readLists, usualName } from './exportable-lists.ts';
 import { GatewayFailure } from './gateway-failure.ts';
 import type { Gateway } from './gateway.ts';

@@ -1,4 +1,4 @@
-import { OperatorMistake } from '../operator-mistake.ts';
+import { OperatorMistake } from '../errors.ts';
 import { GatewayFailure } from './gateway-failure.ts';
 import type { Gateway } from './gateway.ts';
 
