@@ -109,6 +109,8 @@ const REFUSAL_CODES = new Set<unknown>([
   'FORBIDDEN',
   'RATE_LIMITED',
   'OPERATION_TOO_COMPLEX',
+  'PERSISTED_QUERY_NOT_FOUND',
+  'PERSISTED_QUERY_NOT_SUPPORTED',
 ]);
 
 /** Runs after the plugin that gives errors their codes. */
