@@ -3,6 +3,7 @@ import { GraphQLError, type ExecutionResult, type GraphQLSchema } from 'graphql'
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import { codedError, knownCode, type ErrorCode } from '../errors.ts';
+import { jsonTypeFor } from './delivery/formats.ts';
 import type { Exchange, Outcome, Reply, Stage } from './exchange.ts';
 
 export interface ErrorPolicyParts {
@@ -45,7 +46,9 @@ export function createErrorPolicy({ schema, log }: ErrorPolicyParts): ErrorPolic
   const { Request } = yoga.fetchAPI;
 
   const refuse = async (exchange: Exchange, error: unknown): Promise<Reply> => {
-    const accept = exchange.header('accept');
+    const given = exchange.header('accept');
+    // Yoga takes the first accepted type, whatever its quality value.
+    const accept = jsonTypeFor(given) ?? given;
     const request = new Request(`http://localhost${PATH}`, {
       // Yoga needs no more of the request. The method is POST because a GET could not be a mutation.
       method: 'POST',
@@ -106,6 +109,8 @@ const REFUSAL_CODES = new Set<unknown>([
   'FORBIDDEN',
   'RATE_LIMITED',
   'OPERATION_TOO_COMPLEX',
+  'PERSISTED_QUERY_NOT_FOUND',
+  'PERSISTED_QUERY_NOT_SUPPORTED',
 ]);
 
 /** Runs after the plugin that gives errors their codes. */

@@ -151,8 +151,14 @@ function writeBase64(bytes: Uint8Array, length: number, into: Uint8Array, at: nu
 
 const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
 
-/** @param list names the list with its filters @throws CURSOR_INVALID */
-export function decodeCursor(list: string, cursor: string): Position {
+/**
+ * Returns null for a cursor that is not given: null, or empty, which Relay's own code treats in the same way.
+ *
+ * @param list names the list with its filters
+ * @throws CURSOR_INVALID
+ */
+export function decodeCursor(list: string, cursor: unknown): Position | null {
+  if (typeof cursor !== 'string' || cursor === '') return null;
   const fields = readFields(cursor);
   if (!fields) {
     throw codedError(
@@ -169,6 +175,11 @@ export function decodeCursor(list: string, cursor: string): Position {
     );
   }
   return { after, end, size, offset, identity };
+}
+
+/** Whether the text is an intact cursor of any list. */
+export function isOwnCursor(text: string): boolean {
+  return readFields(text) !== undefined;
 }
 
 type Fields = [

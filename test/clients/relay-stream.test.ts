@@ -1,12 +1,7 @@
-import { createRequire } from 'node:module';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import { ask, partsOf, type Payload } from '../support/clients/multipart.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { compileRelayApp, type RelayApp } from '../support/clients/relay-app.ts';
-
-// Relay's runtime is CommonJS, and its types are kept elsewhere: only what is used here.
-const require = createRequire(import.meta.url);
-const relay = require('relay-runtime') as RelayRuntime;
+import { relay, relayEnvironment } from '../support/clients/relay-network.ts';
 
 const COMPONENT = `
 import { graphql } from 'relay-runtime';
@@ -96,67 +91,3 @@ test("Relay's labelled @defer works beside and inside a streamed list", async ()
   expect(shown.map((record) => record?.['firstName'])).toEqual(names);
   expect(Object.keys(source.get('client:root') ?? {})).toContain('persons(first:2)');
 });
-
-function relayEnvironment(gateway: TestGateway): Environment {
-  const { Environment, Network, Observable, RecordSource, Store } = relay;
-  const fetch = ({ text }: { text: string }, variables: Record<string, unknown>) =>
-    Observable.create((sink) => {
-      const send = async () => {
-        for await (const part of partsOf(await ask(gateway, text, variables))) {
-          for (const payload of relayPayloads(part)) sink.next(payload);
-        }
-        sink.complete();
-      };
-      send().catch(sink.error);
-    });
-  return new Environment({ network: Network.create(fetch), store: new Store(new RecordSource()) });
-}
-
-/** What an application's network layer does: Relay takes one item at a time, and calls its parts data. */
-function* relayPayloads({ incremental, hasNext, ...whole }: Payload): Generator<object> {
-  const extensions = { is_final: hasNext === false };
-  if ('data' in whole) yield { ...whole, extensions };
-  for (const { items, path, data, ...part } of incremental ?? []) {
-    if (data) yield { ...part, data, path, extensions };
-    const first = Number(path.at(-1));
-    for (const [index, item] of (items ?? []).entries()) {
-      yield { ...part, data: item, path: [...path.slice(0, -1), first + index], extensions };
-    }
-  }
-}
-
-interface Sink {
-  next(payload: object): void;
-  complete(): void;
-  error(this: void, reason: Error): void;
-}
-interface Operation {
-  readonly fragment: object;
-}
-interface Environment {
-  getStore(): {
-    getSource(): {
-      getRecordIDs(): string[];
-      get(id: string): Record<string, unknown> | undefined;
-    };
-  };
-  execute(what: { operation: Operation }): {
-    subscribe(observer: { next(): void; complete(): void; error(reason: Error): void }): void;
-  };
-  lookup(selector: object): {
-    data?: {
-      personsConnection?: {
-        edges: { node: { id: string } }[];
-        pageInfo: { hasNextPage: boolean };
-      };
-    };
-  };
-}
-interface RelayRuntime {
-  Environment: new (config: object) => Environment;
-  Network: { create(fetch: unknown): object };
-  Observable: { create(source: (sink: Sink) => void): object };
-  RecordSource: new () => object;
-  Store: new (source: object) => object;
-  createOperationDescriptor(query: object, variables: object): Operation;
-}

@@ -111,7 +111,12 @@ describe.each([
     ['a batch', { body: [{ query: '{ me { id } }' }] }, 400, 'BAD_USER_INPUT'],
     ['no query', { body: {} }, 400, 'BAD_USER_INPUT'],
     ['a text that is not trusted', { ...toTrusted, ...query('{ me { id } }') }, 403, 'FORBIDDEN'],
-    ['an id that is not trusted', { ...toTrusted, body: { id: 'x' } }, 400, 'BAD_USER_INPUT'],
+    [
+      'an id that is not trusted',
+      { ...toTrusted, body: { id: 'x' } },
+      400,
+      'PERSISTED_QUERY_NOT_FOUND',
+    ],
     ['a syntax error', query('{'), 400, 'BAD_USER_INPUT'],
     ['unknown names', query('{ me { id } }', { operationName: 'A' }), 400, 'BAD_USER_INPUT'],
     ['mutations in an address', inAddress(RENAME), 405, 'BAD_USER_INPUT'],

@@ -1,8 +1,8 @@
 import { printSchema } from 'graphql';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { after, honest, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { all, ask, next, partsOf, putTogether } from '../support/clients/multipart.ts';
+import { all, ask, FORMATS, next, partsOf, putTogether } from '../support/clients/multipart.ts';
 import { nestedUpstream } from '../support/imitations/nested-upstream.ts';
 
 test('a deferred field next to a streamed list does not wait for the end of the list', async () => {
@@ -49,46 +49,48 @@ test('a deferred field inside streamed records is sent with its label, after the
   });
 });
 
-test.each([
-  `{ ... @defer { allPersons @stream(initialCount: 1) { id ... @defer { firstName } } }
+describe.each(FORMATS)('%s', (format) => {
+  test.each([
+    `{ ... @defer { allPersons @stream(initialCount: 1) { id ... @defer { firstName } } }
      personsConnection(first: 2) { edges @stream { node { id } } } }`,
-  `{ ... @defer { allPersons { id ...Name @defer } } one: persons(first: 1) { items { ...Name @defer } } }
+    `{ ... @defer { allPersons { id ...Name @defer } } one: persons(first: 1) { items { ...Name @defer } } }
    fragment Name on Person { firstName ...Id }
    fragment Id on Person { ... @defer { id } }`,
-  `query ($no: Boolean = false) { allPersons(limit: 60) @stream { id ... @defer(if: $no) { firstName } } }`,
-  `{ ...Root @defer } fragment Root on Query { a: allPersons(limit: 3) @stream { id } b: allPersons(limit: 70) @stream { id } }`,
-])('the joined parts equal the whole answer: %s', async (query) => {
-  await using gateway = await startGatewayOverSandbox();
-  const parts = await all(gateway, query);
-  expect(putTogether(parts)).toEqual((await gateway.ask(query)).data);
-  expect(parts.length).toBeGreaterThan(1);
-});
-
-test.each([
-  `{ vacancies(first: 2) { items { id candidatesConnection(first: 1) { nodes { id ... @defer { name } } ... @defer { pageInfo { hasNextPage } } } } } ... @defer { __typename } }`,
-  `{ vacancies(first: 2) { items { id ... @defer { allCandidates(limit: 60) { id ... @defer { name } } } } } }`,
-  `{ allVacancies(limit: 2) @stream { id ... @defer { allCandidates(limit: 3) @stream { id ...Name @defer } } } } fragment Name on Named { name }`,
-  `{ vacanciesConnection(first: 3) { nodes @stream(initialCount: 1) { id relatedConnection(first: 1) { nodes { __typename ...Name @defer } } } } } fragment Name on Named { name }`,
-  `{ vacancies(first: 3) { items { lead { id ... @defer { score } } ... @defer { lead { rank name } applicantsConnection(first: 4) { edges { node { ... on Robot { ... @defer { model } } ... on Candidate { score } } } } } } } }`,
-  `{ allVacancies(limit: 4) @stream { ... @defer { fragileConnection(first: 2) { nodes { text } } allCandidates(limit: 9) { ... @defer { score } rank } } } }`,
-  `{ vacancy(id: 1) { ... @defer { lead { ... @defer { vacancy { ... @defer { title } } } } } } ... @defer { vacancy(id: 1) { name } } }`,
-])(
-  'the joined parts equal the whole answer below other records too, with the same errors: %s',
-  async (query) => {
-    const schema = nestedUpstream();
-    const snapshot = printSchema(schema);
-    await using gateway = await startGatewayOverSandbox({ schema }, { snapshot });
-    const parts = await all(gateway, query);
-    const whole = await gateway.ask(query);
-    expect(putTogether(parts)).toEqual(whole.data);
+    `query ($no: Boolean = false) { allPersons(limit: 60) @stream { id ... @defer(if: $no) { firstName } } }`,
+    `{ ...Root @defer } fragment Root on Query { a: allPersons(limit: 3) @stream { id } b: allPersons(limit: 70) @stream { id } }`,
+  ])('the joined parts equal the whole answer: %s', async (query) => {
+    await using gateway = await startGatewayOverSandbox();
+    const parts = await all(gateway, query, {}, format);
+    expect(putTogether(parts)).toEqual((await gateway.ask(query)).data);
     expect(parts.length).toBeGreaterThan(1);
-    const told = parts.flatMap(({ errors = [], incremental = [] }) => [
-      ...errors,
-      ...incremental.flatMap((one) => one.errors ?? []),
-    ]);
-    expect(placesOf(told)).toEqual(placesOf(whole.errors));
-  },
-);
+  });
+
+  test.each([
+    `{ vacancies(first: 2) { items { id candidatesConnection(first: 1) { nodes { id ... @defer { name } } ... @defer { pageInfo { hasNextPage } } } } } ... @defer { __typename } }`,
+    `{ vacancies(first: 2) { items { id ... @defer { allCandidates(limit: 60) { id ... @defer { name } } } } } }`,
+    `{ allVacancies(limit: 2) @stream { id ... @defer { allCandidates(limit: 3) @stream { id ...Name @defer } } } } fragment Name on Named { name }`,
+    `{ vacanciesConnection(first: 3) { nodes @stream(initialCount: 1) { id relatedConnection(first: 1) { nodes { __typename ...Name @defer } } } } } fragment Name on Named { name }`,
+    `{ vacancies(first: 3) { items { lead { id ... @defer { score } } ... @defer { lead { rank name } applicantsConnection(first: 4) { edges { node { ... on Robot { ... @defer { model } } ... on Candidate { score } } } } } } } }`,
+    `{ allVacancies(limit: 4) @stream { ... @defer { fragileConnection(first: 2) { nodes { text } } allCandidates(limit: 9) { ... @defer { score } rank } } } }`,
+    `{ vacancy(id: 1) { ... @defer { lead { ... @defer { vacancy { ... @defer { title } } } } } } ... @defer { vacancy(id: 1) { name } } }`,
+  ])(
+    'the joined parts equal the whole answer below other records too, with the same errors: %s',
+    async (query) => {
+      const schema = nestedUpstream();
+      const snapshot = printSchema(schema);
+      await using gateway = await startGatewayOverSandbox({ schema }, { snapshot });
+      const parts = await all(gateway, query, {}, format);
+      const whole = await gateway.ask(query);
+      expect(putTogether(parts)).toEqual(whole.data);
+      expect(parts.length).toBeGreaterThan(1);
+      const told = parts.flatMap(({ errors = [], incremental = [] }) => [
+        ...errors,
+        ...incremental.flatMap((one) => one.errors ?? []),
+      ]);
+      expect(placesOf(told)).toEqual(placesOf(whole.errors));
+    },
+  );
+});
 
 test('inside a drained list that is not streamed, @defer has no effect', async () => {
   await using gateway = await startGatewayOverSandbox();

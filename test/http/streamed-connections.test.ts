@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import {
   after,
@@ -9,7 +9,7 @@ import {
   startGatewayOverFake,
 } from '../support/imitations/fake-upstream.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { all, ask, next, partsOf, putTogether } from '../support/clients/multipart.ts';
+import { all, ask, FORMATS, next, partsOf, putTogether } from '../support/clients/multipart.ts';
 
 interface Connection {
   edges: { cursor: string; node: { id: string } }[];
@@ -57,29 +57,31 @@ test.each(['edges', 'nodes'])(
   },
 );
 
-test.each([
-  `{ personsConnection(first: 120) { edges @stream { cursor node { id } } pageInfo { endCursor hasNextPage } } }`,
-  `{ personsConnection(first: 120) {
+describe.each(FORMATS)('%s', (format) => {
+  test.each([
+    `{ personsConnection(first: 120) { edges @stream { cursor node { id } } pageInfo { endCursor hasNextPage } } }`,
+    `{ personsConnection(first: 120) {
        edges @stream(label: "q$stream$c", initialCount: 5) { cursor node { __typename id } }
        ... @defer(label: "q$defer$c") { pageInfo { startCursor endCursor hasNextPage hasPreviousPage } }
      } }`,
-  `{ personsConnection(first: 120) { totalCount edges @stream { node { id } } nodes @stream(initialCount: 70) { firstName } } }`,
-  `{ personsConnection(first: 60) { nodes { id } edges @stream { node { firstName } } } }`,
-  `{ personsConnection(first: 60) { ... @defer { edges @stream(initialCount: 2) { node { id } } } } }`,
-  `{ ... @defer { personsConnection(first: 60) { edges @stream { node { id } } } } persons { items { id } } }`,
-  `{ a: personsConnection(first: 60) { ...Edges } b: personsConnection(first: 2) { ...Edges } }
+    `{ personsConnection(first: 120) { totalCount edges @stream { node { id } } nodes @stream(initialCount: 70) { firstName } } }`,
+    `{ personsConnection(first: 60) { nodes { id } edges @stream { node { firstName } } } }`,
+    `{ personsConnection(first: 60) { ... @defer { edges @stream(initialCount: 2) { node { id } } } } }`,
+    `{ ... @defer { personsConnection(first: 60) { edges @stream { node { id } } } } persons { items { id } } }`,
+    `{ a: personsConnection(first: 60) { ...Edges } b: personsConnection(first: 2) { ...Edges } }
    fragment Edges on PersonConnection { edges @stream { node { ...Name @defer } } }
    fragment Name on Person { firstName }`,
-  `{ personsConnection(last: 60) { edges @stream(initialCount: 1) { node { id } } pageInfo { hasPreviousPage } } }`,
-  `{ personsConnection(first: 0) { edges @stream { node { id } } pageInfo { hasNextPage } } }`,
-  `{ personsConnection { edges @stream { node { id } } } allPersons @stream { id } persons(first: 3) { items @stream { id } } }`,
-])('the joined parts equal the whole answer: %s', async (query) => {
-  await using gateway = await startGatewayOverSandbox();
-  const parts = await all(gateway, query);
-  const { data } = await gateway.ask(query);
-  expect(putTogether(parts)).toEqual(data);
-  expect(parts.length).toBeGreaterThan(1);
-  expect(parts.map(({ hasNext }) => hasNext)).toEqual([...parts.slice(1).map(() => true), false]);
+    `{ personsConnection(last: 60) { edges @stream(initialCount: 1) { node { id } } pageInfo { hasPreviousPage } } }`,
+    `{ personsConnection(first: 0) { edges @stream { node { id } } pageInfo { hasNextPage } } }`,
+    `{ personsConnection { edges @stream { node { id } } } allPersons @stream { id } persons(first: 3) { items @stream { id } } }`,
+  ])('the joined parts equal the whole answer: %s', async (query) => {
+    await using gateway = await startGatewayOverSandbox();
+    const parts = await all(gateway, query, {}, format);
+    const { data } = await gateway.ask(query);
+    expect(putTogether(parts)).toEqual(data);
+    expect(parts.length).toBeGreaterThan(1);
+    expect(parts.map(({ hasNext }) => hasNext)).toEqual([...parts.slice(1).map(() => true), false]);
+  });
 });
 
 test('a deferred pageInfo is sent when the last edge has been read', async () => {
@@ -115,42 +117,45 @@ test('a deferred pageInfo is sent when the last edge has been read', async () =>
   });
 });
 
-test('when a later page fails, the earlier edges remain, and resumeAfter resumes after them', async () => {
-  await using gateway = await startGatewayOverFake({ persons: 300 });
-  const { upstream } = gateway;
-  upstream.answer(honest, json({ errors: [{ message: 'The index is rebuilding.' }] }));
-  const query = `query ($after: String) { personsConnection(first: 200, after: $after) {
+test.each(FORMATS)(
+  'when a later page fails, the earlier edges remain, and resumeAfter resumes after them (%s)',
+  async (format) => {
+    await using gateway = await startGatewayOverFake({ persons: 300 });
+    const { upstream } = gateway;
+    upstream.answer(honest, json({ errors: [{ message: 'The index is rebuilding.' }] }));
+    const query = `query ($after: String) { personsConnection(first: 200, after: $after) {
     edges @stream(initialCount: 10) { cursor node { id } } } }`;
-  const parts = await all(gateway, query);
-  const { edges } = (putTogether(parts.slice(0, -2)) as { personsConnection: Connection })
-    .personsConnection;
-  expect(edges).toHaveLength(50);
-  const [failed, end] = parts.slice(-2);
-  expect(failed?.incremental).toMatchObject([
-    {
-      items: null,
-      path: ['personsConnection', 'edges', 50],
-      errors: [
-        {
-          message: expect.stringContaining('The index is rebuilding.'),
-          path: ['personsConnection', 'edges'],
-          extensions: {
-            code: 'DRAIN_INTERRUPTED',
-            drained: 50,
-            resumeAfter: edges.at(-1)!.cursor,
+    const parts = await all(gateway, query, {}, format);
+    const { edges } = (putTogether(parts.slice(0, -1)) as { personsConnection: Connection })
+      .personsConnection;
+    expect(edges).toHaveLength(50);
+    const failed = parts.at(-1);
+    expect(failed?.incremental).toMatchObject([
+      {
+        items: null,
+        path: ['personsConnection', 'edges', 50],
+        errors: [
+          {
+            message: expect.stringContaining('The index is rebuilding.'),
+            path: ['personsConnection', 'edges'],
+            extensions: {
+              code: 'DRAIN_INTERRUPTED',
+              drained: 50,
+              resumeAfter: edges.at(-1)!.cursor,
+            },
           },
-        },
-      ],
-    },
-  ]);
-  expect(end).toEqual({ hasNext: false });
-  upstream.answer(honest);
-  const rest = await all(gateway, query, { after: edges.at(-1)!.cursor });
-  const { edges: further } = (putTogether(rest) as { personsConnection: Connection })
-    .personsConnection;
-  const ids = [...edges, ...further].map(({ node }) => node.id);
-  expect(new Set(ids).size).toBe(250);
-});
+        ],
+      },
+    ]);
+    expect(failed?.hasNext).toBe(false);
+    upstream.answer(honest);
+    const rest = await all(gateway, query, { after: edges.at(-1)!.cursor });
+    const { edges: further } = (putTogether(rest) as { personsConnection: Connection })
+      .personsConnection;
+    const ids = [...edges, ...further].map(({ node }) => node.id);
+    expect(new Set(ids).size).toBe(250);
+  },
+);
 
 test('when the first page fails, the connection is null, and the answer is whole', async () => {
   await using gateway = await startGatewayOverFake();

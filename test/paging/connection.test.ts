@@ -112,7 +112,6 @@ test('the cursor of the last edge returns no edges and no error', async () => {
 test.each([
   [{ first: -1 }, 'BAD_USER_INPUT', /must not be negative/],
   [{ first: 501 }, 'BAD_USER_INPUT', /at most 500/],
-  [{ after: '' }, 'CURSOR_INVALID', /not a cursor of this gateway/],
   [{ after: 'x' }, 'CURSOR_INVALID', /not a cursor of this gateway/],
   [{ after: 'a'.repeat(100_000) }, 'CURSOR_INVALID', /not a cursor of this gateway/],
   [{ after: 'AAAA\u0000AAAA' }, 'CURSOR_INVALID', /not a cursor of this gateway/],
@@ -140,6 +139,45 @@ test("the upstream's own cursor is refused", async () => {
   );
   const { errors } = await gateway.ask(QUERY, { after: data.persons.pageInfo.endCursor });
   expect(errors).toMatchObject([{ extensions: { code: 'CURSOR_INVALID' } }]);
+});
+
+test('an empty cursor counts as left out, as in the code of Relay', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const page = '{ nodes { id } pageInfo { hasPreviousPage hasNextPage } }';
+  const { data, errors } = await gateway.ask<Record<string, unknown>>(
+    `query ($empty: String) {
+      first: personsConnection(first: 3) ${page}
+      firstEmpty: personsConnection(first: 3, after: $empty, before: "") ${page}
+      last: personsConnection(last: 3) ${page}
+      lastEmpty: personsConnection(last: 3, after: "", before: $empty) ${page}
+      all: allPersons(limit: 3) { id }
+      allEmpty: allPersons(limit: 3, after: $empty) { id }
+    }`,
+    { empty: '' },
+  );
+  expect(errors).toBeUndefined();
+  for (const name of ['first', 'last', 'all']) expect(data[`${name}Empty`]).toEqual(data[name]);
+});
+
+test('the error of the service about a cursor of a connection says that it does not fit', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const { pageInfo } = await read(gateway, { first: 3 });
+  const after = pageInfo.endCursor;
+  const query = `query ($after: String) { ...Page allPersons(limit: 1) { id } }
+    fragment Page on Query { page: persons(after: $after) { items { id } } }`;
+  expect((await gateway.ask(query, { after })).errors).toEqual([
+    {
+      message:
+        'The cursor given as after is malformed. The gateway adds: this `after` is a cursor of a connection, which ' +
+        'does not fit into persons. Pass an endCursor of persons itself, or use the connection.',
+      path: ['page'],
+    },
+  ]);
+  expect((await gateway.ask(query, { after: 'x' })).errors).toEqual([
+    { message: 'The cursor given as after is malformed.', path: ['page'] },
+  ]);
+  const literal = `{ persons(after: ${JSON.stringify(after)}) { items { id } } }`;
+  expect((await gateway.ask(literal)).errors![0]!.message).toContain('cursor of a connection');
 });
 
 test('a cursor with any byte changed is refused', async () => {

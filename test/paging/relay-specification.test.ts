@@ -235,7 +235,7 @@ describe('the specification, over a list that stands still', () => {
       for (const args of [
         { first: 1, after: 'nonsense' },
         { last: 1, before: 'nonsense' },
-        { first: 1, before: '' },
+        { first: 1, before: ' ' },
       ]) {
         expect(await codeOf(gateway, args)).toBe('CURSOR_INVALID');
       }

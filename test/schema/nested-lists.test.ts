@@ -251,6 +251,25 @@ test('a parent that no longer exists when further pages are requested is reporte
   ]);
 });
 
+test('the error of the service about a cursor of a connection says that it does not fit, below other records too', async () => {
+  const page = '{ pageInfo { endCursor } }';
+  const { data } = await asked(
+    `{ vacancy(id: 1) { list: candidatesConnection(first: 1) ${page} } }`,
+  );
+  const after = at(data, 'vacancy', 'list', 'pageInfo', 'endCursor');
+  const { errors } = await asked(
+    `query ($after: String) { vacancy(id: 1) { ... on Vacancy { list: candidates(after: $after) ${page} } } }`,
+    { after },
+  );
+  expect(errors).toEqual([
+    {
+      message: expect.stringMatching(/^Bad cursor\. .*does not fit into candidates/) as string,
+      path: ['vacancy', 'list'],
+      extensions: { code: 'BAD_CURSOR' },
+    },
+  ]);
+});
+
 test('fragments that grow exponentially when they are expanded are refused before anything is sent', async () => {
   const fragments = Array.from({ length: 14 }, (_, level) =>
     level < 13

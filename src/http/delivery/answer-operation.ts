@@ -1,11 +1,12 @@
 import { codeOfFirst, type AnswerError } from '../../answers/answer-errors.ts';
-import { writeAnswer, writePayload, type Payload } from '../../answers/write-answer.ts';
+import { writeAnswer } from '../../answers/write-answer.ts';
+import { writePayload, type IncrementalFormat, type Payload } from '../../answers/write-payload.ts';
 import { codedError, knownCode } from '../../errors.ts';
 import type { Call, CallVariables } from '../../plans/call.ts';
 import type { OperationPlan } from '../../plans/operation/plan-operation.ts';
 import type { Planner } from '../../plans/planner.ts';
 import { errorReply, JSON_TYPE, type Answer, type Exchange, type Reply } from '../exchange.ts';
-import { deliveryFor, jsonTypeFor, multipartReply, SPEC } from './formats.ts';
+import { deliveryFor, FORMATS, jsonTypeFor, multipartReply } from './formats.ts';
 
 export interface AnswerParts {
   readonly planner: Pick<Planner, 'createCall'>;
@@ -21,14 +22,13 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
   return (operation, values, exchange) => {
     const accept = exchange.header('accept');
     const type = jsonTypeFor(accept);
-    const delivery = operation.isIncremental ? deliveryFor(accept) : 'whole';
-    if (!type && !operation.isIncremental) return multipartOnly(accept) ? answerWhole() : undefined;
+    if (!operation.isIncremental) return type || namesParts(accept) ? answerWhole() : undefined;
+    const delivery = deliveryFor(accept);
     if (delivery === 'whole') return type ? answerWhole() : undefined;
     const call = callOf();
     const payloads = operation.plan.stream(call);
     if (!payloads) return answerWhole(call);
-    if (delivery === 'none') return UNSUPPORTED_FORMAT;
-    return answerInParts(payloads);
+    return delivery === 'none' ? UNSUPPORTED_FORMAT : answerInParts(payloads, delivery);
 
     function callOf(): Call {
       const made = planner.createCall({
@@ -45,39 +45,33 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
       return operation.plan.answer(given).then((answer): Reply => {
         reportErrors(answer.errors);
         const body = writeAnswer(answer, mask);
-        if (type || !accept?.includes('multipart')) {
+        if (type || !namesParts(accept)) {
           return { status: 200, headers: { 'content-type': type ?? JSON_TYPE }, body };
         }
-        return multipartReply(
-          { first: { ...answer, parts: answer.data }, hasNext: false },
-          nothing(),
-          mask,
-        );
+        return multipartReply(deliveryFor(accept), [body]);
       });
     }
 
-    async function answerInParts(given: AsyncGenerator<Payload, void, undefined>): Promise<Reply> {
+    async function answerInParts(given: Payloads, format: IncrementalFormat): Promise<Reply> {
       const { value: first } = await given.next();
       reportErrors(first?.first?.errors ?? []);
-      if (first && !first.hasNext && type) {
+      if (first?.first && !first.hasNext && type) {
         await given.return();
-        return {
-          status: 200,
-          headers: { 'content-type': type },
-          body: writePayload(first, mask, true),
-        };
+        const body = writeAnswer(first.first, mask);
+        return { status: 200, headers: { 'content-type': type }, body };
       }
-      return multipartReply(first!, withReports(given), mask);
+      return multipartReply(format, textsOf(first!, given, format));
     }
 
-    async function* withReports(given: AsyncGenerator<Payload, void, undefined>): typeof given {
+    async function* textsOf(first: Payload, further: Payloads, format: IncrementalFormat) {
       try {
-        for await (const payload of given) {
+        yield writePayload(first, format, mask);
+        for await (const payload of further) {
           reportErrors(payload.incremental?.flatMap(({ errors }) => errors) ?? []);
-          yield payload;
+          yield writePayload(payload, format, mask);
         }
       } finally {
-        await given.return();
+        await further.return();
       }
     }
 
@@ -88,11 +82,11 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
   };
 }
 
-function multipartOnly(accept = ''): boolean {
+type Payloads = AsyncGenerator<Payload, void, undefined>;
+
+function namesParts(accept = ''): boolean {
   return /multipart\/mixed/i.test(accept);
 }
-
-async function* nothing(): AsyncGenerator<Payload, void, undefined> {}
 
 function variablesOf(
   { params, exactVariables }: Exchange,
@@ -112,7 +106,7 @@ const UNSUPPORTED_FORMAT = errorReply(
   406,
   codedError(
     'BAD_USER_INPUT',
-    'This gateway sends incremental answers only as multipart/mixed, in the format of 2022-08-24. Send "accept: ' +
-      `multipart/mixed;deferSpec=${SPEC}", or accept only application/json to get one whole answer.`,
+    `This gateway sends incremental answers only as multipart/mixed, in two formats. Send "accept: ${FORMATS.join('" or "')}", ` +
+      'or accept only application/json to get one whole answer.',
   ),
 );

@@ -1,46 +1,63 @@
-import { writePayload, type Payload } from '../../answers/write-answer.ts';
+import type { IncrementalFormat } from '../../answers/write-payload.ts';
 import { JSON_TYPE, type Body, type Reply } from '../exchange.ts';
 
-/** How an incremental operation is answered: in parts, in one whole answer, or not at all. */
-export type Delivery = 'parts' | 'whole' | 'none';
+/** How an incremental operation is answered: in parts of a format, in one whole answer, or not at all. */
+export type Delivery = IncrementalFormat | 'whole' | 'none';
 
 /**
- * The delivery that a caller accepts. Only a caller that names `multipart/mixed` gets parts: `*\/*` does not show that
- * a client can join them, and every client reads JSON.
+ * The delivery that a caller prefers, by the quality values of its `accept` header; of equal ones, parts. Only a caller
+ * that names `multipart/mixed` gets parts: `*\/*` does not show that a client can join them, and every client reads
+ * JSON.
  */
 export function deliveryFor(accept = ''): Delivery {
-  const types = mediaTypes(accept);
-  const multipart = types.filter(({ name }) => name === 'multipart/mixed');
-  if (multipart.some(({ parameters }) => isSupported(parameters))) return 'parts';
-  if (multipart.length > 0) return 'none';
-  return types.length > 0 && types.every(({ name }) => name === 'text/event-stream')
-    ? 'none'
-    : 'whole';
+  const ranges = mediaRanges(accept);
+  const json = ranges.find((range) => jsonTypeIn(range))?.quality ?? 0;
+  const multipart = ranges.filter(({ name, quality }) => name === MULTIPART && quality >= json);
+  if (multipart.length > 0) return multipart.map(formatOf).find(Boolean) ?? 'none';
+  const isOnlyEvents = ranges.length > 0 && ranges.every(({ name }) => name === EVENTS);
+  return isOnlyEvents ? 'none' : 'whole';
 }
 
-/** The date of the incremental delivery proposal whose format is written, as clients name it. */
-export const SPEC = '20220824';
+const MULTIPART = 'multipart/mixed';
+const EVENTS = 'text/event-stream';
 
-function isSupported(parameters: ReadonlyMap<string, string>): boolean {
-  return [...parameters].every(
-    ([name, value]) => !name.endsWith('spec') || (name === 'deferspec' && value === SPEC),
-  );
+/** The parameter of `multipart/mixed` that names each format. */
+const PARAMETERS: Readonly<Record<IncrementalFormat, string>> = {
+  '20220824': 'deferSpec=20220824',
+  'v0.2': 'incrementalSpec=v0.2',
+};
+
+/** How callers ask for each format. */
+export const FORMATS = Object.values(PARAMETERS).map((parameter) => `${MULTIPART};${parameter}`);
+
+/** Without a parameter, the older format: clients that name none, such as urql, read streamed lists only in that one. */
+function formatOf({ parameters }: MediaRange): IncrementalFormat | undefined {
+  const given = [...parameters].filter(([name]) => name.endsWith('spec'));
+  if (given.length === 0) return '20220824';
+  const text = given.map(([name, value]) => `${name}=${value}`).join(';');
+  return FORMAT_NAMES.find((format) => PARAMETERS[format].toLowerCase() === text);
 }
 
-interface MediaType {
+const FORMAT_NAMES = Object.keys(PARAMETERS) as IncrementalFormat[];
+
+interface MediaRange {
   readonly name: string;
   readonly parameters: ReadonlyMap<string, string>;
+  readonly quality: number;
 }
 
-function mediaTypes(accept: string): readonly MediaType[] {
+/** The accepted media ranges, the most preferred first. */
+function mediaRanges(accept: string): readonly MediaRange[] {
   return accept
     .toLowerCase()
     .split(',')
     .map((range) => {
-      const [name = '', ...parameters] = range.split(';').map((text) => text.trim());
-      return { name, parameters: new Map(parameters.map(nameAndValue)) };
+      const [name = '', ...texts] = range.split(';').map((text) => text.trim());
+      const parameters = new Map(texts.map(nameAndValue));
+      return { name, parameters, quality: Number(parameters.get('q') ?? 1) };
     })
-    .filter(({ name, parameters }) => name !== '' && Number(parameters.get('q') ?? 1) !== 0);
+    .filter(({ name, quality }) => name !== '' && quality > 0)
+    .toSorted((one, other) => other.quality - one.quality);
 }
 
 function nameAndValue(parameter: string): [string, string] {
@@ -49,55 +66,55 @@ function nameAndValue(parameter: string): [string, string] {
 }
 
 const GRAPHQL_TYPE = 'application/graphql-response+json; charset=utf-8';
+type JsonType = typeof JSON_TYPE | typeof GRAPHQL_TYPE;
 
 /**
- * The content type of a whole answer, chosen as Yoga chooses it for refusals: the first accepted type that the gateway
- * writes, whatever its `q`. Undefined for a caller that accepts neither of the two.
+ * The content type of a whole answer: of the accepted types that the gateway writes, the most preferred. Undefined for a
+ * caller that accepts neither of the two.
  */
-export function jsonTypeFor(accept = '*/*'): typeof JSON_TYPE | typeof GRAPHQL_TYPE | undefined {
+export function jsonTypeFor(accept = '*/*'): JsonType | undefined {
   if (accept === '*/*' || accept === 'application/json') return JSON_TYPE;
-  for (const range of accept.replace(/\s/g, '').toLowerCase().split(',')) {
-    const [name, ...parameters] = range.split(';');
-    const charset = parameters.find((parameter) => parameter.includes('charset='));
-    if (charset !== undefined && charset !== 'charset=utf-8') continue;
-    if (name === 'application/graphql-response+json') return GRAPHQL_TYPE;
-    if (name === 'application/json' || name === 'application/*' || name === '*/*') return JSON_TYPE;
+  for (const range of mediaRanges(accept)) {
+    const type = jsonTypeIn(range);
+    if (type) return type;
   }
   return undefined;
 }
 
-/**
- * An answer in parts, as multipart/mixed (RFC 2046, 5.1.3) with a hyphen as its boundary.
- *
- * @param first the first payload, which was already taken from the generator
- */
+function jsonTypeIn({ name, parameters }: MediaRange): JsonType | undefined {
+  if ((parameters.get('charset') ?? 'utf-8') !== 'utf-8') return undefined;
+  if (name === 'application/graphql-response+json') return GRAPHQL_TYPE;
+  const isJson = name === 'application/json' || name === 'application/*' || name === '*/*';
+  return isJson ? JSON_TYPE : undefined;
+}
+
+/** An answer in parts, as multipart/mixed (RFC 2046, 5.1.3) with a hyphen as its boundary. */
 export function multipartReply(
-  first: Payload,
-  further: AsyncGenerator<Payload, void, undefined>,
-  mask: (error: unknown) => Error,
+  delivery: Delivery,
+  texts: Iterable<Text> | AsyncIterable<Text | undefined>,
 ): Reply {
+  const parameter = delivery in PARAMETERS ? `; ${PARAMETERS[delivery as IncrementalFormat]}` : '';
   return {
     status: 200,
-    headers: { 'content-type': 'multipart/mixed; boundary="-"' },
-    body: parts(first, further, mask),
+    headers: { 'content-type': `${MULTIPART}; boundary="-"${parameter}` },
+    body: parts(texts),
   };
 }
 
+type Text = readonly (string | Buffer)[];
+
 async function* parts(
-  first: Payload,
-  further: AsyncGenerator<Payload, void, undefined>,
-  mask: (error: unknown) => Error,
+  texts: Parameters<typeof multipartReply>[1],
 ): AsyncGenerator<Body, void, undefined> {
-  try {
-    yield part(writePayload(first, mask, !first.hasNext), '\r\n---');
-    if (first.hasNext) for await (const payload of further) yield part(writePayload(payload, mask));
-    yield '--\r\n';
-  } finally {
-    await further.return();
+  let before = '\r\n---';
+  for await (const text of texts) {
+    if (text) yield part(text, before);
+    before = '';
   }
+  yield '--\r\n';
 }
 
-function part(text: readonly (string | Buffer)[], before = ''): Body {
+function part(text: Text, before: string): Body {
   const length = text.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
   return [
     `${before}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${length}\r\n\r\n`,

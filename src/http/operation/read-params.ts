@@ -78,7 +78,10 @@ function paramsIn(text: string): Params {
     throw refused(400, 'The body is not valid JSON. Send a JSON object with a "query".');
   }
   if (Array.isArray(json)) {
-    throw refused(400, 'Batching is not supported. Send each operation in its own request.');
+    throw refused(
+      400,
+      'Batching is off. Send each operation in its own request: in Apollo Client, with HttpLink instead of BatchHttpLink.',
+    );
   }
   if (typeof json !== 'object' || json === null) {
     throw refused(400, 'The body is not a JSON object. Send one with a "query".');

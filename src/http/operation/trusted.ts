@@ -1,4 +1,4 @@
-import { badRequest, forbidden } from '../../errors.ts';
+import { badRequest, codedError, forbidden } from '../../errors.ts';
 import type { TrustedDocument } from '../../operations/trusted-documents.ts';
 import type { Exchange, Stage } from '../exchange.ts';
 
@@ -10,48 +10,69 @@ export interface TrustedDocumentsParts {
   readonly isRouter: (exchange: Exchange) => boolean;
 }
 
-/** Accepts operations by their ids in the operator's manifest. A request never registers one. */
+/**
+ * Accepts operations by their ids in the operator's manifest. A request never registers one: clients that try automatic
+ * persisted queries are told so, and send the text.
+ */
 export function trustedDocuments(parts: TrustedDocumentsParts): Stage {
   const { trusted, trustedDocumentsOnly, isRouter } = parts;
-  if (!trusted) return () => undefined;
-  const find = (id: string) =>
-    trusted.get(id) ?? trusted.get(id.startsWith(SHA256) ? id.slice(SHA256.length) : id);
   return (exchange) => {
     const { query, operationName, variables, extensions } = exchange.params;
     if (query) {
-      if (trustedDocumentsOnly && !isRouter(exchange)) throw forbidden(UNTRUSTED);
+      if (trusted && trustedDocumentsOnly && !isRouter(exchange)) throw forbidden(UNTRUSTED);
+      return undefined;
+    }
+    const hash = hashOf(exchange);
+    if (!trusted) {
+      if (hash !== undefined) throw notPersisted('PERSISTED_QUERY_NOT_SUPPORTED');
       return undefined;
     }
     const id = idOf(exchange);
-    if (id === undefined) {
+    if (id === undefined && hash === undefined) {
       throw badRequest(
         'The request has neither a "query" nor the id of a trusted document. Send a "query" or a "documentId".',
       );
     }
-    const document = find(id);
+    const document = find(trusted, id ?? hash!);
     if (!document) {
-      throw badRequest(
+      if (id === undefined) throw notPersisted('PERSISTED_QUERY_NOT_FOUND');
+      throw codedError(
+        'PERSISTED_QUERY_NOT_FOUND',
         'No trusted document has this id. The operator of this gateway adds documents to its manifest, which is read at the start; a request cannot register them.',
+        { extensions: { http: { status: 400 } } },
       );
     }
-    exchange.trustedName = nameOf(document, operationName) ?? id;
+    exchange.trustedName = nameOf(document, operationName) ?? id ?? hash!;
     exchange.params = { query: document.text, operationName, variables, extensions };
     return undefined;
   };
 }
 
+/** Finds a document with and without the prefix that an id may have in the manifest or in the request. */
+function find(
+  trusted: ReadonlyMap<string, TrustedDocument>,
+  id: string,
+): TrustedDocument | undefined {
+  const other = id.startsWith(SHA256) ? id.slice(SHA256.length) : SHA256 + id;
+  return trusted.get(id) ?? trusted.get(other);
+}
+
 /** The prefix of SHA-256 ids in the appendix "Persisted Documents" of GraphQL over HTTP. */
 const SHA256 = 'sha256:';
 
-/** The parameter as the appendix, Relay and others name it. Apollo sends `extensions.persistedQuery` instead. */
+/** The parameter as the appendix, Relay and others name it. */
 const NAMES = ['documentId', 'doc_id', 'id'];
 
 function idOf({ method, query, params }: Exchange): string | undefined {
   const given: Given = method === 'GET' ? Object.fromEntries(new URLSearchParams(query)) : params;
-  const ids = NAMES.map((name) => given[name]);
+  return NAMES.map((name) => given[name]).find((id) => typeof id === 'string');
+}
+
+/** The hash that Apollo and urql send, of a trusted document or in automatic persisted queries. */
+function hashOf({ params }: Exchange): string | undefined {
   const { persistedQuery } = (params['extensions'] ?? {}) as { persistedQuery?: Given | null };
-  ids.push(persistedQuery?.['sha256Hash']);
-  return ids.find((id): id is string => typeof id === 'string');
+  const hash = persistedQuery?.['sha256Hash'];
+  return typeof hash === 'string' ? hash : undefined;
 }
 
 type Given = Readonly<Record<string, unknown>>;
@@ -66,3 +87,14 @@ function nameOf({ operations }: TrustedDocument, requested: unknown): string | u
 
 const UNTRUSTED =
   'This gateway accepts only trusted documents. Send the "documentId" of one instead of a "query"; the operator of this gateway can add operations to its manifest.';
+
+/**
+ * An error of the protocol of automatic persisted queries. Clients recognize it by its message and send the text: with
+ * the hash again if it was not found, without hashes from now on if they are not supported. Caches must not keep it.
+ */
+function notPersisted(code: 'PERSISTED_QUERY_NOT_FOUND' | 'PERSISTED_QUERY_NOT_SUPPORTED') {
+  const http = { status: 200, headers: { 'cache-control': 'private, no-store' } };
+  const message =
+    code === 'PERSISTED_QUERY_NOT_FOUND' ? 'PersistedQueryNotFound' : 'PersistedQueryNotSupported';
+  return codedError(code, message, { extensions: { http } });
+}

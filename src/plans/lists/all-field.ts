@@ -62,7 +62,7 @@ export function drainedPages(
   const names = field.adapter.all!;
   const { [names.limit]: most, [names.after]: after } = args;
   const limit = typeof most === 'number' ? checkedCount(names.limit, most) : undefined;
-  const position = typeof after === 'string' ? decodeCursor(keys.cursors, after) : null;
+  const position = decodeCursor(keys.cursors, after);
   const keepsAll = given === 'whole';
   if (keepsAll) expectBytes(list, limit);
   const selection = isNested ? undefined : nameOf(list, call);

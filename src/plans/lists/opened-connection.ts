@@ -52,9 +52,7 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   const { last: lastName, before: beforeName } = adapter.connection!;
   const { first, after, [lastName]: last, [beforeName]: before } = args;
   const counts = checkedCounts(first, last, { max: parts.connectionMax, lastName });
-  const positionOf = (cursor: unknown) =>
-    typeof cursor === 'string' ? decodeCursor(keys.cursors, cursor) : null;
-  const [from, to] = [positionOf(after), positionOf(before)];
+  const [from, to] = [decodeCursor(keys.cursors, after), decodeCursor(keys.cursors, before)];
   const cursors = new CursorEncoder(keys.cursors);
   const { signal, drainBudget: budget } = call;
   const wanted = shape.fields.filter(({ kind }) => kind !== 'typename');

@@ -1,9 +1,10 @@
-import type { GraphQLObjectType } from 'graphql';
+import type { FragmentDefinitionNode, GraphQLObjectType } from 'graphql';
 import type { AnswerError } from '../../answers/answer-errors.ts';
 import type { DeferredReading } from '../../answers/read.ts';
 import type { Call } from '../call.ts';
 import type { ForwardedAnswer } from '../forwarded/forwarded-answer.ts';
 import type { ForwardedFields } from '../forwarded/forwarded-fields.ts';
+import { withCursorHints } from '../forwarded/misplaced-cursors.ts';
 import { readAll } from '../lists/all-field.ts';
 import { readConnection } from '../lists/connection-field.ts';
 import type { Drains } from '../lists/drains.ts';
@@ -23,6 +24,7 @@ export interface FieldGroup {
   /** Requests the forwarded fields; undefined if there are none. */
   readonly service: ForwardedFields | undefined;
   readonly root: GraphQLObjectType;
+  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   readonly isQuery: boolean;
   readonly drains: Pick<Drains, 'separate'>;
 }
@@ -89,7 +91,18 @@ export async function answerGroup(
   return filled(call, output, extensions);
 }
 
-async function requestForwarded(
+async function requestForwarded(group: FieldGroup, call: Call): Promise<ForwardedAnswer> {
+  const answer = await answerOfService(group, call);
+  if (answer.errors.length === 0) return answer;
+  const places = {
+    selections: group.forwarded.flatMap(({ collected: { nodes } }) => nodes),
+    fragments: group.fragments,
+    variables: call.variables.values,
+  };
+  return { ...answer, errors: withCursorHints(answer.errors, places) };
+}
+
+async function answerOfService(
   { service, isForwardedOnly, isQuery, drains }: FieldGroup,
   call: Call,
 ): Promise<ForwardedAnswer> {

@@ -88,6 +88,7 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
       isForwardedOnly: own.length > 0 && own.length === fields.length,
       service: own.length > 0 ? forwardedService(own) : undefined,
       root,
+      fragments,
       isQuery,
       drains,
     };

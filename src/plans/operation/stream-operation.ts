@@ -1,6 +1,6 @@
 import type { DeferUse } from '../../answers/collect-fields.ts';
 import type { DeferredReading } from '../../answers/read.ts';
-import type { Increment, Payload } from '../../answers/write-answer.ts';
+import type { Increment, Payload, PendingPart } from '../../answers/write-payload.ts';
 import type { Call } from '../call.ts';
 import { fillPlaceholders } from '../lists/nested-lists.ts';
 import {
@@ -13,7 +13,19 @@ import type { StreamedList } from '../lists/streamed-list.ts';
 import type { FieldValue, Output } from '../output.ts';
 import type { GivenValues, RootField, Variant } from './variant.ts';
 
-type Increments = AsyncGenerator<readonly Increment[], void, undefined>;
+/** A payload of one source, and what begins when it is sent. */
+interface Step extends Omit<Payload, 'hasNext'> {
+  readonly sources?: readonly Steps[];
+  readonly lists?: readonly Announced<StreamedList>[];
+}
+
+/** A source of payloads. It returns the last one. */
+type Steps = AsyncGenerator<Step, Step, undefined>;
+
+interface Announced<T> {
+  readonly what: T;
+  readonly part: PendingPart;
+}
 
 /**
  * Answers an operation in parts. The first payload has everything that is not deferred and the first records of
@@ -26,45 +38,54 @@ export async function* streamOperation(
   call: Call,
 ): AsyncGenerator<Payload, void, undefined> {
   const opened: OpenedStreams[] = [];
-  const waiting: StreamedList[] = [];
-  const sources = mergeSources<readonly Increment[]>();
+  const waiting: Announced<StreamedList>[] = [];
+  const sources = mergeSources<Step>();
   let isStreaming = false;
-  let added = 0;
+  let announced = 0;
   try {
     const first = await answerTogether(undefined);
-    follow(first);
-    for (const use of usesOf(variant.fields)) {
-      add(incrementOf({ path: [], label: use.label, read: () => answerTogether(use) }));
-    }
-    const hasNext = added > 0;
-    yield {
-      first: { parts: first.data, errors: first.errors, extensions: first.extensions },
-      hasNext,
-    };
-    if (!hasNext) return;
-    for (;;) {
-      const incremental = await sources.next();
-      if (!incremental) break;
-      yield { incremental, hasNext: true };
-    }
-    yield { hasNext: false };
+    const deferredParts = [...(first.deferredParts ?? []), ...deferredAtRoot()];
+    yield payloadOf({ first, ...after({ ...first, deferredParts }) });
+    for (let step = await sources.next(); step; step = await sources.next()) yield payloadOf(step);
   } finally {
     await Promise.all([sources.end(), ...opened.map((streams) => streams.end())]);
   }
 
-  function add(source: Increments): void {
-    added += 1;
-    sources.add(source);
+  function payloadOf({ sources: begun = [], lists = [], ...payload }: Step): Payload {
+    for (const source of begun) sources.add(source);
+    waiting.push(...lists);
+    if (!isStreaming && waiting.length > 0) {
+      isStreaming = true;
+      sources.add(streamWaiting());
+    }
+    return { ...payload, hasNext: sources.size() > 0 };
   }
 
-  /** Adds what comes after a part of the answer. */
-  function follow({ deferred, streams = [], deferredParts = [] }: PartAnswer): void {
-    for (const part of deferredParts) add(incrementOf(part));
-    if (deferred.length > 0) add(incrementsOf(deferred));
-    waiting.push(...streams);
-    if (isStreaming || waiting.length === 0) return;
-    isStreaming = true;
-    add(streamWaiting());
+  /** Announces what comes after a part of the answer. */
+  function after({ data, deferred, streams = [], deferredParts = [] }: PartAnswer): Step {
+    if (!data) return {};
+    const parts = deferredParts.map(announce);
+    const readings = deferred.map(announce);
+    const lists = streams.map(announce);
+    return {
+      pending: [...parts, ...readings, ...lists].map(({ part }) => part),
+      sources: [...parts.map(stepOf), ...(readings.length > 0 ? [stepsOf(readings)] : [])],
+      lists,
+    };
+  }
+
+  function announce<T extends Pick<PendingPart, 'path' | 'label'>>(what: T): Announced<T> {
+    const { path, label } = what;
+    return { what, part: { id: String(announced++), path, label } };
+  }
+
+  function deferredAtRoot(): readonly DeferredPart[] {
+    const uses = new Set(variant.fields.flatMap(({ collected: { deferred } }) => deferred ?? []));
+    return Array.from(uses, (use) => ({
+      path: [],
+      label: use.label,
+      read: () => answerTogether(use),
+    }));
   }
 
   async function answerTogether(use: DeferUse | undefined): Promise<PartAnswer> {
@@ -86,63 +107,68 @@ export async function* streamOperation(
     };
   }
 
-  async function* incrementOf({ path, label, read }: DeferredPart): Increments {
-    const answer = await read();
-    yield [{ kind: 'data', path, label, parts: answer.data, errors: answer.errors }];
-    follow(answer);
+  // oxlint-disable-next-line require-yield -- its only payload is the last, which a source returns
+  async function* stepOf({ what, part }: Announced<DeferredPart>): Steps {
+    const answer = await what.read();
+    const increment = { of: part, parts: answer.data ?? undefined, errors: answer.errors };
+    return { incremental: [{ ...increment, kind: 'data' }], ...after(answer) };
   }
 
-  async function* streamWaiting(): Increments {
-    for (let list = waiting.shift(); list; list = waiting.shift()) yield* itemsOf(list);
-    isStreaming = false;
-  }
-
-  async function* itemsOf(list: StreamedList): Increments {
-    const { path, label } = list;
+  async function* streamWaiting(): Steps {
     for (;;) {
-      const next = await list.next();
-      if (!next) return;
-      const { count, isNull, extensions } = next;
-      const at = [...path, list.sent - count];
-      const { parts, errors, deferred = [] } = await fillPlaceholders(call, next);
-      if (count > 0 || errors.length > 0) {
-        yield [
-          {
-            kind: 'items',
-            path: at,
-            label,
-            parts: isNull ? undefined : (parts as (string | Buffer)[]),
-            errors,
-            extensions,
-          },
-        ];
+      const last = yield* pagesOf(waiting.shift()!);
+      if (waiting.length === 0) {
+        isStreaming = false;
+        return last;
       }
-      if (isNull) return;
-      if (deferred.length > 0) yield* incrementsOf(deferred);
+      yield last;
     }
   }
 
-  async function* incrementsOf(readings: readonly DeferredReading[]): Increments {
-    const increments: Increment[] = [];
-    const further: DeferredReading[] = [];
-    for (const { path, label, read } of readings) {
-      const reading = read();
+  async function* pagesOf({ what: list, part }: Announced<StreamedList>): Steps {
+    for (;;) {
+      const next = await list.next();
+      if (!next) return { ended: [part] };
+      const { count, isNull, extensions } = next;
+      const index = list.sent - count;
+      const { parts: all, errors, deferred = [] } = await fillPlaceholders(call, next);
+      const parts = isNull ? undefined : (all as (string | Buffer)[]);
+      const incremental = [{ of: part, kind: 'items', index, parts, errors, extensions } as const];
+      if (isNull) return { incremental };
+      const readings = deferred.map(announce);
+      if (count > 0 || errors.length > 0) {
+        yield { pending: readings.map(({ part: one }) => one), incremental };
+      }
+      if (readings.length > 0) yield yield* stepsOf(readings);
+    }
+  }
+
+  async function* stepsOf(readings: readonly Announced<DeferredReading>[]): Steps {
+    const incremental: Increment[] = [];
+    const further: Announced<DeferredReading>[] = [];
+    for (const { what, part } of readings) {
+      const { path } = what;
+      const reading = what.read();
       const errors = reading.errors.map((error) => ({
         ...error,
         path: [...path, ...(error.path ?? [])],
       }));
       const output: Output = { parts: [...(reading.parts ?? [])], errors };
-      for (const [i, part] of output.parts.entries()) {
-        if (typeof part !== 'string' && 'shape' in part)
-          output.parts[i] = { ...part, path: [...path, ...part.path] };
+      for (const [i, one] of output.parts.entries()) {
+        if (typeof one !== 'string' && 'shape' in one)
+          output.parts[i] = { ...one, path: [...path, ...one.path] };
       }
       const whole = await fillPlaceholders(call, output);
       const parts = reading.parts && membersOf(whole.parts as (string | Buffer)[]);
-      increments.push({ kind: 'data', path, label, parts, errors: whole.errors });
-      further.push(...reading.deferred.map((one) => ({ ...one, path: [...path, ...one.path] })));
+      incremental.push({ of: part, kind: 'data', parts, errors: whole.errors });
+      for (const one of reading.deferred) {
+        further.push(announce({ ...one, path: [...path, ...one.path] }));
+      }
     }
-    yield increments;
-    if (further.length > 0) yield* incrementsOf(further);
+    const step = { pending: further.map(({ part }) => part), incremental };
+    if (further.length === 0) return step;
+    yield step;
+    return yield* stepsOf(further);
   }
 }
 
@@ -152,38 +178,35 @@ function membersOf(parts: readonly (string | Buffer)[]): readonly (string | Buff
   return [text.slice(1, -1)];
 }
 
-function usesOf(fields: readonly RootField[]): Set<DeferUse> {
-  return new Set(fields.flatMap(({ collected: { deferred } }) => deferred ?? []));
-}
-
 /** Several sources, read as one. */
 interface MergedSources<T> {
-  add(source: AsyncGenerator<T, void, undefined>): void;
+  add(source: AsyncGenerator<T, T, undefined>): void;
+  /** The number of sources that have not returned. */
+  size(): number;
   /** Returns what comes first from any source; undefined at the end. A source goes on when its last value was taken. */
   next(): Promise<T | undefined>;
   end(): Promise<void>;
 }
 
 function mergeSources<T>(): MergedSources<T> {
-  type Source = AsyncGenerator<T, void, undefined>;
-  type Next = { source: Source; result: IteratorResult<T, void> };
+  type Source = AsyncGenerator<T, T, undefined>;
+  type Next = { source: Source; result: IteratorResult<T, T> };
   const sources = new Set<Source>();
   const pending = new Map<Source, Promise<Next>>();
 
   return {
     add: (source) => void sources.add(source),
+    size: () => sources.size,
     next: async () => {
-      while (sources.size > 0) {
-        for (const source of sources) if (!pending.has(source)) pending.set(source, nextOf(source));
-        const { source, result } = await Promise.race(pending.values());
-        pending.delete(source);
-        if (!result.done) return result.value;
-        sources.delete(source);
-      }
-      return undefined;
+      if (sources.size === 0) return undefined;
+      for (const source of sources) if (!pending.has(source)) pending.set(source, nextOf(source));
+      const { source, result } = await Promise.race(pending.values());
+      pending.delete(source);
+      if (result.done) sources.delete(source);
+      return result.value;
     },
     end: async () => {
-      await Promise.all([...sources].map((source) => source.return()));
+      await Promise.all([...sources].map((source) => source.return(undefined as T)));
     },
   };
 

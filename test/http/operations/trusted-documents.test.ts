@@ -10,6 +10,7 @@ const MAP = {
   [HASH]: TEXT,
   pair: PAIR,
   nameless: '{ me { id } }',
+  'sha256:abc': '{ me { id } }',
   rename: 'mutation Rename { rename(id: 1, name: "New") { id } }',
 };
 const APOLLO = {
@@ -68,6 +69,16 @@ describe('a trusted document is executed', () => {
     }
   });
 
+  test('an id without the prefix of its manifest is found', async () => {
+    for (const body of [
+      { documentId: 'abc' },
+      { documentId: 'sha256:abc' },
+      { extensions: { persistedQuery: { version: 1, sha256Hash: 'abc' } } },
+    ]) {
+      expect((await send(only, body)).data).toHaveProperty('me');
+    }
+  });
+
   test('the operationName selects one of its operations', async () => {
     const body = { documentId: 'pair', operationName: 'Two' };
     expect((await send(only, body)).data).toEqual({ me: { name: expect.any(String) as string } });
@@ -90,20 +101,22 @@ describe('a trusted document is executed', () => {
 
 describe('a request is refused', () => {
   test.each([
-    ['an unknown id', { documentId: 'nothing' }],
-    ['a name of every object', { documentId: 'constructor' }],
+    ['an unknown id', { documentId: 'nothing' }, 400, 'PERSISTED_QUERY_NOT_FOUND'],
+    ['a name of every object', { documentId: 'constructor' }, 400, 'PERSISTED_QUERY_NOT_FOUND'],
     [
       'an unknown hash, as of Apollo',
       { extensions: { persistedQuery: { version: 1, sha256Hash: 'a' } } },
+      200,
+      'PERSISTED_QUERY_NOT_FOUND',
     ],
-    ['neither an id nor a text', { variables: {} }],
-    ['an id that is none', { documentId: 7 }],
-  ])('%s', async (_, body) => {
+    ['neither an id nor a text', { variables: {} }, 400, 'BAD_USER_INPUT'],
+    ['an id that is none', { documentId: 7 }, 400, 'BAD_USER_INPUT'],
+  ])('%s', async (_, body, status, code) => {
     for (const front of [both, only]) {
       const response = await fetch(`${front.url}/graphql`, post(body, { 'x-api-key': 'portal' }));
-      expect(response.status).toBe(400);
+      expect(response.status).toBe(status);
       const { errors } = (await response.json()) as Body;
-      expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+      expect(errors).toMatchObject([{ extensions: { code } }]);
     }
   });
 
@@ -113,7 +126,7 @@ describe('a request is refused', () => {
     const extensions = { persistedQuery: { version: 1, sha256Hash } };
     expect((await send(both, { query, extensions })).data).toHaveProperty('me');
     const { errors } = await send(both, { extensions });
-    expect(errors![0]!.message).toMatch(/a request cannot register them/);
+    expect(errors![0]!.message).toBe('PersistedQueryNotFound');
     expect((await send(only, { query, extensions })).errors).toMatchObject([
       { extensions: { code: 'FORBIDDEN' } },
     ]);

@@ -1,6 +1,7 @@
 import type { GraphQLFormattedError } from 'graphql';
 import type { TestGateway } from '../gateway/gateway.ts';
 import { wrote } from '../gateway/written.ts';
+import { byPath, merge } from './by-ids.ts';
 
 /** One part of an answer that comes in parts (proposal of 2022-08-24). */
 export interface Payload {
@@ -24,8 +25,8 @@ export type ReceivedError = GraphQLFormattedError & { extensions: Record<string,
  * reading leaves.
  */
 export async function* partsOf(response: Response): AsyncGenerator<Payload, void, undefined> {
-  const type = response.headers.get('content-type');
-  if (type !== 'multipart/mixed; boundary="-"') throw new Error(`Not in parts: ${type}`);
+  const type = response.headers.get('content-type') ?? '';
+  if (!type.startsWith('multipart/mixed; boundary="-"')) throw new Error(`Not in parts: ${type}`);
   const body = response.body![Symbol.asyncIterator]();
   let text = Buffer.alloc(0);
   const take = async (until: string | number): Promise<string> => {
@@ -76,13 +77,18 @@ export function ask(
   });
 }
 
-/** Everything that is sent to a client that accepts parts. */
+export const FORMATS = ['deferSpec=20220824', 'incrementalSpec=v0.2'] as const;
+
+/** Everything that is sent to a client that accepts parts of this format, by path. */
 export async function all(
   gateway: TestGateway,
   query: string,
   variables?: Record<string, unknown>,
+  format: (typeof FORMATS)[number] = 'deferSpec=20220824',
 ): Promise<Payload[]> {
-  return await gathered(partsOf(await ask(gateway, query, variables)));
+  const response = await ask(gateway, query, variables, `multipart/mixed;${format}`);
+  const payloads = await gathered(partsOf(response));
+  return format === 'deferSpec=20220824' ? payloads : byPath(payloads);
 }
 
 export async function next(parts: AsyncGenerator<Payload, void>): Promise<Payload> {
@@ -109,7 +115,7 @@ export function putTogether([first, ...later]: Payload[]): Payload['data'] {
     keys.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], data);
   for (const { path, ...part } of later.flatMap(({ incremental = [] }) => incremental)) {
     if (part.items === undefined) {
-      mergeInto(held(path) as object, part.data as object);
+      merge(held(path) as object, part.data as object);
       continue;
     }
     const there = held(path.slice(0, -1)) as unknown[];
@@ -117,16 +123,6 @@ export function putTogether([first, ...later]: Payload[]): Payload['data'] {
     there.push(...(part.items ?? []));
   }
   return data;
-}
-
-/** Fields may come with more than one part; their objects and lists are the same then. */
-function mergeInto(held: object, more: object): void {
-  for (const [key, value] of Object.entries(more) as [string, unknown][]) {
-    const there = (held as Record<string, unknown>)[key];
-    const isBoth = [there, value].every((one) => typeof one === 'object' && one !== null);
-    if (isBoth) mergeInto(there as object, value as object);
-    else (held as Record<string, unknown>)[key] = value;
-  }
 }
 
 export async function gathered(parts: AsyncIterable<Payload>): Promise<Payload[]> {

@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs';
+import { ApolloClient, gql, HttpLink, InMemoryCache } from '@apollo/client';
+import { Defer20220824Handler, GraphQL17Alpha9Handler } from '@apollo/client/incremental';
+import { createClient, fetchExchange } from '@urql/core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listen } from '../../src/http/listen.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { byPath } from '../support/clients/by-ids.ts';
+import { partsOf, putTogether, type Payload } from '../support/clients/multipart.ts';
+import { compileRelayApp, type RelayApp } from '../support/clients/relay-app.ts';
+import { relay, relayEnvironment } from '../support/clients/relay-network.ts';
+
+interface Person {
+  readonly id: string;
+  readonly firstName: string | null;
+}
+
+type Data = { readonly allPersons?: readonly Person[] } | undefined;
+
+/** Streams the operation, and reports what the client shows after each part. */
+type Stream = (show: (data: Data) => void) => Promise<void>;
+
+const QUERY = `query matrixQuery {
+  allPersons @stream(label: "matrixQuery$stream$all", initialCount: 3) { id firstName }
+}`;
+
+let gateway: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+let server: Awaited<ReturnType<typeof listen>>;
+let app: RelayApp;
+
+beforeAll(async () => {
+  const component = QUERY.replace('matrixQuery$stream$all', 'all');
+  app = compileRelayApp({
+    'matrix.js': `import { graphql } from 'relay-runtime';\ngraphql\`${component}\`;\n`,
+  });
+  gateway = await startGatewayOverSandbox({ persons: 137 });
+  server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+});
+afterAll(async () => {
+  app.remove();
+  await server.close();
+  await gateway[Symbol.asyncDispose]();
+});
+
+test.each<[string, Stream]>([
+  ['Apollo Client with Defer20220824Handler', apollo(new Defer20220824Handler())],
+  ['Apollo Client with GraphQL17Alpha9Handler', apollo(new GraphQL17Alpha9Handler())],
+  ['urql', urql],
+  ['Relay', relayRuntime],
+  ['a reader of multipart/mixed', reader('multipart/mixed', (payloads) => payloads)],
+  [
+    'a reader of the payloads of graphql-js 17',
+    reader('multipart/mixed;incrementalSpec=v0.2', byPath),
+  ],
+])('%s streams 137 records, and shows more of them with each part', async (_, stream) => {
+  const shown: (readonly Person[])[] = [];
+  await stream((data) => {
+    if (data?.allPersons)
+      shown.push(data.allPersons.map(({ id, firstName }) => ({ id, firstName })));
+  });
+  const lengths = shown.map(({ length }) => length);
+  expect(lengths[0]).toBe(3);
+  expect(lengths).toEqual(lengths.toSorted((one, other) => one - other));
+  expect(new Set(lengths).size).toBeGreaterThan(3);
+  expect(shown.at(-1)).toEqual(
+    gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),
+  );
+});
+
+test('the command of docs/streaming.md streams every record', async () => {
+  const command = /curl (.*?)\n```/s.exec(readFileSync('docs/streaming.md', 'utf8'))![1]!;
+  const headers = [...command.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, ...header]) => header);
+  const response = await fetch(`${server.url}/graphql`, {
+    method: 'POST',
+    headers: headers as [string, string][],
+    body: /-d '([^']+)'/.exec(command)![1]!,
+  });
+  const payloads: Payload[] = [];
+  for await (const payload of partsOf(response)) payloads.push(payload);
+  expect(putTogether(payloads)!['allPersons']).toHaveLength(137);
+});
+
+function apollo(incrementalHandler: object): Stream {
+  return async (show) => {
+    const client = new ApolloClient({
+      link: new HttpLink({ uri: `${server.url}/graphql` }),
+      cache: new InMemoryCache(),
+      // Under exactOptionalPropertyTypes, Apollo's own handlers do not fit its type.
+      incrementalHandler: incrementalHandler as Defer20220824Handler,
+    });
+    const watched = client.watchQuery({ query: gql(QUERY) });
+    const watching = watched.subscribe(({ data }) => show(data as Data));
+    await client.query({ query: gql(QUERY) });
+    watching.unsubscribe();
+    client.stop();
+  };
+}
+
+function urql(show: (data: Data) => void): Promise<void> {
+  const client = createClient({
+    url: `${server.url}/graphql`,
+    preferGetMethod: false,
+    exchanges: [fetchExchange],
+  });
+  return new Promise((done, fail) => {
+    client.query<Data>(QUERY, {}).subscribe(({ data, error, hasNext }) => {
+      if (error) fail(error);
+      show(data);
+      if (!hasNext) done();
+    });
+  });
+}
+
+async function relayRuntime(show: (data: Data) => void): Promise<void> {
+  const environment = relayEnvironment(gateway);
+  const operation = relay.createOperationDescriptor(app.artifact('matrixQuery'), {});
+  await new Promise<void>((done, fail) => {
+    environment.execute({ operation }).subscribe({
+      next: () => show(environment.lookup(operation.fragment).data as Data),
+      complete: done,
+      error: fail,
+    });
+  });
+}
+
+/** @param toPaths turns payloads into those of the older format */
+function reader(accept: string, toPaths: (payloads: Payload[]) => Payload[]): Stream {
+  return async (show) => {
+    const response = await fetch(`${server.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept },
+      body: JSON.stringify({ query: QUERY }),
+    });
+    const payloads: Payload[] = [];
+    for await (const payload of partsOf(response)) payloads.push(payload);
+    const parts = toPaths(payloads);
+    for (const [i] of parts.entries()) show(putTogether(parts.slice(0, i + 1)) as Data);
+  };
+}
