@@ -31,9 +31,6 @@ function adviceOn(error: unknown): string {
     );
   }
   const { message } = error as Error;
-  if (/earlier version.*to be read/.test(message)) {
-    return 'Start a gateway on it, or run `tokens refresh`, which bring it up to this version.';
-  }
   if (/damaged|malformed|not a database/i.test(message)) {
     return (
       'Check that TOKEN_STORE names the token store. If it does, the store is damaged: move the file away, and run ' +

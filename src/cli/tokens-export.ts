@@ -71,7 +71,7 @@ async function move(
       `The store ${to} belongs to ${there.baseUrl}, and this set to ${stored!.baseUrl}. Nothing was moved; choose another store.`,
     );
   }
-  const sign = { at: systemClock.now(), replica };
+  const sign = { replica };
   const wasMoved = stored!.movedTo === to;
   const moved = await store.moveOut({ to, ...sign });
   await other.moveIn({ ...moved, ...sign }).catch(async (error: Error) => {

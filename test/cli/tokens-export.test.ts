@@ -151,7 +151,7 @@ test('a set that is being exchanged is not moved', async () => {
     const { code, stderr } = await tokens(['export', `sqlite:${file('other.db')}`]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/under way\. Nothing was moved; try again/);
-    await store.settle(attempt, { outcome: 'unsent', latencyMs: 1 });
+    await store.endAttempt(attempt, { outcome: 'unsent', latencyMs: 1 });
   });
 });
 
@@ -180,7 +180,7 @@ test.each([
 test('a move that was cut off in the middle is finished by the same command', async () => {
   const { withStore, tokens, done, file } = await startWithTokens();
   const target = `sqlite:${file('other.db')}`;
-  await withStore((store) => store.moveOut({ to: target, at: Date.now(), replica: 'other/1' }));
+  await withStore((store) => store.moveOut({ to: target, replica: 'other/1' }));
   await done('export', target);
   await done('export', target);
   expect((await tokens(['refresh'], { env: { TOKEN_STORE: target } })).code).toBe(0);

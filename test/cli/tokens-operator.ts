@@ -23,7 +23,8 @@ export interface Operator {
   done(...args: string[]): Promise<string>;
   status(): Promise<Record<string, unknown>>;
   /** The store, as another process on this machine would have it. Closed when the work is done. */
-  withStore<T>(work: (store: TokenStore) => Promise<T>): Promise<T>;
+  /** @param now the wall clock of the store */
+  withStore<T>(work: (store: TokenStore) => Promise<T>, now?: () => number): Promise<T>;
   /** A gateway on the store, as a process of its own. */
   startGateway(env?: Record<string, string>): ReturnType<typeof startServe>;
 }
@@ -61,8 +62,8 @@ export async function startOperator(): Promise<Operator> {
     },
     status: async () =>
       JSON.parse((await tokens(['status', '--json'])).stdout) as Record<string, unknown>,
-    withStore: async (work) => {
-      const store = openSqliteStore(storePath);
+    withStore: async (work, now = Date.now) => {
+      const store = openSqliteStore(storePath, { now });
       try {
         return await work(store);
       } finally {
@@ -85,9 +86,9 @@ export async function startWithTokens(): Promise<Operator> {
 }
 
 /** Begins an exchange of what is in the store, as a process would. Gives its attempt. */
-export async function beginExchange(store: TokenStore, at = Date.now()) {
+export async function beginExchange(store: TokenStore) {
   const { set, generation } = (await store.read())!;
   const attempt = 'begun-elsewhere';
-  await store.mark({ set, generation, attempt, at, lifeMs: 150_000, replica: 'other/1' });
+  await store.claim({ set, generation, attempt, lifeMs: 150_000, replica: 'other/1' });
   return attempt;
 }

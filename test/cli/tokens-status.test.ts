@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { temporaryFolder } from '../support/processes/process.ts';
 import { drop, held, pairOf, reply } from '../support/tokens/tokens.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
 const DAY_S = 86_400;
+const TEN_MINUTES_AGO = () => Date.now() - 10 * 60_000;
 
 test('healthy tokens: exit code 0, generation, lifetimes and the last refresh', async () => {
   const { tokens, service, storePath } = await startWithTokens();
@@ -238,10 +240,10 @@ test('an exchange under way is reported, and is not a trouble', async () => {
 test('an exchange that takes longer than any can is trouble: its process was stopped, or hangs', async () => {
   const { withStore, tokens, status } = await startWithTokens();
   await withStore(async (store) => {
-    await beginExchange(store, Date.now() - 10 * 60_000);
+    await beginExchange(store);
     expect(await status()).toMatchObject({ state: 'attention', troubles: ['blocked'] });
     expect((await tokens(['status'])).stdout).toMatch(/blocked: .*wake or end a process/);
-  });
+  }, TEN_MINUTES_AGO);
 });
 
 test('looking while a command rotates disturbs nothing', async () => {
@@ -338,18 +340,18 @@ async function insert(
   { withStore, service }: Operator,
   { age, imported = false }: { age: number; imported?: boolean },
 ): Promise<void> {
-  await withStore(async (store) => {
-    const at = Date.now() - age * DAY_S * 1000;
+  const at = Date.now() - age * DAY_S * 1000;
+  const insertSet = async (store: TokenStore) => {
     const after = await store.read();
-    const sign = { replica: 'other/1', at };
+    const replica = 'other/1';
     const pair = pairOf(randomUUID());
     const baseUrl = service.url;
-    const first = await store.import({ baseUrl, pair, after, ...sign });
+    const first = await store.import({ baseUrl, pair, after, replica });
     if (first.kind !== 'imported') throw new Error(first.kind);
     if (imported) return;
     const { set, generation } = first.stored;
     const attempt = randomUUID();
-    await store.mark({ set, generation, attempt, lifeMs: 150_000, ...sign });
+    await store.claim({ set, generation, attempt, lifeMs: 150_000, replica });
     const next = pairOf(randomUUID());
     const latencyMs = 1;
     await store.save({
@@ -359,9 +361,10 @@ async function insert(
       pair: next,
       outcome: 'rotated',
       latencyMs,
-      ...sign,
+      at,
     });
-  });
+  };
+  await withStore(insertSet, () => at);
 }
 
 function keyOf(byte: number): string {

@@ -16,7 +16,7 @@ const ROTATIONS = 60;
 
 describe.skipIf(!canFillDisk)('disk full', () => {
   test.concurrent(
-    'before the mark: exchanges succeed from the reserve',
+    'before the claim: exchanges succeed from the reserve',
     { timeout: 120_000 },
     async () => {
       await using world = await startFaultWorld({ revoke: true });
@@ -35,7 +35,7 @@ describe.skipIf(!canFillDisk)('disk full', () => {
     },
   );
 
-  test.concurrent('between the mark and the save: saved from the reserve', async () => {
+  test.concurrent('between the claim and the save: saved from the reserve', async () => {
     await using world = await startFaultWorld();
     const answer = world.sandbox.tokenAnswers.hold('after');
     const gateway = await world.serve();
@@ -50,11 +50,11 @@ describe.skipIf(!canFillDisk)('disk full', () => {
   });
 
   test.concurrent(
-    'not a byte can be written, before the mark: no exchange; it serves, and says what to look at',
+    'not a byte can be written, before the claim: no exchange; it serves, and says what to look at',
     async () => {
       await using world = await startFaultWorld();
-      const gateway = await world.hanging({ at: 'before the mark' });
-      await gateway.printed(/REACHED before the mark/);
+      const gateway = await world.hanging({ at: 'before the claim' });
+      await gateway.printed(/REACHED before the claim/);
       fillDisk(gateway, 0);
       gateway.tell('go');
       await gateway.printed(/the token store cannot be written\. Nothing was lost/);
@@ -68,7 +68,7 @@ describe.skipIf(!canFillDisk)('disk full', () => {
   );
 
   test.concurrent(
-    'not a byte can be written, between the mark and the save: held in memory and served, saved later',
+    'not a byte can be written, between the claim and the save: held in memory and served, saved later',
     async () => {
       await using world = await startFaultWorld({ revoke: true });
       const answer = world.sandbox.tokenAnswers.hold('after');
@@ -215,7 +215,7 @@ test.concurrent(
   },
 );
 
-/** Its files became read-only between the mark and the answer. */
+/** Its files became read-only between the claim and the answer. */
 async function heldOnReadOnly(world: FaultWorld): Promise<FaultGateway> {
   world.give(BOUND);
   const answer = world.sandbox.tokenAnswers.hold('after');
@@ -244,7 +244,7 @@ async function isRescued(world: FaultWorld): Promise<void> {
 
 async function isSavedAs(world: FaultWorld, generation: number, outcomes: string[]): Promise<void> {
   expect(world.outcomes()).toEqual(outcomes);
-  expect(await world.stored()).toMatchObject({ generation, mark: null });
+  expect(await world.stored()).toMatchObject({ generation, claim: null });
   expect((await world.command('tokens', 'status')).code).toBe(0);
   expect(await world.holdsTheLastPair()).toBe(true);
 }

@@ -9,9 +9,9 @@ import {
 } from '../support/tokens/fault-world.ts';
 import type { HangingPoint } from '../support/tokens/hanging-gateway.ts';
 
-test.concurrent('kill -9 before the mark: the next start is a normal one', async () => {
+test.concurrent('kill -9 before the claim: the next start is a normal one', async () => {
   await using world = await startFaultWorld();
-  await killedAt(world, 'before the mark');
+  await killedAt(world, 'before the claim');
   const next = await world.serve();
   await next.printed(/access token rotated/);
   await next.serves();
@@ -22,12 +22,12 @@ test.concurrent('kill -9 before the mark: the next start is a normal one', async
   expect(await world.holdsTheLastPair()).toBe(true);
 });
 
-describe('kill -9 after the mark, nothing sent', () => {
+describe('kill -9 after the claim, nothing sent', () => {
   test.concurrent(
     'uncertain while the access token works, one replay when it ends, which no caller notices',
     async () => {
       await using world = await startFaultWorld();
-      await killedAt(world, 'after the mark');
+      await killedAt(world, 'after the claim');
       expect(world.outcomes()).toEqual([]);
       const next = await servesInDoubt(world, []);
       await replayWorks(world, next);
@@ -37,7 +37,7 @@ describe('kill -9 after the mark, nothing sent', () => {
 
   test.concurrent('the access token expired meanwhile: one replay at once', async () => {
     await using world = await startFaultWorld();
-    await killedAt(world, 'after the mark');
+    await killedAt(world, 'after the claim');
     world.expire();
     const next = await world.serve();
     await next.printed(/does not work: the refresh token is sent once more/);
@@ -47,7 +47,7 @@ describe('kill -9 after the mark, nothing sent', () => {
 
   test.concurrent('`tokens recover` tells the story, and replays at once', async () => {
     await using world = await startFaultWorld();
-    await killedAt(world, 'after the mark');
+    await killedAt(world, 'after the claim');
     const recovered = await world.command('tokens', 'recover');
     expect(recovered.code).toBe(0);
     expect(recovered.stdout).toContain('its process ended before the answer was saved');
@@ -82,7 +82,7 @@ test.concurrent(
     await next.stop();
     expect(next.said).not.toContain('uncertain');
     expect(world.outcomes()).toEqual(['answered']);
-    expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect(await world.stored()).toMatchObject({ generation: 2, claim: null });
     expect((await world.command('tokens', 'status')).code).toBe(0);
     expect(await world.holdsTheLastPair()).toBe(true);
   },
@@ -125,7 +125,7 @@ test.concurrent(
   'kill -9 during recovery, again and again: one call for each start, and never "healthy"',
   async () => {
     await using world = await startFaultWorld();
-    await killedAt(world, 'after the mark');
+    await killedAt(world, 'after the claim');
     world.expire();
     for (const calls of [1, 2]) {
       const request = world.sandbox.tokenAnswers.hold('before');
@@ -137,8 +137,8 @@ test.concurrent(
       expect(status).toMatchObject({ code: 1, stdout: expect.stringContaining('uncertain: ') });
       expect(status.stdout).not.toContain('healthy');
     }
-    await killedAt(world, 'after the mark');
-    await killedAt(world, 'before the mark');
+    await killedAt(world, 'after the claim');
+    await killedAt(world, 'before the claim');
     const gateway = await world.serve();
     await gateway.printed(/access token rotated/);
     await gateway.serves();

@@ -215,7 +215,7 @@ async function startedAgain(world: FaultWorld): Promise<void> {
 
 async function isSavedAs(world: FaultWorld, generation: number, exchanges: number): Promise<void> {
   expect(world.outcomes()).toEqual(Array(exchanges).fill('answered'));
-  expect(await world.stored()).toMatchObject({ generation, mark: null, lost: false });
+  expect(await world.stored()).toMatchObject({ generation, claim: null, lost: false });
   expect((await world.command('tokens', 'status')).code).toBe(0);
   expect(await world.holdsTheLastPair()).toBe(true);
 }

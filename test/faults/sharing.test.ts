@@ -22,7 +22,7 @@ test.concurrent(
     await Promise.all(Array.from({ length: 50 }, () => [one.serves(), other.serves()]).flat());
     expect(world.outcomes()).toEqual(['answered', 'answered']);
     await Promise.all([one.stop(), other.stop()]);
-    expect(await world.stored()).toMatchObject({ generation: 3, surplus: 0, mark: null });
+    expect(await world.stored()).toMatchObject({ generation: 3, surplus: 0, claim: null });
     expect((await world.command('tokens', 'status')).code).toBe(0);
     expect(await world.holdsTheLastPair()).toBe(true);
   },

@@ -216,11 +216,11 @@ describe('a pair with an odd life', () => {
 });
 
 describe('a token endpoint that cannot be reached', () => {
-  test('costs no mark, is tried again with patience, and is got over when it is back', async () => {
+  test('costs no claim, is tried again with patience, and is got over when it is back', async () => {
     const { service, ask, clock, logged, store } = await ready();
     await service.down();
     await clock.pass(0.7 * DAY);
-    expect(await store.read()).toMatchObject({ generation: 2, mark: null });
+    expect(await store.read()).toMatchObject({ generation: 2, claim: null });
     const failures = logged.filter(({ msg }) => msg === 'the access token could not be rotated');
     expect(failures.length).toBeGreaterThan(3);
     expect(failures.length).toBeLessThan(60);
@@ -232,7 +232,7 @@ describe('a token endpoint that cannot be reached', () => {
     expect(codesOf(await ask(PERSON))).toEqual([]);
   });
 
-  test('since its TLS fails costs no mark, and no token is sent', async () => {
+  test('since its TLS fails costs no claim, and no token is sent', async () => {
     const service = await startScripted();
     const baseUrl = service.url.replace('http:', 'https:');
     const store = watchStore();
@@ -241,7 +241,7 @@ describe('a token endpoint that cannot be reached', () => {
     await store.import(set);
     const { logged } = await startKept({ url: baseUrl }, { store, clock });
     await clock.pass(HOUR);
-    expect(await store.read()).toMatchObject({ generation: 1, mark: null, lost: false });
+    expect(await store.read()).toMatchObject({ generation: 1, claim: null, lost: false });
     expect(logged).toContainEqual(
       expect.objectContaining({ msg: 'the access token could not be rotated' }),
     );
@@ -311,7 +311,7 @@ async function bearIt(answer: TokenAnswer, expectFailure: (answer: Failure) => v
   service.honestly();
   await clock.pass(65 * MINUTE);
   expect(codesOf(await ask(PERSON))).toEqual([]);
-  expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+  expect(await store.read()).toMatchObject({ generation: 3, claim: null });
   expect(sentAgain(service.exchanges)).toEqual([]);
 }
 

@@ -17,8 +17,8 @@ export interface Guard {
 const KEPT = 1_000;
 
 // Made when it is first needed: a version without it can use the store too.
-const LOCK_OF_MARK =
-  'lock_of_mark (attempt TEXT PRIMARY KEY, inode TEXT NOT NULL, until INTEGER NOT NULL, sum TEXT NOT NULL) STRICT';
+const LOCK_OF_CLAIM =
+  'lock_of_claim (attempt TEXT PRIMARY KEY, inode TEXT NOT NULL, until INTEGER NOT NULL, sum TEXT NOT NULL) STRICT';
 
 /** @param ownKey of the store, for checksums */
 export function prepareAttempts(database: DatabaseSync, ownKey: () => KeyObject) {
@@ -51,28 +51,28 @@ export function prepareAttempts(database: DatabaseSync, ownKey: () => KeyObject)
       forget.run(KEPT);
     },
     find: (attempt: string) => find.get(attempt) as FoundAttempt | undefined,
-    /** @param lifeMs how long the exchange of this mark may take */
+    /** @param lifeMs how long the exchange of this claim may take */
     guard: (attempt: string, { inode, now }: Guard, lifeMs: number): void => {
       if (inode === undefined) return;
-      database.exec(`CREATE TABLE IF NOT EXISTS ${LOCK_OF_MARK}; DELETE FROM lock_of_mark;`);
+      database.exec(`CREATE TABLE IF NOT EXISTS ${LOCK_OF_CLAIM}; DELETE FROM lock_of_claim;`);
       const until = Math.round(now + lifeMs);
       const sum = guardSum(ownKey(), attempt, inode, until);
       database
-        .prepare('INSERT INTO lock_of_mark VALUES (?, ?, ?, ?)')
+        .prepare('INSERT INTO lock_of_claim VALUES (?, ?, ?, ?)')
         .run(attempt, inode, until, sum);
     },
     /**
-     * Whether the lock of a mark was on another file than the one that lies there now, so that nothing can be seen
+     * Whether the lock of a claim was on another file than the one that lies there now, so that nothing can be seen
      * of its process: until when it may go on, ms. Undefined when the lock says whether it lives, and where this was
      * altered.
      */
     unseenUntil: (attempt: string, { inode }: Guard): number | undefined => {
       if (
         find.get(attempt)?.['outcome'] !== 'begun' ||
-        !hasGuards.get(`CREATE TABLE ${LOCK_OF_MARK}`)
+        !hasGuards.get(`CREATE TABLE ${LOCK_OF_CLAIM}`)
       )
         return undefined;
-      const row = database.prepare('SELECT * FROM lock_of_mark WHERE attempt = ?').get(attempt);
+      const row = database.prepare('SELECT * FROM lock_of_claim WHERE attempt = ?').get(attempt);
       const guard = row as unknown as { inode: string; until: number; sum: string } | undefined;
       if (!guard || guard.inode === inode) return undefined;
       const isWhole = guard.sum === guardSum(ownKey(), attempt, guard.inode, guard.until);

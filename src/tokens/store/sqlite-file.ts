@@ -4,7 +4,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { isBusy, makeEmptyFile } from './exchange-lock.ts';
 import type { Sealer } from './seal.ts';
 import { checkLayout, createLayout, LAYOUT, layoutOf } from './sqlite-layout.ts';
-import { migrateFirstLayout } from './sqlite-migration.ts';
 import {
   checkFileSystem,
   checkMount,
@@ -27,7 +26,7 @@ export interface OpenFile {
 export interface FileOptions {
   readonly sealer: Sealer;
   readonly fileSystemType?: FileSystemType | undefined;
-  /** Whether it is only read: then nothing is made, repaired, sealed anew or brought up to this layout. */
+  /** Whether it is only read: then nothing is made, repaired, or sealed anew. */
   readonly readOnly?: boolean | undefined;
   /** Whether a file that is missing is made. */
   readonly create: boolean;
@@ -119,7 +118,7 @@ function look(path: string, sealer: Sealer): void {
 function lookInto(path: string, sealer: Sealer, readOnly: boolean): void {
   const database = new DatabaseSync(path, { readOnly, timeout });
   try {
-    // Another process may be making it, or bringing it up to this layout.
+    // Another process may be making it.
     inOneView(database, () => {
       const version = checkLayout(database);
       const [check] = database.prepare('PRAGMA integrity_check(1)').all();
@@ -146,9 +145,7 @@ function openReadOnly(path: string, unwritable: string, notices: readonly string
   const database = new DatabaseSync(path, { readOnly: true, timeout });
   try {
     if (layoutOf(database) !== LAYOUT) {
-      throw new Error(
-        `it is empty or of an earlier version, and cannot be written to change that (${unwritable})`,
-      );
+      throw new Error(`it is empty, and cannot be written to change that (${unwritable})`);
     }
   } catch (error) {
     database.close();
@@ -169,15 +166,13 @@ function prepare(database: DatabaseSync, path: string, options: FileOptions): st
     !inOneView(database, isReady) &&
     inTransaction(database, () => {
       if (isReady()) return false;
-      const version = layoutOf(database);
-      if (version === 0) {
+      if (layoutOf(database) === 0) {
         createLayout(database, sealer);
         return false;
       }
       // It may not know the new key, and could not save its pair.
-      if (version === LAYOUT && isExchanging()) return true;
-      if (version === LAYOUT) reseal(database, sealer);
-      else migrateFirstLayout(database, sealer);
+      if (isExchanging()) return true;
+      reseal(database, sealer);
       database.exec("INSERT INTO due VALUES ('wipe') ON CONFLICT DO NOTHING");
       return false;
     });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import type { Sealer } from './seal.ts';
 
-export const LAYOUT = 2;
+export const LAYOUT = 1;
 
 /** What a sealed text is about, so that it cannot be moved to another row or another store. */
 export const about = {
@@ -17,7 +17,7 @@ const TABLES = `
   CREATE TABLE token_set (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, base_url TEXT NOT NULL,
     head INTEGER NOT NULL, lost INTEGER NOT NULL DEFAULT 0, moved_to TEXT,
-    withdrawn INTEGER NOT NULL DEFAULT 0, mark_attempt TEXT, mark_at INTEGER,
+    withdrawn INTEGER NOT NULL DEFAULT 0, claim_attempt TEXT, claim_at INTEGER,
     sum TEXT NOT NULL) STRICT;
   CREATE TABLE token_pair (
     set_id INTEGER NOT NULL REFERENCES token_set (id), generation INTEGER NOT NULL,
@@ -49,11 +49,10 @@ export function checkLayout(database: DatabaseSync): number {
   const names = database.prepare('SELECT name FROM sqlite_schema').all();
   if (names.length === 0 && version === 0) return 0;
   const has = (name: string) => names.some((row) => row['name'] === name);
-  // Layout 1 had no fingerprints.
-  if (version < 1 || !has('token_set') || !has('token_pair') || has('ring') !== version > 1) {
+  if (version < LAYOUT || !has('token_set') || !has('token_pair') || !has('ring')) {
     throw new Error('it is a database of something else');
   }
-  if (version === LAYOUT) checkTables(database);
+  checkTables(database);
   return version;
 }
 

@@ -6,13 +6,13 @@ export const UNDER_WAY =
   'An exchange of the refresh token is under way. Nothing was moved; try again when it has ended.';
 
 interface Sign {
-  readonly at: number;
   readonly replica: string;
 }
 
 export function moveOut(
   tables: SqliteTables,
-  { to, at, replica }: Sign & { to: string },
+  { to, replica }: Sign & { to: string },
+  at: number,
 ): MovedSet {
   const set = tables.current();
   if (!set) throw new Error('There is no token set to move.');
@@ -26,9 +26,9 @@ export function moveOut(
       );
     }
     const isDoubtful = tables.attempts.countOpen(set.name, set.head, null) > 0;
-    if (set.mark_attempt !== null || isDoubtful) {
+    if (set.claim_attempt !== null || isDoubtful) {
       throw new Error(
-        'An exchange of the refresh token is in doubt. Run `tokens recover` first; nothing was moved.',
+        'An exchange of the refresh token is uncertain. Run `tokens recover` first; nothing was moved.',
       );
     }
     tables.writeSet({ ...set, moved_to: to });
@@ -37,7 +37,14 @@ export function moveOut(
   }
   const { generation, pair, savedAt, imported } = tables.headPair(set);
   const fingerprints = tables.rings.all();
-  return { baseUrl: set.base_url, generation, pair, savedAt, imported, fingerprints };
+  return {
+    baseUrl: set.base_url,
+    generation,
+    pair,
+    age: at - savedAt,
+    imported,
+    fingerprints,
+  };
 }
 
 export function moveBack(tables: SqliteTables, to: string): void {
@@ -46,8 +53,14 @@ export function moveBack(tables: SqliteTables, to: string): void {
 }
 
 /** @param place of this store, for people */
-export function moveIn(tables: SqliteTables, moved: MovedSet & Sign, place: string): void {
-  const { baseUrl, generation: given, pair, savedAt, imported, fingerprints, at, replica } = moved;
+export function moveIn(
+  tables: SqliteTables,
+  moved: MovedSet & Sign,
+  place: string,
+  at: number,
+): void {
+  const { baseUrl, generation: given, pair, age, imported, fingerprints, replica } = moved;
+  const savedAt = at - age;
   const newest = tables.newestGeneration();
   // Each move gives a higher generation: a known token of no higher one has been taken over before, and may
   // have been exchanged or moved on since. Were it refused or taken again, it would have two owners.

@@ -13,19 +13,19 @@ export function readStored(
   lock: ExchangeLock,
   now: () => number,
 ): StoredTokens | null {
-  let marked: string | null = null;
+  let claimed: string | null = null;
   let live = false;
   for (;;) {
     const stored = inOneView(database, () => {
       const set = tables.current();
-      return set ? storedTokens(tables, set, live) : null;
+      return set ? storedTokens(tables, set, live, now()) : null;
     });
-    const found = stored?.mark?.attempt ?? null;
-    // Whether the lock is held says something of this mark alone: of one that is there before and after.
-    if (found === marked) return stored;
-    marked = found;
+    const found = stored?.claim?.attempt ?? null;
+    // Whether the lock is held says something of this claim alone: of one that is there before and after.
+    if (found === claimed) return stored;
+    claimed = found;
     live =
-      marked !== null && (lock.heldFor === marked || lock.isHeldByOthers() || isUnseen(marked));
+      claimed !== null && (lock.heldFor === claimed || lock.isHeldByOthers() || isUnseen(claimed));
   }
 
   function isUnseen(attempt: string): boolean {
@@ -34,8 +34,13 @@ export function readStored(
   }
 }
 
-function storedTokens(tables: SqliteTables, set: SetRow, isLive: boolean): StoredTokens {
-  const { name, head: generation, mark_attempt: attempt } = set;
+function storedTokens(
+  tables: SqliteTables,
+  set: SetRow,
+  isLive: boolean,
+  now: number,
+): StoredTokens {
+  const { name, head: generation, claim_attempt: attempt } = set;
   const pairs = tables.pairs(set, generation);
   const { pair, attempt: gaveIt, savedAt, imported } = tables.headPair(set, pairs);
   const ofGeneration = pairs.filter((one) => one.generation === generation);
@@ -48,10 +53,11 @@ function storedTokens(tables: SqliteTables, set: SetRow, isLive: boolean): Store
     attempt: gaveIt,
     fingerprint: shownFingerprint(pair.refreshToken),
     savedAt,
+    age: now - savedAt,
     lost: set.lost === 1,
     movedTo: set.moved_to,
     imported,
-    mark: attempt === null ? null : { attempt, at: set.mark_at!, live: isLive },
+    claim: attempt === null ? null : { attempt, age: now - set.claim_at!, live: isLive },
     unanswered: tables.attempts.countOpen(name, generation, isLive ? attempt : null),
     surplus: ofGeneration.length - 1,
   };

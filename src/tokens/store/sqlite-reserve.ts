@@ -6,7 +6,7 @@ const BYTES = 256 * 1024;
 const PAGES = 64;
 
 /**
- * Makes room in the file and in its journal, so that marks and saves succeed on a disk that is full: a large
+ * Makes room in the file and in its journal, so that claims and saves succeed on a disk that is full: a large
  * row that is written, changed and deleted leaves its pages behind for others.
  *
  * @throws when the disk is full already

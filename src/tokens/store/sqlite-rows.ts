@@ -9,8 +9,8 @@ export interface SetRow {
   readonly lost: number;
   readonly moved_to: string | null;
   readonly withdrawn: number;
-  readonly mark_attempt: string | null;
-  readonly mark_at: number | null;
+  readonly claim_attempt: string | null;
+  readonly claim_at: number | null;
 }
 
 /** A token pair as it is read of its row. */

@@ -10,12 +10,12 @@ import { inOneView, inTransaction, whenFree } from './sqlite-transaction.ts';
 import {
   holdsPair,
   importSet,
-  markSet,
+  claimSet,
   savePair,
-  settleAttempt,
+  endAttempt,
   withdrawSet,
 } from './sqlite-writes.ts';
-import { StoreGoneError, type Mark, type StoredTokens, type TokenStore } from './token-store.ts';
+import { StoreGoneError, type Claim, type StoredTokens, type TokenStore } from './token-store.ts';
 
 export interface SqliteOptions {
   readonly sealer?: Sealer;
@@ -30,7 +30,7 @@ const MEMORY = ':memory:';
 
 /**
  * The embedded store: one file, written with `synchronous=FULL`, for any number of processes on one machine.
- * Its mark is guarded by a kernel lock, so that a restart takes over at once from a process that was killed.
+ * Its claim is guarded by a kernel lock, so that a restart takes over at once from a process that was killed.
  * A lock that is held is never overridden: a process that was stopped keeps it, since an outage can be
  * mended and a lost token cannot.
  *
@@ -59,6 +59,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
 
   return {
     description,
+    behind: 'older',
     get notices() {
       return opened?.notices ?? [];
     },
@@ -77,26 +78,27 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
         }
         return read(follow(isLast));
       }),
-    import: (imported) => write((into) => importSet(into.tables, imported, () => read(into))),
+    import: (imported) =>
+      write((into) => importSet(into.tables, imported, now(), () => read(into))),
     withdraw: (set) => write(({ tables }) => withdrawSet(tables, set)),
-    mark: async (mark) => {
+    claim: async (claim) => {
       await whenFree(writable);
-      if (!(await lock.take(mark.attempt))) return undefined;
-      let marked: Mark | undefined;
+      if (!(await lock.take(claim.attempt))) return undefined;
+      let claimed: Claim | undefined;
       try {
-        marked = await write(({ tables }) => {
-          return markSet(tables, mark, { inode: lock.inode, now: now() });
+        claimed = await write(({ tables }) => {
+          return claimSet(tables, claim, { inode: lock.inode, now: now() });
         });
       } finally {
-        if (!marked) lock.release(mark.attempt);
+        if (!claimed) lock.release(claim.attempt);
       }
-      return marked;
+      return claimed;
     },
-    settle: async (attempt, ending) => {
+    endAttempt: async (attempt, ending) => {
       try {
-        await write(({ tables }) => settleAttempt(tables, attempt, ending));
+        await write(({ tables }) => endAttempt(tables, attempt, ending));
       } finally {
-        // Also when that failed: the mark that stays says that the exchange is in doubt.
+        // Also when that failed: the claim that stays says that the exchange is uncertain.
         lock.release(attempt);
       }
       makeRoom();
@@ -119,13 +121,13 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
       const owner = `move to ${move.to}`;
       if (!(await lock.take(owner))) throw new Error(UNDER_WAY);
       try {
-        return await write(({ tables }) => moveOut(tables, move));
+        return await write(({ tables }) => moveOut(tables, move, now()));
       } finally {
         lock.release(owner);
       }
     },
     moveBack: (to) => write(({ tables }) => moveBack(tables, to)),
-    moveIn: (moved) => write(({ tables }) => moveIn(tables, moved, path)),
+    moveIn: (moved) => write(({ tables }) => moveIn(tables, moved, path, now())),
     close: async () => {
       isClosed = true;
       lock.close();

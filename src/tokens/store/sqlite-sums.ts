@@ -6,8 +6,8 @@ import type { KeptPair, SetRow } from './sqlite-rows.ts';
  * sent.
  */
 export function setSum(key: KeyObject, set: SetRow): string {
-  const { id, name, base_url, head, lost, moved_to, withdrawn, mark_attempt, mark_at } = set;
-  const state = [lost, moved_to, withdrawn, mark_attempt, mark_at];
+  const { id, name, base_url, head, lost, moved_to, withdrawn, claim_attempt, claim_at } = set;
+  const state = [lost, moved_to, withdrawn, claim_attempt, claim_at];
   return sumOf(key, ['set', id, name, base_url, head, ...state]);
 }
 

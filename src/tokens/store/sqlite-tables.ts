@@ -32,8 +32,8 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
     "INSERT INTO token_set (id, name, base_url, head, sum) VALUES (?, ?, ?, ?, '')",
   );
   const updateSet = database.prepare(`
-    UPDATE token_set SET head = ?, lost = ?, moved_to = ?, withdrawn = ?, mark_attempt = ?,
-                         mark_at = ?, sum = ? WHERE id = ?`);
+    UPDATE token_set SET head = ?, lost = ?, moved_to = ?, withdrawn = ?, claim_attempt = ?,
+                         claim_at = ?, sum = ? WHERE id = ?`);
   const pairsOfSet = database.prepare(
     'SELECT * FROM token_pair WHERE set_id = ? AND generation >= ? ORDER BY rowid',
   );
@@ -75,9 +75,9 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
     },
 
     writeSet: (set: SetRow): void => {
-      const { id, head, lost, moved_to, withdrawn, mark_attempt, mark_at } = set;
+      const { id, head, lost, moved_to, withdrawn, claim_attempt, claim_at } = set;
       const sum = setSum(rings.ownKey(), set);
-      updateSet.run(head, lost, moved_to, withdrawn, mark_attempt, mark_at, sum, id);
+      updateSet.run(head, lost, moved_to, withdrawn, claim_attempt, claim_at, sum, id);
     },
 
     /** In the order in which they came. Those that were forgotten have empty tokens. @throws when one was altered */
@@ -156,7 +156,7 @@ export function prepareTables(database: DatabaseSync, sealer: Sealer) {
 
   function writeNewSet(id: number | null, name: string, baseUrl: string, head: number): SetRow {
     const { lastInsertRowid } = insertSet.run(id, name, baseUrl, head);
-    const nothing = { lost: 0, moved_to: null, withdrawn: 0, mark_attempt: null, mark_at: null };
+    const nothing = { lost: 0, moved_to: null, withdrawn: 0, claim_attempt: null, claim_at: null };
     const set = { id: Number(lastInsertRowid), name, base_url: baseUrl, head, ...nothing };
     tables.writeSet(set);
     return set;

@@ -2,10 +2,10 @@ import type { Guard } from './sqlite-attempts.ts';
 import type { KeptPair, SetRow } from './sqlite-rows.ts';
 import type { SqliteTables } from './sqlite-tables.ts';
 import type {
+  Claim,
   Ending,
   ImportOutcome,
-  Mark,
-  NewMark,
+  NewClaim,
   NewPair,
   NewSet,
   StoredTokens,
@@ -15,7 +15,8 @@ import type {
 
 export function importSet(
   tables: SqliteTables,
-  { baseUrl, pair, at, replica, after }: NewSet,
+  { baseUrl, pair, replica, after }: NewSet,
+  at: number,
   read: () => StoredTokens | null,
 ): ImportOutcome {
   const head = read();
@@ -38,7 +39,7 @@ export function importSet(
 
 export function withdrawSet(tables: SqliteTables, name: string): boolean {
   const [current, before] = tables.sets().filter(({ withdrawn }) => withdrawn === 0);
-  if (current?.name !== name || current.mark_attempt !== null) return false;
+  if (current?.name !== name || current.claim_attempt !== null) return false;
   if (!before || before.lost === 1 || before.moved_to !== null) return false;
   if (!tables.findHead(before)) return false;
   tables.writeSet({ ...current, withdrawn: 1 });
@@ -46,23 +47,27 @@ export function withdrawSet(tables: SqliteTables, name: string): boolean {
 }
 
 /** Whoever calls it holds the lock. */
-export function markSet(tables: SqliteTables, mark: NewMark, guard: Guard): Mark | undefined {
-  const { set: name, generation, attempt, at, over, lifeMs, replica } = mark;
+export function claimSet(tables: SqliteTables, claim: NewClaim, guard: Guard): Claim | undefined {
+  const { set: name, generation, attempt, over, lifeMs, replica } = claim;
+  const at = guard.now;
   const set = tables.current();
   if (set?.name !== name || set.head !== generation || set.moved_to !== null) return undefined;
-  const before = set.mark_attempt;
+  const before = set.claim_attempt;
+  const known = tables.attempts.find(attempt);
+  if (known)
+    return before === attempt && known.outcome === 'begun' ? { exclusive: true } : undefined;
   if (over !== undefined && over !== before) return undefined;
   const unseenUntil = before === null ? undefined : tables.attempts.unseenUntil(before, guard);
   if (unseenUntil !== undefined && guard.now < unseenUntil) return undefined;
   // What cannot be read now would keep the pair from being saved, and then it is too late.
   tables.verify();
-  tables.writeSet({ ...set, mark_attempt: attempt, mark_at: Math.round(at) });
+  tables.writeSet({ ...set, claim_attempt: attempt, claim_at: Math.round(at) });
   tables.attempts.add({ set: name, attempt, generation, at, outcome: 'begun', replica });
   tables.attempts.guard(attempt, guard, lifeMs);
-  return { overExpired: unseenUntil !== undefined };
+  return { exclusive: unseenUntil === undefined };
 }
 
-export function settleAttempt(
+export function endAttempt(
   tables: SqliteTables,
   attempt: string,
   { outcome, latencyMs }: Ending,
@@ -71,11 +76,11 @@ export function settleAttempt(
   const set = tables.sets().find(({ name }) => name === begun?.set);
   if (!begun || !set) return;
   const isLost = outcome === 'invalid-grant' && set.head === begun.generation;
-  const isOver = outcome !== 'uncertain' && set.mark_attempt === attempt;
+  const isOver = outcome !== 'uncertain' && set.claim_attempt === attempt;
   tables.writeSet({
     ...set,
     ...(isLost && { lost: 1 }),
-    ...(isOver && { mark_attempt: null, mark_at: null }),
+    ...(isOver && { claim_attempt: null, claim_at: null }),
   });
   tables.attempts.end(attempt, outcome, latencyMs);
 }
@@ -91,11 +96,11 @@ export function savePair(tables: SqliteTables, saved: NewPair, description: stri
   const wasHead = set.head <= generation;
   tables.addPair(set, { generation: next, attempt, pair, savedAt: at, imported: false, wasHead });
   tables.attempts.end(attempt, outcome, latencyMs);
-  const isMarked = wasHead || set.mark_attempt === attempt;
+  const isClaimed = wasHead || set.claim_attempt === attempt;
   const moved: SetRow = {
     ...set,
     ...(wasHead && { head: next, lost: 0 }),
-    ...(isMarked && { mark_attempt: null, mark_at: null }),
+    ...(isClaimed && { claim_attempt: null, claim_at: null }),
   };
   tables.writeSet(moved);
   try {

@@ -76,8 +76,11 @@ export async function startFaultWorld({
   const learn = ({ accessToken, refreshToken }: TokenPair) =>
     secrets.add(accessToken).add(refreshToken);
 
-  const withStore = async <T>(work: (store: ReturnType<typeof openSqliteStore>) => Promise<T>) => {
-    const store = openSqliteStore(path, { sealer });
+  const withStore = async <T>(
+    work: (store: ReturnType<typeof openSqliteStore>) => Promise<T>,
+    now = Date.now,
+  ) => {
+    const store = openSqliteStore(path, { sealer, now });
     try {
       return await work(store);
     } finally {
@@ -97,14 +100,9 @@ export async function startFaultWorld({
   };
   const first = readTokenSet(await (await fetch(sandbox.tokenLink)).json())!;
   learn(first);
-  await withStore((store) =>
-    store.import({
-      baseUrl: sandbox.url,
-      pair: first,
-      at: Date.now() - importedDaysAgo * A_DAY,
-      replica: 'test',
-      after: null,
-    }),
+  await withStore(
+    (store) => store.import({ baseUrl: sandbox.url, pair: first, replica: 'test', after: null }),
+    () => Date.now() - importedDaysAgo * A_DAY,
   );
   const commandIn = async (extra: Record<string, string>, ...args: string[]) => {
     const exit = await runHere(args, { ...env, ...extra });

@@ -6,7 +6,7 @@ import { createSealer, SealError } from '../../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
 import { pairOf } from '../../support/tokens/tokens.ts';
 import { bytesIn, closing, folder, HOLDER, otherProcess } from './sqlite-support.ts';
-import { importInto, mark, saving } from './token-store-contract.ts';
+import { importInto, claiming, saving } from './token-store-contract.ts';
 
 const [OLD, NEW] = [randomBytes(32), randomBytes(32)];
 const TOKEN = /access-|refresh-/;
@@ -15,7 +15,7 @@ async function filled(place: string, ...keys: Uint8Array[]) {
   const path = join(place, 'tokens.db');
   const store = openSqliteStore(path, { sealer: createSealer(keys) });
   const set = await importInto(store, 'link');
-  await store.mark(mark(set, 'a'));
+  await store.claim(claiming(set, 'a'));
   await store.save(saving(set, 'a'));
   await store.save(saving(set, 'beside'));
   await store.close();
