@@ -127,7 +127,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, RegExp]>([
       service.next(drop('unprocessed'));
       await tokens(['refresh']);
     },
-    /in doubt\. Run `tokens recover` first; nothing was moved/,
+    /uncertain\. Run `tokens recover` first; nothing was moved/,
   ],
   [
     'moved elsewhere before',
