@@ -164,8 +164,7 @@ test('without a set there is nothing to move, and no store is made', async () =>
 });
 
 test.each([
-  ['postgres://user:a-secret@db/tokens', /PostgreSQL is not supported by this version yet/],
-  ['postgresql://user:a-secret@db/tokens', /PostgreSQL is not supported by this version yet/],
+  ['postgres://user:a-secret@db', /not the address of a store; give sqlite:<file>.*postgres:\/\//],
   ['a-secret/tokens.db', /not the address of a store; give sqlite:<file>/],
   ['sqlite:', /not the address of a store; give sqlite:<file>/],
 ])('%s is no store that can be written', async (address, said) => {

@@ -22,8 +22,11 @@ export interface Operator {
   /** The same where it must end well. Gives what it says. */
   done(...args: string[]): Promise<string>;
   status(): Promise<Record<string, unknown>>;
-  /** The store, as another process on this machine would have it. Closed when the work is done. */
-  /** @param now the wall clock of the store */
+  /**
+   * The store, as another process on this machine would have it. Closed when the work is done.
+   *
+   * @param now the wall clock of the store
+   */
   withStore<T>(work: (store: TokenStore) => Promise<T>, now?: () => number): Promise<T>;
   /** A gateway on the store, as a process of its own. */
   startGateway(env?: Record<string, string>): ReturnType<typeof startServe>;

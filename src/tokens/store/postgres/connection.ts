@@ -1,4 +1,4 @@
-import type { Client, Pool, PoolClient } from 'pg';
+import type { Client, DatabaseError, Pool, PoolClient } from 'pg';
 import type { Clock } from '../../../clock.ts';
 import { StoreUnavailableError } from '../token-store.ts';
 import { CHANNEL, STATEMENTS, type Row, type StatementName, type Value } from './statements.ts';
@@ -159,14 +159,15 @@ function withVerifiedTls(url: string): string {
 
 /** For the operator: what happened, and what to do. */
 function explained(error: unknown): Error {
-  const { code = '', message } = error as { code?: string; message: string };
+  const { code = '', message, severity } = error as Partial<DatabaseError> & Error;
   const said = MESSAGES[code] ?? (/SSL/.test(message) ? NO_TLS : undefined);
   if (said !== undefined) return new Error(said, { cause: error });
   if (/CERT|SIGNATURE|ALTNAME/.test(code)) {
     const advice = 'give its certificate authority with sslrootcert in TOKEN_STORE';
     return new Error(`the certificate of the database server is not trusted (${code}): ${advice}`);
   }
-  const isPassing = !/^[0-9A-Z]{5}$/.test(code) || /^(08|53|57|55|40|25006|58|XX)/.test(code);
+  // Only errors of the server have a severity. The others are of the connection.
+  const isPassing = severity === undefined || /^(08|53|57|55|40|25006|58|XX)/.test(code);
   if (!isPassing) return new Error(`${message} (${code})`, { cause: error });
   return new StoreUnavailableError(PASSING[code] ?? message, { cause: error });
 }
@@ -175,6 +176,8 @@ const NO_TLS =
   'the database server does not offer TLS, and TOKEN_STORE asks for it: configure TLS there, or set sslmode=disable';
 
 const MESSAGES: Record<string, string> = {
+  ENOENT: 'a file that TOKEN_STORE names (sslrootcert, sslcert or sslkey) is not there',
+  EACCES: 'a file that TOKEN_STORE names (sslrootcert, sslcert or sslkey) cannot be read',
   '28P01': 'the database server refuses the user or the password of TOKEN_STORE',
   '28000': 'the database server refuses the user of TOKEN_STORE, or a connection from here',
   '3D000': 'the database server has no database of the name in TOKEN_STORE: create it',

@@ -29,7 +29,7 @@ export function openPostgresStore(
   { sealer, clock, readOnly = false, connect = connectPostgres }: PostgresOptions,
 ): TokenStore {
   const database = connect(url, clock);
-  const description = describe(url);
+  const description = describePostgres(url);
   let ready: Promise<boolean> | undefined;
 
   return {
@@ -115,15 +115,11 @@ export function openPostgresStore(
   }
 
   async function prepare(): Promise<boolean> {
-    const isThere = await database.transaction('read', async (run) => {
-      const [row] = await run('findTables');
-      return row!['found'] === true;
-    });
+    const isThere = await database.transaction('read', tablesAreThere);
     if (readOnly) return isThere;
     await database.transaction('write', async (run) => {
       await run('lockCreation');
-      const [row] = await run('findTables');
-      if (row!['found'] !== true) {
+      if (!(await tablesAreThere(run))) {
         await run('createTables');
         await newRing(run, sealer);
       }
@@ -133,6 +129,10 @@ export function openPostgresStore(
     });
     return true;
   }
+}
+
+async function tablesAreThere(run: Run): Promise<boolean> {
+  return (await run('findTables')).length > 0;
 }
 
 async function checkLayout(run: Run): Promise<void> {
@@ -163,7 +163,7 @@ function entryOf(row: Record<string, unknown>): HistoryEntry {
 }
 
 /** Without user, password and settings. */
-function describe(url: string): string {
+export function describePostgres(url: string): string {
   const { host, pathname } = new URL(url);
   return `postgres://${host}${pathname}`;
 }

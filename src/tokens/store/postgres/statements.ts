@@ -23,8 +23,10 @@ const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 
 export const STATEMENTS = {
   lockCreation: `SELECT pg_advisory_xact_lock(${CREATING})`,
+  // Not to_regclass, whose answer may be from before the lock.
   findTables: `
-    SELECT to_regclass('recruiting_token_store') IS NOT NULL AS found, pg_is_in_recovery() AS standby`,
+    SELECT tablename FROM pg_catalog.pg_tables
+    WHERE tablename = 'recruiting_token_store' AND schemaname = ANY (current_schemas(false))`,
   createTables: `
     CREATE TABLE recruiting_token_store (layout int PRIMARY KEY);
     INSERT INTO recruiting_token_store VALUES (${LAYOUT});
