@@ -9,7 +9,7 @@ import { createLog } from '../log.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { processMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
-import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
 import { stopped, type Terminal } from './terminal.ts';

@@ -13,7 +13,7 @@ import {
   type StoreIdentity,
 } from '../tokens/store/rescue.ts';
 import type { RescueFolder } from '../tokens/store/rescue-file.ts';
-import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import { createRotation, type Rotation } from '../tokens/rotation.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';

@@ -4,7 +4,7 @@ import type { Config, StoreAddress } from '../config.ts';
 import type { Owner, RescueFolder } from '../tokens/store/rescue-file.ts';
 import { describePostgres, openPostgresStore } from '../tokens/store/postgres/postgres-store.ts';
 import { createSealer, SealError } from '../tokens/store/seal.ts';
-import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError } from './terminal.ts';
 

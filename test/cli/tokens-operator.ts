@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { runHere, startServe, temporaryFolder } from '../support/processes/process.ts';
 import { startScripted, type ScriptedService } from '../support/tokens/tokens.ts';

@@ -2,7 +2,7 @@
 import { copyFileSync, renameSync, rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createSealer } from '../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import {
   keySetting,
   startFaultWorld,

@@ -1,7 +1,7 @@
 /** Several processes on one store, and stores that are not what they were. */
 import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { titleOf } from '../support/tokens/fault-process.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSealer } from '../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { DAY, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';

@@ -8,7 +8,7 @@ import {
   readTokenLink,
   TokenLinkError,
 } from '../../src/tokens/service/token-link.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { DAY, HOUR, ManualClock, MINUTE } from '../support/random/manual-clock.ts';
 import {

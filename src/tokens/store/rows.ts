@@ -77,19 +77,19 @@ export interface RowWriter {
   addRings(rings: readonly FingerprintRing[]): void;
 }
 
-export function currentSet({ sets }: Rows): SetRow | undefined {
+export function currentSet({ sets }: Pick<Rows, 'sets'>): SetRow | undefined {
   return sets.find(({ withdrawn }) => !withdrawn);
 }
 
 /** Undefined if its tokens were forgotten. */
-export function findHead(rows: Rows, set: SetRow): PairRow | undefined {
+export function findHead(rows: Pick<Rows, 'pairs'>, set: SetRow): PairRow | undefined {
   return rows
     .pairs(set, set.head)
     .find((row) => row.wasHead && row.generation === set.head && !isForgotten(row));
 }
 
 /** @throws Error if it is not there: that of the current set is never forgotten */
-export function headPair(rows: Rows, set: SetRow): PairRow {
+export function headPair(rows: Pick<Rows, 'pairs'>, set: SetRow): PairRow {
   const found = findHead(rows, set);
   if (!found) throw new Error(DAMAGED);
   return found;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { expect, vi } from 'vitest';
 import { startSandbox, type Sandbox } from '../../../src/sandbox/sandbox.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import type { HistoryEntry, StoredTokens } from '../../../src/tokens/store/token-store.ts';
 import { readTokenSet, type TokenPair } from '../../../src/tokens/token-set.ts';

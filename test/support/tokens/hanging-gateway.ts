@@ -15,7 +15,7 @@ import { createGateway } from '../../../src/gateway.ts';
 import { listen } from '../../../src/http/listen.ts';
 import { openRescue } from '../../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 
 export type HangingPoint =

@@ -8,7 +8,7 @@ import { PersonList } from '../../../src/sandbox/person-list.ts';
 import { personsSchema } from '../../../src/sandbox/persons-schema.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
 import type { Rescue } from '../../../src/tokens/store/rescue.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenPair } from '../../../src/tokens/token-set.ts';
 import type { StoredTokens, TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { startGateway, type TestGateway } from '../gateway/gateway.ts';

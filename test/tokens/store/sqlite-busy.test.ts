@@ -1,6 +1,6 @@
 /** Other processes that keep the file locked, or are stopped in the middle of a transaction. */
 import { describe, expect, test } from 'vitest';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { closing, otherProcess, used } from './sqlite-support.ts';
 import { ending, claiming, saving } from './token-store-contract.ts';
 

@@ -4,7 +4,7 @@ import { chmodSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { can, closing, folder, otherProcess, used } from './sqlite-support.ts';
 import type { StoredTokens } from '../../../src/tokens/store/token-store.ts';
 import { ageless, claiming } from './token-store-contract.ts';

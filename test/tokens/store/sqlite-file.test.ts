@@ -4,7 +4,7 @@ import { readdirSync, symlinkSync, truncateSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { bytesIn, can, closing, databaseOf, folder, mode, used } from './sqlite-support.ts';
 import { look, ending, importInto, claiming, saving } from './token-store-contract.ts';
 
@@ -127,7 +127,7 @@ describe('a place', () => {
       const { path } = await used();
       const mounted = join(folder(), 'the tokens.db');
       writeFileSync(mounted, '');
-      const script = `import { openSqliteStore } from '${resolve('src/tokens/store/sqlite-store.ts')}';
+      const script = `import { openSqliteStore } from '${resolve('src/tokens/store/sqlite/sqlite-store.ts')}';
         try { openSqliteStore(process.argv[1]) } catch (error) { console.log(error.message) }`;
       const words = ['--no-warnings', '--input-type=module-typescript', '-e', script, mounted];
       const shell = ['sh', '-c', 'mount --bind "$0" "$1" && shift && exec "$@"'];
@@ -246,15 +246,15 @@ describe('a file', () => {
   test.each([
     [
       'the access token',
-      "UPDATE token_pair SET access_token = 'plain:access-x' WHERE generation = 3",
+      "UPDATE token_pair SET pair = replace(pair, 'access-b', 'access-x') WHERE generation = 3",
     ],
     [
       'the refresh token',
-      "UPDATE token_pair SET refresh_token = 'plain:refresh-x' WHERE generation = 3",
+      "UPDATE token_pair SET pair = replace(pair, 'refresh-b', 'refresh-x') WHERE generation = 3",
     ],
     ['the generation', 'UPDATE token_set SET head = 2'],
     ['that it was lost', 'UPDATE token_set SET lost = 1'],
-    ['the claim', 'UPDATE token_set SET claim_attempt = NULL'],
+    ['the claim', 'UPDATE token_set SET claim = NULL'],
     ['all its pairs', 'DELETE FROM token_pair'],
   ])('in which somebody changed %s is refused', async (_, sql) => {
     const { path } = await used();

@@ -2,7 +2,7 @@ import { statSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { pairOf } from '../../support/tokens/tokens.ts';
 import { bytesIn, closing, folder, otherProcess, used } from './sqlite-support.ts';
 import { look, claiming } from './token-store-contract.ts';

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { bytesIn, closing, folder, mode, used } from './sqlite-support.ts';
 import { look, importing, importInto, claiming, saving } from './token-store-contract.ts';
 

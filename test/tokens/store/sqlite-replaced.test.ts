@@ -2,7 +2,7 @@
 import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createSealer, SealError } from '../../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { StoreGoneError } from '../../../src/tokens/store/token-store.ts';
 import { pairOf } from '../../support/tokens/tokens.ts';
 import { closing, used } from './sqlite-support.ts';

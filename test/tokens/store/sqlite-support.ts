@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { onTestFinished } from 'vitest';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { look, importInto, claiming, saving } from './token-store-contract.ts';
 
@@ -66,7 +66,7 @@ export interface Other {
 }
 
 const HEAD = `
-  import { openSqliteStore } from ${JSON.stringify(resolve('src/tokens/store/sqlite-store.ts'))};
+  import { openSqliteStore } from ${JSON.stringify(resolve('src/tokens/store/sqlite/sqlite-store.ts'))};
   import { createInterface } from 'node:readline';
   const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
   const told = async () => (await lines.next()).value;

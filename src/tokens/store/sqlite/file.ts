@@ -1,20 +1,26 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { isBusy, makeEmptyFile } from './exchange-lock.ts';
-import type { Sealer } from './seal.ts';
-import { checkLayout, createLayout, LAYOUT, layoutOf } from './sqlite-layout.ts';
+import type { Sealer } from '../seal.ts';
+import {
+  checkLayout,
+  createLayout,
+  isSealedWell,
+  LAYOUT,
+  layoutOf,
+  reseal,
+  reserve,
+} from './layout.ts';
+import { isBusy, makeEmptyFile } from './lock.ts';
 import {
   checkFileSystem,
   checkMount,
   makeStoreFile,
   repairRights,
   type FileSystemType,
-} from './sqlite-place.ts';
-import { reserve } from './sqlite-reserve.ts';
-import { isSealedWell, reseal } from './sqlite-seal.ts';
-import { prepareTables } from './sqlite-tables.ts';
-import { inOneView, inTransaction } from './sqlite-transaction.ts';
+} from './place.ts';
+import { prepareRows } from './sqlite-rows.ts';
+import { inOneView, inTransaction } from './transaction.ts';
 
 export interface OpenFile {
   readonly database: DatabaseSync;
@@ -123,7 +129,7 @@ function lookInto(path: string, sealer: Sealer, readOnly: boolean): void {
       const version = checkLayout(database);
       const [check] = database.prepare('PRAGMA integrity_check(1)').all();
       if (check?.['integrity_check'] !== 'ok') throw new Error('the file is damaged');
-      if (version === LAYOUT) prepareTables(database, sealer).verify();
+      if (version === LAYOUT) prepareRows(database, sealer).verify();
     });
   } finally {
     database.close();
