@@ -18,10 +18,10 @@ import {
 } from './config/environment.ts';
 import { baseUrl, choice, count, secureUrl } from './config/values.ts';
 
-export interface StoreAddress {
-  readonly kind: 'sqlite';
-  readonly path: string;
-}
+export type StoreAddress =
+  | { readonly kind: 'sqlite'; readonly path: string }
+  /** The URL holds a password. */
+  | { readonly kind: 'postgres'; readonly url: string };
 
 /** The settings of a gateway, read from the environment and checked. */
 export interface Config extends FrontDoorSettings {
@@ -37,7 +37,7 @@ export interface Config extends FrontDoorSettings {
   readonly tokenStore: StoreAddress;
   /** 32 bytes each, newest first; empty: tokens are not encrypted at rest. */
   readonly tokenStoreKeys: readonly Uint8Array[];
-  /** Undefined: the folder of the store. */
+  /** Undefined: the folder of the store, or a folder of its own if the store is not a file. */
   readonly tokenRescueDir: string | undefined;
   readonly adminHost: string;
   readonly adminPort: number;
@@ -91,7 +91,8 @@ function defaultAnswerBytes(): number {
 
 const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 
-const STORE_ADDRESS = /^sqlite:(?<path>.+)$/;
+const SQLITE_ADDRESS = /^sqlite:(?<path>.+)$/;
+const POSTGRES_ADDRESS = /^postgres(ql)?:\/\/[^/]+\/[^/?]/i;
 const DEFAULT_STORE = 'sqlite:data/tokens.db';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -122,7 +123,10 @@ export const variables = z.object({
   TOKEN_LINK: secureUrl().optional(),
   TOKEN_STORE: z
     .string()
-    .regex(STORE_ADDRESS, `must be sqlite:<file>, for example ${DEFAULT_STORE}`)
+    .refine(
+      (text) => readStoreAddress(text) !== undefined,
+      `must be sqlite:<file>, for example ${DEFAULT_STORE}, or postgres://<user>:<password>@<host>/<database>`,
+    )
     .default(DEFAULT_STORE),
   TOKEN_STORE_KEY: z
     .string()
@@ -223,8 +227,10 @@ function uselessSettings({ graphiql, introspection, trustedDocumentsOnly }: Conf
 
 /** Undefined if this kind of store is not supported. */
 export function readStoreAddress(text: string): StoreAddress | undefined {
-  const path = STORE_ADDRESS.exec(text)?.groups?.['path'];
-  return path === undefined ? undefined : { kind: 'sqlite', path };
+  const path = SQLITE_ADDRESS.exec(text)?.groups?.['path'];
+  if (path !== undefined) return { kind: 'sqlite', path };
+  const isPostgres = POSTGRES_ADDRESS.test(text) && URL.canParse(text);
+  return isPostgres ? { kind: 'postgres', url: text } : undefined;
 }
 
 /** Combinations that would serve invented people, or real ones to everyone, by mistake. */

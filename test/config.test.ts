@@ -287,7 +287,9 @@ describe('NAME_FILE', () => {
     const env = { ...OVER_SERVICE, TOKEN_STORE_FILE: '/run/store' };
     const files = { '/run/store': 'sqlite:/var/lib/tokens.db\n' };
     expect(read(env, files).tokenStore).toEqual({ kind: 'sqlite', path: '/var/lib/tokens.db' });
-    const [mistake] = mistakesOf(env, { '/run/store': 'postgres://u:secret@db/tokens' });
+    const url = 'postgres://u:secret@db/tokens?sslmode=verify-full';
+    expect(read(env, { '/run/store': url }).tokenStore).toEqual({ kind: 'postgres', url });
+    const [mistake] = mistakesOf(env, { '/run/store': 'postgres://u:secret@db' });
     expect(mistake).toMatch(/^TOKEN_STORE must be sqlite:<file>/);
     expect(mistake).not.toContain('secret');
   });
@@ -391,7 +393,10 @@ test.each([
   ['sqlite:/a:b', { kind: 'sqlite', path: '/a:b' }],
   ['sqlite:', undefined],
   ['data/tokens.db', undefined],
-  ['postgres://db/tokens', undefined],
+  ['postgres://db/tokens', { kind: 'postgres', url: 'postgres://db/tokens' }],
+  ['postgresql://u:p@db:6432/tokens', { kind: 'postgres', url: 'postgresql://u:p@db:6432/tokens' }],
+  ['postgres://db', undefined],
+  ['postgres:///tokens', undefined],
 ])('the address of a store is read: %s', (text, address) => {
   expect(readStoreAddress(text)).toEqual(address);
 });
@@ -415,7 +420,8 @@ describe('a mistake is refused', () => {
     [{ TOKEN_LINK: 'http://api.example.com/secret' }, /^TOKEN_LINK must begin with https/],
     [{ TOKEN_STORE: 'data/tokens.db' }, /^TOKEN_STORE must be sqlite:<file>/],
     [{ TOKEN_STORE: 'sqlite:' }, /^TOKEN_STORE must be sqlite:<file>/],
-    [{ TOKEN_STORE: 'postgres://u:secret@db/tokens' }, /^TOKEN_STORE must be sqlite:<file>/],
+    [{ TOKEN_STORE: 'postgres://u:secret@db' }, /^TOKEN_STORE must be sqlite:<file>.*postgres:/],
+    [{ TOKEN_STORE: 'mysql://u:secret@db/tokens' }, /^TOKEN_STORE must be sqlite:<file>/],
     [{ RECRUITING_AGENT: 'secret\r\nauthorization: x' }, /^RECRUITING_AGENT must be printable/],
     [
       { SCHEMA_PREFIX: '_secret' },

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
-import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import type { Terminal } from './terminal.ts';
 import { openStore, rescueFolder } from './token-store.ts';

@@ -55,7 +55,9 @@ export function addTokenCommands(
 
   tokens
     .command('export <store>')
-    .description('move the token set to another store, such as sqlite:<file>')
+    .description(
+      'move the token set to another store: sqlite:<file>, or postgres://<user>:<password>@<host>/<database>',
+    )
     .action((store) => tokensExport(store, terminal));
 }
 

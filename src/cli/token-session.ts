@@ -13,11 +13,11 @@ import {
   type StoreIdentity,
 } from '../tokens/store/rescue.ts';
 import type { RescueFolder } from '../tokens/store/rescue-file.ts';
-import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import { createRotation, type Rotation } from '../tokens/rotation.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';
-import { openStore, replicaOf, rescueFolder } from './token-store.ts';
+import { describeStore, openStore, replicaOf, rescueFolder } from './token-store.ts';
 
 /** What a command gets to work on the token store. Gateways may be running on the same store. */
 export interface TokenSession {
@@ -140,7 +140,7 @@ function inRescueFile({ description }: TokenStore, { directory }: RescueFolder):
 
 function identityOf({ tokenStore, recruitingUrl }: Config, stored: StoredTokens | null) {
   return {
-    description: `sqlite:${tokenStore.path}`,
+    description: describeStore(tokenStore),
     storeId: stored?.storeId,
     baseUrl: recruitingUrl ?? stored?.baseUrl,
   };
@@ -177,7 +177,8 @@ async function openFor(
 ): Promise<BoundedStore> {
   const { tokenStore } = config;
   const readOnly = purpose === 'inspect';
-  if (existsSync(tokenStore.path)) return bounded(openStore(tokenStore, config, { readOnly }));
+  const isThere = tokenStore.kind === 'postgres' || existsSync(tokenStore.path);
+  if (isThere) return bounded(openStore(tokenStore, config, { readOnly }));
   const identity = identityOf(config, null);
   const description = `${identity.description}, which does not exist`;
   const nothing = bounded({ ...openSqliteStore(':memory:'), description });
@@ -206,6 +207,7 @@ export function readTokenConfig({ env, readFile }: Terminal): Config {
     'RECRUITING_URL',
     'RECRUITING_AGENT',
     'TOKEN_STORE',
+    'TOKEN_STORE_FILE',
     'TOKEN_STORE_KEY',
     'TOKEN_STORE_KEY_FILE',
     'TOKEN_RESCUE_DIR',
@@ -220,7 +222,7 @@ async function read(store: TokenStore): Promise<StoredTokens | null> {
     return await store.read();
   } catch (error) {
     throw new CommandError(
-      `The token store (${store.description}) cannot be read: ${(error as Error).message}. It was left as it is.`,
+      `The token store (${store.description}) cannot be read: ${(error as Error).message}. It was left as it is. Check TOKEN_STORE.`,
     );
   }
 }

@@ -1,8 +1,10 @@
 import { dirname } from 'node:path';
+import { systemClock } from '../clock.ts';
 import type { Config, StoreAddress } from '../config.ts';
 import type { Owner, RescueFolder } from '../tokens/store/rescue-file.ts';
+import { describePostgres, openPostgresStore } from '../tokens/store/postgres/postgres-store.ts';
 import { createSealer, SealError } from '../tokens/store/seal.ts';
-import { openSqliteStore } from '../tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError } from './terminal.ts';
 
@@ -10,15 +12,19 @@ type StoreSettings = Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescue
 
 /** @throws CommandError for the operator */
 export function openStore(
-  { path }: StoreAddress,
+  address: StoreAddress,
   { tokenStoreKeys }: Pick<StoreSettings, 'tokenStoreKeys'>,
   { readOnly = false }: { readOnly?: boolean } = {},
 ): TokenStore {
+  const sealer = createSealer(tokenStoreKeys);
+  if (address.kind === 'postgres') {
+    return openPostgresStore(address.url, { sealer, clock: systemClock, readOnly });
+  }
   try {
-    return openSqliteStore(path, { sealer: createSealer(tokenStoreKeys), readOnly });
+    return openSqliteStore(address.path, { sealer, readOnly });
   } catch (error) {
     throw new CommandError(
-      `The token store cannot be opened (${path}): ${(error as Error).message}. It was left as it is. ${adviceOn(error)}`,
+      `The token store cannot be opened (${address.path}): ${(error as Error).message}. It was left as it is. ${adviceOn(error)}`,
     );
   }
 }
@@ -31,9 +37,6 @@ function adviceOn(error: unknown): string {
     );
   }
   const { message } = error as Error;
-  if (/earlier version.*to be read/.test(message)) {
-    return 'Start a gateway on it, or run `tokens refresh`, which bring it up to this version.';
-  }
   if (/damaged|malformed|not a database/i.test(message)) {
     return (
       'Check that TOKEN_STORE names the token store. If it does, the store is damaged: move the file away, and run ' +
@@ -44,15 +47,23 @@ function adviceOn(error: unknown): string {
   return 'Check TOKEN_STORE, and that this user may read and write there.';
 }
 
-/** The folder for pairs that cannot be saved to the store. */
+/** Names a store for people, without credentials. */
+export function describeStore(address: StoreAddress): string {
+  return address.kind === 'sqlite' ? `sqlite:${address.path}` : describePostgres(address.url);
+}
+
+/** The folder for pairs that cannot be saved to the store: always one of this machine. */
 export function rescueFolder(settings: StoreSettings, owner: Owner): RescueFolder {
   const { tokenStore, tokenStoreKeys, tokenRescueDir } = settings;
   return {
-    directory: tokenRescueDir ?? dirname(tokenStore.path),
+    directory:
+      tokenRescueDir ?? (tokenStore.kind === 'sqlite' ? dirname(tokenStore.path) : RESCUE_FOLDER),
     sealer: createSealer(tokenStoreKeys),
     owner,
   };
 }
+
+const RESCUE_FOLDER = 'data/rescue';
 
 /** Names this process in the history of the tokens. */
 export function replicaOf({ host, pid }: Owner): string {

@@ -7,19 +7,14 @@ import { saveRescued } from '../tokens/store/rescue.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore, type TokenSession } from './token-session.ts';
-import { openStore, replicaOf } from './token-store.ts';
+import { describeStore, openStore, replicaOf } from './token-store.ts';
 
 /** Moves the set to another store. From then on this one refuses to refresh it. */
 export async function tokensExport(address: string, terminal: Terminal): Promise<void> {
   const target = readTarget(address);
   await withTokenStore(terminal, 'work', async (session) => {
     const { config, store, stored } = session;
-    if (isSameFile(target.path, config.tokenStore.path)) {
-      throw new CommandError(
-        'That is the store that the set is in, so nothing was changed. Give another one.',
-        2,
-      );
-    }
+    if (isSameStore(target, config.tokenStore)) throw new CommandError(SAME_STORE, 2);
     if (!stored) throw await noTokens(session);
     // A pair in a rescue file must not be saved into this store after the move.
     await saveRescued(session.rescueFolder, store, { baseUrl: stored.baseUrl });
@@ -33,25 +28,31 @@ export async function tokensExport(address: string, terminal: Terminal): Promise
     }
     terminal.stdout.write(
       `The token set is in ${other.description} now, and ${store.description} refuses to refresh it. ` +
-        `Set TOKEN_STORE=${other.description} for every gateway that used the other, and restart them.\n`,
+        `Set TOKEN_STORE${target.kind === 'sqlite' ? `=${other.description}` : ' to its address'} for every gateway that used the other, and restart them.\n`,
     );
   });
 }
 
+const SAME_STORE =
+  'That is the store that the set is in, so nothing was changed. Give another one.';
+
 /** With its absolute path: the source store reports it from then on, wherever a command is started. */
 function readTarget(address: string): StoreAddress {
   const target = readStoreAddress(address);
-  if (target) return { ...target, path: resolve(target.path) };
+  if (target?.kind === 'sqlite') return { ...target, path: resolve(target.path) };
+  if (target) return target;
   throw new CommandError(
-    /^postgres(ql)?:/i.test(address)
-      ? 'A store in PostgreSQL is not supported by this version yet; give sqlite:<file>. Nothing was changed.'
-      : 'That is not the address of a store; give sqlite:<file>, such as sqlite:/var/lib/recruiting/tokens.db. Nothing was changed.',
+    'That is not the address of a store; give sqlite:<file>, such as sqlite:/var/lib/recruiting/tokens.db, or ' +
+      'postgres://<user>:<password>@<host>/<database>. Nothing was changed.',
     2,
   );
 }
 
-function isSameFile(one: string, other: string): boolean {
-  return realPath(one) === realPath(other);
+function isSameStore(one: StoreAddress, other: StoreAddress): boolean {
+  if (one.kind === 'sqlite' && other.kind === 'sqlite') {
+    return realPath(one.path) === realPath(other.path);
+  }
+  return describeStore(one) === describeStore(other);
 }
 
 function realPath(path: string): string {
@@ -61,17 +62,19 @@ function realPath(path: string): string {
 async function move(
   { store, stored }: TokenSession,
   other: TokenStore,
-  { path }: StoreAddress,
+  target: StoreAddress,
   replica: string,
 ): Promise<void> {
-  const to = `sqlite:${path}`;
+  const to = describeStore(target);
   const there = await other.read();
+  // Two addresses can be of one store.
+  if (there?.storeId === stored!.storeId) throw new Error(SAME_STORE);
   if (there && there.baseUrl !== stored!.baseUrl) {
     throw new Error(
       `The store ${to} belongs to ${there.baseUrl}, and this set to ${stored!.baseUrl}. Nothing was moved; choose another store.`,
     );
   }
-  const sign = { at: systemClock.now(), replica };
+  const sign = { replica };
   const wasMoved = stored!.movedTo === to;
   const moved = await store.moveOut({ to, ...sign });
   await other.moveIn({ ...moved, ...sign }).catch(async (error: Error) => {

@@ -1,4 +1,3 @@
-import { systemClock } from '../clock.ts';
 import { isSecureUrl } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
 import { mayHaveSuccessor } from '../tokens/held-tokens.ts';
@@ -33,12 +32,12 @@ export async function tokensImport(
   if (baseUrl === undefined) throw new CommandError(NO_SERVICE, 2);
   await withTokenStore(terminal, 'create', async (session) => {
     const { store, stored } = session;
-    if (isInUse(stored, systemClock.now()) && !replace) throw inUse(stored);
+    if (isInUse(stored) && !replace) throw inUse(stored);
     const pair = await readSource(source, session, terminal);
-    const parts = { store, baseUrl, replica: replicaOf(terminal.owner), clock: systemClock };
+    const parts = { store, baseUrl, replica: replicaOf(terminal.owner) };
     const outcome = await importSet(parts, pair, stored);
     if (outcome.kind === 'known') {
-      const isLost = stored !== null && !isInUse(stored, systemClock.now());
+      const isLost = stored !== null && !isInUse(stored);
       throw new CommandError(knownTokenText(outcome, isLost));
     }
     if (outcome.kind === 'overtaken') {
@@ -61,13 +60,13 @@ const NO_SERVICE =
   'RECRUITING_URL is not set. Put the base address of the service that the token set is for in front of the command: ' +
   'RECRUITING_URL=https://recruiting.example.com (with the host of your service). Nothing was changed.';
 
-function inUse({ pair, baseUrl, generation, mark, imported }: StoredTokens): CommandError {
+function inUse({ pair, baseUrl, generation, claim, imported }: StoredTokens): CommandError {
   const name = pair.name === null ? '' : ` "${printable(pair.name)}"`;
-  const isUncertain = mark !== null && !mark.live;
+  const isUncertain = claim !== null && !claim.live;
   return new CommandError(
     `The store holds a token set${name} of ${new URL(baseUrl).host} (generation ${generation}) that is in use. Nothing was changed. ` +
       (isUncertain ? 'An exchange of it is uncertain: run `tokens recover` first. ' : '') +
-      (imported && !mark
+      (imported && !claim
         ? 'It was imported before, and not refreshed yet: run `tokens refresh` to finish that. '
         : '') +
       'To replace it, add --replace.',
@@ -143,11 +142,11 @@ async function refreshAtOnce(
     if (codeOf(error) !== 'TOKENS_LOST') {
       throw new CommandError(notRefreshed(error as Error, rotation));
     }
-    const isBack = isInUse(before, systemClock.now()) && (await store.withdraw(imported.set));
+    const isBack = isInUse(before) && (await store.withdraw(imported.set));
     throw new CommandError(
       'The service refuses its refresh token: it was spent before, or revoked. ' +
         (isBack
-          ? `Nothing was replaced: generation ${before.generation} is in use again${before.mark ? ', and still uncertain (`tokens recover`)' : ''}. `
+          ? `Nothing was replaced: generation ${before.generation} is in use again${before.claim ? ', and still uncertain (`tokens recover`)' : ''}. `
           : 'No set is in use now. ') +
         'Have an administrator make a new token in the personal account, and import its link.',
     );

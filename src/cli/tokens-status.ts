@@ -1,4 +1,3 @@
-import { systemClock } from '../clock.ts';
 import { waitingPairs } from '../tokens/store/rescue.ts';
 import { tokenReport, type TokenReport } from '../tokens/token-report.ts';
 import { ADVICE, FATAL } from '../tokens/token-health.ts';
@@ -20,7 +19,6 @@ export async function tokensStatus({ json }: { json: boolean }, terminal: Termin
       history: await store.history(HISTORY),
       waiting,
       unwritable: store.unwritable !== undefined,
-      now: systemClock.now(),
     });
     const text = json ? `${JSON.stringify(report)}\n` : textOf(report, store.notices);
     terminal.stdout.write(text);

@@ -45,8 +45,8 @@ export function createBlockedRotation({ clock, log, onExchange }: BlockedParts):
       block(blocker, error as Error, generation);
     },
     began: end,
-    read: ({ mark, generation }) => {
-      if (mark?.live === true) isBusy(mark.attempt, generation);
+    read: ({ claim, generation }) => {
+      if (claim?.live === true) isBusy(claim.attempt, generation);
       else if (busy && busy.with !== LOCK) end();
     },
   };

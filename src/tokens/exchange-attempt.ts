@@ -15,7 +15,7 @@ import {
 } from './token-errors.ts';
 import { pairNamedIn } from './service/answer-text.ts';
 import type { Rescue } from './store/rescue.ts';
-import type { Ending, Mark, PairOutcome, TokenStore } from './store/token-store.ts';
+import type { Claim, Ending, PairOutcome, TokenStore } from './store/token-store.ts';
 
 /** How one attempt to exchange a refresh token ended. The store has it too, unless it was unavailable. */
 export type AttemptResult =
@@ -67,8 +67,8 @@ const SYNC_MS = 1_000;
 export interface ExchangeAttempt {
   /** Connects, claims, sends once and saves, in this order. Nothing is sent if a step before that failed. */
   exchange(from: HeldTokens): Promise<AttemptResult>;
-  /** Retries recording a loss after the store was unavailable. Never rejects. */
-  saveLoss(): Promise<void>;
+  /** Records how attempts ended while the store was unavailable. Never rejects. */
+  recordEndings(): Promise<void>;
 }
 
 export function createExchangeAttempt(
@@ -76,8 +76,8 @@ export function createExchangeAttempt(
   saver: PairSaver,
   { isStopping, onClaim, isOvertaken, isAnswered }: Surroundings,
 ): ExchangeAttempt {
-  let unsavedLoss: (() => Promise<void>) | undefined;
-  return { exchange: attemptOnce, saveLoss: async () => unsavedLoss?.() };
+  const unrecorded = new Map<string, Ending>();
+  return { exchange: attemptOnce, recordEndings };
 
   async function attemptOnce(from: HeldTokens): Promise<AttemptResult> {
     const endpoint = await connect().catch((cause: unknown) => {
@@ -107,9 +107,12 @@ export function createExchangeAttempt(
   async function claim({ from, attempt }: Begun) {
     const { set, generation, state } = from;
     const over = state.kind === 'uncertain' ? state.attempt : null;
-    const at = clock.now();
-    const mark = { set, generation, attempt, at, over, lifeMs: CLAIM_LIFE_MS, replica };
-    return store.mark(mark).catch((error: unknown) => postponed(1, unwritableStoreError(error)));
+    const wanted = { set, generation, attempt, over, lifeMs: CLAIM_LIFE_MS, replica };
+    return store.claim(wanted).catch((error: unknown) => {
+      // It may have been written all the same.
+      unrecorded.set(attempt, { outcome: 'unsent', latencyMs: 0 });
+      return postponed(1, unwritableStoreError(error));
+    });
   }
 
   /**
@@ -129,7 +132,7 @@ export function createExchangeAttempt(
 
   async function conclude(
     exchange: Begun,
-    claimed: Mark,
+    claimed: Claim,
     outcome: ExchangeOutcome,
   ): Promise<AttemptResult> {
     // Before anything else can fail.
@@ -189,10 +192,10 @@ export function createExchangeAttempt(
     return { kind: 'kept', next, bornAt: begun, isSecond: kept === 'second' };
   }
 
-  async function refuse(exchange: Begun, claimed: Mark): Promise<AttemptResult> {
+  async function refuse(exchange: Begun, claimed: Claim): Promise<AttemptResult> {
     const { from, begun } = exchange;
     // Another process may have been first and not have saved yet: this one waits as long as that pair can arrive.
-    const until = claimed.overExpired ? begun + CLAIM_LIFE_MS : begun;
+    const until = claimed.exclusive ? begun : begun + CLAIM_LIFE_MS;
     try {
       let overtaken = await isOvertaken(from);
       while (!overtaken && clock.elapsed() < until) {
@@ -212,22 +215,24 @@ export function createExchangeAttempt(
     }
   }
 
-  /** Ends the claim. If that cannot be written, the claim stays in the store, where it means uncertain. */
+  /** Ends the claim. Until that can be written, the claim stays in the store, where it means uncertain. */
   async function close({ attempt, begun }: Begun, outcome: Ending['outcome']): Promise<void> {
     const latencyMs = Math.round(clock.elapsed() - begun);
     onExchange?.(outcome, latencyMs / 1000);
-    const settle = () => store.settle(attempt, { outcome, latencyMs });
-    await settle().catch((error: unknown) => {
+    const ending = { outcome, latencyMs };
+    await store.endAttempt(attempt, ending).catch((error: unknown) => {
+      unrecorded.set(attempt, ending);
       log.error(
         { err: error, outcome },
         'the end of an exchange could not be written to the store',
       );
-      if (outcome === 'invalid-grant') unsavedLoss = settleLater;
     });
+  }
 
-    async function settleLater(): Promise<void> {
-      await settle().then(
-        () => (unsavedLoss = undefined),
+  async function recordEndings(): Promise<void> {
+    for (const [attempt, ending] of unrecorded) {
+      await store.endAttempt(attempt, ending).then(
+        () => unrecorded.delete(attempt),
         () => {},
       );
     }
@@ -240,7 +245,7 @@ const FRESH = {
   lost: false,
   movedTo: null,
   imported: false,
-  mark: null,
+  claim: null,
   unanswered: 0,
   surplus: 0,
 } as const;

@@ -56,7 +56,7 @@ export type UncertainTokens = HeldTokens & {
   readonly state: Extract<TokenState, { kind: 'uncertain' }>;
 };
 
-type StateSource = Pick<StoredTokens, 'lost' | 'movedTo' | 'mark' | 'unanswered'>;
+type StateSource = Pick<StoredTokens, 'lost' | 'movedTo' | 'claim' | 'unanswered'>;
 
 /** A pair as the store or an exchange gives it. */
 export type TokenSource = StateSource & { readonly saved: NewPair } & Pick<
@@ -66,13 +66,13 @@ export type TokenSource = StateSource & { readonly saved: NewPair } & Pick<
 
 /** @param forgotten unanswered exchanges that the store no longer knows of */
 export function stateOf(source: StateSource, forgotten = 0): TokenState {
-  const { lost, movedTo, mark } = source;
+  const { lost, movedTo, claim } = source;
   const unanswered = Math.max(source.unanswered, forgotten);
   if (movedTo !== null) return { kind: 'moved', to: movedTo };
   if (lost) return lostAfter(unanswered);
-  if (mark?.live === true) return { kind: 'refreshing', unanswered };
-  if (mark === null && unanswered === 0) return { kind: 'valid' };
-  return { kind: 'uncertain', unanswered, attempt: mark?.attempt ?? null };
+  if (claim?.live === true) return { kind: 'refreshing', unanswered };
+  if (claim === null && unanswered === 0) return { kind: 'valid' };
+  return { kind: 'uncertain', unanswered, attempt: claim?.attempt ?? null };
 }
 
 /** @param unanswered exchanges that were never clearly answered: one of them may have spent the refresh token */
@@ -127,9 +127,14 @@ export function holdTokens(
   };
 }
 
-/** The stored pair in the form in which it was saved. The latency of its exchange is not stored. */
-export function savedPairOf(stored: StoredTokens, store: string): NewPair {
-  const { storeId, set, baseUrl, generation, attempt, pair, savedAt: at } = stored;
+/**
+ * The stored pair in the form in which it was saved. The latency of its exchange is not stored.
+ *
+ * @param now wall time of this machine, ms
+ */
+export function savedPairOf(stored: StoredTokens, store: string, now: number): NewPair {
+  const { storeId, set, baseUrl, generation, attempt, pair, age } = stored;
+  const at = now - age;
   const exchange = {
     generation: generation - 1,
     attempt,

@@ -168,11 +168,15 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
 const HELD: Record<UnsavedCause, string> = {
   unwritable:
     'The new token pair could not be saved, and is held in memory while saving is tried again. ' +
-    'Free the disk or restore the permissions, and do not kill this process before the pair is saved.',
+    'Repair the disk, the permissions or the database server, and do not kill this process before the pair is saved.',
   older:
     'The token store was replaced by an older copy, or an empty one, while this process ran. The refresh token in ' +
     'an older copy is spent, so the newest token pair is held in memory until it is saved into the replacement. ' +
     'Do not restore a backup again, and do not kill this process before it logs that the pair is saved.',
+  failover:
+    'The database server of the token store has lost the newest token pair, which was committed: a failover to a server ' +
+    'that lagged behind, or an older copy of the database. The pair is held in memory until it is saved again, by every gateway that ' +
+    'has it. Synchronous replication prevents this.',
   other:
     'The token store was replaced by another one, with other tokens, while this process ran. The newest token pair is ' +
     'held in memory until it is saved behind the tokens of that store; then this process continues with the tokens of ' +

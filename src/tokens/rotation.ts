@@ -75,7 +75,7 @@ export function createRotation(parts: RotationParts): Rotation {
   const held: TokenSync = createTokenSync(parts, {
     saver,
     answers,
-    saveLoss: () => attempt.saveLoss(),
+    recordEndings: () => attempt.recordEndings(),
     onRead: blocked.read,
     onNewPair: () => {
       quiet = undefined;

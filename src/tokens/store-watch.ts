@@ -70,8 +70,9 @@ export function createStoreWatch({ store, log }: StoreWatchParts, saver: PairSav
     for (;;) {
       const stored = await store.read();
       if (!newest || follows(stored, newest)) return { stored, loss: undefined };
-      if (!stored) return { stored, loss: 'older' };
-      if (!(await store.holds(newest.saved))) return { stored, loss: lossIn(stored, newest) };
+      if (!stored) return { stored, loss: store.behind };
+      if (!(await store.holds(newest.saved)))
+        return { stored, loss: lossIn(stored, newest, store.behind) };
       // Another process may have saved it since that read.
       const again = await store.read();
       if (again && isSamePair(again, stored)) return { stored: again, loss: undefined };
@@ -96,8 +97,12 @@ function follows(stored: StoredTokens | null, { set, generation }: HeldTokens): 
   return stored?.set === set && stored.generation >= generation;
 }
 
-function lossIn({ set, storeId }: StoredTokens, newest: HeldTokens): StoreLoss {
-  return set === newest.set || storeId === newest.saved.home?.storeId ? 'older' : 'other';
+function lossIn(
+  { set, storeId }: StoredTokens,
+  newest: HeldTokens,
+  behind: TokenStore['behind'],
+): StoreLoss {
+  return set === newest.set || storeId === newest.saved.home?.storeId ? behind : 'other';
 }
 
 function lossOf(cause: unknown): StoreLoss | undefined {

@@ -77,16 +77,17 @@ function storeFailure(what: 'read' | 'written', cause: unknown) {
   return codedError(
     OURS,
     `The access token cannot be refreshed, because the token store cannot be ${what}. Nothing was lost. ` +
-      'The operator has to check the disk that holds the store, and which other programs use its file.',
+      'The operator has to check the disk or the database server that holds the store, and which other programs use it.',
     { cause: new Blocked('the store', cause) },
   );
 }
 
 /**
- * How the store lost the newest pair while the process ran: it was replaced by an older copy, or by another store; it
- * is gone; or it cannot be decrypted, so that the pair may be lost.
+ * How the store lost the newest pair while the process ran: it was replaced by an older copy, or by another store; its
+ * database server lost the last commits in a failover; it is gone; or it cannot be decrypted, so that the pair may be
+ * lost.
  */
-export type StoreLoss = 'older' | 'other' | 'gone' | 'sealed';
+export type StoreLoss = 'older' | 'failover' | 'other' | 'gone' | 'sealed';
 
 /** Why the store does not have the newest pair. */
 export type UnsavedCause = 'unwritable' | StoreLoss;
@@ -100,10 +101,13 @@ export function unsavedError(cause: UnsavedCause) {
 
 const UNSAVED: Record<UnsavedCause, string> = {
   unwritable:
-    'the token store cannot be written. Nothing was lost. The operator has to check the disk that holds the store.',
+    'the token store cannot be written. Nothing was lost. The operator has to check the disk or the database server that holds it.',
   older:
     'the token store was replaced by an older copy, which cannot be written. Nothing was lost. ' +
     'The operator has to check the disk that holds the store, and must not end the gateway before that.',
+  failover:
+    'the database server of the token store has lost the last commits, and cannot be written. Nothing was lost. ' +
+    'The operator has to check that server, and must not end the gateway before that.',
   other:
     'the token store was replaced by another one, which cannot be written. Nothing was lost. ' +
     'The operator has to check the file of the store, and must not end the gateway before that.',

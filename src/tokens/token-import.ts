@@ -10,7 +10,6 @@ export interface ImportParts {
   store: TokenStore;
   baseUrl: string;
   replica: string;
-  clock: Clock;
 }
 
 export interface TokenLink {
@@ -25,7 +24,7 @@ export interface TokenLink {
  * @returns a function that tries once, and resolves to whether another try is pointless; never rejects
  */
 export function createLinkImport(
-  parts: ImportParts & { link: TokenLink | undefined; log: Logger },
+  parts: ImportParts & { link: TokenLink | undefined; clock: Clock; log: Logger },
   rotation: Rotation,
 ): () => Promise<boolean> {
   const { store, clock, log, baseUrl, link } = parts;
@@ -46,7 +45,7 @@ export function createLinkImport(
 
   async function tryLink(from: TokenLink): Promise<boolean> {
     const found = await store.read();
-    if (isInUse(found, clock.now())) {
+    if (isInUse(found)) {
       log.warn({ store: store.description }, LINK_IGNORED);
       return true;
     }
@@ -81,17 +80,17 @@ export function createLinkImport(
  * @param after what the store holds, as the caller read it
  */
 export async function importSet(
-  { store, baseUrl, replica, clock }: ImportParts,
+  { store, baseUrl, replica }: ImportParts,
   pair: TokenPair,
   after: StoredTokens | null,
 ): Promise<ImportOutcome> {
-  return store.import({ baseUrl, pair, replica, at: clock.now(), after });
+  return store.import({ baseUrl, pair, replica, after });
 }
 
 /** Whether a set can still be refreshed from this store, as far as is known without asking the service. */
-export function isInUse(stored: StoredTokens | null, now: number): stored is StoredTokens {
+export function isInUse(stored: StoredTokens | null): stored is StoredTokens {
   if (!stored || stored.lost || stored.movedTo !== null) return false;
-  return now - stored.savedAt < stored.pair.refreshTokenExpiresIn * 1000;
+  return stored.age < stored.pair.refreshTokenExpiresIn * 1000;
 }
 
 /** Message for a refresh token that the store has already seen. */

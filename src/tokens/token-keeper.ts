@@ -2,7 +2,7 @@ import { isFinal, isSamePair, isUncertain, lossOf, type HeldTokens } from './hel
 import { createRotation, type RotationParts } from './rotation.ts';
 import { lostError, missingError, movedError } from './token-errors.ts';
 import { boundStore } from './store/bounded-store.ts';
-import type { TokenStore } from './store/token-store.ts';
+import { StoreUnavailableError, type TokenStore } from './store/token-store.ts';
 import { createEndWarnings, healthOf, type TokenHealth } from './token-health.ts';
 import { createLinkImport, type TokenLink } from './token-import.ts';
 
@@ -85,12 +85,21 @@ const SYNC_MS = 30_000;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 5 * 60_000;
 
-/** @throws Error for the operator when the store cannot be read, or belongs to another service */
+/**
+ * A store that is unavailable now, such as a database server that is down, is read as soon as it is back.
+ *
+ * @throws Error for the operator if the store cannot be read, or belongs to another service
+ */
 export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenKeeper> {
   const parts = { ...given, store: boundStore(given.store, given.clock) };
   const { store, clock, log, link, random = Math.random } = parts;
   await parts.rescue?.saveInto(store, parts.baseUrl);
+  let isUnavailable = false;
   const stored = await store.read().catch((cause: unknown) => {
+    if (cause instanceof StoreUnavailableError) {
+      reportUnavailable(cause);
+      return null;
+    }
     throw new Error(
       `The token store (${store.description}) cannot be read: ${(cause as Error).message}. It was left as it is. ` +
         'If it is damaged, move it away and run `tokens recover`; if that finds no pair in a rescue file, import a new ' +
@@ -106,7 +115,9 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
   const warnOfEnd = createEndWarnings(clock, log);
   if (stored) rotation.adopt(stored);
   const importLink = createLinkImport(parts, rotation);
-  if (!link) logUnusable(rotation.tokens);
+  if (!link && !isUnavailable) logUnusable(rotation.tokens);
+  // An error is logged when the store is polled.
+  store.watch?.(() => void rotation.sync().catch(() => {}));
 
   // Requests wait only for the first try: a link that is unavailable would hold them for ever.
   const firstTry = importLink();
@@ -192,7 +203,7 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
           // Short sleeps: a timer of 120 days fires at once, and one that was set before the machine was suspended
           // fires late.
           await clock.sleep(Math.min(wait, SYNC_MS), stopping.signal);
-          await rotation.sync();
+          await poll();
         }
       } catch (error) {
         if (stopping.signal.aborted) return;
@@ -207,11 +218,31 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
     }
   }
 
+  /** Between two refreshes nothing is lost if the store cannot be read: it is logged once, and read again soon. */
+  async function poll(): Promise<void> {
+    try {
+      await rotation.sync();
+      if (isUnavailable) log.info('the token store can be read again');
+      isUnavailable = false;
+    } catch (error) {
+      if (!stopping.signal.aborted && !isUnavailable) reportUnavailable(error);
+    }
+  }
+
+  function reportUnavailable(error: unknown): void {
+    isUnavailable = true;
+    log.error({ err: error, store: store.description }, UNAVAILABLE);
+  }
+
   function backoff(failures: number): number {
     const longest = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
     return longest * (0.5 + random() / 2);
   }
 }
+
+const UNAVAILABLE =
+  'The token store cannot be read now. The gateway serves with the tokens that it has, if any, and tries again. Check the ' +
+  'database server or the disk that holds the store.';
 
 function accessTokenOf({ set, generation, pair }: HeldTokens): AccessToken {
   return { value: pair.accessToken, set, generation };

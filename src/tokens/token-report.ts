@@ -48,8 +48,6 @@ interface ReportFacts {
   waiting: readonly WaitingPair[];
   /** The store cannot be written. */
   unwritable: boolean;
-  /** Wall time, ms. */
-  now: number;
 }
 
 const RENEWALS = new Set<HistoryEntry['outcome']>([
@@ -71,10 +69,10 @@ const FAILURES = new Set<HistoryEntry['outcome']>([
 ]);
 
 export function tokenReport(facts: ReportFacts): TokenReport {
-  const { store, stored, history, now, waiting } = facts;
+  const { store, stored, history, waiting } = facts;
   if (!stored) return missingReport(facts);
-  const { pair, savedAt, mark, generation } = stored;
-  const left = (seconds: number) => savedAt + seconds * 1000 - now;
+  const { pair, savedAt, age, claim, generation } = stored;
+  const left = (seconds: number) => seconds * 1000 - age;
   const rotation = history.find(
     (one) => RENEWALS.has(one.outcome) && one.generation === generation - 1,
   );
@@ -82,8 +80,8 @@ export function tokenReport(facts: ReportFacts): TokenReport {
   const troubles = troublesOf({
     state: stateOf(stored).kind,
     unsaved: rescueFiles.length > 0,
-    blocked: facts.unwritable || (mark?.live === true && now - mark.at > LONGEST_EXCHANGE_MS),
-    age: now - savedAt,
+    blocked: facts.unwritable || (claim?.live === true && claim.age > LONGEST_EXCHANGE_MS),
+    age,
     accessLeft: left(pair.expiresIn),
     refreshLeft: left(pair.refreshTokenExpiresIn),
     refreshLife: pair.refreshTokenExpiresIn * 1000,
@@ -95,7 +93,8 @@ export function tokenReport(facts: ReportFacts): TokenReport {
     0,
     indexOrEnd(history, ({ outcome }) => BEGINNINGS.has(outcome)),
   );
-  const isUnderWay = ({ attempt }: HistoryEntry) => mark?.live === true && attempt === mark.attempt;
+  const isUnderWay = ({ attempt }: HistoryEntry) =>
+    claim?.live === true && attempt === claim.attempt;
   // Failures of an import that was withdrawn have another generation.
   const failed = since.filter(
     (one) => FAILURES.has(one.outcome) && one.generation === generation && !isUnderWay(one),
@@ -113,7 +112,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
     lastRotation: stored.imported ? null : iso(savedAt),
     failures: failed.length,
     lastFailure: last ? { at: iso(last.at), outcome: last.outcome } : null,
-    exchangeUnderWay: mark?.live === true,
+    exchangeUnderWay: claim?.live === true,
     movedTo: stored.movedTo,
     troubles,
     rescueFiles,

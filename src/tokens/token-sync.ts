@@ -31,7 +31,8 @@ export interface TokenSync {
   change(facts: Partial<HeldTokens>): HeldTokens;
   /**
    * Takes over what other processes refreshed or imported. Before that, it saves into the store what the store lacks:
-   * pairs of rescue files, the newest pair, and a loss.
+   * pairs of rescue files, the newest pair, and how attempts ended. All callers that wait share the next sync: not one
+   * that has begun, whose reading may be older than what they know.
    */
   sync(): Promise<void>;
   /**
@@ -56,8 +57,8 @@ export interface TokenSyncParts {
 interface Surroundings {
   readonly saver: PairSaver;
   readonly answers: AnsweredPairs;
-  /** Saves a loss that could not be saved when it was found. */
-  saveLoss(): Promise<void>;
+  /** Records how attempts ended that could not be recorded then. Never rejects. */
+  recordEndings(): Promise<void>;
   /** Called with what was read from the store. */
   onRead(stored: StoredTokens): void;
   /** Called when there is another pair. */
@@ -66,13 +67,15 @@ interface Surroundings {
 
 export function createTokenSync(
   parts: TokenSyncParts,
-  { saver, answers, saveLoss, onRead, onNewPair }: Surroundings,
+  { saver, answers, recordEndings, onRead, onNewPair }: Surroundings,
 ): TokenSync {
   const { store, rescue, clock, log, baseUrl, random = Math.random } = parts;
   const watch = createStoreWatch(parts, saver);
   let tokens: HeldTokens | undefined;
   /** Unanswered exchanges of the pair that the store no longer knows of. */
   let forgotten = 0;
+  let running: Promise<unknown> = Promise.resolve();
+  let upcoming: Promise<RescueReport | undefined> | undefined;
 
   return {
     get tokens() {
@@ -84,14 +87,14 @@ export function createTokenSync(
     adopt,
     publish,
     change,
-    sync: async () => void (await syncAll()),
+    sync: async () => void (await sync()),
     recoverPair: async () => {
-      const report = await syncAll();
+      const report = await sync();
       const doubtful = mayHaveSuccessor(tokens!);
       if (report?.failed.some((file) => mayFollow(file, { ...tokens!, doubtful }))) {
         throw unreadRescueError();
       }
-      if (doubtful && (await answers.save(tokens!))) await syncAll();
+      if (doubtful && (await answers.save(tokens!))) await sync();
     },
   };
 
@@ -99,15 +102,15 @@ export function createTokenSync(
     if (stored.baseUrl !== baseUrl) throw foreignStoreError(store, stored.baseUrl, baseUrl);
     if (tokens?.set === stored.set && tokens.generation > stored.generation) return;
     onRead(stored);
-    // The wall clock may have been set back since the save; an age is never negative.
-    const bornAt = clock.elapsed() - Math.max(0, clock.now() - stored.savedAt);
+    // The store's clock may have been set back since the save.
+    const bornAt = clock.elapsed() - Math.max(0, stored.age);
     if (tokens && isSamePair(tokens, stored)) {
       // A wall clock that was wrong at the start made it look older than it is.
       const isYounger = lossOf(tokens, clock) === 'ended' && bornAt > tokens.bornAt;
       change({ ...changesIn(tokens, stored, forgotten), ...(isYounger && { bornAt }) });
       return;
     }
-    publish({ ...stored, saved: savedPairOf(stored, store.description) }, bornAt);
+    publish({ ...stored, saved: savedPairOf(stored, store.description, clock.now()) }, bornAt);
   }
 
   function publish(next: TokenSource, bornAt: number): void {
@@ -123,8 +126,20 @@ export function createTokenSync(
     return tokens;
   }
 
-  async function syncAll(): Promise<RescueReport | undefined> {
-    await saveLoss();
+  function sync(): Promise<RescueReport | undefined> {
+    upcoming ??= running
+      .catch(() => {})
+      .then(() => {
+        upcoming = undefined;
+        const syncing = syncOnce();
+        running = syncing;
+        return syncing;
+      });
+    return upcoming;
+  }
+
+  async function syncOnce(): Promise<RescueReport | undefined> {
+    await recordEndings();
     const report = await rescue?.saveInto(store, baseUrl);
     const before = tokens;
     const stored = await watch.readOrRestore(

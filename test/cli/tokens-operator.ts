@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { runHere, startServe, temporaryFolder } from '../support/processes/process.ts';
 import { startScripted, type ScriptedService } from '../support/tokens/tokens.ts';
@@ -22,8 +22,12 @@ export interface Operator {
   /** The same where it must end well. Gives what it says. */
   done(...args: string[]): Promise<string>;
   status(): Promise<Record<string, unknown>>;
-  /** The store, as another process on this machine would have it. Closed when the work is done. */
-  withStore<T>(work: (store: TokenStore) => Promise<T>): Promise<T>;
+  /**
+   * The store, as another process on this machine would have it. Closed when the work is done.
+   *
+   * @param now the wall clock of the store
+   */
+  withStore<T>(work: (store: TokenStore) => Promise<T>, now?: () => number): Promise<T>;
   /** A gateway on the store, as a process of its own. */
   startGateway(env?: Record<string, string>): ReturnType<typeof startServe>;
 }
@@ -61,8 +65,8 @@ export async function startOperator(): Promise<Operator> {
     },
     status: async () =>
       JSON.parse((await tokens(['status', '--json'])).stdout) as Record<string, unknown>,
-    withStore: async (work) => {
-      const store = openSqliteStore(storePath);
+    withStore: async (work, now = Date.now) => {
+      const store = openSqliteStore(storePath, { now });
       try {
         return await work(store);
       } finally {
@@ -85,9 +89,9 @@ export async function startWithTokens(): Promise<Operator> {
 }
 
 /** Begins an exchange of what is in the store, as a process would. Gives its attempt. */
-export async function beginExchange(store: TokenStore, at = Date.now()) {
+export async function beginExchange(store: TokenStore) {
   const { set, generation } = (await store.read())!;
   const attempt = 'begun-elsewhere';
-  await store.mark({ set, generation, attempt, at, lifeMs: 150_000, replica: 'other/1' });
+  await store.claim({ set, generation, attempt, lifeMs: 150_000, replica: 'other/1' });
   return attempt;
 }

@@ -125,8 +125,8 @@ test('a set is not reported as lost while an unreadable rescue file may hold its
   const operator = await startWithTokens();
   const path = await leaveRescueFile(operator, [Buffer.alloc(32, 1)]);
   await operator.withStore(async (store) => {
-    const { mark } = (await store.read())!;
-    await store.settle(mark!.attempt, { outcome: 'invalid-grant', latencyMs: 1 });
+    const { claim } = (await store.read())!;
+    await store.endAttempt(claim!.attempt, { outcome: 'invalid-grant', latencyMs: 1 });
   });
   expect(await operator.status()).toMatchObject({ state: 'lost' });
   const { code, stderr } = await operator.tokens(['recover']);
@@ -217,8 +217,8 @@ test('a pair in an unread answer is tried although a gateway has reported the se
   service.refuse({ status: 502, detail: '' });
   await tokens(['refresh']);
   await withStore(async (store) => {
-    const { mark } = (await store.read())!;
-    await store.settle(mark!.attempt, { outcome: 'invalid-grant', latencyMs: 1 });
+    const { claim } = (await store.read())!;
+    await store.endAttempt(claim!.attempt, { outcome: 'invalid-grant', latencyMs: 1 });
   });
   expect(await status()).toMatchObject({ state: 'lost', generation: 2 });
   service.refuse(undefined);

@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { temporaryFolder } from '../support/processes/process.ts';
 import { drop, held, pairOf, reply } from '../support/tokens/tokens.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
 const DAY_S = 86_400;
+const TEN_MINUTES_AGO = () => Date.now() - 10 * 60_000;
 
 test('for healthy tokens status prints generation, lifetimes and the last refresh, with exit code 0', async () => {
   const { tokens, service, storePath } = await startWithTokens();
@@ -216,13 +218,18 @@ test('an exchange whose process was killed counts as a failure', async () => {
 
 test('a move to another store does not count as a failure, and the target knows the last refresh', async () => {
   const { done, tokens, status, file } = await startWithTokens();
-  const { lastRotation } = await status();
+  const before = await status();
   const TOKEN_STORE = `sqlite:${file('other.db')}`;
   await done('export', TOKEN_STORE);
   expect(await status()).toMatchObject({ failures: 0, state: 'moved' });
   const { code, stdout } = await tokens(['status', '--json'], { env: { TOKEN_STORE } });
   expect(code).toBe(0);
-  expect(JSON.parse(stdout)).toMatchObject({ state: 'healthy', lastRotation, failures: 0 });
+  const after = JSON.parse(stdout) as typeof before;
+  expect(after).toMatchObject({ state: 'healthy', failures: 0 });
+  // The stores are asked for ages, one after the other.
+  const [then, now] = [before, after].map((one) => Date.parse(one['lastRotation'] as string));
+  expect(now! - then!).toBeGreaterThanOrEqual(0);
+  expect(now! - then!).toBeLessThan(60_000);
 });
 
 test('an exchange in progress is reported, and is not a trouble', async () => {
@@ -241,10 +248,10 @@ test('an exchange in progress is reported, and is not a trouble', async () => {
 test('an exchange that takes longer than possible is a trouble: its process was stopped, or hangs', async () => {
   const { withStore, tokens, status } = await startWithTokens();
   await withStore(async (store) => {
-    await beginExchange(store, Date.now() - 10 * 60_000);
+    await beginExchange(store);
     expect(await status()).toMatchObject({ state: 'attention', troubles: ['blocked'] });
     expect((await tokens(['status'])).stdout).toMatch(/blocked: .*wake or end a process/);
-  });
+  }, TEN_MINUTES_AGO);
 });
 
 test('status while a command refreshes disturbs nothing', async () => {
@@ -341,18 +348,18 @@ async function insert(
   { withStore, service }: Operator,
   { age, imported = false }: { age: number; imported?: boolean },
 ): Promise<void> {
-  await withStore(async (store) => {
-    const at = Date.now() - age * DAY_S * 1000;
+  const at = Date.now() - age * DAY_S * 1000;
+  const insertSet = async (store: TokenStore) => {
     const after = await store.read();
-    const sign = { replica: 'other/1', at };
+    const replica = 'other/1';
     const pair = pairOf(randomUUID());
     const baseUrl = service.url;
-    const first = await store.import({ baseUrl, pair, after, ...sign });
+    const first = await store.import({ baseUrl, pair, after, replica });
     if (first.kind !== 'imported') throw new Error(first.kind);
     if (imported) return;
     const { set, generation } = first.stored;
     const attempt = randomUUID();
-    await store.mark({ set, generation, attempt, lifeMs: 150_000, ...sign });
+    await store.claim({ set, generation, attempt, lifeMs: 150_000, replica });
     const next = pairOf(randomUUID());
     const latencyMs = 1;
     await store.save({
@@ -362,9 +369,10 @@ async function insert(
       pair: next,
       outcome: 'rotated',
       latencyMs,
-      ...sign,
+      at,
     });
-  });
+  };
+  await withStore(insertSet, () => at);
 }
 
 function keyOf(byte: number): string {

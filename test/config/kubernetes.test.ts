@@ -76,6 +76,7 @@ test('the settings of the Kubernetes example start a gateway that serves the rea
 test('the store and the rescue files of the example outlive the pod', () => {
   const { tokenStore, tokenRescueDir } = readConfig(env, () => '');
   const claims = resources.filter(({ kind }) => kind === 'PersistentVolumeClaim') as Claim[];
+  if (tokenStore.kind !== 'sqlite') throw new Error('the example has a SQLite store');
   const folder = dirname(tokenStore.path);
   for (const kept of [folder, tokenRescueDir ?? folder]) {
     const mount = container.volumeMounts.find(({ mountPath }) => isBelow(kept, mountPath));

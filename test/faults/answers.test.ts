@@ -46,7 +46,7 @@ test.concurrent(
     await gateway.printed(/found in an answer that was not understood/);
     await gateway.serves();
     expect(world.outcomes()).toEqual(['answered']);
-    expect(await world.stored()).toMatchObject({ generation: 2, mark: null, lost: false });
+    expect(await world.stored()).toMatchObject({ generation: 2, claim: null, lost: false });
 
     // The answer is thrown away when the refresh token in it has proved good.
     expect(answersIn(world)).toHaveLength(1);

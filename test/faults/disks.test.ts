@@ -52,8 +52,8 @@ describe.skipIf(!canFillDisk)('on a full disk', () => {
     'if no byte can be written before the claim, there is no exchange: the gateway serves, and says what to check',
     async () => {
       await using world = await startFaultWorld();
-      const gateway = await world.hanging({ at: 'before the mark' });
-      await gateway.printed(/REACHED before the mark/);
+      const gateway = await world.hanging({ at: 'before the claim' });
+      await gateway.printed(/REACHED before the claim/);
       fillDisk(gateway, 0);
       gateway.tell('go');
       await gateway.printed(/the token store cannot be written\. Nothing was lost/);
@@ -214,7 +214,7 @@ test.concurrent(
   },
 );
 
-/** Its files became read-only between the mark and the answer. */
+/** Its files became read-only between the claim and the answer. */
 async function heldOnReadOnly(world: FaultWorld): Promise<FaultGateway> {
   world.give(BOUND);
   const answer = world.sandbox.tokenAnswers.hold('after');
@@ -243,7 +243,7 @@ async function isRescued(world: FaultWorld): Promise<void> {
 
 async function isSavedAs(world: FaultWorld, generation: number, outcomes: string[]): Promise<void> {
   expect(world.outcomes()).toEqual(outcomes);
-  expect(await world.stored()).toMatchObject({ generation, mark: null });
+  expect(await world.stored()).toMatchObject({ generation, claim: null });
   expect((await world.command('tokens', 'status')).code).toBe(0);
   expect(await world.holdsTheLastPair()).toBe(true);
 }

@@ -11,7 +11,7 @@ import type { HangingPoint } from '../support/tokens/hanging-gateway.ts';
 
 test.concurrent('after kill -9 before the claim the next start is a normal one', async () => {
   await using world = await startFaultWorld();
-  await killedAt(world, 'before the mark');
+  await killedAt(world, 'before the claim');
   const next = await world.serve();
   await next.printed(/access token rotated/);
   await next.serves();
@@ -27,7 +27,7 @@ describe('after kill -9 between the claim and the request', () => {
     'the tokens are uncertain while the access token works, and are sent once more when it ends, unnoticed by callers',
     async () => {
       await using world = await startFaultWorld();
-      await killedAt(world, 'after the mark');
+      await killedAt(world, 'after the claim');
       expect(world.outcomes()).toEqual([]);
       const next = await servesInDoubt(world, []);
       await replayWorks(world, next);
@@ -39,7 +39,7 @@ describe('after kill -9 between the claim and the request', () => {
     'the refresh token is sent once more at once if the access token has expired',
     async () => {
       await using world = await startFaultWorld();
-      await killedAt(world, 'after the mark');
+      await killedAt(world, 'after the claim');
       world.expire();
       const next = await world.serve();
       await next.printed(/does not work: the refresh token is sent once more/);
@@ -52,7 +52,7 @@ describe('after kill -9 between the claim and the request', () => {
     '`tokens recover` explains what happened, and sends the refresh token once more at once',
     async () => {
       await using world = await startFaultWorld();
-      await killedAt(world, 'after the mark');
+      await killedAt(world, 'after the claim');
       const recovered = await world.command('tokens', 'recover');
       expect(recovered.code).toBe(0);
       expect(recovered.stdout).toContain('its process ended before the answer was saved');
@@ -88,7 +88,7 @@ test.concurrent(
     await next.stop();
     expect(next.said).not.toContain('uncertain');
     expect(world.outcomes()).toEqual(['answered']);
-    expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect(await world.stored()).toMatchObject({ generation: 2, claim: null });
     expect((await world.command('tokens', 'status')).code).toBe(0);
     expect(await world.holdsTheLastPair()).toBe(true);
   },
@@ -134,7 +134,7 @@ test.concurrent(
   'repeated kill -9 during recovery causes one request for each start, and the state is never "healthy"',
   async () => {
     await using world = await startFaultWorld();
-    await killedAt(world, 'after the mark');
+    await killedAt(world, 'after the claim');
     world.expire();
     for (const calls of [1, 2]) {
       const request = world.sandbox.tokenAnswers.hold('before');
@@ -146,8 +146,8 @@ test.concurrent(
       expect(status).toMatchObject({ code: 1, stdout: expect.stringContaining('uncertain: ') });
       expect(status.stdout).not.toContain('healthy');
     }
-    await killedAt(world, 'after the mark');
-    await killedAt(world, 'before the mark');
+    await killedAt(world, 'after the claim');
+    await killedAt(world, 'before the claim');
     const gateway = await world.serve();
     await gateway.printed(/access token rotated/);
     await gateway.serves();

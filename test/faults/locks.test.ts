@@ -24,7 +24,7 @@ test.concurrent(
     await asked;
     await gateway.stop();
     expect(world.outcomes()).toEqual(['answered', 'answered']);
-    expect(await world.stored()).toMatchObject({ generation: 3, mark: null });
+    expect(await world.stored()).toMatchObject({ generation: 3, claim: null });
     expect(await world.holdsTheLastPair()).toBe(true);
   },
 );
@@ -33,7 +33,7 @@ test.concurrent(
   'if a gateway is stopped inside a transaction, another one starts, serves and waits, and there is one exchange when it wakes',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
-    const holder = await world.hanging({ at: 'within the transaction of the mark' });
+    const holder = await world.hanging({ at: 'within the transaction of the claim' });
     await holder.printed(/REACHED within the transaction/);
     await standsStill(holder);
     const other = await world.hanging();
@@ -54,7 +54,7 @@ test.concurrent(
     await holder.serves();
     await Promise.all([other.stop(), holder.stop()]);
     expect(world.outcomes()).toEqual(['answered']);
-    expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect(await world.stored()).toMatchObject({ generation: 2, claim: null });
     expect(await world.holdsTheLastPair()).toBe(true);
   },
 );
@@ -73,13 +73,13 @@ test.concurrent(
     const before = world.sandbox.stats.requests.graphql;
     const asked = other.serves();
     await eventually(() => expect(world.sandbox.stats.requests.graphql).toBe(before + 1));
-    expect(await world.stored()).toMatchObject({ generation: 1, mark: { live: true } });
+    expect(await world.stored()).toMatchObject({ generation: 1, claim: { live: true } });
     answer.release();
     await asked;
     expect(await refreshing).toMatchObject({ code: 0 });
     await Promise.all([gateway.stop(), other.stop()]);
     expect(world.outcomes()).toEqual(['answered']);
-    expect(await world.stored()).toMatchObject({ generation: 2, surplus: 0, mark: null });
+    expect(await world.stored()).toMatchObject({ generation: 2, surplus: 0, claim: null });
     expect(await world.holdsTheLastPair()).toBe(true);
   },
 );
@@ -102,7 +102,7 @@ test.concurrent(
     await next.stop();
     expect(world.rescued()).toBe(0);
     expect(world.outcomes()).toEqual(['answered']);
-    expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect(await world.stored()).toMatchObject({ generation: 2, claim: null });
     expect(await world.holdsTheLastPair()).toBe(true);
   },
 );
@@ -111,13 +111,13 @@ test.concurrent(
   'a claim that never ends does not prevent SIGTERM, and nothing is sent',
   async () => {
     await using world = await startFaultWorld();
-    const gateway = await world.hanging({ at: 'before the mark' });
-    await gateway.printed(/REACHED before the mark/);
+    const gateway = await world.hanging({ at: 'before the claim' });
+    await gateway.printed(/REACHED before the claim/);
     await gateway.serves();
     gateway.signal('SIGTERM');
     expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
     expect(world.outcomes()).toEqual([]);
-    expect(await world.stored()).toMatchObject({ generation: 1, mark: null });
+    expect(await world.stored()).toMatchObject({ generation: 1, claim: null });
     expect(await world.holdsTheLastPair()).toBe(true);
   },
 );

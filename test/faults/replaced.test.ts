@@ -2,7 +2,7 @@
 import { copyFileSync, renameSync, rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createSealer } from '../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import {
   keySetting,
   startFaultWorld,
@@ -215,7 +215,7 @@ async function startedAgain(world: FaultWorld): Promise<void> {
 
 async function isSavedAs(world: FaultWorld, generation: number, exchanges: number): Promise<void> {
   expect(world.outcomes()).toEqual(Array(exchanges).fill('answered'));
-  expect(await world.stored()).toMatchObject({ generation, mark: null, lost: false });
+  expect(await world.stored()).toMatchObject({ generation, claim: null, lost: false });
   expect((await world.command('tokens', 'status')).code).toBe(0);
   expect(await world.holdsTheLastPair()).toBe(true);
 }

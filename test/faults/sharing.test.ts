@@ -1,7 +1,7 @@
 /** Several processes on one store, and stores that are not what they were. */
 import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { titleOf } from '../support/tokens/fault-process.ts';
@@ -22,7 +22,7 @@ test.concurrent(
     await Promise.all(Array.from({ length: 50 }, () => [one.serves(), other.serves()]).flat());
     expect(world.outcomes()).toEqual(['answered', 'answered']);
     await Promise.all([one.stop(), other.stop()]);
-    expect(await world.stored()).toMatchObject({ generation: 3, surplus: 0, mark: null });
+    expect(await world.stored()).toMatchObject({ generation: 3, surplus: 0, claim: null });
     expect((await world.command('tokens', 'status')).code).toBe(0);
     expect(await world.holdsTheLastPair()).toBe(true);
   },

@@ -6,7 +6,7 @@ import { readConfig } from '../../src/config.ts';
 import { createGateway } from '../../src/gateway.ts';
 import { listen } from '../../src/http/listen.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { lookAtHeld } from '../soak/held.ts';
 import { startFaultyLine } from '../support/imitations/faulty-line.ts';
 import { startMixedLoad } from '../support/processes/mixed-load.ts';

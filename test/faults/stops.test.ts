@@ -20,13 +20,13 @@ test.concurrent(
     answer.release();
     expect(await gateway.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     expect(world.outcomes()).toEqual(['answered']);
-    expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect(await world.stored()).toMatchObject({ generation: 2, claim: null });
     expect((await world.command('tokens', 'status')).code).toBe(0);
     expect(await world.holdsTheLastPair()).toBe(true);
   },
 );
 
-test.concurrent.each(['before the mark', 'after the mark'] as const)(
+test.concurrent.each(['before the claim', 'after the claim'] as const)(
   'after SIGTERM %s nothing more is sent, and nothing is uncertain',
   async (at) => {
     await using world = await startFaultWorld();
@@ -46,7 +46,7 @@ test.concurrent.each(['before the mark', 'after the mark'] as const)(
     ]);
     expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
     expect(world.outcomes()).toEqual([]);
-    expect(await world.stored()).toMatchObject({ generation: 1, mark: null, unanswered: 0 });
+    expect(await world.stored()).toMatchObject({ generation: 1, claim: null, unanswered: 0 });
     expect((await world.history())[0]).toMatchObject({ outcome: 'unsent' });
     const status = await world.command('tokens', 'status');
     expect(status.stdout).toContain('(unsent)');
@@ -85,8 +85,8 @@ test.concurrent(
   'while a gateway is stopped between the claim and the request, others serve without an exchange, and it sends nothing afterwards',
   async () => {
     await using world = await startFaultWorld();
-    const holder = await world.hanging({ at: 'after the mark' });
-    await holder.printed(/REACHED after the mark/);
+    const holder = await world.hanging({ at: 'after the claim' });
+    await holder.printed(/REACHED after the claim/);
     holder.signal('SIGSTOP');
     await standsStill(holder);
 
@@ -137,8 +137,8 @@ test.concurrent(
   'if a gateway is stopped between the claim and the request and then killed, another one sends once more',
   async () => {
     await using world = await startFaultWorld();
-    const holder = await world.hanging({ at: 'after the mark' });
-    await holder.printed(/REACHED after the mark/);
+    const holder = await world.hanging({ at: 'after the claim' });
+    await holder.printed(/REACHED after the claim/);
     holder.signal('SIGSTOP');
     await standsStill(holder);
     const other = await world.serve();
@@ -171,7 +171,7 @@ test.concurrent(
     await gateway.serves();
     expect(await gateway.stop()).toMatchObject({ code: 0 });
     expect(world.outcomes()).toEqual(['answered']);
-    expect(await world.stored()).toMatchObject({ generation: 2, mark: null });
+    expect(await world.stored()).toMatchObject({ generation: 2, claim: null });
     expect((await world.command('tokens', 'status')).code).toBe(0);
     expect(await world.holdsTheLastPair()).toBe(true);
   },

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
 
 const DAY = 86_400_000;

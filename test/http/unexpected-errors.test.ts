@@ -6,7 +6,7 @@ import type { Reply } from '../../src/http/exchange.ts';
 import { createHandler, type Handler } from '../../src/http/transport/handler.ts';
 import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import { listen } from '../../src/http/listen.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { honest, refusal, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
 import { ask } from '../support/clients/multipart.ts';

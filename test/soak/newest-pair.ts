@@ -1,5 +1,5 @@
 import { createSealer } from '../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { KEYS, type Operator } from './operator.ts';
 import type { UpstreamReport } from './upstream-process.ts';
 

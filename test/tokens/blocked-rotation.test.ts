@@ -1,4 +1,4 @@
-/** A rotation that is due, and cannot be marked. */
+/** A rotation that is due, and cannot be claimed. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import {
   type Kept,
 } from '../support/tokens/tokens.ts';
 
-test.each(['mark', 'read'] as const)(
+test.each(['claim', 'read'] as const)(
   'a store whose %s fails when a refresh is due is reported as blocked at once, and callers are served',
   async (method) => {
     const { clock, store, ask, gateway, logged } = await startAhead();
@@ -45,7 +45,7 @@ test.each(['mark', 'read'] as const)(
   },
 );
 
-test.each(['mark', 'read'] as const)(
+test.each(['claim', 'read'] as const)(
   'a caller whose access token expired while the %s fails is not told that the service is at fault',
   async (method) => {
     const { store, service, ask, sandbox } = await startAhead();
@@ -87,13 +87,13 @@ test('an unavailable service is not reported as blocked, but as a late refresh',
 test('the claim of another process is a trouble once its exchange takes longer than possible', async () => {
   const { clock, store, gateway } = await startAhead();
   const { set, generation } = (await store.read())!;
-  const mark = { set, generation, attempt: 'theirs', at: clock.now(), lifeMs: 150 * SECOND };
-  await store.mark({ ...mark, replica: 'other' });
+  const claim = { set, generation, attempt: 'theirs', lifeMs: 150 * SECOND };
+  await store.claim({ ...claim, replica: 'other' });
   await clock.pass(2 * MINUTE);
   expect(await troublesOf(gateway)).toEqual([]);
   await clock.pass(2 * MINUTE);
   expect(await troublesOf(gateway)).toEqual(['blocked']);
-  await store.settle('theirs', { outcome: 'unsent', latencyMs: 1 });
+  await store.endAttempt('theirs', { outcome: 'unsent', latencyMs: 1 });
   await clock.pass(MINUTE);
   expect(await troublesOf(gateway)).toEqual([]);
 });

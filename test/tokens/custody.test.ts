@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import {
   answeredIn,
@@ -25,7 +25,7 @@ type Step =
   | { do: 'ask'; by: number; times: number }
   | { do: 'expire' }
   | { do: 'oddly'; how: Oddity }
-  | { do: 'fail'; by: number; what: 'read' | 'mark' | 'save' | 'settle' }
+  | { do: 'fail'; by: number; what: 'read' | 'claim' | 'save' | 'endAttempt' }
   | { do: 'heal' }
   | { do: 'pass'; ms: number }
   | { do: 'wall'; ms: number }
@@ -60,7 +60,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       do: of('fail'),
       by,
-      what: of('read', 'mark', 'save', 'save', 'settle'),
+      what: of('read', 'claim', 'save', 'save', 'endAttempt'),
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: of('heal') }) },
@@ -84,9 +84,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 const stores: [string, number, (folder: string, clock: ManualClock) => () => TokenStore][] = [
-  ['on one SQLite file', RUNS.sqlite, (folder) => () => openSqliteStore(join(folder, 'tokens.db'))],
   [
-    'on a store whose marks have a deadline',
+    'on one SQLite file',
+    RUNS.sqlite,
+    (folder, { now }) =>
+      () =>
+        openSqliteStore(join(folder, 'tokens.db'), { now }),
+  ],
+  [
+    'on a store whose claims have a deadline',
     RUNS.timed,
     (_folder, clock) => {
       const start = clock.now() - clock.elapsed();

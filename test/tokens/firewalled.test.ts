@@ -24,7 +24,7 @@ test('after a 403 of a firewall on /auth_check, an uncertain refresh token is no
   // Its life is over: nothing is left to lose, whatever a firewall says.
   await clock.pass(0.1 * DAY + 10 * MINUTE);
   expect(service.exchanges).toHaveLength(3);
-  expect(await store.read()).toMatchObject({ generation: 3, lost: false, mark: null });
+  expect(await store.read()).toMatchObject({ generation: 3, lost: false, claim: null });
   expect(sentAgain(service.exchanges)).toEqual([]);
 });
 
@@ -38,5 +38,5 @@ test('a 403 of the service itself means that the access token does not work: the
   await clock.pass(0.7 * DAY);
   await clock.pass(HOUR);
   expect(service.exchanges).toHaveLength(3);
-  expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+  expect(await store.read()).toMatchObject({ generation: 3, claim: null });
 });

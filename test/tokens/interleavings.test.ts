@@ -21,11 +21,11 @@ type Step =
   | { do: 'ask'; times: number }
   | { do: 'expire' }
   | { do: 'oddly'; how: keyof typeof oddities }
-  | { do: 'fail'; what: 'read' | 'mark' | 'save' | 'settle' }
+  | { do: 'fail'; what: 'read' | 'claim' | 'save' | 'endAttempt' }
   | { do: 'heal' }
   | { do: 'pass'; ms: number }
   | { do: 'wall'; ms: number }
-  | { do: 'settle' }
+  | { do: 'endAttempt' }
   | { do: 'restart' };
 
 const oddities = {
@@ -56,7 +56,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('fail' as const),
-      what: fc.constantFrom('read', 'mark', 'save', 'settle'),
+      what: fc.constantFrom('read', 'claim', 'save', 'endAttempt'),
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('heal' as const) }) },
@@ -74,7 +74,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       ms: fc.constantFrom(-DAY, DAY, -MINUTE),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('settle' as const) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('endAttempt' as const) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
 );
 
@@ -93,7 +93,7 @@ const FOUND: Step[][] = [
   [
     { do: 'oddly', how: 'cut after it was processed' },
     { do: 'expire' },
-    { do: 'fail', what: 'settle' },
+    { do: 'fail', what: 'endAttempt' },
     { do: 'ask', times: 1 },
     { do: 'pass', ms: 17 * HOUR },
   ],
@@ -102,7 +102,7 @@ const FOUND: Step[][] = [
     { do: 'oddly', how: 'cut before it was processed' },
     { do: 'expire' },
     { do: 'ask', times: 1 },
-    { do: 'fail', what: 'mark' },
+    { do: 'fail', what: 'claim' },
     { do: 'pass', ms: 17 * HOUR },
     { do: 'pass', ms: 17 * HOUR },
   ],
@@ -124,7 +124,7 @@ test('in any order of events, no refresh token is sent again after its answer, a
       expect(kept?.pair.refreshToken).toBe(received);
       expect(world.codes.filter((code) => !isKnown(code, world.mostAtOnce))).toEqual([]);
 
-      // Set back, the wall clock makes a mark live longer, and no more than that.
+      // Set back, the wall clock makes a claim live longer, and no more than that.
       service.honestly();
       clock.jump((2 + countOf(steps, 'wall')) * DAY);
       await clock.pass(10 * MINUTE);
@@ -221,7 +221,7 @@ async function startWorld() {
       case 'wall':
         clock.setWall(one.ms);
         break;
-      case 'settle':
+      case 'endAttempt':
         await settle();
         break;
       case 'restart': {

@@ -27,7 +27,7 @@ describe('TOKEN_LINK', () => {
       requests: { tokenLink: 1, oauthToken: 1 },
     });
     expect((await fetch(sandbox.tokenLink)).status).toBe(404);
-    expect(await store.read()).toMatchObject({ baseUrl: sandbox.url, generation: 2, mark: null });
+    expect(await store.read()).toMatchObject({ baseUrl: sandbox.url, generation: 2, claim: null });
     expect(codesOf(await ask(PERSON))).toEqual([]);
   });
 
@@ -228,7 +228,7 @@ describe('a token pair', () => {
 
     service.honestly();
     await clock.pass(10 * MINUTE);
-    expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+    expect(await store.read()).toMatchObject({ generation: 3, claim: null });
     expect(sentAgain(service.exchanges)).toEqual([]);
   });
 });
@@ -440,7 +440,7 @@ describe('a refresh token that is not renewed', () => {
 });
 
 describe('a store', () => {
-  test.each(['mark', 'read'] as const)('whose %s fails gives no exchange', async (method) => {
+  test.each(['claim', 'read'] as const)('whose %s fails gives no exchange', async (method) => {
     const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
     await clock.asleep();
     await ask(PERSON);
@@ -463,7 +463,7 @@ describe('a store', () => {
     await clock.asleep();
     service.expire();
     service.next(drop('unprocessed'), (script) => {
-      store.failing.add('mark');
+      store.failing.add('claim');
       return drop('unprocessed')(script);
     });
     await clock.pass(0.7 * DAY);
@@ -476,7 +476,7 @@ describe('a store', () => {
 
     store.failing.clear();
     await clock.pass(10 * MINUTE);
-    expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+    expect(await store.read()).toMatchObject({ generation: 3, claim: null });
   });
 
   test('if the pair cannot be saved, the gateway serves from memory, and saves it when possible', async () => {
@@ -496,7 +496,7 @@ describe('a store', () => {
     await clock.pass(SECOND);
     expect(await store.read()).toMatchObject({
       generation: 3,
-      mark: null,
+      claim: null,
       pair: { accessToken: lastBearer() },
     });
     expect(sandbox.stats.requests.oauthToken).toBe(2);
@@ -529,8 +529,7 @@ describe('a store', () => {
     const byHand = readTokenSet(await (await fetch(service.makeNewSet())).json())!;
     const after = (await store.read())!;
     const { generation } = after;
-    const at = clock.now();
-    await store.import({ baseUrl: service.url, pair: byHand, at, replica: 'hand', after });
+    await store.import({ baseUrl: service.url, pair: byHand, replica: 'hand', after });
     await clock.pass(10 * MINUTE);
     expect(await store.read()).toMatchObject({ generation: generation + 2, lost: false });
     expect(codesOf(await ask(PERSON))).toEqual([]);
@@ -541,7 +540,6 @@ describe('a store', () => {
     await store.import({
       baseUrl: 'https://other.test',
       pair: pairOf('other'),
-      at: 1,
       replica: 'test',
       after: null,
     });
@@ -572,7 +570,7 @@ describe('a stop', () => {
     expect(stopped).toBe(false);
     saving.release();
     await stopping;
-    expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+    expect(await store.read()).toMatchObject({ generation: 3, claim: null });
   });
 
   test('a stop while the pair cannot be saved waits until it can', async () => {
@@ -595,14 +593,14 @@ describe('a stop', () => {
   test('a stop between the claim and the request sends nothing, and leaves no claim', async () => {
     const { clock, sandbox, store, stop } = await startKeptOverSandbox();
     await clock.asleep();
-    const marking = store.hold('mark');
+    const marking = store.hold('claim');
     clock.jump(0.7 * DAY);
     await marking.reached;
     const stopping = stop();
     marking.release();
     await stopping;
     expect(sandbox.stats.requests.oauthToken).toBe(1);
-    expect(await store.read()).toMatchObject({ generation: 2, mark: null });
+    expect(await store.read()).toMatchObject({ generation: 2, claim: null });
   });
 
   test('no exchange begins after a stop', async () => {
@@ -685,7 +683,7 @@ describe('a loss that could not be written to the store', () => {
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();
     await ask(PERSON);
-    store.failing.add('settle');
+    store.failing.add('endAttempt');
     service.next(drop('processed'));
     service.expire();
     expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
@@ -723,9 +721,9 @@ async function startWithDaysLeft(days: number): Promise<Kept> {
   await service.down();
   const clock = new ManualClock();
   const store = watchStore();
-  const at = clock.now() - (120 - days) * DAY;
+  store.useClock({ now: () => clock.now() - (120 - days) * DAY });
   const pair = pairOf('old');
-  await store.import({ baseUrl: service.url, pair, at, replica: 'test', after: null });
+  await store.import({ baseUrl: service.url, pair, replica: 'test', after: null });
   const kept = await startKept({ url: service.url }, { clock, store });
   await clock.asleep();
   return kept;

@@ -223,7 +223,7 @@ describe('a token endpoint that cannot be reached', () => {
     const { service, ask, clock, logged, store } = await ready();
     await service.down();
     await clock.pass(0.7 * DAY);
-    expect(await store.read()).toMatchObject({ generation: 2, mark: null });
+    expect(await store.read()).toMatchObject({ generation: 2, claim: null });
     const failures = logged.filter(({ msg }) => msg === 'the access token could not be rotated');
     expect(failures.length).toBeGreaterThan(3);
     expect(failures.length).toBeLessThan(60);
@@ -244,7 +244,7 @@ describe('a token endpoint that cannot be reached', () => {
     await store.import(set);
     const { logged } = await startKept({ url: baseUrl }, { store, clock });
     await clock.pass(HOUR);
-    expect(await store.read()).toMatchObject({ generation: 1, mark: null, lost: false });
+    expect(await store.read()).toMatchObject({ generation: 1, claim: null, lost: false });
     expect(logged).toContainEqual(
       expect.objectContaining({ msg: 'the access token could not be rotated' }),
     );
@@ -314,7 +314,7 @@ async function bearIt(answer: TokenAnswer, expectFailure: (answer: Failure) => v
   service.honestly();
   await clock.pass(65 * MINUTE);
   expect(codesOf(await ask(PERSON))).toEqual([]);
-  expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+  expect(await store.read()).toMatchObject({ generation: 3, claim: null });
   expect(sentAgain(service.exchanges)).toEqual([]);
 }
 

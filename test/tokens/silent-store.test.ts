@@ -47,7 +47,7 @@ describe('a save that never settles', () => {
     saving.release();
     await clock.pass(MINUTE);
     expect(rescued()).toBe('');
-    expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+    expect(await store.read()).toMatchObject({ generation: 3, claim: null });
     expect(codesOf(await ask(personUnlikeOthers()))).toEqual([]);
     expect(sandbox.stats.requests.oauthToken).toBe(2);
   });
@@ -71,7 +71,7 @@ describe('a save that never settles', () => {
     expect(calls).toBeLessThanOrEqual(7);
     store.save = save;
     await clock.pass(MINUTE);
-    expect(await store.read()).toMatchObject({ generation: 3, mark: null });
+    expect(await store.read()).toMatchObject({ generation: 3, claim: null });
   });
 
   test('the gateway can stop, and the pair is in the rescue file', async () => {
@@ -87,7 +87,7 @@ describe('a save that never settles', () => {
   });
 });
 
-describe.each(['read', 'mark'] as const)('a %s that never settles', (method) => {
+describe.each(['read', 'claim'] as const)('a %s that never settles', (method) => {
   test('callers who need the store get an error after some seconds, nothing is sent, and it recovers', async () => {
     const { clock, store, service, ask, sandbox } = await start();
     const held = store.hold(method);
@@ -102,7 +102,7 @@ describe.each(['read', 'mark'] as const)('a %s that never settles', (method) => 
     await clock.pass(10 * MINUTE);
     expect(codesOf(await ask(personUnlikeOthers()))).toEqual([]);
     expect(sandbox.stats.requests.oauthToken).toBe(2);
-    expect(await store.read()).toMatchObject({ generation: 3, mark: null, unanswered: 0 });
+    expect(await store.read()).toMatchObject({ generation: 3, claim: null, unanswered: 0 });
   });
 
   test('no request is delayed while the access token works', async () => {

@@ -7,7 +7,7 @@ test('a loss that a command found is logged once, and its refresh token has no t
   const { clock, store, ask, gateway, logged } = await startKeptOverSandbox();
   await clock.asleep();
   expect(await secondsLeft(gateway)).toBeGreaterThan(100 * 86_400);
-  await endExchange(store, clock.now());
+  await endExchange(store);
   await clock.pass(3 * MINUTE);
   expect(about(logged, 'lost')).toEqual([
     expect.objectContaining({
@@ -24,7 +24,7 @@ test('a loss that a command found is logged once, and its refresh token has no t
 test('a move by a command is logged once, with the store that has the set', async () => {
   const { clock, store, logged } = await startKeptOverSandbox();
   await clock.asleep();
-  await store.moveOut({ to: 'sqlite:/elsewhere.db', at: clock.now(), replica: 'hand' });
+  await store.moveOut({ to: 'sqlite:/elsewhere.db', replica: 'hand' });
   await clock.pass(3 * MINUTE);
   expect(about(logged, 'moved')).toEqual([
     expect.objectContaining({
@@ -35,11 +35,11 @@ test('a move by a command is logged once, with the store that has the set', asyn
 });
 
 /** As a command does it whose exchange the service refuses. */
-async function endExchange(store: Kept['store'], at: number): Promise<void> {
+async function endExchange(store: Kept['store']): Promise<void> {
   const { set, generation } = (await store.read())!;
   const attempt = 'of a command';
-  await store.mark({ set, generation, attempt, at, lifeMs: 150_000, replica: 'hand' });
-  await store.settle(attempt, { outcome: 'invalid-grant', latencyMs: 1 });
+  await store.claim({ set, generation, attempt, lifeMs: 150_000, replica: 'hand' });
+  await store.endAttempt(attempt, { outcome: 'invalid-grant', latencyMs: 1 });
 }
 
 async function secondsLeft(gateway: Kept['gateway']): Promise<number> {

@@ -3,11 +3,11 @@ import type { Clock } from '../../clock.ts';
 import type { TokenStore } from './token-store.ts';
 
 /**
- * A store whose calls all end: a disk or a network may hang, and then a promise never settles. What a call that was
- * given up does later is put right: a mark is settled, and a save changes nothing when it comes twice.
+ * A store whose calls all end: a disk or a network may hang, and then a promise never settles. A call that was given up
+ * may still succeed later: such a claim is ended, and a save changes nothing when it is repeated.
  */
 export interface BoundedStore extends TokenStore {
-  /** From now on nobody waits long for what only reads or marks: the process is about to end. */
+  /** From now on every call but a save is given up after a second: the process is about to end. */
   hurry(): void;
 }
 
@@ -17,12 +17,12 @@ const STEP_MS = 250;
 
 export function boundStore(store: TokenStore, clock: Clock): BoundedStore {
   let hurried = false;
-  const bounded = <T>(work: Promise<T>) => within(clock, work, () => LIMIT_MS);
   const brief = <T>(work: Promise<T>) =>
     within(clock, work, () => (hurried ? HURRIED_MS : LIMIT_MS));
 
   return {
     description: store.description,
+    behind: store.behind,
     get notices() {
       return store.notices;
     },
@@ -32,24 +32,25 @@ export function boundStore(store: TokenStore, clock: Clock): BoundedStore {
     read: () => brief(store.read()),
     holds: (saved) => brief(store.holds(saved)),
     history: (limit) => brief(store.history(limit)),
-    mark: async (mark) => {
-      const marking = store.mark(mark);
+    claim: async (claim) => {
+      const claiming = store.claim(claim);
       try {
-        return await brief(marking);
+        return await brief(claiming);
       } catch (error) {
-        // Nobody sends for it any more.
-        const forgo = () => store.settle(mark.attempt, { outcome: 'unsent', latencyMs: 0 });
-        marking.then((marked) => marked && forgo()).catch(() => {});
+        // Nothing is sent for it any more.
+        const forgo = () => store.endAttempt(claim.attempt, { outcome: 'unsent', latencyMs: 0 });
+        claiming.then((claimed) => claimed && forgo()).catch(() => {});
         throw error;
       }
     },
-    import: (imported) => bounded(store.import(imported)),
-    withdraw: (set) => bounded(store.withdraw(set)),
-    settle: (attempt, ending) => bounded(store.settle(attempt, ending)),
-    save: (saved) => bounded(store.save(saved)),
-    moveOut: (move) => bounded(store.moveOut(move)),
-    moveBack: (to) => bounded(store.moveBack(to)),
-    moveIn: (moved) => bounded(store.moveIn(moved)),
+    import: (imported) => brief(store.import(imported)),
+    withdraw: (set) => brief(store.withdraw(set)),
+    endAttempt: (attempt, ending) => brief(store.endAttempt(attempt, ending)),
+    save: (saved) => within(clock, store.save(saved), () => LIMIT_MS),
+    moveOut: (move) => brief(store.moveOut(move)),
+    moveBack: (to) => brief(store.moveBack(to)),
+    moveIn: (moved) => brief(store.moveIn(moved)),
+    watch: (onChange) => store.watch?.(onChange),
     close: () => store.close(),
     hurry: () => void (hurried = true),
   };

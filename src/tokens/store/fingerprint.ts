@@ -5,6 +5,11 @@ export function fingerprintOf(key: KeyObject | Uint8Array, refreshToken: string)
   return createHmac('sha256', key).update(refreshToken).digest('hex');
 }
 
+/** Names a store by the key of its own: every copy of the store has the same. */
+export function storeIdOf(key: KeyObject | Uint8Array): string {
+  return fingerprintOf(key, 'store').slice(0, 16);
+}
+
 /** For people. Without a key, so that one token looks the same in all stores; too short to give it away. */
 export function shownFingerprint(refreshToken: string): string {
   return createHash('sha256')

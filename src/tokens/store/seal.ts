@@ -12,6 +12,13 @@ export interface Sealer {
   isCurrent(sealed: string): boolean;
 }
 
+/** What a sealed text of a store is about, so that it cannot be moved to another row or another store. */
+export const about = {
+  pair: (set: string, baseUrl: string, generation: number) =>
+    `${set}|${baseUrl}|${generation}|pair`,
+  ring: 'fingerprint key',
+};
+
 /** The message says what to do, and holds nothing of the text. */
 export class SealError extends Error {
   override name = 'SealError';

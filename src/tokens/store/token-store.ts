@@ -1,86 +1,104 @@
 import type { TokenPair } from '../token-set.ts';
 
 /**
- * Where the token set lives. Every method that writes is one durable transaction: when its promise
- * resolves, a crash or a power cut does not undo it; when it rejects, nothing was changed.
+ * Where the token set is kept. Every method that writes is one durable transaction: once its promise has resolved, no
+ * crash and no power cut undoes it. If it rejects, the outcome is unknown: a connection may end after the transaction
+ * was committed. So `claim`, `endAttempt` and `save` can be repeated with the same attempt, which settles the outcome
+ * and changes nothing twice.
  *
- * The mark says "somebody is about to send this generation's refresh token, or has". It is the lock of a
- * rotation: of all processes on one store, only the one that wrote it may send. It outlives its process,
- * and then says that the refresh token may be spent.
+ * A claim says "a process is about to send the refresh token of this generation, or has sent it". It is the lock of an
+ * exchange: of all processes on one store, only the one that has the claim may send. It outlives its process, and then
+ * says that the refresh token may be spent.
+ *
+ * There is one clock, that of the store: it computes ages, and how long a claim lives. For a database server this is
+ * the server's clock; for a file it is the wall clock of the machine that all its processes share.
  */
 export interface TokenStore {
-  /** For people: which store this is, without credentials. */
+  /** Which store this is, for people, without credentials. */
   readonly description: string;
-  /** What the operator should hear once, after opening: rights that were repaired, a store that cannot be written. */
+  /** What the operator should know after the store was opened: permissions that were repaired, for instance. */
   readonly notices: readonly string[];
-  /** Why it cannot be written, where that could be seen without writing. */
+  /** Why it cannot be written, if that is known without writing. */
   readonly unwritable?: string | undefined;
+  /** Why this store would be behind a pair that it has saved: its file is an older copy, or a failover lost commits. */
+  readonly behind: 'older' | 'failover';
   /**
-   * The newest pair of the current set, or null when nothing was ever imported.
+   * The newest pair of the current set; null if nothing was ever imported.
    *
-   * @throws StoreGoneError when what was opened is not there any more, and nothing that could be read instead
+   * @throws StoreUnavailableError if it cannot be reached now
+   * @throws StoreGoneError if it was removed while it was open
    */
   read(): Promise<StoredTokens | null>;
-  /** Begins a new set, one generation after the last one. The sets before it stay in the store. */
+  /** Begins a new set, one generation after the last one. Earlier sets stay in the store. */
   import(imported: NewSet): Promise<ImportOutcome>;
   /**
-   * Takes back an import whose refresh token the service refused: the set before it is the current one
-   * again, unless that is lost or was moved away.
+   * Takes back an import whose refresh token the service rejected: the set before it is the current one again, unless
+   * that is lost or moved.
    *
    * @returns whether it was taken back
    */
   withdraw(set: string): Promise<boolean>;
   /**
-   * Takes the one right to exchange `generation` of `set`: undefined when the head is another one by now,
-   * when the set was moved away, or while another exchange is under way. An earlier mark whose process
-   * ended, or that was settled as uncertain, is taken over.
+   * Takes the right to exchange `generation` of `set`. Undefined if there is a newer generation or another set, if the
+   * set was moved, or while another exchange is under way. An earlier claim whose process ended, or whose exchange was
+   * uncertain, is taken over.
    */
-  mark(mark: NewMark): Promise<Mark | undefined>;
+  claim(claim: NewClaim): Promise<Claim | undefined>;
   /**
-   * How an exchange that gave no pair ended; gives the right to exchange back. The mark is cleared, except
-   * after `uncertain`. `invalid-grant` makes the set lost, where its generation is still the head.
+   * Records how an exchange that gave no pair ended, and ends its claim, except after `uncertain`. After
+   * `invalid-grant` the set is lost if its generation is still the head.
    */
-  settle(attempt: string, ending: Ending): Promise<void>;
+  endAttempt(attempt: string, ending: Ending): Promise<void>;
   /**
-   * Keeps the pair that an exchange of `generation` gave, and gives the right to exchange back. Always
-   * inserted, also when the mark is no longer ours: the service gives one answer for one refresh token, so
-   * that is fence enough. The head of the set moves only forward, and is found again then, if it was lost. It
-   * moves by more than one generation where this is an older copy of the store, put in its place: what it has
-   * missed is spent. Saving the same once more changes nothing.
+   * Saves the pair that an exchange of `generation` gave, and ends its claim. The pair is always inserted, even if the
+   * claim is no longer ours: the service gives one pair for one refresh token, so it cannot be a wrong one. The head
+   * of the set only moves forward, and a lost set is found again. It moves by more than one generation if the store
+   * is behind: the refresh tokens between are spent.
    *
-   * A set that the store does not know is taken with its pair where its `home` is this store. Where this is an
-   * older copy of that store, the set becomes the current one, unless the copy holds a newer generation. Where it
-   * is another store in the same place, the set goes behind all that it holds.
+   * A set that the store does not know is accepted if this store is its `home`. If this is an older copy of that
+   * store, the set becomes the current one, unless the copy has a newer generation. If this is another store in the
+   * same place, the set goes behind all that it has.
    *
-   * @returns whether the pair is, or was, a head of its set; if not, it is a second pair of one
-   * generation, or of one before the head, kept beside the first
-   * @throws when the store does not know the set, and is not its home or belongs to another service
+   * @returns whether the pair is, or was, a head of its set; if not, it is a second pair of one generation, or of one
+   *   before the head, and is kept beside the first
+   * @throws if the store does not know the set, and is not its home or belongs to another service
    */
   save(saved: NewPair): Promise<boolean>;
-  /** Whether it has held this pair, under whatever set, so that saving it would bring nothing. */
+  /** Whether it has held this pair, in whatever set, so that saving it would change nothing. */
   holds(saved: NewPair): Promise<boolean>;
-  /** Newest first. */
+  /** The audit trail, newest first. */
   history(limit: number): Promise<HistoryEntry[]>;
   /**
-   * Gives the set away: from the same transaction on, it is never marked here again. Asked once more for
-   * the same place, it gives the same again, so that a move that was cut off can be finished.
+   * Gives the set away: from this transaction on, it cannot be claimed here. Repeated for the same target it returns
+   * the same set, so that an interrupted move can be finished.
    *
-   * @throws Error with a message for the operator when there is nothing that can be moved: no set, a lost
-   * one, one that was moved elsewhere, an exchange that is under way or in doubt
+   * @throws Error with a message for the operator if there is no set, or it is lost, was moved elsewhere, or has an
+   *   exchange that is under way or uncertain
    */
-  moveOut(move: { to: string; at: number; replica: string }): Promise<MovedSet>;
+  moveOut(move: { to: string; replica: string }): Promise<MovedSet>;
   /** Takes back a set that could not be moved. */
   moveBack(to: string): Promise<void>;
   /**
-   * Takes over a set. Once more the same changes nothing.
+   * Takes over a set. Repeated, it changes nothing.
    *
-   * @throws Error with a message for the operator when it would replace a set that is not lost or moved
+   * @throws Error with a message for the operator if it would replace a set that is neither lost nor moved
    */
-  moveIn(moved: MovedSet & { at: number; replica: string }): Promise<void>;
+  moveIn(moved: MovedSet & { replica: string }): Promise<void>;
+  /**
+   * Calls `onChange` when another process may have changed the store, and after each reconnect. Only a hint: the
+   * store may not be able to announce changes, so it is polled as well.
+   */
+  watch?(onChange: () => void): void;
+  /** Also ends the watch. */
   close(): Promise<void>;
 }
 
-/** The store was taken away, or what lies in its place now is none. */
+/** The store cannot be reached now. It may be reached the next moment. */
+export class StoreUnavailableError extends Error {
+  override readonly name = 'StoreUnavailableError';
+}
+
+/** The store was removed while it was open, or something else is in its place. */
 export class StoreGoneError extends Error {
   override readonly name = 'StoreGoneError';
 }
@@ -99,58 +117,56 @@ export interface StoredTokens {
   readonly attempt: string;
   /** To recognize the refresh token by: the same in every store and every process. */
   readonly fingerprint: string;
-  /** Wall time of the save, ms. */
+  /** When the pair was received, by the store's clock, ms: for people. */
   readonly savedAt: number;
+  /** Milliseconds since then, by the store's clock; negative after that was set back. */
+  readonly age: number;
   readonly lost: boolean;
   /** The store that the set was moved to: this one may not rotate it any more. */
   readonly movedTo: string | null;
   /** Straight from a token link, never rotated: how old it was by then, nobody knows. */
   readonly imported: boolean;
-  readonly mark: StoredMark | null;
+  readonly claim: StoredClaim | null;
   /** Exchanges of this very refresh token that were begun and never clearly answered. */
   readonly unanswered: number;
   /** Further pairs of this generation, beside the one in use. */
   readonly surplus: number;
 }
 
-export interface StoredMark {
+export interface StoredClaim {
   readonly attempt: string;
-  /** Wall time of the mark, ms. */
-  readonly at: number;
-  /** Its exchange may be under way. Otherwise it ended in doubt, or with its process. */
+  /** Milliseconds since it was taken, by the store's clock. */
+  readonly age: number;
+  /** Its exchange may be under way. Otherwise it was uncertain, or its process has ended. */
   readonly live: boolean;
 }
 
-export interface NewMark {
+export interface NewClaim {
   readonly set: string;
   readonly generation: number;
   readonly attempt: string;
-  /** Wall time, ms. */
-  readonly at: number;
   /**
-   * The attempt of the earlier mark that the caller has seen, and made sure of; null when it saw none. With
-   * another mark in the store it is refused: its process may have died a moment ago, and have left the pair
-   * in its rescue file.
+   * The attempt of the earlier claim that the caller has seen; null if it saw none. If the store has another claim,
+   * this one is refused: the process of that one may have ended a moment ago, and have left a pair in a rescue file.
    */
   readonly over?: string | null;
-  /** How long its exchange may take, ms: for stores that cannot see whether the marking process lives. */
+  /** How long its exchange may take, ms: for stores that cannot see whether a process still runs. */
   readonly lifeMs: number;
   readonly replica: string;
 }
 
-export interface Mark {
+export interface Claim {
   /**
-   * A mark before this one timed out, and nobody knows whether its process still lives: it may yet save a
-   * pair of this generation.
+   * Whether no other process can have an exchange of this generation under way. Not so if an earlier claim timed out
+   * while its process may still run, or if the store may have lost a claim in a failover. Then a pair of this
+   * generation may still be saved within the life of a claim.
    */
-  readonly overExpired: boolean;
+  readonly exclusive: boolean;
 }
 
 export interface NewSet {
   readonly baseUrl: string;
   readonly pair: TokenPair;
-  /** Wall time, ms. */
-  readonly at: number;
   readonly replica: string;
   /** The head that it is to follow; null for an empty store. */
   readonly after: { readonly set: string; readonly generation: number } | null;
@@ -158,7 +174,7 @@ export interface NewSet {
 
 export type ImportOutcome =
   | { readonly kind: 'imported'; readonly stored: StoredTokens }
-  /** Somebody else imported or rotated meanwhile. */
+  /** Another process imported or refreshed meanwhile. */
   | { readonly kind: 'overtaken' }
   /** The store has held this refresh token before: it is in use (`current`) or spent. */
   | { readonly kind: 'known'; readonly generation: number; readonly current: boolean };
@@ -170,7 +186,7 @@ export interface NewPair {
   readonly attempt: string;
   readonly pair: TokenPair;
   readonly outcome: PairOutcome;
-  /** Wall time, ms. */
+  /** When its exchange began, by the wall clock of this machine, ms. A rescue file is read on the same machine. */
   readonly at: number;
   readonly latencyMs: number;
   /** The store that it belongs into, by its description and its `storeId`, and the service of its set. */
@@ -191,11 +207,11 @@ export interface Ending {
 }
 
 export interface HistoryEntry {
-  /** Wall time, ms: of an exchange, when it was marked. */
+  /** By the store's clock, ms: of an exchange, when it was claimed. */
   readonly at: number;
   readonly generation: number;
   readonly attempt: string;
-  /** `begun` is an exchange under way, or one whose process ended before it was settled. */
+  /** `begun` is an exchange under way, or one whose process ended before it recorded how it ended. */
   readonly outcome:
     PairOutcome | Ending['outcome'] | 'begun' | 'imported' | 'moved-in' | 'moved-out';
   readonly latencyMs: number | null;
@@ -206,7 +222,8 @@ export interface MovedSet {
   readonly baseUrl: string;
   readonly generation: number;
   readonly pair: TokenPair;
-  readonly savedAt: number;
+  /** Milliseconds since the pair was received. */
+  readonly age: number;
   readonly imported: boolean;
   /** Of all refresh tokens that the source ever held. */
   readonly fingerprints: readonly FingerprintRing[];

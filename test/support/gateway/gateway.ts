@@ -5,7 +5,7 @@ import { readConfig, type Config } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
 import type { Rescue } from '../../../src/tokens/store/rescue.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { readFileSync } from 'node:fs';
 import { wrote } from './written.ts';

@@ -148,7 +148,7 @@ export function modelService(clock: ManualClock, revokeOnRefresh: boolean) {
 
 export type ModelService = ReturnType<typeof modelService>;
 
-type Failing = 'read' | 'mark' | 'save' | 'settle';
+type Failing = 'read' | 'claim' | 'save' | 'endAttempt';
 
 /** One process: it can be stopped dead, woken, killed. */
 export interface ModelProcess {
@@ -186,7 +186,7 @@ export async function custodyWorld(
 
   const looker = open();
   const pair = service.first;
-  await looker.import({ baseUrl: BASE_URL, pair, at: clock.now(), replica: 'test', after: null });
+  await looker.import({ baseUrl: BASE_URL, pair, replica: 'test', after: null });
 
   return {
     clock,
@@ -244,20 +244,20 @@ async function startProcess(parts: ProcessParts): Promise<ModelProcess> {
   const mortal: TokenStore = {
     ...store,
     read: () => storing('read', () => store.read()),
-    mark: (mark) =>
-      storing('mark', async () => {
-        const marked = await store.mark(mark);
-        // A moment in which the process can be stopped, between the mark and the send.
+    claim: (claim) =>
+      storing('claim', async () => {
+        const claimed = await store.claim(claim);
+        // A moment in which the process can be stopped, between the claim and the send.
         await setImmediate();
-        return marked;
+        return claimed;
       }),
     save: (pair) => storing('save', () => store.save(pair)),
-    settle: (attempt, ending) =>
+    endAttempt: (attempt, ending) =>
       turn(async () => {
-        if (!failing.has('settle')) return store.settle(attempt, ending);
-        // The mark stays, and the right to exchange is given back all the same.
-        await store.settle(attempt, { ...ending, outcome: 'uncertain' });
-        throw new Error('settle: the disk is full');
+        if (!failing.has('endAttempt')) return store.endAttempt(attempt, ending);
+        // The claim stays, and the right to exchange is given back all the same.
+        await store.endAttempt(attempt, { ...ending, outcome: 'uncertain' });
+        throw new Error('endAttempt: the disk is full');
       }),
   };
   const log = pino({ level: 'silent' });

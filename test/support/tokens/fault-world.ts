@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { expect, vi } from 'vitest';
 import { startSandbox, type Sandbox } from '../../../src/sandbox/sandbox.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import type { HistoryEntry, StoredTokens } from '../../../src/tokens/store/token-store.ts';
 import { readTokenSet, type TokenPair } from '../../../src/tokens/token-set.ts';
@@ -75,8 +75,11 @@ export async function startFaultWorld({
   const learn = ({ accessToken, refreshToken }: TokenPair) =>
     secrets.add(accessToken).add(refreshToken);
 
-  const withStore = async <T>(work: (store: ReturnType<typeof openSqliteStore>) => Promise<T>) => {
-    const store = openSqliteStore(path, { sealer });
+  const withStore = async <T>(
+    work: (store: ReturnType<typeof openSqliteStore>) => Promise<T>,
+    now = Date.now,
+  ) => {
+    const store = openSqliteStore(path, { sealer, now });
     try {
       return await work(store);
     } finally {
@@ -96,14 +99,9 @@ export async function startFaultWorld({
   };
   const first = readTokenSet(await (await fetch(sandbox.tokenLink)).json())!;
   learn(first);
-  await withStore((store) =>
-    store.import({
-      baseUrl: sandbox.url,
-      pair: first,
-      at: Date.now() - importedDaysAgo * A_DAY,
-      replica: 'test',
-      after: null,
-    }),
+  await withStore(
+    (store) => store.import({ baseUrl: sandbox.url, pair: first, replica: 'test', after: null }),
+    () => Date.now() - importedDaysAgo * A_DAY,
   );
   const commandIn = async (extra: Record<string, string>, ...args: string[]) => {
     const exit = await runHere(args, { ...env, ...extra });

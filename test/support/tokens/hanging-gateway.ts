@@ -15,14 +15,14 @@ import { createGateway } from '../../../src/gateway.ts';
 import { listen } from '../../../src/http/listen.ts';
 import { openRescue } from '../../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 
 export type HangingPoint =
-  | 'before the mark'
+  | 'before the claim'
   /** The point where it sends itself SIGSTOP. */
-  | 'within the transaction of the mark'
-  | 'after the mark'
+  | 'within the transaction of the claim'
+  | 'after the claim'
   | 'before the save'
   | 'after the save'
   | 'before it settles';
@@ -99,12 +99,12 @@ function wrapped(
 ): TokenStore {
   return {
     ...store,
-    mark: async (mark) => {
-      await reach('before the mark');
-      if (at === 'within the transaction of the mark') stopAtCommit();
-      const marked = await store.mark(mark);
-      await reach('after the mark');
-      return marked;
+    claim: async (claim) => {
+      await reach('before the claim');
+      if (at === 'within the transaction of the claim') stopAtCommit();
+      const claimed = await store.claim(claim);
+      await reach('after the claim');
+      return claimed;
     },
     save: async (pair) => {
       await reach('before the save');
@@ -113,9 +113,9 @@ function wrapped(
       await reach('after the save');
       return saved;
     },
-    settle: async (attempt, ending) => {
+    endAttempt: async (attempt, ending) => {
       await reach('before it settles');
-      await store.settle(attempt, ending);
+      await store.endAttempt(attempt, ending);
     },
   };
 }
@@ -126,7 +126,7 @@ function stopAtCommit(): void {
   DatabaseSync.prototype.exec = function (statements) {
     if (statements === 'COMMIT') {
       DatabaseSync.prototype.exec = exec;
-      writeSync(1, 'REACHED within the transaction of the mark\n');
+      writeSync(1, 'REACHED within the transaction of the claim\n');
       process.kill(process.pid, 'SIGSTOP');
     }
     exec.call(this, statements);

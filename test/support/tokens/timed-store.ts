@@ -4,7 +4,7 @@ import type { TokenPair } from '../../../src/tokens/token-set.ts';
 import type {
   FingerprintRing,
   HistoryEntry,
-  NewMark,
+  NewClaim,
   StoredTokens,
   TokenStore,
 } from '../../../src/tokens/store/token-store.ts';
@@ -16,7 +16,7 @@ interface SetRow {
   lost: boolean;
   movedTo: string | null;
   withdrawn: boolean;
-  mark: { attempt: string; at: number; until: number; settled: boolean } | null;
+  claim: { attempt: string; at: number; until: number; ended: boolean } | null;
 }
 
 interface PairRow {
@@ -44,7 +44,7 @@ export interface TimedDatabase {
 }
 
 /**
- * A store whose mark is a lock with a deadline, by the clock of its server: whether the process that wrote
+ * A store whose claim is a lock with a deadline, by the clock of its server: whether the process that wrote
  * it lives is unknown. It behaves like a store in PostgreSQL.
  *
  * @param now the server's clock, ms
@@ -80,14 +80,14 @@ export function timedDatabase(now: () => number): TimedDatabase {
   function read(): StoredTokens | null {
     const row = current();
     if (!row) return null;
-    const { set, baseUrl, head: generation, lost, movedTo, mark } = row;
+    const { set, baseUrl, head: generation, lost, movedTo, claim } = row;
     const { pair, savedAt, attempt } = headPair(row);
-    const live = mark !== null && !mark.settled && mark.until > now();
+    const live = claim !== null && !claim.ended && claim.until > now();
     const isUnanswered = (one: AttemptRow) =>
       one.set === set &&
       one.generation === generation &&
       isOpen(one) &&
-      !(live && one.attempt === mark.attempt);
+      !(live && one.attempt === claim.attempt);
     return {
       storeId,
       set,
@@ -97,10 +97,11 @@ export function timedDatabase(now: () => number): TimedDatabase {
       attempt,
       fingerprint: shownPrint(pair.refreshToken),
       savedAt,
+      age: now() - savedAt,
       lost,
       movedTo,
       imported: attempt === 'import',
-      mark: mark && { attempt: mark.attempt, at: mark.at, live },
+      claim: claim && { attempt: claim.attempt, age: now() - claim.at, live },
       unanswered: attempts.filter(isUnanswered).length,
       surplus: pairs.filter((one) => one.set === set && one.generation === generation).length - 1,
     };
@@ -128,18 +129,21 @@ export function timedDatabase(now: () => number): TimedDatabase {
     return row;
   }
 
-  function take(row: SetRow, { attempt, generation, at, lifeMs, replica }: NewMark) {
-    const overExpired = row.mark !== null && !row.mark.settled;
-    row.mark = { attempt, at, until: now() + lifeMs, settled: false };
+  function take(row: SetRow, { attempt, generation, lifeMs, replica }: NewClaim) {
+    const exclusive = row.claim === null || row.claim.ended;
+    const at = now();
+    row.claim = { attempt, at, until: at + lifeMs, ended: false };
     write({ set: row.set, at, generation, attempt, outcome: 'begun', replica });
-    return { overExpired };
+    return { exclusive };
   }
 
   const open = (): TokenStore => ({
     description: DESCRIPTION,
+    behind: 'failover',
     notices: [],
     read: async () => read(),
-    import: async ({ baseUrl, pair, at, replica, after }) => {
+    import: async ({ baseUrl, pair, replica, after }) => {
+      const at = now();
       const head = read();
       const known = knownAs(pair);
       if (known !== undefined) {
@@ -157,27 +161,32 @@ export function timedDatabase(now: () => number): TimedDatabase {
     withdraw: async (set) => {
       const before = sets.findLast((row) => row.set !== set && !row.withdrawn);
       const row = current();
-      if (row?.set !== set || row.mark !== null) return false;
+      if (row?.set !== set || row.claim !== null) return false;
       if (!before || before.lost || before.movedTo !== null) return false;
       row.withdrawn = true;
       return true;
     },
-    mark: async (mark) => {
+    claim: async (claim) => {
       const row = current();
-      if (!row || row.set !== mark.set || row.head !== mark.generation) return undefined;
+      if (!row || row.set !== claim.set || row.head !== claim.generation) return undefined;
       if (row.movedTo !== null) return undefined;
-      if (row.mark && !row.mark.settled && row.mark.until > now()) return undefined;
-      if (mark.over !== undefined && mark.over !== (row.mark?.attempt ?? null)) return undefined;
-      return take(row, mark);
+      const known = attempts.find(({ attempt }) => attempt === claim.attempt);
+      if (known)
+        return row.claim?.attempt === claim.attempt && known.outcome === 'begun'
+          ? { exclusive: true }
+          : undefined;
+      if (row.claim && !row.claim.ended && row.claim.until > now()) return undefined;
+      if (claim.over !== undefined && claim.over !== (row.claim?.attempt ?? null)) return undefined;
+      return take(row, claim);
     },
-    settle: async (attempt, { outcome, latencyMs }) => {
+    endAttempt: async (attempt, { outcome, latencyMs }) => {
       const entry = attempts.find((one) => one.attempt === attempt);
       if (!entry) return;
       if (isOpen(entry)) Object.assign(entry, { outcome, latencyMs });
       const row = sets.find(({ set }) => set === entry.set)!;
       if (outcome === 'invalid-grant' && row.head === entry.generation) row.lost = true;
-      if (row.mark?.attempt !== attempt) return;
-      row.mark = outcome === 'uncertain' ? { ...row.mark, settled: true } : null;
+      if (row.claim?.attempt !== attempt) return;
+      row.claim = outcome === 'uncertain' ? { ...row.claim, ended: true } : null;
     },
     save: async ({ set, generation, attempt, pair, outcome, at, latencyMs, home }) => {
       let row = sets.find((one) => one.set === set);
@@ -201,8 +210,8 @@ export function timedDatabase(now: () => number): TimedDatabase {
       const wasHead = row.head <= generation;
       pairs.push({ set, generation: next, attempt, pair, savedAt: at, wasHead });
       remember(pair, next);
-      if (row.mark?.attempt === attempt) row.mark = null;
-      if (wasHead) Object.assign(row, { head: next, lost: false, mark: null });
+      if (row.claim?.attempt === attempt) row.claim = null;
+      if (wasHead) Object.assign(row, { head: next, lost: false, claim: null });
       return wasHead;
     },
     holds: async ({ set, generation, attempt, pair }) => {
@@ -212,13 +221,14 @@ export function timedDatabase(now: () => number): TimedDatabase {
       return pairs.some(isSame) || (row === undefined && knownAs(pair) !== undefined);
     },
     history: async (limit) => attempts.slice(0, limit).map(({ set: _set, ...entry }) => entry),
-    moveOut: async ({ to, at, replica }) => {
+    moveOut: async ({ to, replica }) => {
+      const at = now();
       const row = current();
       if (!row) throw new Error('There is no token set to move.');
       const isNew = row.movedTo === null;
       if (isNew && row.lost) throw new Error('The token set is lost: there is nothing to move.');
-      if (isNew && (row.mark || read()!.unanswered > 0))
-        throw new Error('An exchange is under way or in doubt.');
+      if (isNew && (row.claim || read()!.unanswered > 0))
+        throw new Error('An exchange is under way or uncertain.');
       if (row.movedTo !== null && row.movedTo !== to) {
         throw new Error(`The token set was moved to ${row.movedTo} already.`);
       }
@@ -232,7 +242,7 @@ export function timedDatabase(now: () => number): TimedDatabase {
         baseUrl: row.baseUrl,
         generation: row.head,
         pair,
-        savedAt,
+        age: now() - savedAt,
         imported: attempt === 'import',
         fingerprints: rings.map(givenRing),
       };
@@ -241,7 +251,8 @@ export function timedDatabase(now: () => number): TimedDatabase {
       const row = current();
       if (row?.movedTo === to) row.movedTo = null;
     },
-    moveIn: async ({ generation, pair, fingerprints, at, replica, ...moved }) => {
+    moveIn: async ({ generation, pair, fingerprints, age, replica, ...moved }) => {
+      const at = now();
       const head = read();
       if (generation <= newest() && knownAs(pair) !== undefined) return;
       if (head && !head.lost && head.movedTo === null) {
@@ -249,7 +260,7 @@ export function timedDatabase(now: () => number): TimedDatabase {
       }
       const next = Math.max(generation, newest()) + 1;
       for (const ring of fingerprints) add(ring);
-      const { set } = begin({ ...moved, generation: next, pair });
+      const { set } = begin({ ...moved, generation: next, pair, savedAt: at - age });
       const attempt = randomUUID();
       write({ set, at, generation: next, attempt, outcome: 'moved-in', replica });
     },
@@ -259,7 +270,7 @@ export function timedDatabase(now: () => number): TimedDatabase {
 }
 
 function newRow(set: string, baseUrl: string, head: number): SetRow {
-  return { set, baseUrl, head, lost: false, movedTo: null, withdrawn: false, mark: null };
+  return { set, baseUrl, head, lost: false, movedTo: null, withdrawn: false, claim: null };
 }
 
 function isOpen({ outcome }: AttemptRow): boolean {

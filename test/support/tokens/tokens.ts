@@ -8,10 +8,11 @@ import { PersonList } from '../../../src/sandbox/person-list.ts';
 import { personsSchema } from '../../../src/sandbox/persons-schema.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
 import type { Rescue } from '../../../src/tokens/store/rescue.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenPair } from '../../../src/tokens/token-set.ts';
 import type { StoredTokens, TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { startGateway, type TestGateway } from '../gateway/gateway.ts';
+import type { Clock } from '../../../src/clock.ts';
 import { ManualClock } from '../random/manual-clock.ts';
 
 export const PERSON = '{ persons(first: 1) { items { id } } }';
@@ -28,7 +29,7 @@ export function pairOf(name: string, lives: Partial<TokenPair> = {}): TokenPair 
   };
 }
 
-type Method = 'read' | 'import' | 'mark' | 'settle' | 'save';
+type Method = 'read' | 'import' | 'claim' | 'endAttempt' | 'save';
 
 /** A store that records what was saved, and can be made to fail or to wait. */
 export interface WatchedStore extends TokenStore {
@@ -40,10 +41,17 @@ export interface WatchedStore extends TokenStore {
   readonly failing: Set<Method>;
   /** Makes the method wait; `reached` resolves when it is called. */
   hold(method: Method): { reached: Promise<void>; release: () => void };
+  useClock(clock: Pick<Clock, 'now'>): void;
 }
 
-/** Stays open when a gateway closes it, so that the next gateway can use it. Closed after the test. */
-export function watchStore(inner: TokenStore = memoryStore()): WatchedStore {
+/**
+ * Stays open when a gateway closes it, so that the next one can go on with it; closed after the test.
+ *
+ * @param open gets the wall clock of the gateway that uses the store
+ */
+export function watchStore(open: (now: () => number) => TokenStore = memoryStore): WatchedStore {
+  let clock: Pick<Clock, 'now'> = new ManualClock();
+  const inner = open(() => clock.now());
   onTestFinished(() => inner.close());
   const kept = new Set<string>();
   const secrets = new Set<string>();
@@ -53,7 +61,8 @@ export function watchStore(inner: TokenStore = memoryStore()): WatchedStore {
   async function through<T>(method: Method, work: () => Promise<T>, pair?: TokenPair): Promise<T> {
     if (pair) secrets.add(pair.accessToken).add(pair.refreshToken);
     await gates.get(method)?.();
-    if (failing.has(method) && method !== 'settle') throw new Error(`${method}: the disk is full`);
+    if (failing.has(method) && method !== 'endAttempt')
+      throw new Error(`${method}: the disk is full`);
     const result = await work();
     if (pair) kept.add(pair.accessToken);
     return result;
@@ -64,6 +73,7 @@ export function watchStore(inner: TokenStore = memoryStore()): WatchedStore {
     kept,
     secrets,
     failing,
+    useClock: (given) => void (clock = given),
     hold: (method) => {
       const reached = Promise.withResolvers<void>();
       const gate = Promise.withResolvers<void>();
@@ -79,13 +89,13 @@ export function watchStore(inner: TokenStore = memoryStore()): WatchedStore {
     },
     read: () => through('read', () => inner.read()),
     import: (set) => through('import', () => inner.import(set), set.pair),
-    mark: (mark) => through('mark', () => inner.mark(mark)),
-    settle: (attempt, ending) =>
-      through('settle', async () => {
-        if (!failing.has('settle')) return inner.settle(attempt, ending);
-        // The mark stays, and the right to exchange is given back all the same.
-        await inner.settle(attempt, { ...ending, outcome: 'uncertain' });
-        throw new Error('settle: the disk is full');
+    claim: (claim) => through('claim', () => inner.claim(claim)),
+    endAttempt: (attempt, ending) =>
+      through('endAttempt', async () => {
+        if (!failing.has('endAttempt')) return inner.endAttempt(attempt, ending);
+        // The claim stays, and the right to exchange is given back all the same.
+        await inner.endAttempt(attempt, { ...ending, outcome: 'uncertain' });
+        throw new Error('endAttempt: the disk is full');
       }),
     save: (saved) => through('save', () => inner.save(saved), saved.pair),
     close: async () => {},
@@ -96,8 +106,8 @@ export function watchStore(inner: TokenStore = memoryStore()): WatchedStore {
  * A store in memory that reads itself again only after it was called for something else. Months pass in these
  * tests, in which it is looked at every half a minute, and nobody else can change it.
  */
-function memoryStore(): TokenStore {
-  const store = openSqliteStore(':memory:');
+function memoryStore(now: () => number): TokenStore {
+  const store = openSqliteStore(':memory:', { now });
   let calls = 0;
   let last: Promise<StoredTokens | null> | undefined;
   const anew =
@@ -113,11 +123,15 @@ function memoryStore(): TokenStore {
     };
   return {
     ...store,
-    read: () => (calls > 0 ? store.read() : (last ??= store.read())),
+    read: async () => {
+      if (calls > 0) return store.read();
+      const stored = await (last ??= store.read());
+      return stored && { ...stored, age: now() - stored.savedAt };
+    },
     import: anew(store.import),
     withdraw: anew(store.withdraw),
-    mark: anew(store.mark),
-    settle: anew(store.settle),
+    claim: anew(store.claim),
+    endAttempt: anew(store.endAttempt),
     save: anew(store.save),
     moveOut: anew(store.moveOut),
     moveBack: anew(store.moveBack),
@@ -147,6 +161,7 @@ export async function startKept(
   upstream: { url: string; tokenLink?: string; secrets?: ReadonlySet<string> },
   { config = {}, clock = new ManualClock(), store = watchStore(), rescue }: KeptOptions = {},
 ): Promise<Kept> {
+  store.useClock(clock);
   const started = await startGateway(upstream, { config, clock, store, ...(rescue && { rescue }) });
   const answers: unknown[] = [];
   let stopping: Promise<void> | undefined;

@@ -1,8 +1,8 @@
 /** Other processes that keep the file locked, or are stopped in the middle of a transaction. */
 import { describe, expect, test } from 'vitest';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { closing, otherProcess, used } from './sqlite-support.ts';
-import { ending, mark, saving } from './token-store-contract.ts';
+import { ending, claiming, saving } from './token-store-contract.ts';
 
 /** Takes the lock, and gives it back when it is told to. */
 const LOCKER = `
@@ -18,8 +18,8 @@ describe('while another process has the file locked', () => {
   const calls = {
     read: (store) => store.read(),
     history: (store) => store.history(1),
-    mark: (store, set) => store.mark(mark(set, 'mine', 3)),
-    settle: (store) => store.settle('c', ending('unsent')),
+    claim: (store, set) => store.claim(claiming(set, 'mine', 3)),
+    settle: (store) => store.endAttempt('c', ending('unsent')),
     save: (store, set) => store.save(saving(set, 'mine', 3)),
     'a second handle': (_, __, path) => closing(openSqliteStore(path)).read(),
   } satisfies Record<

@@ -4,9 +4,10 @@ import { chmodSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { can, closing, folder, otherProcess, used } from './sqlite-support.ts';
-import { mark } from './token-store-contract.ts';
+import type { StoredTokens } from '../../../src/tokens/store/token-store.ts';
+import { ageless, claiming } from './token-store-contract.ts';
 
 const NOBODY = 65534;
 
@@ -27,28 +28,28 @@ describe('on a full disk', () => {
     execFileSync('prlimit', ['--pid', String(process.pid), '--fsize=' + Math.max(...before)]);
     const said = [];
     const tried = (work) => work.then((result) => said.push(result), (error) => said.push(error.message));
-    const mark = (attempt, generation) => ({ set, generation, attempt, at: 1, lifeMs: 1, replica: 'r' });
+    const claim = (attempt, generation) => ({ set, generation, attempt, lifeMs: 1, replica: 'r' });
     const long = { ...pairOf('x'), accessToken: 'a'.repeat(20_000), refreshToken: 'r'.repeat(20_000) };
-    await tried(store.mark(mark('one', generation)));
-    await tried(store.settle('one', { outcome: 'uncertain', latencyMs: 1 }));
-    await tried(store.mark(mark('two', generation)));
+    await tried(store.claim(claim('one', generation)));
+    await tried(store.endAttempt('one', { outcome: 'uncertain', latencyMs: 1 }));
+    await tried(store.claim(claim('two', generation)));
     await tried(store.save({ set, generation, attempt: 'two', pair: long, outcome: 'rotated', at: 2, latencyMs: 1 }));
     print([said, sizes().every((size, index) => size <= before[index])]);`;
 
   const limited = can('prlimit', '--version');
 
-  test.runIf(limited)('marks, endings and saves have their room in reserve', async () => {
+  test.runIf(limited)('claims, endings and saves have their room in reserve', async () => {
     const { path } = await used();
     const child = otherProcess(FULL, path);
     child.tell('with reserve');
     const [said, within] = JSON.parse(await child.line()) as [unknown[], boolean];
-    expect(said).toEqual([{ overExpired: false }, null, { overExpired: false }, true]);
+    expect(said).toEqual([{ exclusive: true }, null, { exclusive: true }, true]);
     expect(within).toBe(true);
     child.signal('SIGKILL');
     await child.ended;
     expect(await closing(openSqliteStore(path)).read()).toMatchObject({
       generation: 4,
-      mark: null,
+      claim: null,
     });
   });
 
@@ -81,23 +82,25 @@ test.runIf(can('prlimit', '--version'))(
       const { set, generation } = await store.read();
       const said = [];
       const tried = (work) => work.then((result) => said.push(result ?? null), (error) => said.push(error.message));
-      const mark = { set, generation, attempt: 'one', at: 1, lifeMs: 1, replica: 'r' };
+      const claim = { set, generation, attempt: 'one', lifeMs: 1, replica: 'r' };
       const pair = { set, generation, attempt: 'one', pair: pairOf('x'), outcome: 'rotated', at: 2, latencyMs: 1 };
-      const before = JSON.stringify([await store.read(), await store.history(9)]);
+      const before = JSON.stringify([(await store.read()).pair, await store.history(9)]);
       limit(0);
-      await tried(store.mark(mark));
-      await tried(store.settle('c', { outcome: 'uncertain', latencyMs: 1 }));
+      await tried(store.claim(claim));
+      await tried(store.endAttempt('c', { outcome: 'uncertain', latencyMs: 1 }));
       await tried(store.save(pair));
-      await tried(store.import({ baseUrl: 'x', pair: pairOf('y'), at: 1, replica: 'r', after: { set, generation } }));
-      await tried(store.moveOut({ to: 'x', at: 1, replica: 'r' }));
-      said.push(JSON.stringify([await store.read(), await store.history(9)]) === before);
+      await tried(store.import({ baseUrl: 'x', pair: pairOf('y'), replica: 'r', after: { set, generation } }));
+      await tried(store.moveOut({ to: 'x', replica: 'r' }));
+      said.push(JSON.stringify([(await store.read()).pair, await store.history(9)]) === before);
       limit('unlimited');
-      await tried(store.mark(mark));
+      await tried(store.claim(claim));
       await tried(store.save(pair));
       print(said);`;
     const said = JSON.parse(await otherProcess(script, path).line()) as unknown[];
-    expect(said.slice(0, 5).every((one) => /full|disk I\/O|doubt/.test(String(one)))).toBe(true);
-    expect(said.slice(5)).toEqual([true, { overExpired: false }, true]);
+    expect(said.slice(0, 5).every((one) => /full|disk I\/O|uncertain/.test(String(one)))).toBe(
+      true,
+    );
+    expect(said.slice(5)).toEqual([true, { exclusive: true }, true]);
   },
 );
 
@@ -105,12 +108,12 @@ describe('a store that cannot be written', () => {
   const SCRIPT = `
     const store = openSqliteStore(path);
     const { set, generation } = await store.read();
-    const mark = { set, generation, attempt: 'm', at: 5, lifeMs: 1, replica: 'r' };
+    const claim = { set, generation, attempt: 'm', lifeMs: 1, replica: 'r' };
     print(store.notices);
     print((await store.read()));
-    print(await store.mark(mark).catch((error) => error.message));
+    print(await store.claim(claim).catch((error) => error.message));
     await told();
-    print(await store.mark(mark).catch((error) => error.message));
+    print(await store.claim(claim).catch((error) => error.message));
     print(await store.save({ set, generation, attempt: 'm', pair: pairOf('m'), outcome: 'rotated', at: 6, latencyMs: 1 }));`;
 
   test('serves what it holds, refuses the rest, and is used again once it can be written', async () => {
@@ -123,12 +126,12 @@ describe('a store that cannot be written', () => {
     chmodSync(place, 0o500);
     const child = otherProcess(SCRIPT, path, { user: isRoot ? NOBODY : undefined });
     expect(await child.line()).toMatch(/cannot be written.*EACCES.*nothing is rotated/);
-    expect(JSON.parse(await child.line())).toEqual(stored);
+    expect(ageless(JSON.parse(await child.line()) as StoredTokens)).toEqual(stored);
     expect(await child.line()).toMatch(/cannot be written.*EACCES/);
     chmodSync(place, 0o700);
     for (const file of files) chmodSync(file, 0o600);
     child.tell('writable');
-    expect(JSON.parse(await child.line())).toEqual({ overExpired: false });
+    expect(JSON.parse(await child.line())).toEqual({ exclusive: true });
     expect(await child.line()).toBe('true');
     if (isRoot) execFileSync('chown', ['-R', '0:0', place]);
     expect(await closing(openSqliteStore(path)).read()).toMatchObject({ generation: 4 });
@@ -139,8 +142,8 @@ describe('a store that cannot be written', () => {
     const place = join(path, '..');
     const holder = closing(openSqliteStore(path));
     const { set } = (await holder.read())!;
-    await holder.mark(mark(set, 'holder', 3));
-    const script = `const store = openSqliteStore(path); print([store.notices.length, (await store.read()).mark.live]);`;
+    await holder.claim(claiming(set, 'holder', 3));
+    const script = `const store = openSqliteStore(path); print([store.notices.length, (await store.read()).claim.live]);`;
     chmodSync(place, 0o755);
     for (const name of readdirSync(place)) chmodSync(join(place, name), 0o644);
     const isRoot = process.getuid?.() === 0;
@@ -177,9 +180,9 @@ test('a lock that may not even be looked at may be held', async () => {
   const script = `const store = openSqliteStore(path); print(store.notices); print(await store.read());`;
   const child = otherProcess(script, path, { user: isRoot ? NOBODY : undefined });
   expect(await child.line()).toMatch(/cannot be written.*EACCES/);
-  expect(JSON.parse(await child.line())).toEqual({
+  expect(ageless(JSON.parse(await child.line()) as StoredTokens)).toEqual({
     ...stored,
-    mark: { ...stored.mark, live: true },
+    claim: { ...stored.claim, live: true },
     unanswered: 0,
   });
 });

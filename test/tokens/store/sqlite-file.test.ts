@@ -4,32 +4,14 @@ import { readdirSync, symlinkSync, truncateSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
-import { pairOf } from '../../support/tokens/tokens.ts';
-import {
-  bytesIn,
-  can,
-  closing,
-  databaseOf,
-  FIRST_LAYOUT,
-  folder,
-  mode,
-  used,
-} from './sqlite-support.ts';
-import {
-  AT,
-  BASE_URL,
-  ending,
-  importing,
-  importInto,
-  mark,
-  saving,
-} from './token-store-contract.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
+import { bytesIn, can, closing, databaseOf, folder, mode, used } from './sqlite-support.ts';
+import { look, ending, importInto, claiming, saving } from './token-store-contract.ts';
 
 test('after it was closed and opened again it has all that was saved', async () => {
   const { path, stored } = await used();
   const store = closing(openSqliteStore(path));
-  expect(await store.read()).toEqual(stored);
+  expect(await look(store)).toEqual(stored);
   expect(store.notices).toEqual([]);
 });
 
@@ -63,14 +45,14 @@ test('of what happened it tells the last thousand, and forgets no exchange that 
   const path = join(folder(), 'tokens.db');
   const store = closing(openSqliteStore(path));
   const set = await importInto(store, 'link');
-  await store.mark(mark(set, 'doubtful'));
-  await store.settle('doubtful', ending('uncertain'));
+  await store.claim(claiming(set, 'doubtful'));
+  await store.endAttempt('doubtful', ending('uncertain'));
   const database = new DatabaseSync(path);
   database.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
     INSERT INTO attempt (attempt, set_name, generation, at, outcome, replica)
     SELECT 'limited-' || i, '${set}', 1, 0, 'rate-limited', 'r' FROM n`);
   database.close();
-  await store.mark(mark(set, 'last'));
+  await store.claim(claiming(set, 'last'));
   const history = await store.history(5000);
   expect(history).toHaveLength(1001);
   expect(history[0]).toMatchObject({ attempt: 'last' });
@@ -145,7 +127,7 @@ describe('a place', () => {
       const { path } = await used();
       const mounted = join(folder(), 'the tokens.db');
       writeFileSync(mounted, '');
-      const script = `import { openSqliteStore } from '${resolve('src/tokens/store/sqlite-store.ts')}';
+      const script = `import { openSqliteStore } from '${resolve('src/tokens/store/sqlite/sqlite-store.ts')}';
         try { openSqliteStore(process.argv[1]) } catch (error) { console.log(error.message) }`;
       const words = ['--no-warnings', '--input-type=module-typescript', '-e', script, mounted];
       const shell = ['sh', '-c', 'mount --bind "$0" "$1" && shift && exec "$@"'];
@@ -249,15 +231,9 @@ describe('a file', () => {
         expect(readFileSync(path).equals(bytes), what).toBe(true);
       }
       if (store) {
-        const { set, generation, pair, lost, movedTo, mark: marked } = stored;
-        expect(await store.read(), what).toMatchObject({
-          set,
-          generation,
-          pair,
-          lost,
-          movedTo,
-          mark: marked,
-        });
+        const { set, generation, pair, lost, movedTo, claim } = stored;
+        const same = { set, generation, pair, lost, movedTo, claim };
+        expect(await look(store), what).toMatchObject(same);
         await store.close();
       }
       for (const [name, content] of Object.entries(before)) {
@@ -270,15 +246,15 @@ describe('a file', () => {
   test.each([
     [
       'the access token',
-      "UPDATE token_pair SET access_token = 'plain:access-x' WHERE generation = 3",
+      "UPDATE token_pair SET pair = replace(pair, 'access-b', 'access-x') WHERE generation = 3",
     ],
     [
       'the refresh token',
-      "UPDATE token_pair SET refresh_token = 'plain:refresh-x' WHERE generation = 3",
+      "UPDATE token_pair SET pair = replace(pair, 'refresh-b', 'refresh-x') WHERE generation = 3",
     ],
     ['the generation', 'UPDATE token_set SET head = 2'],
     ['that it was lost', 'UPDATE token_set SET lost = 1'],
-    ['the mark', 'UPDATE token_set SET mark_attempt = NULL'],
+    ['the claim', 'UPDATE token_set SET claim = NULL'],
     ['all its pairs', 'DELETE FROM token_pair'],
   ])('in which somebody changed %s is refused', async (_, sql) => {
     const { path } = await used();
@@ -286,70 +262,5 @@ describe('a file', () => {
     changed.exec(sql);
     changed.close();
     expect(() => openSqliteStore(path)).toThrow(/damaged/);
-  });
-});
-
-describe('a store of the first version', () => {
-  test('is taken over with its tokens, its mark and its history', async () => {
-    const path = databaseOf(FIRST_LAYOUT);
-    const store = closing(openSqliteStore(path));
-    const stored = (await store.read())!;
-    expect(stored).toMatchObject({
-      baseUrl: BASE_URL,
-      generation: 3,
-      pair: pairOf('a'),
-      savedAt: 6,
-      lost: false,
-      movedTo: null,
-      imported: false,
-      mark: { attempt: 'b', at: AT, live: false },
-      unanswered: 1,
-      surplus: 0,
-    });
-    expect((await store.history(9)).map(({ outcome }) => outcome)).toEqual([
-      'begun',
-      'rotated',
-      'imported',
-      'imported',
-    ]);
-    for (const [name, generation, current] of [
-      ['x', 1, false] as const,
-      ['link', 2, false] as const,
-      ['a', 3, true] as const,
-    ]) {
-      expect(await store.import(importing(stored, name))).toEqual({
-        kind: 'known',
-        generation,
-        current,
-      });
-    }
-    expect(await store.mark(mark(stored.set, 'c', 3))).toEqual({ overExpired: false });
-    expect(await store.save(saving(stored.set, 'c', 3))).toBe(true);
-    expect(await store.read()).toMatchObject({ generation: 4, pair: pairOf('c') });
-  });
-
-  test('without a mark is taken over without a doubt', async () => {
-    const unmarked = 'UPDATE token_set SET mark_attempt = NULL, mark_until = NULL;';
-    const store = closing(openSqliteStore(databaseOf(FIRST_LAYOUT + unmarked)));
-    expect(await store.read()).toMatchObject({
-      generation: 3,
-      pair: pairOf('a'),
-      mark: null,
-      unanswered: 0,
-    });
-  });
-
-  test('that holds nothing is taken over too', async () => {
-    const path = databaseOf(`${FIRST_LAYOUT} DELETE FROM token_pair; DELETE FROM token_set;`);
-    expect(await closing(openSqliteStore(path)).read()).toBeNull();
-  });
-
-  test('is refused and left as it was when its tables are not those of that version', () => {
-    const path = databaseOf(
-      'CREATE TABLE token_set (id); CREATE TABLE token_pair (id); PRAGMA user_version = 1;',
-    );
-    const before = readFileSync(path);
-    expect(() => openSqliteStore(path)).toThrow(/no such column/);
-    expect(readFileSync(path).equals(before)).toBe(true);
   });
 });

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { pairOf } from '../../support/tokens/tokens.ts';
 import { closing, folder, HOLDER, otherProcess, type Other } from './sqlite-support.ts';
-import { AT, ending, importInto, mark, saving } from './token-store-contract.ts';
+import { AT, ending, importInto, claiming, saving } from './token-store-contract.ts';
 
 async function held(): Promise<{ store: TokenStore; set: string; holder: Other; path: string }> {
   const path = join(folder(), 'tokens.db');
@@ -20,10 +20,10 @@ async function held(): Promise<{ store: TokenStore; set: string; holder: Other; 
 describe('a refresh token that another process is exchanging', () => {
   test('is exchanged by nobody else, however long that takes, until its pair is saved', async () => {
     const { store, set, holder } = await held();
-    // The life of the mark was 1 ms: a process that can be seen to live needs no deadline.
-    expect(await store.mark(mark(set, 'mine'))).toBeUndefined();
+    // The life of the claim was 1 ms: a process that can be seen to live needs no deadline.
+    expect(await store.claim(claiming(set, 'mine'))).toBeUndefined();
     expect(await store.read()).toMatchObject({
-      mark: { attempt: 'theirs', live: true },
+      claim: { attempt: 'theirs', live: true },
       unanswered: 0,
     });
     holder.tell('save');
@@ -31,9 +31,9 @@ describe('a refresh token that another process is exchanging', () => {
     expect(await store.read()).toMatchObject({
       generation: 2,
       pair: { accessToken: 'access-theirs' },
-      mark: null,
+      claim: null,
     });
-    expect(await store.mark(mark(set, 'mine', 2))).toEqual({ overExpired: false });
+    expect(await store.claim(claiming(set, 'mine', 2))).toEqual({ exclusive: true });
   });
 
   test('can be exchanged at once when that process was killed, and is in doubt until then', async () => {
@@ -41,12 +41,12 @@ describe('a refresh token that another process is exchanging', () => {
     holder.signal('SIGKILL');
     await holder.ended;
     expect(await store.read()).toMatchObject({
-      mark: { attempt: 'theirs', at: 5, live: false },
+      claim: { attempt: 'theirs', live: false },
       unanswered: 1,
     });
-    expect(await store.mark(mark(set, 'mine'))).toEqual({ overExpired: false });
+    expect(await store.claim(claiming(set, 'mine'))).toEqual({ exclusive: true });
     expect(await store.read()).toMatchObject({
-      mark: { attempt: 'mine', live: true },
+      claim: { attempt: 'mine', live: true },
       unanswered: 1,
     });
   });
@@ -54,24 +54,24 @@ describe('a refresh token that another process is exchanging', () => {
   test('is left alone when that process was stopped, and its pair is taken when it wakes', async () => {
     const { store, set, holder } = await held();
     holder.signal('SIGSTOP');
-    expect(await store.mark(mark(set, 'mine'))).toBeUndefined();
-    expect((await store.read())!.mark).toMatchObject({ attempt: 'theirs', live: true });
+    expect(await store.claim(claiming(set, 'mine'))).toBeUndefined();
+    expect((await store.read())!.claim).toMatchObject({ attempt: 'theirs', live: true });
     holder.signal('SIGCONT');
     holder.tell('save');
     expect(await holder.line()).toBe('true');
-    expect(await store.read()).toMatchObject({ generation: 2, mark: null });
+    expect(await store.read()).toMatchObject({ generation: 2, claim: null });
   });
 
   test('cannot be moved away, but a new one can be imported and exchanged when that has ended', async () => {
     const { store, holder } = await held();
-    await expect(store.moveOut({ to: 'x', at: 1, replica: 'r' })).rejects.toThrow(/under way/);
+    await expect(store.moveOut({ to: 'x', replica: 'r' })).rejects.toThrow(/under way/);
     const set = await importInto(store, 'new');
-    expect(await store.read()).toMatchObject({ set, mark: null });
-    expect(await store.mark(mark(set, 'mine', 2))).toBeUndefined();
+    expect(await store.read()).toMatchObject({ set, claim: null });
+    expect(await store.claim(claiming(set, 'mine', 2))).toBeUndefined();
     holder.tell('save');
     await holder.line();
     expect(await store.read()).toMatchObject({ set, generation: 2, imported: true });
-    expect(await store.mark(mark(set, 'mine', 2))).toBeDefined();
+    expect(await store.claim(claiming(set, 'mine', 2))).toBeDefined();
   });
 });
 
@@ -85,13 +85,13 @@ test('of several processes that want to exchange the same token at once, one may
     print('ready');
     await told();
     const attempt = String(process.pid);
-    print((await store.mark({ set, generation, attempt, at: 5, lifeMs: 1, replica: 'r' })) !== undefined);
+    print((await store.claim({ set, generation, attempt, lifeMs: 1, replica: 'r' })) !== undefined);
     await told();`;
   const others = [1, 2, 3, 4].map(() => otherProcess(script, path));
   for (const other of others) expect(await other.line()).toBe('"ready"');
   for (const other of others) other.tell('go');
-  const marked = await Promise.all(others.map((other) => other.line()));
-  expect(marked.filter((line) => line === 'true')).toHaveLength(1);
+  const claimed = await Promise.all(others.map((other) => other.line()));
+  expect(claimed.filter((line) => line === 'true')).toHaveLength(1);
 });
 
 test('handles of one process keep each other out too, and looking never takes the right away', async () => {
@@ -100,16 +100,16 @@ test('handles of one process keep each other out too, and looking never takes th
   const set = await importInto(one, 'link');
   for (let round = 1; round <= 10; round += 1) {
     const attempt = randomUUID();
-    const marks = await Promise.all([
-      one.mark(mark(set, attempt, round)),
+    const claims = await Promise.all([
+      one.claim(claiming(set, attempt, round)),
       other.read(),
-      other.mark(mark(set, `other ${attempt}`, round)),
+      other.claim(claiming(set, `other ${attempt}`, round)),
     ]);
-    expect([marks[0], marks[2]].filter(Boolean)).toHaveLength(1);
-    const winner = marks[0] ? attempt : `other ${attempt}`;
-    expect((await one.read())!.mark).toMatchObject({ attempt: winner, live: true });
-    expect((await other.read())!.mark).toMatchObject({ attempt: winner, live: true });
-    await (marks[0] ? one : other).save(saving(set, winner, round));
+    expect([claims[0], claims[2]].filter(Boolean)).toHaveLength(1);
+    const winner = claims[0] ? attempt : `other ${attempt}`;
+    expect((await one.read())!.claim).toMatchObject({ attempt: winner, live: true });
+    expect((await other.read())!.claim).toMatchObject({ attempt: winner, live: true });
+    await (claims[0] ? one : other).save(saving(set, winner, round));
   }
 });
 
@@ -117,49 +117,49 @@ test('a pair that could not be saved keeps the right to exchange until it is', a
   const path = join(folder(), 'tokens.db');
   const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
   const set = await importInto(one, 'link');
-  await one.mark(mark(set, 'a'));
+  await one.claim(claiming(set, 'a'));
   renameSync(path, `${path}.away`);
   await expect(one.save(saving(set, 'a'))).rejects.toThrow(/cannot be written.*gone/);
   await expect(one.save(saving(set, 'a'))).rejects.toThrow(/cannot be written.*gone/);
   renameSync(`${path}.away`, path);
-  expect(await other.mark(mark(set, 'b'))).toBeUndefined();
+  expect(await other.claim(claiming(set, 'b'))).toBeUndefined();
   expect(await one.save(saving(set, 'a'))).toBe(true);
   expect(await other.read()).toMatchObject({ generation: 2, pair: pairOf('a') });
-  expect(await other.mark(mark(set, 'b', 2))).toBeDefined();
+  expect(await other.claim(claiming(set, 'b', 2))).toBeDefined();
 });
 
 test('closing gives the right back, and leaves the doubt', async () => {
   const path = join(folder(), 'tokens.db');
   const [one, other] = [openSqliteStore(path), closing(openSqliteStore(path))];
   const set = await importInto(one, 'link');
-  await one.mark(mark(set, 'a'));
+  await one.claim(claiming(set, 'a'));
   await one.close();
-  expect((await other.read())!.mark).toMatchObject({ attempt: 'a', live: false });
-  expect(await other.mark(mark(set, 'b'))).toEqual({ overExpired: false });
+  expect((await other.read())!.claim).toMatchObject({ attempt: 'a', live: false });
+  expect(await other.claim(claiming(set, 'b'))).toEqual({ exclusive: true });
 });
 
-test('a mark that cannot be settled gives the right back, and is in doubt', async () => {
+test('a claim that cannot be settled gives the right back, and is in doubt', async () => {
   const path = join(folder(), 'tokens.db');
   const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
   const set = await importInto(one, 'link');
-  await one.mark(mark(set, 'a'));
+  await one.claim(claiming(set, 'a'));
   renameSync(path, `${path}.away`);
-  await expect(one.settle('a', ending('unsent'))).rejects.toThrow(/cannot be written.*gone/);
+  await expect(one.endAttempt('a', ending('unsent'))).rejects.toThrow(/cannot be written.*gone/);
   renameSync(`${path}.away`, path);
-  expect((await other.read())!.mark).toMatchObject({ attempt: 'a', live: false });
-  expect(await other.mark(mark(set, 'b'))).toBeDefined();
+  expect((await other.read())!.claim).toMatchObject({ attempt: 'a', live: false });
+  expect(await other.claim(claiming(set, 'b'))).toBeDefined();
 });
 
 test('a lock file that was deleted is made again, and nobody locks one that others cannot find', async () => {
   const path = join(folder(), 'tokens.db');
   const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
   const set = await importInto(one, 'link');
-  await one.mark(mark(set, 'a'));
-  await one.settle('a', ending('unsent'));
+  await one.claim(claiming(set, 'a'));
+  await one.endAttempt('a', ending('unsent'));
   rmSync(`${path}-lock`);
-  expect(await other.mark(mark(set, 'b'))).toBeDefined();
-  expect(await one.mark(mark(set, 'c'))).toBeUndefined();
-  expect((await one.read())!.mark).toMatchObject({ attempt: 'b', live: true });
+  expect(await other.claim(claiming(set, 'b'))).toBeDefined();
+  expect(await one.claim(claiming(set, 'c'))).toBeUndefined();
+  expect((await one.read())!.claim).toMatchObject({ attempt: 'b', live: true });
 });
 
 describe('a lock file that is deleted during an exchange', () => {
@@ -167,29 +167,29 @@ describe('a lock file that is deleted during an exchange', () => {
 
   test('gives the token to nobody else, who lived then or comes later, as long as its answer may come', async () => {
     const { other, one, set, open, pass } = await deleted();
-    expect(await other.mark(mark(set, 'b'))).toBeUndefined();
-    expect((await other.read())!.mark).toMatchObject({ attempt: 'a', live: true });
+    expect(await other.claim(claiming(set, 'b'))).toBeUndefined();
+    expect((await other.read())!.claim).toMatchObject({ attempt: 'a', live: true });
     const late = open();
     pass(LIFE_MS - 1);
-    expect((await late.read())!.mark).toMatchObject({ attempt: 'a', live: true });
-    expect(await late.mark(mark(set, 'c'))).toBeUndefined();
+    expect((await late.read())!.claim).toMatchObject({ attempt: 'a', live: true });
+    expect(await late.claim(claiming(set, 'c'))).toBeUndefined();
     expect(await one.save(saving(set, 'a'))).toBe(true);
-    expect(await late.read()).toMatchObject({ generation: 2, pair: pairOf('a'), mark: null });
-    expect(await late.mark(mark(set, 'd', 2))).toEqual({ overExpired: false });
+    expect(await late.read()).toMatchObject({ generation: 2, pair: pairOf('a'), claim: null });
+    expect(await late.claim(claiming(set, 'd', 2))).toEqual({ exclusive: true });
   });
 
   test('leaves a doubt after that: whoever takes it over knows that a pair may still come', async () => {
     const { other, set, pass } = await deleted();
     pass(LIFE_MS);
-    expect((await other.read())!.mark).toMatchObject({ attempt: 'a', live: false });
-    expect(await other.mark(mark(set, 'b'))).toEqual({ overExpired: true });
+    expect((await other.read())!.claim).toMatchObject({ attempt: 'a', live: false });
+    expect(await other.claim(claiming(set, 'b'))).toEqual({ exclusive: false });
   });
 
   test('is of no account once that exchange was settled', async () => {
     const { one, other, set } = await deleted();
-    await one.settle('a', ending('uncertain'));
-    expect((await other.read())!.mark).toMatchObject({ attempt: 'a', live: false });
-    expect(await other.mark(mark(set, 'b'))).toEqual({ overExpired: false });
+    await one.endAttempt('a', ending('uncertain'));
+    expect((await other.read())!.claim).toMatchObject({ attempt: 'a', live: false });
+    expect(await other.claim(claiming(set, 'b'))).toEqual({ exclusive: true });
   });
 });
 
@@ -199,7 +199,7 @@ async function deleted() {
   const open = () => closing(openSqliteStore(path, { now: () => now }));
   const [one, other] = [open(), open()];
   const set = await importInto(one, 'link');
-  expect(await one.mark(mark(set, 'a'))).toEqual({ overExpired: false });
+  expect(await one.claim(claiming(set, 'a'))).toEqual({ exclusive: true });
   rmSync(`${path}-lock`);
   return { path, one, other, set, open, pass: (ms: number) => (now += ms) };
 }

@@ -2,18 +2,10 @@ import { statSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { pairOf } from '../../support/tokens/tokens.ts';
-import {
-  bytesIn,
-  closing,
-  databaseOf,
-  FIRST_LAYOUT,
-  folder,
-  otherProcess,
-  used,
-} from './sqlite-support.ts';
-import { mark } from './token-store-contract.ts';
+import { bytesIn, closing, folder, otherProcess, used } from './sqlite-support.ts';
+import { look, claiming } from './token-store-contract.ts';
 
 const STORES = 7;
 const BETWEEN_MS = 40;
@@ -57,19 +49,6 @@ describe('several processes that open a store at the same time', () => {
     expect(said).toEqual(allSaid(null));
   });
 
-  test('bring it up from the first layout once', async () => {
-    const path = join(folder(), 'tokens');
-    for (let index = 0; index < STORES; index += 1) databaseOf(FIRST_LAYOUT, `${path}-${index}`);
-    expect(await openedAtOnce(path)).toEqual(allSaid('refresh-a'));
-    const store = closing(openSqliteStore(`${path}-0`));
-    expect((await store.history(9)).map(({ outcome }) => outcome)).toEqual([
-      'begun',
-      'rotated',
-      'imported',
-      'imported',
-    ]);
-  });
-
   test('seal it, and leave no token that can be read', async () => {
     const path = join(folder(), 'tokens');
     for (let index = 0; index < STORES; index += 1) await used(`${path}-${index}`);
@@ -107,9 +86,9 @@ test('a store that is reached by another name is exchanged by one process all th
   const link = join(folder(), 'link');
   symlinkSync(path, link);
   const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(link))];
-  expect(await one.mark(mark(set, 'one', 3))).toBeDefined();
-  expect((await other.read())!.mark).toMatchObject({ attempt: 'one', live: true });
-  expect(await other.mark(mark(set, 'other', 3))).toBeUndefined();
+  expect(await one.claim(claiming(set, 'one', 3))).toBeDefined();
+  expect((await other.read())!.claim).toMatchObject({ attempt: 'one', live: true });
+  expect(await other.claim(claiming(set, 'other', 3))).toBeUndefined();
 });
 
 describe('a process that is killed within a transaction', () => {
@@ -135,15 +114,15 @@ describe('a process that is killed within a transaction', () => {
     const { size } = statSync(path);
     await cut(path);
     expect(statSync(path).size).toBeGreaterThan(size);
-    expect(await closing(openSqliteStore(path, { readOnly: true })).read()).toEqual(stored);
-    expect(await closing(openSqliteStore(path)).read()).toEqual(stored);
+    expect(await look(closing(openSqliteStore(path, { readOnly: true })))).toEqual(stored);
+    expect(await look(closing(openSqliteStore(path)))).toEqual(stored);
   });
 
   test('leaves it as it was to those who had it open', async () => {
     const { path, stored, set } = await used();
     const store = closing(openSqliteStore(path));
     await cut(path);
-    expect(await store.read()).toEqual(stored);
-    expect(await store.mark(mark(set, 'next', 3))).toBeDefined();
+    expect(await look(store)).toEqual(stored);
+    expect(await store.claim(claiming(set, 'next', 3))).toBeDefined();
   });
 });

@@ -3,17 +3,9 @@ import { chmodSync, existsSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
-import {
-  bytesIn,
-  closing,
-  databaseOf,
-  FIRST_LAYOUT,
-  folder,
-  mode,
-  used,
-} from './sqlite-support.ts';
-import { importing, importInto, mark, saving } from './token-store-contract.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
+import { bytesIn, closing, folder, mode, used } from './sqlite-support.ts';
+import { look, importing, importInto, claiming, saving } from './token-store-contract.ts';
 
 const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 
@@ -24,7 +16,7 @@ test('a store that is opened to be read has all that it had, and no byte of its 
   writeFileSync(`${path}-journal`, '');
   const before = bytesIn(dirname(path));
   const store = openSqliteStore(path, { readOnly: true, sealer: createSealer([NEW]) });
-  expect(await store.read()).toEqual(stored);
+  expect(await look(store)).toEqual(stored);
   expect(await store.history(10)).toHaveLength(2);
   await store.close();
   expect(bytesIn(dirname(path))).toEqual(before);
@@ -50,7 +42,7 @@ test('a store that is opened to be read takes nothing', async () => {
   const store = closing(openSqliteStore(path, { readOnly: true }));
   const refused = /cannot be written \(it was opened to be read only\)/;
   await expect(store.save(saving(set, 'x', 3))).rejects.toThrow(refused);
-  await expect(store.mark(mark(set, 'x', 3))).rejects.toThrow(refused);
+  await expect(store.claim(claiming(set, 'x', 3))).rejects.toThrow(refused);
   await expect(store.import(importing(null, 'x'))).rejects.toThrow(refused);
 });
 
@@ -64,11 +56,4 @@ test('no file, and an empty one, are read as an empty store, and stay as they ar
   const store = closing(openSqliteStore(empty, { readOnly: true }));
   expect(await store.read()).toBeNull();
   expect(bytesIn(dirname(empty))).toEqual({ 'tokens.db': '' });
-});
-
-test('a store of an earlier version is refused where it is opened to be read, and left as it is', () => {
-  const path = databaseOf(FIRST_LAYOUT);
-  const before = bytesIn(dirname(path));
-  expect(() => openSqliteStore(path, { readOnly: true })).toThrow(/of an earlier version/);
-  expect(bytesIn(dirname(path))).toEqual(before);
 });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { closing, folder } from './sqlite-support.ts';
 import { tokenStoreContract } from './token-store-contract.ts';
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { onTestFinished } from 'vitest';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
-import { AT, BASE_URL, importInto, mark, saving } from './token-store-contract.ts';
+import { look, importInto, claiming, saving } from './token-store-contract.ts';
 
 /** Away after the test. */
 export function folder(): string {
@@ -39,13 +39,13 @@ export async function used(path = join(folder(), 'tokens.db')) {
   const set = await importInto(store, 'link');
   await store.save(saving(set, 'a', 1));
   await store.save(saving(set, 'b', 2));
-  await store.mark(mark(set, 'c', 3));
-  const stored = (await store.read())!;
+  await store.claim(claiming(set, 'c', 3));
+  const stored = (await look(store))!;
   await store.close();
   return {
     path,
     set,
-    stored: { ...stored, mark: { ...stored.mark!, live: false }, unanswered: 1 },
+    stored: { ...stored, claim: { ...stored.claim!, live: false }, unanswered: 1 },
   };
 }
 
@@ -57,23 +57,6 @@ export function databaseOf(sql: string, path = join(folder(), 'tokens.db')): str
   return path;
 }
 
-/** As the first version made it: lost, then imported again, rotated and marked. */
-export const FIRST_LAYOUT = `
-  CREATE TABLE token_set (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, base_url TEXT NOT NULL, head INTEGER NOT NULL,
-    lost INTEGER NOT NULL DEFAULT 0, mark_attempt TEXT, mark_until INTEGER) STRICT;
-  CREATE TABLE token_pair (
-    set_id INTEGER NOT NULL REFERENCES token_set (id), generation INTEGER NOT NULL,
-    attempt TEXT NOT NULL, access_token TEXT NOT NULL, refresh_token TEXT NOT NULL,
-    expires_in REAL NOT NULL, refresh_expires_in REAL NOT NULL, name TEXT,
-    saved_at INTEGER NOT NULL, PRIMARY KEY (set_id, generation, attempt)) STRICT;
-  PRAGMA user_version = 1;
-  INSERT INTO token_set (base_url, head, lost) VALUES ('${BASE_URL}', 1, 1);
-  INSERT INTO token_pair VALUES (1, 1, 'import', 'access-x', 'refresh-x', 1, 2, 'X', 5);
-  INSERT INTO token_set (base_url, head, mark_attempt, mark_until) VALUES ('${BASE_URL}', 3, 'b', ${AT});
-  INSERT INTO token_pair VALUES (2, 2, 'import', 'access-link', 'refresh-link', 1, 2, 'Test', 5);
-  INSERT INTO token_pair VALUES (2, 3, 'a', 'access-a', 'refresh-a', 86400, 10368000, 'Test', 6);`;
-
 export interface Other {
   /** The next line that it prints. */
   line(): Promise<string>;
@@ -83,7 +66,7 @@ export interface Other {
 }
 
 const HEAD = `
-  import { openSqliteStore } from ${JSON.stringify(resolve('src/tokens/store/sqlite-store.ts'))};
+  import { openSqliteStore } from ${JSON.stringify(resolve('src/tokens/store/sqlite/sqlite-store.ts'))};
   import { createInterface } from 'node:readline';
   const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
   const told = async () => (await lines.next()).value;
@@ -92,12 +75,12 @@ const HEAD = `
   const [path] = process.argv.slice(1);
 `;
 
-/** For `otherProcess`: marks, says so, and saves when it is told to. */
+/** For `otherProcess`: claims, says so, and saves when it is told to. */
 export const HOLDER = `
   const store = openSqliteStore(path);
   const { set, generation } = await store.read();
-  const mark = { set, generation, attempt: 'theirs', at: 5, lifeMs: 1, replica: 'other' };
-  print((await store.mark(mark)) !== undefined);
+  const claim = { set, generation, attempt: 'theirs', lifeMs: 1, replica: 'other' };
+  print((await store.claim(claim)) !== undefined);
   await told();
   const outcome = { outcome: 'rotated', at: 6, latencyMs: 1 };
   print(await store.save({ set, generation, attempt: 'theirs', pair: pairOf('theirs'), ...outcome }));

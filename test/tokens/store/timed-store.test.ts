@@ -4,14 +4,14 @@ import {
   AT,
   ending,
   importInto,
-  mark,
+  claiming,
   saving,
   tokenStoreContract,
 } from './token-store-contract.ts';
 
-tokenStoreContract('with marks that time out', () => timedDatabase(() => AT).open());
+tokenStoreContract('with claims that time out', () => timedDatabase(() => AT).open());
 
-const LIFE_MS = mark('', '').lifeMs;
+const LIFE_MS = claiming('', '').lifeMs;
 
 async function shared() {
   let now = AT;
@@ -21,30 +21,30 @@ async function shared() {
   return { one, other, set, pass: (ms: number) => void (now += ms) };
 }
 
-test('a mark keeps other replicas out until its time is over, whether its process lives or not', async () => {
+test('a claim keeps other replicas out until its time is over, whether its process lives or not', async () => {
   const { one, other, set, pass } = await shared();
-  expect(await one.mark(mark(set, 'a'))).toEqual({ overExpired: false });
+  expect(await one.claim(claiming(set, 'a'))).toEqual({ exclusive: true });
   await one.close();
   pass(LIFE_MS - 1);
-  expect((await other.read())!.mark).toMatchObject({ attempt: 'a', live: true });
-  expect(await other.mark(mark(set, 'b'))).toBeUndefined();
+  expect((await other.read())!.claim).toMatchObject({ attempt: 'a', live: true });
+  expect(await other.claim(claiming(set, 'b'))).toBeUndefined();
   pass(1);
-  expect(await other.read()).toMatchObject({ mark: { attempt: 'a', live: false }, unanswered: 1 });
+  expect(await other.read()).toMatchObject({ claim: { attempt: 'a', live: false }, unanswered: 1 });
 });
 
-test('a mark that is taken over after its time says so, for its process may yet save', async () => {
+test('a claim that is taken over after its time says so, for its process may yet save', async () => {
   const { one, other, set, pass } = await shared();
-  await one.mark(mark(set, 'a'));
+  await one.claim(claiming(set, 'a'));
   pass(LIFE_MS);
-  expect(await other.mark(mark(set, 'b'))).toEqual({ overExpired: true });
+  expect(await other.claim(claiming(set, 'b'))).toEqual({ exclusive: false });
   expect(await one.save(saving(set, 'a'))).toBe(true);
   expect(await other.save(saving(set, 'b'))).toBe(false);
-  expect(await other.read()).toMatchObject({ generation: 2, mark: null, surplus: 1 });
+  expect(await other.read()).toMatchObject({ generation: 2, claim: null, surplus: 1 });
 });
 
-test('a mark that was settled in doubt is taken over at once, and its process is known to be done', async () => {
+test('a claim that was settled in doubt is taken over at once, and its process is known to be done', async () => {
   const { one, other, set } = await shared();
-  await one.mark(mark(set, 'a'));
-  await one.settle('a', ending('uncertain'));
-  expect(await other.mark(mark(set, 'b'))).toEqual({ overExpired: false });
+  await one.claim(claiming(set, 'a'));
+  await one.endAttempt('a', ending('uncertain'));
+  expect(await other.claim(claiming(set, 'b'))).toEqual({ exclusive: true });
 });

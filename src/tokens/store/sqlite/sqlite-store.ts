@@ -1,21 +1,13 @@
-import { createSealer, SealError, type Sealer } from './seal.ts';
-import { fileAt, isBusy, openExchangeLock } from './exchange-lock.ts';
-import { openSqliteFile, TO_READ, type OpenFile } from './sqlite-file.ts';
-import { moveBack, moveIn, moveOut, UNDER_WAY } from './sqlite-moves.ts';
-import { placeOf, type FileSystemType } from './sqlite-place.ts';
-import { readStored } from './sqlite-read.ts';
-import { reserve } from './sqlite-reserve.ts';
-import { prepareTables, type SqliteTables } from './sqlite-tables.ts';
-import { inOneView, inTransaction, whenFree } from './sqlite-transaction.ts';
-import {
-  holdsPair,
-  importSet,
-  markSet,
-  savePair,
-  settleAttempt,
-  withdrawSet,
-} from './sqlite-writes.ts';
-import { StoreGoneError, type Mark, type StoredTokens, type TokenStore } from './token-store.ts';
+import * as rules from '../rules.ts';
+import type { Rows, RowWriter } from '../rows.ts';
+import { createSealer, SealError, type Sealer } from '../seal.ts';
+import { StoreGoneError, type Claim, type TokenStore } from '../token-store.ts';
+import { openSqliteFile, TO_READ, type OpenFile } from './file.ts';
+import { reserve } from './layout.ts';
+import { fileAt, isBusy, openExchangeLock } from './lock.ts';
+import { placeOf, type FileSystemType } from './place.ts';
+import { prepareRows, type SqliteRows } from './sqlite-rows.ts';
+import { inOneView, inTransaction, whenFree } from './transaction.ts';
 
 export interface SqliteOptions {
   readonly sealer?: Sealer;
@@ -30,7 +22,7 @@ const MEMORY = ':memory:';
 
 /**
  * The embedded store: one file, written with `synchronous=FULL`, for any number of processes on one machine.
- * Its mark is guarded by a kernel lock, so that a restart takes over at once from a process that was killed.
+ * Its claim is guarded by a kernel lock, so that a restart takes over at once from a process that was killed.
  * A lock that is held is never overridden: a process that was stopped keeps it, since an outage can be
  * mended and a lost token cannot.
  *
@@ -59,6 +51,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
 
   return {
     description,
+    behind: 'older',
     get notices() {
       return opened?.notices ?? [];
     },
@@ -70,62 +63,60 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
       whenFree((isLast) => {
         const found = usable(isLast);
         try {
-          if (fileAt(place) === found.identity) return read(found);
+          if (fileAt(place) === found.identity) return view(found, rules.readStored);
         } catch (error) {
           if (path === MEMORY || isBusy(error)) throw error;
           // Perhaps another one was written over it.
         }
-        return read(follow(isLast));
+        return view(follow(isLast), rules.readStored);
       }),
-    import: (imported) => write((into) => importSet(into.tables, imported, () => read(into))),
-    withdraw: (set) => write(({ tables }) => withdrawSet(tables, set)),
-    mark: async (mark) => {
+    import: (imported) => write((rows, into) => rules.importSet(rows, into, imported)),
+    withdraw: (set) => write((rows, into) => rules.withdrawSet(rows, into, set)),
+    claim: async (claim) => {
       await whenFree(writable);
-      if (!(await lock.take(mark.attempt))) return undefined;
-      let marked: Mark | undefined;
+      if (!(await lock.take(claim.attempt))) return undefined;
+      let claimed: Claim | undefined;
       try {
-        marked = await write(({ tables }) => {
-          return markSet(tables, mark, { inode: lock.inode, now: now() });
-        });
+        claimed = await write((rows, into) => rules.claimSet(rows, into, claim), claim.attempt);
       } finally {
-        if (!marked) lock.release(mark.attempt);
+        if (!claimed) lock.release(claim.attempt);
       }
-      return marked;
+      return claimed;
     },
-    settle: async (attempt, ending) => {
+    endAttempt: async (attempt, ending) => {
       try {
-        await write(({ tables }) => settleAttempt(tables, attempt, ending));
+        await write((rows, into) => rules.endAttempt(rows, into, attempt, ending), attempt);
       } finally {
-        // Also when that failed: the mark that stays says that the exchange is in doubt.
+        // Also when that failed: the claim that stays says that the exchange is uncertain.
         lock.release(attempt);
       }
       makeRoom();
     },
     // While it fails the lock is kept: the pair is in this process, and nobody else may exchange.
     save: async (saved) => {
-      const isHead = await write(({ tables }) => savePair(tables, saved, description));
+      const isHead = await write(
+        (rows, into) => rules.savePair(rows, into, saved, { place: description, now: now() }),
+        saved.attempt,
+      );
       lock.release(saved.attempt);
       makeRoom();
       return isHead;
     },
     holds: (saved) =>
-      whenFree((isLast) => {
-        const { database, tables } = usable(isLast);
-        return inOneView(database, () => holdsPair(tables, saved));
-      }),
-    history: (limit) => whenFree((isLast) => usable(isLast).tables.attempts.newest(limit)),
+      whenFree((isLast) => view(usable(isLast), (rows) => rules.holdsPair(rows, saved))),
+    history: (limit) => whenFree((isLast) => usable(isLast).rows.history(limit)),
     moveOut: async (move) => {
       await whenFree(writable);
       const owner = `move to ${move.to}`;
-      if (!(await lock.take(owner))) throw new Error(UNDER_WAY);
+      if (!(await lock.take(owner))) throw new Error(rules.UNDER_WAY);
       try {
-        return await write(({ tables }) => moveOut(tables, move));
+        return await write((rows, into) => rules.moveOut(rows, into, move));
       } finally {
         lock.release(owner);
       }
     },
-    moveBack: (to) => write(({ tables }) => moveBack(tables, to)),
-    moveIn: (moved) => write(({ tables }) => moveIn(tables, moved, path)),
+    moveBack: (to) => write((rows, into) => rules.moveBack(rows, into, to)),
+    moveIn: (moved) => write((rows, into) => rules.moveIn(rows, into, moved, path)),
     close: async () => {
       isClosed = true;
       lock.close();
@@ -134,14 +125,17 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     },
   };
 
-  function read({ database, tables }: Opened): StoredTokens | null {
-    return readStored(database, tables, lock, now);
+  function view<T>({ database, rows }: Opened, read: (rows: Rows) => T): T {
+    return inOneView(database, () => read(rows.read({ lock, now: now() })));
   }
 
-  function write<T>(work: (into: Opened) => T): Promise<T> {
+  /** @param attempt the one that this is about */
+  function write<T>(work: (rows: Rows, into: RowWriter) => T, attempt?: string): Promise<T> {
     return whenFree((isLast) => {
-      const into = writable(isLast);
-      return inTransaction(into.database, () => work(into));
+      const { database, rows } = writable(isLast);
+      return inTransaction(database, () =>
+        work(rows.read({ lock, now: now() }, attempt), rows.write),
+      );
     });
   }
 
@@ -200,7 +194,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     });
     try {
       const identity = before ?? fileAt(place);
-      return { ...file, identity, tables: prepareTables(file.database, sealer) };
+      return { ...file, identity, rows: prepareRows(file.database, sealer) };
     } catch (error) {
       file.database.close();
       throw error;
@@ -219,7 +213,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
 }
 
 interface Opened extends OpenFile {
-  readonly tables: SqliteTables;
+  readonly rows: SqliteRows;
   /** Which file it is. */
   readonly identity: string | undefined;
 }

@@ -1,21 +1,26 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { isBusy, makeEmptyFile } from './exchange-lock.ts';
-import type { Sealer } from './seal.ts';
-import { checkLayout, createLayout, LAYOUT, layoutOf } from './sqlite-layout.ts';
-import { migrateFirstLayout } from './sqlite-migration.ts';
+import type { Sealer } from '../seal.ts';
+import {
+  checkLayout,
+  createLayout,
+  isSealedWell,
+  LAYOUT,
+  layoutOf,
+  reseal,
+  reserve,
+} from './layout.ts';
+import { isBusy, makeEmptyFile } from './lock.ts';
 import {
   checkFileSystem,
   checkMount,
   makeStoreFile,
   repairRights,
   type FileSystemType,
-} from './sqlite-place.ts';
-import { reserve } from './sqlite-reserve.ts';
-import { isSealedWell, reseal } from './sqlite-seal.ts';
-import { prepareTables } from './sqlite-tables.ts';
-import { inOneView, inTransaction } from './sqlite-transaction.ts';
+} from './place.ts';
+import { prepareRows } from './sqlite-rows.ts';
+import { inOneView, inTransaction } from './transaction.ts';
 
 export interface OpenFile {
   readonly database: DatabaseSync;
@@ -27,7 +32,7 @@ export interface OpenFile {
 export interface FileOptions {
   readonly sealer: Sealer;
   readonly fileSystemType?: FileSystemType | undefined;
-  /** Whether it is only read: then nothing is made, repaired, sealed anew or brought up to this layout. */
+  /** Whether it is only read: then nothing is made, repaired, or sealed anew. */
   readonly readOnly?: boolean | undefined;
   /** Whether a file that is missing is made. */
   readonly create: boolean;
@@ -119,12 +124,12 @@ function look(path: string, sealer: Sealer): void {
 function lookInto(path: string, sealer: Sealer, readOnly: boolean): void {
   const database = new DatabaseSync(path, { readOnly, timeout });
   try {
-    // Another process may be making it, or bringing it up to this layout.
+    // Another process may be making it.
     inOneView(database, () => {
       const version = checkLayout(database);
       const [check] = database.prepare('PRAGMA integrity_check(1)').all();
       if (check?.['integrity_check'] !== 'ok') throw new Error('the file is damaged');
-      if (version === LAYOUT) prepareTables(database, sealer).verify();
+      if (version === LAYOUT) prepareRows(database, sealer).verify();
     });
   } finally {
     database.close();
@@ -146,9 +151,7 @@ function openReadOnly(path: string, unwritable: string, notices: readonly string
   const database = new DatabaseSync(path, { readOnly: true, timeout });
   try {
     if (layoutOf(database) !== LAYOUT) {
-      throw new Error(
-        `it is empty or of an earlier version, and cannot be written to change that (${unwritable})`,
-      );
+      throw new Error(`it is empty, and cannot be written to change that (${unwritable})`);
     }
   } catch (error) {
     database.close();
@@ -169,15 +172,13 @@ function prepare(database: DatabaseSync, path: string, options: FileOptions): st
     !inOneView(database, isReady) &&
     inTransaction(database, () => {
       if (isReady()) return false;
-      const version = layoutOf(database);
-      if (version === 0) {
+      if (layoutOf(database) === 0) {
         createLayout(database, sealer);
         return false;
       }
       // It may not know the new key, and could not save its pair.
-      if (version === LAYOUT && isExchanging()) return true;
-      if (version === LAYOUT) reseal(database, sealer);
-      else migrateFirstLayout(database, sealer);
+      if (isExchanging()) return true;
+      reseal(database, sealer);
       database.exec("INSERT INTO due VALUES ('wipe') ON CONFLICT DO NOTHING");
       return false;
     });

@@ -10,7 +10,7 @@ import { DatabaseSync } from 'node:sqlite';
  * that the process has on it.
  *
  * Somebody may delete the file under the one who holds it, and then the lock on the next file says nothing of him.
- * So the mark remembers which file its lock was on (sqlite-attempts.ts).
+ * So the claim remembers which file its lock was on (`ClaimRow.lock`).
  */
 export interface ExchangeLock {
   /** The attempt that this handle holds it for. */
@@ -46,6 +46,7 @@ export function openExchangeLock(path: string | undefined): ExchangeLock {
     },
     take: async (attempt) => {
       for (let tries = 1; ; tries += 1) {
+        if (heldFor === attempt) return true;
         if (closed || heldFor !== undefined) return false;
         if (path === undefined || isTaken(path)) {
           heldFor = attempt;

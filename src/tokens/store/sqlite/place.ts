@@ -14,7 +14,7 @@ import {
   statSync,
 } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { makeEmptyFile } from './exchange-lock.ts';
+import { makeEmptyFile } from './lock.ts';
 
 /** The type of the file system that a path is on, as `statfs` says. */
 export type FileSystemType = (path: string) => number;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DatabaseSync } from 'node:sqlite';
-import { isBusy } from './exchange-lock.ts';
+import { isBusy } from './lock.ts';
 
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;

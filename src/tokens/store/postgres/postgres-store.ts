@@ -1,0 +1,180 @@
+import type { Clock } from '../../../clock.ts';
+import type { Sealer } from '../seal.ts';
+import * as rules from '../rules.ts';
+import type { Rows, RowWriter } from '../rows.ts';
+import { StoreUnavailableError, type HistoryEntry, type TokenStore } from '../token-store.ts';
+import { connectPostgres, type Database, type Run } from './connection.ts';
+import { createRowWriter, newRing, readRows, resealRows, type Wanted } from './postgres-rows.ts';
+import { LAYOUT } from './statements.ts';
+
+export interface PostgresOptions {
+  readonly sealer: Sealer;
+  /** For waiting, and for the wall time of this machine. */
+  readonly clock: Clock;
+  /** Makes no tables: a store that is not there is an empty one. */
+  readonly readOnly?: boolean;
+  readonly connect?: (url: string, clock: Clock) => Database;
+}
+
+/**
+ * A store that the replicas on several machines share. All writers take turns at one row, so that each call is one short
+ * transaction; the claim in the row of a set is the lock of an exchange. Nothing is kept in a session, so that a
+ * transaction pooler can be between.
+ *
+ * A call whose connection ends is repeated once, on another connection: its transaction may have been committed, and
+ * then the repeated call finds that.
+ */
+export function openPostgresStore(
+  url: string,
+  { sealer, clock, readOnly = false, connect = connectPostgres }: PostgresOptions,
+): TokenStore {
+  const database = connect(url, clock);
+  const description = describePostgres(url);
+  let ready: Promise<boolean> | undefined;
+
+  return {
+    description,
+    notices: noticesOn(url),
+    behind: 'failover',
+    read: () => view({}, rules.readStored, null),
+    import: (imported) =>
+      change({ token: imported.pair.refreshToken }, (rows, write) =>
+        rules.importSet(rows, write, imported),
+      ),
+    withdraw: (set) => change({}, (rows, write) => rules.withdrawSet(rows, write, set)),
+    claim: (claim) =>
+      twice(() =>
+        change({ attempt: claim.attempt }, (rows, write) => rules.claimSet(rows, write, claim)),
+      ),
+    endAttempt: (attempt, ending) =>
+      twice(() =>
+        change({ attempt }, (rows, write) => rules.endAttempt(rows, write, attempt, ending)),
+      ),
+    save: (saved) =>
+      twice(() =>
+        change({ token: saved.pair.refreshToken, attempt: saved.attempt }, (rows, write) =>
+          rules.savePair(rows, write, saved, { place: description, now: clock.now() }),
+        ),
+      ),
+    holds: (saved) =>
+      view({ token: saved.pair.refreshToken }, (rows) => rules.holdsPair(rows, saved), false),
+    history: async (limit) => {
+      const entries = await twice(async () =>
+        (await prepared())
+          ? database.transaction('read', (run) => run('readHistory', [limit]))
+          : [],
+      );
+      return entries.map(entryOf);
+    },
+    moveOut: (move) =>
+      twice(() => change({ rings: true }, (rows, write) => rules.moveOut(rows, write, move))),
+    moveBack: (to) => twice(() => change({}, (rows, write) => rules.moveBack(rows, write, to))),
+    moveIn: (moved) =>
+      twice(() =>
+        change({ token: moved.pair.refreshToken, rings: true }, (rows, write) =>
+          rules.moveIn(rows, write, moved, description),
+        ),
+      ),
+    watch: (onChange) => database.listen(onChange),
+    close: () => database.close(),
+  };
+
+  function view<T>(wanted: Wanted, read: (rows: Rows) => T, ofNothing: T): Promise<T> {
+    return twice(async () => {
+      if (!(await prepared())) return ofNothing;
+      return database.transaction('read', async (run) => {
+        await checkLayout(run);
+        return read(await readRows(run, sealer, wanted));
+      });
+    });
+  }
+
+  async function change<T>(wanted: Wanted, work: (rows: Rows, write: RowWriter) => T): Promise<T> {
+    if (!(await prepared())) throw new Error('the token store has no tables yet');
+    return database.transaction('write', async (run) => {
+      await run('lockStore');
+      const rows = await readRows(run, sealer, wanted);
+      const { write, flush } = createRowWriter(run, sealer, rows);
+      const result = work(rows, write);
+      if (await flush()) await run('announce');
+      return result;
+    });
+  }
+
+  /** Whether the tables are there. They are made when the store is first used to be written. */
+  async function prepared(): Promise<boolean> {
+    ready ??= prepare();
+    try {
+      const isThere = await ready;
+      if (!isThere) ready = undefined;
+      return isThere;
+    } catch (error) {
+      ready = undefined;
+      throw error;
+    }
+  }
+
+  async function prepare(): Promise<boolean> {
+    const isThere = await database.transaction('read', tablesAreThere);
+    if (readOnly) return isThere;
+    await database.transaction('write', async (run) => {
+      await run('lockCreation');
+      if (!(await tablesAreThere(run))) {
+        await run('createTables');
+        await newRing(run, sealer);
+      }
+      await checkLayout(run);
+      await run('lockStore');
+      await resealRows(run, sealer);
+    });
+    return true;
+  }
+}
+
+async function tablesAreThere(run: Run): Promise<boolean> {
+  return (await run('findTables')).length > 0;
+}
+
+async function checkLayout(run: Run): Promise<void> {
+  const [row] = await run('readLayout');
+  if (row === undefined) throw new Error('its tables were emptied by something else');
+  if (row['standby'] === true) {
+    throw new StoreUnavailableError(
+      'the database server is a standby, which may lag behind: TOKEN_STORE has to name the primary',
+    );
+  }
+  if (row['layout'] !== LAYOUT) {
+    throw new Error(`it was written by a newer version (layout ${String(row['layout'])})`);
+  }
+}
+
+async function twice<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!(error instanceof StoreUnavailableError)) throw error;
+    return call();
+  }
+}
+
+function entryOf(row: Record<string, unknown>): HistoryEntry {
+  const { at, generation, attempt, outcome, latency_ms: latencyMs, replica } = row;
+  return { at, generation, attempt, outcome, latencyMs, replica } as HistoryEntry;
+}
+
+/** Without user, password and settings. */
+export function describePostgres(url: string): string {
+  const { host, pathname } = new URL(url);
+  return `postgres://${host}${pathname}`;
+}
+
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\]|)$/;
+
+function noticesOn(url: string): string[] {
+  const { hostname, searchParams } = new URL(url);
+  const isPlain = [null, 'disable'].includes(searchParams.get('sslmode'));
+  if (!isPlain || LOOPBACK.test(hostname)) return [];
+  return [
+    'The connection to the token store is not encrypted. Add ?sslmode=verify-full to TOKEN_STORE, unless its network is trusted.',
+  ];
+}

