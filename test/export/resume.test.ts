@@ -8,6 +8,7 @@ import {
   truncateSync,
 } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
@@ -19,6 +20,8 @@ import { randomRuns } from '../support/random/random-runs.ts';
 const KINDS = ['keyset', 'record', 'position'] as const;
 /** Two commits and a rest. */
 const PERSONS = 4_200;
+/** Bytes. */
+const BETWEEN_MOMENTS = 20_000;
 const SUFFIXES = ['.part', '.part.state', '.part.state-wal'];
 
 describe.each(KINDS)('over %s cursors', (cursors) => {
@@ -34,13 +37,15 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
     gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
     door = await listeningGateway(gateway);
     const file = folder.file('first');
-    door.onPiece = (piece) => {
-      if (piece % 8 !== 0 || !existsSync(`${file}.part`)) return;
-      moments.push(folder.file(`moment-${piece}`));
+    const over = exportTo(file).then(() => true);
+    let copied = 0;
+    while (!(await Promise.race([over, nextTurn(false)]))) {
+      const size = statSync(`${file}.part`, { throwIfNoEntry: false })?.size ?? 0;
+      if (size < copied + BETWEEN_MOMENTS) continue;
+      copied = size;
+      moments.push(folder.file(`moment-${size}`));
       copyExport(file, moments.at(-1)!);
-    };
-    await exportTo(file);
-    door.onPiece = () => {};
+    }
     whole = readFileSync(file, 'utf8');
   });
   afterAll(async () => {
