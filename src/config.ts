@@ -31,6 +31,8 @@ export interface Config extends FrontDoorSettings {
   readonly schemaPath: string;
   /** Put before all names that could clash in a supergraph; undefined: nothing. */
   readonly schemaPrefix: string | undefined;
+  /** Of the SDL from which a supergraph is composed. */
+  readonly federationVersion: (typeof FEDERATION_VERSIONS)[number];
   /** The time between two checks of the live schema; undefined: it is not checked. */
   readonly schemaPollSeconds: number | undefined;
   readonly tokenLink: string | undefined;
@@ -94,6 +96,9 @@ const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 const STORE_ADDRESS = /^sqlite:(?<path>.+)$/;
 const DEFAULT_STORE = 'sqlite:data/tokens.db';
 
+/** Since 2.9, the SDL for supergraphs has what fields cost. */
+export const FEDERATION_VERSIONS = ['2.3', '2.9'] as const;
+
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 /** Every variable that is read, except NODE_ENV and those of Node and of proxies. */
@@ -112,6 +117,7 @@ export const variables = z.object({
       'must be letters, digits and _, beginning with a letter, for example Recruiting',
     )
     .optional(),
+  FEDERATION_VERSION: z.enum(FEDERATION_VERSIONS, choice('2.3 or 2.9', '2.9')).default('2.3'),
   SCHEMA_POLL: z
     .string()
     .regex(
@@ -256,6 +262,7 @@ function toConfig(
     agent: given.RECRUITING_AGENT,
     schemaPath: given.RECRUITING_SCHEMA,
     schemaPrefix: given.SCHEMA_PREFIX,
+    federationVersion: given.FEDERATION_VERSION,
     schemaPollSeconds: given.SCHEMA_POLL === 'off' ? undefined : Number(given.SCHEMA_POLL),
     tokenLink: given.TOKEN_LINK,
     tokenStore: readStoreAddress(given.TOKEN_STORE)!,
