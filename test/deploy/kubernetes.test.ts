@@ -2,22 +2,27 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, posix, resolve } from 'node:path';
 import { Deployment } from 'kubernetes-models/apps/v1';
+import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { PersistentVolumeClaim, Service } from 'kubernetes-models/v1';
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
-import { configWarnings, readConfig, variables } from '../../src/config.ts';
+import { configWarnings, readConfig, readStoreAddress, variables } from '../../src/config.ts';
 import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
 import { temporaryFolder } from '../support/processes/process.ts';
 
 /** The folders of kubernetes-models, and the kinds of the manifests in them. */
 const KINDS = {
   'apps/v1': { Deployment },
+  'autoscaling/v2': { HorizontalPodAutoscaler },
+  'policy/v1': { PodDisruptionBudget },
   v1: { PersistentVolumeClaim, Service },
 };
 
 /** The values of the secrets that manifests refer to. */
 const SECRETS: Readonly<Record<string, string>> = {
+  'token-store': 'postgres://recruiting:secret@db.example.com/recruiting?sslmode=verify-full',
   'token-store-key': Buffer.alloc(32).toString('base64'),
   'token-link': 'https://recruiting.example.com/link',
   'api-keys': `portal:${'0'.repeat(64)}`,
@@ -25,7 +30,7 @@ const SECRETS: Readonly<Record<string, string>> = {
 
 const image = lastStage(instructions(readFileSync('Dockerfile', 'utf8')));
 
-describe.each(['sqlite'])('deploy/kubernetes/%s.yaml', (name) => {
+describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
   const text = readFileSync(`deploy/kubernetes/${name}.yaml`, 'utf8');
   const resources = parseAllDocuments(text).map((each) => each.toJS() as Resource);
   const deployment = new Deployment(only(resources, 'Deployment'));
@@ -41,7 +46,8 @@ describe.each(['sqlite'])('deploy/kubernetes/%s.yaml', (name) => {
       ]),
     ),
   };
-  const config = readConfig(env, (path) => readFileSync(path, 'utf8'));
+  // Whatever the store is.
+  const config = readConfig({ ...env, TOKEN_STORE: image.env['TOKEN_STORE'] }, () => '');
 
   test('it is valid for the published schemas, which know each of its keys', () => {
     for (const { apiVersion, kind, ...rest } of resources) {
@@ -55,16 +61,24 @@ describe.each(['sqlite'])('deploy/kubernetes/%s.yaml', (name) => {
     ]);
   });
 
-  test('its settings serve the real service to known callers', () => {
-    expect(configWarnings(env, config)).toEqual([]);
-    expect(config).toMatchObject({ production: true, host: '0.0.0.0', adminHost: '0.0.0.0' });
-    expect(config.recruitingUrl).toMatch(/^https:/);
-    expect(config.auth).toBeDefined();
-    expect(config.tokenStoreKeys).toHaveLength(1);
-    expect(config.allowedHosts).not.toHaveLength(0);
-    const known = [...Object.keys(variables.shape), 'NODE_ENV'];
-    expect(Object.keys(env).filter((variable) => !known.includes(variable))).toEqual([]);
-  });
+  test.skipIf(!readStoreAddress(env['TOKEN_STORE']!))(
+    'its settings serve the real service to known callers',
+    () => {
+      expect(
+        configWarnings(
+          env,
+          readConfig(env, () => ''),
+        ),
+      ).toEqual([]);
+      expect(config).toMatchObject({ production: true, host: '0.0.0.0', adminHost: '0.0.0.0' });
+      expect(config.recruitingUrl).toMatch(/^https:/);
+      expect(config.auth).toBeDefined();
+      expect(config.tokenStoreKeys).toHaveLength(1);
+      expect(config.allowedHosts).not.toHaveLength(0);
+      const known = [...Object.keys(variables.shape), 'NODE_ENV'];
+      expect(Object.keys(env).filter((variable) => !known.includes(variable))).toEqual([]);
+    },
+  );
 
   test('its pods are the image, without any right that the gateway does not need', () => {
     expect(container!.image).toBe(`registry.example.com/${manifest.name}:${manifest.version}`);
@@ -106,19 +120,53 @@ describe.each(['sqlite'])('deploy/kubernetes/%s.yaml', (name) => {
     expect(config.allowedHosts).toContain(service.metadata!.name);
   });
 
-  test('what the gateway writes is in a volume', () => {
-    for (const written of [dirname(config.tokenStore.path), config.tokenRescueDir!]) {
-      const mount = container!.volumeMounts!.find(({ mountPath }) => isBelow(written, mountPath));
-      const volume = pod.volumes!.find((each) => each.name === mount?.name);
-      const claimName = volume?.persistentVolumeClaim?.claimName;
-      const claim = resources.find(({ metadata }) => metadata.name === claimName) as
-        PersistentVolumeClaim | undefined;
-      // A SQLite store is for one machine, and a volume that two pods share may be on a network.
-      expect(claim?.spec?.accessModes).toEqual(['ReadWriteOncePod']);
-    }
-    expect(deployment.spec!.replicas).toBe(1);
-    expect(strategy).toEqual({ type: 'Recreate' });
-  });
+  const volumeOf = (written: string) => {
+    const mount = container!.volumeMounts!.find(({ mountPath }) => isBelow(written, mountPath));
+    return pod.volumes!.find((each) => each.name === mount?.name);
+  };
+
+  test.runIf(name === 'sqlite')(
+    'what one replica writes is in a volume that outlives its pod',
+    () => {
+      for (const written of [
+        dirname(env['TOKEN_STORE']!.slice('sqlite:'.length)),
+        config.tokenRescueDir!,
+      ]) {
+        const claimName = volumeOf(written)?.persistentVolumeClaim?.claimName;
+        const claim = new PersistentVolumeClaim(only(resources, 'PersistentVolumeClaim'));
+        // A SQLite store is for one machine, and a volume that two pods share may be on a network.
+        expect(claim).toMatchObject({
+          metadata: { name: claimName },
+          spec: { accessModes: ['ReadWriteOncePod'] },
+        });
+      }
+      expect(deployment.spec!.replicas).toBe(1);
+      expect(strategy).toEqual({ type: 'Recreate' });
+    },
+  );
+
+  test.runIf(name === 'postgres')(
+    'several replicas share a database, and are replaced one by one',
+    () => {
+      expect(env['TOKEN_STORE']).toBe(SECRETS['token-store']);
+      expect(volumeOf(config.tokenRescueDir!)?.emptyDir).toBeDefined();
+      expect(deployment.spec!.replicas).toBeUndefined();
+      expect(strategy).toMatchObject({
+        type: 'RollingUpdate',
+        rollingUpdate: { maxUnavailable: 0 },
+      });
+      const budget = new PodDisruptionBudget(only(resources, 'PodDisruptionBudget'));
+      expect(budget.spec).toEqual({ maxUnavailable: 1, selector });
+      const scaler = new HorizontalPodAutoscaler(only(resources, 'HorizontalPodAutoscaler'));
+      const { minReplicas, scaleTargetRef } = scaler.spec!;
+      expect(minReplicas).toBeGreaterThanOrEqual(2);
+      expect(scaleTargetRef).toEqual({
+        apiVersion: deployment.apiVersion,
+        kind: deployment.kind,
+        name: deployment.metadata!.name,
+      });
+    },
+  );
 });
 
 interface Resource {
