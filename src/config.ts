@@ -47,6 +47,8 @@ export interface Config extends FrontDoorSettings {
   readonly adminPortGiven: boolean;
   readonly host: string;
   readonly port: number;
+  /** The processes that answer requests behind the port. */
+  readonly workers: number;
   /** Undefined: callers need no credential. */
   readonly auth: AuthSettings | undefined;
   readonly mutations: 'off' | 'all' | readonly string[];
@@ -143,6 +145,7 @@ export const variables = z.object({
   ADMIN_PORT: count(0, 65_535, 9464),
   HOST: z.string().default('127.0.0.1'),
   PORT: count(0, 65_535, 4000),
+  WORKERS: count(1, 256, 1),
   ALLOW_ANONYMOUS: z.enum(['true', 'false'], choice('true or false', 'true')).default('false'),
   ...authVariables,
   ...frontDoorVariables,
@@ -272,6 +275,7 @@ function toConfig(
     adminPort: given.ADMIN_PORT,
     host: given.HOST,
     port: given.PORT,
+    workers: given.WORKERS,
     auth: toAuth(given),
     ...toFrontDoor(given),
     mutations: mutations === 'off' || mutations === 'all' ? mutations : mutations.split(/\s*,\s*/),
