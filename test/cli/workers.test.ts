@@ -4,6 +4,7 @@ import { Agent, request, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
 import {
   startServe,
   temporaryFolder,
@@ -42,6 +43,7 @@ test('two workers answer behind one port, and one refresh at an expiry serves bo
   expect(childrenOf(pid)).toHaveLength(2);
   // The refresh that follows the import.
   await vi.waitUntil(() => sandbox.stats.refreshes === 1, { timeout: 30_000 });
+  expect((await fetch(new URL('/ready', gateway.url))).status).toBe(200);
   expect(await statuses(40)).toEqual([200]);
   elapsed += 3_700_000;
   expect(await statuses(100)).toEqual([200]);
@@ -77,9 +79,17 @@ test('SIGTERM ends all of them, with exit code 0', async () => {
   expect(workers.filter(isAlive)).toEqual([]);
 });
 
-test('workers end with a primary that is killed', async () => {
+test('workers without tokens report it like one process, and end with a primary that is killed', async () => {
   const before = childrenOf(process.pid);
-  await using other = await startServe({ env: { WORKERS: '2' } });
+  const TOKEN_STORE = `sqlite:${folder.file('empty.db')}`;
+  const env = { RECRUITING_URL: sandbox.url, TOKEN_STORE, ALLOW_ANONYMOUS: 'true', WORKERS: '2' };
+  await using other = await startServe({ env });
+  expect((await fetch(new URL('/ready', other.url))).status).toBe(503);
+  expect(await askAt(other.url, '{ persons { items { id } } }')).toMatchObject({
+    errors: [
+      { message: expect.stringContaining('tokens import'), extensions: { code: 'TOKENS_MISSING' } },
+    ],
+  });
   const [primary] = childrenOf(process.pid).filter((child) => !before.includes(child));
   const workers = childrenOf(primary!);
   expect(workers).toHaveLength(2);
