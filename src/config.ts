@@ -31,6 +31,8 @@ export interface Config extends FrontDoorSettings {
   readonly schemaPath: string;
   /** Put before all names that could clash in a supergraph; undefined: nothing. */
   readonly schemaPrefix: string | undefined;
+  /** Of the SDL from which a supergraph is composed. */
+  readonly federationVersion: (typeof FEDERATION_VERSIONS)[number];
   /** The time between two checks of the live schema; undefined: it is not checked. */
   readonly schemaPollSeconds: number | undefined;
   readonly tokenLink: string | undefined;
@@ -45,6 +47,8 @@ export interface Config extends FrontDoorSettings {
   readonly adminPortGiven: boolean;
   readonly host: string;
   readonly port: number;
+  /** The processes that answer requests behind the port. */
+  readonly workers: number;
   /** Undefined: callers need no credential. */
   readonly auth: AuthSettings | undefined;
   readonly mutations: 'off' | 'all' | readonly string[];
@@ -95,6 +99,9 @@ const SQLITE_ADDRESS = /^sqlite:(?<path>.+)$/;
 const POSTGRES_ADDRESS = /^postgres(ql)?:\/\/[^/]+\/[^/?]/i;
 const DEFAULT_STORE = 'sqlite:data/tokens.db';
 
+/** Since 2.9, the SDL for supergraphs has what fields cost. */
+export const FEDERATION_VERSIONS = ['2.3', '2.9'] as const;
+
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 /** Every variable that is read, except NODE_ENV and those of Node and of proxies. */
@@ -113,6 +120,7 @@ export const variables = z.object({
       'must be letters, digits and _, beginning with a letter, for example Recruiting',
     )
     .optional(),
+  FEDERATION_VERSION: z.enum(FEDERATION_VERSIONS, choice('2.3 or 2.9', '2.9')).default('2.3'),
   SCHEMA_POLL: z
     .string()
     .regex(
@@ -141,6 +149,7 @@ export const variables = z.object({
   ADMIN_PORT: count(0, 65_535, 9464),
   HOST: z.string().default('127.0.0.1'),
   PORT: count(0, 65_535, 4000),
+  WORKERS: count(1, 256, 1),
   ALLOW_ANONYMOUS: z.enum(['true', 'false'], choice('true or false', 'true')).default('false'),
   ...authVariables,
   ...frontDoorVariables,
@@ -262,6 +271,7 @@ function toConfig(
     agent: given.RECRUITING_AGENT,
     schemaPath: given.RECRUITING_SCHEMA,
     schemaPrefix: given.SCHEMA_PREFIX,
+    federationVersion: given.FEDERATION_VERSION,
     schemaPollSeconds: given.SCHEMA_POLL === 'off' ? undefined : Number(given.SCHEMA_POLL),
     tokenLink: given.TOKEN_LINK,
     tokenStore: readStoreAddress(given.TOKEN_STORE)!,
@@ -271,6 +281,7 @@ function toConfig(
     adminPort: given.ADMIN_PORT,
     host: given.HOST,
     port: given.PORT,
+    workers: given.WORKERS,
     auth: toAuth(given),
     ...toFrontDoor(given),
     mutations: mutations === 'off' || mutations === 'all' ? mutations : mutations.split(/\s*,\s*/),

@@ -18,11 +18,11 @@ import { describeLists } from './schema/describe-lists.ts';
 import { createServedSchema } from './schema/served/served-schema.ts';
 import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
 import { readSnapshot } from './schema/snapshot.ts';
-import { createTelemetry } from './telemetry/telemetry.ts';
+import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { authCheck } from './tokens/service/auth-check.ts';
 import { tokenEndpoint } from './tokens/service/exchange.ts';
 import type { Rescue } from './tokens/store/rescue.ts';
-import { createTokenKeeper } from './tokens/token-keeper.ts';
+import { createTokenKeeper, type TokenKeeper } from './tokens/token-keeper.ts';
 import { tokenLinkAt } from './tokens/service/token-link.ts';
 import type { TokenStore } from './tokens/store/token-store.ts';
 import { createUpstream } from './upstream/upstream.ts';
@@ -35,17 +35,28 @@ export interface GatewayParts {
   readonly overrides?: unknown;
   /** The parsed manifest of trusted documents; undefined without one. */
   readonly trustedDocuments?: unknown;
+  /** The proxy for a URL; undefined: none. */
+  readonly proxyFor?: (url: string) => string | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Where the tokens are. */
+interface OwnTokens {
   /** The caller closes it, after the gateway. */
   readonly store: TokenStore;
   /** The caller closes it too. Undefined if the tokens need not outlive the process. */
   readonly rescue?: Rescue | undefined;
-  /** The proxy for a URL; undefined: none. */
-  readonly proxyFor?: (url: string) => string | undefined;
   /** The name of this process in the history of the tokens. */
   readonly replica?: string;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
+
+/** The tokens that another process keeps. */
+interface SharedTokens {
+  readonly tokens: Omit<TokenKeeper, 'health'>;
+}
+
+export type Gateway = Awaited<ReturnType<typeof createGateway>>;
 
 /**
  * Joins the parts of the gateway; no other file does. The list of stages below is the path of a request: read it from
@@ -54,15 +65,15 @@ export interface GatewayParts {
  *
  * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
  */
-export async function createGateway(parts: GatewayParts) {
-  const { config, store, rescue, clock, replica = 'gateway' } = parts;
+export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTokens)) {
+  const { config, clock } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
   const { proxyFor = () => undefined } = parts;
   const telemetry = createTelemetry({
     version: VERSION,
     log: parts.log,
     baseUrl,
-    tokens: () => tokens?.health(),
+    tokens: 'tokens' in parts ? undefined : () => keeper?.health(),
     upstreamLoad: () => upstream.load,
     drainLoad: () => planner.drainLoad,
     answerLoad: () => budget.load,
@@ -91,22 +102,10 @@ export async function createGateway(parts: GatewayParts) {
       ? undefined
       : readTrustedDocuments(parts.trustedDocuments, { ...config, schema: served.schema });
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
-  const tokens = await createTokenKeeper({
-    store,
-    rescue,
-    connect: tokenEndpoint({ ...service, clock }),
-    checkAccess: authCheck(service),
-    link:
-      config.tokenLink === undefined
-        ? undefined
-        : tokenLinkAt(config.tokenLink, { agent, proxyFor }),
-    clock,
-    // Not the log that adds request ids: a refresh belongs to no request.
-    log: parts.log,
-    baseUrl,
-    replica,
-    onExchange: telemetry.exchanged,
-  });
+  // Not the log that adds request ids: a refresh belongs to no request.
+  const keeper =
+    'tokens' in parts ? undefined : await keepTokens({ ...parts, onExchange: telemetry.exchanged });
+  const tokens = 'tokens' in parts ? parts.tokens : keeper!;
   const upstream = createUpstream({
     ...service,
     concurrency: config.upstreamConcurrency,
@@ -199,4 +198,36 @@ export async function createGateway(parts: GatewayParts) {
       await upstream.close();
     },
   };
+}
+
+/**
+ * Keeps the tokens: of a gateway, or in one process for several gateways.
+ *
+ * @throws Error with a message for the operator, when the store cannot be read, or belongs to another service
+ */
+export function keepTokens({
+  config,
+  store,
+  rescue,
+  replica = 'gateway',
+  proxyFor = () => undefined,
+  onExchange,
+  clock,
+  log,
+}: Pick<GatewayParts, 'config' | 'proxyFor' | 'clock' | 'log'> &
+  OwnTokens & { readonly onExchange: Telemetry['exchanged'] }): Promise<TokenKeeper> {
+  const { recruitingUrl: baseUrl, agent, tokenLink } = config;
+  const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
+  return createTokenKeeper({
+    store,
+    rescue,
+    connect: tokenEndpoint({ ...service, clock }),
+    checkAccess: authCheck(service),
+    link: tokenLink === undefined ? undefined : tokenLinkAt(tokenLink, { agent, proxyFor }),
+    clock,
+    log,
+    baseUrl,
+    replica,
+    onExchange,
+  });
 }

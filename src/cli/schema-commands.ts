@@ -1,8 +1,13 @@
-import type { Command } from 'commander';
-import { readConfig, type Config } from '../config.ts';
+import { Option, type Command } from 'commander';
+import { FEDERATION_VERSIONS, readConfig, type Config } from '../config.ts';
 import { explained } from './schema-explain.ts';
 import { readAdaptersFile, readSnapshotFile } from './operator-files.ts';
 import type { Terminal } from './terminal.ts';
+
+interface PrintOptions {
+  readonly subgraph: boolean;
+  readonly federation?: Config['federationVersion'];
+}
 
 export function addSchemaCommands(
   root: Command,
@@ -15,10 +20,17 @@ export function addSchemaCommands(
     .command('print')
     .description('print what callers see, as SDL')
     .option('--subgraph', 'print the SDL from which a supergraph is composed', false)
-    .action(async ({ subgraph }: { subgraph: boolean }) => {
+    .addOption(
+      new Option(
+        '--federation <version>',
+        'version that --subgraph prints; FEDERATION_VERSION, or 2.3',
+      ).choices(FEDERATION_VERSIONS),
+    )
+    .action(async ({ subgraph, federation }: PrintOptions) => {
       const { servedOffline, servedSdl } = await import('./schema-print.ts');
       const { snapshot, config, overrides } = settings(terminal);
-      const served = servedOffline(snapshot, config, overrides);
+      const federationVersion = federation ?? config.federationVersion;
+      const served = servedOffline(snapshot, { ...config, federationVersion }, overrides);
       stdout.write(subgraph ? served.subgraphSdl() : servedSdl(served));
     });
   schema
@@ -65,6 +77,7 @@ function readSchemaConfig({ env, readFile }: Terminal): Config {
     'RECRUITING_SCHEMA',
     'SCHEMA_PREFIX',
     'NODE_INTERFACE',
+    'FEDERATION_VERSION',
     'CONNECTION_MAX',
     'DRAIN_MAX_ITEMS',
     'UPSTREAM_TIMEOUT_MS',

@@ -1,11 +1,13 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
 import { createServedSchema, type ServedSchema } from '../schema/served/served-schema.ts';
+import type { FederationVersion } from '../schema/served/subgraph-sdl.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 
 interface Settings {
   readonly schemaPath: string;
   readonly schemaPrefix: string | undefined;
   readonly nodeInterface: boolean;
+  readonly federationVersion: FederationVersion;
   readonly connectionMax: number;
   readonly drainMaxItems: number;
 }
@@ -18,16 +20,14 @@ export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
 /** What is served for a snapshot, to be looked at only. */
 export function servedOffline(
   snapshot: string,
-  { schemaPath, schemaPrefix, nodeInterface, connectionMax, drainMaxItems }: Settings,
+  { schemaPath, schemaPrefix, ...settings }: Settings,
   overrides: unknown,
 ): ServedSchema {
   return createServedSchema({
     snapshot: readSnapshot(snapshot, schemaPath),
     mutations: 'off',
-    connectionMax,
-    drainMaxItems,
     overrides,
+    ...settings,
     prefix: schemaPrefix,
-    nodeInterface,
   });
 }

@@ -2,17 +2,19 @@ import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import { configWarnings, readConfig, type Config } from '../config.ts';
 import { createGateway } from '../gateway.ts';
-import { listen, type Listening } from '../http/listen.ts';
-import { adminHosts } from '../http/origin/hosts.ts';
-import { adminHandler } from '../http/paths.ts';
 import { createLog } from '../log.ts';
-import { processMetrics, type Metrics } from '../telemetry/metrics.ts';
-import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
-import { openUpstream, type Own } from './service-or-sandbox.ts';
+import { processMetrics } from '../telemetry/metrics.ts';
+import { channelToPrimary } from '../workers/worker-processes.ts';
+import { serveAsWorker, serveByWorkers } from './serve-workers.ts';
+import { openUpstream, type Own, type UpstreamParts } from './service-or-sandbox.ts';
+import { gatewayParts, listenAdmin, listenFor, type Process, type Service } from './serving.ts';
 import { stopped, type Terminal } from './terminal.ts';
 import { replicaOf } from './token-store.ts';
 
-/** Serves the gateway until the process is asked to stop. */
+/**
+ * Serves the gateway until the process is asked to stop. With WORKERS, this process is the primary: it has the tokens,
+ * the sandbox and the metrics, and starts workers, which run this too and answer the requests.
+ */
 export async function serve(terminal: Terminal): Promise<void> {
   const config = readConfig(terminal.env, terminal.readFile);
   const log = await createLog({
@@ -21,72 +23,51 @@ export async function serve(terminal: Terminal): Promise<void> {
     colors: terminal.stdout.isTTY === true,
     destination: terminal.stdout,
   });
-  for (const warning of configWarnings(terminal.env, config)) log.warn(warning);
-  const snapshot = readSnapshotFile(config.schemaPath, terminal);
-  const overrides = readAdaptersFile(config.schemaPath, terminal);
-  const trustedDocuments = readTrustedDocumentsFile(config.trustedDocuments, terminal);
   await using parts = new AsyncDisposableStack();
   const own: Own = (part) => parts.adopt(part, (it) => it.close());
+  const process = { config, terminal, log, own };
 
+  const primary = channelToPrimary();
+  if (primary) {
+    own(primary);
+    return await stop(await serveAsWorker(primary, process), process);
+  }
+  for (const warning of configWarnings(terminal.env, config)) log.warn(warning);
   const upstream = await openUpstream(config, terminal, log, own);
-  const gateway = own(
-    await createGateway({
-      ...upstream,
-      config: { ...config, ...upstream.settings },
-      snapshot,
-      overrides,
-      trustedDocuments,
-      proxyFor: terminal.proxyFor,
-      replica: replicaOf(terminal.owner),
-      clock: systemClock,
-      log,
-    }),
-  );
-  const admin = await listenAdmin(gateway.metrics, config, log);
-  if (admin) own(admin);
-  const server = own(
-    await listen(gateway.handler, {
-      ...config,
-      clock: systemClock,
-      onCut: (requests) =>
-        log.warn({ requests }, 'requests were cut off, because they did not end in time'),
-    }),
-  );
-  announce(server.url, upstream.settings.recruitingUrl, config, log, terminal);
-  await stopped(terminal.stop);
-  gateway.sayNotReady();
-  server.keepNoConnections();
-  await takeLastRequests(config.shutdownDelayMs, terminal, log);
-  log.info('stopping: requests in flight have 10 s to finish, and a token pair is saved first');
-  gateway.stopRefreshing();
+  const service = await (config.workers > 1 ? serveByWorkers : serveHere)(upstream, process);
+  announce(service.url, upstream.settings.recruitingUrl, config, log, terminal);
+  await stop(service, process);
 }
 
-/**
- * Serves `/metrics` at its own address. Undefined if that address is taken and was not configured.
- *
- * @throws Error with a message for the operator
- */
-async function listenAdmin(
-  metrics: Metrics,
-  { adminHost: host, adminPort: port, adminPortGiven, allowedHosts }: Config,
-  log: Logger,
-): Promise<Listening | undefined> {
-  try {
-    const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
-    const ofProcess = processMetrics();
-    const { contentType } = metrics;
-    const text = async () => (await metrics.text()) + (await ofProcess());
-    const isOurHost = adminHosts({ host, allowedHosts });
-    const handler = adminHandler({ contentType, text }, isOurHost);
-    const admin = await listen(handler, { host, port, variables });
-    log.info({ url: `${admin.url}/metrics` }, 'metrics');
-    return admin;
-  } catch (error) {
-    // The port is the default one: a second gateway on a developer's machine need not fail for it.
-    if (adminPortGiven) throw error;
-    log.warn(`Metrics are not served: ${(error as Error).message}`);
-    return undefined;
-  }
+async function serveHere(upstream: UpstreamParts, process: Process): Promise<Service> {
+  const { config, terminal, own } = process;
+  const { store, rescue, settings } = upstream;
+  const gateway = own(
+    await createGateway({
+      ...gatewayParts({ ...config, ...settings }, process),
+      store,
+      rescue,
+      replica: replicaOf(terminal.owner),
+    }),
+  );
+  const ofProcess = processMetrics();
+  await listenAdmin(
+    {
+      ...gateway.metrics,
+      text: async () => (await gateway.metrics.text()) + (await ofProcess.text()),
+    },
+    process,
+  );
+  return await listenFor(gateway, process);
+}
+
+/** Waits until the process is asked to stop, and then as long as requests are still accepted. */
+async function stop(service: Service, { config, terminal, log }: Process): Promise<void> {
+  await stopped(terminal.stop);
+  service.prepareStop();
+  await takeLastRequests(config.shutdownDelayMs, terminal, log);
+  log.info('stopping: requests in flight have 10 s to finish, and a token pair is saved first');
+  service.stopRefreshing();
 }
 
 /** Reports the addresses: as a log line in production, otherwise as links to open. */

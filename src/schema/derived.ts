@@ -36,6 +36,8 @@ export interface Adapter extends PagedField {
         readonly before: string;
       }
     | undefined;
+  /** The number of records that adapters.json expects it to have. */
+  readonly size: number | undefined;
 }
 
 /** An adapter whose parent is not the query root. */
@@ -86,6 +88,7 @@ export interface FieldOverride {
   readonly skip?: boolean | undefined;
   readonly all?: string | undefined;
   readonly connection?: string | undefined;
+  readonly size?: number | undefined;
 }
 
 /** What adapters.json decides about one type: how its records are found by id, and how its connections are named. */

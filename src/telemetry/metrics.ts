@@ -1,3 +1,5 @@
+import type { Registry } from 'prom-client';
+
 /** Metrics in the text format of Prometheus. */
 export interface Metrics {
   readonly contentType: string;
@@ -87,20 +89,25 @@ export function createMetricRegistry(): MetricRegistry {
  * loop. They are loaded and collected from their first reading on, so a gateway whose metrics are not read does not pay
  * for them.
  */
-export function processMetrics(): () => Promise<string> {
-  let collecting: Promise<() => Promise<string>> | undefined;
-  return async () => {
-    collecting ??= collectProcessMetrics();
-    const text = await collecting;
-    return await text();
+export function processMetrics(): ProcessMetrics {
+  let collecting: Promise<Registry> | undefined;
+  return {
+    text: async () => await (await (collecting ??= collectProcessMetrics())).metrics(),
+    json: async () => await (await (collecting ??= collectProcessMetrics())).getMetricsAsJSON(),
   };
 }
 
-async function collectProcessMetrics(): Promise<() => Promise<string>> {
+export interface ProcessMetrics {
+  text(): Promise<string>;
+  /** For `mergedProcessMetrics` of another process. */
+  json(): Promise<object[]>;
+}
+
+async function collectProcessMetrics(): Promise<Registry> {
   const { collectDefaultMetrics, Registry } = await import('prom-client');
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  return () => registry.metrics();
+  return registry;
 }
 
 /** One value for each combination of label values. A value is found by a lookup for each label, without building a key. */

@@ -16,8 +16,8 @@ export interface TelemetryParts extends ReadingLoad {
   readonly log: Logger;
   /** Of the service. */
   readonly baseUrl: string;
-  /** Returns undefined while there are no tokens. */
-  readonly tokens: () => TokenHealth | undefined;
+  /** Returns undefined while there are no tokens. Undefined itself where another process has them, and reports them. */
+  readonly tokens: (() => TokenHealth | undefined) | undefined;
   readonly upstreamLoad: () => UpstreamLoad;
 }
 
@@ -41,11 +41,7 @@ export function createTelemetry(parts: TelemetryParts): Telemetry {
   const spans = createSpans(parts.version);
   const current = new AsyncLocalStorage<RequestCause>();
   const log = addRequestIds(parts.log, () => current.getStore()?.requestId);
-  const { hostname, port, protocol } = new URL(parts.baseUrl);
-  const server = {
-    'server.address': hostname,
-    'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
-  };
+  const server = serverOf(parts.baseUrl);
 
   reportVersion(metrics, parts.version);
   // Each registers its metrics, in this order.
@@ -56,7 +52,32 @@ export function createTelemetry(parts: TelemetryParts): Telemetry {
     requests: requestTelemetry({ ...parts, metrics, spans, current }),
     upstream: upstreamTelemetry({ ...parts, metrics, spans, server }),
     reading: readingTelemetry({ ...parts, metrics, spans }),
-    exchanged: tokenTelemetry({ ...parts, metrics, spans, server }),
+    exchanged: parts.tokens
+      ? tokenTelemetry({ tokens: parts.tokens, metrics, spans, server })
+      : () => {},
+  };
+}
+
+/** Only the metrics and spans of the tokens: of a process that has them for others, which answer the requests. */
+export function createTokenTelemetry({
+  version,
+  baseUrl,
+  tokens,
+}: Pick<TelemetryParts, 'version' | 'baseUrl'> & {
+  readonly tokens: () => TokenHealth | undefined;
+}): Pick<Telemetry, 'metrics' | 'exchanged'> {
+  const metrics = createMetricRegistry();
+  const spans = createSpans(version);
+  const exchanged = tokenTelemetry({ tokens, metrics, spans, server: serverOf(baseUrl) });
+  return { metrics, exchanged };
+}
+
+/** Attributes that name the service. */
+function serverOf(baseUrl: string) {
+  const { hostname, port, protocol } = new URL(baseUrl);
+  return {
+    'server.address': hostname,
+    'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
   };
 }
 

@@ -15,11 +15,15 @@ import {
   type Served,
 } from '../support/processes/process.ts';
 
-test.each(['SIGTERM', 'SIGINT'] as const)(
-  '%s: what is in flight is answered, then it ends with exit code 0',
-  async (signal) => {
-    const { gateway, asked, answer } = await serveOverSlowService((options) =>
-      startProgram([], options),
+test.each([
+  ['SIGTERM', '1'],
+  ['SIGTERM', '2'],
+  ['SIGINT', '1'],
+] as const)(
+  '%s with %s workers: what is in flight is answered, then it ends with exit code 0',
+  async (signal, WORKERS) => {
+    const { gateway, asked, answer } = await serveOverSlowService(({ env, ...options }) =>
+      startProgram([], { ...options, env: { ...env, WORKERS } }),
     );
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());

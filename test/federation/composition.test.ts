@@ -53,6 +53,24 @@ test('a PageInfo with more fields elsewhere composes only with SCHEMA_PREFIX', a
   expect(prefixed.publicSdl).toContain('type RecruitingPageInfo');
 });
 
+test('a PageInfo elsewhere that is not shareable composes only with SCHEMA_PREFIX, or once it is', async () => {
+  const recruiting = await recruitingSdl();
+  const reviews = reviewsSdl().replace('PageInfo @shareable', 'PageInfo');
+  const { errors = [] } = composeAll({ recruiting, reviews });
+  const fields = ['hasNextPage', 'hasPreviousPage', 'startCursor', 'endCursor'];
+  expect(errors.map(({ extensions }) => extensions['code'])).toEqual(
+    fields.map(() => 'INVALID_FIELD_SHARING'),
+  );
+  for (const field of fields) {
+    expect(errors.map(String).join()).toContain(`Non-shareable field "PageInfo.${field}"`);
+  }
+  const prefixed = composeAll({
+    recruiting: await recruitingSdl('Recruiting'),
+    reviews: reviews.replaceAll('Person', 'RecruitingPerson'),
+  });
+  expect(prefixed.errors).toBeUndefined();
+});
+
 test('renamed root types and a schema description compose with subgraphs that have the usual names', async () => {
   using folder = temporaryFolder();
   writeFileSync(

@@ -63,6 +63,20 @@ describe('a list that was drained before', () => {
     },
   );
 
+  test.each([
+    [51, 2],
+    [98, 2],
+  ])('is read no further than a limit of %i records needs', async (limit, pages) => {
+    await using world = await startWorld({ persons: 500 });
+    // The first page of the first walk is as long as the limit that it learns from it.
+    await world.drain();
+    await world.drain();
+    const { requests } = world.load;
+    const { data } = await world.gateway.ask<People>(`{ allPersons(limit: ${limit}) { id } }`);
+    expect(data.allPersons.map(({ id }) => id)).toEqual(world.ids().slice(0, limit));
+    expect(world.load.requests - requests).toBe(pages);
+  });
+
   test.each(['after', 'while'])(
     'is walked page by page again if another token set was imported %s it was drained',
     async (when) => {

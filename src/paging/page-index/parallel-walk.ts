@@ -77,7 +77,8 @@ export async function* parallelWalk<R extends Identified>(
     lookAhead('page' in start ? page : page + 1);
     let read =
       'page' in start ? await prefetch.mustRead(page) : await prefetch.mustReadFrom(start.after);
-    let bridge = 'page' in start ? bridgeFrom(page) : buildBridge(read, page + 1, prefetch, index);
+    let bridge =
+      'page' in start ? () => bridgeFrom(page) : () => buildBridge(read, page + 1, prefetch, index);
     let at: number | undefined;
     for (;;) {
       const walked = give(read, at);
@@ -85,7 +86,7 @@ export async function* parallelWalk<R extends Identified>(
       if (left <= 0 || !read.page.hasNextPage) return;
 
       // Repeated ids prove no join, and the records that two pages share would be given twice.
-      const { gap, to } = progress.idsAreUnique ? await bridge : NO_BRIDGE;
+      const { gap, to } = progress.idsAreUnique ? await bridge() : NO_BRIDGE;
       for (const between of gap) {
         yield give(between);
         if (left <= 0 || !between.page.hasNextPage) return;
@@ -98,7 +99,7 @@ export async function* parallelWalk<R extends Identified>(
       read = (await prefetch.page(page))!;
       const join = joinPages(next.joinedTo, read.page, index.pages[page]!.behind);
       at = join.kind === 'joined' ? join.at : undefined;
-      bridge = bridgeFrom(page);
+      bridge = () => bridgeFrom(page);
     }
   } finally {
     leaving.abort(WALK_LEFT);

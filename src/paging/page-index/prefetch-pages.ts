@@ -20,7 +20,12 @@ export interface PageRead<R> {
 export interface Prefetch<R> {
   /** Undefined when it could not be read: the service may refuse its cursor by now. */
   page(number: number): Promise<PageRead<R> | undefined>;
-  /** Requests this page and those behind it, as far as a walk may be ahead. @returns the pages requested */
+  /**
+   * Requests this page and those behind it, as far as a walk may be ahead.
+   *
+   * @param wanted records
+   * @returns the pages that the walk will probably not end with
+   */
   lookAhead(page: number, wanted: number): readonly number[];
   /** The first page of the index, from `next` on, that continues `page`; undefined when there is none. */
   joining(page: Page<R>, next: number): Promise<number | undefined>;
@@ -59,14 +64,18 @@ export function prefetchPages<R extends Identified>(
     lookAhead: (from, wanted) => {
       for (const number of requested.keys()) if (number < from) forget(number);
       const ahead: number[] = [];
+      let before = 0;
       let expected = 0;
       for (let number = from; number < pages.length && expected < wanted; number += 1) {
         if (ahead.length >= AHEAD * pace.limit) break;
         void page(number);
         ahead.push(number);
-        expected += pages[number]!.count;
+        const { count } = pages[number]!;
+        // It is read in full, so that it overlaps with the next one.
+        expected = before + Math.max(count, limit ?? 0);
+        before += count;
       }
-      return ahead;
+      return expected < wanted ? ahead : ahead.slice(0, -1);
     },
     joining: async (last, next) => {
       for (let number = next; number < pages.length; number += 1) {

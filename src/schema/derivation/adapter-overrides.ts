@@ -65,6 +65,7 @@ const FIELD = z.strictObject({
   skip: z.boolean().optional(),
   all: NAME.optional(),
   connection: NAME.optional(),
+  size: z.int().positive().optional(),
 });
 const TYPE = z.strictObject({
   byId: NAME.nullable().optional(),
@@ -80,7 +81,7 @@ const FILE = z.strictObject({
 /** The keys allowed at each depth, to suggest in place of an unknown one. */
 const KEYS: Readonly<Record<string, string>> = {
   '': '"fields" and "types"',
-  fields: '"skip", "all" and "connection"',
+  fields: '"skip", "all", "connection" and "size"',
   types: '"byId", "list", "connection" and "edge"',
 };
 

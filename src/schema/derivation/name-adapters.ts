@@ -71,6 +71,7 @@ export function derivedNames(
       parent,
       all: hasAll ? all : undefined,
       connection,
+      size: override.size,
     };
     return { adapter, why: [...(named?.why ?? []), ...taken] };
   };

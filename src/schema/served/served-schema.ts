@@ -20,7 +20,7 @@ import { RELAY_PAGE_INFO, rootNames } from '../names/root-names.ts';
 import { servedNames } from '../names/served-names.ts';
 import { derivedTypes } from './derived-types.ts';
 import { nodeTypes, withGlobalIds } from './node-types.ts';
-import { entityTypes, subgraphSdl } from './subgraph-sdl.ts';
+import { entityTypes, subgraphSdl, type FederationVersion } from './subgraph-sdl.ts';
 
 export interface ServedSchema {
   readonly schema: GraphQLSchema;
@@ -67,6 +67,8 @@ export interface ServedSchemaParts {
   prefix?: string | undefined;
   /** Whether records have global ids, by which they can be fetched. Default: false. */
   nodeInterface?: boolean;
+  /** Used only for the SDL from which a supergraph is composed. Default: 2.3. */
+  federationVersion?: FederationVersion | undefined;
 }
 
 /**
@@ -121,7 +123,13 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     entities,
     nodes,
     subgraphSdl: once(() =>
-      subgraphSdl(schema, { entities, nodes, pageInfo: names.type(RELAY_PAGE_INFO) }),
+      subgraphSdl(schema, {
+        entities,
+        nodes,
+        adapters: [...adapters, ...nested],
+        pageInfo: names.type(RELAY_PAGE_INFO),
+        version: parts.federationVersion ?? '2.3',
+      }),
     ),
     reports: [...plan.reports, ...(nodes ? withNodes(found.reports, nodes) : found.reports)],
     warnings: [

@@ -12,10 +12,13 @@ import {
   type ConstDirectiveNode,
   type DocumentNode,
   type GraphQLSchema,
+  type InterfaceTypeDefinitionNode,
+  type ObjectTypeDefinitionNode,
 } from 'graphql';
 import { WALK_AGAIN_AFTER_MS } from '../../paging/lookup/lookup-walks.ts';
-import type { Entity, NodeInterface } from '../derived.ts';
+import type { Adapter, Entity, NodeInterface } from '../derived.ts';
 import { isRouterField, ROUTER_TYPES } from '../names/served-names.ts';
+import { costDirectives } from './cost-directives.ts';
 
 /**
  * The type definitions that make the schema a Federation 2 subgraph, and the fields that return one record by its id.
@@ -87,21 +90,24 @@ function recordField(
 /** An argument of these types could not take a global id, and one of the type `ID` can take their values too. */
 const WRITTEN_AS_ID: ReadonlySet<unknown> = new Set([GraphQLInt, GraphQLString]);
 
+/** The version of Federation that the SDL for supergraphs is written for. Since 2.9 it has what fields cost. */
+export type FederationVersion = '2.3' | '2.9';
+
+interface SubgraphParts {
+  readonly entities: readonly Entity[];
+  readonly nodes: NodeInterface | undefined;
+  readonly adapters: readonly Adapter[];
+  readonly pageInfo: string;
+  readonly version: FederationVersion;
+}
+
 /**
  * The SDL from which a supergraph is composed (Federation 2 subgraph specification). It omits what every subgraph has,
  * and the directives of operations, which a router does not pass on.
  */
 export function subgraphSdl(
   schema: GraphQLSchema,
-  {
-    entities,
-    nodes,
-    pageInfo,
-  }: {
-    entities: readonly Entity[];
-    nodes: NodeInterface | undefined;
-    pageInfo: string;
-  },
+  { entities, nodes, adapters, pageInfo, version }: SubgraphParts,
 ): string {
   // Subgraphs that know only the service's ids refer to records by them.
   const ids = nodes ? ['id', nodes.recordId] : ['id'];
@@ -111,34 +117,64 @@ export function subgraphSdl(
       ids.map((id) => keyOf(id, lookup !== undefined)),
     ]),
   );
+  const costs =
+    version === '2.9' ? costDirectives(schema, adapters, [pageInfo, ...keys.keys()]) : undefined;
   const root = schema.getQueryType()?.name;
+  const withCosts = <Node extends ObjectTypeDefinitionNode | InterfaceTypeDefinitionNode>(
+    node: Node,
+  ): Node => ({
+    ...node,
+    fields: (node.fields ?? []).map((field) => ({
+      ...field,
+      directives: [
+        ...(field.directives ?? []),
+        ...(costs?.ofField(node.name.value, field.name.value) ?? []),
+      ],
+    })),
+  });
   const document = visit(parse(printSchema(lexicographicSortSchema(schema))), {
     DirectiveDefinition: () => null,
     ScalarTypeDefinition: ({ name }) => (isRouterType(name.value) ? null : false),
     UnionTypeDefinition: ({ name }) => (isRouterType(name.value) ? null : false),
+    InterfaceTypeDefinition: withCosts,
     ObjectTypeDefinition: (node) => {
-      const { name, directives = [], fields = [] } = node;
-      if (isRouterType(name.value)) return null;
-      const own = keys.get(name.value);
-      if (own) return { ...node, directives: [...directives, ...own] };
-      if (name.value === pageInfo) return { ...node, directives: [...directives, SHAREABLE] };
-      if (name.value !== root) return false;
-      return { ...node, fields: fields.filter((field) => !isRouterField(field.name.value)) };
+      const name = node.name.value;
+      if (isRouterType(name)) return null;
+      return withCosts({
+        ...node,
+        directives: [
+          ...(node.directives ?? []),
+          ...(keys.get(name) ?? []),
+          ...(name === pageInfo ? [SHAREABLE] : []),
+          ...(costs?.ofType(name) ?? []),
+        ],
+        fields: (node.fields ?? []).filter(
+          (field) => name !== root || !isRouterField(field.name.value),
+        ),
+      });
     },
   });
   const hasOneOf = Object.values(schema.getTypeMap()).some(
     (type) => isInputObjectType(type) && type.isOneOf,
   );
-  return `${hasOneOf ? `${LINK}\n${ONE_OF}` : LINK}\n${print(document)}\n`;
+  return `${hasOneOf ? `${LINKS[version]}\n${ONE_OF}` : LINKS[version]}\n${print(document)}\n`;
 }
 
 function isRouterType(name: string): boolean {
   return ROUTER_TYPES.includes(name);
 }
 
-const LINK = `extend schema
+const LINKS: Readonly<Record<FederationVersion, string>> = {
+  '2.3': `extend schema
   @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key", "@shareable"])
-`;
+`,
+  '2.9': `extend schema
+  @link(
+    url: "https://specs.apollo.dev/federation/v2.9"
+    import: ["@key", "@shareable", "@cost", "@listSize"]
+  )
+`,
+};
 /** Unlike the other built-in directives of GraphQL, composition refuses it without a definition. */
 const ONE_OF = `directive @oneOf on INPUT_OBJECT
 `;

@@ -1,4 +1,5 @@
 export interface GraphqlAnswer {
+  extensions?: Record<string, unknown>;
   data?: Record<string, unknown> | null;
   errors?: {
     message: string;

@@ -1,3 +1,4 @@
+import type { Config } from '../../../src/config.ts';
 import { entryFor } from '../gateway/api-key.ts';
 import type { PublishedSubgraph } from './composition.ts';
 import { makeExecutableSchema } from '../imitations/executable-schema.ts';
@@ -16,6 +17,8 @@ export interface RecruitingSubgraph extends RecordedServer, PublishedSubgraph {
   ask: RecordedServer['ask'];
   /** All persons in its list. */
   readonly persons: readonly { readonly id: string; readonly firstName: string | null }[];
+  /** The requests that the service has received. */
+  readonly upstreamRequests: () => number;
 }
 
 export interface RecruitingOptions {
@@ -24,12 +27,18 @@ export interface RecruitingOptions {
   readonly prefix?: string;
   /** What the service calls its query root. */
   readonly root?: string;
+  /** FEDERATION_VERSION */
+  readonly federationVersion?: Config['federationVersion'];
+  /** What adapters.json says. */
+  readonly overrides?: unknown;
 }
 
 export async function startRecruiting({
   persons = 230,
   prefix = '',
   root = 'Query',
+  federationVersion = '2.3',
+  overrides,
 }: RecruitingOptions = {}): Promise<RecruitingSubgraph> {
   const snapshot = documentedSdl.replaceAll(/\bQuery\b/g, root);
   const ids = Array.from({ length: persons }, (_, index) => `person-${index}`);
@@ -45,10 +54,15 @@ export async function startRecruiting({
     },
     {
       snapshot,
+      overrides,
       config: {
         schemaPrefix: prefix || undefined,
+        federationVersion,
         auth: {
-          apiKeys: [entryFor(ROUTER_KEY, 'router', 'read'), entryFor(READER_KEY, 'reader', 'read')],
+          apiKeys: [
+            entryFor(ROUTER_KEY, 'router', 'read', 'drain'),
+            entryFor(READER_KEY, 'reader', 'read'),
+          ],
           jwt: undefined,
           routerCallers: ['key:router'],
         },
@@ -67,6 +81,7 @@ export async function startRecruiting({
     name: 'recruiting',
     sdl: (data!['_service'] as { sdl: string }).sdl,
     persons: data!['everybody'] as RecruitingSubgraph['persons'],
+    upstreamRequests: () => gateway.sandbox.stats.graphql,
     [Symbol.asyncDispose]: async () => {
       await server[Symbol.asyncDispose]();
       await gateway[Symbol.asyncDispose]();

@@ -1,33 +1,34 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { askAt, type GraphqlAnswer, type Question } from '../gateway/ask-at.ts';
 import { startProcess, temporaryFolder } from '../processes/process.ts';
 
-/** A Hive Gateway as a process of its own. */
+/** A Hive Gateway as a process of its own, with the configuration that docs/supergraph.md shows. */
 export interface Router extends AsyncDisposable {
   readonly url: string;
   ask(...question: Question): Promise<GraphqlAnswer>;
 }
 
-const CONFIG = resolve('test/support/supergraph/router-config.ts');
-
 export interface RouterOptions {
   /** SDL of the composed schema. */
   readonly supergraph: string;
-  /** What it sends as `x-api-key`, by the name of the subgraph. */
-  readonly credentials: Readonly<Record<string, string>>;
+  /** Nothing else of the environment of the tests reaches it: no proxy, no registry, no reporting. */
+  readonly env: Record<string, string>;
 }
 
-/** Nothing of the environment of the tests reaches it: no proxy, no registry, no reporting. */
-export async function startRouter({ supergraph, credentials }: RouterOptions): Promise<Router> {
+const ANNOUNCE_PORT = resolve('test/support/supergraph/announce-port.ts');
+const PROGRAM = resolve('node_modules/.bin/hive-gateway');
+
+export async function startRouter({ supergraph, env }: RouterOptions): Promise<Router> {
   const folder = temporaryFolder();
   const file = join(folder.path, 'supergraph.graphql');
   writeFileSync(file, supergraph);
-  const command = `supergraph ${file} --host 127.0.0.1 --port 0 --disable-websockets --config-path`;
-  const program = startProcess(
-    [resolve('node_modules/.bin/hive-gateway'), ...command.split(' '), CONFIG],
-    { env: { ROUTER_CREDENTIALS: JSON.stringify(credentials) } },
-  );
+  const config = join(folder.path, 'gateway.config.ts');
+  writeFileSync(config, documentedConfig());
+  const command = `supergraph ${file} --config-path ${config} --host 127.0.0.1 --port 0 --disable-websockets`;
+  const program = startProcess(['--import', ANNOUNCE_PORT, PROGRAM, ...command.split(' ')], {
+    env,
+  });
   const end = async () => {
     await program.kill();
     folder[Symbol.dispose]();
@@ -39,4 +40,14 @@ export async function startRouter({ supergraph, credentials }: RouterOptions): P
     await end();
     throw error;
   }
+}
+
+/** Its import is resolved here: the file lies in a folder without packages. */
+function documentedConfig(): string {
+  const [, config = ''] = /```ts\n([^`]*gatewayConfig.*?)```/s.exec(
+    readFileSync('docs/supergraph.md', 'utf8'),
+  )!;
+  return config.replace("'@graphql-hive/gateway'", (name) =>
+    JSON.stringify(import.meta.resolve(name.slice(1, -1))),
+  );
 }

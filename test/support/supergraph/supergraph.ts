@@ -41,7 +41,7 @@ export async function startSupergraph({
   try {
     const router = await startRouter({
       supergraph: composed(subgraphs),
-      credentials: { recruiting: ROUTER_KEY },
+      env: { RECRUITING_KEY: ROUTER_KEY },
     });
     return {
       ...router,

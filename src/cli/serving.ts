@@ -1,0 +1,81 @@
+import type { Logger } from 'pino';
+import { systemClock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import type { Gateway, GatewayParts } from '../gateway.ts';
+import { listen } from '../http/listen.ts';
+import { adminHosts } from '../http/origin/hosts.ts';
+import { adminHandler } from '../http/paths.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
+import type { Own } from './service-or-sandbox.ts';
+import type { Terminal } from './terminal.ts';
+
+/** A process that serves, whether requests are answered in it or in its workers. */
+export interface Process {
+  readonly config: Config;
+  readonly terminal: Terminal;
+  readonly log: Logger;
+  readonly own: Own;
+}
+
+/** What answers requests, here or in workers. It ends with what this process owns. */
+export interface Service {
+  readonly url: string;
+  /** From now on `/ready` replies 503, and each answer is the last one of its connection. */
+  prepareStop(): void;
+  stopRefreshing(): void;
+}
+
+export function gatewayParts(
+  config: Config & { readonly recruitingUrl: string },
+  { terminal, log }: Process,
+): GatewayParts {
+  return {
+    config,
+    snapshot: readSnapshotFile(config.schemaPath, terminal),
+    overrides: readAdaptersFile(config.schemaPath, terminal),
+    trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments, terminal),
+    proxyFor: terminal.proxyFor,
+    clock: systemClock,
+    log,
+  };
+}
+
+/** Answers requests at HOST and PORT. */
+export async function listenFor(gateway: Gateway, { config, log, own }: Process): Promise<Service> {
+  const server = own(
+    await listen(gateway.handler, {
+      ...config,
+      clock: systemClock,
+      onCut: (requests) =>
+        log.warn({ requests }, 'requests were cut off, because they did not end in time'),
+    }),
+  );
+  return {
+    url: server.url,
+    prepareStop: () => {
+      gateway.sayNotReady();
+      server.keepNoConnections();
+    },
+    stopRefreshing: gateway.stopRefreshing,
+  };
+}
+
+/**
+ * Serves `/metrics` at its own address. Does not if that address is taken and was not configured.
+ *
+ * @throws Error with a message for the operator
+ */
+export async function listenAdmin(metrics: Metrics, { config, log, own }: Process): Promise<void> {
+  const { adminHost: host, adminPort: port, adminPortGiven, allowedHosts } = config;
+  try {
+    const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
+    const isOurHost = adminHosts({ host, allowedHosts });
+    const admin = own(await listen(adminHandler(metrics, isOurHost), { host, port, variables }));
+    log.info({ url: `${admin.url}/metrics` }, 'metrics');
+  } catch (error) {
+    // The port is the default one: a second gateway on a developer's machine need not fail for it.
+    if (adminPortGiven) throw error;
+    log.warn(`Metrics are not served: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,140 @@
+import { GraphQLError } from 'graphql';
+import type { WorkerMetrics } from '../telemetry/merged-metrics.ts';
+import type { AccessToken } from '../tokens/token-keeper.ts';
+
+/** What one process requests of the other, and what it gets. */
+export interface Requests {
+  /** Of the primary. A worker requests its start, because it would miss what is reported before it listens. */
+  readonly start: { readonly of: null; readonly gives: WorkerStart };
+  readonly tokens: { readonly of: null; readonly gives: SharedTokenState };
+  readonly accessToken: { readonly of: null; readonly gives: AccessToken };
+  readonly afterRefusal: {
+    readonly of: { readonly refused: AccessToken; readonly detail: string };
+    readonly gives: AccessToken | undefined;
+  };
+  /** Of a worker. */
+  readonly metrics: { readonly of: null; readonly gives: WorkerMetrics };
+}
+
+/** What one process reports to the other. */
+export interface Reports {
+  /** To a worker, after each change. */
+  readonly tokens: SharedTokenState;
+  /** To the primary: the service accepted this token. */
+  readonly accepted: AccessToken;
+  /** To the primary: the worker answers requests at this address. */
+  readonly serving: { readonly url: string };
+}
+
+export interface WorkerStart {
+  readonly recruitingUrl: string;
+  /** Whether it does what only one process has to do, such as comparing the live schema with the snapshot. */
+  readonly isFirst: boolean;
+}
+
+export interface SharedTokenState {
+  readonly present: boolean;
+  readonly set: string | undefined;
+  /** Undefined if there is none to send requests with. */
+  readonly token: AccessToken | undefined;
+}
+
+/** The other process, with typed requests and reports in both directions. */
+export interface Channel {
+  /** @throws the GraphQL error of the other process; an Error once that has ended */
+  request<Name extends keyof Requests>(
+    name: Name,
+    of: Requests[Name]['of'],
+  ): Promise<Requests[Name]['gives']>;
+  answer<Name extends keyof Requests>(
+    name: Name,
+    give: (of: Requests[Name]['of']) => Promise<Requests[Name]['gives']>,
+  ): void;
+  report<Name extends keyof Reports>(name: Name, report: Reports[Name]): void;
+  onReport<Name extends keyof Reports>(name: Name, take: (report: Reports[Name]) => void): void;
+  readonly hasEnded: boolean;
+}
+
+/** What `node:cluster` has for the other process, on both sides. */
+interface Port {
+  send(message: Message, callback: (error: Error | null) => void): unknown;
+  on(event: 'message', listener: (message: Message) => void): unknown;
+  on(event: 'disconnect', listener: () => void): unknown;
+}
+
+type Message =
+  | { readonly report: keyof Reports; readonly value: unknown }
+  | { readonly request: keyof Requests; readonly id: number; readonly of: unknown }
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly error: SentError };
+
+/** The callers of a worker get the error of the primary as if it were its own. */
+interface SentError {
+  readonly message: string;
+  /** Undefined for any other error than one of GraphQL. */
+  readonly extensions: Record<string, unknown> | undefined;
+}
+
+type Handler = (value: never) => unknown;
+
+export function createChannel(port: Port): Channel {
+  const waiting = new Map<number, PromiseWithResolvers<never>>();
+  const answers = new Map<keyof Requests, Handler>();
+  const reports = new Map<keyof Reports, Handler>();
+  let requests = 0;
+  let hasEnded = false;
+
+  port.on('message', (message) => {
+    if ('report' in message) reports.get(message.report)?.(message.value as never);
+    else if ('request' in message) void answered(message);
+    else {
+      const { resolve, reject } = waiting.get(message.id)!;
+      waiting.delete(message.id);
+      if ('error' in message) reject(received(message.error));
+      else resolve(message.value as never);
+    }
+  });
+  port.on('disconnect', () => {
+    hasEnded = true;
+    for (const { reject } of waiting.values()) reject(new Error(ENDED));
+    waiting.clear();
+  });
+
+  return {
+    request: (request, of) => {
+      if (hasEnded) return Promise.reject(new Error(ENDED));
+      const reply = Promise.withResolvers<never>();
+      const id = (requests += 1);
+      waiting.set(id, reply);
+      send({ request, id, of });
+      return reply.promise;
+    },
+    answer: (name, give) => void answers.set(name, give),
+    report: (report, value) => send({ report, value }),
+    onReport: (name, take) => void reports.set(name, take),
+    get hasEnded() {
+      return hasEnded;
+    },
+  };
+
+  async function answered({ request, id, of }: Extract<Message, { request: unknown }>) {
+    try {
+      send({ id, value: await answers.get(request)!(of as never) });
+    } catch (error) {
+      const { message } = error as Error;
+      const extensions = error instanceof GraphQLError ? error.extensions : undefined;
+      send({ id, error: { message, extensions } });
+    }
+  }
+
+  /** Nobody needs what the other process cannot receive any more. */
+  function send(message: Message): void {
+    if (!hasEnded) port.send(message, () => {});
+  }
+}
+
+const ENDED = 'The other process of the gateway has ended.';
+
+function received({ message, extensions }: SentError): Error {
+  return extensions ? new GraphQLError(message, { extensions }) : new Error(message);
+}

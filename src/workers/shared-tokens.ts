@@ -1,0 +1,110 @@
+import type { Clock } from '../clock.ts';
+import type { AccessToken, TokenKeeper } from '../tokens/token-keeper.ts';
+import type { Channel, SharedTokenState } from './channel.ts';
+
+/** The tokens as the gateway of a worker uses them. The keeper of the primary has them. */
+export type WorkerTokens = Omit<TokenKeeper, 'health'>;
+
+/** Lends the tokens of the primary's keeper to its workers. */
+export interface TokenLender {
+  lendTo(worker: Channel): void;
+  close(): Promise<void>;
+}
+
+/** A worker learns of a newer token so much later, unless the service refuses the older one before. */
+const LOOK_MS = 500;
+
+export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLender {
+  const stopping = new AbortController();
+  const workers = new Set<Channel>();
+  let last: SharedTokenState | undefined;
+  lookForever().catch((error: unknown) => {
+    if (!stopping.signal.aborted) throw error;
+  });
+
+  return {
+    lendTo: (worker) => {
+      worker.answer('accessToken', () => keeper.accessToken());
+      worker.answer('afterRefusal', ({ refused, detail }) => keeper.afterRefusal(refused, detail));
+      worker.onReport('accepted', (token) => keeper.accepted(token));
+      worker.answer('tokens', () => stateOf(keeper));
+      workers.add(worker);
+    },
+    close: async () => stopping.abort(),
+  };
+
+  /** The keeper changes in many ways: by a refresh, an import, or because another process refreshed. */
+  async function lookForever(): Promise<void> {
+    for (;;) {
+      await clock.sleep(LOOK_MS, stopping.signal);
+      const state = await stateOf(keeper);
+      for (const worker of workers) {
+        if (worker.hasEnded) workers.delete(worker);
+        else if (!isSame(state, last)) worker.report('tokens', state);
+      }
+      last = state;
+    }
+  }
+}
+
+async function stateOf(keeper: TokenKeeper): Promise<SharedTokenState> {
+  const { present, set } = keeper;
+  // Without a set it would wait for the first import.
+  const token = present ? await keeper.accessToken().catch(() => undefined) : undefined;
+  return { present, set, token };
+}
+
+function isSame(state: SharedTokenState, other: SharedTokenState | undefined): boolean {
+  return (
+    state.present === other?.present &&
+    state.set === other.set &&
+    state.token?.value === other.token?.value
+  );
+}
+
+/**
+ * The tokens of the primary. Requests are sent with the token that was reported last, and only a refusal, or the lack
+ * of a token, is a request to the primary.
+ */
+export async function borrowTokens(primary: Channel): Promise<WorkerTokens> {
+  let state = NO_TOKENS;
+  let accepted: AccessToken | undefined;
+  primary.onReport('tokens', (reported) => {
+    // Of two ways by which a token comes here, the slower one may bring an older one.
+    const isOlder = isOlderOf(reported.token, state.token);
+    state = isOlder ? { ...reported, token: state.token } : reported;
+  });
+  state = await primary.request('tokens', null);
+  const take = <Token extends AccessToken | undefined>(token: Token): Token => {
+    if (token && !isOlderOf(token, state.token)) state = { ...state, token };
+    return token;
+  };
+
+  return {
+    accessToken: async () => state.token ?? take(await primary.request('accessToken', null)),
+    afterRefusal: async (refused, detail) => {
+      const { token } = state;
+      if (token && isOlderOf(refused, token)) return token;
+      return take(await primary.request('afterRefusal', { refused, detail }));
+    },
+    accepted: (token) => {
+      if (token.value === accepted?.value) return;
+      accepted = token;
+      primary.report('accepted', token);
+    },
+    get present() {
+      return state.present;
+    },
+    get set() {
+      return state.set;
+    },
+    stop: () => Promise.resolve(),
+  };
+}
+
+const NO_TOKENS: SharedTokenState = { present: false, set: undefined, token: undefined };
+
+/** Tokens of two sets have no order. */
+function isOlderOf(one: AccessToken | undefined, other: AccessToken | undefined): boolean {
+  return one !== undefined && one.set === other?.set && one.generation < other.generation;
+}

@@ -1,0 +1,150 @@
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { Agent, request, type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import {
+  startServe,
+  temporaryFolder,
+  type Program,
+  type Served,
+} from '../support/processes/process.ts';
+
+const folder = temporaryFolder();
+let elapsed = 0;
+let sandbox: Sandbox;
+let gateway: Program & Served;
+/** Of the primary. */
+let pid: number;
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ expiresIn: 3600, now: () => Date.now() + elapsed });
+  const before = childrenOf(process.pid);
+  gateway = await startServe({
+    env: {
+      RECRUITING_URL: sandbox.url,
+      TOKEN_LINK: sandbox.tokenLink,
+      TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
+      ALLOW_ANONYMOUS: 'true',
+      WORKERS: '2',
+    },
+  });
+  [pid] = childrenOf(process.pid).filter((child) => !before.includes(child)) as [number];
+}, 60_000);
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await sandbox.close();
+  folder[Symbol.dispose]();
+});
+
+test('two workers answer behind one port, and one refresh at an expiry serves both', async () => {
+  expect(childrenOf(pid)).toHaveLength(2);
+  // The refresh that follows the import.
+  await vi.waitUntil(() => sandbox.stats.refreshes === 1, { timeout: 30_000 });
+  expect((await fetch(new URL('/ready', gateway.url))).status).toBe(200);
+  expect(await statuses(40)).toEqual([200]);
+  elapsed += 3_700_000;
+  expect(await statuses(100)).toEqual([200]);
+  expect(sandbox.stats.refreshes).toBe(2);
+  expect(sandbox.exchanges).toHaveLength(2);
+});
+
+test('/metrics adds up what both have counted, and has the state of the tokens once', async () => {
+  const metrics = await metricsOf(gateway);
+  expect(sumOf(metrics, 'recruiting_requests_total')).toBe(140);
+  expect(metrics.get('recruiting_token_generation')).toBe(3);
+  expect(metrics.get('recruiting_token_exchanges_total{outcome="rotated"}')).toBe(2);
+  expect(sumOf(metrics, 'recruiting_build_info')).toBe(1);
+  expect(metrics.get('process_resident_memory_bytes')).toBeGreaterThan(100_000_000);
+});
+
+test('a worker that dies is replaced, and the other one answers meanwhile', async () => {
+  const [first, second] = childrenOf(pid) as [number, number];
+  process.kill(first, 'SIGKILL');
+  await gateway.printed(/a worker ended, and is replaced/);
+  expect(await statuses(10)).toEqual([200]);
+  await vi.waitUntil(() => childrenOf(pid).length === 2, { timeout: 30_000 });
+  expect(childrenOf(pid)).toContain(second);
+  expect(childrenOf(pid)).not.toContain(first);
+  expect(await statuses(10)).toEqual([200]);
+  expect(sandbox.stats.refreshes).toBe(2);
+});
+
+test('SIGTERM ends all of them, with exit code 0', async () => {
+  const workers = childrenOf(pid);
+  gateway.signal('SIGTERM');
+  expect(await gateway.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+  expect(workers.filter(isAlive)).toEqual([]);
+});
+
+test('workers without tokens report it like one process, and end with a primary that is killed', async () => {
+  const before = childrenOf(process.pid);
+  const TOKEN_STORE = `sqlite:${folder.file('empty.db')}`;
+  const env = { RECRUITING_URL: sandbox.url, TOKEN_STORE, ALLOW_ANONYMOUS: 'true', WORKERS: '2' };
+  await using other = await startServe({ env });
+  expect((await fetch(new URL('/ready', other.url))).status).toBe(503);
+  expect(await askAt(other.url, '{ persons { items { id } } }')).toMatchObject({
+    errors: [
+      { message: expect.stringContaining('tokens import'), extensions: { code: 'TOKENS_MISSING' } },
+    ],
+  });
+  const [primary] = childrenOf(process.pid).filter((child) => !before.includes(child));
+  const workers = childrenOf(primary!);
+  expect(workers).toHaveLength(2);
+  other.signal('SIGKILL');
+  await vi.waitUntil(() => !workers.some(isAlive), { timeout: 30_000 });
+}, 60_000);
+
+/** Of requests at the same time, each on a connection of its own, so that both workers get some. */
+async function statuses(count: number): Promise<number[]> {
+  const found = await Promise.all(Array.from({ length: count }, status));
+  return [...new Set(found)];
+}
+
+async function status(): Promise<number> {
+  const asking = request(gateway.url, {
+    method: 'POST',
+    agent: new Agent(),
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+  });
+  asking.end(JSON.stringify({ query: '{ persons(first: 1) { items { id } } }' }));
+  const [response] = (await once(asking, 'response')) as [IncomingMessage];
+  return (await text(response)).includes('"errors"') ? 500 : response.statusCode!;
+}
+
+async function metricsOf(program: Program): Promise<Map<string, number>> {
+  const [, url] = await program.printed(/(http:\S+\/metrics)/);
+  const lines = (await (await fetch(url!)).text()).split('\n');
+  const samples = lines.filter((line) => line !== '' && !line.startsWith('#'));
+  expect(new Set(samples.map((line) => line.split(' ')[0])).size).toBe(samples.length);
+  return new Map(
+    samples.map((line) => {
+      const at = line.lastIndexOf(' ');
+      return [line.slice(0, at), Number(line.slice(at + 1))];
+    }),
+  );
+}
+
+function sumOf(metrics: ReadonlyMap<string, number>, family: string): number {
+  const values = [...metrics].filter(([name]) => name.startsWith(`${family}{`));
+  return values.reduce((sum, [, value]) => sum + value, 0);
+}
+
+/** Of all its threads. */
+function childrenOf(parent: number): number[] {
+  const tasks = `/proc/${parent}/task`;
+  return readdirSync(tasks).flatMap((task) =>
+    readFileSync(`${tasks}/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  );
+}
+
+function isAlive(child: number): boolean {
+  try {
+    // A process that has ended, but that nobody has waited for yet, is still listed.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${child}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,217 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, posix, resolve } from 'node:path';
+import { Deployment } from 'kubernetes-models/apps/v1';
+import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
+import { PersistentVolumeClaim, Service } from 'kubernetes-models/v1';
+import { describe, expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import manifest from '../../package.json' with { type: 'json' };
+import { configWarnings, readConfig, readStoreAddress, variables } from '../../src/config.ts';
+import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
+import { temporaryFolder } from '../support/processes/process.ts';
+
+/** The folders of kubernetes-models, and the kinds of the manifests in them. */
+const KINDS = {
+  'apps/v1': { Deployment },
+  'autoscaling/v2': { HorizontalPodAutoscaler },
+  'policy/v1': { PodDisruptionBudget },
+  v1: { PersistentVolumeClaim, Service },
+};
+
+/** The values of the secrets that manifests refer to. */
+const SECRETS: Readonly<Record<string, string>> = {
+  'token-store': 'postgres://recruiting:secret@db.example.com/recruiting?sslmode=verify-full',
+  'token-store-key': Buffer.alloc(32).toString('base64'),
+  'token-link': 'https://recruiting.example.com/link',
+  'api-keys': `portal:${'0'.repeat(64)}`,
+};
+
+const image = lastStage(instructions(readFileSync('Dockerfile', 'utf8')));
+
+describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
+  const text = readFileSync(`deploy/kubernetes/${name}.yaml`, 'utf8');
+  const resources = parseAllDocuments(text).map((each) => each.toJS() as Resource);
+  const deployment = new Deployment(only(resources, 'Deployment'));
+  const { strategy, selector, template } = deployment.spec!;
+  const pod = template.spec!;
+  const [container] = pod.containers;
+  const env: Record<string, string> = {
+    ...image.env,
+    ...Object.fromEntries(
+      container!.env!.map(({ name: variable, value, valueFrom }) => [
+        variable,
+        value ?? SECRETS[valueFrom!.secretKeyRef!.key]!,
+      ]),
+    ),
+  };
+  // Whatever the store is.
+  const config = readConfig({ ...env, TOKEN_STORE: image.env['TOKEN_STORE'] }, () => '');
+
+  test('it is valid for the published schemas, which know each of its keys', () => {
+    for (const { apiVersion, kind, ...rest } of resources) {
+      const kinds: Record<string, new (data: object) => { validate(): void }> =
+        KINDS[apiVersion as keyof typeof KINDS];
+      expect(() => new kinds[kind]!(rest).validate()).not.toThrow();
+    }
+    const misspelled = { ...resources[0]!, spek: {} };
+    expect(compilerErrors([...resources, misspelled])).toEqual([
+      expect.stringContaining(`'"spek"' does not exist`),
+    ]);
+  });
+
+  test.skipIf(!readStoreAddress(env['TOKEN_STORE']!))(
+    'its settings serve the real service to known callers',
+    () => {
+      expect(
+        configWarnings(
+          env,
+          readConfig(env, () => ''),
+        ),
+      ).toEqual([]);
+      expect(config).toMatchObject({ production: true, host: '0.0.0.0', adminHost: '0.0.0.0' });
+      expect(config.recruitingUrl).toMatch(/^https:/);
+      expect(config.auth).toBeDefined();
+      expect(config.tokenStoreKeys).toHaveLength(1);
+      expect(config.allowedHosts).not.toHaveLength(0);
+      const known = [...Object.keys(variables.shape), 'NODE_ENV'];
+      expect(Object.keys(env).filter((variable) => !known.includes(variable))).toEqual([]);
+    },
+  );
+
+  test('its pods are the image, without any right that the gateway does not need', () => {
+    expect(container!.image).toBe(`registry.example.com/${manifest.name}:${manifest.version}`);
+    expect([container!.command, container!.args]).toEqual([undefined, ['serve']]);
+    expect(pod).toMatchObject({
+      automountServiceAccountToken: false,
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: image.uid,
+        runAsGroup: image.gid,
+        fsGroup: image.gid,
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+    });
+    expect(container!.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    });
+  });
+
+  test('it probes and stops the pods as the gateway expects, and sends requests to its ports', () => {
+    expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
+      config.shutdownDelayMs / 1000 + 10 + 120,
+    );
+    const { readinessProbe, livenessProbe, ports } = container!;
+    expect(readinessProbe!.httpGet).toEqual({ path: '/ready', port: 'http' });
+    expect(livenessProbe!.httpGet).toEqual({ path: '/health', port: 'http' });
+    const failing = readinessProbe!.periodSeconds! * readinessProbe!.failureThreshold!;
+    expect(config.shutdownDelayMs).toBeGreaterThan(failing * 1000);
+    expect(ports).toEqual([
+      { name: 'http', containerPort: config.port },
+      { name: 'metrics', containerPort: config.adminPort },
+    ]);
+    const service = new Service(only(resources, 'Service'));
+    expect(service.spec!.ports!.map(({ targetPort }) => targetPort)).toEqual(['http', 'metrics']);
+    const labels = template.metadata!.labels;
+    expect([selector.matchLabels, service.spec!.selector]).toEqual([labels, labels]);
+    expect(config.allowedHosts).toContain(service.metadata!.name);
+  });
+
+  const volumeOf = (written: string) => {
+    const mount = container!.volumeMounts!.find(({ mountPath }) => isBelow(written, mountPath));
+    return pod.volumes!.find((each) => each.name === mount?.name);
+  };
+
+  test.runIf(name === 'sqlite')(
+    'what one replica writes is in a volume that outlives its pod',
+    () => {
+      for (const written of [
+        dirname(env['TOKEN_STORE']!.slice('sqlite:'.length)),
+        config.tokenRescueDir!,
+      ]) {
+        const claimName = volumeOf(written)?.persistentVolumeClaim?.claimName;
+        const claim = new PersistentVolumeClaim(only(resources, 'PersistentVolumeClaim'));
+        // A SQLite store is for one machine, and a volume that two pods share may be on a network.
+        expect(claim).toMatchObject({
+          metadata: { name: claimName },
+          spec: { accessModes: ['ReadWriteOncePod'] },
+        });
+      }
+      expect(deployment.spec!.replicas).toBe(1);
+      expect(strategy).toEqual({ type: 'Recreate' });
+    },
+  );
+
+  test.runIf(name === 'postgres')(
+    'several replicas share a database, and are replaced one by one',
+    () => {
+      expect(env['TOKEN_STORE']).toBe(SECRETS['token-store']);
+      expect(volumeOf(config.tokenRescueDir!)?.emptyDir).toBeDefined();
+      expect(deployment.spec!.replicas).toBeUndefined();
+      expect(strategy).toMatchObject({
+        type: 'RollingUpdate',
+        rollingUpdate: { maxUnavailable: 0 },
+      });
+      const budget = new PodDisruptionBudget(only(resources, 'PodDisruptionBudget'));
+      expect(budget.spec).toEqual({ maxUnavailable: 1, selector });
+      const scaler = new HorizontalPodAutoscaler(only(resources, 'HorizontalPodAutoscaler'));
+      const { minReplicas, scaleTargetRef } = scaler.spec!;
+      expect(minReplicas).toBeGreaterThanOrEqual(2);
+      expect(scaleTargetRef).toEqual({
+        apiVersion: deployment.apiVersion,
+        kind: deployment.kind,
+        name: deployment.metadata!.name,
+      });
+    },
+  );
+});
+
+interface Resource {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+}
+
+function only(resources: readonly Resource[], kind: string): never {
+  const found = resources.filter((each) => each.kind === kind);
+  expect(found).toHaveLength(1);
+  return found[0] as never;
+}
+
+/** What the compiler reports: unlike the validation, the types of the schemas refuse keys that they do not have. */
+function compilerErrors(resources: readonly Resource[]): string[] {
+  using folder = temporaryFolder();
+  const literals = resources.map(({ kind, ...rest }, index) => {
+    const from = JSON.stringify(`kubernetes-models/${rest.apiVersion}`);
+    const value = JSON.stringify({ kind, ...rest });
+    return `export const r${index}: import(${from}).I${kind} = ${value};\n`;
+  });
+  writeFileSync(folder.file('manifests.ts'), literals.join(''));
+  const types = dirname(new URL(import.meta.resolve('kubernetes-models')).pathname);
+  writeFileSync(
+    folder.file('tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        noEmit: true,
+        strict: true,
+        skipLibCheck: true,
+        types: [],
+        module: 'nodenext',
+        paths: { 'kubernetes-models/*': [`${types}/*/index.d.ts`] },
+      },
+      files: ['manifests.ts'],
+    }),
+  );
+  const tsc = resolve('node_modules/.bin/tsc');
+  const { stdout } = spawnSync(tsc, ['--project', folder.path], { encoding: 'utf8' });
+  return stdout.trim().split('\n');
+}
+
+/** A folder inside the mount, because the permissions of the mount are the volume's. */
+function isBelow(path: string, folder: string): boolean {
+  const way = posix.relative(folder, path);
+  return way !== '' && !way.startsWith('..');
+}

@@ -1,0 +1,57 @@
+/** An instruction of a Dockerfile, with what the tests need of it. */
+interface Instruction {
+  readonly name: string;
+  readonly text: string;
+  /** Of a RUN. */
+  readonly run?: string;
+  /** Of a COPY from the build context, and not from another stage. */
+  readonly copied?: { readonly sources: readonly string[]; readonly target: string };
+}
+
+/** What the last stage of a Dockerfile makes of the container. */
+export interface Image {
+  readonly from: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly uid: number;
+  readonly gid: number;
+  readonly ports: readonly number[];
+  readonly volume: string;
+  readonly entrypoint: readonly string[];
+  readonly healthCheck: readonly string[];
+}
+
+export function instructions(dockerfile: string): Instruction[] {
+  const lines = dockerfile.replaceAll(/^#.*\n/gm, '').replaceAll(/\\\n\s*/g, ' ');
+  return [...lines.matchAll(/^([A-Z]+) (.+)$/gm)].map(([, name, text]) => {
+    const words = text!.split(/\s+/);
+    return {
+      name: name!,
+      text: text!,
+      ...(name === 'RUN' && { run: text! }),
+      ...(name === 'COPY' &&
+        !text!.includes('--from') && {
+          copied: { sources: words.slice(0, -1), target: words.at(-1)! },
+        }),
+    };
+  });
+}
+
+export function lastStage(all: readonly Instruction[]): Image {
+  const stage = all.slice(all.findLastIndex(({ name }) => name === 'FROM'));
+  const textOf = (wanted: string) => stage.find(({ name }) => name === wanted)!.text;
+  const [uid, gid] = textOf('USER').split(':').map(Number);
+  return {
+    from: textOf('FROM'),
+    env: Object.fromEntries(
+      textOf('ENV')
+        .split(/\s+/)
+        .map((each) => [each.slice(0, each.indexOf('=')), each.slice(each.indexOf('=') + 1)]),
+    ),
+    uid: uid!,
+    gid: gid!,
+    ports: textOf('EXPOSE').split(' ').map(Number),
+    volume: textOf('VOLUME'),
+    entrypoint: JSON.parse(textOf('ENTRYPOINT')),
+    healthCheck: JSON.parse(textOf('HEALTHCHECK').replace(/^.*?CMD /, '')),
+  };
+}

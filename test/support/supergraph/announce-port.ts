@@ -1,0 +1,14 @@
+import { tracingChannel } from 'node:diagnostics_channel';
+import type { AddressInfo, Server } from 'node:net';
+
+// Loaded into the Hive Gateway of the tests: it takes any free port, and tells nobody which.
+tracingChannel('net.server.listen').subscribe({
+  asyncEnd: (event) => {
+    const { port } = (event as { server: Server }).server.address() as AddressInfo;
+    console.log(`http://127.0.0.1:${port}/graphql`);
+  },
+  start: () => {},
+  end: () => {},
+  asyncStart: () => {},
+  error: () => {},
+});
