@@ -13,7 +13,7 @@ export interface Sealer {
 }
 
 /** What a sealed text of a store is about, so that it cannot be moved to another row or another store. */
-export const about = {
+export const contexts = {
   pair: (set: string, baseUrl: string, generation: number) =>
     `${set}|${baseUrl}|${generation}|pair`,
   ring: 'fingerprint key',
