@@ -227,5 +227,5 @@ function passwordMessage(password: string): Buffer {
 }
 
 function ready(status: string): Buffer {
-  return Buffer.from([READY!, 0, 0, 0, 5, status.charCodeAt(0)]);
+  return Buffer.from([READY, 0, 0, 0, 5, status.charCodeAt(0)]);
 }

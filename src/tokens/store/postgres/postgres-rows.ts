@@ -2,7 +2,9 @@ import { createSecretKey, randomBytes } from 'node:crypto';
 import type { TokenPair } from '../../token-set.ts';
 import { fingerprintOf, storeIdOf } from '../fingerprint.ts';
 import {
+  FORGOTTEN,
   isForgotten,
+  KEPT_ATTEMPTS,
   type AttemptRow,
   type ClaimRow,
   type PairRow,
@@ -32,8 +34,6 @@ interface Ring {
 interface ReadRows extends Rows {
   readonly ringRows: readonly Ring[];
 }
-
-const KEPT_ATTEMPTS = 1_000;
 
 /** @throws SealError if the tokens are encrypted with another key */
 export async function readRows(run: Run, sealer: Sealer, wanted: Wanted): Promise<ReadRows> {
@@ -175,14 +175,6 @@ export async function resealRows(run: Run, sealer: Sealer): Promise<void> {
 function sealPair(pair: TokenPair, set: SetRow, generation: number, sealer: Sealer): string {
   return sealer.seal(JSON.stringify(pair), contexts.pair(set.name, set.baseUrl, generation));
 }
-
-const FORGOTTEN: TokenPair = {
-  accessToken: '',
-  refreshToken: '',
-  expiresIn: 0,
-  refreshTokenExpiresIn: 0,
-  name: null,
-};
 
 function pairOf(row: Row, { name, baseUrl }: SetRow, sealer: Sealer): PairRow {
   const { generation, attempt, pair, saved_at: savedAt, imported, was_head: wasHead } = row;

@@ -6,7 +6,9 @@ import {
   currentSet,
   DAMAGED,
   headPair,
+  FORGOTTEN,
   isForgotten,
+  KEPT_ATTEMPTS,
   type AttemptRow,
   type ClaimRow,
   type PairRow,
@@ -26,8 +28,6 @@ export interface Present {
   readonly lock: ExchangeLock;
   readonly now: number;
 }
-
-const KEPT_ATTEMPTS = 1_000;
 
 export function prepareRows(database: DatabaseSync, sealer: Sealer) {
   const prepare = (sql: string) => database.prepare(sql);
@@ -221,14 +221,6 @@ interface OwnRing {
 }
 
 type Row = Record<string, unknown>;
-
-const FORGOTTEN: TokenPair = {
-  accessToken: '',
-  refreshToken: '',
-  expiresIn: 0,
-  refreshTokenExpiresIn: 0,
-  name: null,
-};
 
 /** Whether the lock that is there now shows whether the claim's process lives: the file may have been deleted since. */
 function isSeen(claim: ClaimRow, lock: ExchangeLock): boolean {
