@@ -28,7 +28,9 @@ test('every tokens command works on a store in PostgreSQL, and shows no password
   expect((await run('recover')).stdout).toMatch(/nothing to recover/);
   const { code, stdout } = await run('status');
   expect(code).toBe(0);
-  expect(stdout).toMatch(/State +healthy\n +Store +postgres:\/\/127\.0\.0\.1:\d+\/postgres\n/);
+  expect(stdout).toMatch(
+    /State +healthy\n +Store +postgres:\/\/store_\d+@127\.0\.0\.1:\d+\/postgres\n/,
+  );
   const other = `sqlite:${file('other.db')}`;
   expect(await run('export', other)).toMatchObject({ code: 0, stderr: '' });
   expect((await run('refresh')).stderr).toContain(`moved to another store (${other})`);
@@ -39,9 +41,13 @@ test('tokens export moves a SQLite store to PostgreSQL, and not to the store tha
   const TOKEN_STORE = await server.emptyStore();
   const exported = await tokens(['export', TOKEN_STORE]);
   expect(exported).toMatchObject({ code: 0, stderr: '' });
-  expect(exported.stdout).toMatch(/is in postgres:\/\/127.*Set TOKEN_STORE to its address/);
+  expect(exported.stdout).toMatch(
+    /is in postgres:\/\/store_\d+@127.*Set TOKEN_STORE to its address/,
+  );
   expect(exported.stdout).not.toContain('planted-password');
-  expect((await tokens(['refresh'])).stderr).toMatch(/moved to another store \(postgres:\/\/127/);
+  expect((await tokens(['refresh'])).stderr).toMatch(
+    /moved to another store \(postgres:\/\/store_/,
+  );
   const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
   expect((await tokens(['refresh'], { env })).code).toBe(0);
   expect(service.exchanges).toHaveLength(2);

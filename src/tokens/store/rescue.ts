@@ -225,7 +225,7 @@ export interface RescueReport {
 
 /**
  * Whether a file that could not be saved may hold the pair that comes after a head. Of a file that says nothing this
- * is believed only while an exchange of the head is in doubt.
+ * is believed only while an exchange of the head is uncertain.
  */
 export function mayFollow(
   { set, generation = 0 }: RescueReport['failed'][number],

@@ -77,6 +77,9 @@ export interface RowWriter {
   addRings(rings: readonly FingerprintRing[]): void;
 }
 
+/** Entries of the audit trail. Those that were never clearly answered are kept beyond this. */
+export const KEPT_ATTEMPTS = 1_000;
+
 export function currentSet({ sets }: Pick<Rows, 'sets'>): SetRow | undefined {
   return sets.find(({ withdrawn }) => !withdrawn);
 }
@@ -98,7 +101,16 @@ export function headPair(rows: Pick<Rows, 'pairs'>, set: SetRow): PairRow {
 export const DAMAGED =
   'the token store is damaged: what it says of the tokens does not agree with itself';
 
-/** Whether the tokens of a pair were removed, because they are spent. */
+/** What is left of a pair whose tokens were removed, because they are spent. */
+export const FORGOTTEN: TokenPair = {
+  accessToken: '',
+  refreshToken: '',
+  expiresIn: 0,
+  refreshTokenExpiresIn: 0,
+  name: null,
+};
+
+/** Whether the tokens of a pair were removed. */
 export function isForgotten({ pair }: PairRow): boolean {
   return pair.refreshToken === '';
 }

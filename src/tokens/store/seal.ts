@@ -13,7 +13,7 @@ export interface Sealer {
 }
 
 /** What a sealed text of a store is about, so that it cannot be moved to another row or another store. */
-export const about = {
+export const contexts = {
   pair: (set: string, baseUrl: string, generation: number) =>
     `${set}|${baseUrl}|${generation}|pair`,
   ring: 'fingerprint key',
@@ -29,7 +29,7 @@ const SEALED = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** @param keys 32 bytes each, newest first; none: texts are kept as they are, and marked so */
+/** @param keys 32 bytes each, newest first; none: texts are kept as they are, with a prefix that says so */
 export function createSealer(keys: readonly Uint8Array[]): Sealer {
   const ring = keys.map((key) => ({ key, id: idOf(key) }));
   const [newest] = ring;

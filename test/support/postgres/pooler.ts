@@ -31,8 +31,9 @@ interface Client {
 }
 
 const SSL_REQUEST = 80_877_103;
-const [QUERY, SYNC, TERMINATE] = [...'QSX'].map((letter) => letter.charCodeAt(0));
-const [AUTHENTICATION, PARAMETER, READY] = [...'RSZ'].map((letter) => letter.charCodeAt(0));
+/** First bytes of messages: Q, S, X from the client, R, S, Z from the server. */
+const [QUERY, SYNC, TERMINATE] = [0x51, 0x53, 0x58];
+const [AUTHENTICATION, PARAMETER, READY] = [0x52, 0x53, 0x5a];
 
 /** @param size connections to the server, of each user */
 export async function startPooler(serverPort: number, password: string, size = 1): Promise<Pooler> {
@@ -147,7 +148,7 @@ export async function startPooler(serverPort: number, password: string, size = 1
   }
 
   async function serveNext(): Promise<void> {
-    for (const client of [...queue]) {
+    for (const client of queue.slice()) {
       const own = pool.filter(({ startup }) => startup === client.startup);
       const free = own.find((server) => server.client === undefined);
       const server = free ?? (own.length < size ? await open(client) : undefined);
@@ -226,5 +227,5 @@ function passwordMessage(password: string): Buffer {
 }
 
 function ready(status: string): Buffer {
-  return Buffer.from([READY!, 0, 0, 0, 5, status.charCodeAt(0)]);
+  return Buffer.from([READY, 0, 0, 0, 5, status.charCodeAt(0)]);
 }

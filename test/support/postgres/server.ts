@@ -40,16 +40,10 @@ export async function startPostgres(): Promise<PostgresServer> {
   await server.start();
   let stores = 0;
 
-  const query = async (text: string) => {
-    const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', password: PASSWORD });
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      return (await client.query(text)).rows as Record<string, unknown>[];
-    } finally {
-      await client.end();
-    }
-  };
+  const admin = { host: '127.0.0.1', port, user: 'postgres', password: PASSWORD };
+  const pool = new pg.Pool({ ...admin, max: 2 });
+  pool.on('error', () => {});
+  const query = async (text: string) => (await pool.query(text)).rows as Record<string, unknown>[];
 
   return {
     port,
@@ -65,6 +59,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     stop: () => server.stop(),
     start: () => server.start(),
     close: async () => {
+      await pool.end();
       await server.stop();
       rmSync(folder, { recursive: true, force: true });
     },

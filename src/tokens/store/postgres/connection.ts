@@ -96,8 +96,9 @@ export function connectPostgres(url: string, clock: Clock): Database {
       const session = await openSession(onChange).catch(() => undefined);
       failures = session ? 0 : failures + 1;
       if (session) {
+        const listens = await session.listens;
         onChange();
-        if (!(await session.listens)) return;
+        if (!listens) return;
         await session.ended;
       }
       const patience = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** failures);
@@ -116,22 +117,22 @@ export function connectPostgres(url: string, clock: Clock): Database {
     const listens = listenIn(client);
     return { ended, listens };
   }
+}
 
-  /** Whether this is a session of its own. Behind a transaction pooler it is not, and the store is only polled. */
-  async function listenIn(client: Client): Promise<boolean> {
-    try {
-      const [row] = await ask(client, 'SELECT pg_backend_pid() AS pid');
-      const { processID } = client as unknown as { processID: number };
-      if (row?.['pid'] === processID) {
-        await ask(client, `LISTEN ${CHANNEL}`);
-        return true;
-      }
-      await client.end();
-      return false;
-    } catch {
-      await client.end().catch(() => {});
+/** Whether this is a session of its own. Behind a transaction pooler it is not, and the store is only polled. */
+async function listenIn(client: Client): Promise<boolean> {
+  try {
+    const [row] = await ask(client, 'SELECT pg_backend_pid() AS pid');
+    const { processID } = client as unknown as { processID: number };
+    if (row?.['pid'] === processID) {
+      await ask(client, `LISTEN ${CHANNEL}`);
       return true;
     }
+    await client.end();
+    return false;
+  } catch {
+    await client.end().catch(() => {});
+    return true;
   }
 }
 

@@ -2,7 +2,9 @@ import { createSecretKey, randomBytes } from 'node:crypto';
 import type { TokenPair } from '../../token-set.ts';
 import { fingerprintOf, storeIdOf } from '../fingerprint.ts';
 import {
+  FORGOTTEN,
   isForgotten,
+  KEPT_ATTEMPTS,
   type AttemptRow,
   type ClaimRow,
   type PairRow,
@@ -10,7 +12,7 @@ import {
   type RowWriter,
   type SetRow,
 } from '../rows.ts';
-import { about, type Sealer } from '../seal.ts';
+import { contexts, type Sealer } from '../seal.ts';
 import type { FingerprintRing } from '../token-store.ts';
 import type { Run } from './connection.ts';
 import type { Row, StatementName, Value } from './statements.ts';
@@ -33,8 +35,6 @@ interface ReadRows extends Rows {
   readonly ringRows: readonly Ring[];
 }
 
-const KEPT_ATTEMPTS = 1_000;
-
 /** @throws SealError if the tokens are encrypted with another key */
 export async function readRows(run: Run, sealer: Sealer, wanted: Wanted): Promise<ReadRows> {
   const keys = await run('readRings');
@@ -43,7 +43,7 @@ export async function readRows(run: Run, sealer: Sealer, wanted: Wanted): Promis
   const now = own['now'] as number;
   const ringRows = keys.map(({ id, key }) => ({
     id: id as number,
-    key: Buffer.from(sealer.open(key as string, about.ring), 'base64'),
+    key: Buffer.from(sealer.open(key as string, contexts.ring), 'base64'),
   }));
   const sets = (await run('readSets')).map(setOf);
   const pairs = await readPairs(run, sealer, sets);
@@ -146,7 +146,7 @@ export async function newRing(run: Run, sealer: Sealer): Promise<void> {
 }
 
 async function insertRing(run: Run, key: Uint8Array, sealer: Sealer): Promise<number> {
-  const sealed = sealer.seal(Buffer.from(key).toString('base64'), about.ring);
+  const sealed = sealer.seal(Buffer.from(key).toString('base64'), contexts.ring);
   const [row] = await run('insertRing', [sealed]);
   return row!['id'] as number;
 }
@@ -160,7 +160,7 @@ export async function resealRows(run: Run, sealer: Sealer): Promise<void> {
     if (sealer.isCurrent(key)) continue;
     await run('sealRing', [
       row['id'] as number,
-      sealer.seal(sealer.open(key, about.ring), about.ring),
+      sealer.seal(sealer.open(key, contexts.ring), contexts.ring),
     ]);
   }
   for (const row of await run('readPairs')) {
@@ -173,20 +173,12 @@ export async function resealRows(run: Run, sealer: Sealer): Promise<void> {
 }
 
 function sealPair(pair: TokenPair, set: SetRow, generation: number, sealer: Sealer): string {
-  return sealer.seal(JSON.stringify(pair), about.pair(set.name, set.baseUrl, generation));
+  return sealer.seal(JSON.stringify(pair), contexts.pair(set.name, set.baseUrl, generation));
 }
-
-const FORGOTTEN: TokenPair = {
-  accessToken: '',
-  refreshToken: '',
-  expiresIn: 0,
-  refreshTokenExpiresIn: 0,
-  name: null,
-};
 
 function pairOf(row: Row, { name, baseUrl }: SetRow, sealer: Sealer): PairRow {
   const { generation, attempt, pair, saved_at: savedAt, imported, was_head: wasHead } = row;
-  const context = about.pair(name, baseUrl, generation as number);
+  const context = contexts.pair(name, baseUrl, generation as number);
   const opened =
     pair === '' ? FORGOTTEN : (JSON.parse(sealer.open(pair as string, context)) as TokenPair);
   return { generation, attempt, savedAt, imported, wasHead, pair: opened } as PairRow;

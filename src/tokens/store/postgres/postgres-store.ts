@@ -162,10 +162,11 @@ function entryOf(row: Record<string, unknown>): HistoryEntry {
   return { at, generation, attempt, outcome, latencyMs, replica } as HistoryEntry;
 }
 
-/** Without user, password and settings. */
+/** Without the password. The role, and `options`, decide in which schema the tables are. */
 export function describePostgres(url: string): string {
-  const { host, pathname } = new URL(url);
-  return `postgres://${host}${pathname}`;
+  const { username, host, pathname, searchParams } = new URL(url);
+  const options = searchParams.get('options');
+  return `postgres://${username && `${username}@`}${host}${pathname}${options ? ` (${options})` : ''}`;
 }
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\]|)$/;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { about, type Sealer } from '../seal.ts';
+import { contexts, type Sealer } from '../seal.ts';
 import { inTransaction } from './transaction.ts';
 
 export const LAYOUT = 1;
@@ -28,7 +28,7 @@ const TABLES = `
 /** Within a transaction. */
 export function createLayout(database: DatabaseSync, sealer: Sealer): void {
   database.exec(`${TABLES} PRAGMA user_version = ${LAYOUT};`);
-  const key = sealer.seal(randomBytes(32).toString('base64'), about.ring);
+  const key = sealer.seal(randomBytes(32).toString('base64'), contexts.ring);
   database.prepare('INSERT INTO ring (key) VALUES (?)').run(key);
 }
 
@@ -95,9 +95,9 @@ export function reseal(database: DatabaseSync, sealer: Sealer): void {
   const writeKey = database.prepare('UPDATE ring SET key = ? WHERE id = ?');
   const writePair = database.prepare('UPDATE token_pair SET pair = ? WHERE rowid = ?');
   const again = (sealed: string, what: string) => sealer.seal(sealer.open(sealed, what), what);
-  for (const { id, key } of ringRows(database)) writeKey.run(again(key, about.ring), id);
+  for (const { id, key } of ringRows(database)) writeKey.run(again(key, contexts.ring), id);
   for (const { rowid, name, baseUrl, generation, pair } of pairRows(database)) {
-    writePair.run(again(pair, about.pair(name, baseUrl, generation)), rowid);
+    writePair.run(again(pair, contexts.pair(name, baseUrl, generation)), rowid);
   }
 }
 

@@ -6,7 +6,9 @@ import {
   currentSet,
   DAMAGED,
   headPair,
+  FORGOTTEN,
   isForgotten,
+  KEPT_ATTEMPTS,
   type AttemptRow,
   type ClaimRow,
   type PairRow,
@@ -14,7 +16,7 @@ import {
   type RowWriter,
   type SetRow,
 } from '../rows.ts';
-import { about, type Sealer } from '../seal.ts';
+import { contexts, type Sealer } from '../seal.ts';
 import type { FingerprintRing, HistoryEntry } from '../token-store.ts';
 import type { ExchangeLock } from './lock.ts';
 
@@ -26,8 +28,6 @@ export interface Present {
   readonly lock: ExchangeLock;
   readonly now: number;
 }
-
-const KEPT_ATTEMPTS = 1_000;
 
 export function prepareRows(database: DatabaseSync, sealer: Sealer) {
   const prepare = (sql: string) => database.prepare(sql);
@@ -87,7 +87,7 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
     },
     addPair: (set, row) => {
       const { generation, attempt, pair, savedAt, imported, wasHead } = row;
-      const context = about.pair(set.name, set.baseUrl, generation);
+      const context = contexts.pair(set.name, set.baseUrl, generation);
       const sealed = sealer.seal(JSON.stringify(pair), context);
       const flags = [Number(imported), Number(wasHead)] as const;
       const { id, key } = ownRing();
@@ -117,7 +117,7 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
     addRings: (added) => {
       for (const { key, known } of added) {
         const same = rings().find((ring) => ring.key.equals(key));
-        const sealed = () => sealer.seal(Buffer.from(key).toString('base64'), about.ring);
+        const sealed = () => sealer.seal(Buffer.from(key).toString('base64'), contexts.ring);
         const id = same?.id ?? insertRing.run(sealed()).lastInsertRowid;
         for (const { fingerprint, generation } of known) {
           insertFingerprint.run(id, fingerprint, generation);
@@ -182,7 +182,7 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
   function rings(): { id: number; key: Buffer }[] {
     return selectRings.all().map(({ id, key }) => ({
       id: id as number,
-      key: Buffer.from(sealer.open(key as string, about.ring), 'base64'),
+      key: Buffer.from(sealer.open(key as string, contexts.ring), 'base64'),
     }));
   }
 
@@ -192,7 +192,7 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
     if (!row) throw new Error('the file is damaged: it has lost the key of its fingerprints');
     const sealed = row['key'] as string;
     if (own?.sealed === sealed) return own;
-    const key = createSecretKey(Buffer.from(sealer.open(sealed, about.ring), 'base64'));
+    const key = createSecretKey(Buffer.from(sealer.open(sealed, contexts.ring), 'base64'));
     own = { sealed, id: row['id'] as number, key, storeId: storeIdOf(key) };
     return own;
   }
@@ -222,14 +222,6 @@ interface OwnRing {
 
 type Row = Record<string, unknown>;
 
-const FORGOTTEN: TokenPair = {
-  accessToken: '',
-  refreshToken: '',
-  expiresIn: 0,
-  refreshTokenExpiresIn: 0,
-  name: null,
-};
-
 /** Whether the lock that is there now shows whether the claim's process lives: the file may have been deleted since. */
 function isSeen(claim: ClaimRow, lock: ExchangeLock): boolean {
   return claim.lock === null || claim.lock === lock.inode;
@@ -256,7 +248,7 @@ function claimIn(text: unknown): ClaimRow | null {
 function pairOf(row: Row, { name, baseUrl }: SetRow, sealer: Sealer): PairRow {
   const { generation, attempt, pair: sealed, saved_at: savedAt } = row;
   const opened = () =>
-    sealer.open(sealed as string, about.pair(name, baseUrl, generation as number));
+    sealer.open(sealed as string, contexts.pair(name, baseUrl, generation as number));
   const pair = sealed === '' ? FORGOTTEN : tokensIn(opened());
   const [imported, wasHead] = [row['imported'] === 1, row['was_head'] === 1];
   return { generation, attempt, pair, savedAt, imported, wasHead } as PairRow;
