@@ -12,6 +12,8 @@ import {
 
 const MAX = 16_300_000;
 /** More than the buffers of a socket hold. */
+/** Poll for longer than the default second: megabytes are copied meanwhile, and other tests run. */
+const LONG = { timeout: 20_000 };
 const LARGE = 'x'.repeat(16_000_000);
 const large = json({ data: { persons: { items: [{ firstName: LARGE }] } } });
 
@@ -43,7 +45,7 @@ test('unread answers are counted, further answers wait for them, and at the end 
   first.pause();
   expect(await bytes()).toBeGreaterThan(LARGE.length);
   const second = post('query B { persons { items { firstName } } }');
-  await expect.poll(waiting).toBe(1);
+  await expect.poll(waiting, LONG).toBe(1);
   expect(await bytes()).toBeLessThan(MAX);
   const third = post('query C { persons { items { firstName } } }');
   // A waiting answer is in memory too, so that there is no room for this one.
@@ -54,7 +56,7 @@ test('unread answers are counted, further answers wait for them, and at the end 
   first.destroy();
   await answered;
   second.destroy();
-  await expect.poll(bytes).toBe(0);
+  await expect.poll(bytes, LONG).toBe(0);
   expect(await waiting()).toBe(0);
 });
 
@@ -69,7 +71,7 @@ test('two fields of one operation that wait for the same pages release them once
   await expect.poll(waiting, { timeout: 20_000 }).toBe(2);
   first.destroy();
   expect(await drain).not.toHaveProperty('errors');
-  await expect.poll(bytes).toBe(0);
+  await expect.poll(bytes, LONG).toBe(0);
   expect(await waiting()).toBe(0);
 });
 
@@ -108,7 +110,7 @@ test('after a request has ended in any way, nothing of its answer is held', asyn
   const early = post('query Early { persons { items { firstName } } }');
   await upstream.arrived(arrived + 1);
   early.destroy();
-  await expect.poll(bytes).toBe(0);
+  await expect.poll(bytes, LONG).toBe(0);
   expect(await waiting()).toBe(0);
 });
 
