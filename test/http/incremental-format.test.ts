@@ -4,6 +4,8 @@ import { ask, gathered, partsOf, type Payload } from '../support/clients/multipa
 
 const OLDER = 'deferSpec=20220824';
 const NEWER = 'incrementalSpec=v0.2';
+/** Each part of a streamed list has the cursor behind it. */
+const RESUME = { resumeAfter: expect.any(String) as string };
 
 test.each([
   null,
@@ -59,7 +61,7 @@ test('the newer format announces each part with an id, and reports its end or it
       pending: [{ id: '0', path: ['people'], label: 'l' }],
       hasNext: true,
     },
-    { incremental: [{ id: '0', items: [person, person] }], hasNext: true },
+    { incremental: [{ id: '0', items: [person, person], extensions: RESUME }], hasNext: true },
     { completed: [{ id: '0' }], hasNext: false },
   ]);
   expect(
