@@ -16,12 +16,8 @@ import {
   withoutEmpty,
   type Misspelling,
 } from './config/environment.ts';
+import { readStoreAddress, type StoreAddress } from './config/store-address.ts';
 import { baseUrl, choice, count, secureUrl } from './config/values.ts';
-
-export type StoreAddress =
-  | { readonly kind: 'sqlite'; readonly path: string }
-  /** The URL holds a password. */
-  | { readonly kind: 'postgres'; readonly url: string };
 
 /** The settings of a gateway, read from the environment and checked. */
 export interface Config extends FrontDoorSettings {
@@ -95,8 +91,6 @@ function defaultAnswerBytes(): number {
 
 const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 
-const SQLITE_ADDRESS = /^sqlite:(?<path>.+)$/;
-const POSTGRES_ADDRESS = /^postgres(ql)?:\/\/[^/]+\/[^/?]/i;
 const DEFAULT_STORE = 'sqlite:data/tokens.db';
 
 /** Since 2.9, the SDL for supergraphs has what fields cost. */
@@ -232,14 +226,6 @@ function uselessSettings({ graphiql, introspection, trustedDocumentsOnly }: Conf
     : [
         'GraphiQL is on, but introspection is off: it will show no documentation. Set INTROSPECTION=on, or GRAPHIQL=off.',
       ];
-}
-
-/** Undefined if this kind of store is not supported. */
-export function readStoreAddress(text: string): StoreAddress | undefined {
-  const path = SQLITE_ADDRESS.exec(text)?.groups?.['path'];
-  if (path !== undefined) return { kind: 'sqlite', path };
-  const isPostgres = POSTGRES_ADDRESS.test(text) && URL.canParse(text);
-  return isPostgres ? { kind: 'postgres', url: text } : undefined;
 }
 
 /** Combinations that would serve invented people, or real ones to everyone, by mistake. */

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, configWarnings, readConfig, readStoreAddress } from '../src/config.ts';
+import { ConfigError, configWarnings, readConfig } from '../src/config.ts';
+import { readStoreAddress } from '../src/config/store-address.ts';
 
 const OVER_SERVICE = { RECRUITING_URL: 'https://api.example.com', ALLOW_ANONYMOUS: 'true' };
 const LINK = 'https://api.example.com/tokens/secret-link';

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import { systemClock } from '../clock.ts';
-import type { Config, StoreAddress } from '../config.ts';
+import type { Config } from '../config.ts';
+import type { StoreAddress } from '../config/store-address.ts';
 import type { Owner, RescueFolder } from '../tokens/store/rescue-file.ts';
 import { describePostgres, openPostgresStore } from '../tokens/store/postgres/postgres-store.ts';
 import { createSealer, SealError } from '../tokens/store/seal.ts';

@@ -14,7 +14,7 @@ test('all mistakes in the configuration are reported at once, without their valu
   const { code, stdout, stderr } = await run({
     RECRUITING_URL: 'http://secret-host.example/',
     TOKEN_LINK: 'secret-link',
-    TOKEN_STORE: 'postgres://user:secret-password@db/tokens',
+    TOKEN_STORE: 'mysql://user:secret-password@db/tokens',
     RECRUITING_AGENT: 'secret\nagent',
     PORT: 'secret-port',
     GRAPHIQL: 'secret-choice',

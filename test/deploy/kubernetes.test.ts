@@ -8,7 +8,8 @@ import { PersistentVolumeClaim, Service } from 'kubernetes-models/v1';
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
-import { configWarnings, readConfig, readStoreAddress, variables } from '../../src/config.ts';
+import { configWarnings, readConfig, variables } from '../../src/config.ts';
+import { readStoreAddress } from '../../src/config/store-address.ts';
 import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
 import { temporaryFolder } from '../support/processes/process.ts';
 
