@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { codeOf } from '../errors.ts';
 import { mayHaveSuccessor } from '../tokens/held-tokens.ts';
-import type { Rotation } from '../tokens/rotation.ts';
+import type { TokenRefresher } from '../tokens/token-refresher.ts';
 import { authCheck, type AccessVerdict } from '../tokens/service/auth-check.ts';
 import { ADVICE } from '../tokens/token-health.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';
@@ -50,7 +50,7 @@ export function addTokenCommands(
 
   tokens
     .command('recover')
-    .description('settle a refresh whose outcome is uncertain')
+    .description('resolve a refresh whose outcome is uncertain')
     .action(() => tokensRecover(terminal));
 
   tokens
@@ -93,11 +93,11 @@ async function tokensRefresh(terminal: Terminal): Promise<void> {
   await withTokenStore(terminal, 'work', async (session) => {
     const { stored } = session;
     if (!stored) throw await noTokens(session);
-    await withTokenService(session, stored.baseUrl, terminal, async ({ rotation }) => {
-      if (rotation.tokens && mayHaveSuccessor(rotation.tokens))
+    await withTokenService(session, stored.baseUrl, terminal, async ({ refresher }) => {
+      if (refresher.tokens && mayHaveSuccessor(refresher.tokens))
         throw new CommandError(`Nothing was sent. ${ADVICE.uncertain}`);
-      const { generation, pair } = await rotation.refresh().catch((error: Error) => {
-        throw new CommandError(whatNow(error, rotation));
+      const { generation, pair } = await refresher.refresh().catch((error: Error) => {
+        throw new CommandError(whatNow(error, refresher));
       });
       terminal.stdout.write(
         `Refreshed: generation ${generation} is in use. Its access token lives for ${duration(pair.expiresIn)}, ` +
@@ -108,11 +108,11 @@ async function tokensRefresh(terminal: Terminal): Promise<void> {
 }
 
 /** The general message advises to try again, which this command would refuse while the tokens are uncertain. */
-function whatNow(error: Error, { tokens }: Pick<Rotation, 'tokens'>): string {
+function whatNow(error: Error, { tokens }: Pick<TokenRefresher, 'tokens'>): string {
   if (codeOf(error) === 'TOKENS_LOST' || !tokens || !mayHaveSuccessor(tokens)) return error.message;
   return NO_CLEAR_ANSWER;
 }
 
 const NO_CLEAR_ANSWER =
   'The refresh token was sent, and no clear answer came, so it may be spent; this command does not send it again. ' +
-  'The access token is used while it works. Run `tokens recover` to settle it at once.';
+  'The access token is used while it works. Run `tokens recover` to resolve it at once.';

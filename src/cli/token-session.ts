@@ -14,7 +14,7 @@ import {
 } from '../tokens/store/rescue.ts';
 import type { RescueFolder } from '../tokens/store/rescue-file.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
-import { createRotation, type Rotation } from '../tokens/rotation.ts';
+import { createTokenRefresher, type TokenRefresher } from '../tokens/token-refresher.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { describeStore, openStore, replicaOf, rescueFolder } from './token-store.ts';
@@ -62,7 +62,7 @@ export interface TokenService {
   /** What earlier processes left in rescue files. It was printed already. */
   readonly rescued: RescueReport;
   /** Is in step with the store. */
-  readonly rotation: Rotation;
+  readonly refresher: TokenRefresher;
 }
 
 /**
@@ -82,7 +82,7 @@ export async function withTokenService<T>(
   const service = { baseUrl, agent: config.agent, proxy: terminal.proxyFor(baseUrl) };
   const clock = systemClock;
   const checkAccess = authCheck(service);
-  const rotation = createRotation({
+  const refresher = createTokenRefresher({
     store,
     rescue,
     connect: tokenEndpoint({ ...service, clock }),
@@ -94,23 +94,23 @@ export async function withTokenService<T>(
   });
   const print = (text: string) => void terminal.stderr.write(`${text}\n`);
   // A signal does not end an exchange that is under way; it only prevents the next one.
-  const stop = () => void rotation.stop();
+  const stop = () => void refresher.stop();
   terminal.stop.addEventListener('abort', stop, { once: true });
   let wasUnsaved = false;
   let result: T;
   try {
     const rescued = await rescue.saveInto(store, baseUrl);
     printRescued(rescued, print);
-    await rotation.sync();
-    result = await work({ checkAccess, rescued, rotation });
+    await refresher.sync();
+    result = await work({ checkAccess, rescued, refresher });
   } finally {
-    wasUnsaved = rotation.unsaved;
+    wasUnsaved = refresher.unsaved;
     if (wasUnsaved) print(TRYING_TO_SAVE);
-    await rotation.stop();
+    await refresher.stop();
     terminal.stop.removeEventListener('abort', stop);
     await rescue.close();
   }
-  if (rotation.unsaved) throw new CommandError(inRescueFile(store, folder));
+  if (refresher.unsaved) throw new CommandError(inRescueFile(store, folder));
   if (wasUnsaved) print('The token pair is saved now.');
   return result;
 }

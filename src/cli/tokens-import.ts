@@ -125,14 +125,14 @@ async function readAll(stdin: Terminal['stdin']): Promise<string> {
 }
 
 async function refreshAtOnce(
-  { rotation }: TokenService,
+  { refresher }: TokenService,
   imported: StoredTokens,
   before: StoredTokens | null,
   { store }: TokenSession,
   terminal: Terminal,
 ): Promise<void> {
   try {
-    const { generation, pair } = await rotation.refresh();
+    const { generation, pair } = await refresher.refresh();
     terminal.stdout.write(
       `Refreshed at once: generation ${generation} is in use, and the link no longer works. The access token lives for ` +
         `${duration(pair.expiresIn)}, the refresh token for ${duration(pair.refreshTokenExpiresIn)}. ` +
@@ -140,7 +140,7 @@ async function refreshAtOnce(
     );
   } catch (error) {
     if (codeOf(error) !== 'TOKENS_LOST') {
-      throw new CommandError(notRefreshed(error as Error, rotation));
+      throw new CommandError(notRefreshed(error as Error, refresher));
     }
     const isBack = isInUse(before) && (await store.withdraw(imported.set));
     throw new CommandError(
@@ -153,7 +153,7 @@ async function refreshAtOnce(
   }
 }
 
-function notRefreshed({ message }: Error, { tokens }: TokenService['rotation']): string {
+function notRefreshed({ message }: Error, { tokens }: TokenService['refresher']): string {
   if (tokens && mayHaveSuccessor(tokens)) {
     return (
       'The set is in the store, but its first refresh got no clear answer, so its refresh token may be spent. ' +

@@ -7,19 +7,19 @@ import { codeOf } from '../errors.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';
 import { noTokens, withTokenService, withTokenStore, type TokenService } from './token-session.ts';
 
-/** Settles an uncertain refresh: prints what it finds, does the one thing that helps, and prints the next step. */
+/** Resolves an uncertain refresh: prints what it finds, does the one thing that helps, and prints the next step. */
 export async function tokensRecover(terminal: Terminal): Promise<void> {
   const print = (text: string) => void terminal.stdout.write(`${text}\n`);
   await withTokenStore(terminal, 'recover', async (session) => {
     const { store, stored } = session;
     if (!stored) throw await noTokens(session);
     await withTokenService(session, stored.baseUrl, terminal, async (service) => {
-      const tokens = service.rotation.tokens!;
+      const tokens = service.refresher.tokens!;
       const { state, generation } = tokens;
       if (state.kind === 'moved') throw new CommandError(movedError(state.to).message);
       const mayBeSpent = mayHaveSuccessor(tokens);
       const mayHoldNext = (file: RescueReport['failed'][number]) =>
-        mayFollow(file, { ...tokens, doubtful: mayBeSpent });
+        mayFollow(file, { ...tokens, mayHaveSuccessor: mayBeSpent });
       const isRescueFirst = service.rescued.failed.some(mayHoldNext);
       const loss = lossOf(tokens, systemClock);
       if (loss && !isRescueFirst) {
@@ -42,7 +42,7 @@ export async function tokensRecover(terminal: Terminal): Promise<void> {
       if (await saveAnswer(service, print)) return;
       await askAccess(service, print);
       await replay(service, print).catch((error: CommandError) => {
-        if (!lossOf(service.rotation.tokens!, systemClock)) throw error;
+        if (!lossOf(service.refresher.tokens!, systemClock)) throw error;
         return lastTry(service, error, print);
       });
     });
@@ -71,8 +71,8 @@ async function story(store: TokenStore, generation: number): Promise<string> {
   );
 }
 
-function printKept({ rotation }: TokenService, print: (text: string) => void): void {
-  for (const { path, status, at, namesPair } of rotation.answers.kept(rotation.tokens!)) {
+function printKept({ refresher }: TokenService, print: (text: string) => void): void {
+  for (const { path, status, at, namesPair } of refresher.answers.kept(refresher.tokens!)) {
     print(
       `The answer of ${new Date(at).toISOString()} (status ${status}) was not understood, and is kept in ${path}: ` +
         `it names ${namesPair ? 'a token pair' : 'no token pair'}.`,
@@ -82,18 +82,18 @@ function printKept({ rotation }: TokenService, print: (text: string) => void): v
 
 /** Saves a pair that an answer names: if the service accepts its access token, nothing has to be sent. */
 async function saveAnswer(
-  { rotation }: TokenService,
+  { refresher }: TokenService,
   print: (text: string) => void,
   unproved = false,
 ): Promise<'proved' | 'unproved' | undefined> {
-  const found = await rotation.answers
-    .save(rotation.tokens!, unproved)
+  const found = await refresher.answers
+    .save(refresher.tokens!, unproved)
     .catch(({ message }: Error) => {
       throw new CommandError(`${message} Nothing was sent. Run \`tokens recover\` again then.`);
     });
   if (!found) return undefined;
-  await rotation.sync();
-  const { generation } = rotation.tokens!;
+  await refresher.sync();
+  const { generation } = refresher.tokens!;
   print(
     found === 'proved'
       ? `The service accepts the access token of that pair: generation ${generation} is in use. Nothing was sent.`
@@ -109,8 +109,8 @@ async function lastTry(service: TokenService, lost: CommandError, print: (text: 
   if (found === 'unproved') await replay(service, print);
 }
 
-async function askAccess({ rotation, checkAccess }: TokenService, print: (text: string) => void) {
-  const tokens = rotation.tokens!;
+async function askAccess({ refresher, checkAccess }: TokenService, print: (text: string) => void) {
+  const tokens = refresher.tokens!;
   const verdict = await checkAccess(tokens.pair.accessToken);
   if (verdict.kind === 'unknown') {
     if (accessLeft(tokens, systemClock) <= 0) {
@@ -129,15 +129,15 @@ async function askAccess({ rotation, checkAccess }: TokenService, print: (text: 
   );
 }
 
-async function replay({ rotation }: TokenService, print: (text: string) => void): Promise<void> {
+async function replay({ refresher }: TokenService, print: (text: string) => void): Promise<void> {
   print('The refresh token is sent once more …');
   try {
-    const { generation, pair } = await rotation.refresh();
+    const { generation, pair } = await refresher.refresh();
     print(
       `It worked: nothing was lost. Generation ${generation} is in use; its access token lives for ${duration(pair.expiresIn)}.`,
     );
   } catch (error) {
-    const { pair, bornAt } = rotation.tokens!;
+    const { pair, bornAt } = refresher.tokens!;
     if (codeOf(error) === 'TOKENS_LOST') {
       const left = (bornAt + pair.expiresIn * 1000 - systemClock.elapsed()) / 1000;
       throw new CommandError(

@@ -79,7 +79,7 @@ export const ADVICE: Record<Trouble, string> = {
     'token in it is spent.',
   uncertain:
     'An exchange never got a clear answer, so the refresh token may be spent. The access token is used while it works; ' +
-    'shortly before its end a running gateway sends the refresh token once more. Run `tokens recover` to settle it at once.',
+    'shortly before its end a running gateway sends the refresh token once more. Run `tokens recover` to resolve it at once.',
   unsaved:
     'A new pair is not in the store yet: it is in a rescue file, and in the memory of the gateway that got it. ' +
     'Free the disk or restore the permissions before you stop that gateway; then it saves the pair by itself. ' +
@@ -118,13 +118,13 @@ export interface TokenHealth {
   readonly storeLosses: number;
 }
 
-interface RotationFacts extends Pick<TokenFacts, 'unsaved' | 'notRenewed' | 'blocked'> {
+interface RefreshFacts extends Pick<TokenFacts, 'unsaved' | 'notRenewed' | 'blocked'> {
   readonly storeLosses: number;
 }
 
 export function healthOf(
   tokens: HeldTokens,
-  { unsaved, notRenewed, blocked, storeLosses }: RotationFacts,
+  { unsaved, notRenewed, blocked, storeLosses }: RefreshFacts,
   clock: Clock,
 ): TokenHealth {
   const { generation, imported, hasSecondPair, pair } = tokens;

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import { isFinal, lossOf } from './held-tokens.ts';
-import type { Rotation } from './rotation.ts';
+import type { TokenRefresher } from './token-refresher.ts';
 import { TokenLinkError } from './service/token-link.ts';
 import type { ImportOutcome, StoredTokens, TokenStore } from './store/token-store.ts';
 import type { TokenPair } from './token-set.ts';
@@ -25,7 +25,7 @@ export interface TokenLink {
  */
 export function createLinkImport(
   parts: ImportParts & { link: TokenLink | undefined; clock: Clock; log: Logger },
-  rotation: Rotation,
+  refresher: TokenRefresher,
 ): () => Promise<boolean> {
   const { store, clock, log, baseUrl, link } = parts;
   return async () => {
@@ -57,7 +57,7 @@ export function createLinkImport(
       if (outcome.kind === 'known') log.error({ linkHost }, knownTokenText(outcome));
       return outcome.kind === 'known';
     }
-    rotation.adopt(outcome.stored);
+    refresher.adopt(outcome.stored);
     const { generation, fingerprint } = outcome.stored;
     const set = { tokenSet: pair.name, generation, fingerprint };
     log.info({ ...set, service, linkHost }, 'token set imported');
@@ -66,8 +66,8 @@ export function createLinkImport(
 
   /** Several gateways may start at once with one link: the later ones find it spent, and its set in the store. */
   async function isImportedElsewhere(): Promise<boolean> {
-    await rotation.sync();
-    const { tokens } = rotation;
+    await refresher.sync();
+    const { tokens } = refresher;
     if (!tokens || isFinal(tokens) || lossOf(tokens, clock)) return false;
     log.info({ generation: tokens.generation }, 'another process has imported a token set');
     return true;

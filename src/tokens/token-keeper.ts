@@ -1,5 +1,5 @@
 import { isFinal, isSamePair, isUncertain, lossOf, type HeldTokens } from './held-tokens.ts';
-import { createRotation, type RotationParts } from './rotation.ts';
+import { createTokenRefresher, type RefresherParts } from './token-refresher.ts';
 import { lostError, missingError, movedError } from './token-errors.ts';
 import { boundStore } from './store/bounded-store.ts';
 import { StoreUnavailableError, type TokenStore } from './store/token-store.ts';
@@ -42,7 +42,7 @@ import { createLinkImport, type TokenLink } from './token-import.ts';
  * is deleted or overwritten. A store that was replaced by an older copy is given the newest pair before it is used.
  *
  * The states are in held-tokens.ts, the steps in exchange-attempt.ts, saving in pair-saver.ts, and what follows each
- * result in rotation.ts.
+ * result in token-refresher.ts.
  */
 
 /** One bearer token, and the pair that it belongs to. */
@@ -75,7 +75,7 @@ export interface TokenKeeper {
   stop(): Promise<void>;
 }
 
-export interface TokenKeeperParts extends Omit<RotationParts, 'store'> {
+export interface TokenKeeperParts extends Omit<RefresherParts, 'store'> {
   store: TokenStore;
   /** Imported if the store is empty or its set is lost. */
   link: TokenLink | undefined;
@@ -111,13 +111,13 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
   for (const notice of store.notices) log.warn(notice);
   const stopping = new AbortController();
   let stopped: Promise<void> | undefined;
-  const rotation = createRotation(parts);
+  const refresher = createTokenRefresher(parts);
   const warnOfEnd = createEndWarnings(clock, log);
-  if (stored) rotation.adopt(stored);
-  const importLink = createLinkImport(parts, rotation);
-  if (!link && !isUnavailable) logUnusable(rotation.tokens);
+  if (stored) refresher.adopt(stored);
+  const importLink = createLinkImport(parts, refresher);
+  if (!link && !isUnavailable) logUnusable(refresher.tokens);
   // An error is logged when the store is polled.
-  store.watch?.(() => void rotation.sync().catch(() => {}));
+  store.watch?.(() => void refresher.sync().catch(() => {}));
 
   // Requests wait only for the first try: a link that is unavailable would hold them for ever.
   const firstTry = importLink();
@@ -128,46 +128,46 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
 
   return {
     accessToken: async () => {
-      if (!rotation.tokens) await firstTry;
-      if (!rotation.tokens) await rotation.sync();
+      if (!refresher.tokens) await firstTry;
+      if (!refresher.tokens) await refresher.sync();
       return accessTokenOf(held());
     },
-    accepted: rotation.accepted,
+    accepted: refresher.accepted,
     afterRefusal: async (refused, detail) => {
       if (isSamePair(held(), refused)) {
-        await rotation.sync();
+        await refresher.sync();
         // An exchange under way may be the reason: some services end the old access token with it.
-        if (detail !== 'token_expired') await rotation.settled();
+        if (detail !== 'token_expired') await refresher.settled();
       }
       const newest = held();
       if (!isSamePair(newest, refused)) return accessTokenOf(newest);
       // Throws the error for a lost or moved set, whatever the detail of the 401.
       const isUnusable = isFinal(newest) || lossOf(newest, clock) !== undefined;
-      if (isUnusable || isUncertain(newest)) return accessTokenOf(await rotation.refresh());
+      if (isUnusable || isUncertain(newest)) return accessTokenOf(await refresher.refresh());
       if (detail !== 'token_expired') return undefined;
       // Never accepted, and refused as expired in the first half of its life: another refresh would only loop.
       const age = clock.elapsed() - newest.bornAt;
       if (!newest.accepted && age < newest.pair.expiresIn * 500) return undefined;
-      return accessTokenOf(await rotation.refresh());
+      return accessTokenOf(await refresher.refresh());
     },
     get present() {
-      return rotation.tokens !== undefined;
+      return refresher.tokens !== undefined;
     },
     get set() {
-      return rotation.tokens?.set;
+      return refresher.tokens?.set;
     },
-    health: () => rotation.tokens && healthOf(rotation.tokens, rotation, clock),
+    health: () => refresher.tokens && healthOf(refresher.tokens, refresher, clock),
     stop: () => (stopped ??= stop()),
   };
 
   async function stop(): Promise<void> {
     stopping.abort();
-    await rotation.stop();
+    await refresher.stop();
     await keeping;
   }
 
   function held(): HeldTokens {
-    if (rotation.tokens) return rotation.tokens;
+    if (refresher.tokens) return refresher.tokens;
     throw missingError();
   }
 
@@ -194,10 +194,10 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
   async function keepFresh(): Promise<void> {
     for (let failures = 0; !stopping.signal.aborted;) {
       try {
-        if (rotation.tokens) warnOfEnd(rotation.tokens);
-        const wait = rotation.untilDue();
+        if (refresher.tokens) warnOfEnd(refresher.tokens);
+        const wait = refresher.untilDue();
         if (wait <= 0) {
-          await rotation.advance();
+          await refresher.advance();
           failures = 0;
         } else {
           // Short sleeps: a timer of 120 days fires at once, and one that was set before the machine was suspended
@@ -208,10 +208,10 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
       } catch (error) {
         if (stopping.signal.aborted) return;
         failures += 1;
-        log.error({ err: error, failures }, 'the access token could not be rotated');
+        log.error({ err: error, failures }, 'the access token could not be refreshed');
         // It is known when an uncertain refresh token is sent once more, and waiting longer could miss that. A step
         // that is due already and fails, as on a full disk, is tried again with backoff like everything else.
-        const replay = rotation.untilReplay() ?? 0;
+        const replay = refresher.untilReplay() ?? 0;
         const patience = backoff(failures);
         await clock.sleep(replay > 0 ? Math.min(replay, patience) : patience, stopping.signal);
       }
@@ -221,7 +221,7 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
   /** Between two refreshes nothing is lost if the store cannot be read: it is logged once, and read again soon. */
   async function poll(): Promise<void> {
     try {
-      await rotation.sync();
+      await refresher.sync();
       if (isUnavailable) log.info('the token store can be read again');
       isUnavailable = false;
     } catch (error) {

@@ -1,4 +1,4 @@
-import { LONGEST_EXCHANGE_MS } from './blocked-rotation.ts';
+import { LONGEST_EXCHANGE_MS } from './blocked-refresh.ts';
 import { stateOf } from './held-tokens.ts';
 import { FATAL, troublesOf, type Trouble } from './token-health.ts';
 import type { WaitingPair } from './store/rescue.ts';
@@ -73,7 +73,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
   if (!stored) return missingReport(facts);
   const { pair, savedAt, age, claim, generation } = stored;
   const left = (seconds: number) => seconds * 1000 - age;
-  const rotation = history.find(
+  const refresh = history.find(
     (one) => RENEWALS.has(one.outcome) && one.generation === generation - 1,
   );
   const rescueFiles = waiting.filter(({ isOurs }) => isOurs).map(({ path }) => path);
@@ -85,7 +85,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
     accessLeft: left(pair.expiresIn),
     refreshLeft: left(pair.refreshTokenExpiresIn),
     refreshLife: pair.refreshTokenExpiresIn * 1000,
-    notRenewed: !stored.imported && rotation !== undefined && rotation.outcome !== 'rotated',
+    notRenewed: !stored.imported && refresh !== undefined && refresh.outcome !== 'rotated',
     imported: stored.imported,
     hasSecondPair: stored.surplus > 0,
   });

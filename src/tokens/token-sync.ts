@@ -90,11 +90,10 @@ export function createTokenSync(
     sync: async () => void (await sync()),
     recoverPair: async () => {
       const report = await sync();
-      const doubtful = mayHaveSuccessor(tokens!);
-      if (report?.failed.some((file) => mayFollow(file, { ...tokens!, doubtful }))) {
-        throw unreadRescueError();
-      }
-      if (doubtful && (await answers.save(tokens!))) await sync();
+      const mayBeSpent = mayHaveSuccessor(tokens!);
+      const head = { ...tokens!, mayHaveSuccessor: mayBeSpent };
+      if (report?.failed.some((file) => mayFollow(file, head))) throw unreadRescueError();
+      if (mayBeSpent && (await answers.save(tokens!))) await sync();
     },
   };
 

@@ -48,7 +48,7 @@ export function createUncertainRefresh({
 
   return {
     report: ({ generation }, why) =>
-      log.error({ trouble: 'uncertain', generation, why }, 'rotation uncertain: no clear answer'),
+      log.error({ trouble: 'uncertain', generation, why }, 'refresh uncertain: no clear answer'),
     dueAt: (tokens) => (known(tokens)?.works ? replayAt(tokens) : clock.elapsed()),
     mustReplay: async (tokens) => {
       // The access token is near its end: nothing is left to lose, whether or not the service can be reached.

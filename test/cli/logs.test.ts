@@ -32,7 +32,7 @@ test.each([
       LOG_LEVEL: 'debug',
     },
   });
-  await gateway.printed(/access token rotated/);
+  await gateway.printed(/access token refreshed/);
 
   await askAt(
     gateway.url,

@@ -12,7 +12,7 @@ import { wrote } from '../support/gateway/written.ts';
 
 test('the metrics have the lifetimes of both tokens, the generation, the age of the pair and the exchanges', async () => {
   const { gateway } = await serve({ expiresIn: 3600 });
-  await gateway.printed(/access token rotated/);
+  await gateway.printed(/access token refreshed/);
   const { status, headers, text, values } = await metricsOf(gateway);
   expect(status).toBe(200);
   expect(headers.get('content-type')).toContain('text/plain');
@@ -33,7 +33,7 @@ test('a trouble is 1 while it lasts, and failed exchanges are counted by outcome
   const { gateway, sandbox } = await serve({}, (service) => {
     service.tokenAnswers.next('drop-before');
   });
-  await gateway.printed(/rotation uncertain/);
+  await gateway.printed(/refresh uncertain/);
   const { values } = await metricsOf(gateway);
   expect(values.get('recruiting_token_trouble{trouble="uncertain"}')).toBe(1);
   expect(values.get('recruiting_token_trouble{trouble="lost"}')).toBe(0);

@@ -24,7 +24,7 @@ describe('serve over a service', () => {
   test('the link is imported once, and later starts on the same store work with it and without it', async () => {
     const TOKEN_STORE = `sqlite:${folder.file('tokens.db')}`;
     const first = await begin({ TOKEN_STORE, TOKEN_LINK: service.tokenLink });
-    await first.printed(/access token rotated/);
+    await first.printed(/access token refreshed/);
     expect(await countPersons(first.url)).toBe(60);
     expect(first.stdout).not.toContain('SANDBOX');
     expect(await end(first)).toBe(0);

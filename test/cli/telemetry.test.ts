@@ -19,7 +19,7 @@ let gateway: Program & { readonly url: string };
 let families: ReturnType<typeof familiesOf>;
 beforeAll(async () => {
   gateway = await startServe();
-  await gateway.printed(/access token rotated/);
+  await gateway.printed(/access token refreshed/);
   await askAt(gateway.url, '{ allPersons { id } }');
   const [url] = await gateway.printed(/http:\/\/[^"]+\/metrics/);
   families = familiesOf(wrote(await (await fetch(url)).text()));

@@ -122,7 +122,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, RegExp]>([
     /lost, so there is nothing to move/,
   ],
   [
-    'in doubt',
+    'uncertain',
     async ({ service, tokens }) => {
       service.next(drop('unprocessed'));
       await tokens(['refresh']);

@@ -34,7 +34,7 @@ test('an uncertain refresh token is not sent, and the error names `tokens recove
   expect(first.stderr).toMatch(/^The refresh token was sent, and no clear answer came.*recover/);
   const second = await tokens(['refresh']);
   expect(second.code).toBe(1);
-  expect(second.stderr).toMatch(/^Nothing was sent\. .*Run `tokens recover` to settle it at once/);
+  expect(second.stderr).toMatch(/^Nothing was sent\. .*Run `tokens recover` to resolve it at once/);
   expect(service.exchanges).toHaveLength(2);
 });
 

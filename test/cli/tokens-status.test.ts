@@ -97,7 +97,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
     },
     1,
     ['uncertain'],
-    /Run `tokens recover` to settle it at once/,
+    /Run `tokens recover` to resolve it at once/,
   ],
   [
     'left in the middle of an exchange by a process that was killed',

@@ -17,7 +17,7 @@ test.concurrent(
       body: zlib.gzipSync(`\uFEFF${json}`),
     }));
     const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.serves();
     const carrying = Object.entries(CARRIED_PAIRS);
     for (const [index, [form, rewrite]] of carrying.entries()) {
@@ -62,7 +62,7 @@ test.concurrent(
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     world.sandbox.tokenAnswers.next(namedInError);
-    const gateway = await world.hanging({ at: 'before it settles' });
+    const gateway = await world.hanging({ at: 'before it records the ending' });
     await gateway.printed(/REACHED/);
     await gateway.kill();
     expect(answersIn(world)).toHaveLength(1);

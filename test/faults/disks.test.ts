@@ -12,23 +12,23 @@ import {
   type FaultWorld,
 } from '../support/tokens/fault-world.ts';
 
-const ROTATIONS = 60;
+const REFRESHES = 60;
 
 describe.skipIf(!canFillDisk)('on a full disk', () => {
   test.concurrent('exchanges succeed with the reserved space', { timeout: 120_000 }, async () => {
     await using world = await startFaultWorld({ revoke: true });
     const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.serves();
     fillDisk(gateway, statSync(world.path).size);
     // So many that their traces do not fit into pages that are in use.
-    for (let rotation = 0; rotation < ROTATIONS; rotation += 1) {
+    for (let refresh = 0; refresh < REFRESHES; refresh += 1) {
       world.expire();
       await gateway.serves();
     }
     await gateway.stop();
     expect(gateway.said).not.toMatch(/could not be (saved|written)/);
-    await isSavedAs(world, 2 + ROTATIONS, Array(1 + ROTATIONS).fill('answered'));
+    await isSavedAs(world, 2 + REFRESHES, Array(1 + REFRESHES).fill('answered'));
   });
 
   test.concurrent(
@@ -40,7 +40,7 @@ describe.skipIf(!canFillDisk)('on a full disk', () => {
       await answer.arrived;
       fillDisk(gateway, statSync(world.path).size);
       answer.release();
-      await gateway.printed(/access token rotated/);
+      await gateway.printed(/access token refreshed/);
       await gateway.serves();
       await gateway.stop();
       expect(gateway.said).not.toContain('could not be saved');
@@ -60,7 +60,7 @@ describe.skipIf(!canFillDisk)('on a full disk', () => {
       await gateway.serves();
       expect(world.outcomes()).toEqual([]);
       freeDisk(gateway);
-      await gateway.printed(/access token rotated/);
+      await gateway.printed(/access token refreshed/);
       await gateway.stop();
       await isSavedAs(world, 2, ['answered']);
     },
@@ -207,7 +207,7 @@ test.concurrent(
     ]);
     expect(world.outcomes()).toEqual([]);
     world.writable(true);
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.serves();
     await gateway.stop();
     await isSavedAs(world, 2, ['answered']);

@@ -13,7 +13,7 @@ test.concurrent('after kill -9 before the claim the next start is a normal one',
   await using world = await startFaultWorld();
   await killedAt(world, 'before the claim');
   const next = await world.serve();
-  await next.printed(/access token rotated/);
+  await next.printed(/access token refreshed/);
   await next.serves();
   await next.stop();
   expect(next.said).not.toContain('uncertain');
@@ -94,13 +94,13 @@ test.concurrent(
   },
 );
 
-const afterTheServiceRotated = [
+const afterTheServiceRefreshed = [
   { name: 'the answer on its way', die: diesBeforeTheAnswer, outcome: 'spent-in-silence' },
   { name: 'the answer come, unread', die: diesWithTheAnswerUnread, outcome: 'answered' },
   { name: 'the answer read, unsaved', die: diesBeforeTheSave, outcome: 'answered' },
 ] as const;
 
-describe.each(afterTheServiceRotated)(
+describe.each(afterTheServiceRefreshed)(
   'kill -9 after the service issued a new pair, $name',
   (row) => {
     test.concurrent(
@@ -149,7 +149,7 @@ test.concurrent(
     await killedAt(world, 'after the claim');
     await killedAt(world, 'before the claim');
     const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.serves();
     await gateway.stop();
     expect(world.outcomes()).toEqual(['not-processed', 'not-processed', 'answered']);
@@ -163,7 +163,7 @@ test.concurrent(
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     await diesBeforeTheSave(world);
-    await killedAt(world, 'before it settles');
+    await killedAt(world, 'before it records the ending');
     expect((await world.command('tokens', 'status')).code).toBe(1);
     const gateway = await world.serve();
     await isLost(world, gateway);
@@ -221,7 +221,7 @@ async function servesInDoubt(world: FaultWorld, outcomes: string[]): Promise<Fau
 async function replayWorks(world: FaultWorld, gateway: FaultGateway): Promise<void> {
   world.expire();
   await gateway.serves();
-  await gateway.printed(/access token rotated/);
+  await gateway.printed(/access token refreshed/);
   await gateway.stop();
   expect((await world.command('tokens', 'status')).code).toBe(0);
   expect(await world.holdsTheLastPair()).toBe(true);

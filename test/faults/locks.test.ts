@@ -10,7 +10,7 @@ test.concurrent(
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.serves();
     using foreign = new DatabaseSync(world.path);
     foreign.exec('BEGIN EXCLUSIVE');

@@ -63,7 +63,7 @@ test.concurrent(
     await using world = await startFaultWorld({ revoke: true });
     const backup = `${world.path}-backup`;
     const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.serves();
     copyFileSync(world.path, backup);
     world.expire();
@@ -88,7 +88,7 @@ test.concurrent(
     await using world = await startFaultWorld({ revoke: true });
     const backup = `${world.path}-backup`;
     const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.serves();
     copyFileSync(world.path, backup);
     expect(await world.command('tokens', 'refresh')).toMatchObject({ code: 0 });
@@ -137,7 +137,7 @@ test.concurrent(
   async () => {
     await using world = await startFaultWorld({ revoke: true, keys: [OLD] });
     const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.serves();
     const before = world.files();
     for (const command of ['status', 'check']) {
@@ -162,7 +162,7 @@ test.concurrent(
     copyFileSync(world.path, backup);
     await openSqliteStore(backup, { sealer: createSealer([OLD, NEW]) }).close();
     const gateway = await world.serve({ extra: { TOKEN_STORE_KEY: keySetting(NEW) } });
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.serves();
     renameSync(backup, world.path);
     world.expire();
@@ -182,10 +182,10 @@ test.concurrent(
 async function ahead(world: FaultWorld) {
   const backup = `${world.path}-backup`;
   const gateway = await world.serve();
-  await gateway.printed(/access token rotated/);
+  await gateway.printed(/access token refreshed/);
   await gateway.serves();
   copyFileSync(world.path, backup);
-  for (let rotation = 0; rotation < 2; rotation += 1) {
+  for (let refresh = 0; refresh < 2; refresh += 1) {
     world.expire();
     await gateway.serves();
   }

@@ -51,13 +51,13 @@ test.concurrent(
   async () => {
     await using world = await startFaultWorld();
     const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.serves();
     world.expire();
     world.sandbox.tokenAnswers.next('drop-before');
     await gateway.serves();
     await gateway.stop();
-    expect(gateway.said).toContain('rotation uncertain: no clear answer');
+    expect(gateway.said).toContain('refresh uncertain: no clear answer');
     expect(world.outcomes()).toEqual(['answered', 'not-processed', 'answered']);
     expect((await world.command('tokens', 'status')).code).toBe(0);
     expect(await world.holdsTheLastPair()).toBe(true);
@@ -70,7 +70,7 @@ test.concurrent.each(['drop-after', 'cut-body'] as const)(
     await using world = await startFaultWorld();
     world.sandbox.tokenAnswers.next(fault);
     const gateway = await world.serve();
-    await gateway.printed(/rotation uncertain: no clear answer/);
+    await gateway.printed(/refresh uncertain: no clear answer/);
     await gateway.serves();
     expect(await world.command('tokens', 'status')).toMatchObject({
       code: 1,
@@ -115,7 +115,7 @@ test.concurrent(
     await using world = await startFaultWorld();
     const backup = `${world.path}-backup`;
     const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     copyFileSync(world.path, backup);
     await gateway.serves();
     world.expire();
@@ -236,7 +236,7 @@ test.concurrent(
       stdout: expect.stringContaining('ending: '),
     });
     const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.stop();
     expect(gateway.said).toMatch(/ends soon.*"daysLeft":2/);
     expect(world.outcomes()).toEqual(['answered']);
@@ -250,7 +250,7 @@ test.concurrent(
   async () => {
     await using world = await startFaultWorld();
     const gateway = await world.serve();
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.serves();
     world.makeNewSet();
     expect((await world.command('tokens', 'refresh')).code).toBe(1);

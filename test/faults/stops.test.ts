@@ -67,7 +67,7 @@ test.concurrent(
     await gateway.printed(/stopping/);
     dropped.release();
     expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
-    expect(gateway.said).toContain('rotation uncertain: no clear answer');
+    expect(gateway.said).toContain('refresh uncertain: no clear answer');
     expect(await world.command('tokens', 'status')).toMatchObject({
       code: 1,
       stdout: expect.stringContaining('uncertain: '),
@@ -167,7 +167,7 @@ test.concurrent(
     await eventually(() => expect(world.outcomes()).toEqual(['answered']));
     gateway.tell(`later ${10 * 60_000}`);
     gateway.signal('SIGCONT');
-    await gateway.printed(/access token rotated/);
+    await gateway.printed(/access token refreshed/);
     await gateway.serves();
     expect(await gateway.stop()).toMatchObject({ code: 0 });
     expect(world.outcomes()).toEqual(['answered']);

@@ -39,7 +39,7 @@ test('a store that becomes the store of another service is reported by an id, wh
   const query = '{ persons(first: 1) { items { id } } }';
   await expect
     .poll(() => gateway.logged, { interval: 2, timeout: 10_000 })
-    .toContainEqual(expect.objectContaining({ msg: 'access token rotated' }));
+    .toContainEqual(expect.objectContaining({ msg: 'access token refreshed' }));
   expect((await gateway.ask(query)).errors).toBeUndefined();
 
   // The service refuses the expired token, and the newer one in the store is for another service.

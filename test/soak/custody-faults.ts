@@ -39,7 +39,7 @@ interface Kind {
 
 interface Tally {
   times: number;
-  /** Which command showed it: where the last exchange ended in doubt, `tokens recover` comes first. */
+  /** Which command showed it: if the last exchange was uncertain, `tokens recover` comes first. */
   saved: number;
   recovered: number;
   readonly outcomes: Outcomes;

@@ -167,8 +167,8 @@ describe('a token pair', () => {
       savedAt.push((await store.read())!.savedAt);
       await clock.pass(DAY / 100);
     }
-    const rotations = [...new Set(savedAt)];
-    const lives = rotations.slice(1).map((at, index) => (at - rotations[index]!) / DAY);
+    const refreshes = [...new Set(savedAt)];
+    const lives = refreshes.slice(1).map((at, index) => (at - refreshes[index]!) / DAY);
     expect(lives.length).toBeGreaterThanOrEqual(4);
     expect(Math.min(...lives)).toBeGreaterThan(0.63);
     expect(Math.max(...lives)).toBeLessThan(0.67);
@@ -738,5 +738,5 @@ function warnings({ logged }: Kept): unknown[] {
 }
 
 function failed(logged: Kept['logged']): number {
-  return logged.filter(({ msg }) => msg === 'the access token could not be rotated').length;
+  return logged.filter(({ msg }) => msg === 'the access token could not be refreshed').length;
 }

@@ -224,7 +224,7 @@ describe('a token endpoint that cannot be reached', () => {
     await service.down();
     await clock.pass(0.7 * DAY);
     expect(await store.read()).toMatchObject({ generation: 2, claim: null });
-    const failures = logged.filter(({ msg }) => msg === 'the access token could not be rotated');
+    const failures = logged.filter(({ msg }) => msg === 'the access token could not be refreshed');
     expect(failures.length).toBeGreaterThan(3);
     expect(failures.length).toBeLessThan(60);
     expect(JSON.stringify(failures)).toContain('ECONNREFUSED');
@@ -246,7 +246,7 @@ describe('a token endpoint that cannot be reached', () => {
     await clock.pass(HOUR);
     expect(await store.read()).toMatchObject({ generation: 1, claim: null, lost: false });
     expect(logged).toContainEqual(
-      expect.objectContaining({ msg: 'the access token could not be rotated' }),
+      expect.objectContaining({ msg: 'the access token could not be refreshed' }),
     );
     expect(service.exchanges).toEqual([]);
   });

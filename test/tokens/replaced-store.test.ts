@@ -195,7 +195,7 @@ describe("the store's file, removed while the gateway runs", () => {
     const imported = { pair: pairOf('imported'), replica: 'hand', after: null };
     await elsewhere.import({ ...imported, baseUrl: sandbox.url });
     await elsewhere.close();
-    // Rotated at once, as after every import; the sandbox never made such a token.
+    // Refreshed at once, as after every import; the sandbox never made such a token.
     renameSync(`${path}-new`, path);
     await clock.pass(MINUTE);
     expect(await store.read()).toMatchObject({ pair: pairOf('imported'), lost: true });

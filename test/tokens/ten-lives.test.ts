@@ -28,7 +28,7 @@ test(
         await wait(5);
       }
     });
-    // As long as it takes: the rotations are what is counted.
+    // As long as it takes: the refreshes are what is counted.
     while (sandbox.stats.refreshes < LIVES + 1) await wait(50);
     done.abort();
     await Promise.all(load);

@@ -200,7 +200,7 @@ describe('a link on which several gateways start at once', () => {
       const gateways = [first, second, third];
       await arrived.promise;
       const asked = gateways.map((one) => one.ask(personUnlikeOthers()));
-      // One of them has its answer, imports and rotates.
+      // One of them has its answer, imports and refreshes.
       await vi.waitFor(async () =>
         expect(await first.store.read()).toMatchObject({ generation: 2 }),
       );

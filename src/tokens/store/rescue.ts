@@ -229,9 +229,9 @@ export interface RescueReport {
  */
 export function mayFollow(
   { set, generation = 0 }: RescueReport['failed'][number],
-  head: { readonly set: string; readonly generation: number; readonly doubtful: boolean },
+  head: { readonly set: string; readonly generation: number; readonly mayHaveSuccessor: boolean },
 ): boolean {
-  if (set === undefined) return head.doubtful;
+  if (set === undefined) return head.mayHaveSuccessor;
   return set === head.set && generation >= head.generation;
 }
 

@@ -106,11 +106,11 @@ export class StoreGoneError extends Error {
 export interface StoredTokens {
   /** Names the store: copies of it have the same name, one that is made anew has another. */
   readonly storeId: string;
-  /** Names this import and what was rotated from it; never used again. */
+  /** Names this import and what was refreshed from it; never used again. */
   readonly set: string;
   /** The service this set belongs to. */
   readonly baseUrl: string;
-  /** Counts imports and rotations, from 1, over all sets. */
+  /** Counts imports and refreshes, from 1, over all sets. */
   readonly generation: number;
   readonly pair: TokenPair;
   /** Of the exchange that gave the pair, or `import`, or `moved`. */
@@ -122,9 +122,9 @@ export interface StoredTokens {
   /** Milliseconds since then, by the store's clock; negative after that was set back. */
   readonly age: number;
   readonly lost: boolean;
-  /** The store that the set was moved to: this one may not rotate it any more. */
+  /** The store that the set was moved to: this one may not refresh it any more. */
   readonly movedTo: string | null;
-  /** Straight from a token link, never rotated: how old it was by then, nobody knows. */
+  /** Straight from a token link, never refreshed: how old it was by then, nobody knows. */
   readonly imported: boolean;
   readonly claim: StoredClaim | null;
   /** Exchanges of this very refresh token that were begun and never clearly answered. */

@@ -25,7 +25,7 @@ export type HangingPoint =
   | 'after the claim'
   | 'before the save'
   | 'after the save'
-  | 'before it settles';
+  | 'before it records the ending';
 
 export interface HangingOptions {
   readonly recruitingUrl: string;
@@ -114,7 +114,7 @@ function wrapped(
       return saved;
     },
     endAttempt: async (attempt, ending) => {
-      await reach('before it settles');
+      await reach('before it records the ending');
       await store.endAttempt(attempt, ending);
     },
   };

@@ -48,7 +48,7 @@ test('ten replicas that start at once on an empty database make one store', asyn
 describe.each(['before', 'after'] as const)(
   'a connection that is cut %s the server commits',
   (when) => {
-    test('during a claim, a save or an ending is settled by asking again', async () => {
+    test('during a claim, a save or an ending: asking again gives the outcome', async () => {
       const url = await server.emptyStore();
       const [direct, cut] = [open(url), open(throughPooler(url))];
       const set = await importInto(direct, 'link');
@@ -71,7 +71,7 @@ describe.each(['before', 'after'] as const)(
   },
 );
 
-test('a claim keeps other replicas out until its time is over, by the clock of the server', async () => {
+test('a claim excludes other replicas until its time is over, by the clock of the server', async () => {
   const url = await server.emptyStore();
   const [one, other] = [open(url), open(url)];
   const set = await importInto(one, 'link');
@@ -97,7 +97,7 @@ test('changes are announced to other replicas on a session, and not through a po
   expect(heardThroughPooler).toBe(1);
 });
 
-test('a role that may not create tables is enough once they are there, and is told what it lacks before', async () => {
+test('a role without the right to create tables works once they exist, and gets a message that names the right before', async () => {
   const url = await server.emptyStore();
   const owner = new URL(url).username;
   const user = `${owner}_user`;
@@ -116,7 +116,7 @@ test('a role that may not create tables is enough once they are there, and is to
   expect(await store.save(saving(set, 'a'))).toBe(true);
 });
 
-test('a store that is opened to be read makes no tables', async () => {
+test('a store that is opened for reading creates no tables', async () => {
   const url = await server.emptyStore();
   const reader = open(url, plain, true);
   expect(await reader.read()).toBeNull();
@@ -125,7 +125,7 @@ test('a store that is opened to be read makes no tables', async () => {
   expect(await server.query(tables)).toEqual([]);
 });
 
-test('tokens are encrypted with the newest key, and refused without it', async () => {
+test('tokens are encrypted with the newest key, and cannot be read without it', async () => {
   const url = await server.emptyStore();
   await importInto(open(url), 'link');
   const everything = async () =>
@@ -173,7 +173,7 @@ describe('a mistake in the address', () => {
   });
 
   test.each([
-    ['a host that is not there', (url: URL) => void (url.hostname = 'nowhere.invalid'), /host/],
+    ['an unknown host', (url: URL) => void (url.hostname = 'nowhere.invalid'), /host/],
     ['a port where nothing listens', (url: URL) => void (url.port = '1'), /nothing listens/],
   ])('%s may be an outage', async (_, change, said) => {
     const url = new URL(await server.emptyStore());
@@ -186,7 +186,7 @@ describe('a mistake in the address', () => {
   });
 });
 
-test('a process that stops within a transaction keeps the others waiting for some seconds only', async () => {
+test('a process that stops inside a transaction delays the others by a few seconds only', async () => {
   const url = await server.emptyStore();
   const store = open(url);
   const set = await importInto(store, 'link');
@@ -199,7 +199,7 @@ test('a process that stops within a transaction keeps the others waiting for som
   await stopped;
 });
 
-test('a server that was stopped and started again is used again, and announces that', async () => {
+test('a server that was stopped and started is used again, and this is announced', async () => {
   const url = await server.emptyStore();
   const store = open(url);
   const set = await importInto(store, 'link');

@@ -24,7 +24,7 @@ function opened(directory: string) {
   return file;
 }
 
-test('a pair is put into the rescue file also when its folder was removed', () => {
+test('a pair is written to the rescue file even if its folder was removed', () => {
   const directory = join(folder(), 'rescue');
   const file = opened(directory);
   rmSync(directory, { recursive: true });
@@ -32,7 +32,7 @@ test('a pair is put into the rescue file also when its folder was removed', () =
   expect(textIn(directory)).toMatch(/the set/);
 });
 
-test('a rescue file that cannot be made again writes into no file of somebody else, and works when it can be', () => {
+test('a rescue file that cannot be recreated never writes into another file, and works once it can be recreated', () => {
   const directory = join(folder(), 'rescue');
   const file = opened(directory);
   rmSync(directory, { recursive: true });

@@ -6,7 +6,7 @@ const [OLD, NEW] = [randomBytes(32), randomBytes(32)];
 const TEXT = 'a secret: ü 😀';
 
 describe('a sealed text', () => {
-  test('is opened by its key alone, at its own place', () => {
+  test('can only be opened with its key, in its own place', () => {
     const sealed = createSealer([NEW]).seal(TEXT, 'here');
     expect(sealed).not.toContain('secret');
     expect(createSealer([OLD, NEW]).open(sealed, 'here')).toBe(TEXT);
@@ -15,12 +15,12 @@ describe('a sealed text', () => {
     expect(() => createSealer([]).open(sealed, 'here')).toThrow(/not set/);
   });
 
-  test('is another one each time', () => {
+  test('is different each time', () => {
     const sealer = createSealer([NEW]);
     expect(sealer.seal(TEXT, 'here')).not.toBe(sealer.seal(TEXT, 'here'));
   });
 
-  test('is refused when any part of it was changed or cut', () => {
+  test('is refused if any part of it was changed or removed', () => {
     const sealer = createSealer([NEW]);
     const sealed = sealer.seal(TEXT, 'here');
     const [kind, id, nonce, tag, text] = sealed.split(':') as [
@@ -52,14 +52,14 @@ describe('a sealed text', () => {
   });
 });
 
-test('without a key a text is kept as it is, and a key that comes later still reads it', () => {
+test('without a key a text is kept as it is, and can still be read after a key was added', () => {
   const kept = createSealer([]).seal(TEXT, 'here');
   expect(createSealer([NEW]).open(kept, 'here')).toBe(TEXT);
   expect(createSealer([]).isCurrent(kept)).toBe(true);
   expect(createSealer([NEW]).isCurrent(kept)).toBe(false);
 });
 
-test('why it cannot be opened tells nothing of the text or the key', () => {
+test('the message about a text that cannot be opened contains neither the text nor the key', () => {
   const sealed = createSealer([NEW]).seal(TEXT, 'here');
   for (const keys of [[], [OLD]]) {
     const open = () => createSealer(keys).open(sealed, 'here');

@@ -27,7 +27,7 @@ describe('while another process has the file locked', () => {
     (store: ReturnType<typeof openSqliteStore>, set: string, path: string) => Promise<unknown>
   >;
 
-  test('no call holds the event loop up, and each is done when the lock is free', async () => {
+  test('no call blocks the event loop, and each one succeeds when the lock is released', async () => {
     const { path, set } = await used();
     const store = closing(openSqliteStore(path));
     const locker = otherProcess(LOCKER, path);

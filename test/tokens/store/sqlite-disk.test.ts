@@ -116,7 +116,7 @@ describe('a store that cannot be written', () => {
     print(await store.claim(claim).catch((error) => error.message));
     print(await store.save({ set, generation, attempt: 'm', pair: pairOf('m'), outcome: 'rotated', at: 6, latencyMs: 1 }));`;
 
-  test('serves what it holds, refuses the rest, and is used again once it can be written', async () => {
+  test('can be read, refuses writes, and works again once it can be written', async () => {
     const { path, stored } = await used();
     const place = join(path, '..');
     const isRoot = process.getuid?.() === 0;
@@ -125,7 +125,7 @@ describe('a store that cannot be written', () => {
     for (const file of files) chmodSync(file, 0o400);
     chmodSync(place, 0o500);
     const child = otherProcess(SCRIPT, path, { user: isRoot ? NOBODY : undefined });
-    expect(await child.line()).toMatch(/cannot be written.*EACCES.*nothing is rotated/);
+    expect(await child.line()).toMatch(/cannot be written.*EACCES.*nothing is refreshed/);
     expect(ageless(JSON.parse(await child.line()) as StoredTokens)).toEqual(stored);
     expect(await child.line()).toMatch(/cannot be written.*EACCES/);
     chmodSync(place, 0o700);
@@ -137,7 +137,7 @@ describe('a store that cannot be written', () => {
     expect(await closing(openSqliteStore(path)).read()).toMatchObject({ generation: 4 });
   });
 
-  test('sees that another process exchanges its token all the same', async () => {
+  test('still shows that another process is exchanging its token', async () => {
     const { path } = await used();
     const place = join(path, '..');
     const holder = closing(openSqliteStore(path));
@@ -152,7 +152,7 @@ describe('a store that cannot be written', () => {
   });
 });
 
-test('a store that was cut off in a transaction is refused while it cannot be written', async () => {
+test('a store with an interrupted transaction is refused while it cannot be written', async () => {
   const { path } = await used();
   const database = new DatabaseSync(path);
   database.exec(`PRAGMA journal_mode = PERSIST; PRAGMA cache_size = 1; BEGIN IMMEDIATE;
@@ -171,7 +171,7 @@ test('a store that was cut off in a transaction is refused while it cannot be wr
   chmodSync(join(copy, '..'), 0o700);
 });
 
-test('a lock that may not even be looked at may be held', async () => {
+test('a lock that cannot be read counts as held', async () => {
   const { path, stored } = await used();
   const isRoot = process.getuid?.() === 0;
   chmodSync(join(path, '..'), 0o755);

@@ -8,14 +8,14 @@ import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.t
 import { bytesIn, can, closing, databaseOf, folder, mode, used } from './sqlite-support.ts';
 import { look, ending, importInto, claiming, saving } from './token-store-contract.ts';
 
-test('after it was closed and opened again it has all that was saved', async () => {
+test('a store that was closed and opened again has everything that was saved', async () => {
   const { path, stored } = await used();
   const store = closing(openSqliteStore(path));
   expect(await look(store)).toEqual(stored);
   expect(store.notices).toEqual([]);
 });
 
-test('of spent refresh tokens only the last one stays, and of replaced sets the last one', async () => {
+test('only the last spent refresh token and the last replaced set are kept', async () => {
   const place = folder();
   const path = join(place, 'tokens.db');
   const store = openSqliteStore(path);
@@ -34,19 +34,19 @@ test('of spent refresh tokens only the last one stays, and of replaced sets the 
   expect(kept).not.toContain('refresh-one-0');
 });
 
-test('what is deleted or written over leaves nothing behind in its file', async () => {
+test('what is deleted or overwritten leaves nothing in the file', async () => {
   const { path } = await used();
   const { link, a, b } = { link: 'refresh-link', a: 'refresh-a', b: 'refresh-b' };
   const bytes = readFileSync(path, 'latin1');
   expect([bytes.includes(link), bytes.includes(a), bytes.includes(b)]).toEqual([false, true, true]);
 });
 
-test('of what happened it tells the last thousand, and forgets no exchange that is in doubt', async () => {
+test('the history has the last thousand events, and every uncertain exchange', async () => {
   const path = join(folder(), 'tokens.db');
   const store = closing(openSqliteStore(path));
   const set = await importInto(store, 'link');
-  await store.claim(claiming(set, 'doubtful'));
-  await store.endAttempt('doubtful', ending('uncertain'));
+  await store.claim(claiming(set, 'uncertain-one'));
+  await store.endAttempt('uncertain-one', ending('uncertain'));
   const database = new DatabaseSync(path);
   database.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
     INSERT INTO attempt (attempt, set_name, generation, at, outcome, replica)
@@ -56,12 +56,12 @@ test('of what happened it tells the last thousand, and forgets no exchange that 
   const history = await store.history(5000);
   expect(history).toHaveLength(1001);
   expect(history[0]).toMatchObject({ attempt: 'last' });
-  expect(history.at(-1)).toMatchObject({ attempt: 'doubtful' });
+  expect(history.at(-1)).toMatchObject({ attempt: 'uncertain-one' });
   expect(await store.read()).toMatchObject({ unanswered: 1 });
 });
 
-describe('the rights of its files', () => {
-  test('are for its owner alone, with all that lies beside it', async () => {
+describe('the permissions of its files', () => {
+  test('allow access only to the owner, for all files of the store', async () => {
     const path = join(folder(), 'made', 'for', 'it', 'tokens.db');
     await used(path);
     const beside = join(path, '..');
@@ -70,7 +70,7 @@ describe('the rights of its files', () => {
     for (const name of readdirSync(beside)) expect(mode(join(beside, name))).toBe(0o600);
   });
 
-  test('are repaired when they were opened up, and that is said', async () => {
+  test('are repaired if others had access, with a notice', async () => {
     const { path } = await used();
     const place = join(path, '..');
     for (const name of readdirSync(place)) chmodSync(join(place, name), 0o644);
@@ -81,7 +81,7 @@ describe('the rights of its files', () => {
     expect(notices).toHaveLength(4);
   });
 
-  test('are left alone where the folder is for other things too', async () => {
+  test('are left unchanged in a folder that is used for other things too', async () => {
     const { path } = await used();
     const place = join(path, '..');
     writeFileSync(join(place, 'notes'), '');
@@ -115,7 +115,7 @@ describe('a place', () => {
     expect(() => openSqliteStore('/proc/tokens/tokens.db')).toThrow(/kernel/);
   });
 
-  test('in memory is used, and said to be lost with the next boot', () => {
+  test('in memory is used, with a notice that it is lost at the next boot', () => {
     const path = join(folder(), 'tokens.db');
     const store = closing(openSqliteStore(path, { fileSystemType: () => 0x01021994 }));
     expect(store.notices.join()).toMatch(/lost with the next boot/);
@@ -183,7 +183,7 @@ describe('a file', () => {
     expect(bytesIn(join(path, '..'))).toEqual(before);
   });
 
-  test('that was cut off is refused wherever it was cut, and left as it was', async () => {
+  test('that was truncated anywhere is refused and left unchanged', async () => {
     const { path } = await used();
     const whole = readFileSync(path);
     for (const size of [
@@ -208,7 +208,7 @@ describe('a file', () => {
     }
   });
 
-  test('with a flipped bit is refused and left as it was, or gives the very tokens that were saved', async () => {
+  test('with a flipped bit is refused and left unchanged, or returns exactly the tokens that were saved', async () => {
     const { path, stored } = await used();
     const place = join(path, '..');
     const whole = readFileSync(path);

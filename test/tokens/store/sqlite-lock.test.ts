@@ -18,7 +18,7 @@ async function held(): Promise<{ store: TokenStore; set: string; holder: Other; 
 }
 
 describe('a refresh token that another process is exchanging', () => {
-  test('is exchanged by nobody else, however long that takes, until its pair is saved', async () => {
+  test('is exchanged by no other process until its pair is saved, however long that takes', async () => {
     const { store, set, holder } = await held();
     // The life of the claim was 1 ms: a process that can be seen to live needs no deadline.
     expect(await store.claim(claiming(set, 'mine'))).toBeUndefined();
@@ -36,7 +36,7 @@ describe('a refresh token that another process is exchanging', () => {
     expect(await store.claim(claiming(set, 'mine', 2))).toEqual({ exclusive: true });
   });
 
-  test('can be exchanged at once when that process was killed, and is in doubt until then', async () => {
+  test('can be exchanged at once after that process was killed, and is uncertain until then', async () => {
     const { store, set, holder } = await held();
     holder.signal('SIGKILL');
     await holder.ended;
@@ -51,7 +51,7 @@ describe('a refresh token that another process is exchanging', () => {
     });
   });
 
-  test('is left alone when that process was stopped, and its pair is taken when it wakes', async () => {
+  test('is not exchanged while that process is stopped, and its pair is accepted when it continues', async () => {
     const { store, set, holder } = await held();
     holder.signal('SIGSTOP');
     expect(await store.claim(claiming(set, 'mine'))).toBeUndefined();
@@ -62,7 +62,7 @@ describe('a refresh token that another process is exchanging', () => {
     expect(await store.read()).toMatchObject({ generation: 2, claim: null });
   });
 
-  test('cannot be moved away, but a new one can be imported and exchanged when that has ended', async () => {
+  test('cannot be moved away, but a new one can be imported, and exchanged once that exchange has ended', async () => {
     const { store, holder } = await held();
     await expect(store.moveOut({ to: 'x', replica: 'r' })).rejects.toThrow(/under way/);
     const set = await importInto(store, 'new');
@@ -75,7 +75,7 @@ describe('a refresh token that another process is exchanging', () => {
   });
 });
 
-test('of several processes that want to exchange the same token at once, one may', async () => {
+test('of several processes that claim the same token at once, one gets the claim', async () => {
   const path = join(folder(), 'tokens.db');
   const store = closing(openSqliteStore(path));
   await importInto(store, 'link');
@@ -94,7 +94,7 @@ test('of several processes that want to exchange the same token at once, one may
   expect(claimed.filter((line) => line === 'true')).toHaveLength(1);
 });
 
-test('handles of one process keep each other out too, and looking never takes the right away', async () => {
+test('two handles of one process exclude each other too, and reading never takes a claim away', async () => {
   const path = join(folder(), 'tokens.db');
   const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
   const set = await importInto(one, 'link');
@@ -113,7 +113,7 @@ test('handles of one process keep each other out too, and looking never takes th
   }
 });
 
-test('a pair that could not be saved keeps the right to exchange until it is', async () => {
+test('while a pair cannot be saved, its claim stays', async () => {
   const path = join(folder(), 'tokens.db');
   const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
   const set = await importInto(one, 'link');
@@ -128,7 +128,7 @@ test('a pair that could not be saved keeps the right to exchange until it is', a
   expect(await other.claim(claiming(set, 'b', 2))).toBeDefined();
 });
 
-test('closing gives the right back, and leaves the doubt', async () => {
+test('closing the store releases the lock, and the exchange stays uncertain', async () => {
   const path = join(folder(), 'tokens.db');
   const [one, other] = [openSqliteStore(path), closing(openSqliteStore(path))];
   const set = await importInto(one, 'link');
@@ -138,7 +138,7 @@ test('closing gives the right back, and leaves the doubt', async () => {
   expect(await other.claim(claiming(set, 'b'))).toEqual({ exclusive: true });
 });
 
-test('a claim that cannot be settled gives the right back, and is in doubt', async () => {
+test('if the ending of an exchange cannot be recorded, the lock is released and the exchange is uncertain', async () => {
   const path = join(folder(), 'tokens.db');
   const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
   const set = await importInto(one, 'link');
@@ -150,7 +150,7 @@ test('a claim that cannot be settled gives the right back, and is in doubt', asy
   expect(await other.claim(claiming(set, 'b'))).toBeDefined();
 });
 
-test('a lock file that was deleted is made again, and nobody locks one that others cannot find', async () => {
+test('a deleted lock file is created again, and no process locks a file that others cannot find', async () => {
   const path = join(folder(), 'tokens.db');
   const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
   const set = await importInto(one, 'link');
@@ -165,7 +165,7 @@ test('a lock file that was deleted is made again, and nobody locks one that othe
 describe('a lock file that is deleted during an exchange', () => {
   const LIFE_MS = 150_000;
 
-  test('gives the token to nobody else, who lived then or comes later, as long as its answer may come', async () => {
+  test('lets no other process claim the token, running or started later, as long as the answer may come', async () => {
     const { other, one, set, open, pass } = await deleted();
     expect(await other.claim(claiming(set, 'b'))).toBeUndefined();
     expect((await other.read())!.claim).toMatchObject({ attempt: 'a', live: true });
@@ -178,14 +178,14 @@ describe('a lock file that is deleted during an exchange', () => {
     expect(await late.claim(claiming(set, 'd', 2))).toEqual({ exclusive: true });
   });
 
-  test('leaves a doubt after that: whoever takes it over knows that a pair may still come', async () => {
+  test('leaves the exchange uncertain after that: the next claim says that a pair may still come', async () => {
     const { other, set, pass } = await deleted();
     pass(LIFE_MS);
     expect((await other.read())!.claim).toMatchObject({ attempt: 'a', live: false });
     expect(await other.claim(claiming(set, 'b'))).toEqual({ exclusive: false });
   });
 
-  test('is of no account once that exchange was settled', async () => {
+  test('has no effect once that exchange has ended', async () => {
     const { one, other, set } = await deleted();
     await one.endAttempt('a', ending('uncertain'));
     expect((await other.read())!.claim).toMatchObject({ attempt: 'a', live: false });

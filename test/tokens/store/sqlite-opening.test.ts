@@ -44,12 +44,12 @@ function allSaid(token: string | null): (typeof token)[][] {
 }
 
 describe('several processes that open a store at the same time', () => {
-  test('make it once, and hear of nothing', async () => {
+  test('create it once, without any notice', async () => {
     const said = await openedAtOnce(join(folder(), 'tokens'));
     expect(said).toEqual(allSaid(null));
   });
 
-  test('seal it, and leave no token that can be read', async () => {
+  test('encrypt it, and leave no readable token', async () => {
     const path = join(folder(), 'tokens');
     for (let index = 0; index < STORES; index += 1) await used(`${path}-${index}`);
     const said = await openedAtOnce(path, ['sealed']);
@@ -61,7 +61,7 @@ describe('several processes that open a store at the same time', () => {
   });
 });
 
-test('a store is opened as soon as another process has ended its transaction', async () => {
+test('a store can be opened as soon as another process has ended its transaction', async () => {
   const { path, stored } = await used();
   const script = `
     import { DatabaseSync } from 'node:sqlite';
@@ -81,7 +81,7 @@ test('a store is opened as soon as another process has ended its transaction', a
   expect(await opener.line()).toBe(String(stored.generation));
 });
 
-test('a store that is reached by another name is exchanged by one process all the same', async () => {
+test('a token is exchanged by one process even if the store is opened under another name', async () => {
   const { path, set } = await used();
   const link = join(folder(), 'link');
   symlinkSync(path, link);
@@ -109,7 +109,7 @@ describe('a process that is killed within a transaction', () => {
     await other.ended;
   }
 
-  test('leaves the store as it was before, to those who open it', async () => {
+  test('leaves the store as it was before, for processes that open it', async () => {
     const { path, stored } = await used();
     const { size } = statSync(path);
     await cut(path);
@@ -118,7 +118,7 @@ describe('a process that is killed within a transaction', () => {
     expect(await look(closing(openSqliteStore(path)))).toEqual(stored);
   });
 
-  test('leaves it as it was to those who had it open', async () => {
+  test('leaves it as it was, for processes that had it open', async () => {
     const { path, stored, set } = await used();
     const store = closing(openSqliteStore(path));
     await cut(path);

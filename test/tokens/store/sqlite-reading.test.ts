@@ -9,7 +9,7 @@ import { look, importing, importInto, claiming, saving } from './token-store-con
 
 const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 
-test('a store that is opened to be read has all that it had, and no byte of its files is changed', async () => {
+test('a store that is opened for reading shows everything, and no byte of its files changes', async () => {
   const { path, stored } = await used();
   // All of this would be mended, or made anew, by one that may write.
   chmodSync(path, 0o644);
@@ -23,7 +23,7 @@ test('a store that is opened to be read has all that it had, and no byte of its 
   expect(mode(path)).toBe(0o644);
 });
 
-test('a store that is opened to be read with a new key stays sealed with the old one', async () => {
+test('a store that is opened for reading with a new key stays encrypted with the old one', async () => {
   const path = join(folder(), 'tokens.db');
   const made = openSqliteStore(path, { sealer: createSealer([OLD]) });
   await importInto(made, 'link');
@@ -37,7 +37,7 @@ test('a store that is opened to be read with a new key stays sealed with the old
   expect(await old.read()).toMatchObject({ generation: 1 });
 });
 
-test('a store that is opened to be read takes nothing', async () => {
+test('a store that is opened for reading refuses all writes', async () => {
   const { path, set } = await used();
   const store = closing(openSqliteStore(path, { readOnly: true }));
   const refused = /cannot be written \(it was opened to be read only\)/;
@@ -46,7 +46,7 @@ test('a store that is opened to be read takes nothing', async () => {
   await expect(store.import(importing(null, 'x'))).rejects.toThrow(refused);
 });
 
-test('no file, and an empty one, are read as an empty store, and stay as they are', async () => {
+test('a missing file and an empty file are read as an empty store, and stay as they are', async () => {
   const path = join(folder(), 'not-made', 'tokens.db');
   const none = closing(openSqliteStore(path, { readOnly: true }));
   expect(await none.read()).toBeNull();

@@ -44,7 +44,7 @@ test.each([
   expect(await store.read()).toMatchObject({ set, generation: 1, pair: pairOf('other') });
 });
 
-test('a file that was taken away is said to be gone, and read again once it is back', async () => {
+test('a removed file is reported as gone, and read again once it is back', async () => {
   const { path, store } = await copied();
   const before = await look(store);
   renameSync(path, `${path}-away`);
@@ -54,7 +54,7 @@ test('a file that was taken away is said to be gone, and read again once it is b
   expect(await look(store)).toEqual(before);
 });
 
-test('a store that is sealed with another key is said to be that, and not to be gone', async () => {
+test('a store that is encrypted with another key is reported as such, not as gone', async () => {
   const { path, store } = await copied();
   const sealer = createSealer([Buffer.alloc(32, 1)]);
   await openSqliteStore(path, { sealer }).close();
@@ -62,7 +62,7 @@ test('a store that is sealed with another key is said to be that, and not to be 
   await expect(store.read()).rejects.toThrow('TOKEN_STORE_KEY is not set');
 });
 
-test('an empty store that is written over it is what the pair is saved into', async () => {
+test('if an empty store is written over it, the pair is saved into that', async () => {
   const { path, set, store } = await copied();
   const home = { store: store.description, baseUrl: BASE_URL };
   await openSqliteStore(`${path}-empty`).close();
@@ -73,7 +73,7 @@ test('an empty store that is written over it is what the pair is saved into', as
   expect(await other.read()).toMatchObject({ set, generation: 4, pair: pairOf('c') });
 });
 
-test('something else in its place is refused, said to be no store, and left as it is', async () => {
+test('another file in its place is refused as not being a store, and left unchanged', async () => {
   const { path, set, store } = await copied();
   rmSync(path);
   writeFileSync(path, 'These are my notes.\n'.repeat(400));
@@ -82,7 +82,7 @@ test('something else in its place is refused, said to be no store, and left as i
   await expect(store.save(saving(set, 'd', 4))).rejects.toThrow('not a database');
 });
 
-test('what was written over it and is no store is refused, and said to be none', async () => {
+test('a file that was overwritten with something else is refused as not being a store', async () => {
   const { path, store } = await copied();
   writeFileSync(path, 'These are my notes.\n'.repeat(400));
   await expect(store.read()).rejects.toThrow(StoreGoneError);

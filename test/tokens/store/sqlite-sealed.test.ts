@@ -23,7 +23,7 @@ async function filled(place: string, ...keys: Uint8Array[]) {
 }
 
 describe('a store with a key', () => {
-  test('leaves no token on the disk that can be read', async () => {
+  test('leaves no readable token on the disk', async () => {
     const place = folder();
     await filled(place, NEW);
     expect(Object.values(bytesIn(place)).join()).not.toMatch(TOKEN);
@@ -42,13 +42,13 @@ describe('a store with a key', () => {
     expect(bytesIn(place)).toEqual(before);
   });
 
-  test('is refused when nothing was ever imported too, so that no other key gets into it', async () => {
+  test('is refused with another key even if nothing was ever imported', async () => {
     const path = join(folder(), 'tokens.db');
     await openSqliteStore(path, { sealer: createSealer([NEW]) }).close();
     expect(() => openSqliteStore(path)).toThrow(SealError);
   });
 
-  test('is sealed again with a newer key, and the older one is not needed any more', async () => {
+  test('is encrypted again with a newer key, and no longer needs the older one', async () => {
     const place = folder();
     const { path, set } = await filled(place, OLD);
     const before = bytesIn(place)['tokens.db']!;
@@ -60,7 +60,7 @@ describe('a store with a key', () => {
     expect(await store.read()).toMatchObject({ set, generation: 2, pair: pairOf('a'), surplus: 1 });
   });
 
-  test('is made of one without, and no token is left that can be read', async () => {
+  test('is made of one without a key, and no readable token is left', async () => {
     const place = folder();
     const { path, set } = await filled(place);
     expect(Object.values(bytesIn(place)).join()).toMatch(TOKEN);
@@ -70,7 +70,7 @@ describe('a store with a key', () => {
     expect(Object.values(bytesIn(place)).join()).not.toMatch(TOKEN);
   });
 
-  test('is cleaned of readable tokens by the next start, when the first one was cut off', async () => {
+  test('has no readable token after the next start, if the first one was interrupted', async () => {
     const place = folder();
     const { path } = await filled(place, NEW);
     // As it is left between the transaction that seals and what comes after it.
@@ -84,7 +84,7 @@ describe('a store with a key', () => {
     expect(Object.values(bytesIn(place)).join()).not.toMatch(TOKEN);
   });
 
-  test('is refused when a sealed pair was put in the place of another', async () => {
+  test('is refused if one encrypted pair was replaced by another', async () => {
     const place = folder();
     const { path } = await filled(place, NEW);
     const database = new DatabaseSync(path);
@@ -96,7 +96,7 @@ describe('a store with a key', () => {
     expect(bytesIn(place)).toEqual(before);
   });
 
-  test('is not sealed again under a process that is exchanging and does not know the key', async () => {
+  test('is not encrypted again while a process that does not know the key has an exchange', async () => {
     const place = folder();
     const { path } = await filled(place);
     const holder = otherProcess(HOLDER, path);

@@ -21,7 +21,7 @@ async function shared() {
   return { one, other, set, pass: (ms: number) => void (now += ms) };
 }
 
-test('a claim keeps other replicas out until its time is over, whether its process lives or not', async () => {
+test('a claim excludes other replicas until its time is over, whether its process runs or not', async () => {
   const { one, other, set, pass } = await shared();
   expect(await one.claim(claiming(set, 'a'))).toEqual({ exclusive: true });
   await one.close();
@@ -32,7 +32,7 @@ test('a claim keeps other replicas out until its time is over, whether its proce
   expect(await other.read()).toMatchObject({ claim: { attempt: 'a', live: false }, unanswered: 1 });
 });
 
-test('a claim that is taken over after its time says so, for its process may yet save', async () => {
+test('a claim that is taken over after its time says so, because its process may still save a pair', async () => {
   const { one, other, set, pass } = await shared();
   await one.claim(claiming(set, 'a'));
   pass(LIFE_MS);
@@ -42,7 +42,7 @@ test('a claim that is taken over after its time says so, for its process may yet
   expect(await other.read()).toMatchObject({ generation: 2, claim: null, surplus: 1 });
 });
 
-test('a claim that was settled in doubt is taken over at once, and its process is known to be done', async () => {
+test('the claim of an uncertain exchange is taken over at once, and its process is known to have ended it', async () => {
   const { one, other, set } = await shared();
   await one.claim(claiming(set, 'a'));
   await one.endAttempt('a', ending('uncertain'));

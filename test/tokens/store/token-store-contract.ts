@@ -28,14 +28,14 @@ export function tokenStoreContract(
   }
 
   describe(`a token store, ${name}`, () => {
-    test('reads null before anything was imported, and says which store it is', async () => {
+    test('returns null before anything was imported, and has a description', async () => {
       const store = await open();
       expect(await look(store)).toBeNull();
       expect(await store.history(10)).toEqual([]);
       expect(store.description).not.toBe('');
     });
 
-    test('gives back what was imported, to the letter', async () => {
+    test('returns exactly what was imported', async () => {
       const store = await open();
       const odd = { ...pairOf('ü "\'\\ \u0000 😀'), expiresIn: 0.5 + 2 ** 40, name: null };
       const expected: StoredTokens = {
@@ -62,7 +62,7 @@ export function tokenStoreContract(
       expect(await look(store)).toEqual({ ...expected, age: 0 });
     });
 
-    test('keeps a name that is no proper text, and a time that is no whole millisecond', async () => {
+    test('keeps a name that is not valid Unicode, and a time with fractions of a millisecond', async () => {
       const { store, set } = await filled();
       const odd = { ...pairOf('a'), name: 'half \ud800' };
       await store.save({ ...saving(set, 'a'), pair: odd, at: AT + 0.25 });
@@ -72,7 +72,7 @@ export function tokenStoreContract(
       });
     });
 
-    test('counts the age of a pair by its own clock, wherever the pair has been meanwhile', async () => {
+    test('computes the age of a pair by its own clock, wherever the pair was meanwhile', async () => {
       const { store, set } = await filled();
       const ages: number[] = [];
       for (const [step, age] of [0, 3_600_000].entries()) {
@@ -90,7 +90,7 @@ export function tokenStoreContract(
       }
     });
 
-    test('takes the same claim twice, and not once its attempt has ended', async () => {
+    test('accepts the same claim twice, but not after its attempt has ended', async () => {
       const { store, set } = await filled();
       expect(await store.claim(claiming(set, 'a'))).toBeDefined();
       expect(await store.claim(claiming(set, 'a'))).toBeDefined();
@@ -101,7 +101,7 @@ export function tokenStoreContract(
       expect(await store.claim(claiming(set, 'b'))).toBeDefined();
     });
 
-    test('imports nothing when the head is not the one that was to be followed', async () => {
+    test('imports nothing if another pair is the newest one than the import expects', async () => {
       const { store, set } = await filled();
       const before = await look(store);
       for (const after of [null, { set, generation: 2 }, { set: 'other', generation: 1 }]) {
@@ -110,7 +110,7 @@ export function tokenStoreContract(
       expect(await look(store)).toEqual(before);
     });
 
-    test('knows every refresh token that it ever held, whether it is in use or spent', async () => {
+    test('recognizes every refresh token that it ever had, in use or spent', async () => {
       const { store, set } = await filled();
       const known = async (pair: string, current: boolean, generation: number) =>
         expect(await store.import(importing(await look(store), pair))).toEqual({
@@ -127,7 +127,7 @@ export function tokenStoreContract(
       await known('second', true, 6);
     });
 
-    test('gives each import a set of its own, and generations that only grow', async () => {
+    test('gives each import a set of its own; generations only grow', async () => {
       const store = await open();
       const sets = new Set<string>();
       const seen: number[] = [];
@@ -140,7 +140,7 @@ export function tokenStoreContract(
       expect(sets.size).toBe(2);
     });
 
-    test('takes back an import that the service refused: the set before it is in use again', async () => {
+    test('withdraws an import that the service rejected: the set before it is in use again', async () => {
       const { store, set } = await filled();
       const refused = await importInto(store, 'refused');
       expect(await store.withdraw(set)).toBe(false);
@@ -150,7 +150,7 @@ export function tokenStoreContract(
       expect(await store.claim(claiming(set, 'a'))).toBeDefined();
     });
 
-    test('takes no import back when the set before it is lost, moved or not there', async () => {
+    test('withdraws no import if the set before it is lost, moved or missing', async () => {
       const { store, set } = await filled();
       expect(await store.withdraw(set)).toBe(false);
       await store.claim(claiming(set, 'a'));
@@ -163,7 +163,7 @@ export function tokenStoreContract(
       expect(await look(store)).toMatchObject({ set: third });
     });
 
-    test('takes an import back when it was found lost, and not while its exchange is open', async () => {
+    test('withdraws an import that is lost, but not during its exchange', async () => {
       const { store, set } = await filled();
       const refused = await importInto(store, 'refused');
       await store.claim(claiming(refused, 'a', 2));
@@ -184,7 +184,7 @@ export function tokenStoreContract(
       expect((await look(store))!.generation).toBe(3);
     });
 
-    test('gives the right to exchange to one, of two at the same time too', async () => {
+    test('grants a claim to one process only, also of two at the same time', async () => {
       const { store, set } = await filled();
       const claims = await Promise.all([
         store.claim(claiming(set, 'a')),
@@ -199,7 +199,7 @@ export function tokenStoreContract(
       });
     });
 
-    test('gives no right to exchange anything but the head', async () => {
+    test('grants no claim for anything but the newest generation', async () => {
       const { store, set } = await filled();
       await store.save(saving(set, 'a'));
       for (const generation of [0, 1, 3]) {
@@ -210,7 +210,7 @@ export function tokenStoreContract(
     });
 
     test.each(['unsent', 'rate-limited', 'refused'] as const)(
-      'gives the right back after %s, and nothing is in doubt',
+      'ends the claim after %s, and nothing is uncertain',
       async (outcome) => {
         const { store, set } = await filled();
         await store.claim(claiming(set, 'a'));
@@ -220,7 +220,7 @@ export function tokenStoreContract(
       },
     );
 
-    test('gives no set away whose doubt a turned away replay has left behind', async () => {
+    test('does not move a set that is still uncertain after a rejected repetition', async () => {
       const { store, set } = await filled();
       await store.claim(claiming(set, 'a'));
       await store.endAttempt('a', ending('uncertain'));
@@ -230,7 +230,7 @@ export function tokenStoreContract(
       await expect(store.moveOut({ to: 'other', replica: 'test' })).rejects.toThrow(/uncertain/);
     });
 
-    test('lets nobody take over a doubt that he has not seen', async () => {
+    test('grants no claim over an uncertain one that the caller has not seen', async () => {
       const { store, set } = await filled();
       await store.claim(claiming(set, 'a'));
       await store.endAttempt('a', ending('uncertain'));
@@ -241,7 +241,7 @@ export function tokenStoreContract(
       expect(await store.claim({ ...claiming(set, 'b'), over: 'a' })).toBeDefined();
     });
 
-    test('gives the right back after uncertain, and keeps the doubt until it is resolved', async () => {
+    test('allows another claim after uncertain, and stays uncertain until that is resolved', async () => {
       const { store, set } = await filled();
       await store.claim(claiming(set, 'a'));
       await store.endAttempt('a', ending('uncertain'));
@@ -259,7 +259,7 @@ export function tokenStoreContract(
       expect(await look(store)).toMatchObject({ generation: 2, claim: null, unanswered: 0 });
     });
 
-    test('settles nothing for an attempt that it does not know, or that is not the one claimed', async () => {
+    test('records no ending for an attempt that is unknown or has no claim', async () => {
       const { store, set } = await filled();
       await store.claim(claiming(set, 'a'));
       await store.endAttempt('a', ending('uncertain'));
@@ -270,14 +270,14 @@ export function tokenStoreContract(
       expect(await look(store)).toMatchObject({ claim: before!.claim, lost: false });
     });
 
-    test('remembers a loss, and deletes nothing for it', async () => {
+    test('records a loss, and deletes nothing', async () => {
       const { store, set } = await filled();
       await store.claim(claiming(set, 'a'));
       await store.endAttempt('a', ending('invalid-grant'));
       expect(await look(store)).toMatchObject({ lost: true, claim: null, pair: pairOf('link') });
     });
 
-    test('takes no loss of a generation that is not the head any more', async () => {
+    test('records no loss of a generation that is no longer the newest', async () => {
       const { store, set } = await filled();
       await store.claim(claiming(set, 'a'));
       await store.endAttempt('a', ending('uncertain'));
@@ -286,7 +286,7 @@ export function tokenStoreContract(
       expect(await look(store)).toMatchObject({ generation: 2, lost: false });
     });
 
-    test('moves the head with a save, clears the claim, and gives the right back', async () => {
+    test('makes a saved pair the newest one, and ends the claim', async () => {
       const { store, set } = await filled();
       await store.claim(claiming(set, 'a'));
       const imported = (await look(store))!;
@@ -299,7 +299,7 @@ export function tokenStoreContract(
       expect(await store.claim(claiming(set, 'b', 2))).toBeDefined();
     });
 
-    test('keeps a save whose claim is gone, or was taken over', async () => {
+    test('saves a pair even if its claim is gone or was taken over', async () => {
       const { store, set } = await filled();
       await store.claim(claiming(set, 'a'));
       await store.endAttempt('a', ending('uncertain'));
@@ -308,7 +308,7 @@ export function tokenStoreContract(
       expect(await look(store)).toMatchObject({ generation: 2, pair: pairOf('a') });
     });
 
-    test('keeps a second pair of one generation beside the first, which stays in use', async () => {
+    test('keeps a second pair of a generation beside the first one, which stays in use', async () => {
       const { store, set } = await filled();
       expect(await store.save(saving(set, 'a'))).toBe(true);
       expect(await store.save(saving(set, 'b'))).toBe(false);
@@ -317,7 +317,7 @@ export function tokenStoreContract(
       expect(await look(store)).toMatchObject({ generation: 3, pair: pairOf('c'), surplus: 0 });
     });
 
-    test('takes a late save, and moves nothing back', async () => {
+    test('accepts a late save, and never goes back to an older generation', async () => {
       const { store, set } = await filled();
       await store.save(saving(set, 'b', 1));
       await store.save(saving(set, 'c', 2));
@@ -327,7 +327,7 @@ export function tokenStoreContract(
       expect(await look(store)).toEqual(before);
     });
 
-    test('takes the same save twice, also much later', async () => {
+    test('accepts the same save twice, also much later', async () => {
       const { store, set } = await filled();
       for (let head = 1; head < 6; head += 1) await store.save(saving(set, `s${head}`, head));
       await store.save(saving(set, 'beside', 5));
@@ -340,14 +340,14 @@ export function tokenStoreContract(
       expect(before).toMatchObject({ generation: 6, surplus: 1 });
     });
 
-    test('takes a save with the refresh token of before', async () => {
+    test('accepts a pair with the same refresh token as before', async () => {
       const { store, set } = await filled();
       const pair = { ...pairOf('a'), refreshToken: pairOf('link').refreshToken };
       await store.save({ ...saving(set, 'a'), pair, outcome: 'same-refresh-token' });
       expect(await look(store)).toMatchObject({ generation: 2, pair });
     });
 
-    test('does not put a late save of the set before in the place of a new import', async () => {
+    test('does not replace a new import by a late save of the set before it', async () => {
       const { store, set } = await filled();
       await store.claim(claiming(set, 'a'));
       const second = await importInto(store, 'second');
@@ -359,7 +359,7 @@ export function tokenStoreContract(
       expect(await look(store)).toMatchObject({ set, generation: 2, pair: pairOf('a') });
     });
 
-    test('is not talked out of a pair that it was given', async () => {
+    test('keeps a saved pair when the same attempt brings another one', async () => {
       const { store, set } = await filled();
       await store.claim(claiming(set, 'a'));
       await store.save(saving(set, 'a'));
@@ -370,7 +370,7 @@ export function tokenStoreContract(
       expect([await look(store), await store.history(9)]).toEqual(before);
     });
 
-    test('gives the right back with a save that came beside another', async () => {
+    test('ends the claim when a second pair of a generation is saved', async () => {
       const { store, set } = await filled();
       await store.save(saving(set, 'a'));
       await store.claim(claiming(set, 'b', 2));
@@ -379,13 +379,13 @@ export function tokenStoreContract(
       expect(await store.claim(claiming(set, 'c', 2))).toBeDefined();
     });
 
-    test('does not take a save of a set that it does not know for done', async () => {
+    test('rejects a save of an unknown set', async () => {
       const store = await open();
       await expect(store.save(saving('nowhere', 'a'))).rejects.toThrow(/not know the set nowhere/);
       expect(await look(store)).toBeNull();
     });
 
-    test('takes a pair that is further ahead than one step: this may be an older copy', async () => {
+    test('accepts a pair that is several generations ahead: the store may be an older copy', async () => {
       const { store, set } = await filled();
       await store.claim(claiming(set, 'before the copy'));
       expect(await store.save(saving(set, 'd', 4))).toBe(true);
@@ -399,7 +399,7 @@ export function tokenStoreContract(
       expect(await store.import(importing(restored, 'd'))).toMatchObject({ current: true });
     });
 
-    test('takes the pair of a set that it does not know, when it is empty and that set was at home in it', async () => {
+    test('accepts the pair of an unknown set whose home it is, if it is empty', async () => {
       const store = await open();
       const pair = { ...saving('taken away', 'd', 4), home: homeOf(store) };
       expect(await store.save(pair)).toBe(true);
@@ -425,7 +425,7 @@ export function tokenStoreContract(
       expect(await look(store)).toMatchObject({ set: 'taken away', generation: 5 });
     });
 
-    test('makes such a set the current one where it is an older copy of the store that knew it', async () => {
+    test('makes such a set the current one if it is an older copy of the store that knew it', async () => {
       const { store } = await filled();
       const { storeId, ...before } = (await look(store))!;
       const home = { ...homeOf(store), storeId };
@@ -437,7 +437,7 @@ export function tokenStoreContract(
       expect(await look(store)).toMatchObject({ set: 'newer', generation: 5 });
     });
 
-    test('takes no pair of another service', async () => {
+    test('rejects a pair of another service', async () => {
       const { store, set } = await filled();
       const home = { ...homeOf(store), baseUrl: 'https://elsewhere.test' };
       await expect(store.save({ ...saving('theirs', 'd', 4), home })).rejects.toThrow(
@@ -446,7 +446,7 @@ export function tokenStoreContract(
       expect(await look(store)).toMatchObject({ set });
     });
 
-    test('says which pairs it has held: those before the head too, and those of sets that it withdrew', async () => {
+    test('says which pairs it has had, also earlier ones and those of withdrawn sets', async () => {
       const { store, set } = await filled();
       const pairs = [saving(set, 'b', 1), saving(set, 'c', 2), saving(set, 'd', 3)];
       for (const pair of pairs) {
@@ -469,14 +469,14 @@ export function tokenStoreContract(
       expect(await store.holds(imported)).toBe(true);
     });
 
-    test('takes no pair that was at home in another store', async () => {
+    test('rejects a pair whose home is another store', async () => {
       const store = await open();
       const home = { ...homeOf(store), store: 'another' };
       await expect(store.save({ ...saving('nowhere', 'a'), home })).rejects.toThrow(/not know/);
       expect(await look(store)).toBeNull();
     });
 
-    test('ends a loss with a save that comes after all', async () => {
+    test('is no longer lost when a pair is saved after all', async () => {
       const { store, set } = await filled();
       await store.claim(claiming(set, 'a'));
       await store.endAttempt('a', ending('invalid-grant'));
@@ -484,7 +484,7 @@ export function tokenStoreContract(
       expect(await look(store)).toMatchObject({ generation: 2, lost: false, pair: pairOf('b') });
     });
 
-    test('tells what happened, newest first, without a token', async () => {
+    test('has a history, newest first, without tokens', async () => {
       const { store, set } = await filled();
       await store.claim({ ...claiming(set, 'a'), replica: 'one' });
       await store.endAttempt('a', { outcome: 'uncertain', latencyMs: 7 });
@@ -508,7 +508,7 @@ export function tokenStoreContract(
       expect(JSON.stringify(history)).not.toMatch(/access-|refresh-/);
     });
 
-    test('gives a set away once, and never claims it again', async () => {
+    test('moves a set out once, and grants no claim for it afterwards', async () => {
       const { store, set } = await filled();
       await store.save(saving(set, 'a'));
       const moved = await store.moveOut({ to: 'x', replica: 'r' });
@@ -533,7 +533,7 @@ export function tokenStoreContract(
       expect(await store.claim(claiming(set, 'b', 2))).toBeDefined();
     });
 
-    test('gives away nothing that is not there, is lost, under way or in doubt', async () => {
+    test('moves no set out that is missing, lost, in an exchange or uncertain', async () => {
       const move = { to: 'x', replica: 'r' };
       await expect((await open()).moveOut(move)).rejects.toThrow(Error);
       const { store, set } = await filled();
@@ -547,7 +547,7 @@ export function tokenStoreContract(
       expect(await look(store)).toMatchObject({ movedTo: null });
     });
 
-    test('takes over a set with all that was known of it', async () => {
+    test('takes over a set with everything that is known of it', async () => {
       const source = await filled();
       await source.store.save(saving(source.set, 'a'));
       const moved = await source.store.moveOut({ to: 'x', replica: 'r' });
@@ -565,7 +565,7 @@ export function tokenStoreContract(
       });
     });
 
-    test('takes over the same set once, and changes nothing when it comes again', async () => {
+    test('takes over a set once, and changes nothing the second time', async () => {
       const store = await open();
       await store.moveIn(moving('a'));
       const before = await look(store);
@@ -573,7 +573,7 @@ export function tokenStoreContract(
       expect(await look(store)).toEqual(before);
     });
 
-    test('finishes a move that was cut off, and takes nothing over twice', async () => {
+    test('finishes an interrupted move, and takes nothing over twice', async () => {
       const { store: source } = await filled();
       const target = await open();
       const moveOut = async (to: string) => ({
@@ -594,7 +594,7 @@ export function tokenStoreContract(
       expect(await look(target)).toEqual({ ...rotated, movedTo: 'c' });
     });
 
-    test('takes a set back from where it was moved, without an exchange between', async () => {
+    test('takes a moved set back if there was no exchange in between', async () => {
       const { store: one } = await filled();
       const other = await open();
       for (let round = 0; round < 3; round += 1) {
@@ -606,7 +606,7 @@ export function tokenStoreContract(
       expect(await look(one)).toMatchObject({ pair: pairOf('link'), imported: true });
     });
 
-    test('carries what it knows of spent tokens over any number of moves', async () => {
+    test('recognizes spent tokens after any number of moves', async () => {
       const stores = [await open(), await open(), await open()] as const;
       await importInto(stores[0], 'link');
       for (const [index, from] of stores.slice(0, 2).entries()) {
@@ -621,7 +621,7 @@ export function tokenStoreContract(
       expect(await look(stores[2])).toMatchObject({ pair: pairOf('s1') });
     });
 
-    test('tells of moves in its history', async () => {
+    test('has moves in its history', async () => {
       const { store: source } = await filled();
       const target = await open();
       await target.moveIn({ ...(await source.moveOut({ ...SIGN, to: 'x' })), ...SIGN });
@@ -630,7 +630,7 @@ export function tokenStoreContract(
       expect(await target.history(9)).toMatchObject([{ outcome: 'moved-in', replica: 'r' }]);
     });
 
-    test('replaces no set that is in use by one that is taken over', async () => {
+    test('does not replace a set in use by one that is moved in', async () => {
       const { store, set } = await filled();
       const before = await look(store);
       await expect(store.moveIn(moving('a'))).rejects.toThrow(/in use/);

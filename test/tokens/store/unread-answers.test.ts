@@ -35,7 +35,7 @@ function unread(body: string, at = 1, more: Partial<UnreadAnswer> = {}): UnreadA
   };
 }
 
-test('an answer is read again as it came, byte for byte', () => {
+test('an answer is returned byte for byte', () => {
   const { rescue, files } = start([KEY]);
   const all = Buffer.from(Array.from({ length: 65_536 }, (_, index) => index % 256));
   const came = unread('', 1, { answer: { status: 200, contentEncoding: undefined, body: all } });
@@ -49,7 +49,7 @@ test('an answer is read again as it came, byte for byte', () => {
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-test('an answer is sealed: without the key nothing of it can be read', () => {
+test('an answer is encrypted, and cannot be read without the key', () => {
   const { rescue, files } = start([KEY]);
   const path = files.keep(unread('planted-secret'));
   const text = readFileSync(path, 'utf8');
@@ -59,7 +59,7 @@ test('an answer is sealed: without the key nothing of it can be read', () => {
   expect(answersTo(rescue, HEAD)).toHaveLength(1);
 });
 
-test('of a service that never answers clearly the first answers and the last are kept, and each that names a pair', () => {
+test('if a service never answers clearly, the first answers, the last ones and every one that names a pair are kept', () => {
   const { rescue, files } = start();
   for (let at = 1; at <= 40; at += 1) {
     files.keep(unread(`answer ${at}`, at, { namesPair: at === 20 }));
@@ -71,7 +71,7 @@ test('of a service that never answers clearly the first answers and the last are
   expect(kept.slice(-16)).toEqual(Array.from({ length: 16 }, (_, index) => 16 - index));
 });
 
-test('an answer to an earlier refresh token is taken away when it is of no use any more, and no other', () => {
+test('an answer to an earlier refresh token is removed once it is of no more use, and no other one is', () => {
   const { rescue, files } = start();
   files.keep(unread('earlier', 1, { generation: 2 }));
   files.keep(unread('of another set', 2, { set: 'another', generation: 1 }));
@@ -82,7 +82,7 @@ test('an answer to an earlier refresh token is taken away when it is of no use a
   expect(answersTo(rescue, HEAD)).toHaveLength(1);
 });
 
-test('an answer that cannot be written is held in memory, and that is said', async () => {
+test('an answer that cannot be written is kept in memory, and this is logged', async () => {
   const { rescue } = start();
   rmSync(rescue.directory, { recursive: true });
   writeFileSync(rescue.directory, 'no folder');
@@ -98,7 +98,7 @@ test('an answer that cannot be written is held in memory, and that is said', asy
   await opened.close();
 });
 
-test('nothing is left of a process that kept no answer', () => {
+test('a process that kept no answer leaves no file', () => {
   const { rescue, files } = start();
   expect(readdirSync(rescue.directory)).toHaveLength(1);
   files.close();

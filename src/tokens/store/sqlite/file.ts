@@ -65,7 +65,7 @@ export function openSqliteFile(path: string, options: FileOptions): OpenFile {
   if (readOnly && isEmptyFile(path)) return { ...openMemory(sealer), unwritable: TO_READ };
   const unwritable = whyUnwritable(path);
   if (unwritable !== undefined) {
-    const notice = `The token store cannot be written (${unwritable}): nothing is rotated from here until it can.`;
+    const notice = `The token store cannot be written (${unwritable}): nothing is refreshed from here until it can.`;
     return openReadOnly(path, unwritable, [...notices, notice]);
   }
   if (readOnly) return openReadOnly(path, TO_READ, notices);

@@ -1,4 +1,4 @@
-/** A rotation that is due, and cannot be claimed. */
+/** A refresh that is due, and cannot be claimed. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 import { createAnsweredPairs, type AnsweredPairs } from './answered-pair.ts';
-import { createBlockedRotation } from './blocked-rotation.ts';
+import { createBlockedRefresh } from './blocked-refresh.ts';
 import type { CheckAccess } from './service/auth-check.ts';
 import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
 import {
@@ -27,7 +27,10 @@ import { createTokenSync, type TokenSync, type TokenSyncParts } from './token-sy
 import { createUncertainRefresh } from './uncertain-refresh.ts';
 
 /** The newest pair that this process knows, and the exchange that gives the next one. */
-export interface Rotation extends Pick<TokenSync, 'tokens' | 'storeLosses' | 'adopt' | 'sync'> {
+export interface TokenRefresher extends Pick<
+  TokenSync,
+  'tokens' | 'storeLosses' | 'adopt' | 'sync'
+> {
   /** A pair that was received is not in the store yet. */
   readonly unsaved: boolean;
   /** The last answer had no new refresh token, or no access token. */
@@ -55,7 +58,7 @@ export interface Rotation extends Pick<TokenSync, 'tokens' | 'storeLosses' | 'ad
   stop(): Promise<void>;
 }
 
-export interface RotationParts extends AttemptParts, TokenSyncParts {
+export interface RefresherParts extends AttemptParts, TokenSyncParts {
   store: BoundedStore;
   checkAccess: CheckAccess;
 }
@@ -66,12 +69,12 @@ const IDLE_MS = 30_000;
 const IDLE_WITHOUT_TOKENS_MS = 5_000;
 const BUSY_MS = 1_000;
 
-export function createRotation(parts: RotationParts): Rotation {
+export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   const { store, clock, log } = parts;
   const saver = createPairSaver(parts);
   const uncertain = createUncertainRefresh(parts);
   const answers = createAnsweredPairs(parts);
-  const blocked = createBlockedRotation(parts);
+  const blocked = createBlockedRefresh(parts);
   const held: TokenSync = createTokenSync(parts, {
     saver,
     answers,
@@ -208,7 +211,7 @@ export function createRotation(parts: RotationParts): Rotation {
           held.publish(result.next, result.bornAt);
         } else await held.sync();
         notRenewed = result.next.saved.outcome !== 'rotated';
-        log.info({ generation: held.tokens!.generation }, 'access token rotated');
+        log.info({ generation: held.tokens!.generation }, 'access token refreshed');
         return held.tokens!;
       case 'overtaken':
         return undefined;

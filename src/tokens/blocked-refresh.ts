@@ -8,7 +8,7 @@ import type { StoredTokens } from './store/token-store.ts';
  * pair cannot be read, or another process keeps the claim. The access token still works meanwhile, so without this
  * report callers would be the first to notice.
  */
-export interface BlockedRotation {
+export interface BlockedRefresh {
   readonly is: boolean;
   /** Reports a refresh that was due and failed. @param generation the one that was due */
   failed(error: unknown, generation: number | undefined): void;
@@ -27,7 +27,7 @@ interface BlockedParts {
   onExchange?: (outcome: 'unsent', seconds: number) => void;
 }
 
-export function createBlockedRotation({ clock, log, onExchange }: BlockedParts): BlockedRotation {
+export function createBlockedRefresh({ clock, log, onExchange }: BlockedParts): BlockedRefresh {
   let by: Blocker | undefined;
   /** The claim of another process, or only its lock, and when it was first seen. */
   let busy: { with: string; since: number } | undefined;
