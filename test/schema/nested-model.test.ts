@@ -1,6 +1,15 @@
 import type { GeneratorValue } from 'fast-check';
 import fc from 'fast-check';
-import { execute, parse, printSchema, validate } from 'graphql';
+import { collectSubFields } from '@graphql-tools/utils';
+import {
+  execute,
+  getNamedType,
+  parse,
+  printSchema,
+  validate,
+  type GraphQLObjectType,
+  type GraphQLResolveInfo,
+} from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { encodeGlobalId } from '../../src/answers/global-id.ts';
 import { codedError } from '../../src/errors.ts';
@@ -192,13 +201,20 @@ function derivedOf(
         ? []
         : records(parent, args as never).slice(0, typeof limit === 'number' ? limit : undefined);
     },
-    [`${list}Connection`]: (parent: never, args: Record<string, unknown>) => {
+    [`${list}Connection`]: (
+      parent: never,
+      args: Record<string, unknown>,
+      _context: unknown,
+      info: GraphQLResolveInfo,
+    ) => {
       const { first, last } = checkedCounts(args['first'], args[lastName], {
         max: 500,
         lastName,
       });
       checkCursor(args['after']);
       checkCursor(args[before]);
+      // A list that cannot be read makes the connection null, but where only counts are selected, each of them.
+      if (isTotalOnly(info)) return { totalCount: () => records(parent, args as never).length };
       const all = records(parent, args as never);
       const nodes =
         last === undefined
@@ -218,6 +234,21 @@ function derivedOf(
       };
     },
   };
+}
+
+function isTotalOnly({
+  schema,
+  fragments,
+  variableValues,
+  returnType,
+  fieldNodes,
+}: GraphQLResolveInfo) {
+  const type = getNamedType(returnType) as GraphQLObjectType;
+  const variables = { coerced: variableValues, sources: {} };
+  const { fields } = collectSubFields(schema, fragments, variables, type, [...fieldNodes]);
+  const names = Array.from(fields.values(), ([node]) => node!.name.value);
+  const wanted = names.filter((name) => name !== '__typename');
+  return wanted.length > 0 && wanted.every((name) => name === 'totalCount');
 }
 
 function checkCursor(after: unknown): void {
