@@ -1,0 +1,125 @@
+/** Each fault of custody and operation that was once found, and the promise that holds since. */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+
+const FAULTS: readonly (readonly [fault: string, file: string, title: string])[] = [
+  [
+    'a pair in an answer that is not a plain 200 was thrown away',
+    'test/faults/answers.test.ts',
+    'a pair in a 203, in gzip, in UTF-16 or before other bytes is kept by gateways and commands',
+  ],
+  [
+    'an older copy of another set destroyed the newest pair',
+    'test/faults/replaced.test.ts',
+    'into an older copy with another set the newest pair is saved and served, and an alarm is raised',
+  ],
+  [
+    '`tokens status` with other keys stopped all refreshes',
+    'test/faults/replaced.test.ts',
+    'a reading command with other keys than the gateway writes nothing, and the gateway continues',
+  ],
+  [
+    'a message advised to put an older copy back',
+    'test/tokens/advice.test.ts',
+    'no message, alert or page advises to put an older copy of the store back',
+  ],
+  [
+    '`tokens recover` did not read the rescue file of a store that was gone',
+    'test/faults/replaced.test.ts',
+    'if the store is removed, `tokens status` names the rescue file and `tokens recover` creates a store, also after kill -9',
+  ],
+  [
+    'an older copy, put back right after a command had refreshed, lost the set',
+    'test/faults/replaced.test.ts',
+    'the pair of a command survives an older copy that is put back right after its refresh',
+  ],
+  [
+    'a read-only store raised no alarm until the access token had expired',
+    'test/faults/disks.test.ts',
+    'a gateway that starts on a read-only store serves with the access token, refreshes nothing, and says so',
+  ],
+  [
+    'the running gateway did not report a loss that a command had found',
+    'test/faults/sharing.test.ts',
+    'if a command finds the set lost, the gateway reports it in its log, with what to do',
+  ],
+  [
+    'a foreign lock on the store blocked the event loop',
+    'test/faults/locks.test.ts',
+    'while another program locks the store, requests that need no store are answered, and the others continue afterwards',
+  ],
+  [
+    'a gateway that was stopped inside a transaction blocked all others',
+    'test/faults/locks.test.ts',
+    'if a gateway is stopped inside a transaction, another one starts, serves and waits, and there is one exchange when it wakes',
+  ],
+  [
+    'a save that never ended kept the pair in memory only, and SIGTERM waiting',
+    'test/faults/locks.test.ts',
+    'a save that never ends leaves the pair in the rescue file and in use, SIGTERM works, and the next start saves it',
+  ],
+  [
+    'three gateways that started on one link reported that it was spent',
+    'test/faults/sharing.test.ts',
+    'three gateways that start with one link on an empty store make one import and one exchange, without an error',
+  ],
+  [
+    'a store on FUSE, 9p or vboxsf was accepted',
+    'test/tokens/store/sqlite-file.test.ts',
+    'on a file system of type %d is refused before anything is made there',
+  ],
+  [
+    'after the lock file was deleted, two processes exchanged one token',
+    'test/faults/locks.test.ts',
+    'if the lock file is deleted during an exchange, another gateway and a command make no second one',
+  ],
+  [
+    'refresh_token_expires_in: 1 on every answer caused a refresh every 0.7 s',
+    'test/tokens/odd-answers.test.ts',
+    'a pair with refresh_token_expires_in %j is kept, without endless refreshes and without a loss',
+  ],
+  [
+    'a 403 of a firewall counted as the verdict of the service',
+    'test/tokens/firewalled.test.ts',
+    'after a 403 of a firewall on /auth_check, an uncertain refresh token is not sent again while the access token may work',
+  ],
+  [
+    'SIGTERM to npm start left the gateway running',
+    'test/cli/stopping.test.ts',
+    'after SIGTERM the gateway answers requests in flight, and all processes end with exit code 0',
+  ],
+  [
+    'an interrupted drain suggested a way on that left records out',
+    'test/http/streaming.test.ts',
+    'when a page fails finally, the earlier records remain, and the error has drained and resumeAfter (%s)',
+  ],
+  [
+    'the Kubernetes example kept the tokens in its pod',
+    'test/deploy/kubernetes.test.ts',
+    'what one replica writes is in a volume that outlives its pod',
+  ],
+  [
+    'a misspelled RECRUITING_URL served the sandbox',
+    'test/cli/mistakes.test.ts',
+    'a misspelled RECRUITING_URL prevents the start, instead of serving the sandbox',
+  ],
+  [
+    'an older Node ended with ERR_UNKNOWN_FILE_EXTENSION',
+    'test/cli/older-node.test.ts',
+    'a Node that is too old says which one is needed: %s',
+  ],
+  [
+    'a refused preflight did not name CORS_ORIGINS',
+    'test/http/origin/cors.test.ts',
+    'it is logged once, with what to do, however often its pages send requests',
+  ],
+  [
+    'mutations of all callers shared one turn',
+    'test/http/fairness.test.ts',
+    'mutations of one caller neither delay nor displace those of another',
+  ],
+];
+
+test.each(FAULTS)('%s: a test shows that it does not happen again', (_fault, file, title) => {
+  expect(readFileSync(file, 'utf8')).toContain(title);
+});
