@@ -49,6 +49,22 @@ test('further pages are requested through the parent, one request for each', asy
   expect(byPath.requests).toBe(1 + 2 + 3);
 });
 
+test.each([
+  ['a literal', 'query { LIST }', {}],
+  ['a variable', 'query ($c: String) { LIST }', { c: '' }],
+])(
+  'an empty cursor as %s counts as left out: the first pages are inlined',
+  async (_, form, variables) => {
+    const cursor = 'c' in variables ? '$c' : '""';
+    const list = `vacancies(first: 5) { items { allCandidates(limit: 1, after: ${cursor}) { id }
+    candidatesConnection(first: 2, after: ${cursor}) { nodes { id } } } }`;
+    const before = nested.sandbox.stats.requests.graphql;
+    const answer = await nested.ask(form.replace('LIST', list), variables);
+    expect(answer.errors).toBeUndefined();
+    expect(nested.sandbox.stats.requests.graphql - before).toBe(1);
+  },
+);
+
 test('two aliases of one field have their own arguments, and nodes that merge share one page', async () => {
   const { data, errors, requests } = await asked(
     `query ($few: Int = 1, $none: String, $no: Boolean = false) {

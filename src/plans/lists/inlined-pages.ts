@@ -241,8 +241,9 @@ function argumentsOf(
   }
 }
 
+/** An empty cursor counts as left out. */
 function isGiven(value: unknown): boolean {
-  return value !== null && value !== undefined;
+  return value !== null && value !== undefined && value !== '';
 }
 
 function parentId(parent: GraphQLObjectType): readonly FieldNode[] {

@@ -74,8 +74,8 @@ function oneOf(names: ReadonlySet<string>): (name: string) => boolean {
 }
 
 /**
- * Keeps numbers and nulls, which the sizes of inlined pages depend on, and replaces all other values: variants are
- * kept, and callers may send a megabyte of variables with each document.
+ * Keeps what the sizes of inlined pages depend on, numbers, nulls and empty cursors, and replaces all other values:
+ * variants are kept, and callers may send a megabyte of variables with each document.
  */
 function outlineOf(values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
@@ -84,7 +84,7 @@ function outlineOf(values: Readonly<Record<string, unknown>>): Readonly<Record<s
 }
 
 function isKept(value: unknown): boolean {
-  return value === null || value === undefined || typeof value === 'number';
+  return value === null || value === undefined || value === '' || typeof value === 'number';
 }
 
 /** Finds the variables that `@skip`, `@include` and the `if` of `@defer` and `@stream` depend on. */
