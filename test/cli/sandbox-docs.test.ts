@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { blocksOf } from '../support/docs/documents.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { runHere, served, startProgram, temporaryFolder } from '../support/processes/process.ts';
@@ -133,8 +134,9 @@ test('the loss of the tokens can be rehearsed with the commands of docs/sandbox.
 
 /** The contents of the code blocks in a language. */
 function blocks(language: string): string[] {
-  const pattern = new RegExp(`\`\`\`${language}\\n([^]*?)\`\`\``, 'g');
-  return [...DOCUMENT.matchAll(pattern)].map(([, block]) => block!);
+  return blocksOf('docs/sandbox.md').flatMap((block) =>
+    block.language === language ? [block.text] : [],
+  );
 }
 
 /** The arguments of `npm start -- …`, on another port. */

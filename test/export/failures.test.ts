@@ -6,6 +6,7 @@ import type { Clock } from '../../src/clock.ts';
 import { exportedPages, type ExportedPage } from '../../src/export/exported-pages.ts';
 import { GatewayFailure } from '../../src/export/gateway-failure.ts';
 import { parseJson, type Json } from '../../src/json.ts';
+import { blockWith } from '../support/docs/documents.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere, temporaryFolder } from '../support/processes/process.ts';
@@ -158,14 +159,14 @@ test('the recipes of the README run as they stand', async () => {
   using folder = temporaryFolder();
   await using gateway = await startGatewayOverSandbox({ persons: 1_050 });
   await using door = await listeningGateway(gateway);
-  const [, block] = /```sh\n(# One record a line[^]*?)```/.exec(readFileSync('README.md', 'utf8'))!;
+  const block = blockWith('README.md', '# One record a line');
   const { host } = new URL(door.url);
   writeFileSync(
     folder.file('npm'),
     `#!/bin/sh\nshift 4\nexec "${process.execPath}" "${MAIN}" "$@"\n`,
     { mode: 0o755 },
   );
-  const [exported, streamed, looped] = block!
+  const [exported, streamed, looped] = block
     .replaceAll('localhost:4000', host)
     .trim()
     .split('\n\n') as [string, string, string];
