@@ -64,7 +64,7 @@ export async function readTokenLink(link: string, options: TokenLinkOptions): Pr
   if (status !== 200) {
     throw new TokenLinkError(
       `The token link at ${host} answered with status ${status}. ` +
-        (status >= 500 || status === 429 ? 'Try again later.' : CHECK_THE_LINK),
+        (status >= 500 || status === 429 ? 'Wait until the service works again.' : CHECK_THE_LINK),
       true,
     );
   }
@@ -103,7 +103,7 @@ async function read(url: URL, { agent, proxy }: TokenLinkOptions) {
   } catch (error) {
     throw new TokenLinkError(
       `The token link at ${url.host} cannot be read (${reasonOf(error)}). ` +
-        'Check the link, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS, and try again.',
+        'Check the link, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS.',
       true,
       error,
     );
