@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
 export const DOCUMENTS: readonly string[] = [
@@ -43,23 +43,16 @@ export interface NpmCall {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Runs shell commands with an npm that does nothing but note how it was called. */
+/** Runs shell commands with an npm that only notes how it was called. */
 export async function runWithoutNpm(
   commands: string,
   folder: string,
 ): Promise<{ calls: NpmCall[]; stdout: string }> {
-  const calls = join(folder, 'npm-calls');
-  writeFileSync(calls, '');
-  writeFileSync(
-    join(folder, 'npm'),
-    `#!/bin/sh\n{ printf '%s\\0' "$@"; printf '\\0'; env -0; printf '\\0'; } >> "${calls}"\n`,
-    { mode: 0o755 },
-  );
-  const { stdout } = await promisify(execFile)('sh', ['-euc', commands], {
-    cwd: folder,
-    env: { PATH: `${folder}:${process.env['PATH']}` },
-  });
-  const lists = read(calls)
+  const notes = join(folder, 'npm-calls');
+  writeFileSync(notes, '');
+  const note = `{ printf '%s\\0' "$@"; printf '\\0'; env -0; printf '\\0'; } >> "${notes}"`;
+  const stdout = await inShell(commands, folder, note);
+  const lists = read(notes)
     .split('\0\0')
     .map((list) => list.split('\0'));
   return {
@@ -71,6 +64,29 @@ export async function runWithoutNpm(
       ) as Record<string, string>,
     })),
   };
+}
+
+/** Runs shell commands whose npm runs the gateway. Returns all that they print, whatever their exit code. */
+export async function runInShell(commands: string, folder: string): Promise<string> {
+  const start = `while [ "$1" != -- ]; do shift; done; shift
+exec '${process.execPath}' '${resolve('src/main.ts')}' "$@"`;
+  try {
+    return await inShell(`exec 2>&1\n${commands}`, folder, start);
+  } catch (error) {
+    return (error as { stdout: string }).stdout;
+  }
+}
+
+async function inShell(commands: string, folder: string, npm: string): Promise<string> {
+  writeFileSync(join(folder, 'npm'), `#!/bin/sh\n${npm}\n`, { mode: 0o755 });
+  const { stdout } = await promisify(execFile)('sh', ['-uc', commands], {
+    cwd: folder,
+    env: {
+      PATH: `${folder}:${process.env['PATH']}`,
+      NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile'),
+    },
+  });
+  return stdout;
 }
 
 function read(path: string): string {
