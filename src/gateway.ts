@@ -35,6 +35,8 @@ export interface GatewayParts {
   readonly overrides?: unknown;
   /** The parsed manifest of trusted documents; undefined without one. */
   readonly trustedDocuments?: unknown;
+  /** The id of a record that exists, for the examples of GraphiQL. */
+  readonly knownId?: string | undefined;
   /** The proxy for a URL; undefined: none. */
   readonly proxyFor?: (url: string) => string | undefined;
   readonly clock: Clock;
@@ -135,6 +137,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     },
     examples: examples(describeLists(served), {
       isRouterOnly: config.auth?.routerCallers !== undefined,
+      knownId: parts.knownId,
     }),
   });
   const errors = createErrorPolicy({ schema: served.schema, log });

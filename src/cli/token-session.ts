@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { systemClock } from '../clock.ts';
 import { readConfig, type Config } from '../config.ts';
 import { createLog } from '../log.ts';
@@ -177,8 +177,7 @@ async function openFor(
 ): Promise<BoundedStore> {
   const { tokenStore } = config;
   const readOnly = purpose === 'inspect';
-  const isThere = tokenStore.kind === 'postgres' || existsSync(tokenStore.path);
-  if (isThere) return bounded(openStore(tokenStore, config, { readOnly }));
+  if (isThere(tokenStore)) return bounded(openStore(tokenStore, config, { readOnly }));
   const identity = identityOf(config, null);
   const description = `${identity.description}, which does not exist`;
   const nothing = bounded({ ...openSqliteStore(':memory:'), description });
@@ -195,6 +194,16 @@ async function openFor(
   stderr.write(`The token store was gone: a new one was made (${made.description}).\n`);
   printRescued(report, (text) => void stderr.write(`${text}\n`));
   return made;
+}
+
+/** A file that may not be looked at counts as one, so that opening it reports why. */
+function isThere(store: Config['tokenStore']): boolean {
+  if (store.kind === 'postgres') return true;
+  try {
+    return statSync(store.path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
 }
 
 function bounded(store: TokenStore): BoundedStore {

@@ -136,7 +136,7 @@ async function refreshAtOnce(
     terminal.stdout.write(
       `Refreshed at once: generation ${generation} is in use, and the link no longer works. The access token lives for ` +
         `${duration(pair.expiresIn)}, the refresh token for ${duration(pair.refreshTokenExpiresIn)}. ` +
-        'A gateway on this store uses it within half a minute.\n',
+        'A gateway that runs on this store uses it within half a minute; otherwise, start one now.\n',
     );
   } catch (error) {
     if (codeOf(error) !== 'TOKENS_LOST') {

@@ -90,7 +90,7 @@ export function authContradictions(given: Readonly<Record<string, string>>): str
   if (!isAuthGiven && !isAnonymous) {
     mistakes.push(
       'RECRUITING_URL is set, but no caller needs a credential: real data would be served to everyone who can reach this address. ' +
-        'Set AUTH_API_KEYS or AUTH_JWKS_URL, or set ALLOW_ANONYMOUS=true if something in front of the gateway authenticates callers.',
+        'Set AUTH_API_KEYS (`keys new <name>` makes a key) or AUTH_JWKS_URL, or set ALLOW_ANONYMOUS=true if something in front of the gateway authenticates callers.',
     );
   }
   const missing = TOGETHER.filter((name) => !isGiven(name));

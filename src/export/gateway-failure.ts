@@ -46,7 +46,7 @@ export class GatewayFailure extends Error {
 
   static unreachable(url: string, cause: unknown): GatewayFailure {
     const { host } = new URL(url);
-    const message = `The gateway at ${host} cannot be reached (${reasonOf(cause)}).`;
+    const message = `The gateway at ${host} cannot be reached (${reasonOf(cause)}). Check that it is running, and the address in --url.`;
     return new GatewayFailure(message, { isTemporary: true, cause });
   }
 

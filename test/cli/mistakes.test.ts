@@ -1,8 +1,9 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runHere, runProgram, temporaryFolder } from '../support/processes/process.ts';
+import { BOUND } from '../support/tokens/fault-world.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 beforeAll(() => {
@@ -75,6 +76,14 @@ test('a misspelled RECRUITING_URL prevents the start, instead of serving the san
   expect(stderr).not.toContain('secret-host');
 });
 
+test('a service without credentials of callers is not served, and the command that makes one is named', async () => {
+  const exit = await runHere([], { RECRUITING_URL: 'https://recruiting.example.com' });
+  expect(exit.code).toBe(2);
+  expect(exit.stderr).toContain(
+    'Set AUTH_API_KEYS (`keys new <name>` makes a key) or AUTH_JWKS_URL',
+  );
+});
+
 describe('something that cannot be used is reported in one sentence', () => {
   const OVER_SERVICE = { RECRUITING_URL: 'http://127.0.0.1:9', ALLOW_ANONYMOUS: 'true' };
 
@@ -141,6 +150,25 @@ describe('something that cannot be used is reported in one sentence', () => {
       expect.stringContaining('ENOTDIR'),
     ]);
     expect(readFileSync(folder.file('file'), 'utf8')).toBe('text');
+  });
+
+  test('a token store in a folder that this user may not read', async () => {
+    mkdirSync(folder.file('locked'));
+    chmodSync(folder.file('locked'), 0);
+    const env = { TOKEN_STORE: `sqlite:${folder.file('locked/tokens.db')}` };
+    const exit = await runProgram(['tokens', 'status'], { env, user: BOUND });
+    const why = /cannot be opened .*EACCES.* Check TOKEN_STORE, and that this user may read/;
+    expect(said(exit)).toEqual([1, expect.stringMatching(why)]);
+  });
+
+  test('a gateway that is not running', async () => {
+    const gone = createServer();
+    await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
+    const { port } = gone.address() as AddressInfo;
+    await new Promise((resolve) => gone.close(resolve));
+    const exit = await runHere(['export', 'persons', '--url', `http://127.0.0.1:${port}`]);
+    const why = `The gateway at 127.0.0.1:${port} cannot be reached (ECONNREFUSED). Check that it is running, and the address in --url.`;
+    expect(said(exit)).toEqual([1, why]);
   });
 
   test('a token store that is a folder', async () => {

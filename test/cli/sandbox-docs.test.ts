@@ -1,8 +1,7 @@
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
-import { promisify } from 'node:util';
+import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
+import { blocksOf, runInShell } from '../support/docs/documents.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { runHere, served, startProgram, temporaryFolder } from '../support/processes/process.ts';
@@ -92,7 +91,7 @@ test('the loss of the tokens can be rehearsed with the commands of docs/sandbox.
     [, port = ''] = await sandbox.printed(/Base URL\s+http:\/\/127\.0\.0\.1:(\d+)/);
     return sandbox;
   };
-  const run = (commands: string) => inShell(commands.replaceAll('4100', port), folder.path);
+  const run = (commands: string) => runInShell(commands.replaceAll('4100', port), folder.path);
   const first = await startSandbox();
   const commands = importAndServe!.trim().split('\n');
   const serve = commands.pop();
@@ -133,8 +132,9 @@ test('the loss of the tokens can be rehearsed with the commands of docs/sandbox.
 
 /** The contents of the code blocks in a language. */
 function blocks(language: string): string[] {
-  const pattern = new RegExp(`\`\`\`${language}\\n([^]*?)\`\`\``, 'g');
-  return [...DOCUMENT.matchAll(pattern)].map(([, block]) => block!);
+  return blocksOf('docs/sandbox.md').flatMap((block) =>
+    block.language === language ? [block.text] : [],
+  );
 }
 
 /** The arguments of `npm start -- …`, on another port. */
@@ -143,23 +143,4 @@ function argumentsOf(command: string, port = '0'): string[] {
     .replace('npm start -- ', '')
     .replace(/--port \d+/, `--port ${port}`)
     .split(' ');
-}
-
-/** Runs commands with `npm start` and `curl` standing for what is surely there. Returns all that they print. */
-async function inShell(commands: string, cwd: string): Promise<string> {
-  const node = `'${process.execPath}'`;
-  const post =
-    'fetch(process.argv.at(-1), { method: "POST" }).then(async (r) => console.log(await r.text()))';
-  const functions = `
-npm() { shift 2; ${node} '${resolve('src/main.ts')}' "$@"; }
-curl() { ${node} -e '${post}' -- "$@"; }
-`;
-  const { stdout } = await promisify(execFile)('sh', ['-c', `${functions}exec 2>&1\n${commands}`], {
-    cwd,
-    env: {
-      PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
-      NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile'),
-    },
-  }).catch((error: Error & { stdout: string }) => error);
-  return stdout;
 }

@@ -49,6 +49,7 @@ test('schema pull writes the live schema, sorted, into the snapshot, and prints 
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(/was written to .*upstream\.graphql/);
   expect(stdout).toContain("additive (5)\n  Type 'Info' was added\n");
+  expect(stdout).toMatch(/\n\nTo serve it, restart the gateway\..*\n$/);
   expect(snapshot()).toBe(PULLED);
   expect(readdirSync(folder)).toEqual(FILES);
   // Whatever order the service names its types in: nothing new, and nothing written.

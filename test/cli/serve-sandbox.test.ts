@@ -31,6 +31,19 @@ describe('serve without RECRUITING_URL', () => {
     expect(persons.every(({ firstName }) => firstName.length > 0)).toBe(true);
   });
 
+  test('each tab of GraphiQL is answered with records', async () => {
+    const page = await (await fetch(gateway.url, { headers: { accept: 'text/html' } })).text();
+    const [, settings] = /^ {2}\.\.\.(\{"title".*\}),$/m.exec(page)!;
+    const { defaultTabs } = JSON.parse(settings!) as { defaultTabs: Tab[] };
+    expect(defaultTabs).toHaveLength(6);
+    for (const { query, variables } of defaultTabs) {
+      const given = JSON.parse(variables ?? '{}') as Record<string, unknown>;
+      const { data, errors } = await askAt(gateway.url, query, given);
+      expect(errors).toBeUndefined();
+      expect(JSON.stringify(data)).toMatch(/"firstName":"\p{L}/u);
+    }
+  });
+
   test('persons returns the pages of the service', async () => {
     const { data, errors } = await askAt(
       gateway.url,
@@ -97,6 +110,11 @@ describe('serve without RECRUITING_URL', () => {
     expect(readdirSync(folder.path)).toEqual([]);
   });
 });
+
+interface Tab {
+  query: string;
+  variables: string | null;
+}
 
 interface Connection {
   edges: { cursor: string; node: { id: string; firstName: string } }[];

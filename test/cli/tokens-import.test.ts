@@ -161,7 +161,8 @@ test.each([
   ['a redirect', 302, '', /answers with a redirect, which is not followed/],
   ['a page for people', 200, '<html>Sign in</html>', /does not give a token set/],
   ['more than 64 KiB', 200, `{"a":"${'x'.repeat(100_000)}"}`, /does not give a token set/],
-  ['an error', 500, '', /answered with status 500/],
+  ['an error', 500, '', /answered with status 500\. Wait until the service works/],
+  ['a refusal', 405, '', /answered with status 405\. Check that it is the whole link/],
 ])(
   'a link that returns %s is explained, and nothing is imported',
   async (_, status, body, said) => {

@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { ApolloClient, gql, HttpLink, InMemoryCache } from '@apollo/client';
 import { Defer20220824Handler, GraphQL17Alpha9Handler } from '@apollo/client/incremental';
 import { createClient, fetchExchange } from '@urql/core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
+import { blockWith } from '../support/docs/documents.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { byPath } from '../support/clients/by-ids.ts';
 import { partsOf, putTogether, type Payload } from '../support/clients/multipart.ts';
@@ -68,7 +68,7 @@ test.each<[string, Stream]>([
 });
 
 test('the command of docs/streaming.md streams every record', async () => {
-  const command = /curl (.*?)\n```/s.exec(readFileSync('docs/streaming.md', 'utf8'))![1]!;
+  const command = blockWith('docs/streaming.md', 'curl');
   const headers = [...command.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, ...header]) => header);
   const response = await fetch(`${server.url}/graphql`, {
     method: 'POST',

@@ -31,15 +31,21 @@ export type ExampleEntity = {
   readonly idType: string;
 };
 
+export type ExampleOptions = {
+  readonly isRouterOnly?: boolean;
+  readonly knownId?: string | undefined;
+};
+
 /**
  * Worked examples for the tabs: one list, in each of the forms in which it is served. A caller with the scope `read`
  * may send all of them.
  *
  * @param isRouterOnly whether `_entities` is only for routers
+ * @param knownId the id of a record that exists
  */
 export function examples(
   lists: readonly ExampleList[],
-  { isRouterOnly = false }: { readonly isRouterOnly?: boolean } = {},
+  { isRouterOnly = false, knownId }: ExampleOptions = {},
 ): readonly Example[] {
   const list =
     lists.find(({ all, connection }) => all && connection) ??
@@ -54,8 +60,8 @@ export function examples(
     ...(connection
       ? [forward(connection, selection), backward(list.field, connection, selection)]
       : []),
-    ...(entity?.field === undefined ? [] : [record(entity.field, entity, selection)]),
-    ...(entity && !isRouterOnly ? [entityLookup(entity, selection)] : []),
+    ...(entity?.field === undefined ? [] : [record(entity.field, entity, selection, knownId)]),
+    ...(entity && !isRouterOnly ? [entityLookup(entity, selection, knownId)] : []),
   ];
 }
 
@@ -128,16 +134,27 @@ function backward(
   );
 }
 
-function record(field: string, { argument, idType }: ExampleEntity, selection: string): Example {
+function record(
+  field: string,
+  { argument, idType }: ExampleEntity,
+  selection: string,
+  knownId: string | undefined,
+): Example {
+  const hint =
+    knownId === undefined ? ': there may be none with this one, and then the answer is null.' : '.';
   return example(
-    `One record by its id. Copy an id from the result of another tab into the variables below: there may be none with this one, and then the answer is null.`,
+    `One record by its id. Copy an id from the result of another tab into the variables below${hint}`,
     `query ${capitalized(field)}($id: ${idType}) { ${field}(${argument}: $id) { ${selection} } }`,
-    { id: someId(idType) },
+    { id: someId(idType, knownId) },
   );
 }
 
-function entityLookup({ type, idType }: ExampleEntity, selection: string): Example {
-  const id = JSON.stringify(someId(idType));
+function entityLookup(
+  { type, idType }: ExampleEntity,
+  selection: string,
+  knownId: string | undefined,
+): Example {
+  const id = JSON.stringify(someId(idType, knownId));
   return example(
     'What the router of a supergraph sends: records by their ids, in the order of the representations. Copy ids from the result of another tab.',
     `query Entities {
@@ -149,8 +166,8 @@ function entityLookup({ type, idType }: ExampleEntity, selection: string): Examp
   );
 }
 
-function someId(idType: string): string | number {
-  return idType.startsWith('Int') ? 1 : '1';
+function someId(idType: string, knownId = '1'): string | number {
+  return idType.startsWith('Int') ? 1 : knownId;
 }
 
 function example(text: string, query: string, variables?: object): Example {

@@ -34,6 +34,9 @@ const MAX_FILE_BYTES = 64 * 1024;
 const MAKE_A_NEW_ONE =
   'Have an administrator make a new token in the personal account of the recruiting service, and use its new link.';
 
+const CHECK_THE_LINK =
+  'Check that it is the whole link that the personal account shows for the token.';
+
 /**
  * Reads the token set from its one-time link. Reading it changes nothing at the service: the link dies
  * with the first refresh.
@@ -59,13 +62,17 @@ export async function readTokenLink(link: string, options: TokenLinkOptions): Pr
     );
   }
   if (status !== 200) {
-    throw new TokenLinkError(`The token link at ${host} answered with status ${status}.`, true);
+    throw new TokenLinkError(
+      `The token link at ${host} answered with status ${status}. ` +
+        (status >= 500 || status === 429 ? 'Wait until the service works again.' : CHECK_THE_LINK),
+      true,
+    );
   }
   const pair = body === undefined ? undefined : readTokenSet(parse(body));
   if (!pair) {
     throw new TokenLinkError(
       `The token link at ${host} does not give a token set (JSON with access_token and refresh_token). ` +
-        'Check that it is the whole link that the personal account shows for the token.',
+        CHECK_THE_LINK,
       false,
     );
   }
@@ -95,7 +102,8 @@ async function read(url: URL, { agent, proxy }: TokenLinkOptions) {
     return await get(url, { headers, proxy });
   } catch (error) {
     throw new TokenLinkError(
-      `The token link at ${url.host} cannot be read (${reasonOf(error)}).`,
+      `The token link at ${url.host} cannot be read (${reasonOf(error)}). ` +
+        'Check the link, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS.',
       true,
       error,
     );

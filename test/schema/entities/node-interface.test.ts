@@ -16,6 +16,7 @@ import {
 import { servedOffline } from '../../support/gateway/served-offline.ts';
 import { nestedSdl, nestedUpstream } from '../../support/imitations/nested-upstream.ts';
 import { all, putTogether } from '../../support/clients/multipart.ts';
+import { blockWith } from '../../support/docs/documents.ts';
 import { runHere } from '../../support/processes/process.ts';
 
 /** A service with Int ids, String ids, both in one union, and a type that no field finds again. */
@@ -234,8 +235,10 @@ test('person(id:) and representations take the global id and the id of the servi
     _entities: [person, person, person],
   });
   // The example of the documentation.
-  const [, documented] = /```graphql\n(.*?)```/s.exec(readFileSync('docs/relay.md', 'utf8'))!;
-  const again = await world.ask(documented!, { id: person.id, ids: [person.id] });
+  const again = await world.ask(blockWith('docs/relay.md', 'query Again'), {
+    id: person.id,
+    ids: [person.id],
+  });
   expect(again).toEqual({
     data: {
       node: { ...person, firstName: first!.firstName },

@@ -1,5 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { blockWith } from '../docs/documents.ts';
 import { askAt, type GraphqlAnswer, type Question } from '../gateway/ask-at.ts';
 import { startProcess, temporaryFolder } from '../processes/process.ts';
 
@@ -44,10 +45,8 @@ export async function startRouter({ supergraph, env }: RouterOptions): Promise<R
 
 /** Its import is resolved here: the file lies in a folder without packages. */
 function documentedConfig(): string {
-  const [, config = ''] = /```ts\n([^`]*gatewayConfig.*?)```/s.exec(
-    readFileSync('docs/supergraph.md', 'utf8'),
-  )!;
-  return config.replace("'@graphql-hive/gateway'", (name) =>
-    JSON.stringify(import.meta.resolve(name.slice(1, -1))),
+  return blockWith('docs/supergraph.md', 'gatewayConfig').replace(
+    "'@graphql-hive/gateway'",
+    (name) => JSON.stringify(import.meta.resolve(name.slice(1, -1))),
   );
 }

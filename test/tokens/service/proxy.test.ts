@@ -154,7 +154,7 @@ describe('through a proxy', () => {
     const options = { agent: 'test', proxy: `http://user:password@${host}` };
     const why = `the proxy ${host} refuses to connect, with status 407`;
     expect(await failure(readTokenLink(`${baseUrl}/secret`, options))).toBe(
-      `The token link at ${new URL(baseUrl).host} cannot be read (${why}).`,
+      `The token link at ${new URL(baseUrl).host} cannot be read (${why}). Check the link, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS.`,
     );
     expect(await authCheck({ baseUrl, ...options })('x')).toEqual({ kind: 'unknown', why });
   });

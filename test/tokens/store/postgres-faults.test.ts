@@ -5,6 +5,7 @@ import { systemClock } from '../../../src/clock.ts';
 import { openPostgresStore } from '../../../src/tokens/store/postgres/postgres-store.ts';
 import { createSealer, SealError } from '../../../src/tokens/store/seal.ts';
 import { StoreUnavailableError } from '../../../src/tokens/store/token-store.ts';
+import { blockWith } from '../../support/docs/documents.ts';
 import { startPooler, type Pooler } from '../../support/postgres/pooler.ts';
 import { startPostgres, type PostgresServer } from '../../support/postgres/server.ts';
 import { pairOf } from '../../support/tokens/tokens.ts';
@@ -101,16 +102,18 @@ test('a role without the right to create tables works once they exist, and gets 
   const url = await server.emptyStore();
   const owner = new URL(url).username;
   const user = `${owner}_user`;
+  const [usage, tables] = blockWith('docs/tokens.md', 'GRANT USAGE')
+    .replaceAll('recruiting', owner)
+    .replaceAll('gateway', user)
+    .split('\n');
   await server.query(
     `CREATE ROLE ${user} LOGIN PASSWORD 'planted-password'; ALTER ROLE ${user} SET search_path = ${owner};
-     GRANT USAGE ON SCHEMA ${owner} TO ${user}`,
+     ${usage}`,
   );
   const store = open(url.replace(`//${owner}:`, `//${user}:`));
   await expect(store.read()).rejects.toThrow(/lacks a right.*docs\/tokens\.md/);
   await open(url).read();
-  await server.query(
-    `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${owner} TO ${user}`,
-  );
+  await server.query(tables!);
   const set = await importInto(store, 'link');
   expect(await store.claim(claiming(set, 'a'))).toBeDefined();
   expect(await store.save(saving(set, 'a'))).toBe(true);

@@ -1,0 +1,216 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
+import { variables } from '../../src/config.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import {
+  blocksOf,
+  blockWith,
+  DOCUMENTS,
+  inlineCode,
+  runWithoutNpm,
+  type NpmCall,
+} from '../support/docs/documents.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { listeningGateway } from '../support/gateway/listening-gateway.ts';
+import {
+  runHere,
+  served,
+  startProcess,
+  startProgram,
+  temporaryFolder,
+} from '../support/processes/process.ts';
+
+test('the first command of the README starts the sandbox, and prints the address of GraphiQL', async () => {
+  using folder = temporaryFolder();
+  const { calls } = await runWithoutNpm(blocksOf('README.md')[0]!.text, folder.path);
+  expect(calls.map(({ args }) => args)).toEqual([['ci'], ['start']]);
+  const { code, stdout } = await run({ args: calls[1]!.args, env: {} });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/SANDBOX[^]*GraphiQL +http:\/\/127\.0\.0\.1:\d+\/graphql/);
+});
+
+test('the commands of the README lead from a token link to a gateway that serves known callers', async () => {
+  using folder = temporaryFolder();
+  const service = await startSandbox();
+  const commands = blockWith('README.md', 'export RECRUITING_URL')
+    .replace('https://recruiting.example.com/…', service.tokenLink)
+    .replaceAll('https://recruiting.example.com', service.url);
+  const { calls } = await runWithoutNpm(commands, folder.path);
+  const [newKey, importLink, serve] = inFolder(calls, folder.path);
+  const made = await run(newKey!);
+  const [key] = /rsk_\S+/.exec(made.stdout)!;
+  const [entry] = /portal:\S+/.exec(made.stdout)!;
+  const imported = await run(importLink!);
+  expect(imported.stdout).toMatch(/Refreshed at once/);
+
+  const { AUTH_API_KEYS, RECRUITING_URL, TOKEN_STORE } = serve!.env;
+  expect(AUTH_API_KEYS).toBe('portal:…');
+  const env = { AUTH_API_KEYS: entry, RECRUITING_URL: RECRUITING_URL!, TOKEN_STORE: TOKEN_STORE! };
+  await using gateway = await served(startProgram([], { env }));
+  const [header] = blockWith('docs/authentication.md', 'x-api-key: rsk_…').split('\n');
+  const [name, value] = header!.replace('rsk_…', key).split(': ') as [string, string];
+  const ask = '{ allPersons(limit: 200) { id } }';
+  expect((await askAt(gateway.url, ask)).errors![0]!.extensions['code']).toBe('UNAUTHENTICATED');
+  const { data } = await askAt(gateway.url, ask, {}, { [name]: value });
+  expect(data!['allPersons']).toHaveLength(137);
+  await gateway.stop();
+  await service.close();
+});
+
+test('the other commands of the gateway in the documentation end without an error', async () => {
+  await using documented = await startDocumented();
+  const exits = [];
+  for (const [document, content] of OF_THE_GATEWAY) {
+    const { calls } = await documented.run(blockWith(document, content));
+    expect(calls.length).toBeGreaterThan(0);
+    for (const call of calls) {
+      const { code, stderr } = await run(call);
+      exits.push({ call: call.args.join(' '), code, stderr: code === 0 ? '' : stderr });
+    }
+  }
+  expect(exits).toEqual(exits.map(({ call }) => ({ call, code: 0, stderr: '' })));
+});
+
+const OF_THE_GATEWAY = [
+  ['README.md', '--subgraph > recruiting.graphql'],
+  ['docs/authentication.md', 'keys new importer'],
+  ['docs/authentication.md', 'keys new router'],
+  ['docs/export.md', '--resume'],
+  ['docs/export.md', 'EXPORT_API_KEY'],
+  ['docs/relay.md', 'npm start'],
+  ['docs/sandbox.md', 'schema explain'],
+  ['docs/supergraph.md', 'keys new router'],
+  ['docs/supergraph.md', '--federation 2.9'],
+] as const;
+
+test('the requests of the documentation are answered', async () => {
+  await using documented = await startDocumented();
+  for (const [document, content] of OF_CURL) {
+    const { stdout } = await documented.run(blockWith(document, content));
+    expect(JSON.parse(stdout)).toEqual({ data: expect.anything() });
+  }
+});
+
+const OF_CURL = [
+  ['docs/front-door.md', 'curl -G'],
+  ['docs/operations.md', 'documentId'],
+] as const;
+
+test('the benchmarks and the tests in commands of the documentation exist', async () => {
+  using folder = temporaryFolder();
+  const { calls } = await runWithoutNpm(
+    blockWith('docs/performance.md', 'npm run bench') + blockWith('docs/running.md', 'npm test --'),
+    folder.path,
+  );
+  const replay = calls.pop()!;
+  expect(replay.args.slice(0, 2)).toEqual(['test', '--']);
+  expect(existsSync(replay.args[2]!)).toBe(true);
+  const names = calls.flatMap(({ args }) => {
+    expect(args.slice(0, 2)).toEqual(['run', 'bench']);
+    return args.slice(3);
+  });
+  expect(names.length).toBeGreaterThan(2);
+  // Nothing is measured if one of the names is unknown.
+  const { code, stderr } = await startProcess(['bench/run.ts', ...names, 'unknown']).ended;
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/^There is no benchmark unknown\. /);
+});
+
+test('every command in a sentence or a table exists, with the options that are named beside it', async () => {
+  const wrong: string[] = [];
+  for (const code of new Set(DOCUMENTS.flatMap(inlineCode))) {
+    const [, script] = /npm run (?:-s )?([a-z]+)/.exec(code) ?? [];
+    if (script !== undefined && !(script in manifest.scripts)) wrong.push(code);
+    const [, file] = /^node (\S+)/.exec(code) ?? [];
+    if (file !== undefined && !existsSync(file)) wrong.push(code);
+    const command = COMMAND.exec(code);
+    if (command && !(await isKnown(command[1]!, code))) wrong.push(code);
+  }
+  const rows = DOCUMENTS.flatMap(tableRows).filter(([first]) => COMMAND.test(first));
+  expect(rows.length).toBeGreaterThan(12);
+  for (const [first, ...others] of rows) {
+    if (!(await isKnown(COMMAND.exec(first)![1]!, others.join(' ')))) wrong.push(first);
+  }
+  expect(wrong).toEqual([]);
+});
+
+const COMMAND =
+  /^(?:npm (?:run -s )?start -- )?((?:sandbox|schema|tokens|keys|export)(?: [a-z]+)?)(?= |$)/;
+
+/** Whether there is such a command, and all options in the text are its own. */
+async function isKnown(command: string, text: string): Promise<boolean> {
+  const words = command.startsWith('export') ? ['export'] : command.split(' ');
+  const { code, stdout } = await runHere([...words, '--help']);
+  const known = new Set(
+    [...stdout.matchAll(/^ +(?:-\w, )?(--[a-z-]+)/gm)].map(([, name]) => name!),
+  );
+  const named = [...text.matchAll(/(?<![-\w])--[a-z][a-z-]+/g)].map(([name]) => name);
+  return code === 0 && stdout.includes(words.at(-1)!) && named.every((name) => known.has(name));
+}
+
+function tableRows(document: string): (readonly [first: string, ...string[]])[] {
+  const lines = readFileSync(document, 'utf8').split('\n');
+  return lines
+    .filter((line) => line.startsWith('| `'))
+    .map((line) => {
+      const [first, ...others] = line.slice(2).split(' | ');
+      return [first!.replaceAll('`', '').trim(), ...others];
+    });
+}
+
+/** The service, the gateway and the keys that the commands of the documentation need. */
+async function startDocumented() {
+  const folder = temporaryFolder();
+  const gateway = await startGatewayOverSandbox(
+    {},
+    {
+      trustedDocuments: { abc: 'query ($first: Int) { persons(first: $first) { items { id } } }' },
+    },
+  );
+  const door = await listeningGateway(gateway);
+  const { stdout } = await runHere(['keys', 'new', 'router']);
+  const values: [string | RegExp, string][] = [
+    ['RECRUITING_URL=https://recruiting.example.com', `RECRUITING_URL=${gateway.sandbox.url}`],
+    [/https?:\/\/(localhost:4000|recruiting\.(internal|example\.com))/g, door.url],
+    ['router:…', /router:\S+/.exec(stdout)![0]],
+    ['rsk_…', 'rsk_made-up'],
+    ['$KEY', 'rsk_made-up'],
+    ['<id>', 'abc'],
+    ['schema/rich.graphql', resolve('schema/rich.graphql')],
+    ['--output ', `--output ${folder.path}/`],
+  ];
+  return {
+    run: async (commands: string) => {
+      const filled = values.reduce((text, [name, value]) => text.replaceAll(name, value), commands);
+      const { calls, stdout: printed } = await runWithoutNpm(filled, folder.path);
+      return { calls: inFolder(calls, folder.path), stdout: printed };
+    },
+    [Symbol.asyncDispose]: async () => {
+      await door[Symbol.asyncDispose]();
+      await gateway[Symbol.asyncDispose]();
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+/** The calls with their settings, and the tokens of a service in this folder. */
+function inFolder(calls: readonly NpmCall[], folder: string): NpmCall[] {
+  return calls.map(({ args, env }) => ({
+    args,
+    env: {
+      ...('RECRUITING_URL' in env && { TOKEN_STORE: `sqlite:${folder}/tokens.db` }),
+      ...Object.fromEntries(Object.entries(env).filter(([name]) => name in variables.shape)),
+    },
+  }));
+}
+
+/** Runs a command of the gateway. What would serve stops at once. */
+function run({ args, env }: NpmCall) {
+  const words = args.filter((word) => word !== '-s');
+  expect(words[0] === 'run' ? words[1] : words[0]).toBe('start');
+  const from = words.indexOf('--');
+  return runHere(from < 0 ? [] : words.slice(from + 1), env);
+}

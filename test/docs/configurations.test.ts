@@ -1,0 +1,156 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { readConfig, variables } from '../../src/config.ts';
+import { blocksOf, blockWith, DOCUMENTS, inlineCode } from '../support/docs/documents.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { servedOffline } from '../support/gateway/served-offline.ts';
+import { startServe, temporaryFolder } from '../support/processes/process.ts';
+
+test('every value of a setting in the documentation is one that the gateway accepts', () => {
+  const shell = DOCUMENTS.flatMap(blocksOf).filter(({ language }) => language === 'sh');
+  const codes = [
+    ...DOCUMENTS.flatMap(inlineCode),
+    ...shell.flatMap(({ text }) => text.match(/\b[A-Z_]+=\S+/g) ?? []),
+  ];
+  const settings = codes.flatMap((code) => {
+    const [, name, value] = /^([A-Z_]+)=([^\s…$]+)$/.exec(code) ?? [];
+    return name !== undefined && name in variables.shape && !value!.includes('<')
+      ? [[name, value!] as const]
+      : [];
+  });
+  expect(settings.length).toBeGreaterThan(25);
+  const refused = settings.filter(
+    ([name, value]) => !variables.safeParse({ [name]: value }).success,
+  );
+  expect(refused).toEqual([]);
+  expect(variables.safeParse({ NODE_INTERFACE: 'yes' }).success).toBe(false);
+});
+
+test('the entries of keys in docs/authentication.md are read, once they have their hashes', () => {
+  const entries = blockWith('docs/authentication.md', 'portal:<sha256');
+  let hash = 0;
+  const AUTH_API_KEYS = entries
+    .trim()
+    .replaceAll(/<sha256[^>]*>/g, () => String((hash += 1)).padStart(64, '0'));
+  const { auth } = readConfig({ RECRUITING_URL: 'https://a.example', AUTH_API_KEYS }, () => '');
+  expect(auth!.apiKeys).toMatchObject([
+    { name: 'portal', scopes: ['read'] },
+    { name: 'importer', scopes: ['read', 'write'] },
+  ]);
+});
+
+test('the adapters.json of docs/schema.md names, skips and finds what its table says', () => {
+  const overrides = JSON.parse(blockWith('docs/schema.md', '"byId": "vacancyById"')) as unknown;
+  const sdl = `
+    type Query {
+      persons(first: Int, after: String): PersonPage!
+      activeCandidates(first: Int, after: String): CandidatePage!
+      candidate(id: ID!): Candidate
+      vacancy(id: ID!): Vacancy
+      vacancyById(id: ID!): Vacancy
+    }
+    type Person { id: ID! }
+    type Candidate { id: ID! }
+    type Vacancy { id: ID! candidates(first: Int, after: String): CandidatePage! }
+    type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+    type CandidatePage { items: [Candidate!]! pageInfo: PageInfo! }
+    type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+  const { adapters, nested, entities } = servedOffline(sdl, { overrides });
+  expect(adapters[0]).toMatchObject({
+    all: { field: 'everybody' },
+    connection: { field: 'people', type: 'PeopleConnection', edge: 'PeopleEdge' },
+  });
+  expect(nested).toEqual([]);
+  const ways = Object.fromEntries(entities.map(({ type, ...entity }) => [type, entity]));
+  expect(JSON.stringify(ways['Vacancy'])).toContain('"vacancyById"');
+  expect(JSON.stringify(ways['Candidate'])).toContain('"activeCandidates"');
+});
+
+test('the configurations of routers send the key to this subgraph only, and name what is published', () => {
+  const blocks = blocksOf('docs/supergraph.md').filter(({ language }) => language === 'yaml');
+  const files = blocks.map(({ text }) => parse(text) as RouterFile);
+  expect(files).toHaveLength(6);
+  const headers = files.flatMap((file) => (file.headers === undefined ? [] : [file.headers]));
+  expect(headers).toHaveLength(3);
+  for (const { subgraphs, ...others } of headers) {
+    expect(others).toEqual({});
+    expect(Object.keys(subgraphs)).toEqual(['recruiting']);
+    const [{ insert, ...rule }] = subgraphs['recruiting']!.request;
+    const { name, value, expression } = insert ?? rule;
+    expect(name!.toLowerCase()).toBe('x-api-key');
+    expect(value ?? expression).toContain('RECRUITING_KEY');
+  }
+  const published = files.flatMap(({ subgraphs = [] }) =>
+    Array.isArray(subgraphs) ? subgraphs : Object.values(subgraphs),
+  );
+  expect(published).toHaveLength(2);
+  for (const { routing_url, schema } of published) {
+    expect(routing_url).toBe('https://recruiting.internal/graphql');
+    expect(schema).toEqual({ file: './recruiting.graphql' });
+  }
+});
+
+interface RouterFile {
+  readonly headers?: { readonly subgraphs: Record<string, { readonly request: [HeaderRule] }> };
+  readonly subgraphs?: readonly Published[] | Record<string, Published>;
+}
+
+interface HeaderRule extends Header {
+  readonly insert?: Header;
+}
+
+interface Header {
+  readonly name?: string;
+  readonly value?: string;
+  readonly expression?: string;
+}
+
+interface Published {
+  readonly routing_url: string;
+  readonly schema: object;
+}
+
+test('the secret of docs/running.md has all that the manifest of Kubernetes requires of it', () => {
+  const command = blockWith('docs/running.md', 'kubectl create secret');
+  const [, path] = /apply --filename (\S+)/.exec(command)!;
+  const [, name] = /create secret generic (\S+)/.exec(command)!;
+  const given = [...command.matchAll(/--from-literal=([a-z-]+)=/g)].map(([, key]) => key);
+  const references = readFileSync(path!, 'utf8').matchAll(
+    /secretKeyRef: \{ name: (\w+), key: ([a-z-]+)/g,
+  );
+  const referred = [...references].map(([, secret, key]) => {
+    expect(secret).toBe(name);
+    return key;
+  });
+  expect(new Set(given)).toEqual(new Set(referred));
+});
+
+test('otel.mjs of docs/telemetry.md sends the spans of requests', async () => {
+  using folder = temporaryFolder();
+  const spans: string[] = [];
+  const collector = createServer((request, response) => {
+    request.on('data', (chunk: Buffer) => spans.push(chunk.toString('latin1')));
+    request.on('end', () => response.writeHead(200).end());
+  });
+  await new Promise<void>((done) => collector.listen(0, '127.0.0.1', done));
+  const { port } = collector.address() as AddressInfo;
+  // The file lies in a folder without packages.
+  const text = blockWith('docs/telemetry.md', 'provider.register()').replaceAll(
+    /'(@opentelemetry\/[^']+)'/g,
+    (_, name: string) => JSON.stringify(import.meta.resolve(name)),
+  );
+  writeFileSync(folder.file('otel.mjs'), text);
+  await using gateway = await startServe({
+    env: {
+      NODE_OPTIONS: `--import ${folder.file('otel.mjs')}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+    },
+  });
+  await askAt(gateway.url, '{ persons(first: 1) { items { id } } }');
+  expect((await gateway.stop()).code).toBe(0);
+  await new Promise((done) => collector.close(done));
+  expect(spans.join('')).toContain('graphql.operation.type');
+});
