@@ -49,8 +49,7 @@ export async function runModel(run: ModelRun): Promise<ModelReport> {
     join(import.meta.dirname, 'claims.qnt'),
     ...Object.entries(options).map(([name, value]) => `--${name}=${value}`),
     ...(invariants.length > 0 ? ['--invariants', ...invariants] : []),
-    '--witnesses',
-    ...witnesses,
+    ...(witnesses.length > 0 ? ['--witnesses', ...witnesses] : []),
   ];
   // A violation ends Quint with an error, after it has been reported.
   const { stdout, stderr } = await promisify(execFile)(process.execPath, call).catch(
