@@ -39,6 +39,7 @@ export async function runPlan(plan: Plan, flaw?: Flaw): Promise<History> {
     await world.start();
     for (const step of plan.steps) await world.take(step);
     await world.recover();
+    world.expectFewExchanges(plan);
   } finally {
     world.end();
   }
@@ -241,6 +242,13 @@ class World {
         `the store has ${refreshToken}${lost ? ' (lost)' : ''}, ` +
         `the service accepts ${this.#service.live.refreshToken}`,
     );
+  }
+
+  /** A few exchanges for each step, and for each life of an access token. */
+  expectFewExchanges({ early, steps, life }: Plan): void {
+    const { length } = this.#service.exchanges;
+    const most = 4 + 4 * (early.length + steps.length) + (3 * this.#time.now) / (life * 1000);
+    if (length > most) this.observer.violations.push(`${length} exchanges are too many`);
   }
 
   #isWell(codes: readonly (string | undefined)[]): boolean {
