@@ -12,6 +12,7 @@ import process from 'node:process';
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 import { FLAWS } from './flaws.ts';
+import { FOUND } from './found.ts';
 import { runPlan, type History } from './history.ts';
 import { plan, type Plan } from './plan.ts';
 import { ROWS, type Row } from './rows.ts';
@@ -28,6 +29,15 @@ process.exitCode = await simulate();
 
 async function simulate(): Promise<number> {
   const rows = new Map<Row, number>(ROWS.map((row) => [row, 0]));
+  for (const [index, found] of FOUND.entries()) {
+    if (flaw) break;
+    const { violations, lines } = await runPlan(found);
+    if (violations.length === 0) continue;
+    print(
+      `${lines.join('\n')}\n${violations.join('\n')}\nExample ${index + 1} of found.ts fails.\n`,
+    );
+    return 1;
+  }
   for (let done = 0; done < seeds; done += 1) {
     const seed = first + done;
     const failure = await failureFrom(seed, rows);
