@@ -237,7 +237,9 @@ export class Service {
     const before = this.#live;
     if (exchange.refreshToken !== before.refreshToken) return { kind: 'invalid-grant' };
     const { oddity } = exchange;
-    if (this.#options.revokesOnRefresh) this.#ends.clear();
+    // A service that gives no new access token does not end the old one.
+    const givesAccess = oddity !== 'without an access token';
+    if (this.#options.revokesOnRefresh && givesAccess) this.#ends.clear();
     this.#live = this.#issue();
     // A service that does not renew refresh tokens goes on so.
     this.#keepsTokens ||=
@@ -249,7 +251,7 @@ export class Service {
     const { accessToken, refreshToken } = this.#live;
     const lives = oddity !== 'without lifetimes';
     const grant: Grant = {
-      accessToken: oddity === 'without an access token' ? undefined : accessToken,
+      accessToken: givesAccess ? accessToken : undefined,
       refreshToken: oddity === 'without a refresh token' ? undefined : refreshToken,
       expiresIn: lives ? this.#options.life : undefined,
       refreshTokenExpiresIn: lives ? REFRESH_LIFE : undefined,
