@@ -37,4 +37,27 @@ export const FOUND: readonly Plan[] = [
     ],
     seed: -2_122_293_509,
   },
+  // The same, after the database had lost the claim.
+  {
+    replicas: 2,
+    life: 120,
+    revokesOnRefresh: false,
+    fromLink: true,
+    isPooled: true,
+    ahead: 0,
+    early: [
+      {
+        after: 0,
+        do: 'trap',
+        trap: { point: 'answer', effect: 'strand', delayMs: 0, forMs: 200_000 },
+        oddity: null,
+      },
+    ],
+    steps: [
+      { after: 0, do: 'meet', oddity: 'no connection' },
+      { after: 0, do: 'clock', by: 1, ms: 31_536_000_000 },
+      { after: 0, do: 'restoreBackup', lost: 2 },
+    ],
+    seed: 495_935_769,
+  },
 ];
