@@ -147,7 +147,11 @@ export function savePair(
   const there = rows.pairs(set, next).find(isPair(next, attempt));
   if (there) return there.wasHead;
   const wasHead = set.head <= generation;
-  const savedAt = rows.now - Math.max(0, now - at);
+  // It is not older than its exchange, nor than the pair before it, even if the wall clock of this machine has jumped.
+  const begun = rows.attempts.find((one) => one.attempt === attempt);
+  const before = rows.pairs(set, generation).find((row) => row.generation === generation);
+  const least = begun?.at ?? before?.savedAt ?? 0;
+  const savedAt = Math.max(least, rows.now - Math.max(0, now - at));
   write.addPair(set, { generation: next, attempt, pair, savedAt, imported: false, wasHead });
   write.endAttempt(attempt, outcome, latencyMs);
   const endsClaim = wasHead || set.claim?.attempt === attempt;

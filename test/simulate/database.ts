@@ -1,0 +1,306 @@
+import type { Database, Run } from '../../src/tokens/store/postgres/connection.ts';
+import { openPostgresStore } from '../../src/tokens/store/postgres/postgres-store.ts';
+import type { Row, StatementName, Value } from '../../src/tokens/store/postgres/statements.ts';
+import { createSealer } from '../../src/tokens/store/seal.ts';
+import { StoreUnavailableError, type TokenStore } from '../../src/tokens/store/token-store.ts';
+import type { TokenPair } from '../../src/tokens/token-set.ts';
+import type { Chance } from './chance.ts';
+import type { Observer } from './observer.ts';
+import type { Process } from './process.ts';
+import { copyOf, execute, NO_TABLES, type Tables } from './tables.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** What a transaction does, seen from the statements in it. */
+export type Purpose = 'prepare' | 'read' | 'import' | 'claim' | 'save' | 'endAttempt';
+
+/** What happens to the next transaction with a purpose, whoever begins it. */
+export interface Interruption {
+  readonly purpose: Purpose;
+  readonly what: 'not committed' | 'committed, not heard' | 'hangs' | 'committed, hangs';
+}
+
+export interface DatabaseOptions {
+  readonly time: VirtualTime;
+  readonly chance: Chance;
+  readonly observer: Observer;
+  /** The server's clock is this far ahead, ms. */
+  readonly ahead: number;
+  /** Behind a transaction pooler nobody hears of changes. */
+  readonly isPooled: boolean;
+}
+
+export const BASE_URL = 'https://recruiting.test';
+/** The wall time at which each history begins. */
+export const BEGINNING = Date.UTC(2026, 0, 1);
+const STORE_URL = 'postgres://database/tokens';
+
+// The time-outs of the driver and of the server: src/tokens/store/postgres/connection.ts.
+const ANSWER_MS = 4_000;
+const STATEMENT_MS = 3_000;
+const CONNECT_MS = 3_000;
+const IDLE_MS = 3_000;
+/** More commits than these are never lost. */
+const MOST_LOST = 6;
+
+/** A PostgreSQL server behind a network, which can fail over to a standby that lacks the last commits. */
+export class SimulatedServer {
+  isDown = false;
+  /** Reads succeed, writes fail. */
+  isFull = false;
+  readonly interruptions: Interruption[] = [];
+  /** Generations of which a claim, or the pair after it, was committed and lost again. */
+  readonly forgotten = new Set<number>();
+  readonly #options: DatabaseOptions;
+  #committed = NO_TABLES;
+  /** The tables before each of the last commits, the newest one last. */
+  readonly #before: { readonly tables: Tables; readonly generation: number | undefined }[] = [];
+  readonly #listeners = new Map<Process, () => void>();
+  /** The transaction that writes; others wait. */
+  #writer: Session | undefined;
+  readonly #waiting: (() => void)[] = [];
+  /** Counts failovers: they end all connections. */
+  #epoch = 0;
+
+  constructor(options: DatabaseOptions) {
+    this.#options = options;
+  }
+
+  /** A set that was there before the history. */
+  async begin(pair: TokenPair): Promise<void> {
+    const clock = { now: () => BEGINNING, elapsed: () => 0, sleep: async () => {} };
+    const connect = (): Database => ({
+      transaction: async (_kind, work) => {
+        const tables = copyOf(this.#committed);
+        const result = await work(async (name, values = []) => this.#run(name, values, tables));
+        this.#committed = tables;
+        return result;
+      },
+      listen: () => {},
+      close: async () => {},
+    });
+    const store = openPostgresStore(STORE_URL, { sealer: createSealer([]), clock, connect });
+    await store.read();
+    await store.import({ baseUrl: BASE_URL, pair, replica: 'operator', after: null });
+  }
+
+  /** The store as one process has it. */
+  open(by: Process): TokenStore {
+    const store = openPostgresStore(STORE_URL, {
+      sealer: createSealer([]),
+      clock: by.clock,
+      connect: () => this.#connectionOf(by),
+    });
+    const { observer } = this.#options;
+    const reached =
+      <Given extends unknown[], Result>(
+        purpose: Purpose,
+        call: (...given: Given) => Promise<Result>,
+      ) =>
+      async (...given: Given): Promise<Result> => {
+        await by.reach(purpose);
+        try {
+          return await call(...given);
+        } catch (error) {
+          if (this.isDown || by.isCutOff) observer.onUnavailable(purpose);
+          throw error;
+        }
+      };
+    const read = async () => {
+      const stored = await store.read();
+      if (stored) observer.remember(by, stored.pair.refreshToken);
+      return stored;
+    };
+    return {
+      ...store,
+      read: reached('read', read),
+      claim: reached('claim', store.claim),
+      save: reached('save', store.save),
+      endAttempt: reached('endAttempt', store.endAttempt),
+    };
+  }
+
+  /** The refresh token of the current set, and whether that is lost: for observers. */
+  look(): { readonly refreshToken: string; readonly lost: boolean; readonly isInDoubt: boolean } {
+    const { sets, pairs, attempts } = this.#committed;
+    const [set] = execute('readSets', [], { ...NO_TABLES, sets }, 0);
+    const head = pairs.findLast(
+      (row) =>
+        row['set_id'] === set?.['id'] && row['generation'] === set?.['head'] && row['was_head'],
+    );
+    const refreshToken = tokenIn(String(head?.['pair'])) ?? 'refresh-0';
+    const isInDoubt = attempts.some(
+      ({ generation, outcome }) =>
+        generation === set?.['head'] && (outcome === 'begun' || outcome === 'uncertain'),
+    );
+    return { refreshToken, lost: set?.['lost'] === true, isInDoubt };
+  }
+
+  /** Continues on a standby that lacks the last commits. All connections end. */
+  failOver(lost: number): void {
+    this.#epoch += 1;
+    const gone = this.#before.splice(Math.max(0, this.#before.length - lost));
+    for (const { generation } of gone) {
+      if (generation !== undefined) this.forgotten.add(generation);
+    }
+    if (gone[0]) this.#committed = gone[0].tables;
+    if (this.#writer) this.#abort(this.#writer);
+    this.#options.observer.onFailover(gone.length);
+    this.#announce();
+  }
+
+  /** The end of a process ends its connections, and with them its transaction. */
+  disconnect(by: Process): void {
+    this.#listeners.delete(by);
+    if (this.#writer?.by === by) this.#abort(this.#writer);
+  }
+
+  #connectionOf(by: Process): Database {
+    return {
+      transaction: (_kind, work) => this.#transact(by, work),
+      listen: (onChange) => {
+        this.#listeners.set(by, onChange);
+        this.#options.time.after(5, () => by.run(onChange));
+      },
+      close: async () => void this.#listeners.delete(by),
+    };
+  }
+
+  async #transact<Result>(by: Process, work: (run: Run) => Promise<Result>): Promise<Result> {
+    await by.outside(() => this.#connect(by));
+    const session: Session = { by, epoch: this.#epoch, tables: this.#committed, done: [] };
+    try {
+      const result = await work(async (name, values = []) => {
+        const isLock = name === 'lockStore' || name === 'lockCreation';
+        if (isLock && this.#writer !== session) await by.outside(() => this.#lock(session));
+        session.done.push({ name, values });
+        return this.#run(name, values, session.tables);
+      });
+      await by.outside(() => this.#commit(session));
+      await by.reach(`${purposeOf(session)} committed`);
+      return result;
+    } finally {
+      this.#release(session);
+    }
+  }
+
+  async #connect(by: Process): Promise<void> {
+    const { time, chance } = this.#options;
+    await time.sleep(chance.between(1, 8));
+    if (!this.isDown && !by.isCutOff) return;
+    // A refused connection is noticed at once, a host that is gone is not.
+    if (chance.number() < 0.3) await time.sleep(CONNECT_MS);
+    throw new StoreUnavailableError('nothing listens at the address of the database server');
+  }
+
+  /** Writers take turns. One that stops in the middle of its transaction loses it. */
+  async #lock(session: Session): Promise<void> {
+    if (this.#writer) {
+      const turn = Promise.withResolvers<void>();
+      this.#waiting.push(turn.resolve);
+      this.#options.time.after(STATEMENT_MS, () =>
+        turn.reject(new StoreUnavailableError('canceling statement due to statement timeout')),
+      );
+      await turn.promise;
+      if (this.#writer) return this.#lock(session);
+    }
+    this.#writer = session;
+    session.tables = copyOf(this.#committed);
+    session.idle = this.#options.time.after(IDLE_MS, () => this.#abort(session));
+  }
+
+  #abort(session: Session): void {
+    session.epoch = -1;
+    this.#release(session);
+  }
+
+  #release(session: Session): void {
+    if (this.#writer !== session) return;
+    this.#writer = undefined;
+    session.idle!.cancelled = true;
+    for (const next of this.#waiting.splice(0)) next();
+  }
+
+  #run(name: StatementName, values: readonly Value[], tables: Tables): Row[] {
+    const { ahead, time } = this.#options;
+    return execute(name, values, tables, BEGINNING + ahead + time.now);
+  }
+
+  async #commit(session: Session): Promise<void> {
+    const { time, chance, observer } = this.#options;
+    const purpose = purposeOf(session);
+    if (purpose !== 'read') await time.sleep(chance.between(1, 15));
+    const at = this.interruptions.findIndex((one) => one.purpose === purpose);
+    const what = at < 0 ? undefined : this.interruptions.splice(at, 1)[0]!.what;
+    const isCut = this.isDown || session.by.isCutOff || session.epoch !== this.#epoch;
+    if (isCut || what === 'not committed' || what === 'hangs') {
+      this.#abort(session);
+      if (what === 'hangs') await time.sleep(ANSWER_MS);
+      throw new StoreUnavailableError('Connection terminated unexpectedly');
+    }
+    if (purpose === 'read') return;
+    if (this.isFull) {
+      observer.onFull(purpose);
+      throw new StoreUnavailableError('could not extend file: No space left on device');
+    }
+    const about = aboutOf(session);
+    // The standby has everything from before the first refresh.
+    if (purpose === 'prepare' || purpose === 'import') this.#before.length = 0;
+    else this.#before.push({ tables: this.#committed, generation: about.generation });
+    if (this.#before.length > MOST_LOST) this.#before.shift();
+    this.#committed = session.tables;
+    this.#release(session);
+    observer.onCommit(session.by, purpose, about);
+    this.#announce();
+    if (what !== undefined) observer.onInterruption(what);
+    if (what === 'committed, hangs') await time.sleep(ANSWER_MS);
+    if (what !== undefined) throw new StoreUnavailableError('Connection terminated unexpectedly');
+    await time.sleep(chance.between(1, 15));
+  }
+
+  #announce(): void {
+    const { time, chance, isPooled } = this.#options;
+    if (isPooled) return;
+    for (const [listener, onChange] of this.#listeners) {
+      time.after(chance.between(1, 30), () => listener.run(onChange));
+    }
+  }
+}
+
+interface Session {
+  readonly by: Process;
+  /** In which it began; -1 when its transaction was ended. */
+  epoch: number;
+  tables: Tables;
+  /** The server ends a transaction that does nothing for so long. */
+  idle?: { cancelled: boolean };
+  readonly done: { readonly name: StatementName; readonly values: readonly Value[] }[];
+}
+
+/** What a commit is about: the generation that is claimed, or was exchanged, and the pair that is saved. */
+export interface About {
+  readonly generation: number | undefined;
+  readonly refreshToken: string | undefined;
+}
+
+function purposeOf({ done }: Session): Purpose {
+  const has = (statement: StatementName) => done.some(({ name }) => name === statement);
+  if (has('createTables')) return 'prepare';
+  if (has('insertSet')) return 'import';
+  if (has('insertPair')) return 'save';
+  if (has('insertAttempt')) return 'claim';
+  return has('endAttempt') ? 'endAttempt' : 'read';
+}
+
+function aboutOf({ done }: Session): About {
+  const values = (statement: StatementName) => done.find(({ name }) => name === statement)?.values;
+  const pair = values('insertPair');
+  const claimed = values('insertAttempt')?.[2] as number | undefined;
+  return {
+    generation: pair ? Number(pair[1]) - 1 : claimed,
+    refreshToken: pair && tokenIn(String(pair[3])),
+  };
+}
+
+function tokenIn(pair: string): string | undefined {
+  return /"refreshToken":"([^"]*)"/.exec(pair)?.[1];
+}

@@ -1,0 +1,51 @@
+import type { TokenKeeperParts } from '../../src/tokens/token-keeper.ts';
+import type { Process } from './process.ts';
+
+export type Flaw = (parts: TokenKeeperParts, by: Process) => TokenKeeperParts;
+
+/**
+ * What is built wrongly on purpose, one at a time, to see that the simulator finds it: parts that break a promise of
+ * the token keeper or of its store.
+ */
+export const FLAWS: Readonly<Record<string, Flaw>> = {
+  'use-before-save': (parts) => ({
+    ...parts,
+    store: {
+      ...parts.store,
+      save: async (pair) => {
+        void parts.store.save(pair).catch(() => {});
+        return true;
+      },
+    },
+  }),
+  'ignore-claims': (parts) => ({
+    ...parts,
+    store: {
+      ...parts.store,
+      claim: async (claim) => (await parts.store.claim(claim)) ?? { exclusive: false },
+    },
+  }),
+  'drop-failed-saves': (parts) => ({
+    ...parts,
+    store: { ...parts.store, save: (pair) => parts.store.save(pair).catch(() => true) },
+  }),
+  'no-rescue-file': (parts) => ({ ...parts, rescue: undefined }),
+  'clock-stands-still-while-stopped': (parts, by) => ({
+    ...parts,
+    clock: { ...parts.clock, elapsed: () => parts.clock.elapsed() - by.stoppedMs },
+  }),
+  'send-again-without-answer': (parts) => ({
+    ...parts,
+    connect: async () => {
+      const endpoint = await parts.connect();
+      return {
+        ...endpoint,
+        exchange: async (refreshToken, mayStillSend) => {
+          const outcome = await endpoint.exchange(refreshToken, mayStillSend);
+          if (outcome.kind !== 'uncertain') return outcome;
+          return endpoint.exchange(refreshToken, mayStillSend);
+        },
+      };
+    },
+  }),
+};

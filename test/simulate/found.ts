@@ -1,0 +1,63 @@
+import type { Plan } from './plan.ts';
+
+/** Plans that failed once, in their shortest form: every run begins with them. */
+export const FOUND: readonly Plan[] = [
+  // The wall clock jumped by a year while a pair was only in a rescue file: the store took the pair for a year old, and
+  // nobody used its refresh token again.
+  {
+    replicas: 2,
+    life: 120,
+    revokesOnRefresh: false,
+    fromLink: false,
+    isPooled: false,
+    ahead: 0,
+    early: [
+      {
+        after: 0,
+        do: 'trap',
+        trap: { point: 'answer', effect: 'terminate', delayMs: 10, forMs: 200_000 },
+        oddity: null,
+      },
+      {
+        after: 0,
+        do: 'interrupt',
+        interruption: { purpose: 'save', what: 'hangs' },
+        times: 8,
+      },
+    ],
+    steps: [
+      {
+        after: 0,
+        do: 'trap',
+        trap: { point: 'claim committed', effect: 'stop', delayMs: 0, forMs: 200_000 },
+        oddity: null,
+      },
+      { after: 20_000, do: 'meet', oddity: 'no connection' },
+      { after: 0, do: 'clock', by: 7, ms: 31_536_000_000 },
+    ],
+    seed: -2_122_293_509,
+  },
+  // The same, after the database had lost the claim.
+  {
+    replicas: 2,
+    life: 120,
+    revokesOnRefresh: false,
+    fromLink: true,
+    isPooled: true,
+    ahead: 0,
+    early: [
+      {
+        after: 0,
+        do: 'trap',
+        trap: { point: 'answer', effect: 'strand', delayMs: 0, forMs: 200_000 },
+        oddity: null,
+      },
+    ],
+    steps: [
+      { after: 0, do: 'meet', oddity: 'no connection' },
+      { after: 0, do: 'clock', by: 1, ms: 31_536_000_000 },
+      { after: 0, do: 'restoreBackup', lost: 2 },
+    ],
+    seed: 495_935_769,
+  },
+];

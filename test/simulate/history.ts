@@ -1,0 +1,280 @@
+import type { TokenLink } from '../../src/tokens/token-import.ts';
+import { TokenLinkError } from '../../src/tokens/service/token-link.ts';
+import { chanceFrom } from './chance.ts';
+import { SimulatedServer } from './database.ts';
+import { mountDisk, unmountAll } from './disks.ts';
+import { seedEntropy } from './entropy.ts';
+import { Observer } from './observer.ts';
+import type { Flaw } from './flaws.ts';
+import type { Plan, Step } from './plan.ts';
+import { Process, type Machine, type Trap } from './process.ts';
+import type { Row } from './rows.ts';
+import { Service, type Oddity } from './service.ts';
+import { VirtualTime } from './virtual-time.ts';
+
+/** What came of a plan. */
+export interface History {
+  /** What was violated, and when: nothing, if all is well. */
+  readonly violations: readonly string[];
+  /** Everything that happened, a line each. */
+  readonly lines: readonly string[];
+  readonly rows: ReadonlyMap<Row, number>;
+}
+
+/** How long the replicas may take until all is well, after the last fault. */
+const RECOVERY_MS = 45 * 60_000;
+const HALF_A_DAY_MS = 12 * 60 * 60_000;
+const LOOK_EVERY_MS = 20_000;
+
+/**
+ * Runs a plan. The same plan gives the same history, line by line.
+ *
+ * @param flaw what is wrong on purpose
+ */
+export async function runPlan(plan: Plan, flaw?: Flaw): Promise<History> {
+  const world = new World(plan, flaw);
+  try {
+    await world.begin();
+    for (const step of plan.early) await world.take(step);
+    await world.start();
+    for (const step of plan.steps) await world.take(step);
+    await world.recover();
+    world.expectFewExchanges(plan);
+  } finally {
+    world.end();
+  }
+  const { violations, lines, rows } = world.observer;
+  return { violations, lines, rows };
+}
+
+class World {
+  readonly observer: Observer;
+  readonly #plan: Plan;
+  readonly #flaw: Flaw | undefined;
+  readonly #time = new VirtualTime();
+  readonly #machines: readonly Machine[];
+  readonly #service: Service;
+  readonly #database: SimulatedServer;
+  readonly #random: () => number;
+  readonly #traps: Trap[] = [];
+
+  constructor(plan: Plan, flaw: Flaw | undefined) {
+    this.#flaw = flaw;
+    const chance = chanceFrom(plan.seed);
+    this.#plan = plan;
+    this.#random = chance.number;
+    seedEntropy(plan.seed);
+    unmountAll();
+    this.#machines = Array.from({ length: plan.replicas }, (_, index) => ({
+      name: `machine-${index + 1}`,
+      disk: mountDisk(`/machine-${index + 1}`),
+      ahead: 0,
+      isCutOff: false,
+      process: undefined,
+      starts: 0,
+    }));
+    const time = this.#time;
+    const observer = (this.observer = new Observer(time, this.#machines));
+    const { life, revokesOnRefresh, ahead, isPooled } = plan;
+    this.#service = new Service({ time, chance, observer, life, revokesOnRefresh });
+    this.#database = new SimulatedServer({ time, chance, observer, ahead, isPooled });
+    observer.service = this.#service;
+    observer.database = this.#database;
+  }
+
+  async begin(): Promise<void> {
+    const { fromLink, isPooled } = this.#plan;
+    if (isPooled) this.observer.met('behind a transaction pooler');
+    if (!fromLink) await this.#database.begin(this.#service.firstPair);
+  }
+
+  async start(): Promise<void> {
+    for (const machine of this.#machines) this.#start(machine);
+    await this.#time.pass(1_000);
+  }
+
+  async take(step: Step): Promise<void> {
+    await this.#time.pass(step.after);
+    this.observer.note(`step: ${JSON.stringify(step)}`);
+    const machine = 'by' in step ? this.#machines[step.by % this.#machines.length] : undefined;
+    this.#do(step, machine!);
+    await this.#time.pass(150);
+  }
+
+  #do(step: Step, machine: Machine): void {
+    const { observer } = this;
+    const database = this.#database;
+    switch (step.do) {
+      case 'meet':
+        return void this.#meet(step.oddity);
+      case 'ask':
+        if (step.times > 10) observer.met('many callers meet an expired token at once');
+        if (step.times > 10) this.#service.expire();
+        return this.#ask(machine.process, step.times);
+      case 'kill':
+        return machine.process?.kill();
+      case 'terminate':
+        return void machine.process?.terminate();
+      case 'start':
+        return this.#start(machine);
+      case 'stop':
+        return machine.process?.stopFor(step.forMs);
+      case 'trap':
+        this.#traps.push(step.trap);
+        return void this.#meet(step.oddity);
+      case 'interrupt':
+        return void database.interruptions.push(
+          ...Array.from({ length: step.times }, () => step.interruption),
+        );
+      case 'cutOff':
+        return machine.process?.cutOffFor(step.forMs);
+      case 'databaseDown':
+        return this.#during(step.forMs, (is) => (database.isDown = is));
+      case 'databaseFull':
+        return this.#during(step.forMs, (is) => (database.isFull = is));
+      case 'unreachable':
+        observer.met('the service is unreachable');
+        return this.#during(step.forMs, (is) => (this.#service.isUnreachable = is));
+      case 'blocked':
+        observer.met('the administrator is blocked');
+        return this.#during(step.forMs, (is) => (this.#service.isBlocked = is));
+      case 'failOver':
+        return database.failOver(step.lost);
+      case 'restoreBackup':
+        for (const { process } of this.#machines) process?.kill();
+        observer.met('an old backup is restored, all processes being down');
+        return database.failOver(step.lost);
+      case 'disk':
+        observer.met('the rescue folder cannot be written');
+        return this.#during(step.forMs, (is) => (machine.disk[step.state] = is));
+      case 'clock':
+        observer.met('a wall clock jumps');
+        return void (machine.ahead += step.ms);
+    }
+  }
+
+  /** They use the newest token first: one that never worked is not refreshed in the first half of its life. */
+  async #meet(oddity: Oddity | null): Promise<void> {
+    if (oddity) this.#service.oddities.push(oddity);
+    for (const { process } of this.#machines) this.#ask(process, 1);
+    await this.#time.sleep(60);
+    this.observer.met('all replicas meet an expired token at once');
+    this.#service.expire();
+    for (const { process } of this.#machines) this.#ask(process, 1);
+  }
+
+  #during(ms: number, set: (is: boolean) => void): void {
+    set(true);
+    this.#time.after(ms, () => set(false));
+  }
+
+  #ask(process: Process | undefined, times: number): void {
+    for (let time = 0; time < times; time += 1) void process?.ask();
+  }
+
+  #start(machine: Machine): void {
+    if (machine.process) return;
+    const wasRescued = [...machine.disk.files].some(
+      ([path, { bytes }]) => path.includes('/rescue-') && bytes[0] !== 0x20,
+    );
+    if (wasRescued) this.observer.met('a rescue file is saved by the next start');
+    const process = new Process(machine, {
+      time: this.#time,
+      service: this.#service,
+      observer: this.observer,
+      link: this.#plan.fromLink ? this.#link : undefined,
+      random: this.#random,
+      traps: this.#traps,
+      flaw: this.#flaw,
+      fillUp: (at, ms) => {
+        this.#during(ms, (is) => (this.#database.isFull = is));
+        this.#during(ms, (is) => (at.disk.broken = is));
+      },
+      openStore: (by) => this.#database.open(by),
+    });
+    this.observer.note(`${process.name} starts`);
+    void process.start();
+  }
+
+  readonly #link: TokenLink = {
+    url: 'https://recruiting.test/links/1',
+    read: async () => {
+      await this.#time.sleep(30);
+      const { exchanges, firstPair } = this.#service;
+      if (exchanges.some(({ gave }) => gave)) throw new TokenLinkError('The link is dead.', false);
+      return firstPair;
+    },
+  };
+
+  /** Ends all faults, starts what is not running, and waits until all replicas serve, or say honestly that they cannot. */
+  async recover(): Promise<void> {
+    this.observer.note('all faults end');
+    this.#service.oddities.length = 0;
+    this.#database.interruptions.length = 0;
+    this.#traps.length = 0;
+    this.#service.isBlocked = false;
+    this.#service.isUnreachable = false;
+    this.#database.isDown = false;
+    this.#database.isFull = false;
+    for (const machine of this.#machines) {
+      Object.assign(machine, { isCutOff: false });
+      Object.assign(machine.disk, { full: false, broken: false });
+      if (!machine.process) continue;
+      machine.process.wake();
+    }
+    let end = this.#time.now + RECOVERY_MS;
+    let codes: (string | undefined)[] = [];
+    let looks = 0;
+    while (this.#time.now < end) {
+      for (const machine of this.#machines) this.#start(machine);
+      await this.#time.pass(LOOK_EVERY_MS);
+      codes = await this.#askAll();
+      if (this.#isWell(codes)) return;
+      // A new token that never worked is not refreshed in the first half of the life that it is believed to have.
+      if (codes.includes('UPSTREAM_UNAUTHORIZED') && looks++ === 30) {
+        await this.#time.pass(HALF_A_DAY_MS);
+        end += HALF_A_DAY_MS;
+      }
+    }
+    const { refreshToken, lost } = this.#database.look();
+    this.observer.violations.push(
+      `after ${RECOVERY_MS / 60_000} minutes the replicas answer ${codes.join(', ')}; ` +
+        `the store has ${refreshToken}${lost ? ' (lost)' : ''}, ` +
+        `the service accepts ${this.#service.live.refreshToken}`,
+    );
+  }
+
+  /** A few exchanges for each step, and for each life of an access token. */
+  expectFewExchanges({ early, steps, life }: Plan): void {
+    const { length } = this.#service.exchanges;
+    const most = 4 + 4 * (early.length + steps.length) + (3 * this.#time.now) / (life * 1000);
+    if (length > most) this.observer.violations.push(`${length} exchanges are too many`);
+  }
+
+  #isWell(codes: readonly (string | undefined)[]): boolean {
+    const stored = this.#database.look();
+    const { refreshToken } = this.#service.live;
+    const isLost = codes.every((code) => code === 'TOKENS_LOST');
+    if (isLost && !this.observer.isKept(refreshToken)) {
+      this.observer.met('said to be lost');
+      return true;
+    }
+    return codes.every((code) => code === undefined) && stored.refreshToken === refreshToken;
+  }
+
+  async #askAll(): Promise<(string | undefined)[]> {
+    const asked = this.#machines.map(
+      ({ process }) => process?.ask() ?? Promise.resolve('not running'),
+    );
+    let codes: (string | undefined)[] | undefined;
+    void Promise.all(asked).then((all) => (codes = all));
+    await this.#time.pass(LOOK_EVERY_MS, () => codes !== undefined);
+    return codes ?? ['no answer'];
+  }
+
+  /** Nothing of this history may go on in the next one. */
+  end(): void {
+    for (const { process } of this.#machines) process?.kill();
+    this.#time.end();
+  }
+}

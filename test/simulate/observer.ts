@@ -1,0 +1,265 @@
+import type { ExchangeOutcome } from '../../src/tokens/service/exchange.ts';
+import type { About, Purpose, SimulatedServer } from './database.ts';
+import type { Machine, Process } from './process.ts';
+import type { Row } from './rows.ts';
+import type { Exchange, Service } from './service.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** The right to exchange, as the database gave it. */
+export interface Claimed {
+  readonly generation: number;
+  readonly at: number;
+  /** It was taken over from an exchange that outlived its claim, and may still be answered or saved. */
+  readonly isLate: boolean;
+}
+
+/** So long nobody else may send the refresh token, and so long a process may wait for its answer. */
+const CLAIM_LIFE_MS = 150_000;
+/** A pair that cannot be saved is in the rescue file after a second, and the steps of its wait. */
+const RESCUED_WITHIN_MS = 1_500;
+
+/**
+ * Sees everything that happens, on both sides of the network, and knows what may not happen:
+ *
+ * - no refresh token is sent again after a 200 was received for it, and never twice at a time;
+ * - a pair is in the store or in a rescue file before it is used;
+ * - the newest pair that was received is in the store, in a rescue file, or with a process that saves it again.
+ *
+ * The exceptions are those that no client can prevent, and each is proved: a pair whose process was killed in the first
+ * second of its life, a commit that the database lost, a process that was stopped or cut off for longer than its claim.
+ */
+export class Observer {
+  readonly violations: string[] = [];
+  readonly lines: string[] = [];
+  readonly rows = new Map<Row, number>();
+  service!: Service;
+  database!: SimulatedServer;
+  readonly #time: VirtualTime;
+  readonly #machines: readonly Machine[];
+  readonly #claims = new Map<Process, Claimed>();
+  readonly #newestOf = new Map<Process, string>();
+  readonly #saved = new Set<string>();
+  readonly #used = new Set<string>();
+  /** Pairs that ended with their process. */
+  readonly #perished = new Set<string>();
+
+  constructor(time: VirtualTime, machines: readonly Machine[]) {
+    this.#time = time;
+    this.#machines = machines;
+  }
+
+  note(text: string): void {
+    this.lines.push(`${(this.#time.now / 1000).toFixed(3).padStart(9)} s  ${text}`);
+  }
+
+  met(row: Row): void {
+    this.rows.set(row, (this.rows.get(row) ?? 0) + 1);
+  }
+
+  #violate(text: string): void {
+    this.violations.push(text);
+    this.note(`VIOLATION: ${text}`);
+  }
+
+  onCommit(by: Process, purpose: Purpose, { generation, refreshToken }: About): void {
+    this.note(
+      `${by.name} commits ${purpose}${generation === undefined ? '' : ` of ${generation}`}`,
+    );
+    if (purpose === 'claim' && generation !== undefined) {
+      const isLate = this.#outlivedClaims(generation).length > 0;
+      this.#claims.set(by, { generation, at: this.#time.now, isLate });
+    }
+    if (refreshToken !== undefined) this.#saved.add(refreshToken);
+    if (purpose === 'import') this.met('replicas start at once on one link');
+  }
+
+  onUnavailable(purpose: Purpose): void {
+    if (purpose === 'claim') this.met('the database is down before a claim');
+    if (purpose === 'save') this.met('the database is down after an answer');
+  }
+
+  onFull(purpose: Purpose): void {
+    if (purpose === 'claim') this.met('the database is full before a claim');
+    if (purpose === 'save') this.met('the database is full after an answer');
+  }
+
+  onInterruption(what: string): void {
+    this.met(what === 'committed, not heard' ? 'a commit is not heard' : 'a store call hangs');
+  }
+
+  #outlivedClaims(generation: number): Exchange[] {
+    return this.service.exchanges.filter(
+      ({ claim, isOver, by, receivedAt, gave }) =>
+        claim?.generation === generation &&
+        this.#time.now - claim.at >= CLAIM_LIFE_MS &&
+        ((!isOver && !by.isDead) ||
+          (receivedAt !== undefined && this.#newestSaved() !== gave!.refreshToken)),
+    );
+  }
+
+  #newestSaved(): string {
+    return this.database.look().refreshToken;
+  }
+
+  /** Only a newer pair replaces one in memory. */
+  remember(by: Process, refreshToken: string): void {
+    const before = this.#newestOf.get(by);
+    if (before === undefined || orderOf(before) < orderOf(refreshToken)) {
+      this.#newestOf.set(by, refreshToken);
+    }
+  }
+
+  onSend(exchange: Exchange): void {
+    const { by, refreshToken } = exchange;
+    exchange.claim = this.#claims.get(by);
+    const generation = exchange.claim?.generation;
+    const isForgotten = generation !== undefined && this.database.forgotten.has(generation);
+    const isExcused = isForgotten || exchange.claim?.isLate === true;
+    for (const earlier of this.service.exchanges) {
+      if (earlier === exchange || earlier.refreshToken !== refreshToken || isExcused) continue;
+      const next = earlier.gave?.refreshToken;
+      if (earlier.receivedAt !== undefined && earlier.spends && !this.#perished.has(next!)) {
+        this.#violate(`${by.name} sends ${refreshToken} after its answer was received`);
+      }
+      // A service that does not renew refresh tokens gives one to several generations.
+      if (!earlier.isOver && !earlier.by.isDead && earlier.claim?.generation === generation) {
+        this.#violate(`${by.name} sends ${refreshToken} while ${earlier.by.name} does`);
+      }
+    }
+    this.#countSend(exchange);
+  }
+
+  #countSend({ by, sentAt, claim, refreshToken }: Exchange): void {
+    const isReplay = this.service.exchanges.some(
+      (one) => one.refreshToken === refreshToken && one.sentAt < sentAt,
+    );
+    if (isReplay) this.met('an uncertain exchange is repeated');
+    if (!claim) this.#violate(`${by.name} sends without a claim`);
+    else if (this.service.exchanges.some((one) => one.claim === claim && one.sentAt < sentAt)) {
+      this.#violate(`${by.name} sends twice for one claim`);
+    } else if (sentAt - claim.at > 26_000) this.#violate(`${by.name} sends long after its claim`);
+  }
+
+  onAnswer(
+    { by, gave, receivedAt, spends, sentAt, oddity, claim }: Exchange,
+    outcome: ExchangeOutcome,
+  ): void {
+    const why = 'why' in outcome ? ` (${outcome.why})` : '';
+    this.note(`${by.name} hears ${outcome.kind}${why}`);
+    if (oddity) this.met(`an exchange with: ${oddity}`);
+    if (receivedAt !== undefined && spends) this.remember(by, gave!.refreshToken);
+    if (outcome.kind !== 'invalid-grant') return;
+    const isAhead = this.service.exchanges.some(
+      (one) =>
+        one.claim?.generation === claim?.generation &&
+        one.receivedAt !== undefined &&
+        one.by !== by &&
+        one.receivedAt >= sentAt - CLAIM_LIFE_MS,
+    );
+    if (isAhead) this.met('a loser hears invalid_grant before the winner has saved');
+  }
+
+  /** A caller is given this access token. */
+  onUse(by: Process, accessToken: string): void {
+    const exchange = this.service.exchanges.find((one) => one.gave?.accessToken === accessToken);
+    const next = exchange?.gave?.refreshToken;
+    if (by.isDead || !exchange?.spends || next === undefined || this.#used.has(next)) return;
+    this.#used.add(next);
+    if (this.#saved.has(next) || this.#isRescued(next)) return;
+    if (!by.hasRescueFile)
+      return this.met('nothing can be saved, neither to the store nor to a file');
+    this.#violate(`${by.name} uses ${accessToken} before it is saved`);
+  }
+
+  onDeath(by: Process): void {
+    this.note(`${by.name} has ended`);
+    this.database.disconnect(by);
+    this.#countDeath(by);
+    this.#expectKept(by);
+  }
+
+  #countDeath(by: Process): void {
+    const claim = this.#claims.get(by);
+    const exchange = this.service.exchanges.findLast((one) => one.by === by);
+    const { point, at } = by.last ?? { point: '', at: 0 };
+    const isNow = this.#time.now - at < 15;
+    if (point === 'save committed' && isNow) return this.met('killed after the save');
+    if (point === 'claim committed' && isNow) return this.met('killed after the claim');
+    if (exchange && !exchange.isOver) {
+      this.met(exchange.gave ? 'killed before the answer was read' : 'killed while sending');
+    } else if (
+      exchange?.receivedAt !== undefined &&
+      !this.#saved.has(exchange.gave!.refreshToken)
+    ) {
+      this.met('killed with an unsaved pair');
+    } else if (claim && (!exchange || exchange.claim !== claim)) this.met('killed after the claim');
+    else if (this.database.look().isInDoubt) this.met('killed during recovery');
+    else this.met('killed before the claim');
+  }
+
+  onStop(by: Process, ms: number): void {
+    this.note(`${by.name} is stopped for ${ms / 1000} s`);
+    if (ms < CLAIM_LIFE_MS) return;
+    if (by.last?.point === 'claim committed' || by.last?.point === 'send') {
+      this.met('stopped between claim and send, longer than every time-out');
+    } else if (this.service.exchanges.some((one) => one.by === by && !one.isOver)) {
+      this.met('stopped while sending, longer than every time-out');
+    }
+  }
+
+  onTermination(by: Process): void {
+    this.note(`${by.name} is asked to end`);
+    const isBusy = this.service.exchanges.some((one) => one.by === by && !one.isOver);
+    if (isBusy) this.met('asked to end during an exchange');
+  }
+
+  onFailover(lost: number): void {
+    this.note(`the database fails over, without the last ${lost} commits`);
+    if (lost > 0) this.met('the database loses commits');
+    this.#expectKept(undefined);
+  }
+
+  /** @param ended the process that has ended just now, if that is the occasion */
+  #expectKept(ended: Process | undefined): void {
+    const last = this.service.exchanges
+      .filter((one) => one.receivedAt !== undefined && one.spends)
+      .toSorted((one, other) => orderOf(one.gave!.refreshToken) - orderOf(other.gave!.refreshToken))
+      .at(-1);
+    const newest = last?.gave?.refreshToken;
+    if (!last || newest === undefined || this.#perished.has(newest) || this.isKept(newest)) return;
+    this.#perished.add(newest);
+    this.note(`${newest} is kept nowhere`);
+    const isForgotten =
+      this.#saved.has(newest) && this.database.forgotten.has(last.claim!.generation);
+    const stopped = last.by.stoppedMs - last.stoppedBefore;
+    const lived = this.#time.now - last.receivedAt! - stopped;
+    const isTooEarly = lived < RESCUED_WITHIN_MS && !this.#used.has(newest);
+    const isExcused = isForgotten || isTooEarly || (ended && !ended.hasRescueFile);
+    if (!isExcused) this.#violate(`${newest} was received, and is kept nowhere`);
+  }
+
+  /** Whether the pair is in the store, in a rescue file, or in the memory of a process that saves it again. */
+  isKept(refreshToken: string): boolean {
+    const isIn = (newest: string | undefined) =>
+      newest !== undefined && orderOf(newest) >= orderOf(refreshToken);
+    return (
+      isIn(this.#newestSaved()) ||
+      this.#isRescued(refreshToken) ||
+      this.#machines.some(({ process }) => process && isIn(this.#newestOf.get(process)))
+    );
+  }
+
+  #isRescued(refreshToken: string): boolean {
+    return this.#machines.some(({ disk }) =>
+      [...disk.files].some(
+        ([path, { bytes }]) =>
+          path.includes('/rescue-') && bytes.includes(`\\"${refreshToken}\\"`, 0, 'utf8'),
+      ),
+    );
+  }
+}
+
+/** Pairs are numbered in the order in which the service gave them. */
+function orderOf(refreshToken: string): number {
+  return Number(refreshToken.split('-')[1]);
+}

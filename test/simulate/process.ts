@@ -1,0 +1,294 @@
+import pino from 'pino';
+import type { Clock } from '../../src/clock.ts';
+import { codeOf } from '../../src/errors.ts';
+import {
+  createTokenKeeper,
+  type TokenKeeper,
+  type TokenKeeperParts,
+} from '../../src/tokens/token-keeper.ts';
+import type { TokenLink } from '../../src/tokens/token-import.ts';
+import { openRescue, type Rescue } from '../../src/tokens/store/rescue.ts';
+import { createSealer } from '../../src/tokens/store/seal.ts';
+import type { TokenStore } from '../../src/tokens/store/token-store.ts';
+import { BASE_URL, BEGINNING } from './database.ts';
+import type { Disk } from './disks.ts';
+import type { Flaw } from './flaws.ts';
+import type { Observer } from './observer.ts';
+import type { Service } from './service.ts';
+import { setImmediate } from './turns.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** Moments in which something can befall a process: before these calls, and between a commit and its answer. */
+export const POINTS = [
+  'connect',
+  'read',
+  'claim',
+  'claim committed',
+  'send',
+  'answer',
+  'save',
+  'save committed',
+  'endAttempt',
+  'rescue write',
+] as const;
+export type Point = (typeof POINTS)[number];
+
+/** What happens to the process that comes to a point first, after a delay. */
+export interface Trap {
+  readonly point: Point;
+  readonly effect: 'kill' | 'stop' | 'terminate' | 'cutOff' | 'noRoom' | 'strand';
+  readonly delayMs: number;
+  /** How long it is stopped, or cut off from the database, or nothing can be written. */
+  readonly forMs: number;
+}
+
+/** One computer with a disk and a wall clock, on which one gateway runs at a time. */
+export interface Machine {
+  readonly name: string;
+  readonly disk: Disk;
+  /** Its wall clock is this far ahead of the truth, ms. */
+  ahead: number;
+  /** The gateway cannot reach the database. */
+  isCutOff: boolean;
+  process: Process | undefined;
+  starts: number;
+}
+
+export interface Surroundings {
+  readonly time: VirtualTime;
+  readonly service: Service;
+  readonly observer: Observer;
+  readonly link: TokenLink | undefined;
+  readonly traps: Trap[];
+  /** What is wrong on purpose. */
+  readonly flaw: Flaw | undefined;
+  readonly random: () => number;
+  openStore(by: Process): TokenStore;
+  /** Neither the database nor the disk of the machine can be written. */
+  fillUp(machine: Machine, ms: number): void;
+}
+
+const STRANDED_MS = 3_000;
+
+/** A gateway process, as far as tokens are concerned: it can be killed, stopped, woken and terminated at any moment. */
+export class Process {
+  readonly name: string;
+  readonly machine: Machine;
+  isDead = false;
+  isStopped = false;
+  isTerminated = false;
+  /** The point that it came to last, and when. */
+  last: { point: string; at: number } | undefined;
+  readonly #given: Surroundings;
+  /** What came while it was stopped. */
+  readonly #inbox: (() => void)[] = [];
+  readonly #failuresBefore: number;
+  readonly clock: Clock;
+  #wakes = 0;
+  #stoppedAt = 0;
+  #stoppedMs = 0;
+  #keeper: TokenKeeper | undefined;
+  #rescue: Rescue | undefined;
+
+  constructor(machine: Machine, given: Surroundings) {
+    machine.starts += 1;
+    machine.process = this;
+    machine.disk.onWrite = () => {
+      void this.reach('rescue write');
+      if (this.isDead) throw new Error('the process is dead');
+    };
+    this.machine = machine;
+    this.#failuresBefore = machine.disk.failures;
+    this.name = `${machine.name}/${machine.starts}`;
+    this.#given = given;
+    this.clock = this.#newClock();
+  }
+
+  /** Whether its rescue file could be made, and every write to it succeeded. */
+  get hasRescueFile(): boolean {
+    return this.machine.disk.failures === this.#failuresBefore;
+  }
+
+  /** How long it was stopped so far, ms. */
+  get stoppedMs(): number {
+    return this.#stoppedMs + (this.isStopped ? this.#given.time.now - this.#stoppedAt : 0);
+  }
+
+  get isCutOff(): boolean {
+    return this.machine.isCutOff;
+  }
+
+  /** Ends at once, with an error, if there is no store at the start. */
+  async start(): Promise<void> {
+    const { service, observer, openStore, link, random, flaw } = this.#given;
+    const owner = { host: this.machine.name, pid: this.machine.starts, lives: () => false };
+    const folder = { directory: `/${this.machine.name}`, sealer: createSealer([]), owner };
+    this.#rescue = openRescue(folder, log);
+    try {
+      const parts: TokenKeeperParts = {
+        store: openStore(this),
+        rescue: this.#rescue,
+        connect: () => service.connect(this),
+        checkAccess: (token) => service.check(this, token),
+        clock: this.clock,
+        log,
+        link,
+        baseUrl: BASE_URL,
+        replica: this.name,
+        random,
+      };
+      this.#keeper = await createTokenKeeper(flaw ? flaw(parts, this) : parts);
+    } catch (error) {
+      observer.note(`${this.name} cannot start: ${(error as Error).message}`);
+      this.kill();
+    }
+  }
+
+  #newClock(): Clock {
+    const { time } = this.#given;
+    return {
+      now: () => BEGINNING + time.now + this.machine.ahead,
+      elapsed: () => time.now,
+      sleep: (ms, signal) =>
+        new Promise((resolve, reject) => {
+          if (signal?.aborted) return reject(signal.reason as Error);
+          const abort = () => {
+            timer.cancelled = true;
+            reject(signal?.reason as Error);
+          };
+          const wake = () => {
+            signal?.removeEventListener('abort', abort);
+            resolve();
+          };
+          const timer = time.after(Math.max(1, Math.ceil(ms)), () => this.run(wake));
+          signal?.addEventListener('abort', abort);
+        }),
+    };
+  }
+
+  /** Goes on with what has come, when it runs; never if it is dead. */
+  run(next: () => void): void {
+    if (this.isDead) return;
+    if (this.isStopped) this.#inbox.push(next);
+    else next();
+  }
+
+  /** Something that happens outside of the process, which hears of it only while it runs. */
+  async outside<T>(work: () => Promise<T>, point?: string): Promise<T> {
+    if (point !== undefined) await this.reach(point);
+    if (this.isDead) return never;
+    return new Promise((resolve, reject) => {
+      work().then(
+        (value) => this.run(() => resolve(value)),
+        (error: unknown) => this.run(() => reject(error)),
+      );
+    });
+  }
+
+  /** Comes to a point; does not return if the process is dead then, or only when it is woken. */
+  async reach(point: string): Promise<void> {
+    this.last = { point, at: this.#given.time.now };
+    const { traps } = this.#given;
+    const at = traps.findIndex((trap) => trap.point === point);
+    if (at >= 0 && !this.isDead) this.#befall(traps.splice(at, 1)[0]!);
+    if (this.isDead) await never;
+    if (this.isStopped) await new Promise<void>((resolve) => void this.#inbox.push(resolve));
+  }
+
+  #befall({ point, effect, delayMs, forMs }: Trap): void {
+    const happen = () => {
+      if (this.isDead) return;
+      this.#given.observer.note(`${this.name} is at: ${point}`);
+      if (effect === 'kill') this.kill();
+      else if (effect === 'stop') this.stopFor(forMs);
+      else if (effect === 'cutOff' || effect === 'strand') this.cutOffFor(forMs);
+      else if (effect === 'noRoom') this.#given.fillUp(this.machine, forMs);
+      else void this.terminate();
+      // Cut off, and killed when its pair is in the rescue file.
+      if (effect === 'strand') this.#given.time.after(STRANDED_MS, () => this.kill());
+    };
+    if (delayMs === 0) happen();
+    else this.#given.time.after(delayMs, happen);
+  }
+
+  /** As kill -9 does. */
+  kill(): void {
+    if (this.isDead) return;
+    this.isDead = true;
+    this.#inbox.length = 0;
+    if (this.machine.process === this) this.machine.process = undefined;
+    this.#given.observer.onDeath(this);
+  }
+
+  /** As SIGSTOP does, and SIGCONT after a while. */
+  stopFor(ms: number): void {
+    if (this.isDead || this.isStopped) return;
+    this.isStopped = true;
+    this.#stoppedAt = this.#given.time.now;
+    this.#wakes += 1;
+    const wake = this.#wakes;
+    this.#given.observer.onStop(this, ms);
+    this.#given.time.after(ms, () => {
+      if (wake === this.#wakes) this.wake();
+    });
+  }
+
+  wake(): void {
+    if (!this.isStopped) return;
+    this.isStopped = false;
+    this.#stoppedMs += this.#given.time.now - this.#stoppedAt;
+    this.#given.observer.note(`${this.name} is woken`);
+    for (const next of this.#inbox.splice(0)) this.run(next);
+  }
+
+  /** Its machine cannot reach the database. */
+  cutOffFor(ms: number): void {
+    this.#given.observer.met('a replica is cut off from the database');
+    this.machine.isCutOff = true;
+    this.#given.time.after(ms, () => (this.machine.isCutOff = false));
+  }
+
+  /** As SIGTERM does. */
+  async terminate(): Promise<void> {
+    if (this.isDead || this.isTerminated) return;
+    if (!this.#keeper) return this.kill();
+    this.isTerminated = true;
+    this.#given.observer.onTermination(this);
+    await this.#keeper.stop();
+    if (this.isDead) return;
+    await this.#rescue?.close();
+    this.kill();
+  }
+
+  /** A request of a caller, as upstream makes it; gives the code of its error, or undefined. */
+  async ask(): Promise<string | undefined> {
+    if (this.isDead || !this.#keeper) return 'not running';
+    try {
+      return await this.#ask(this.#keeper);
+    } catch (error) {
+      return String(codeOf(error) ?? error);
+    }
+  }
+
+  async #ask(keeper: TokenKeeper): Promise<string | undefined> {
+    const { service, observer } = this.#given;
+    let token = await keeper.accessToken();
+    for (let replays = 0; replays < 3; replays += 1) {
+      observer.onUse(this, token.value);
+      await setImmediate();
+      const verdict = service.judge(token.value);
+      if (verdict.kind === 'works') {
+        keeper.accepted(token);
+        return undefined;
+      }
+      if (verdict.kind === 'unknown') return 'UPSTREAM_UNREACHABLE';
+      const next = await keeper.afterRefusal(token, verdict.detail);
+      if (!next) return 'UPSTREAM_UNAUTHORIZED';
+      token = next;
+    }
+    return 'UPSTREAM_UNAUTHORIZED';
+  }
+}
+
+const never = new Promise<never>(() => {});
+const log = pino({ level: 'silent' });

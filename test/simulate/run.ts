@@ -1,0 +1,111 @@
+/**
+ * Runs histories of replicas that share one token set, from one seed after the other, and checks each of them. A history
+ * that breaks a promise is made as short as possible, and printed with the command that replays it; the exit code is 1
+ * then. It is 1 too if a long run met a row of the fault table too seldom: less than 100 times in 10,000 histories or more.
+ *
+ *   npm run simulate -- --seeds 2000 [--seed 1] [--flaw use-before-save]
+ *
+ * With `--seeds 1` the history itself is printed. A flaw is something that is wrong on purpose (flaws.ts).
+ */
+import { randomInt } from 'node:crypto';
+import process from 'node:process';
+import { parseArgs } from 'node:util';
+import fc from 'fast-check';
+import { FLAWS } from './flaws.ts';
+import { FOUND } from './found.ts';
+import { runPlan, type History } from './history.ts';
+import { plan, type Plan } from './plan.ts';
+import { ROWS, type Row } from './rows.ts';
+
+const USUAL = 2_000;
+/** A run of so many shows whether all rows are met; each of them is met so often in 10,000 histories or more. */
+const MANY = 1_000;
+const OFTEN = 100;
+const REPORT_EVERY = 10_000;
+
+const { seeds, first, flawName } = readArguments();
+const flaw = flawName === undefined ? undefined : FLAWS[flawName];
+process.exitCode = await simulate();
+
+async function simulate(): Promise<number> {
+  const rows = new Map<Row, number>(ROWS.map((row) => [row, 0]));
+  for (const [index, found] of FOUND.entries()) {
+    if (flaw) break;
+    const { violations, lines } = await runPlan(found);
+    if (violations.length === 0) continue;
+    print(
+      `${lines.join('\n')}\n${violations.join('\n')}\nExample ${index + 1} of found.ts fails.\n`,
+    );
+    return 1;
+  }
+  for (let done = 0; done < seeds; done += 1) {
+    const seed = first + done;
+    const failure = await failureFrom(seed, rows);
+    if (failure) return report(seed, failure);
+    if (done > 0 && done % REPORT_EVERY === 0) print(`${done} histories from seed ${first}\n`);
+  }
+  const least = Math.min(OFTEN, Math.floor(seeds / 100));
+  const rare = [...rows].filter(([, count]) => count < least);
+  if (seeds >= MANY) {
+    for (const [row, count] of rows) print(`${String(count).padStart(9)}  ${row}\n`);
+  }
+  print(`${seeds} histories from seed ${first}, no promise broken\n`);
+  if (seeds < MANY || rare.length === 0) return 0;
+  print(`Met less than ${least} times: ${rare.map(([row]) => row).join('; ')}\n`);
+  return 1;
+}
+
+/** The shortest plan that fails, if the plan of this seed does. */
+async function failureFrom(seed: number, rows: Map<Row, number>): Promise<Plan | undefined> {
+  let isFirst = true;
+  const holds = async (given: Plan): Promise<boolean> => {
+    const history = await runPlan(given, flaw);
+    if (isFirst) {
+      for (const [row, count] of history.rows) rows.set(row, rows.get(row)! + count);
+      if (seeds === 1) printHistory(given, history);
+    }
+    isFirst = false;
+    return history.violations.length === 0;
+  };
+  const { failed, counterexample } = await fc.check(fc.asyncProperty(plan, holds), {
+    seed,
+    numRuns: 1,
+    unbiased: true,
+  });
+  return failed ? counterexample![0] : undefined;
+}
+
+async function report(seed: number, shortest: Plan): Promise<number> {
+  const history = await runPlan(shortest, flaw);
+  print(`\nThe shortest history that fails, from seed ${seed}:\n`);
+  printHistory(shortest, history);
+  const again = flawName === undefined ? '' : ` --flaw ${flawName}`;
+  print(`\n${history.violations.join('\n')}\n`);
+  print(`To replay it: npm run simulate -- --seeds 1 --seed ${seed}${again}\n`);
+  return 1;
+}
+
+function printHistory({ early: _early, steps: _steps, ...world }: Plan, { lines }: History): void {
+  print(`${JSON.stringify(world)}\n${lines.join('\n')}\n`);
+}
+
+function print(text: string): void {
+  process.stdout.write(text);
+}
+
+function readArguments() {
+  const { values } = parseArgs({
+    options: {
+      seeds: { type: 'string', default: String(USUAL) },
+      seed: { type: 'string' },
+      flaw: { type: 'string' },
+    },
+  });
+  const count = Number(values.seeds);
+  const seed = Number(values.seed ?? randomInt(2 ** 30));
+  if (!(count > 0) || !Number.isInteger(seed)) throw new Error('--seeds and --seed take numbers.');
+  if (values.flaw !== undefined && !(values.flaw in FLAWS)) {
+    throw new Error(`--flaw takes one of these: ${Object.keys(FLAWS).join(', ')}.`);
+  }
+  return { seeds: count, first: seed, flawName: values.flaw };
+}

@@ -1,0 +1,52 @@
+import { execFile } from 'node:child_process';
+import process from 'node:process';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { FLAWS } from './flaws.ts';
+
+test('1,000 histories of replicas break no promise, and meet every row of the fault table', async () => {
+  const { code, output } = await simulate('--seeds', '1000', '--seed', '1');
+  expect(output).toContain('1000 histories from seed 1, no promise broken');
+  expect(output).not.toContain('Met less than');
+  expect(code).toBe(0);
+});
+
+test('a seed gives the same history, line by line', async () => {
+  const [first, second] = await Promise.all([
+    simulate('--seeds', '1', '--seed', '7'),
+    simulate('--seeds', '1', '--seed', '7'),
+  ]);
+  expect(first.output).toContain('all faults end');
+  expect(second.output).toBe(first.output);
+});
+
+test.each(Object.keys(FLAWS))(
+  'the flaw %s is found, made short, and replayed by the command that is printed',
+  async (flaw) => {
+    const { code, output } = await simulate('--seeds', '1000', '--seed', '300', '--flaw', flaw);
+    expect(code).toBe(1);
+    const { command } = /npm run simulate -- (?<command>.*)$/m.exec(output)!.groups!;
+    const replayed = await simulate(...command!.split(' '));
+    expect(replayed.code).toBe(1);
+    expect(replayed.output.slice(replayed.output.indexOf('The shortest'))).toBe(
+      output.slice(output.indexOf('The shortest')),
+    );
+    // Without shrinking, a history has some thirty lines more.
+    expect(output.match(/ step: /g)?.length ?? 0).toBeLessThanOrEqual(3);
+  },
+);
+
+async function simulate(...args: string[]): Promise<{ code: number; output: string }> {
+  const call = ['--max-semi-space-size=64', '--import', './test/simulate/hooks.ts'];
+  try {
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      ...call,
+      'test/simulate/run.ts',
+      ...args,
+    ]);
+    return { code: 0, output: stdout };
+  } catch (error) {
+    const { code, stdout } = error as { code: number; stdout: string };
+    return { code, output: stdout };
+  }
+}
