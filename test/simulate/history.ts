@@ -23,7 +23,8 @@ export interface History {
 
 /** How long the replicas may take until all is well, after the last fault. */
 const RECOVERY_MS = 45 * 60_000;
-const HALF_A_DAY_MS = 12 * 60 * 60_000;
+/** A pair whose lifetimes the service did not say is refreshed by then. */
+const MOST_OF_A_DAY_MS = 17 * 60 * 60_000;
 const LOOK_EVERY_MS = 20_000;
 
 /**
@@ -230,10 +231,10 @@ class World {
       await this.#time.pass(LOOK_EVERY_MS);
       codes = await this.#askAll();
       if (this.#isWell(codes)) return;
-      // A new token that never worked is not refreshed in the first half of the life that it is believed to have.
+      // A revoked token, or a new one that never worked, is not refreshed before its time.
       if (codes.includes('UPSTREAM_UNAUTHORIZED') && looks++ === 30) {
-        await this.#time.pass(HALF_A_DAY_MS);
-        end += HALF_A_DAY_MS;
+        await this.#time.pass(MOST_OF_A_DAY_MS);
+        end += MOST_OF_A_DAY_MS;
       }
     }
     const { refreshToken, lost } = this.#database.look();
