@@ -1,10 +1,13 @@
 import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
-  // Node takes the CommonJS build of graphql, for us and for the libraries alike. Vitest would give our
-  // files the other one, and two copies of graphql refuse each other's schemas.
-  resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
+  // Vitest would give our files another build of graphql than Node gives the libraries, and two copies of graphql
+  // refuse each other's schemas.
+  resolve: {
+    alias: [{ find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve('graphql')) }],
+  },
   test: {
     include: ['test/**/*.test.ts'],
     // One more than there are cores: a quarter of the time a worker waits for disks, processes and clocks.

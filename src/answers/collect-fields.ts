@@ -134,5 +134,7 @@ function applies(schema: GraphQLSchema, on: string | undefined, type: GraphQLObj
   if (on === undefined || on === type.name) return true;
   const condition = schema.getType(on);
   if (isObjectType(condition)) return false;
-  return isAbstractType(condition) && schema.isSubType(condition, type);
+  // The type may be of another schema, and graphql 17 goes by identity.
+  const own = schema.getType(type.name);
+  return isAbstractType(condition) && isObjectType(own) && schema.isSubType(condition, own);
 }

@@ -37,7 +37,9 @@ export function validationErrors(
 
 const FRAGMENT_RULES = [UniqueFragmentNamesRule, NoUnusedFragmentsRule, NoFragmentCyclesRule];
 
-const RULES = [...specifiedRules, noReservedNames, incrementalRules];
+/** Without those of graphql 17 for `@defer` and `@stream`, which also refuse them in mutations. */
+const SPECIFIED = specifiedRules.filter(({ name }) => !name.includes('StreamDirective'));
+const RULES = [...SPECIFIED, noReservedNames, incrementalRules];
 const CLOSED_RULES = [...RULES, NoSchemaIntrospectionCustomRule];
 
 /**

@@ -1,9 +1,11 @@
-import type {
-  GraphQLArgument,
-  GraphQLCompositeType,
-  GraphQLField,
-  GraphQLObjectType,
-  GraphQLOutputType,
+import {
+  valueFromAST,
+  type ConstValueNode,
+  type GraphQLArgument,
+  type GraphQLCompositeType,
+  type GraphQLField,
+  type GraphQLObjectType,
+  type GraphQLOutputType,
 } from 'graphql';
 
 /** A field of the upstream that serves a list page by page, recognized by its shape. */
@@ -81,6 +83,17 @@ export interface NodeInterface {
   /** The types with a global \`id\`, interfaces included, and the type of the service's own id. */
   readonly ids: ReadonlyMap<string, GraphQLOutputType>;
   readonly implementedBy: ReadonlySet<string>;
+}
+
+/** Returns the default of an argument, undefined without one: graphql 16 has the value, graphql 17 its literal. */
+export function defaultOf(argument: GraphQLArgument): unknown {
+  const { type, default: given, defaultValue } = argument as GraphQLArgument & GraphQL17Default;
+  if (!given) return defaultValue;
+  return given.literal ? valueFromAST(given.literal, type) : given.value;
+}
+
+interface GraphQL17Default {
+  readonly default?: { readonly value?: unknown; readonly literal?: ConstValueNode } | undefined;
 }
 
 /** What adapters.json decides about one paged field. */

@@ -1,6 +1,5 @@
-import { GraphQLStreamDirective } from '@graphql-tools/utils';
+import { getArgumentValues, GraphQLStreamDirective } from '@graphql-tools/utils';
 import {
-  getDirectiveValues,
   parse,
   valueFromASTUntyped,
   visit,
@@ -71,7 +70,8 @@ export interface StreamArguments {
 
 /** The arguments of the field's `@stream`; undefined without one, or with `if: false`. */
 export function streamAt(node: FieldNode, variables: Variables): StreamArguments | undefined {
-  const values = getDirectiveValues(GraphQLStreamDirective, node, { ...variables });
+  const stream = node.directives?.find(({ name }) => name.value === 'stream');
+  const values = stream && getArgumentValues(GraphQLStreamDirective, stream, { ...variables });
   if (!values || values['if'] === false) return undefined;
   const { initialCount, label } = values as { initialCount: number; label?: string | null };
   return { initialCount, label: label ?? undefined };

@@ -1,4 +1,4 @@
-import { buildASTSchema, parse } from 'graphql';
+import { buildASTSchema, parse, versionInfo } from 'graphql';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { richSdl } from '../support/imitations/rich-upstream.ts';
@@ -15,6 +15,7 @@ import { startRouter, type Router } from '../support/supergraph/router.ts';
 
 const PERSONS = 1_000;
 const OVERRIDES = { fields: { 'Query.persons': { size: PERSONS } } };
+const NOT_WITH_17 = 'Hive Gateway reads variables as graphql 16 has them when it estimates costs.';
 /** What a page costs. */
 const PAGE = 50;
 
@@ -75,7 +76,10 @@ const OPERATIONS: readonly (readonly [query: string, variables?: Record<string, 
   ['{ persons(first: 50) { items { id firstName } pageInfo { hasNextPage } } }'],
 ];
 
-test(`a router estimates the cost of ${OPERATIONS.length} operations within a factor of two of the pages that are read`, async () => {
+test(`a router estimates the cost of ${OPERATIONS.length} operations within a factor of two of the pages that are read`, async ({
+  skip,
+}) => {
+  if (versionInfo.major > 16) skip(NOT_WITH_17);
   const schema = buildASTSchema(parse(recruiting.sdl), { assumeValidSDL: true });
   const wrong: string[] = [];
   for (const [query, variables = {}] of OPERATIONS) {
@@ -97,7 +101,10 @@ test(`a router estimates the cost of ${OPERATIONS.length} operations within a fa
   expect(OPERATIONS.length).toBeGreaterThanOrEqual(50);
 });
 
-test('a router refuses an operation that is too expensive before it sends anything', async () => {
+test('a router refuses an operation that is too expensive before it sends anything', async ({
+  skip,
+}) => {
+  if (versionInfo.major > 16) skip(NOT_WITH_17);
   recruiting.received.length = 0;
   const { errors } = await router.ask(connectionsOf500(10));
   const codes = new Set(errors?.map(({ extensions }) => extensions['code']));

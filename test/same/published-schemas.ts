@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import {
   buildClientSchema,
   buildSchema,
+  isObjectType,
+  versionInfo,
   type GraphQLSchema,
   type IntrospectionQuery,
 } from 'graphql';
@@ -18,12 +20,22 @@ export const publishedSchemas: readonly (readonly [name: string, load: () => Gra
 
 /** GitHub's schema defines some fields twice, in the same way. */
 function fromSdl(file: string): GraphQLSchema {
-  return buildSchema(textOf(file), { assumeValidSDL: true });
+  return accepted(buildSchema(textOf(file), { assumeValidSDL: true }));
 }
 
 function fromIntrospection(file: string): GraphQLSchema {
   const read = JSON.parse(textOf(file)) as IntrospectionQuery | { data: IntrospectionQuery };
-  return buildClientSchema('data' in read ? read.data : read);
+  return accepted(buildClientSchema('data' in read ? read.data : read));
+}
+
+/** graphql 17 refuses schemas in which a field is deprecated, but not the field of an interface that it implements. */
+function accepted(schema: GraphQLSchema): GraphQLSchema {
+  if (versionInfo.major < 17) return schema;
+  const fields = Object.values(schema.getTypeMap()).flatMap((type) =>
+    isObjectType(type) ? Object.values(type.getFields()) : [],
+  );
+  for (const field of fields) field.deprecationReason = undefined;
+  return schema;
 }
 
 /** Reads the file, since an `import` of the packages returns code, or nothing. */

@@ -21,6 +21,7 @@ import {
   type TypeNode,
   type ValueNode,
 } from 'graphql';
+import { withoutIncremental } from '../support/imitations/executable-schema.ts';
 import { printExactly, readExactly, Verbatim } from './exact-json.ts';
 
 /** Answers one request with the text of a body. */
@@ -46,15 +47,16 @@ export interface ServiceOptions extends Pick<
 /** A service that answers with graphql-js, as its documentation shows, and writes numbers digit for digit. */
 export function serviceOf({ schema, amend = (result) => result, ...how }: ServiceOptions): Service {
   keepDigits(schema);
+  const executed = withoutIncremental(schema);
   return async (operation) => {
-    const answer = await answerTo(operation, schema, how);
+    const answer = await answerTo(operation, { schema, executed }, how);
     return printExactly(amend({ ...answer }, operation));
   };
 }
 
 async function answerTo(
   { query, variables, operationName }: ReceivedOperation,
-  schema: GraphQLSchema,
+  { schema, executed }: { schema: GraphQLSchema; executed: GraphQLSchema },
   how: Omit<ServiceOptions, 'schema' | 'amend'>,
 ): Promise<ExecutionResult> {
   let document: DocumentNode;
@@ -68,7 +70,7 @@ async function answerTo(
   const operation = operationOf(document, operationName);
   return execute({
     ...how,
-    schema,
+    schema: executed,
     document,
     variableValues: operation && variablesOf(operation, schema, variables ?? {}),
     operationName,

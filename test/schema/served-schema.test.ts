@@ -18,6 +18,7 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { expect, test } from 'vitest';
+import { defaultOf } from '../../src/schema/derived.ts';
 import { documentedSdl, startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
@@ -57,8 +58,8 @@ test('lists are found by shape: filters, enums, scalars, interfaces and unions a
     .filter(({ name }) => name.startsWith('all') || name.endsWith('Connection'))
     .map(({ name, args, type }) => {
       const list = args.map((arg) => {
-        const fallback =
-          arg.defaultValue === undefined ? '' : ` = ${JSON.stringify(arg.defaultValue)}`;
+        const given = defaultOf(arg);
+        const fallback = given === undefined ? '' : ` = ${JSON.stringify(given)}`;
         return `${arg.name}: ${String(arg.type)}${fallback}`;
       });
       return `${name}(${list.join(', ')}): ${String(type)}`;

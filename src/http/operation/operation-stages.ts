@@ -1,4 +1,9 @@
-import { getVariableValues, OperationTypeNode, type GraphQLSchema } from 'graphql';
+import {
+  getVariableValues,
+  OperationTypeNode,
+  type GraphQLError,
+  type GraphQLSchema,
+} from 'graphql';
 import { badRequest, codedError, forbidden } from '../../errors.ts';
 import { tooComplex } from '../../operations/limits.ts';
 import type { CheckedOperation, Operations } from '../../operations/operations.ts';
@@ -89,15 +94,22 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>): Operat
       const { variableDefinitions = [] } = operation;
       if (variableDefinitions.length === 0) return undefined;
       const given = (exchange.params['variables'] ?? {}) as Record<string, unknown>;
-      const { coerced, errors } = getVariableValues(schema, variableDefinitions, given, coercion);
-      if (errors) throw new AggregateError(errors);
-      exchange.variables = coerced;
+      const result: Coercion = getVariableValues(schema, variableDefinitions, given, coercion);
+      if (result.errors) throw new AggregateError(result.errors);
+      exchange.variables = (result.variableValues ?? result).coerced!;
       return undefined;
     },
 
     answer: (exchange) =>
       answer(exchange.operation as CheckedOperation<Plan>, exchange.variables, exchange),
   };
+}
+
+interface Coercion {
+  readonly errors?: readonly GraphQLError[];
+  readonly coerced?: Exchange['variables'];
+  /** In graphql 17 they are here. */
+  readonly variableValues?: { readonly coerced: Exchange['variables'] };
 }
 
 const PARAMS: ReadonlySet<string> = new Set(['query', 'variables', 'operationName', 'extensions']);

@@ -1,6 +1,6 @@
+import { getArgumentValues } from '@graphql-tools/utils';
 import {
   BREAK,
-  getArgumentValues,
   isNullableType,
   isObjectType,
   Kind,

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
+import { getArgumentValues } from '@graphql-tools/utils';
 import {
-  getArgumentValues,
   Kind,
   print,
   visit,

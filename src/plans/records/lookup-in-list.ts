@@ -3,8 +3,7 @@ import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { lookUp } from '../../paging/lookup/look-up.ts';
 import type { LookedUp } from '../../paging/lookup/page-reader.ts';
 import type { FetchPage } from '../../paging/page.ts';
-import type { Adapter } from '../../schema/derived.ts';
-import type { Entity } from '../../schema/derived.ts';
+import { defaultOf, type Adapter, type Entity } from '../../schema/derived.ts';
 import {
   asError,
   type Call,
@@ -90,9 +89,9 @@ function orNothing(fetchPage: FetchPage<ListRecord>): FetchPage<ListRecord> {
 
 function defaultsOf({ filters }: Adapter): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
-    filters.flatMap(({ name, defaultValue }) =>
-      defaultValue === undefined ? [] : [[name, defaultValue]],
-    ),
+    filters
+      .map((filter) => [filter.name, defaultOf(filter)] as const)
+      .filter(([, value]) => value !== undefined),
   );
 }
 

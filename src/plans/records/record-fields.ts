@@ -1,4 +1,5 @@
-import { getArgumentValues, type FieldNode, type GraphQLField } from 'graphql';
+import { getArgumentValues } from '@graphql-tools/utils';
+import type { FieldNode, GraphQLField } from 'graphql';
 import { ownError, type AnswerError, type Path } from '../../answers/answer-errors.ts';
 import { collectFields, selectionsOf } from '../../answers/collect-fields.ts';
 import { codedError } from '../../errors.ts';

@@ -17,6 +17,7 @@ import {
 } from 'graphql';
 import { isIncluded } from '../../answers/collect-fields.ts';
 import { ASSUMED_LIST_LENGTH } from '../../answers/shape.ts';
+import { defaultOf } from '../../schema/derived.ts';
 
 /**
  * Returns the cost of a document in pages of the upstream, 50 records each (interface, section 8), for the values of its
@@ -169,7 +170,8 @@ function isPlainList(field: Field, on: GraphQLCompositeType): boolean {
 
 /** The largest page if `first` has an unexpected form: the upstream refuses what it does not accept. */
 function sizeOf({ args }: Field, node: FieldNode): Part['size'] {
-  const byDefault = within(args.find(({ name }) => name === 'first')?.defaultValue);
+  const first = args.find(({ name }) => name === 'first');
+  const byDefault = within(first && defaultOf(first));
   const given = node.arguments?.find(({ name }) => name.value === 'first')?.value;
   if (given?.kind === Kind.VARIABLE) {
     const name = given.name.value;

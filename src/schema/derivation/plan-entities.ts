@@ -8,7 +8,13 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import type { Adapter, Entity, EntityLookup, TypeOverrides } from '../derived.ts';
+import {
+  defaultOf,
+  type Adapter,
+  type Entity,
+  type EntityLookup,
+  type TypeOverrides,
+} from '../derived.ts';
 import { fieldName, type RootNames } from '../names/root-names.ts';
 import { byIdField, idOf } from './reach-parent.ts';
 
@@ -125,7 +131,7 @@ function lookupOf(
         ? [`Other lists of it: ${others.map(({ name }) => `${root}.${name}`).join(', ')}.`]
         : []),
       ...adapter.filters
-        .filter(({ defaultValue }) => defaultValue !== undefined && defaultValue !== null)
+        .filter((filter) => defaultOf(filter) !== undefined && defaultOf(filter) !== null)
         .map(({ name }) => `Only records that match the default of its filter ${name} are found.`),
     ],
   };

@@ -5,6 +5,7 @@ import {
   isInterfaceType,
   isNonNullType,
   parse,
+  visit,
   type DocumentNode,
   type GraphQLSchema,
 } from 'graphql';
@@ -23,7 +24,7 @@ extend ${kind} ${name} ${implementedBy.has(name) ? `implements ${type} ` : ''}{
   ${recordId}: ${String(own)}
 }`;
   });
-  return parse(`
+  const document = parse(`
 """A record that can be fetched again by its \`id\`, whatever its type is."""
 interface ${type} {
   """${GLOBAL_ID}"""
@@ -43,6 +44,8 @@ extend type ${schema.getQueryType()!.name} {
   ): [${type}]!
 }
 ${fields.join('\n')}`);
+  // Stitching needs the list, which the parser of graphql 17 leaves out if it is empty.
+  return visit(document, { InterfaceTypeDefinition: (node) => ({ ...node, interfaces: [] }) });
 }
 
 const GLOBAL_ID = 'An opaque id that is unique among the records of all types.';

@@ -9,6 +9,7 @@ import {
   print,
   printSchema,
   visit,
+  type ConstArgumentNode,
   type ConstDirectiveNode,
   type DocumentNode,
   type GraphQLSchema,
@@ -194,15 +195,13 @@ function keyOf(field: string, isResolvable: boolean): ConstDirectiveNode {
         name: { kind: Kind.NAME, value: 'fields' },
         value: { kind: Kind.STRING, value: field },
       },
-      ...(isResolvable
-        ? []
-        : [
-            {
-              kind: Kind.ARGUMENT as const,
-              name: { kind: Kind.NAME as const, value: 'resolvable' },
-              value: { kind: Kind.BOOLEAN as const, value: false },
-            },
-          ]),
+      ...(isResolvable ? [] : [NOT_RESOLVABLE]),
     ],
   };
 }
+
+const NOT_RESOLVABLE: ConstArgumentNode = {
+  kind: Kind.ARGUMENT,
+  name: { kind: Kind.NAME, value: 'resolvable' },
+  value: { kind: Kind.BOOLEAN, value: false },
+};

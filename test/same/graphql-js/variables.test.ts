@@ -1,4 +1,4 @@
-import { GraphQLError, type GraphQLScalarType } from 'graphql';
+import { GraphQLError, type GraphQLScalarType, type ValueNode } from 'graphql';
 import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
 import { sameAnswers, type Case } from '../side-by-side.ts';
 
@@ -327,12 +327,18 @@ function echoing() {
   const fields = schema.getQueryType()!.getFields();
   for (const field of Object.values(fields)) field.resolve = echo;
   const complex = schema.getType('Complex') as GraphQLScalarType;
-  complex.parseValue = (value) => {
-    if (value !== 'SerializedValue') {
-      throw new GraphQLError('Only one value is right.', { extensions: { code: 'FAULTY' } });
-    }
-    return 'DeserializedValue';
-  };
-  complex.parseLiteral = (node) => complex.parseValue('value' in node && node.value);
+  // The second name is that of graphql 17.
+  Object.assign(complex, { parseValue, coerceInputValue: parseValue, parseLiteral });
   return { schema };
+}
+
+function parseValue(value: unknown): string {
+  if (value !== 'SerializedValue') {
+    throw new GraphQLError('Only one value is right.', { extensions: { code: 'FAULTY' } });
+  }
+  return 'DeserializedValue';
+}
+
+function parseLiteral(node: ValueNode): string {
+  return parseValue('value' in node && node.value);
 }

@@ -1,4 +1,4 @@
-import { execute, type GraphQLSchema } from 'graphql';
+import { execute, visit, type DocumentNode, type GraphQLSchema } from 'graphql';
 import pino from 'pino';
 import { systemClock } from '../../../src/clock.ts';
 import { jsonTypeFor } from '../../../src/http/delivery/formats.ts';
@@ -7,6 +7,7 @@ import type { Exchange, ExchangeTelemetry, Stage } from '../../../src/http/excha
 import { createOperationStages } from '../../../src/http/operation/operation-stages.ts';
 import { createHandler, type Handler } from '../../../src/http/transport/handler.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
+import { withoutIncremental } from '../imitations/executable-schema.ts';
 
 export const noTelemetry: ExchangeTelemetry = { run: (_exchange, work) => work(), ended: () => {} };
 
@@ -25,6 +26,7 @@ export function handlerFor(
     contextOf?: (exchange: Exchange) => object;
   },
 ): Handler {
+  const executed = withoutIncremental(schema);
   const limits = { maxTokens: 1e6, maxDepth: 100, maxAliases: 100 };
   const operation = createOperationStages({
     operations: createOperations({ schema, introspection: true, ...limits }),
@@ -40,8 +42,8 @@ export function handlerFor(
       const contextValue = contextOf(exchange);
       const operationName = name ?? null;
       const result = await execute({
-        schema,
-        document,
+        schema: executed,
+        document: withoutStream(document),
         operationName,
         variableValues,
         contextValue,
@@ -65,5 +67,11 @@ export function handlerFor(
     refuse: errors.refuse,
     mask: errors.mask,
     clock: systemClock,
+  });
+}
+
+function withoutStream(document: DocumentNode): DocumentNode {
+  return visit(document, {
+    Directive: ({ name }) => (name.value === 'stream' ? null : undefined),
   });
 }

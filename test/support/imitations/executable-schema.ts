@@ -1,9 +1,10 @@
 import {
   buildSchema,
   GraphQLError,
+  GraphQLSchema,
   isObjectType,
+  specifiedDirectives,
   type GraphQLFieldResolver,
-  type GraphQLSchema,
 } from 'graphql';
 
 type Resolvers = Record<string, Record<string, GraphQLFieldResolver<never, unknown, never>>>;
@@ -50,4 +51,9 @@ export function pageOf<T>(all: readonly T[], { first, after }: PageArgs, limit =
 /** Makes the error of a resolver. */
 export function failure(message: string, extensions: Record<string, unknown> = {}): GraphQLError {
   return new GraphQLError(message, { extensions });
+}
+
+/** Leaves out the definitions of `@defer` and `@stream`: graphql 17 executes nothing with a schema that has them. */
+export function withoutIncremental(schema: GraphQLSchema): GraphQLSchema {
+  return new GraphQLSchema({ ...schema.toConfig(), directives: specifiedDirectives });
 }

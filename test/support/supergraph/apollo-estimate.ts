@@ -13,6 +13,7 @@ import {
   type GraphQLSchema,
   type SelectionSetNode,
 } from 'graphql';
+import { defaultOf } from '../../../src/schema/derived.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -89,9 +90,10 @@ export function apolloEstimate(
   ): number | undefined {
     const sizes = slicingArguments.flatMap((name) => {
       const argument = node.arguments?.find((each) => each.name.value === name);
+      const definition = field.args.find((each) => each.name === name);
       const value = argument
         ? valueFromASTUntyped(argument.value, variables)
-        : field.args.find((each) => each.name === name)?.defaultValue;
+        : definition && defaultOf(definition);
       return typeof value === 'number' ? value : [];
     });
     if (slicingArguments.length > 0 && requireOneSlicingArgument && sizes.length !== 1) {
