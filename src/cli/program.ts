@@ -40,7 +40,7 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
       // The arguments may have the link, which must not appear in an error.
       outputError: (text, write) => write(text.replace(/https?:\/\/[^\s',]+/gi, '<link>')),
     })
-    .showHelpAfterError('(--help shows what there is)');
+    .showHelpAfterError('Add --help to see the arguments and options of the command.');
 
   root
     .command('serve', { isDefault: true })

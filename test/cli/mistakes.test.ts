@@ -60,6 +60,12 @@ test.each([
   expect(stderr).toMatch(new RegExp(`Did you mean ${meant}\\?`));
 });
 
+test('a command without its argument names the way to its help', async () => {
+  const { code, stderr } = await runHere(['tokens', 'import']);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/missing required argument 'source'\nAdd --help to see the arguments/);
+});
+
 test('a word that resembles no command gets no suggestion', async () => {
   const { code, stderr } = await runHere(['deploy']);
   expect(code).toBe(2);

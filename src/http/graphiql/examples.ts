@@ -31,11 +31,6 @@ export type ExampleEntity = {
   readonly idType: string;
 };
 
-export type ExampleOptions = {
-  readonly isRouterOnly?: boolean;
-  readonly knownId?: string | undefined;
-};
-
 /**
  * Worked examples for the tabs: one list, in each of the forms in which it is served. A caller with the scope `read`
  * may send all of them.
@@ -45,7 +40,10 @@ export type ExampleOptions = {
  */
 export function examples(
   lists: readonly ExampleList[],
-  { isRouterOnly = false, knownId }: ExampleOptions = {},
+  {
+    isRouterOnly = false,
+    knownId = '1',
+  }: { readonly isRouterOnly?: boolean; readonly knownId?: string | undefined } = {},
 ): readonly Example[] {
   const list =
     lists.find(({ all, connection }) => all && connection) ??
@@ -138,12 +136,10 @@ function record(
   field: string,
   { argument, idType }: ExampleEntity,
   selection: string,
-  knownId: string | undefined,
+  knownId: string,
 ): Example {
-  const hint =
-    knownId === undefined ? ': there may be none with this one, and then the answer is null.' : '.';
   return example(
-    `One record by its id. Copy an id from the result of another tab into the variables below${hint}`,
+    'One record by its id. Copy an id from the result of another tab into the variables below. If no record has it, the answer is null.',
     `query ${capitalized(field)}($id: ${idType}) { ${field}(${argument}: $id) { ${selection} } }`,
     { id: someId(idType, knownId) },
   );
@@ -152,7 +148,7 @@ function record(
 function entityLookup(
   { type, idType }: ExampleEntity,
   selection: string,
-  knownId: string | undefined,
+  knownId: string,
 ): Example {
   const id = JSON.stringify(someId(idType, knownId));
   return example(
@@ -166,7 +162,7 @@ function entityLookup(
   );
 }
 
-function someId(idType: string, knownId = '1'): string | number {
+function someId(idType: string, knownId: string): string | number {
   return idType.startsWith('Int') ? 1 : knownId;
 }
 
