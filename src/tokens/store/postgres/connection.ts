@@ -12,7 +12,7 @@ export interface Database {
    *   transaction, and then it may have been committed
    */
   transaction<T>(kind: 'read' | 'write', work: (run: Run) => Promise<T>): Promise<T>;
-  /** Calls `onChange` after a change is announced, and after each connect. Ends when the database is closed. */
+  /** Calls `onChange` after an announced change, each connect and each lost connection. Ends with `close`. */
   listen(onChange: () => void): void;
   close(): Promise<void>;
 }
@@ -100,6 +100,7 @@ export function connectPostgres(url: string, clock: Clock): Database {
         onChange();
         if (!listens) return;
         await session.ended;
+        if (!closing.signal.aborted) onChange();
       }
       const patience = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** failures);
       await clock.sleep(patience / 2 + Math.random() * patience, closing.signal);

@@ -1,0 +1,251 @@
+/**
+ * Replicas that share their tokens in a real PostgreSQL, under constant load. With REPLICA_TESTS=full there are ten of
+ * them, with a hundred expiries and an outage of a minute.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { startBalancer } from '../support/processes/balancer.ts';
+import { startSteadyLoad, type SteadyLoad } from '../support/processes/steady-load.ts';
+import {
+  allServe,
+  IS_FULL,
+  startReplicaWorld,
+  type Replica,
+  type ReplicaWorld,
+} from '../support/postgres/replicas.ts';
+import { eventually } from '../support/tokens/fault-world.ts';
+import { standsStill } from '../support/tokens/fault-process.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { personUnlikeOthers } from '../support/clients/unlike.ts';
+
+const REPLICAS = IS_FULL ? 10 : 3;
+const EXPIRIES = IS_FULL ? 100 : 20;
+
+let world: ReplicaWorld;
+let replicas: Replica[];
+/** Exchanges before the test. */
+let before: number;
+/** What each replica had printed before the test. */
+let printed: number[];
+
+beforeAll(async () => {
+  world = await startReplicaWorld();
+  // With the one exchange that belongs to an import.
+  await world.tokens(['import', world.sandbox.tokenLink]);
+  replicas = await Promise.all(Array.from({ length: REPLICAS }, () => world.serve()));
+  await allServe(replicas);
+}, 120_000);
+afterAll(() => world[Symbol.asyncDispose]());
+
+beforeEach(() => {
+  before = world.sandbox.exchanges.length;
+  printed = replicas.map(({ said }) => said.length);
+});
+afterEach(() => isHealthy());
+
+const isHealthy = async () => {
+  const { stdout, code } = await world.tokens(['status']);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('healthy') });
+};
+
+/** How often each replica has printed this in the test. */
+const counted = (pattern: RegExp) =>
+  replicas.map(
+    ({ said }, index) => said.slice(printed[index]).match(new RegExp(pattern, 'g'))?.length ?? 0,
+  );
+/** The name of the store's schema. */
+const schema = () => new URL(world.env.TOKEN_STORE).username;
+const once = () => replicas.map(() => 1);
+const generation = async () => {
+  const { stdout } = await world.tokens(['status', '--json']);
+  return (JSON.parse(stdout) as { generation: number }).generation;
+};
+const exchanges = () => world.outcomes(before);
+const loadOnAll = () => replicas.map(({ url }) => startSteadyLoad(new URL(url).origin, 1));
+const answeredByAll = (loads: readonly SteadyLoad[], each = 1) =>
+  Promise.all(loads.map((load) => load.answered(each)));
+const problemsOf = async (loads: readonly SteadyLoad[]) =>
+  (await Promise.all(loads.map((load) => load.end()))).flat();
+
+test(`${REPLICAS} replicas under load make one exchange for each of ${EXPIRIES} expiries, and no request fails`, async () => {
+  const loads = loadOnAll();
+  for (let expiry = 0; expiry < EXPIRIES; expiry += 1) {
+    world.expire();
+    // All of them meet it: no other token than the next one is accepted.
+    await answeredByAll(loads);
+  }
+  expect(await problemsOf(loads)).toEqual([]);
+  expect(exchanges()).toEqual(Array(EXPIRIES).fill('answered'));
+}, 300_000);
+
+test('three replicas behind a balancer are restarted one after the other under load while tokens expire, and no request fails', async () => {
+  const backends = replicas.slice(0, 3).map((replica) => ({ replica, url: replica.url }));
+  await using balancer = await startBalancer(backends);
+  const load = startSteadyLoad(balancer.url);
+  await load.answered(3);
+  expect(balancer.given.every((connections) => connections > 0)).toBe(true);
+  for (const [index, backend] of backends.entries()) {
+    const leaving = backend.replica;
+    leaving.signal('SIGTERM');
+    const [next] = await Promise.all([world.serve(), leaving.printed(/\/ready fails/)]);
+    // Only of an access token that the service took before is it believed that it has expired so soon.
+    await allServe([...replicas, next]);
+    world.expire();
+    // Every client has lost its connection to the one that leaves.
+    await load.answered(3);
+    const again = setInterval(() => leaving.signal('SIGTERM'), 200);
+    await leaving.printed(/stopping: requests in flight/);
+    clearInterval(again);
+    expect(await leaving.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(leaving.stdout).not.toContain('cut off');
+    replicas[index] = next;
+    Object.assign(backend, { replica: next, url: next.url });
+  }
+  expect(await load.end()).toEqual([]);
+  expect(exchanges()).toEqual(['answered', 'answered', 'answered']);
+});
+
+test('while PostgreSQL is down all replicas serve with one alarm each, and refresh again after its return', async () => {
+  const loads = loadOnAll();
+  await world.postgres.stop();
+  await eventually(() => expect(counted(/token store cannot be read now/)).toEqual(once()));
+  if (IS_FULL) await delay(60_000);
+  await answeredByAll(loads, 5);
+  await world.postgres.start();
+  await eventually(() => expect(counted(/token store can be read again/)).toEqual(once()));
+  world.expire();
+  await answeredByAll(loads);
+  expect(await problemsOf(loads)).toEqual([]);
+  expect(counted(/token store cannot be read now/)).toEqual(once());
+  expect(counted(/\] (ERROR|FATAL): /)).toEqual(once());
+  expect(exchanges()).toEqual(['answered']);
+}, 120_000);
+
+test('a pair whose save is cut by kill -9 of PostgreSQL is in a rescue file, serves, and is saved when the server is back', async () => {
+  const answer = world.sandbox.tokenAnswers.hold('after');
+  world.expire();
+  const asked = askAt(replicas[0]!.url, personUnlikeOthers());
+  await answer.arrived;
+  // The others are not concerned yet: their token works.
+  world.unexpire();
+  const loads = loadOnAll();
+  // The save waits for this row, and dies with the server.
+  const locked = world.postgres
+    .query(
+      `BEGIN; SELECT 1 FROM ${schema()}.recruiting_token_store FOR UPDATE; SELECT pg_sleep(60)`,
+    )
+    .catch(() => 'killed');
+  const waitsOn = (type: 'Timeout' | 'Lock') =>
+    world.postgres.query(`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = '${type}' AND
+      usename IN ('postgres', '${schema()}')`);
+  await eventually(async () => expect(await waitsOn('Timeout')).toHaveLength(1));
+  answer.release();
+  await eventually(async () => expect(await waitsOn('Lock')).toHaveLength(1));
+  world.postgres.kill();
+  expect(await locked).toBe('killed');
+  expect((await asked).errors).toBeUndefined();
+  expect(counted(/could not be saved, and is held in memory/)[0]).toBe(1);
+  expect(world.rescued()).toHaveLength(1);
+  await answeredByAll(loads, 3);
+  await world.postgres.start();
+  await replicas[0]!.printed(/the new token pair is saved now/);
+  await eventually(() => expect(world.rescued()).toEqual([]));
+  // The day again that was taken back, in which the pair was made: the others have to use it now.
+  world.expire();
+  await answeredByAll(loads);
+  expect(exchanges()).toEqual(['answered']);
+  world.expire();
+  await answeredByAll(loads);
+  expect(await problemsOf(loads)).toEqual([]);
+  expect(exchanges()).toEqual(['answered', 'answered']);
+});
+
+test('after a failover that lost the last commit the replicas save their pair again, and report what happened', async () => {
+  const loads = loadOnAll();
+  await world.postgres.stop();
+  const putBack = world.postgres.keepCopy();
+  await world.postgres.start();
+  world.expire();
+  await answeredByAll(loads);
+  expect(exchanges()).toEqual(['answered']);
+  const newest = await generation();
+  await world.postgres.stop();
+  putBack();
+  await world.postgres.start();
+  await eventually(async () => expect(await generation()).toBe(newest));
+  const alarm =
+    /The database server of the token store has lost the newest token pair, which was committed: a failover.*Synchronous replication prevents this/;
+  expect(Math.max(...counted(alarm))).toBe(1);
+  expect(Math.max(...counted(/the new token pair is saved now/))).toBe(1);
+  world.expire();
+  await answeredByAll(loads);
+  expect(await problemsOf(loads)).toEqual([]);
+  expect(exchanges()).toEqual(['answered', 'answered']);
+});
+
+test('a replica that is stopped with its claim for longer than every time-out sends nothing on waking; others refresh', async () => {
+  const holder = await world.hanging({ at: 'after the claim' });
+  await allServe([holder]);
+  world.expire();
+  const asked = askAt(holder.url, personUnlikeOthers());
+  await holder.printed(/REACHED after the claim/);
+  holder.signal('SIGSTOP');
+  await standsStill(holder);
+  // What 200 s do: to the claim, by the clock of the server, and to the process, by its own.
+  if (IS_FULL) await delay(200_000);
+  else {
+    await world.postgres.query(
+      `UPDATE ${schema()}.recruiting_token_set SET claim_at = claim_at - 200000, claim_until = claim_until - 200000`,
+    );
+    holder.tell('later 200000');
+  }
+  const loads = loadOnAll();
+  await answeredByAll(loads);
+  expect(exchanges()).toEqual(['answered']);
+  holder.tell('go');
+  holder.signal('SIGCONT');
+  await asked;
+  await allServe([holder]);
+  expect(await problemsOf(loads)).toEqual([]);
+  expect(exchanges()).toEqual(['answered']);
+  const rows = await world.postgres.query(
+    `SELECT outcome FROM ${schema()}.recruiting_token_attempt ORDER BY id DESC LIMIT 2`,
+  );
+  expect(rows.map(({ outcome }) => outcome)).toEqual(['rotated', 'unsent']);
+  await holder.kill();
+}, 300_000);
+
+test('tokens export moves a SQLite store to PostgreSQL under load without a failed request, and its gateway refuses to refresh from then on', async () => {
+  const { postgres, folder } = world;
+  const sqlite = { TOKEN_STORE: `sqlite:${folder.file('tokens.db')}` };
+  const shared = { TOKEN_STORE: await postgres.emptyStore() };
+  // A service has one set at a time: this one is of another host.
+  const moved = await world.tokens(['export', sqlite.TOKEN_STORE]);
+  expect(moved).toMatchObject({ code: 0, stderr: '' });
+  const [single, next] = await Promise.all([world.serve(sqlite), world.serve(shared)]);
+  await using balancer = await startBalancer([single, next]);
+  expect((await fetch(new URL('/ready', next.url))).status).toBe(503);
+  const load = startSteadyLoad(balancer.url);
+  await load.answered(3);
+
+  const exported = await world.tokens(['export', shared.TOKEN_STORE], sqlite);
+  expect(exported).toMatchObject({ code: 0, stderr: '' });
+  await eventually(async () => expect((await fetch(new URL('/ready', next.url))).status).toBe(200));
+  await load.answered(3);
+  single.signal('SIGTERM');
+  await single.printed(/\/ready fails/);
+  await load.answered(3);
+  world.expire();
+  await load.answered(3);
+  expect(exchanges()).toEqual(['answered']);
+
+  expect((await askAt(single.url, personUnlikeOthers())).errors).toMatchObject([
+    { message: expect.stringContaining('moved to'), extensions: { code: 'TOKENS_MISSING' } },
+  ]);
+  expect((await world.tokens(['refresh'], sqlite)).stderr).toMatch(
+    /moved to another store \(postgres:/,
+  );
+  expect(exchanges()).toEqual(['answered']);
+  expect(await load.end()).toEqual([]);
+  expect((await world.tokens(['export', world.env.TOKEN_STORE], shared)).code).toBe(0);
+});

@@ -1,0 +1,99 @@
+import { join } from 'node:path';
+import process from 'node:process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect } from 'vitest';
+import { startSandbox } from '../../../src/sandbox/sandbox.ts';
+import { askAt } from '../gateway/ask-at.ts';
+import { personUnlikeOthers } from '../clients/unlike.ts';
+import { bundled } from '../processes/bundled.ts';
+import {
+  runHere,
+  served,
+  startProcess,
+  temporaryFolder,
+  type Program,
+  type Served,
+} from '../processes/process.ts';
+import type { HangingOptions } from '../tokens/hanging-gateway.ts';
+import { startPostgres } from './server.ts';
+
+/** Whether all is done at its full length; otherwise in a smaller form, which fits into the suite. */
+export const IS_FULL = process.env['REPLICA_TESTS'] === 'full';
+
+export type Replica = Program & Served;
+
+const A_DAY = 86_400_000;
+
+/** A service whose access tokens live for a day, a PostgreSQL, and replicas that are processes. */
+export async function startReplicaWorld() {
+  const program = await bundled('src/process.ts');
+  const hangingProgram = await bundled('test/support/tokens/hanging-gateway.ts');
+  const ends = new AsyncDisposableStack();
+  const postgres = ends.adopt(await startPostgres(), (it) => it.close());
+  const service = { ahead: 0 };
+  const sandbox = ends.adopt(
+    await startSandbox({ now: () => Date.now() + service.ahead, persons: 3 }),
+    (it) => it.close(),
+  );
+  const folder = ends.use(temporaryFolder());
+  const env = {
+    RECRUITING_URL: sandbox.url,
+    TOKEN_STORE: await postgres.emptyStore(),
+    TOKEN_RESCUE_DIR: folder.file('rescue'),
+    ALLOW_ANONYMOUS: 'true',
+    PAGES_PER_MINUTE: '0',
+    // Longer than any test: it ends when a second signal says so.
+    SHUTDOWN_DELAY_MS: '600000',
+  };
+  const processes: Program[] = [];
+  const start = (args: readonly string[], extra: Record<string, string> = {}): Program => {
+    const started = ends.use(startProcess(args, { env: { ...env, ...extra } }));
+    processes.push(started);
+    return started;
+  };
+
+  return {
+    /** Ends everything. Nothing secret may have been printed by any process. */
+    [Symbol.asyncDispose]: async () => {
+      await ends.disposeAsync();
+      const printed = processes.map(({ said }) => said).join('\n');
+      expect(printed).not.toContain(new URL(env.TOKEN_STORE).password);
+      for (const { refreshToken } of sandbox.exchanges) expect(printed).not.toContain(refreshToken);
+    },
+    postgres,
+    sandbox,
+    env,
+    folder,
+    /** Starts a replica, and waits until it listens. */
+    serve: (extra?: Record<string, string>): Promise<Replica> => served(start([program], extra)),
+    /** Starts a gateway that hangs at a point of the exchange, and waits until it serves. */
+    hanging: async (options: HangingOptions): Promise<Replica> => {
+      const hanging = start([hangingProgram, JSON.stringify(options)]);
+      const [url] = await hanging.printed(/(?<=SERVING )\S+/);
+      return Object.create(hanging, { url: { value: url } }) as Replica;
+    },
+    /** Runs a `tokens` command in this process. */
+    tokens: (args: readonly string[], extra: Record<string, string> = {}) =>
+      runHere(['tokens', ...args], { ...env, ...extra }),
+    /** Makes all access tokens expire: the service's clock is a day ahead from now on. */
+    expire: () => void (service.ahead += A_DAY),
+    /** Takes back the last expiry. */
+    unexpire: () => void (service.ahead -= A_DAY),
+    /** How the exchanges ended for the service, from the one of this number on. */
+    outcomes: (from = 0) => sandbox.exchanges.slice(from).map(({ outcome }) => outcome),
+    /** What is in the rescue files. */
+    rescued: () =>
+      readdirSync(env.TOKEN_RESCUE_DIR)
+        .filter((name) => name.startsWith('rescue-'))
+        .map((name) => readFileSync(join(env.TOKEN_RESCUE_DIR, name), 'utf8').trim())
+        .filter((text) => text !== ''),
+  };
+}
+
+export type ReplicaWorld = Awaited<ReturnType<typeof startReplicaWorld>>;
+
+/** Sends a query to each replica, and expects answers. */
+export async function allServe(replicas: readonly Served[]): Promise<void> {
+  const answers = await Promise.all(replicas.map(({ url }) => askAt(url, personUnlikeOthers())));
+  expect(answers.map(({ errors }) => errors ?? 'served')).toEqual(replicas.map(() => 'served'));
+}

@@ -1,0 +1,69 @@
+import { Pool } from 'undici';
+
+/** Clients, each with a kept connection of its own, who send requests all the time. */
+export interface SteadyLoad {
+  /** Resolves when every client has been answered so many more requests, all of them sent after this call. */
+  answered(each: number): Promise<void>;
+  /** Ends the clients. Returns what went wrong, each time. */
+  end(): Promise<string[]>;
+}
+
+export function startSteadyLoad(origin: string, clients = 8): SteadyLoad {
+  const problems: string[] = [];
+  const lookers = new Set<() => void>();
+  /** Requests that each client has sent and has been answered. */
+  const progress = Array.from({ length: clients }, () => ({ sent: 0, answered: 0 }));
+  const state = { goesOn: true };
+  const ask = async (pool: Pool, query: string) => {
+    let began = false;
+    try {
+      const { statusCode, body } = await pool.request({
+        method: 'POST',
+        path: '/graphql',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query }),
+      });
+      began = true;
+      const answer = (await body.json()) as { data?: { persons?: { items: unknown[] } } };
+      if (statusCode === 200 && answer.data?.persons?.items.length === 3) return;
+      problems.push(`a wrong answer (${statusCode}): ${JSON.stringify(answer)}`);
+    } catch (error) {
+      const { code, message } = error as { code?: string; message: string };
+      problems.push(`${code ?? message} ${began ? 'in' : 'before'} an answer`);
+      state.goesOn &&= code === undefined || !code.startsWith('ECONN');
+    }
+  };
+  const ended = Promise.all(
+    progress.map(async (own, client) => {
+      const pool = new Pool(origin, { connections: 1, pipelining: 1 });
+      while (state.goesOn) {
+        own.sent += 1;
+        // Equal queries would share one request to the service.
+        const label = `of${client}n${own.sent}`;
+        await ask(pool, `{ persons(first: 3) { items { id ${label}: id } } }`);
+        own.answered += 1;
+        for (const look of lookers) look();
+      }
+      await pool.destroy();
+    }),
+  );
+  return {
+    answered: (each) => {
+      const enough = progress.map(({ sent }) => sent + each);
+      return new Promise((resolve) => {
+        const look = () => {
+          if (progress.some(({ answered }, client) => answered < enough[client]!)) return;
+          lookers.delete(look);
+          resolve();
+        };
+        lookers.add(look);
+        look();
+      });
+    },
+    end: async () => {
+      state.goesOn = false;
+      await ended;
+      return problems;
+    },
+  };
+}
