@@ -74,7 +74,10 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/federation/across-subgraphs.test.ts: the credential of the router is sent': {
     'docs/supergraph.md': ['// gateway.config.ts'],
   },
-  'test/tokens/store/postgres-faults.test.ts: a role that may not create tables': {
+  'test/simulate/simulate.test.ts: a seed gives the same history': {
+    'docs/running.md': ['npm run simulate'],
+  },
+  'test/tokens/store/postgres-faults.test.ts: a role without the right to create tables': {
     'docs/tokens.md': ['GRANT USAGE'],
   },
 };

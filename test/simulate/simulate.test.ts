@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import process from 'node:process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { blockWith } from '../support/docs/documents.ts';
 import { FLAWS } from './flaws.ts';
 
 test('1,000 histories of replicas break no promise, and meet every row of the fault table', async () => {
@@ -12,10 +13,9 @@ test('1,000 histories of replicas break no promise, and meet every row of the fa
 });
 
 test('a seed gives the same history, line by line', async () => {
-  const [first, second] = await Promise.all([
-    simulate('--seeds', '1', '--seed', '7'),
-    simulate('--seeds', '1', '--seed', '7'),
-  ]);
+  const [, documented] = blockWith('docs/running.md', 'npm run simulate').trim().split(' -- ');
+  const args = documented!.split(' ');
+  const [first, second] = await Promise.all([simulate(...args), simulate(...args)]);
   expect(first.output).toContain('all faults end');
   expect(second.output).toBe(first.output);
 });
