@@ -142,8 +142,8 @@ export const whole = {
     return events(Number(id));
   },
   history: ({ id }: NestedRecord) => events(Number(id) % 6),
-  // The other company is not the one at the path, so only one page of its list is available.
-  people: ({ id }: NestedRecord) => candidates.slice(0, id === 'c1' ? 8 : 2),
+  // The other company is not the one at the path, so only one page of its list is available, as short as requested.
+  people: ({ id }: NestedRecord) => candidates.slice(0, id === 'c1' ? 8 : 1),
   settings: () => events(7),
 };
 
