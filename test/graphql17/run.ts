@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import process from 'node:process';
@@ -13,6 +13,8 @@ import process from 'node:process';
 const NOT_COPIED = ['.git', 'node_modules', 'data'];
 
 const folder = mkdtempSync(join(tmpdir(), 'recruiting-graphql17-'));
+// Some tests run processes of other users.
+chmodSync(folder, 0o755);
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 process.exitCode = await testWithGraphql17(process.argv.slice(2));
 
