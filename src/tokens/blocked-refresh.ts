@@ -10,6 +10,8 @@ import type { StoredTokens } from './store/token-store.ts';
  */
 export interface BlockedRefresh {
   readonly is: boolean;
+  /** How long another process has been seen to hold the claim, ms. */
+  readonly busyMs: number;
   /** Reports a refresh that was due and failed. @param generation the one that was due */
   failed(error: unknown, generation: number | undefined): void;
   /** Reports that a refresh could begin, or that there is a new pair. */
@@ -35,6 +37,9 @@ export function createBlockedRefresh({ clock, log, onExchange }: BlockedParts): 
   return {
     get is() {
       return by !== undefined;
+    },
+    get busyMs() {
+      return busy ? clock.elapsed() - busy.since : 0;
     },
     failed: (error, generation) => {
       const blocker = blockedBy(error);

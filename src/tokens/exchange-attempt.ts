@@ -14,6 +14,7 @@ import {
   unwritableStoreError,
 } from './token-errors.ts';
 import { pairNamedIn } from './service/answer-text.ts';
+import { growingPauses } from './token-sync.ts';
 import type { Rescue } from './store/rescue.ts';
 import type { Claim, Ending, PairOutcome, TokenStore } from './store/token-store.ts';
 
@@ -46,7 +47,9 @@ interface Surroundings {
   isStopping(): boolean;
   /** Called when this process has the claim. */
   onClaim(): void;
-  /** Syncs with the store; whether there is another pair now. */
+  /** Whether another pair is known by now. */
+  hasNewer(than: HeldTokens): boolean;
+  /** Syncs with the store; whether there is another pair then. */
   isOvertaken(from: HeldTokens): Promise<boolean>;
   /** Does the same, and looks for the pair in rescue files and kept answers. @throws when one cannot be read */
   isAnswered(from: HeldTokens): Promise<boolean>;
@@ -62,7 +65,7 @@ interface Begun {
 /** From the claim on: nothing is sent later than this. The rest of the claim's life is for the answer. */
 const SEND_WITHIN_MS = 25_000;
 const CLAIM_LIFE_MS = 150_000;
-const SYNC_MS = 1_000;
+const LOOKS = { shortest: 1_000, longest: 5_000 };
 
 export interface ExchangeAttempt {
   /** Connects, claims, sends once and saves, in this order. Nothing is sent if a step before that failed. */
@@ -74,7 +77,7 @@ export interface ExchangeAttempt {
 export function createExchangeAttempt(
   { store, rescue, connect, baseUrl, clock, log, replica, onExchange }: AttemptParts,
   saver: PairSaver,
-  { isStopping, onClaim, isOvertaken, isAnswered }: Surroundings,
+  { isStopping, onClaim, hasNewer, isOvertaken, isAnswered }: Surroundings,
 ): ExchangeAttempt {
   const unrecorded = new Map<string, Ending>();
   return { exchange: attemptOnce, recordEndings };
@@ -196,6 +199,7 @@ export function createExchangeAttempt(
     const { from, begun } = exchange;
     // Another process may have been first and not have saved yet: this one waits as long as that pair can arrive.
     const until = claimed.exclusive ? begun : begun + CLAIM_LIFE_MS;
+    const pause = growingPauses(clock, LOOKS);
     try {
       let overtaken = await isOvertaken(from);
       while (!overtaken && clock.elapsed() < until) {
@@ -203,7 +207,7 @@ export function createExchangeAttempt(
           await close(exchange, 'uncertain');
           return postponed(0, stoppingError());
         }
-        await clock.sleep(SYNC_MS);
+        await pause(() => isStopping() || hasNewer(from));
         overtaken = await isOvertaken(from);
       }
       await close(exchange, 'invalid-grant');

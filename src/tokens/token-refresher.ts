@@ -23,7 +23,12 @@ import {
   uncertainError,
   unsavedError,
 } from './token-errors.ts';
-import { createTokenSync, type TokenSync, type TokenSyncParts } from './token-sync.ts';
+import {
+  createTokenSync,
+  growingPauses,
+  type TokenSync,
+  type TokenSyncParts,
+} from './token-sync.ts';
 import { createUncertainRefresh } from './uncertain-refresh.ts';
 
 /** The newest pair that this process knows, and the exchange that gives the next one. */
@@ -64,10 +69,11 @@ export interface RefresherParts extends AttemptParts, TokenSyncParts {
 }
 
 const WAIT_FOR_OTHERS_MS = 10_000;
-const SYNC_MS = 100;
+const LOOKS = { shortest: 100, longest: 1_000 };
 const IDLE_MS = 30_000;
 const IDLE_WITHOUT_TOKENS_MS = 5_000;
 const BUSY_MS = 1_000;
+const LONGEST_BUSY_MS = 5_000;
 
 export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   const { store, clock, log } = parts;
@@ -88,6 +94,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   const attempt = createExchangeAttempt(parts, saver, {
     isStopping: () => stopped,
     onClaim: blocked.began,
+    hasNewer: (from) => !isSamePair(held.tokens!, from),
     isOvertaken: async (from) => {
       await held.sync();
       return !isSamePair(held.tokens!, from);
@@ -140,8 +147,10 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
     settled: async () => {
       await inFlight?.catch(() => {});
       const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
-      while (held.tokens?.state.kind === 'refreshing' && clock.elapsed() < until) {
-        await clock.sleep(SYNC_MS);
+      const pause = growingPauses(clock, LOOKS);
+      const isOver = () => held.tokens?.state.kind !== 'refreshing';
+      while (!isOver() && clock.elapsed() < until) {
+        await pause(isOver);
         await held.sync();
       }
     },
@@ -150,7 +159,10 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       const { tokens } = held;
       if (!tokens || isFinal(tokens) || lossOf(tokens, clock)) return IDLE_WITHOUT_TOKENS_MS;
       if (saver.pending) return IDLE_MS;
-      if (tokens.state.kind === 'refreshing') return BUSY_MS;
+      if (tokens.state.kind === 'refreshing') {
+        // Less and less often: that process may have been stopped, and keeps its claim until its end.
+        return Math.min(LONGEST_BUSY_MS, Math.max(BUSY_MS, blocked.busyMs));
+      }
       const at = isUncertain(tokens) ? uncertain.dueAt(tokens) : tokens.refreshAt;
       return Math.max(at, quiet?.until ?? 0) - clock.elapsed();
     },
@@ -172,6 +184,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   async function exchangeOnce(): Promise<HeldTokens> {
     const from = exchangeable();
     const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
+    const pauseBetween = growingPauses(clock, LOOKS);
     for (;;) {
       await held.recoverPair();
       const newest = exchangeable();
@@ -185,8 +198,13 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       const done = newest.state.kind === 'refreshing' ? undefined : await exchange(newest);
       if (done) return done;
       if (clock.elapsed() >= until) throw busyElsewhereError();
-      await clock.sleep(SYNC_MS);
+      await pauseBetween(() => hasChanged(newest));
     }
+  }
+
+  function hasChanged(from: HeldTokens): boolean {
+    const { tokens } = held;
+    return !isSamePair(tokens!, from) || tokens!.state.kind !== from.state.kind;
   }
 
   /** The tokens that are held, if their refresh token may be sent. */

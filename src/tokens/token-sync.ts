@@ -169,3 +169,20 @@ function foreignStoreError(store: TokenStore, theirs: string, ours: string): Err
       'Give this service a store of its own with TOKEN_STORE, or correct RECRUITING_URL. The store was not changed.',
   );
 }
+
+/**
+ * Pauses between looks at the store while another process exchanges: each is twice as long as the one before, and ends
+ * early when there is news, which the store may announce.
+ */
+export function growingPauses(
+  clock: Clock,
+  { shortest, longest }: { shortest: number; longest: number },
+): (isNews: () => boolean) => Promise<void> {
+  let next = shortest;
+  return async (isNews) => {
+    const until = clock.elapsed() + next;
+    next = Math.min(longest, 2 * next);
+    do await clock.sleep(shortest);
+    while (clock.elapsed() < until && !isNews());
+  };
+}

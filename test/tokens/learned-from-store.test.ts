@@ -1,7 +1,15 @@
 /** What commands and other gateways do to the set, as a gateway that runs on the same store tells it. */
 import { expect, test } from 'vitest';
-import { MINUTE } from '../support/random/manual-clock.ts';
-import { codesOf, PERSON, startKeptOverSandbox, type Kept } from '../support/tokens/tokens.ts';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { readTokenSet } from '../../src/tokens/token-set.ts';
+import { DAY, MINUTE } from '../support/random/manual-clock.ts';
+import {
+  codesOf,
+  PERSON,
+  startKeptOverSandbox,
+  watchStore,
+  type Kept,
+} from '../support/tokens/tokens.ts';
 
 test('a loss that a command found is logged once, and its refresh token has no time left', async () => {
   const { clock, store, ask, gateway, logged } = await startKeptOverSandbox();
@@ -33,6 +41,61 @@ test('a move by a command is logged once, with the store that has the set', asyn
     }),
   ]);
 });
+
+test('a request that waits for the refresh of another process reads the store a few times only', async () => {
+  const { clock, store, ask, service } = await startKeptOverSandbox();
+  await clock.asleep();
+  await ask(PERSON);
+  await claimAsAnother(store);
+  const { read } = store;
+  let reads = 0;
+  store.read = () => ((reads += 1), read());
+  service.ahead += 2 * DAY;
+  expect(codesOf(await ask(PERSON))).toEqual(['INTERNAL_SERVER_ERROR']);
+  expect(reads).toBeLessThan(25);
+});
+
+test('a request that waits for the refresh of another process goes on when the store announces its end', async () => {
+  const store = watchStore();
+  let announce = () => {};
+  store.watch = (onChange) => void (announce = onChange);
+  const { clock, ask, service, sandbox } = await startKeptOverSandbox({ store });
+  await clock.asleep();
+  await ask(PERSON);
+  const { set, generation, pair } = (await store.read())!;
+  const attempt = await claimAsAnother(store);
+  service.ahead += 2 * DAY;
+  let naps = 0;
+  const { sleep } = clock;
+  const atNap = async () => {
+    // In the middle of a pause of a second.
+    if ((naps += 1) !== 20) return;
+    const next = readTokenSet(await exchanged(sandbox, pair.refreshToken))!;
+    const exchange = { outcome: 'rotated', at: clock.now(), latencyMs: 1 } as const;
+    await store.save({ set, generation, attempt, pair: next, ...exchange });
+    announce();
+  };
+  const napping: typeof sleep = async (ms, signal) => {
+    if (ms === 100) await atNap();
+    await sleep(ms, signal);
+  };
+  Object.assign(clock, { sleep: napping });
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(naps).toBeLessThan(24);
+  expect(sandbox.stats.requests.oauthToken).toBe(2);
+});
+
+async function exchanged(sandbox: Sandbox, refreshToken: string): Promise<unknown> {
+  const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: refreshToken });
+  return (await fetch(`${sandbox.url}/oauth/token`, { method: 'POST', body })).json();
+}
+
+async function claimAsAnother(store: Kept['store']): Promise<string> {
+  const { set, generation } = (await store.read())!;
+  const attempt = 'of another process';
+  await store.claim({ set, generation, attempt, lifeMs: 150_000, replica: 'other' });
+  return attempt;
+}
 
 /** As a command does it whose exchange the service refuses. */
 async function endExchange(store: Kept['store']): Promise<void> {
