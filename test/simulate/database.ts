@@ -168,15 +168,23 @@ export class SimulatedServer {
   async #transact<Result>(by: Process, work: (run: Run) => Promise<Result>): Promise<Result> {
     await by.outside(() => this.#connect(by));
     const session: Session = { by, epoch: this.#epoch, tables: this.#committed, done: [] };
+    const lockFirst: Run = async (name, values) => {
+      if (this.#writer !== session) await by.outside(() => this.#lock(session));
+      return run(name, values);
+    };
+    const run: Run = (name, values = []) => {
+      session.done.push({ name, values });
+      return Promise.resolve(this.#run(name, values, session.tables));
+    };
     try {
-      const result = await work(async (name, values = []) => {
-        const isLock = name === 'lockStore' || name === 'lockCreation';
-        if (isLock && this.#writer !== session) await by.outside(() => this.#lock(session));
-        session.done.push({ name, values });
-        return this.#run(name, values, session.tables);
-      });
-      await by.outside(() => this.#commit(session));
-      await by.reach(`${purposeOf(session)} committed`);
+      const result = await work((name, values) =>
+        name === 'lockStore' || name === 'lockCreation'
+          ? lockFirst(name, values)
+          : run(name, values),
+      );
+      const purpose = purposeOf(session);
+      await by.outside(() => this.#commit(session, purpose));
+      await by.reach(`${purpose} committed`);
       return result;
     } finally {
       this.#release(session);
@@ -225,9 +233,8 @@ export class SimulatedServer {
     return execute(name, values, tables, BEGINNING + ahead + time.now);
   }
 
-  async #commit(session: Session): Promise<void> {
+  async #commit(session: Session, purpose: Purpose): Promise<void> {
     const { time, chance, observer } = this.#options;
-    const purpose = purposeOf(session);
     if (purpose !== 'read') await time.sleep(chance.between(1, 15));
     const at = this.interruptions.findIndex((one) => one.purpose === purpose);
     const what = at < 0 ? undefined : this.interruptions.splice(at, 1)[0]!.what;

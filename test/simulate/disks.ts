@@ -127,7 +127,8 @@ function isFolder(path: string): boolean {
 }
 
 function diskOf(path: string): Disk {
-  const disk = disks.get(path.split('/').slice(0, 2).join('/'));
+  const end = path.indexOf('/', 1);
+  const disk = disks.get(end < 0 ? path : path.slice(0, end));
   if (!disk) throw failure('ENOENT', path);
   return disk;
 }

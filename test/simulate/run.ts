@@ -24,6 +24,8 @@ const OFTEN = 100;
 const REPORT_EVERY = 10_000;
 
 const { seeds, first, flawName } = readArguments();
+// Histories throw errors by the thousand, and only their messages are read.
+if (seeds > 1) Error.stackTraceLimit = 0;
 const flaw = flawName === undefined ? undefined : FLAWS[flawName];
 process.exitCode = await simulate();
 
