@@ -137,6 +137,14 @@ export function busyElsewhereError() {
   );
 }
 
+/** @param seconds how long the caller has waited */
+export function slowRefreshError(seconds: number) {
+  return codedError(
+    'UPSTREAM_TIMEOUT',
+    `The refresh of the access token takes longer than ${seconds} s. It goes on; try again in a minute.`,
+  );
+}
+
 export function uncertainError() {
   return codedError(
     'UPSTREAM_UNREACHABLE',

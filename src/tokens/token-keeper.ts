@@ -1,6 +1,6 @@
 import { isFinal, isSamePair, isUncertain, lossOf, type HeldTokens } from './held-tokens.ts';
 import { createTokenRefresher, type RefresherParts } from './token-refresher.ts';
-import { lostError, missingError, movedError } from './token-errors.ts';
+import { lostError, missingError, movedError, slowRefreshError } from './token-errors.ts';
 import { boundStore } from './store/bounded-store.ts';
 import { StoreUnavailableError, type TokenStore } from './store/token-store.ts';
 import { createEndWarnings, healthOf, type TokenHealth } from './token-health.ts';
@@ -82,6 +82,8 @@ export interface TokenKeeperParts extends Omit<RefresherParts, 'store'> {
 }
 
 const SYNC_MS = 30_000;
+/** Clients wait about as long for an answer. An exchange, and the wait for the pair of another one, may take longer. */
+const PATIENCE_MS = 30_000;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 5 * 60_000;
 
@@ -133,21 +135,9 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
     },
     accepted: refresher.accepted,
     afterRefusal: async (refused, detail) => {
-      if (isSamePair(held(), refused)) {
-        await refresher.sync();
-        // An exchange under way may be the reason: some services end the old access token with it.
-        if (detail !== 'token_expired') await refresher.settled();
-      }
       const newest = held();
       if (!isSamePair(newest, refused)) return accessTokenOf(newest);
-      // Throws the error for a lost or moved set, whatever the detail of the 401.
-      const isUnusable = isFinal(newest) || lossOf(newest, clock) !== undefined;
-      if (isUnusable || isUncertain(newest)) return accessTokenOf(await refresher.refresh());
-      if (detail !== 'token_expired') return undefined;
-      // Never accepted, and refused as expired in the first half of its life: another refresh would only loop.
-      const age = clock.elapsed() - newest.bornAt;
-      if (!newest.accepted && age < newest.pair.expiresIn * 500) return undefined;
-      return accessTokenOf(await refresher.refresh());
+      return patiently(newerThan(refused, detail));
     },
     get present() {
       return refresher.tokens !== undefined;
@@ -158,6 +148,35 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
     health: () => refresher.tokens && healthOf(refresher.tokens, refresher, clock),
     stop: () => (stopped ??= stop()),
   };
+
+  async function newerThan(refused: AccessToken, detail: string): Promise<AccessToken | undefined> {
+    await refresher.sync();
+    // An exchange under way may be the reason: some services end the old access token with it.
+    if (isSamePair(held(), refused) && detail !== 'token_expired') await refresher.settled();
+    const newest = held();
+    if (!isSamePair(newest, refused)) return accessTokenOf(newest);
+    // Throws the error for a lost or moved set, whatever the detail of the 401.
+    const isUnusable = isFinal(newest) || lossOf(newest, clock) !== undefined;
+    if (isUnusable || isUncertain(newest)) return accessTokenOf(await refresher.refresh());
+    if (detail !== 'token_expired') return undefined;
+    // Never accepted, and refused as expired in the first half of its life: another refresh would only loop.
+    const age = clock.elapsed() - newest.bornAt;
+    if (!newest.accepted && age < newest.pair.expiresIn * 500) return undefined;
+    return accessTokenOf(await refresher.refresh());
+  }
+
+  /** A caller does not wait longer; the refresh goes on without it. */
+  async function patiently<T>(work: Promise<T>): Promise<T> {
+    const settled = new AbortController();
+    const givenUp = clock.sleep(PATIENCE_MS, settled.signal).then(() => {
+      throw slowRefreshError(PATIENCE_MS / 1000);
+    });
+    try {
+      return await Promise.race([work, givenUp]);
+    } finally {
+      settled.abort();
+    }
+  }
 
   async function stop(): Promise<void> {
     stopping.abort();

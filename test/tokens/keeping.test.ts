@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND, YEAR } from '../support/random/manual-clock.ts';
@@ -15,6 +16,8 @@ import {
   startScripted,
   watchStore,
   type Kept,
+  type ScriptedService,
+  type TokenAnswer,
 } from '../support/tokens/tokens.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
@@ -677,6 +680,55 @@ describe('without a working set', () => {
   });
 });
 
+describe('a refresh that takes long', () => {
+  test('a caller waits half a minute for a pair that another process may still save, and the loss is reported later', async () => {
+    const [service, store] = [await startScripted(), watchStore()];
+    const { claim } = store;
+    // As after a failover, which may have lost the claim of another process.
+    store.claim = async (wanted) => (await claim(wanted)) && { exclusive: false };
+    const { ask, clock } = await startKept(service, { store });
+    await clock.asleep();
+    await ask(PERSON);
+    const refusal = arrived(service, reply(400, { error: 'invalid_grant' }));
+    service.expire();
+    const asked = ask(PERSON);
+    await refusal;
+    await clock.pass(20 * SECOND);
+    expect(await Promise.race([asked, setImmediate('waits')])).toBe('waits');
+    await clock.pass(11 * SECOND);
+    expect(await asked).toMatchObject({
+      errors: [
+        {
+          message: expect.stringMatching(/takes longer than 30 s.*try again/),
+          extensions: { code: 'UPSTREAM_TIMEOUT' },
+        },
+      ],
+    });
+    expect(await store.read()).toMatchObject({ lost: false });
+    await clock.pass(3 * MINUTE);
+    expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
+    expect(service.exchanges).toHaveLength(2);
+  });
+
+  test('a caller waits half a minute for a late answer, and its pair is saved and used', async () => {
+    const service = await startScripted();
+    const { ask, clock, store } = await startKept(service);
+    await clock.asleep();
+    await ask(PERSON);
+    const exchange = held();
+    service.next(exchange.answer);
+    service.expire();
+    const asked = ask(PERSON);
+    await exchange.arrived;
+    await clock.pass(31 * SECOND);
+    expect(codesOf(await asked)).toEqual(['UPSTREAM_TIMEOUT']);
+    exchange.release();
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(await store.read()).toMatchObject({ generation: 3, claim: null });
+    expect(service.exchanges).toHaveLength(2);
+  });
+});
+
 describe('a loss that could not be written to the store', () => {
   test('the process knows of the loss: nothing more is sent, and the loss is recorded as soon as the store works', async () => {
     const service = await startScripted();
@@ -739,4 +791,14 @@ function warnings({ logged }: Kept): unknown[] {
 
 function failed(logged: Kept['logged']): number {
   return logged.filter(({ msg }) => msg === 'the access token could not be refreshed').length;
+}
+
+/** Sets the next answer, and resolves when its request has arrived. */
+function arrived(service: ScriptedService, answer: TokenAnswer): Promise<void> {
+  return new Promise((resolve) =>
+    service.next((script) => {
+      resolve();
+      return answer(script);
+    }),
+  );
 }
