@@ -1,15 +1,12 @@
 /** A refresh that is due, and cannot be claimed. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import pino from 'pino';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openRescueFile } from '../../src/tokens/store/rescue-file.ts';
-import { openRescue, type Rescue } from '../../src/tokens/store/rescue.ts';
+import type { Rescue } from '../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { DAY, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import {
   codesOf,
+  openTestRescue,
   PERSON,
   startKept,
   startKeptOverSandbox,
@@ -99,16 +96,11 @@ test('the claim of another process is a trouble once its exchange takes longer t
 });
 
 test('an unreadable rescue file that may hold the next pair is reported as blocked until it can be read', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'blocked-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const owner = { host: 'test', pid: process.pid, lives: () => true };
-  const ours = { directory: folder, sealer: createSealer([]), owner };
-  const rescue = openRescue(ours, pino({ level: 'silent' }));
-  onTestFinished(() => rescue.close());
+  const { rescue, ...ours } = openTestRescue();
   const { clock, store, gateway, logged, sandbox } = await startAhead(rescue);
   const { set, generation, pair } = (await store.read())!;
   const sealer = createSealer([Buffer.alloc(32, 1)]);
-  const file = openRescueFile({ ...ours, sealer, owner: { ...owner, pid: 4_000_000 } });
+  const file = openRescueFile({ ...ours, sealer, owner: { ...ours.owner, pid: 4_000_000 } });
   const sign = { attempt: 'theirs', outcome: 'rotated', at: clock.now(), latencyMs: 1 } as const;
   file.put({ set, generation, pair, ...sign });
   clock.jump(0.668 * DAY);

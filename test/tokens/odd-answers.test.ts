@@ -4,6 +4,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import type { GraphQLError } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Rescue } from '../../src/tokens/store/rescue.ts';
 import { tokenEndpoint } from '../../src/tokens/service/exchange.ts';
 import { systemClock } from '../../src/clock.ts';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
@@ -11,6 +12,7 @@ import {
   codesOf,
   drop,
   json,
+  openTestRescue,
   pairOf,
   PERSON,
   reply,
@@ -283,10 +285,31 @@ describe('a token endpoint that cannot be reached', () => {
   });
 });
 
+test.each([
+  ['are', '}}', 2_592_000],
+  ['would be, if its answer were not cut', '', 10_368_000],
+])('a pair in a 503 is used with the lifetimes that %s named with it', async (_name, end, life) => {
+  const { rescue } = openTestRescue();
+  const { service, ask, store } = await ready(rescue);
+  service.next(({ process: exchange, response }) => {
+    const { access_token, refresh_token } = exchange()!;
+    const lives = { expires_in: 7_200, refresh_token_expires_in: 2_592_000 };
+    const text = JSON.stringify({ upstream: { access_token, refresh_token, ...lives } });
+    response.writeHead(503).end(text.slice(0, -2) + end);
+  });
+  service.expire();
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(await store.read()).toMatchObject({
+    generation: 3,
+    pair: { expiresIn: 7_200, refreshTokenExpiresIn: life },
+  });
+  expect(service.exchanges).toHaveLength(2);
+});
+
 /** A gateway over a healthy pair of generation 2. */
-async function ready() {
+async function ready(rescue?: Rescue) {
   const service = await startScripted();
-  const kept = await startKept(service);
+  const kept = await startKept(service, rescue && { rescue });
   await kept.clock.asleep();
   await kept.ask(PERSON);
   return { ...kept, service };

@@ -1,16 +1,11 @@
 /** A store whose methods never settle: a disk that hangs, or a network. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import pino from 'pino';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { openRescue } from '../../src/tokens/store/rescue.ts';
-import { createSealer } from '../../src/tokens/store/seal.ts';
+import { describe, expect, test } from 'vitest';
 import { rescuedIn } from '../support/tokens/custody-world.ts';
 import { DAY, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import {
   codesOf,
+  openTestRescue,
   PERSON,
   startKept,
   startKeptOverSandbox,
@@ -19,16 +14,11 @@ import {
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 async function start() {
-  const folder = mkdtempSync(join(tmpdir(), 'silent-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const owner = { host: 'test', pid: process.pid, lives: () => true };
-  const directory = { directory: folder, sealer: createSealer([]), owner };
-  const rescue = openRescue(directory, pino({ level: 'silent' }));
-  onTestFinished(() => rescue.close());
+  const { rescue, directory } = openTestRescue();
   const kept = await startKeptOverSandbox({ revokeOnRefresh: true, rescue });
   await kept.clock.asleep();
   await kept.ask(PERSON);
-  return { ...kept, rescued: () => rescuedIn(folder).trim() };
+  return { ...kept, rescued: () => rescuedIn(directory).trim() };
 }
 
 describe('a save that never settles', () => {

@@ -32,6 +32,8 @@ export function pairNamedIn(answer: RawAnswer): Grant | undefined {
     const named = readGrant({
       access_token: value('access_token'),
       refresh_token: value('refresh_token'),
+      expires_in: value('expires_in'),
+      refresh_token_expires_in: value('refresh_token_expires_in'),
     });
     if (isPair(named)) return named;
   }
@@ -134,12 +136,12 @@ function endOfObject(text: string): number | undefined {
   return undefined;
 }
 
-/** In JSON of any depth, also when its end is missing; or in a form. */
-function namedIn(text: string, name: string): string | undefined {
-  const quoted = new RegExp(`"${name}"\\s*:\\s*("(?:[^"\\\\]|\\\\.)*")`).exec(text)?.[1];
-  if (quoted === undefined) return new URLSearchParams(text.trim()).get(name) ?? undefined;
+/** In JSON of any depth, also when its end is missing, unless that is in the middle of it; or in a form. */
+function namedIn(text: string, name: string): string | number | undefined {
+  const json = new RegExp(`"${name}"\\s*:\\s*("(?:[^"\\\\]|\\\\.)*"|\\d+(?=\\D))`).exec(text)?.[1];
+  if (json === undefined) return new URLSearchParams(text.trim()).get(name) ?? undefined;
   try {
-    return JSON.parse(quoted) as string;
+    return JSON.parse(json) as string | number;
   } catch {
     return undefined;
   }

@@ -1,13 +1,18 @@
 import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { graphql, type GraphQLError } from 'graphql';
+import pino from 'pino';
 import { expect, onTestFinished } from 'vitest';
 import type { Config } from '../../../src/config.ts';
 import { PersonList } from '../../../src/sandbox/person-list.ts';
 import { personsSchema } from '../../../src/sandbox/persons-schema.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
-import type { Rescue } from '../../../src/tokens/store/rescue.ts';
+import { openRescue, type Rescue } from '../../../src/tokens/store/rescue.ts';
+import { createSealer } from '../../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenPair } from '../../../src/tokens/token-set.ts';
 import type { StoredTokens, TokenStore } from '../../../src/tokens/store/token-store.ts';
@@ -137,6 +142,17 @@ function memoryStore(now: () => number): TokenStore {
     moveBack: anew(store.moveBack),
     moveIn: anew(store.moveIn),
   };
+}
+
+/** A rescue folder of its own, removed after the test. */
+export function openTestRescue() {
+  const folder = mkdtempSync(join(tmpdir(), 'rescue-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const owner = { host: 'test', pid: process.pid, lives: () => true };
+  const directory = { directory: folder, sealer: createSealer([]), owner };
+  const rescue = openRescue(directory, pino({ level: 'silent' }));
+  onTestFinished(() => rescue.close());
+  return { rescue, ...directory };
 }
 
 interface KeptOptions {
