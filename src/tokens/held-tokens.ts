@@ -89,7 +89,7 @@ export function isUncertain(tokens: HeldTokens | undefined): tokens is Uncertain
 }
 
 /** Whether the next pair may have been given and not have arrived: a copy of it may still be found. */
-export function mayHaveSuccessor({ state }: HeldTokens): boolean {
+export function mayHaveSuccessor({ state }: Pick<HeldTokens, 'state'>): boolean {
   return state.kind === 'uncertain' || (state.kind === 'lost' && state.cause === 'unanswered');
 }
 

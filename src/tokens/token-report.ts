@@ -1,7 +1,7 @@
 import { LONGEST_EXCHANGE_MS } from './blocked-refresh.ts';
-import { stateOf } from './held-tokens.ts';
+import { mayHaveSuccessor, stateOf } from './held-tokens.ts';
 import { FATAL, troublesOf, type Trouble } from './token-health.ts';
-import type { WaitingPair } from './store/rescue.ts';
+import { mayFollow, type WaitingPair } from './store/rescue.ts';
 import type { HistoryEntry, StoredTokens } from './store/token-store.ts';
 
 /** What `tokens status` reports. Contains no secrets. */
@@ -76,11 +76,17 @@ export function tokenReport(facts: ReportFacts): TokenReport {
   const refresh = history.find(
     (one) => RENEWALS.has(one.outcome) && one.generation === generation - 1,
   );
-  const rescueFiles = waiting.filter(({ isOurs }) => isOurs).map(({ path }) => path);
+  const state = stateOf(stored);
+  const ours = waiting.filter(({ isOurs }) => isOurs);
+  const head = { ...stored, mayHaveSuccessor: mayHaveSuccessor({ state }) };
+  const blocking = stored.lost
+    ? []
+    : ours.filter((file) => file.why !== undefined && mayFollow(file, head));
+  const isHeldLong = claim?.live === true && claim.age > LONGEST_EXCHANGE_MS;
   const troubles = troublesOf({
-    state: stateOf(stored).kind,
-    unsaved: rescueFiles.length > 0,
-    blocked: facts.unwritable || (claim?.live === true && claim.age > LONGEST_EXCHANGE_MS),
+    state: state.kind,
+    unsaved: ours.length > blocking.length,
+    blocked: facts.unwritable || blocking.length > 0 || isHeldLong,
     age,
     accessLeft: left(pair.expiresIn),
     refreshLeft: left(pair.refreshTokenExpiresIn),
@@ -115,7 +121,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
     exchangeUnderWay: claim?.live === true,
     movedTo: stored.movedTo,
     troubles,
-    rescueFiles,
+    rescueFiles: ours.map(({ path }) => path),
     history: shown(history),
   };
 }

@@ -109,9 +109,14 @@ test('a pair in a rescue file is saved first, after which nothing is uncertain a
   expect(await operator.tokens(['recover'])).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('while a rescue file cannot be read nothing is sent, and the file stays', async () => {
+test('while a rescue file cannot be read nothing is sent, the file stays, and status reports it as blocking', async () => {
   const operator = await startWithTokens();
   const path = await leaveRescueFile(operator, [Buffer.alloc(32, 1)]);
+  expect(await operator.status()).toMatchObject({
+    state: 'attention',
+    troubles: ['uncertain', 'blocked'],
+    rescueFiles: [path()],
+  });
   const { code, stderr } = await operator.tokens(['recover']);
   expect(code).toBe(1);
   expect(stderr).toContain(`The rescue file ${path()} could not be saved into the store`);
@@ -128,7 +133,7 @@ test('a set is not reported as lost while an unreadable rescue file may hold its
     const { claim } = (await store.read())!;
     await store.endAttempt(claim!.attempt, { outcome: 'invalid-grant', latencyMs: 1 });
   });
-  expect(await operator.status()).toMatchObject({ state: 'lost' });
+  expect(await operator.status()).toMatchObject({ state: 'lost', troubles: ['lost', 'unsaved'] });
   const { code, stderr } = await operator.tokens(['recover']);
   expect(code).toBe(1);
   expect(stderr).toContain('may be in the rescue file that could not be read. Nothing was sent.');

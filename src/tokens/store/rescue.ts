@@ -228,7 +228,7 @@ export interface RescueReport {
  * is believed only while an exchange of the head is uncertain.
  */
 export function mayFollow(
-  { set, generation = 0 }: RescueReport['failed'][number],
+  { set, generation = 0 }: Pick<RescueReport['failed'][number], 'set' | 'generation'>,
   head: { readonly set: string; readonly generation: number; readonly mayHaveSuccessor: boolean },
 ): boolean {
   if (set === undefined) return head.mayHaveSuccessor;
@@ -243,6 +243,9 @@ export interface WaitingPair {
   readonly store: string | undefined;
   /** Why it cannot be read. */
   readonly why: string | undefined;
+  /** Whose pair it holds, and the generation that was exchanged for it, where that can be read. */
+  readonly set: string | undefined;
+  readonly generation: number | undefined;
 }
 
 /** What lies in rescue files, whoever's they are, and is not in the store. */
@@ -255,7 +258,8 @@ export async function waitingPairs(
   const add = (path: string, why?: string) => {
     const label = labelIn(path);
     const isOurs = !label || belongsTo(label, identity);
-    waiting.push({ path, isOurs, store: label?.home?.store, why });
+    const { set, generation, home } = label ?? {};
+    waiting.push({ path, isOurs, store: home?.store, why, set, generation });
   };
   for (const { path } of filesIn(directory, 'rescue')) {
     try {
