@@ -160,11 +160,31 @@ export function changesIn(
   return { state: isStillLost ? before : state, hasSecondPair: source.surplus > 0 };
 }
 
-export function isSamePair(
-  one: { set: string; generation: number },
-  other: { set: string; generation: number },
-): boolean {
-  return one.set === other.set && one.generation === other.generation;
+/** After a failover, there may be two pairs of one generation. */
+export function isSamePair(one: KnownPair, other: KnownPair): boolean {
+  return (
+    one.set === other.set &&
+    one.generation === other.generation &&
+    one.pair.accessToken === other.pair.accessToken &&
+    one.pair.refreshToken === other.pair.refreshToken
+  );
+}
+
+type KnownPair = Pick<HeldTokens, 'set' | 'generation' | 'pair'>;
+
+/** One bearer token, and the pair that it belongs to. */
+export interface AccessToken {
+  readonly value: string;
+  readonly set: string;
+  readonly generation: number;
+}
+
+export function accessTokenOf({ set, generation, pair }: KnownPair): AccessToken {
+  return { value: pair.accessToken, set, generation };
+}
+
+export function isOfPair(token: AccessToken, { set, generation, pair }: KnownPair): boolean {
+  return token.set === set && token.generation === generation && token.value === pair.accessToken;
 }
 
 /** Milliseconds until the access token expires. */

@@ -93,8 +93,9 @@ interface Comparison {
   readonly loss: StoreLoss | undefined;
 }
 
-function follows(stored: StoredTokens | null, { set, generation }: HeldTokens): boolean {
-  return stored?.set === set && stored.generation >= generation;
+function follows(stored: StoredTokens | null, newest: HeldTokens): boolean {
+  if (stored?.set !== newest.set) return false;
+  return stored.generation > newest.generation || isSamePair(stored, newest);
 }
 
 function lossIn(

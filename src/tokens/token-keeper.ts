@@ -1,4 +1,12 @@
-import { isFinal, isSamePair, isUncertain, lossOf, type HeldTokens } from './held-tokens.ts';
+import {
+  accessTokenOf,
+  isFinal,
+  isOfPair,
+  isUncertain,
+  lossOf,
+  type AccessToken,
+  type HeldTokens,
+} from './held-tokens.ts';
 import { createTokenRefresher, type RefresherParts } from './token-refresher.ts';
 import { lostError, missingError, movedError, slowRefreshError } from './token-errors.ts';
 import { boundStore } from './store/bounded-store.ts';
@@ -44,13 +52,6 @@ import { createLinkImport, type TokenLink } from './token-import.ts';
  * The states are in held-tokens.ts, the steps in exchange-attempt.ts, saving in pair-saver.ts, and what follows each
  * result in token-refresher.ts.
  */
-
-/** One bearer token, and the pair that it belongs to. */
-export interface AccessToken {
-  readonly value: string;
-  readonly set: string;
-  readonly generation: number;
-}
 
 /** Keeps one token set alive: refreshes it ahead of its expiry, and once when the service reports that it expired. */
 export interface TokenKeeper {
@@ -136,7 +137,7 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
     accepted: refresher.accepted,
     afterRefusal: async (refused, detail) => {
       const newest = held();
-      if (!isSamePair(newest, refused)) return accessTokenOf(newest);
+      if (!isOfPair(refused, newest)) return accessTokenOf(newest);
       return patiently(newerThan(refused, detail));
     },
     get present() {
@@ -152,9 +153,9 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
   async function newerThan(refused: AccessToken, detail: string): Promise<AccessToken | undefined> {
     await refresher.sync();
     // An exchange under way may be the reason: some services end the old access token with it.
-    if (isSamePair(held(), refused) && detail !== 'token_expired') await refresher.settled();
+    if (isOfPair(refused, held()) && detail !== 'token_expired') await refresher.settled();
     const newest = held();
-    if (!isSamePair(newest, refused)) return accessTokenOf(newest);
+    if (!isOfPair(refused, newest)) return accessTokenOf(newest);
     // Throws the error for a lost or moved set, whatever the detail of the 401.
     const isUnusable = isFinal(newest) || lossOf(newest, clock) !== undefined;
     if (isUnusable || isUncertain(newest)) return accessTokenOf(await refresher.refresh());
@@ -261,7 +262,3 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
 const UNAVAILABLE =
   'The token store cannot be read now. The gateway serves with the tokens that it has, if any, and tries again. Check the ' +
   'database server or the disk that holds the store.';
-
-function accessTokenOf({ set, generation, pair }: HeldTokens): AccessToken {
-  return { value: pair.accessToken, set, generation };
-}

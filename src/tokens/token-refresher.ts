@@ -4,11 +4,13 @@ import type { CheckAccess } from './service/auth-check.ts';
 import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
 import {
   isFinal,
+  isOfPair,
   isSamePair,
   isUncertain,
   lossOf,
   lostAfter,
   unansweredOf,
+  type AccessToken,
   type HeldTokens,
   type UncertainTokens,
 } from './held-tokens.ts';
@@ -45,7 +47,7 @@ export interface TokenRefresher extends Pick<
   /** Pairs in answers that were not understood. */
   readonly answers: AnsweredPairs;
   /** Reports that the service accepted this access token: from now on its expiry is believed. */
-  accepted(pair: { set: string; generation: number }): void;
+  accepted(token: AccessToken): void;
   /** Resolves when no exchange is under way, here or in another process; after 10 s in any case. */
   settled(): Promise<void>;
   /**
@@ -140,9 +142,9 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
     answers,
     adopt: held.adopt,
     sync: held.sync,
-    accepted: (pair) => {
+    accepted: (token) => {
       const { tokens } = held;
-      if (tokens && !tokens.accepted && isSamePair(tokens, pair)) held.change({ accepted: true });
+      if (tokens && !tokens.accepted && isOfPair(token, tokens)) held.change({ accepted: true });
     },
     settled: async () => {
       await inFlight?.catch(() => {});

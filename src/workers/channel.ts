@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql';
 import type { WorkerMetrics } from '../telemetry/merged-metrics.ts';
-import type { AccessToken } from '../tokens/token-keeper.ts';
+import type { AccessToken } from '../tokens/held-tokens.ts';
 
 /** What one process requests of the other, and what it gets. */
 export interface Requests {

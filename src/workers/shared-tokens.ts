@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
-import type { AccessToken, TokenKeeper } from '../tokens/token-keeper.ts';
+import type { AccessToken } from '../tokens/held-tokens.ts';
+import type { TokenKeeper } from '../tokens/token-keeper.ts';
 import type { Channel, SharedTokenState } from './channel.ts';
 
 /** The tokens as the gateway of a worker uses them. The keeper of the primary has them. */

@@ -118,6 +118,24 @@ describe('an older copy', () => {
     expect(sandbox.exchanges).toHaveLength(5);
   });
 
+  test('two pairs of one generation are both kept, and the one in the store is used', async () => {
+    const { path, backup, clock, store, ask, lastBearer, gateway } = await startAhead();
+    const ours = (await store.read())!;
+    const { set, attempt } = ours;
+    const copy = openSqliteStore(backup, { now: clock.now });
+    const [pair, exchange] = [pairOf('second'), { outcome: 'rotated', latencyMs: 1 } as const];
+    const theirs = { set, generation: 4, attempt: 'theirs', pair, at: clock.now(), ...exchange };
+    await copy.save(theirs);
+    await copy.close();
+    copyFileSync(backup, path);
+    await clock.pass(MINUTE);
+    expect(await store.read()).toMatchObject({ generation: 5, pair, surplus: 1 });
+    expect(await store.holds({ ...theirs, attempt, pair: ours.pair })).toBe(true);
+    await ask(PERSON);
+    expect(lastBearer()).toBe(pair.accessToken);
+    expect(await gateway.metrics.text()).toMatch(/trouble="second-pair"[^\n]*\} 1\n/);
+  });
+
   test('a pair that is saved into an older copy stays uncertain', async () => {
     const { path, backup } = places();
     const service = await startScripted();
