@@ -16,7 +16,7 @@ import {
 import { pairNamedIn } from './service/answer-text.ts';
 import { growingPauses } from './token-sync.ts';
 import type { Rescue } from './store/rescue.ts';
-import type { Claim, Ending, PairOutcome, TokenStore } from './store/token-store.ts';
+import type { Claim, Ending, PairOutcome, StoredTokens, TokenStore } from './store/token-store.ts';
 
 /** How one attempt to exchange a refresh token ended. The store has it too, unless it was unavailable. */
 export type AttemptResult =
@@ -72,6 +72,8 @@ export interface ExchangeAttempt {
   exchange(from: HeldTokens): Promise<AttemptResult>;
   /** Records how attempts ended while the store was unavailable. Never rejects. */
   recordEndings(): Promise<void>;
+  /** Records a loss once more that the store has forgotten, as after a failover. Never rejects. */
+  recordLoss(stored: StoredTokens): Promise<void>;
 }
 
 export function createExchangeAttempt(
@@ -80,7 +82,7 @@ export function createExchangeAttempt(
   { isStopping, onClaim, hasNewer, isOvertaken, isAnswered }: Surroundings,
 ): ExchangeAttempt {
   const unrecorded = new Map<string, Ending>();
-  return { exchange: attemptOnce, recordEndings };
+  return { exchange: attemptOnce, recordEndings, recordLoss };
 
   async function attemptOnce(from: HeldTokens): Promise<AttemptResult> {
     const endpoint = await connect().catch((cause: unknown) => {
@@ -240,6 +242,18 @@ export function createExchangeAttempt(
         () => {},
       );
     }
+  }
+
+  async function recordLoss({ set, generation, claim: before }: StoredTokens): Promise<void> {
+    // The store cannot be written, or has not heard of that loss yet.
+    if (unrecorded.size > 0) return;
+    const attempt = randomUUID();
+    const over = before?.attempt ?? null;
+    const wanted = { set, generation, attempt, over, lifeMs: CLAIM_LIFE_MS, replica };
+    const claimed = await store.claim(wanted).catch(() => undefined);
+    if (!claimed) return;
+    unrecorded.set(attempt, { outcome: 'invalid-grant', latencyMs: 0 });
+    await recordEndings();
   }
 }
 

@@ -87,6 +87,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
     saver,
     answers,
     recordEndings: () => attempt.recordEndings(),
+    recordLoss: (stored) => attempt.recordLoss(stored),
     onRead: blocked.read,
     onNewPair: () => {
       quiet = undefined;

@@ -59,6 +59,8 @@ interface Surroundings {
   readonly answers: AnsweredPairs;
   /** Records how attempts ended that could not be recorded then. Never rejects. */
   recordEndings(): Promise<void>;
+  /** Records that the refresh token was refused, which the store does not know any more. Never rejects. */
+  recordLoss(stored: StoredTokens): Promise<void>;
   /** Called with what was read from the store. */
   onRead(stored: StoredTokens): void;
   /** Called when there is another pair. */
@@ -67,7 +69,7 @@ interface Surroundings {
 
 export function createTokenSync(
   parts: TokenSyncParts,
-  { saver, answers, recordEndings, onRead, onNewPair }: Surroundings,
+  { saver, answers, recordEndings, recordLoss, onRead, onNewPair }: Surroundings,
 ): TokenSync {
   const { store, rescue, clock, log, baseUrl, random = Math.random } = parts;
   const watch = createStoreWatch(parts, saver);
@@ -148,7 +150,13 @@ export function createTokenSync(
     // An older pair may replace the one that is held only if the store was read with that one in mind.
     const isLate = tokens !== undefined && (!before || !isSamePair(tokens, before));
     if (stored && !(isLate && stored.generation < tokens!.generation)) adopt(stored);
+    if (stored && isForgottenLoss(stored)) await recordLoss(stored);
     return report;
+  }
+
+  function isForgottenLoss(stored: StoredTokens): boolean {
+    if (tokens?.state.kind !== 'lost' || !isSamePair(stored, tokens)) return false;
+    return !stored.lost && stored.claim?.live !== true;
   }
 
   /** Logs once that the set is lost or moved, whichever process or command found it out or did it. */

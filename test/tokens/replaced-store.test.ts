@@ -118,6 +118,19 @@ describe('an older copy', () => {
     expect(sandbox.exchanges).toHaveLength(5);
   });
 
+  test('a loss that is missing in an older copy is recorded again, and nothing is sent', async () => {
+    const { path, backup, expire, clock, store, sandbox, ask } = await startAhead();
+    copyFileSync(path, backup);
+    sandbox.makeNewSet();
+    expire();
+    expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
+    copyFileSync(backup, path);
+    expect(await store.read()).toMatchObject({ generation: 5, lost: false });
+    await clock.pass(MINUTE);
+    expect(await store.read()).toMatchObject({ generation: 5, lost: true, claim: null });
+    expect(sandbox.exchanges).toHaveLength(5);
+  });
+
   test('two pairs of one generation are both kept, and the one in the store is used', async () => {
     const { path, backup, clock, store, ask, lastBearer, gateway } = await startAhead();
     const ours = (await store.read())!;
