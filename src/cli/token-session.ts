@@ -115,7 +115,10 @@ export async function withTokenService<T>(
   return result;
 }
 
-function printRescued({ saved, failed }: RescueReport, print: (text: string) => void): void {
+function printRescued(
+  { saved, failed, elsewhere }: RescueReport,
+  print: (text: string) => void,
+): void {
   for (const { generation } of saved) {
     print(
       `A token pair was saved from a rescue file into the store: generation ${generation + 1}.`,
@@ -125,6 +128,9 @@ function printRescued({ saved, failed }: RescueReport, print: (text: string) => 
     print(
       `The rescue file ${path} could not be saved into the store: ${why}. It was left as it is.`,
     );
+  }
+  for (const { path } of elsewhere) {
+    print(`The rescue file ${path} is of another token store. It was left as it is.`);
   }
 }
 
@@ -142,6 +148,7 @@ function identityOf({ tokenStore, recruitingUrl }: Config, stored: StoredTokens 
   return {
     description: describeStore(tokenStore),
     storeId: stored?.storeId,
+    set: stored?.set,
     baseUrl: recruitingUrl ?? stored?.baseUrl,
   };
 }

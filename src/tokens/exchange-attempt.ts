@@ -33,8 +33,6 @@ export interface AttemptParts {
   store: TokenStore;
   rescue: Rescue | undefined;
   connect: ConnectToTokenEndpoint;
-  /** The service that the set must belong to. */
-  baseUrl: string;
   clock: Clock;
   log: Logger;
   /** Names this process in the history. */
@@ -77,7 +75,7 @@ export interface ExchangeAttempt {
 }
 
 export function createExchangeAttempt(
-  { store, rescue, connect, baseUrl, clock, log, replica, onExchange }: AttemptParts,
+  { store, rescue, connect, clock, log, replica, onExchange }: AttemptParts,
   saver: PairSaver,
   { isStopping, onClaim, hasNewer, isOvertaken, isAnswered }: Surroundings,
 ): ExchangeAttempt {
@@ -167,12 +165,8 @@ export function createExchangeAttempt(
     const { set, generation } = from;
     const namesPair = pairNamedIn(answer) !== undefined;
     const at = clock.now();
-    const home = homeOf(from);
+    const { home } = from.saved;
     rescue?.keepAnswer({ set, generation, attempt, at, home, answer, namesPair });
-  }
-
-  function homeOf({ saved }: HeldTokens) {
-    return { store: store.description, storeId: saved.home?.storeId, baseUrl };
   }
 
   /** Saves the pair before its first use. If that fails, the pair is used from memory until it works. */
@@ -181,7 +175,7 @@ export function createExchangeAttempt(
     const { set, generation } = from;
     const latencyMs = Math.round(clock.elapsed() - begun);
     const at = clock.now() - latencyMs;
-    const home = homeOf(from);
+    const { home } = from.saved;
     const saved = { set, generation, attempt, pair, outcome, at, latencyMs, home };
     const kept = await saver.save(saved);
     onExchange?.(outcome, latencyMs / 1000);

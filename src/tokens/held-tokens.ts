@@ -9,7 +9,7 @@ export interface HeldTokens {
   readonly generation: number;
   readonly pair: TokenPair;
   /** As it was saved, so that it can be saved again if the store loses it. */
-  readonly saved: NewPair;
+  readonly saved: Required<NewPair>;
   /** When it was refreshed. */
   readonly bornAt: number;
   /** When it is refreshed ahead of its expiry. */
@@ -59,10 +59,9 @@ export type UncertainTokens = HeldTokens & {
 type StateSource = Pick<StoredTokens, 'lost' | 'movedTo' | 'claim' | 'unanswered'>;
 
 /** A pair as the store or an exchange gives it. */
-export type TokenSource = StateSource & { readonly saved: NewPair } & Pick<
-    StoredTokens,
-    'set' | 'generation' | 'pair' | 'imported' | 'surplus'
-  >;
+export type TokenSource = StateSource &
+  Pick<HeldTokens, 'saved'> &
+  Pick<StoredTokens, 'set' | 'generation' | 'pair' | 'imported' | 'surplus'>;
 
 /** @param forgotten unanswered exchanges that the store no longer knows of */
 export function stateOf(source: StateSource, forgotten = 0): TokenState {
@@ -132,7 +131,7 @@ export function holdTokens(
  *
  * @param now wall time of this machine, ms
  */
-export function savedPairOf(stored: StoredTokens, store: string, now: number): NewPair {
+export function savedPairOf(stored: StoredTokens, store: string, now: number): Required<NewPair> {
   const { storeId, set, baseUrl, generation, attempt, pair, age } = stored;
   const at = now - age;
   const exchange = {

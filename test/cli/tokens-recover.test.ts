@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openRescueFile } from '../../src/tokens/store/rescue-file.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
@@ -176,6 +176,29 @@ test('a rescue file of another store is named, with the advice not to remove it'
   expect(existsSync(operator.file('misspelt.db'))).toBe(false);
 });
 
+test('a rescue file of a store that was at the same address before is left as it is', async () => {
+  const operator = await startWithTokens();
+  const path = await leaveRescueFile(operator);
+  const { storePath, service, tokens, withStore, status } = operator;
+  for (const end of ['', '-journal', '-lock']) rmSync(storePath + end, { force: true });
+  await withStore(async (store) => {
+    const pair = pairOf('other');
+    await store.import({ baseUrl: service.url, pair, replica: 'hand', after: null });
+  });
+  const before = readFileSync(path(), 'utf8');
+  expect((await tokens(['recover'])).stderr).toContain(
+    `The rescue file ${path()} is of another token store. It was left as it is.`,
+  );
+  expect(readFileSync(path(), 'utf8')).toBe(before);
+  expect(await status()).toMatchObject({ generation: 1, rescueFiles: [] });
+  await withStore(async (store) => {
+    const known = { pair: pairOf('rescued'), replica: 'hand', after: await store.read() };
+    expect(await store.import({ baseUrl: service.url, ...known })).toMatchObject({
+      kind: 'imported',
+    });
+  });
+});
+
 test('a pair in an unread answer is used if the service accepts it, and nothing is sent again', async () => {
   const { tokens, done, service, status } = await startWithTokens();
   service.next(named(503));
@@ -317,14 +340,16 @@ async function leaveRescueFile(
   { withStore, file }: Operator,
   keys: readonly Uint8Array[] = [],
 ): Promise<() => string> {
-  const { set, generation, attempt } = await withStore(async (store: TokenStore) => ({
-    ...(await store.read())!,
-    attempt: await beginExchange(store),
-  }));
+  const { set, generation, attempt, home } = await withStore(async (store: TokenStore) => {
+    const { storeId, baseUrl, ...stored } = (await store.read())!;
+    const of = { store: store.description, storeId, baseUrl };
+    return { ...stored, home: of, attempt: await beginExchange(store) };
+  });
   const owner = { host: 'test', pid: 4_000_000, lives: () => false };
   const rescue = openRescueFile({ directory: file('.'), sealer: createSealer(keys), owner });
   const times = { at: Date.now(), latencyMs: 1 };
-  rescue.put({ set, generation, attempt, pair: pairOf('rescued'), outcome: 'rotated', ...times });
+  const pair = pairOf('rescued');
+  rescue.put({ set, generation, attempt, pair, outcome: 'rotated', home, ...times });
   rescue.close();
   const name = readdirSync(file('.')).find((one) => one.startsWith('rescue-test-4000000-'))!;
   return () => file(name);

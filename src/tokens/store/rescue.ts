@@ -162,8 +162,8 @@ export async function saveRescued(
         continue;
       }
       const label = labelOf(text);
-      const { description } = store;
-      const identity = { description, storeId: (await store.read())?.storeId, baseUrl };
+      const { storeId, set } = (await store.read()) ?? {};
+      const identity = { description: store.description, storeId, set, baseUrl };
       if (label && !belongsTo(label, identity)) {
         elsewhere.push({ path, store: label.home?.store });
         continue;
@@ -188,19 +188,19 @@ export async function saveRescued(
 /** Which store this is, as far as it is known. */
 export interface StoreIdentity {
   readonly description: string;
+  /** Undefined if it is empty, or is not there; so is its current set. */
   readonly storeId: string | undefined;
+  readonly set: string | undefined;
   readonly baseUrl: string | undefined;
 }
 
-/** Whether a store can take a pair: one of its own, or of one that lay in its place. */
-function belongsTo(
-  { home }: Label,
-  { description, storeId, baseUrl = home?.baseUrl }: StoreIdentity,
-): boolean {
-  const isKnown = storeId !== undefined;
-  // Then only a store that knows the name of its set can say.
-  if (!home) return isKnown;
-  const isHere = home.store === description || (isKnown && (home.storeId ?? storeId) === storeId);
+/** Whether a pair is of this store. An empty store has nothing that shows which one it is: then its address does. */
+function belongsTo({ set, home }: Label, store: StoreIdentity): boolean {
+  if (set === store.set) return true;
+  // Then only a store that knows the set can say.
+  if (!home) return store.set !== undefined;
+  const { description, storeId, baseUrl = home.baseUrl } = store;
+  const isHere = storeId === undefined ? home.store === description : home.storeId === storeId;
   return isHere && home.baseUrl === baseUrl;
 }
 

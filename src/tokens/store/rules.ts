@@ -131,18 +131,10 @@ export function endAttempt(
   write.endAttempt(attempt, outcome, latencyMs);
 }
 
-/**
- * @param place the description of the store
- * @param now the wall clock of this machine, which `saved.at` is of, ms
- */
-export function savePair(
-  rows: Rows,
-  write: RowWriter,
-  saved: NewPair,
-  { place, now }: { place: string; now: number },
-): boolean {
+/** @param now the wall clock of this machine, which `saved.at` is of, ms */
+export function savePair(rows: Rows, write: RowWriter, saved: NewPair, now: number): boolean {
   const { generation, attempt, pair, outcome, at, latencyMs } = saved;
-  const set = homeSet(rows, write, saved, place);
+  const set = homeSet(rows, write, saved);
   const next = generation + 1;
   const there = rows.pairs(set, next).find(isPair(next, attempt));
   if (there) return there.wasHead;
@@ -242,22 +234,15 @@ export function moveIn(
   write.addAttempt({ ...entry, outcome: 'moved-in' });
 }
 
-/** The set of a pair: one that the store has, or one that is taken in since this store is its home. */
-function homeSet(
-  rows: Rows,
-  write: RowWriter,
-  { set: name, generation, home }: NewPair,
-  place: string,
-): SetRow {
+/** The set of a pair: one that the store has, or one that is taken in, since it belongs here or was in use here. */
+function homeSet(rows: Rows, write: RowWriter, { set: name, generation, home }: NewPair): SetRow {
   const known = rows.sets.find((one) => one.name === name);
   if (known) return known;
-  const isCopy = home?.storeId === rows.storeId;
-  if (!home || !(isCopy || home.store === place)) {
-    throw new Error(`the token store does not know the set ${name}`);
-  }
+  if (!home) throw new Error(`the token store does not know the set ${name}`);
   const { baseUrl } = home;
   const service = currentSet(rows)?.baseUrl ?? baseUrl;
   if (service !== baseUrl) throw new Error(`the token store belongs to ${service}`);
+  const isCopy = home.storeId === rows.storeId;
   const isNewest = generation + 1 > newestGeneration(rows);
   return newSet(rows, write, { name, baseUrl, head: generation }, !(isCopy && isNewest));
 }

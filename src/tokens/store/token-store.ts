@@ -55,13 +55,13 @@ export interface TokenStore {
    * of the set only moves forward, and a lost set is found again. It moves by more than one generation if the store
    * is behind: the refresh tokens between are spent.
    *
-   * A set that the store does not know is accepted if this store is its `home`. If this is an older copy of that
-   * store, the set becomes the current one, unless the copy has a newer generation. If this is another store in the
-   * same place, the set goes behind all that it has.
+   * A set that the store does not know is taken in. If this is an older copy of the set's `home`, the set becomes the
+   * current one, unless the copy has a newer generation. If this is another store, the set goes behind all that it
+   * has. The caller has made sure that the pair belongs here, or that its store was in this place.
    *
    * @returns whether the pair is, or was, a head of its set; if not, it is a second pair of one generation, or of one
    *   before the head, and is kept beside the first
-   * @throws if the store does not know the set, and is not its home or belongs to another service
+   * @throws if the store does not know the set and the pair has no home, or belongs to another service
    */
   save(saved: NewPair): Promise<boolean>;
   /** Whether it has held this pair, in whatever set, so that saving it would change nothing. */
@@ -189,10 +189,11 @@ export interface NewPair {
   /** When its exchange began, by the wall clock of this machine, ms. A rescue file is read on the same machine. */
   readonly at: number;
   readonly latencyMs: number;
-  /** The store that it belongs into, by its description and its `storeId`, and the service of its set. */
+  /** The store that it belongs to, and the service of its set. */
   readonly home?: {
+    /** The description of the store. */
     readonly store: string;
-    readonly storeId?: string | undefined;
+    readonly storeId: string;
     readonly baseUrl: string;
   };
 }

@@ -64,7 +64,7 @@ test('a store that is encrypted with another key is reported as such, not as gon
 
 test('if an empty store is written over it, the pair is saved into that', async () => {
   const { path, set, store } = await copied();
-  const home = { store: store.description, baseUrl: BASE_URL };
+  const home = { store: store.description, storeId: 'replaced', baseUrl: BASE_URL };
   await openSqliteStore(`${path}-empty`).close();
   copyFileSync(`${path}-empty`, path);
   expect(await store.read()).toBeNull();

@@ -398,7 +398,7 @@ export function tokenStoreContract(
       expect(await store.import(importing(restored, 'd'))).toMatchObject({ current: true });
     });
 
-    test('accepts the pair of an unknown set whose home it is, if it is empty', async () => {
+    test('accepts the pair of an unknown set, if it is empty', async () => {
       const store = await open();
       const pair = { ...saving('taken away', 'd', 4), home: homeOf(store) };
       expect(await store.save(pair)).toBe(true);
@@ -468,10 +468,9 @@ export function tokenStoreContract(
       expect(await store.holds(imported)).toBe(true);
     });
 
-    test('rejects a pair whose home is another store', async () => {
+    test('rejects a pair of an unknown set that has no home', async () => {
       const store = await open();
-      const home = { ...homeOf(store), store: 'another' };
-      await expect(store.save({ ...saving('nowhere', 'a'), home })).rejects.toThrow(/not know/);
+      await expect(store.save(saving('nowhere', 'a'))).rejects.toThrow(/not know/);
       expect(await look(store)).toBeNull();
     });
 
@@ -677,7 +676,7 @@ export function saving(set: string, attempt: string, generation = 1): NewPair {
 }
 
 function homeOf(store: TokenStore) {
-  return { store: store.description, baseUrl: BASE_URL };
+  return { store: store.description, storeId: 'taken away', baseUrl: BASE_URL };
 }
 
 function moving(pair: string) {

@@ -28,7 +28,7 @@ function unread(body: string, at = 1, more: Partial<UnreadAnswer> = {}): UnreadA
     ...HEAD,
     attempt: `attempt-${at}`,
     at,
-    home: { store: 'the store', baseUrl: 'https://recruiting.test' },
+    home: { store: 'the store', storeId: 'the store', baseUrl: 'https://recruiting.test' },
     answer: { status: 503, contentEncoding: 'br', body: Buffer.from(body) },
     namesPair: false,
     ...more,

@@ -53,7 +53,7 @@ export function openPostgresStore(
     save: (saved) =>
       twice(() =>
         change({ token: saved.pair.refreshToken, attempt: saved.attempt }, (rows, write) =>
-          rules.savePair(rows, write, saved, { place: description, now: clock.now() }),
+          rules.savePair(rows, write, saved, clock.now()),
         ),
       ),
     holds: (saved) =>

@@ -95,7 +95,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     // While it fails the lock is kept: the pair is in this process, and nobody else may exchange.
     save: async (saved) => {
       const isHead = await write(
-        (rows, into) => rules.savePair(rows, into, saved, { place: description, now: now() }),
+        (rows, into) => rules.savePair(rows, into, saved, now()),
         saved.attempt,
       );
       lock.release(saved.attempt);
