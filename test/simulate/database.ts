@@ -7,7 +7,7 @@ import type { TokenPair } from '../../src/tokens/token-set.ts';
 import type { Chance } from './chance.ts';
 import type { Observer } from './observer.ts';
 import type { Process } from './process.ts';
-import { copyOf, execute, NO_TABLES, type Tables } from './tables.ts';
+import { copyOf, execute, NO_TABLES, type Tables } from '../support/tokens/postgres-tables.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** What a transaction does, seen from the statements in it. */

@@ -184,6 +184,8 @@ async function run(world: CustodyWorld, steps: readonly Step[]): Promise<void> {
 const KNOWN = new Set<unknown>([
   undefined,
   'UPSTREAM_UNREACHABLE',
+  // A refresh that takes longer than a caller waits.
+  'UPSTREAM_TIMEOUT',
   'UPSTREAM_RATE_LIMITED',
   'TOKENS_LOST',
   // The store fails, or another process does not finish.

@@ -140,6 +140,8 @@ test('in any order of events, no refresh token is sent again after its answer, a
 /** What callers may be told; that the store fails is nothing that they can do something about. */
 const CODES = new Set<unknown>([
   'UPSTREAM_UNREACHABLE',
+  // A refresh that takes longer than a caller waits.
+  'UPSTREAM_TIMEOUT',
   'UPSTREAM_RATE_LIMITED',
   'UPSTREAM_UNAUTHORIZED',
   'TOKENS_MISSING',

@@ -1,5 +1,5 @@
-import { LAYOUT, type Row, type Value } from '../../src/tokens/store/postgres/statements.ts';
-import type { StatementName } from '../../src/tokens/store/postgres/statements.ts';
+import { LAYOUT, type Row, type Value } from '../../../src/tokens/store/postgres/statements.ts';
+import type { StatementName } from '../../../src/tokens/store/postgres/statements.ts';
 
 /** The tables of the token store. A transaction that writes works on a copy; rows are replaced, never changed. */
 export interface Tables {
