@@ -34,6 +34,19 @@ export const FLAWS: Readonly<Record<string, Flaw>> = {
     ...parts,
     clock: { ...parts.clock, elapsed: () => parts.clock.elapsed() - by.stoppedMs },
   }),
+  'log-what-is-sent': (parts) => ({
+    ...parts,
+    connect: async () => {
+      const endpoint = await parts.connect();
+      return {
+        ...endpoint,
+        exchange: (refreshToken, mayStillSend) => {
+          parts.log.debug({ refreshToken }, 'sending');
+          return endpoint.exchange(refreshToken, mayStillSend);
+        },
+      };
+    },
+  }),
   'send-again-without-answer': (parts) => ({
     ...parts,
     connect: async () => {

@@ -1,3 +1,4 @@
+import pino, { type Logger } from 'pino';
 import type { TokenLink } from '../../src/tokens/token-import.ts';
 import { TokenLinkError } from '../../src/tokens/service/token-link.ts';
 import { chanceFrom } from './chance.ts';
@@ -57,6 +58,7 @@ class World {
   readonly #service: Service;
   readonly #database: SimulatedServer;
   readonly #random: () => number;
+  readonly #log: Logger;
   readonly #traps: Trap[] = [];
 
   constructor(plan: Plan, flaw: Flaw | undefined) {
@@ -76,6 +78,8 @@ class World {
     }));
     const time = this.#time;
     const observer = (this.observer = new Observer(time, this.#machines));
+    const write = (line: string) => observer.expectNoSecret(line);
+    this.#log = pino({ level: 'debug', base: null, timestamp: false }, { write });
     const { life, revokesOnRefresh, ahead, isPooled } = plan;
     this.#service = new Service({ time, chance, observer, life, revokesOnRefresh });
     this.#database = new SimulatedServer({ time, chance, observer, ahead, isPooled });
@@ -185,6 +189,7 @@ class World {
       observer: this.observer,
       link: this.#plan.fromLink ? this.#link : undefined,
       random: this.#random,
+      log: this.#log,
       traps: this.#traps,
       flaw: this.#flaw,
       fillUp: (at, ms) => {

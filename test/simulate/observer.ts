@@ -23,7 +23,8 @@ const RESCUED_WITHIN_MS = 1_500;
  *
  * - no refresh token is sent again after a 200 was received for it, and never twice at a time;
  * - a pair is in the store or in a rescue file before it is used;
- * - the newest pair that was received is in the store, in a rescue file, or with a process that saves it again.
+ * - the newest pair that was received is in the store, in a rescue file, or with a process that saves it again;
+ * - no token, and no link of one, is in the log or in the error of a caller.
  *
  * The exceptions are those that no client can prevent, and each is proved: a pair whose process was killed in the first
  * second of its life, a commit that the database lost, a process that was stopped or cut off for longer than its claim.
@@ -59,6 +60,11 @@ export class Observer {
   #violate(text: string): void {
     this.violations.push(text);
     this.note(`VIOLATION: ${text}`);
+  }
+
+  /** @param text that operators or callers read */
+  expectNoSecret(text: string): void {
+    if (SECRETS.test(text)) this.#violate(`a secret is shown: ${text.trim()}`);
   }
 
   onCommit(by: Process, purpose: Purpose, { generation, refreshToken }: About): void {
@@ -258,6 +264,9 @@ export class Observer {
     );
   }
 }
+
+/** Tokens as the service names them, and the path of its links. */
+const SECRETS = /\b(?:access|refresh)-\d|\/links\//;
 
 /** Pairs are numbered in the order in which the service gave them. */
 function orderOf(refreshToken: string): number {

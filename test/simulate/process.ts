@@ -1,4 +1,4 @@
-import pino from 'pino';
+import type { Logger } from 'pino';
 import type { Clock } from '../../src/clock.ts';
 import { codeOf } from '../../src/errors.ts';
 import {
@@ -63,6 +63,7 @@ export interface Surroundings {
   /** What is wrong on purpose. */
   readonly flaw: Flaw | undefined;
   readonly random: () => number;
+  readonly log: Logger;
   openStore(by: Process): TokenStore;
   /** Neither the database nor the disk of the machine can be written. */
   fillUp(machine: Machine, ms: number): void;
@@ -120,7 +121,7 @@ export class Process {
 
   /** Ends at once, with an error, if there is no store at the start. */
   async start(): Promise<void> {
-    const { service, observer, openStore, link, random, flaw } = this.#given;
+    const { service, observer, openStore, link, random, log, flaw } = this.#given;
     const owner = { host: this.machine.name, pid: this.machine.starts, lives: () => false };
     const folder = { directory: `/${this.machine.name}`, sealer: createSealer([]), owner };
     this.#rescue = openRescue(folder, log);
@@ -266,6 +267,7 @@ export class Process {
     try {
       return await this.#ask(this.#keeper);
     } catch (error) {
+      this.#given.observer.expectNoSecret(String(error));
       return String(codeOf(error) ?? error);
     }
   }
@@ -291,4 +293,3 @@ export class Process {
 }
 
 const never = new Promise<never>(() => {});
-const log = pino({ level: 'silent' });
