@@ -115,10 +115,7 @@ export async function withTokenService<T>(
   return result;
 }
 
-function printRescued(
-  { saved, failed, elsewhere }: RescueReport,
-  print: (text: string) => void,
-): void {
+function printRescued({ saved, failed }: RescueReport, print: (text: string) => void): void {
   for (const { generation } of saved) {
     print(
       `A token pair was saved from a rescue file into the store: generation ${generation + 1}.`,
@@ -128,9 +125,6 @@ function printRescued(
     print(
       `The rescue file ${path} could not be saved into the store: ${why}. It was left as it is.`,
     );
-  }
-  for (const { path } of elsewhere) {
-    print(`The rescue file ${path} is of another token store. It was left as it is.`);
   }
 }
 

@@ -186,9 +186,7 @@ test('a rescue file of a store that was at the same address before is left as it
     await store.import({ baseUrl: service.url, pair, replica: 'hand', after: null });
   });
   const before = readFileSync(path(), 'utf8');
-  expect((await tokens(['recover'])).stderr).toContain(
-    `The rescue file ${path()} is of another token store. It was left as it is.`,
-  );
+  await tokens(['recover']);
   expect(readFileSync(path(), 'utf8')).toBe(before);
   expect(await status()).toMatchObject({ generation: 1, rescueFiles: [] });
   await withStore(async (store) => {

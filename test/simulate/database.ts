@@ -11,12 +11,20 @@ import { copyOf, execute, NO_TABLES, type Tables } from '../support/tokens/postg
 import type { VirtualTime } from './virtual-time.ts';
 
 /** What a transaction does, seen from the statements in it. */
-export type Purpose = 'prepare' | 'read' | 'import' | 'claim' | 'save' | 'endAttempt';
+export type Purpose = 'prepare' | 'read' | 'import' | 'claim' | 'save' | 'endAttempt' | 'move';
+
+export const INTERRUPTIONS = [
+  'not committed',
+  'committed, not heard',
+  'hangs',
+  'committed, hangs',
+  'committed, goes down',
+] as const;
 
 /** What happens to the next transaction with a purpose, whoever begins it. */
 export interface Interruption {
   readonly purpose: Purpose;
-  readonly what: 'not committed' | 'committed, not heard' | 'hangs' | 'committed, hangs';
+  readonly what: (typeof INTERRUPTIONS)[number];
 }
 
 export interface DatabaseOptions {
@@ -27,18 +35,20 @@ export interface DatabaseOptions {
   readonly ahead: number;
   /** Behind a transaction pooler nobody hears of changes. */
   readonly isPooled: boolean;
+  readonly url: string;
 }
 
 export const BASE_URL = 'https://recruiting.test';
 /** The wall time at which each history begins. */
 export const BEGINNING = Date.UTC(2026, 0, 1);
-const STORE_URL = 'postgres://database/tokens';
 
 // The time-outs of the driver and of the server: src/tokens/store/postgres/connection.ts.
 const ANSWER_MS = 4_000;
 const STATEMENT_MS = 3_000;
 const CONNECT_MS = 3_000;
 const IDLE_MS = 3_000;
+/** A server that crashes is back by then. */
+const DOWN_MS = 15_000;
 /** More commits than these are never lost. */
 const MOST_LOST = 6;
 
@@ -78,14 +88,18 @@ export class SimulatedServer {
       listen: () => {},
       close: async () => {},
     });
-    const store = openPostgresStore(STORE_URL, { sealer: createSealer([]), clock, connect });
+    const store = openPostgresStore(this.#options.url, {
+      sealer: createSealer([]),
+      clock,
+      connect,
+    });
     await store.read();
     await store.import({ baseUrl: BASE_URL, pair, replica: 'operator', after: null });
   }
 
   /** The store as one process has it. */
   open(by: Process): TokenStore {
-    const store = openPostgresStore(STORE_URL, {
+    const store = openPostgresStore(this.#options.url, {
       sealer: createSealer([]),
       clock: by.clock,
       connect: () => this.#connectionOf(by),
@@ -116,11 +130,19 @@ export class SimulatedServer {
       claim: reached('claim', store.claim),
       save: reached('save', store.save),
       endAttempt: reached('endAttempt', store.endAttempt),
+      moveOut: reached('move', store.moveOut),
+      moveBack: reached('move', store.moveBack),
+      moveIn: reached('import', store.moveIn),
     };
   }
 
+  /** Whether it has a set, or had one. */
+  get isUsed(): boolean {
+    return this.#committed.sets.length > 0;
+  }
+
   /** The refresh token of the current set, and whether that is lost: for observers. */
-  look(): { readonly refreshToken: string; readonly lost: boolean; readonly isInDoubt: boolean } {
+  look(): Look {
     const { sets, pairs, attempts } = this.#committed;
     const [set] = execute('readSets', [], { ...NO_TABLES, sets }, 0);
     const head = pairs.findLast(
@@ -132,7 +154,8 @@ export class SimulatedServer {
       ({ generation, outcome }) =>
         generation === set?.['head'] && (outcome === 'begun' || outcome === 'uncertain'),
     );
-    return { refreshToken, lost: set?.['lost'] === true, isInDoubt };
+    const isMoved = typeof set?.['moved_to'] === 'string';
+    return { refreshToken, lost: set?.['lost'] === true, isMoved, isInDoubt };
   }
 
   /** Continues on a standby that lacks the last commits. All connections end. */
@@ -259,9 +282,15 @@ export class SimulatedServer {
     observer.onCommit(session.by, purpose, about);
     this.#announce();
     if (what !== undefined) observer.onInterruption(what);
+    if (what === 'committed, goes down') this.#goDown();
     if (what === 'committed, hangs') await time.sleep(ANSWER_MS);
     if (what !== undefined) throw new StoreUnavailableError('Connection terminated unexpectedly');
     await time.sleep(chance.between(1, 15));
+  }
+
+  #goDown(): void {
+    this.isDown = true;
+    this.#options.time.after(DOWN_MS, () => (this.isDown = false));
   }
 
   #announce(): void {
@@ -271,6 +300,13 @@ export class SimulatedServer {
       time.after(chance.between(1, 30), () => listener.run(onChange));
     }
   }
+}
+
+interface Look {
+  readonly refreshToken: string;
+  readonly lost: boolean;
+  readonly isMoved: boolean;
+  readonly isInDoubt: boolean;
 }
 
 interface Session {
@@ -291,17 +327,20 @@ export interface About {
 
 function purposeOf({ done }: Session): Purpose {
   const has = (statement: StatementName) => done.some(({ name }) => name === statement);
+  const outcome = done.find(({ name }) => name === 'insertAttempt')?.values[4];
   if (has('createTables')) return 'prepare';
   if (has('insertSet')) return 'import';
   if (has('insertPair')) return 'save';
-  if (has('insertAttempt')) return 'claim';
-  return has('endAttempt') ? 'endAttempt' : 'read';
+  if (outcome === 'begun') return 'claim';
+  if (has('endAttempt')) return 'endAttempt';
+  return has('updateSet') ? 'move' : 'read';
 }
 
 function aboutOf({ done }: Session): About {
   const values = (statement: StatementName) => done.find(({ name }) => name === statement)?.values;
   const pair = values('insertPair');
-  const claimed = values('insertAttempt')?.[2] as number | undefined;
+  const entry = values('insertAttempt');
+  const claimed = entry?.[4] === 'begun' ? Number(entry[2]) : undefined;
   return {
     generation: pair ? Number(pair[1]) - 1 : claimed,
     refreshToken: pair && tokenIn(String(pair[3])),

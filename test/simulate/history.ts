@@ -1,12 +1,14 @@
 import pino, { type Logger } from 'pino';
 import type { TokenLink } from '../../src/tokens/token-import.ts';
 import { TokenLinkError } from '../../src/tokens/service/token-link.ts';
+import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { chanceFrom } from './chance.ts';
 import { SimulatedServer } from './database.ts';
 import { mountDisk, unmountAll } from './disks.ts';
 import { seedEntropy } from './entropy.ts';
 import { Observer } from './observer.ts';
 import type { Flaw } from './flaws.ts';
+import { isOfMove, SetMove } from './move.ts';
 import type { Plan, Step } from './plan.ts';
 import { Process, type Machine, type Trap } from './process.ts';
 import type { Row } from './rows.ts';
@@ -56,7 +58,9 @@ class World {
   readonly #time = new VirtualTime();
   readonly #machines: readonly Machine[];
   readonly #service: Service;
-  readonly #database: SimulatedServer;
+  readonly #source: SimulatedServer;
+  readonly #target: SimulatedServer;
+  readonly #move: SetMove;
   readonly #random: () => number;
   readonly #log: Logger;
   readonly #traps: Trap[] = [];
@@ -68,29 +72,47 @@ class World {
     this.#random = chance.number;
     seedEntropy(plan.seed);
     unmountAll();
-    this.#machines = Array.from({ length: plan.replicas }, (_, index) => ({
-      name: `machine-${index + 1}`,
-      disk: mountDisk(`/machine-${index + 1}`),
-      ahead: 0,
-      isCutOff: false,
-      process: undefined,
-      starts: 0,
-    }));
+    this.#machines = Array.from({ length: plan.replicas }, (_, index) =>
+      newMachine(`machine-${index + 1}`, true),
+    );
     const time = this.#time;
     const observer = (this.observer = new Observer(time, this.#machines));
     const write = (line: string) => observer.expectNoSecret(line);
     this.#log = pino({ level: 'debug', base: null, timestamp: false }, { write });
     const { life, revokesOnRefresh, ahead, isPooled } = plan;
     this.#service = new Service({ time, chance, observer, life, revokesOnRefresh });
-    this.#database = new SimulatedServer({ time, chance, observer, ahead, isPooled });
+    const server = (name: string) =>
+      new SimulatedServer({
+        time,
+        chance,
+        observer,
+        ahead,
+        isPooled,
+        url: `postgres://${name}/tokens`,
+      });
+    this.#source = server('database');
+    this.#target = server('target');
     observer.service = this.#service;
-    observer.database = this.#database;
+    observer.databases = [this.#source, this.#target];
+    this.#move = new SetMove({
+      time,
+      observer,
+      source: this.#source,
+      target: this.#target,
+      traps: this.#traps,
+      newCommand: (openStore) => this.#newProcess(newMachine('office', false), openStore),
+      onMoved: () => {
+        for (const machine of this.#machines) {
+          time.after(chance.between(0, 5_000), () => void this.#restart(machine));
+        }
+      },
+    });
   }
 
   async begin(): Promise<void> {
     const { fromLink, isPooled } = this.#plan;
     if (isPooled) this.observer.met('behind a transaction pooler');
-    if (!fromLink) await this.#database.begin(this.#service.firstPair);
+    if (!fromLink) await this.#source.begin(this.#service.firstPair);
   }
 
   async start(): Promise<void> {
@@ -108,7 +130,7 @@ class World {
 
   #do(step: Step, machine: Machine): void {
     const { observer } = this;
-    const database = this.#database;
+    const { database, databases } = observer;
     switch (step.do) {
       case 'meet':
         return void this.#meet(step.oddity);
@@ -134,18 +156,22 @@ class World {
       case 'cutOff':
         return machine.process?.cutOffFor(step.forMs);
       case 'databaseDown':
-        return this.#during(step.forMs, (is) => (database.isDown = is));
+        return this.#during(step.forMs, (is) => databases.forEach((one) => (one.isDown = is)));
       case 'databaseFull':
-        return this.#during(step.forMs, (is) => (database.isFull = is));
+        return this.#during(step.forMs, (is) => databases.forEach((one) => (one.isFull = is)));
       case 'unreachable':
         observer.met('the service is unreachable');
         return this.#during(step.forMs, (is) => (this.#service.isUnreachable = is));
       case 'blocked':
         observer.met('the administrator is blocked');
         return this.#during(step.forMs, (is) => (this.#service.isBlocked = is));
+      case 'move':
+        return this.#move.begin(step);
       case 'failOver':
+        if (this.#isKeptSafe(database)) return;
         return database.failOver(step.lost);
       case 'restoreBackup':
+        if (this.#isKeptSafe(database)) return;
         for (const { process } of this.#machines) process?.kill();
         observer.met('an old backup is restored, all processes being down');
         return database.failOver(step.lost);
@@ -156,6 +182,18 @@ class World {
         observer.met('a wall clock jumps');
         return void (machine.ahead += step.ms);
     }
+  }
+
+  /** That the set was moved away must not be forgotten: then it would have two owners, and no client can know. */
+  #isKeptSafe(database: SimulatedServer): boolean {
+    return database === this.#source && this.#plan.steps.some((step) => step.do === 'move');
+  }
+
+  /** With the store that the set was moved to. */
+  async #restart(machine: Machine): Promise<void> {
+    machine.process?.wake();
+    await machine.process?.terminate();
+    this.#start(machine);
   }
 
   /** They use the newest token first: one that never worked is not refreshed in the first half of its life. */
@@ -183,7 +221,14 @@ class World {
       ([path, { bytes }]) => path.includes('/rescue-') && bytes[0] !== 0x20,
     );
     if (wasRescued) this.observer.met('a rescue file is saved by the next start');
-    const process = new Process(machine, {
+    const store = this.#move.isDone ? this.#target : this.#source;
+    const process = this.#newProcess(machine, (by) => store.open(by));
+    this.observer.note(`${process.name} starts`);
+    void process.start();
+  }
+
+  #newProcess(machine: Machine, openStore: (by: Process) => TokenStore): Process {
+    return new Process(machine, {
       time: this.#time,
       service: this.#service,
       observer: this.observer,
@@ -193,13 +238,12 @@ class World {
       traps: this.#traps,
       flaw: this.#flaw,
       fillUp: (at, ms) => {
-        this.#during(ms, (is) => (this.#database.isFull = is));
+        const { databases } = this.observer;
+        this.#during(ms, (is) => databases.forEach((one) => (one.isFull = is)));
         this.#during(ms, (is) => (at.disk.broken = is));
       },
-      openStore: (by) => this.#database.open(by),
+      openStore,
     });
-    this.observer.note(`${process.name} starts`);
-    void process.start();
   }
 
   readonly #link: TokenLink = {
@@ -212,16 +256,17 @@ class World {
     },
   };
 
-  /** Ends all faults, starts what is not running, and waits until all replicas serve, or say honestly that they cannot. */
+  /** Ends all faults but those of a move that is wanted, starts what is not running, and waits until all replicas serve, or say honestly that they cannot. */
   async recover(): Promise<void> {
     this.observer.note('all faults end');
     this.#service.oddities.length = 0;
-    this.#database.interruptions.length = 0;
-    this.#traps.length = 0;
+    for (const database of this.observer.databases) {
+      keep(database.interruptions, isOfMove);
+      Object.assign(database, { isDown: false, isFull: false });
+    }
+    keep(this.#traps, isOfMove);
     this.#service.isBlocked = false;
     this.#service.isUnreachable = false;
-    this.#database.isDown = false;
-    this.#database.isFull = false;
     for (const machine of this.#machines) {
       Object.assign(machine, { isCutOff: false });
       Object.assign(machine.disk, { full: false, broken: false });
@@ -231,18 +276,22 @@ class World {
     let end = this.#time.now + RECOVERY_MS;
     let codes: (string | undefined)[] = [];
     let looks = 0;
+    let hasMet = false;
     while (this.#time.now < end) {
       for (const machine of this.#machines) this.#start(machine);
       await this.#time.pass(LOOK_EVERY_MS);
       codes = await this.#askAll();
       if (this.#isWell(codes)) return;
+      // A refresh between two tries of a move.
+      if (this.#move.isWanted && !hasMet) void this.#meet(null);
+      hasMet = true;
       // A revoked token, or a new one that never worked, is not refreshed before its time.
       if (codes.includes('UPSTREAM_UNAUTHORIZED') && looks++ === 30) {
         await this.#time.pass(MOST_OF_A_DAY_MS);
         end += MOST_OF_A_DAY_MS;
       }
     }
-    const { refreshToken, lost } = this.#database.look();
+    const { refreshToken, lost } = this.observer.database.look();
     this.observer.violations.push(
       `after ${RECOVERY_MS / 60_000} minutes the replicas answer ${codes.join(', ')}; ` +
         `the store has ${refreshToken}${lost ? ' (lost)' : ''}, ` +
@@ -258,14 +307,15 @@ class World {
   }
 
   #isWell(codes: readonly (string | undefined)[]): boolean {
-    const stored = this.#database.look();
+    const stored = this.observer.database.look();
     const { refreshToken } = this.#service.live;
     const isLost = codes.every((code) => code === 'TOKENS_LOST');
     if (isLost && !this.observer.isKept(refreshToken)) {
       this.observer.met('said to be lost');
       return true;
     }
-    return codes.every((code) => code === undefined) && stored.refreshToken === refreshToken;
+    const isSafe = !this.#move.isWanted && stored.refreshToken === refreshToken;
+    return isSafe && codes.every((code) => code === undefined);
   }
 
   async #askAll(): Promise<(string | undefined)[]> {
@@ -283,4 +333,13 @@ class World {
     for (const { process } of this.#machines) process?.kill();
     this.#time.end();
   }
+}
+
+function newMachine(name: string, hasGateway: boolean): Machine {
+  const disk = mountDisk(`/${name}`);
+  return { name, hasGateway, disk, ahead: 0, isCutOff: false, process: undefined, starts: 0 };
+}
+
+function keep<T>(list: T[], isKept: (one: T) => boolean): void {
+  list.splice(0, list.length, ...list.filter(isKept));
 }

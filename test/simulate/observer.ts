@@ -34,7 +34,8 @@ export class Observer {
   readonly lines: string[] = [];
   readonly rows = new Map<Row, number>();
   service!: Service;
-  database!: SimulatedServer;
+  /** Where the set is moved to comes last. */
+  databases!: readonly SimulatedServer[];
   readonly #time: VirtualTime;
   readonly #machines: readonly Machine[];
   readonly #claims = new Map<Process, Claimed>();
@@ -47,6 +48,11 @@ export class Observer {
   constructor(time: VirtualTime, machines: readonly Machine[]) {
     this.#time = time;
     this.#machines = machines;
+  }
+
+  /** The one that has the set. */
+  get database(): SimulatedServer {
+    return this.databases.findLast(({ isUsed }) => isUsed) ?? this.databases[0]!;
   }
 
   note(text: string): void {
@@ -76,7 +82,8 @@ export class Observer {
       this.#claims.set(by, { generation, at: this.#time.now, isLate });
     }
     if (refreshToken !== undefined) this.#saved.add(refreshToken);
-    if (purpose === 'import') this.met('replicas start at once on one link');
+    if (purpose === 'import' && by.machine.hasGateway)
+      this.met('replicas start at once on one link');
   }
 
   onUnavailable(purpose: Purpose): void {
@@ -90,7 +97,7 @@ export class Observer {
   }
 
   onInterruption(what: string): void {
-    this.met(what === 'committed, not heard' ? 'a commit is not heard' : 'a store call hangs');
+    this.met(what.endsWith('hangs') ? 'a store call hangs' : 'a commit is not heard');
   }
 
   #outlivedClaims(generation: number): Exchange[] {
@@ -179,7 +186,8 @@ export class Observer {
 
   onDeath(by: Process): void {
     this.note(`${by.name} has ended`);
-    this.database.disconnect(by);
+    for (const database of this.databases) database.disconnect(by);
+    if (!by.machine.hasGateway) return;
     this.#countDeath(by);
     this.#expectKept(by);
   }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { POINTS, type Trap } from './process.ts';
-import type { Interruption } from './database.ts';
+import { INTERRUPTIONS, type Interruption } from './database.ts';
 import { ODDITIES, type Oddity } from './service.ts';
 
 /** What is done to the replicas, their service and their database; everything else of a history follows from it. */
@@ -37,6 +37,14 @@ export type Deed =
   | {
       readonly do: 'databaseDown' | 'databaseFull' | 'unreachable' | 'blocked';
       readonly forMs: number;
+    }
+  /** The set is moved to another database by a command, which may be killed, or not hear what came of it. */
+  | {
+      readonly do: 'move';
+      readonly interruption: Interruption | null;
+      readonly times: number;
+      /** So long after the source has given the set away. */
+      readonly killAfterMs: number | null;
     }
   | { readonly do: 'failOver'; readonly lost: number }
   | { readonly do: 'restoreBackup'; readonly lost: number }
@@ -90,6 +98,7 @@ const trap: fc.Arbitrary<Trap> = fc.oneof(
   },
 );
 const trapped: fc.Arbitrary<Deed> = fc.record({ do: of('trap'), trap, oddity });
+const what = fc.constantFrom(...INTERRUPTIONS);
 const interrupted: fc.Arbitrary<Deed> = fc.record({
   do: of('interrupt'),
   interruption: fc.record({
@@ -104,10 +113,20 @@ const interrupted: fc.Arbitrary<Deed> = fc.record({
       'endAttempt',
       'import',
     ),
-    what: of('committed, not heard', 'not committed', 'hangs', 'committed, hangs'),
+    what,
   }),
   // A call is repeated once; after some more the pair is in the rescue file.
   times: fc.constantFrom(1, 1, 8),
+});
+const ofMove: fc.Arbitrary<Interruption> = fc.record({ purpose: of('move', 'import'), what });
+const interruption: fc.Arbitrary<Interruption | null> = fc.option(ofMove);
+const killAfterMs: fc.Arbitrary<number | null> = fc.option(fc.constantFrom(0, 20, 60), { freq: 2 });
+const moved: fc.Arbitrary<Deed> = fc.record({
+  do: of('move'),
+  interruption,
+  // A call is repeated once.
+  times: fc.constantFrom(1, 2, 2),
+  killAfterMs,
 });
 const spoiled: fc.Arbitrary<Deed> = fc.record({
   do: of('disk'),
@@ -137,6 +156,7 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
     arbitrary: fc.record({ do: of('restoreBackup'), lost: fc.integer({ min: 2, max: 6 }) }),
   },
   { weight: 2, arbitrary: spoiled },
+  { weight: 6, arbitrary: moved },
   {
     weight: 1,
     arbitrary: fc.record({

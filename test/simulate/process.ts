@@ -7,6 +7,8 @@ import {
   type TokenKeeperParts,
 } from '../../src/tokens/token-keeper.ts';
 import type { TokenLink } from '../../src/tokens/token-import.ts';
+import { moveSet } from '../../src/tokens/token-move.ts';
+import { boundStore } from '../../src/tokens/store/bounded-store.ts';
 import { openRescue, type Rescue } from '../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
@@ -31,7 +33,7 @@ export const POINTS = [
   'endAttempt',
   'rescue write',
 ] as const;
-export type Point = (typeof POINTS)[number];
+export type Point = (typeof POINTS)[number] | 'move committed';
 
 /** What happens to the process that comes to a point first, after a delay. */
 export interface Trap {
@@ -42,9 +44,11 @@ export interface Trap {
   readonly forMs: number;
 }
 
-/** One computer with a disk and a wall clock, on which one gateway runs at a time. */
+/** One computer with a disk and a wall clock, on which one process runs at a time. */
 export interface Machine {
   readonly name: string;
+  /** A gateway runs on it; otherwise commands do. */
+  readonly hasGateway: boolean;
   readonly disk: Disk;
   /** Its wall clock is this far ahead of the truth, ms. */
   ahead: number;
@@ -259,6 +263,19 @@ export class Process {
     if (this.isDead) return;
     await this.#rescue?.close();
     this.kill();
+  }
+
+  /** Moves the set, as the command does; whether it is moved then. */
+  async move(source: TokenStore, target: TokenStore): Promise<boolean> {
+    const [from, to] = [source, target].map((store) => boundStore(store, this.clock));
+    try {
+      const stored = await from!.read();
+      if (stored) await moveSet(from!, to!, stored, this.name);
+      return stored !== null;
+    } catch (error) {
+      this.#given.observer.note(`${this.name} cannot move the set: ${(error as Error).message}`);
+      return false;
+    }
   }
 
   /** A request of a caller, as upstream makes it; gives the code of its error, or undefined. */

@@ -37,6 +37,8 @@ export const ROWS = [
   'replicas start at once on one link',
   'the administrator is blocked',
   'the service is unreachable',
+  'the set is moved to another store',
+  'an interrupted move is finished',
   'said to be lost',
   ...ODDITIES.map((oddity): `an exchange with: ${Oddity}` => `an exchange with: ${oddity}`),
 ] as const;

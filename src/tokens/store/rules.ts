@@ -12,15 +12,16 @@ import {
   type RowWriter,
   type SetRow,
 } from './rows.ts';
-import type {
-  Claim,
-  Ending,
-  ImportOutcome,
-  MovedSet,
-  NewClaim,
-  NewPair,
-  NewSet,
-  StoredTokens,
+import {
+  StoreInUseError,
+  type Claim,
+  type Ending,
+  type ImportOutcome,
+  type MovedSet,
+  type NewClaim,
+  type NewPair,
+  type NewSet,
+  type StoredTokens,
 } from './token-store.ts';
 
 /*
@@ -220,7 +221,7 @@ export function moveIn(
   if (given <= newest && rows.knownAs(pair.refreshToken) !== undefined) return;
   const head = currentSet(rows);
   if (head && !head.lost && head.movedTo === null) {
-    throw new Error(
+    throw new StoreInUseError(
       `The store (${place}) holds a token set that is in use (generation ${head.head}). Nothing was moved; choose another store.`,
     );
   }

@@ -1,0 +1,46 @@
+import { StoreInUseError, type StoredTokens, type TokenStore } from './store/token-store.ts';
+
+export const SAME_STORE =
+  'That is the store that the set is in, so nothing was changed. Give another one.';
+
+/**
+ * Moves the current set to another store. It can be repeated: an interrupted move is finished then.
+ *
+ * @param stored what the source holds
+ * @throws Error with a message for the operator
+ */
+export async function moveSet(
+  source: TokenStore,
+  target: TokenStore,
+  stored: StoredTokens,
+  replica: string,
+): Promise<void> {
+  const to = target.description;
+  const there = await target.read();
+  // Two addresses can be of one store.
+  if (there?.storeId === stored.storeId) throw new Error(SAME_STORE);
+  if (there && there.baseUrl !== stored.baseUrl) {
+    throw new Error(
+      `The store ${to} belongs to ${there.baseUrl}, and this set to ${stored.baseUrl}. Nothing was moved; choose another store.`,
+    );
+  }
+  const wasMoved = stored.movedTo === to;
+  const moved = await source.moveOut({ to, replica });
+  await target.moveIn({ ...moved, replica }).catch(async (error: Error) => {
+    // It may be there all the same: taken back, it would be in use in both stores.
+    if (!(error instanceof StoreInUseError)) {
+      throw new Error(
+        `The token set can no longer be refreshed from ${source.description}, and whether ${to} has it is unknown (${error.message}). ` +
+          'Run the command again when that store can be written: this finishes the move.',
+      );
+    }
+    // It may have arrived then, and have been refreshed there since: moving it back would send a spent refresh token.
+    if (wasMoved) {
+      throw new Error(
+        `The token set was moved to ${to} before, and that store has a set in use. Nothing was changed.`,
+      );
+    }
+    await source.moveBack(to);
+    throw error;
+  });
+}
