@@ -150,10 +150,9 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
     settled: async () => {
       await inFlight?.catch(() => {});
       const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
-      const pause = growingPauses(clock, LOOKS);
-      const isOver = () => held.tokens?.state.kind !== 'refreshing';
-      while (!isOver() && clock.elapsed() < until) {
-        await pause(isOver);
+      const pauseBetween = growingPauses(clock, LOOKS);
+      while (isExchanging() && clock.elapsed() < until) {
+        await pauseBetween(() => !isExchanging());
         await held.sync();
       }
     },
@@ -203,6 +202,10 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       if (clock.elapsed() >= until) throw busyElsewhereError();
       await pauseBetween(() => hasChanged(newest));
     }
+  }
+
+  function isExchanging(): boolean {
+    return held.tokens?.state.kind === 'refreshing';
   }
 
   function hasChanged(from: HeldTokens): boolean {

@@ -57,7 +57,7 @@ test('a request that waits for the refresh of another process reads the store a 
 
 test('a request that waits for the refresh of another process goes on when the store announces its end', async () => {
   const store = watchStore();
-  let announce = () => {};
+  let announce: (() => void) | undefined;
   store.watch = (onChange) => void (announce = onChange);
   const { clock, ask, service, sandbox } = await startKeptOverSandbox({ store });
   await clock.asleep();
@@ -73,7 +73,7 @@ test('a request that waits for the refresh of another process goes on when the s
     const next = readTokenSet(await exchanged(sandbox, pair.refreshToken))!;
     const exchange = { outcome: 'rotated', at: clock.now(), latencyMs: 1 } as const;
     await store.save({ set, generation, attempt, pair: next, ...exchange });
-    announce();
+    announce!();
   };
   const napping: typeof sleep = async (ms, signal) => {
     if (ms === 100) await atNap();
