@@ -71,7 +71,7 @@ export const ADVICE: Record<Trouble, string> = {
     'Otherwise have an administrator make a token in the personal account, and run `tokens import <link>`.',
   moved:
     'The set was moved to another store, and cannot be refreshed from this one. Set TOKEN_STORE to that store for every ' +
-    'gateway that still uses this one, and restart it.',
+    'gateway that still uses this one, and restart it. If that store has no set, run `tokens export` to it again.',
   lost:
     'The refresh token is spent, revoked, or past its end. Run `tokens recover` first: an answer of the service that was not ' +
     'understood may hold a pair. If it finds none, have an administrator make a new token in the personal account, and ' +

@@ -7,11 +7,9 @@ import type { TokenPair } from '../../src/tokens/token-set.ts';
 import type { Chance } from './chance.ts';
 import type { Observer } from './observer.ts';
 import type { Process } from './process.ts';
+import { aboutOf, purposeOf, tokenIn, type Done, type Purpose } from './purpose.ts';
 import { copyOf, execute, NO_TABLES, type Tables } from '../support/tokens/postgres-tables.ts';
 import type { VirtualTime } from './virtual-time.ts';
-
-/** What a transaction does, seen from the statements in it. */
-export type Purpose = 'prepare' | 'read' | 'import' | 'claim' | 'save' | 'endAttempt' | 'move';
 
 export const INTERRUPTIONS = [
   'not committed',
@@ -205,7 +203,7 @@ export class SimulatedServer {
           ? lockFirst(name, values)
           : run(name, values),
       );
-      const purpose = purposeOf(session);
+      const purpose = purposeOf(session.done);
       await by.outside(() => this.#commit(session, purpose));
       await by.reach(`${purpose} committed`);
       return result;
@@ -272,7 +270,7 @@ export class SimulatedServer {
       observer.onFull(purpose);
       throw new StoreUnavailableError('could not extend file: No space left on device');
     }
-    const about = aboutOf(session);
+    const about = aboutOf(session.done);
     // The standby has everything from before the first refresh.
     if (purpose === 'prepare' || purpose === 'import') this.#before.length = 0;
     else this.#before.push({ tables: this.#committed, generation: about.generation });
@@ -316,37 +314,5 @@ interface Session {
   tables: Tables;
   /** The server ends a transaction that does nothing for so long. */
   idle?: { cancelled: boolean };
-  readonly done: { readonly name: StatementName; readonly values: readonly Value[] }[];
-}
-
-/** What a commit is about: the generation that is claimed, or was exchanged, and the pair that is saved. */
-export interface About {
-  readonly generation: number | undefined;
-  readonly refreshToken: string | undefined;
-}
-
-function purposeOf({ done }: Session): Purpose {
-  const has = (statement: StatementName) => done.some(({ name }) => name === statement);
-  const outcome = done.find(({ name }) => name === 'insertAttempt')?.values[4];
-  if (has('createTables')) return 'prepare';
-  if (has('insertSet')) return 'import';
-  if (has('insertPair')) return 'save';
-  if (outcome === 'begun') return 'claim';
-  if (has('endAttempt')) return 'endAttempt';
-  return has('updateSet') ? 'move' : 'read';
-}
-
-function aboutOf({ done }: Session): About {
-  const values = (statement: StatementName) => done.find(({ name }) => name === statement)?.values;
-  const pair = values('insertPair');
-  const entry = values('insertAttempt');
-  const claimed = entry?.[4] === 'begun' ? Number(entry[2]) : undefined;
-  return {
-    generation: pair ? Number(pair[1]) - 1 : claimed,
-    refreshToken: pair && tokenIn(String(pair[3])),
-  };
-}
-
-function tokenIn(pair: string): string | undefined {
-  return /"refreshToken":"([^"]*)"/.exec(pair)?.[1];
+  readonly done: Done[];
 }

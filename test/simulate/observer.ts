@@ -1,6 +1,7 @@
 import type { ExchangeOutcome } from '../../src/tokens/service/exchange.ts';
-import type { About, Purpose, SimulatedServer } from './database.ts';
+import type { SimulatedServer } from './database.ts';
 import type { Machine, Process } from './process.ts';
+import type { About, Purpose } from './purpose.ts';
 import type { Row } from './rows.ts';
 import type { Exchange, Service } from './service.ts';
 import type { VirtualTime } from './virtual-time.ts';

@@ -1,0 +1,43 @@
+import type { StatementName, Value } from '../../src/tokens/store/postgres/statements.ts';
+
+/** What a transaction does, seen from the statements in it. */
+export type Purpose = 'prepare' | 'read' | 'import' | 'claim' | 'save' | 'endAttempt' | 'move';
+
+/** A statement that was executed. */
+export interface Done {
+  readonly name: StatementName;
+  readonly values: readonly Value[];
+}
+
+/** What a commit is about: the generation that is claimed, or was exchanged, and the pair that is saved. */
+export interface About {
+  readonly generation: number | undefined;
+  readonly refreshToken: string | undefined;
+}
+
+export function purposeOf(done: readonly Done[]): Purpose {
+  const has = (statement: StatementName) => done.some(({ name }) => name === statement);
+  const outcome = done.find(({ name }) => name === 'insertAttempt')?.values[4];
+  if (has('createTables')) return 'prepare';
+  if (has('insertSet')) return 'import';
+  if (has('insertPair')) return 'save';
+  if (outcome === 'begun') return 'claim';
+  if (has('endAttempt')) return 'endAttempt';
+  return has('updateSet') ? 'move' : 'read';
+}
+
+export function aboutOf(done: readonly Done[]): About {
+  const values = (statement: StatementName) => done.find(({ name }) => name === statement)?.values;
+  const pair = values('insertPair');
+  const entry = values('insertAttempt');
+  const claimed = entry?.[4] === 'begun' ? Number(entry[2]) : undefined;
+  return {
+    generation: pair ? Number(pair[1]) - 1 : claimed,
+    refreshToken: pair && tokenIn(String(pair[3])),
+  };
+}
+
+/** @param pair as it is stored, unsealed */
+export function tokenIn(pair: string): string | undefined {
+  return /"refreshToken":"([^"]*)"/.exec(pair)?.[1];
+}
