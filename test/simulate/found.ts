@@ -60,4 +60,32 @@ export const FOUND: readonly Plan[] = [
     ],
     seed: 495_935_769,
   },
+  // A move whose target went down when it had the set was taken back: the set had two owners, and could not be moved.
+  {
+    replicas: 3,
+    life: 120,
+    revokesOnRefresh: false,
+    fromLink: false,
+    isPooled: false,
+    ahead: 0,
+    early: [
+      {
+        after: 0,
+        do: 'trap',
+        trap: { point: 'answer', effect: 'strand', delayMs: 0, forMs: 200_000 },
+        oddity: null,
+      },
+    ],
+    steps: [
+      {
+        after: 0,
+        do: 'move',
+        interruption: { purpose: 'import', what: 'committed, goes down' },
+        times: 1,
+        killAfterMs: null,
+      },
+      { after: 0, do: 'kill', by: 0 },
+    ],
+    seed: 1_642_918_577,
+  },
 ];
