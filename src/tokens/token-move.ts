@@ -1,4 +1,5 @@
-import { StoreInUseError, type StoredTokens, type TokenStore } from './store/token-store.ts';
+import { NoAnswerError } from './store/bounded-store.ts';
+import { StoreUnavailableError, type StoredTokens, type TokenStore } from './store/token-store.ts';
 
 export const SAME_STORE =
   'That is the store that the set is in, so nothing was changed. Give another one.';
@@ -28,7 +29,7 @@ export async function moveSet(
   const moved = await source.moveOut({ to, replica });
   await target.moveIn({ ...moved, replica }).catch(async (error: Error) => {
     // It may be there all the same: taken back, it would be in use in both stores.
-    if (!(error instanceof StoreInUseError)) {
+    if (error instanceof StoreUnavailableError || error instanceof NoAnswerError) {
       throw new Error(
         `The token set can no longer be refreshed from ${source.description}, and whether ${to} has it is unknown (${error.message}). ` +
           'Run the command again when that store can be written: this finishes the move.',

@@ -1,5 +1,5 @@
 /** A move whose outcome the command does not learn. */
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { StoreUnavailableError, type TokenStore } from '../../src/tokens/store/token-store.ts';
 import { moveSet } from '../../src/tokens/token-move.ts';
@@ -9,10 +9,7 @@ import { pairOf } from '../support/tokens/tokens.ts';
 test.each([true, false])(
   'a set whose arrival is unknown (it arrived: %s) has no second owner, and the command finishes the move',
   async (arrives) => {
-    const source = openSqliteStore(':memory:');
-    const pair = pairOf('moved');
-    const imported = { baseUrl: 'https://recruiting.test', pair, replica: 'test', after: null };
-    await source.import(imported);
+    const source = await filled();
     const target = timedDatabase(Date.now).open();
     const goesDown: TokenStore = {
       ...target,
@@ -28,6 +25,27 @@ test.each([true, false])(
     const after = (await source.read())!;
     expect(after).toMatchObject({ movedTo: target.description });
     await moveSet(source, target, after, 'test');
-    expect(await target.read()).toMatchObject({ pair, movedTo: null });
+    expect(await target.read()).toMatchObject({ pair: stored.pair, movedTo: null });
   },
 );
+
+test('a set that the target certainly did not take stays in use in the source', async () => {
+  const source = await filled();
+  const target = timedDatabase(Date.now).open();
+  const isFull: TokenStore = {
+    ...target,
+    moveIn: () => Promise.reject(new Error('database or disk is full')),
+  };
+  const stored = (await source.read())!;
+  await expect(moveSet(source, isFull, stored, 'test')).rejects.toThrow('disk is full');
+  expect(await source.read()).toMatchObject({ movedTo: null, pair: stored.pair });
+});
+
+async function filled(): Promise<TokenStore> {
+  const source = openSqliteStore(':memory:');
+  onTestFinished(() => source.close());
+  const pair = pairOf('moved');
+  const imported = { baseUrl: 'https://recruiting.test', pair, replica: 'test', after: null };
+  await source.import(imported);
+  return source;
+}

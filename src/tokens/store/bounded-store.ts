@@ -11,6 +11,11 @@ export interface BoundedStore extends TokenStore {
   hurry(): void;
 }
 
+/** What came of the call is unknown. */
+export class NoAnswerError extends Error {
+  override readonly name = 'NoAnswerError';
+}
+
 const LIMIT_MS = 10_000;
 const HURRIED_MS = 1_000;
 const STEP_MS = 250;
@@ -61,7 +66,7 @@ export function boundStore(store: TokenStore, clock: Clock): BoundedStore {
  * the machine stood still counts as one of them: when they wake, an answer may be there that nobody could take.
  *
  * @param limit ms; asked again after each step
- * @throws Error when it is given up; the work goes on all the same
+ * @throws NoAnswerError when it is given up; the work goes on all the same
  */
 export function within<T>(clock: Clock, work: Promise<T>, limit: () => number): Promise<T> {
   const settled = new AbortController();
@@ -75,6 +80,6 @@ export function within<T>(clock: Clock, work: Promise<T>, limit: () => number): 
     for (let waited = 0; waited < limit(); waited += STEP_MS) {
       await clock.sleep(STEP_MS, settled.signal);
     }
-    throw new Error(`no answer of the token store within ${limit() / 1000} s`);
+    throw new NoAnswerError(`no answer of the token store within ${limit() / 1000} s`);
   }
 }

@@ -12,16 +12,15 @@ import {
   type RowWriter,
   type SetRow,
 } from './rows.ts';
-import {
-  StoreInUseError,
-  type Claim,
-  type Ending,
-  type ImportOutcome,
-  type MovedSet,
-  type NewClaim,
-  type NewPair,
-  type NewSet,
-  type StoredTokens,
+import type {
+  Claim,
+  Ending,
+  ImportOutcome,
+  MovedSet,
+  NewClaim,
+  NewPair,
+  NewSet,
+  StoredTokens,
 } from './token-store.ts';
 
 /*
@@ -221,7 +220,7 @@ export function moveIn(
   if (given <= newest && rows.knownAs(pair.refreshToken) !== undefined) return;
   const head = currentSet(rows);
   if (head && !head.lost && head.movedTo === null) {
-    throw new StoreInUseError(
+    throw new Error(
       `The store (${place}) holds a token set that is in use (generation ${head.head}). Nothing was moved; choose another store.`,
     );
   }

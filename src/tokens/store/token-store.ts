@@ -81,7 +81,7 @@ export interface TokenStore {
   /**
    * Takes over a set. Repeated, it changes nothing.
    *
-   * @throws StoreInUseError if it would replace a set that is neither lost nor moved
+   * @throws Error with a message for the operator if it would replace a set that is neither lost nor moved
    */
   moveIn(moved: MovedSet & { replica: string }): Promise<void>;
   /**
@@ -101,11 +101,6 @@ export class StoreUnavailableError extends Error {
 /** The store was removed while it was open, or something else is in its place. */
 export class StoreGoneError extends Error {
   override readonly name = 'StoreGoneError';
-}
-
-/** The store has a set in use, which must not be replaced. The message is for the operator. */
-export class StoreInUseError extends Error {
-  override readonly name = 'StoreInUseError';
 }
 
 export interface StoredTokens {
