@@ -259,6 +259,32 @@ test('no imports form a circle, not even imports of types', () => {
   expect(circles).toEqual([]);
 });
 
+/** Their getters belong to objects that are made once, or as often as something is configured. */
+const madeOnce = [
+  'answers/budget.ts',
+  'paging/drain/walk-slots.ts',
+  'paging/page-index/prefetch-pages.ts',
+  'plans/lists/drains.ts',
+  'plans/planner.ts',
+  'upstream/turns.ts',
+  'upstream/upstream.ts',
+];
+
+/*
+ * V8 gives each object with such a getter a hidden class of its own, in old space. That keeps what the getter refers to,
+ * here a request with all its pages, until a full collection. A getter of a class costs nothing of this.
+ */
+test('no object that is made for a request has a getter outside of a class', () => {
+  // Prettier writes a comma behind every member of an object, and none in a class.
+  const getter = /^( +)get \w+\(.*\{\n(?:\1 .*\n|\n)*\1\},$/m;
+  const found = files.filter(
+    (file) =>
+      /^(answers|http|operations|paging|plans|upstream)\//.test(inSource(file)) &&
+      getter.test(read(file)),
+  );
+  expect(found.map(inSource).toSorted()).toEqual(madeOnce);
+});
+
 test('files have at most 300 lines', () => {
   const long = files.filter((file) => read(file).split('\n').length > 300);
   expect(long).toEqual([]);

@@ -47,18 +47,30 @@ export function createPageBudget(
   callers: CallerBudgets,
   { name, mayDrain }: BudgetOwner,
 ): PageBudget {
-  const caller = callers.of(name);
-  const unscoped: PageBudget = {
-    owner: name,
-    spend: (pages, options) => {
-      if (options?.isCharged !== true) caller.spend(pages);
-    },
-    check: (pages) => caller.check(pages),
-    get forSearch() {
-      return unscoped;
-    },
-  };
+  const unscoped = new UnscopedPages(name, callers.of(name));
   return mayDrain ? unscoped : withinAFewPages(unscoped);
+}
+
+class UnscopedPages implements PageBudget {
+  readonly owner: string;
+  readonly #caller: CallerBudget;
+
+  constructor(owner: string, caller: CallerBudget) {
+    this.owner = owner;
+    this.#caller = caller;
+  }
+
+  spend(pages: number, options?: { readonly isCharged: boolean }): void {
+    if (options?.isCharged !== true) this.#caller.spend(pages);
+  }
+
+  check(pages: number): void {
+    this.#caller.check(pages);
+  }
+
+  get forSearch(): PageBudget {
+    return this;
+  }
 }
 
 function withinAFewPages(unscoped: PageBudget): PageBudget {

@@ -197,7 +197,7 @@ async function collect(list: WalkableList<Letter>): Promise<string[]> {
   const walked: string[] = [];
   const { signal } = new AbortController();
   for await (const { records } of walkList(list, { position: null, signal })) {
-    walked.push(...records.map(({ record }) => record.identity));
+    walked.push(...records.map(({ identity }) => identity));
   }
   return walked;
 }

@@ -19,7 +19,7 @@ import { joinPages } from './join-pages.ts';
 import { nextRecord, type IndexBuilder, type PageIndex } from './page-index.ts';
 import { prefetchPages, type Pace, type PageRead, type Prefetch } from './prefetch-pages.ts';
 
-export interface ParallelWalkOptions<R> {
+export interface ParallelWalkOptions<R extends Identified> {
   readonly index: PageIndex;
   /** The page of the index to begin with, or a cursor in front of one. */
   readonly start: { readonly page: number } | { readonly after: string; readonly before: number };

@@ -65,7 +65,7 @@ async function followsRecord<R extends Identified>(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { identity, after, end } = position;
-  const next = records[0]?.record.identity ?? null;
+  const next = records[0]?.identity ?? null;
   if (identity === null || (next === null && hasNextPage)) return true;
   const index = list.index?.();
   const known = index && nextRecord(index, identity);

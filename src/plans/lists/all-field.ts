@@ -40,12 +40,7 @@ export function writePage(
 ): boolean {
   for (const error of unplacedErrors as readonly UpstreamError[])
     output.errors.push({ ...error, path: at.path });
-  return writeRecords(
-    records.map(({ record }) => record),
-    0,
-    output,
-    at,
-  );
+  return writeRecords(records, 0, output, at);
 }
 
 /**

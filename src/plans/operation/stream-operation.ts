@@ -130,7 +130,7 @@ export async function* streamOperation(
       const next = await list.next();
       if (!next) return { ended: [part] };
       const { count, isNull, extensions } = next;
-      const index = list.sent - count;
+      const index = list.sent() - count;
       const { parts: all, errors, deferred = [] } = await fillPlaceholders(call, next);
       const parts = isNull ? undefined : (all as (string | Buffer)[]);
       const incremental = [{ of: part, kind: 'items', index, parts, errors, extensions } as const];

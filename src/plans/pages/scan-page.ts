@@ -4,7 +4,7 @@ import { scanner } from '../../answers/scan.ts';
 import type { FieldShape, ObjectShape, Shape } from '../../answers/shape.ts';
 import { createTape, cut, resetTape, type Tape } from '../../answers/tape.ts';
 import { identityHash, identityHasher } from '../../paging/identities.ts';
-import type { Page } from '../../paging/page.ts';
+import { identitiesFrom, type Page } from '../../paging/page.ts';
 import { ScannedRecord, type ListRecord } from '../output.ts';
 import { NO_PAGES } from '../requests/request-text.ts';
 import type { PageAnswer } from './read-page.ts';
@@ -74,7 +74,7 @@ function scannedPage(bytes: Buffer, tape: Tape, hashers: Hashers): Page<ListReco
     endCursor: bytes[noted[2]!] === 110 ? null : textAt(bytes, noted[2]! + 1, noted[3]! - 1),
     limit: size > 0 ? size : undefined,
     unplacedErrors: NO_ERRORS,
-    hashes,
+    identities: identitiesFrom(hashes),
   };
 }
 

@@ -4,6 +4,7 @@ export type CursorKind = 'keyset' | 'record' | 'position';
 
 export interface Letter {
   readonly identity: string;
+  readonly index: number;
 }
 
 /** A change of a list; positions are taken modulo its length. */
@@ -91,7 +92,7 @@ export class ModelList {
     const items = list.slice(start, start + size);
     const end = start + items.length;
     return {
-      items: items.map(({ id }) => ({ identity: String(id) })),
+      items: items.map(({ id }, index) => ({ identity: String(id), index })),
       hasNextPage: items.length > 0 && end < list.length,
       endCursor: items.length > 0 ? this.#cursorAt(end - 1) : null,
       limit: size,
