@@ -55,7 +55,7 @@ export type RecordPage =
       readonly kind: 'bytes';
       readonly bytes: Buffer;
       /** Start and end of each record: first all records of the first selection, then those of the next. */
-      readonly at: Int32Array;
+      readonly at: readonly number[];
       readonly count: number;
       readonly size: number;
       readonly identityAt: (index: number) => string | null;
