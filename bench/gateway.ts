@@ -5,6 +5,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { end, hasEnded, pathOf, printedBy, start, tell } from './child-processes.ts';
 import type { Target } from './processes/load-process.ts';
+import type { Report } from './processes/reports.ts';
 import type { Service } from './services.ts';
 
 /** A process that serves /graphql. */
@@ -14,14 +15,14 @@ export interface Server extends Target, AsyncDisposable {
 }
 
 export interface BenchGateway extends Server {
-  /** Bytes in use, once the garbage is collected; only of a gateway that reports them. */
-  inUse(): Promise<number>;
+  /** Only of a gateway that reports. */
+  report(): Promise<Report>;
 }
 
 export interface GatewayOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly execArgv?: readonly string[];
-  readonly reportsMemory?: boolean;
+  readonly reports?: boolean;
 }
 
 const KEY = 'the-key-of-the-benchmark';
@@ -62,7 +63,7 @@ export async function timeToReady(
     headers: { 'x-api-key': KEY },
     pid: child.pid!,
     hasEnded: () => hasEnded(child),
-    inUse: async () => (await tell(child, 'look')) as number,
+    report: async () => (await tell(child, 'look')) as Report,
     [Symbol.asyncDispose]: () => end(child),
   };
   return { seconds: (performance.now() - begin) / 1_000, gateway };
@@ -89,12 +90,12 @@ async function isReady(port: number): Promise<boolean> {
 function spawnGateway(
   service: Service,
   port: number,
-  { env, execArgv = [], reportsMemory }: GatewayOptions,
+  { env, execArgv = [], reports }: GatewayOptions,
 ) {
   const { file, flags } = startCommand();
-  const reports = reportsMemory ? ['--import', pathOf('processes/memory-reports.ts')] : [];
+  const reporting = reports ? ['--import', pathOf('processes/reports.ts')] : [];
   return start(file, {
-    execArgv: [...flags, ...execArgv, ...reports],
+    execArgv: [...flags, ...execArgv, ...reporting],
     env: {
       NODE_ENV: 'production',
       PORT: String(port),

@@ -21,7 +21,7 @@ async function measureWhole(): Promise<Row[]> {
   await using sandbox = await startBenchSandbox({ persons: PERSONS });
   await using gateway = await startGateway(sandbox, {
     env: { DRAIN_MAX_ITEMS: String(2 * PERSONS) },
-    reportsMemory: true,
+    reports: true,
   });
   const fresh = residentOf(gateway.pid);
   // Room that the engine takes for garbage, whatever the length of the list.
@@ -29,7 +29,7 @@ async function measureWhole(): Promise<Row[]> {
     for await (const _ of stream(gateway, PERSONS / 10));
   }
   const { requests: before } = await sandbox.tell({ do: 'look' });
-  const inUse = await gateway.inUse();
+  const { inUse } = await gateway.report();
   using resident = watchResident(gateway);
   const ids = createHash('sha256');
   let count = 0;
@@ -38,7 +38,7 @@ async function measureWhole(): Promise<Row[]> {
     for await (const records of stream(gateway)) {
       count += records.length;
       for (const { id } of records) ids.update(`${id}\n`);
-      if (count === PERSONS) inUseAtEnd = await gateway.inUse();
+      if (count === PERSONS) inUseAtEnd = (await gateway.report()).inUse;
     }
   });
   const { requests, digest } = await sandbox.tell({ do: 'look' });
