@@ -250,7 +250,10 @@ function isTotalOnly({
   fieldNodes,
 }: GraphQLResolveInfo) {
   const type = getNamedType(returnType) as GraphQLObjectType;
-  const variables = { coerced: variableValues, sources: {} };
+  // In graphql 17 they are in `coerced`.
+  const given: { readonly coerced?: unknown } = variableValues;
+  const coerced = (given.coerced ?? given) as Record<string, unknown>;
+  const variables = { coerced, sources: {} };
   const { fields } = collectSubFields(schema, fragments, variables, type, [...fieldNodes]);
   const names = Array.from(fields.values(), ([node]) => node!.name.value);
   const wanted = names.filter((name) => name !== '__typename');
