@@ -29,6 +29,7 @@ beforeAll(async () => {
       TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
       ALLOW_ANONYMOUS: 'true',
       WORKERS: '2',
+      PAGES_PER_MINUTE: '300',
     },
   });
   [pid] = childrenOf(process.pid).filter((child) => !before.includes(child)) as [number];
@@ -70,6 +71,18 @@ test('a worker that dies is replaced, and the other one answers meanwhile', asyn
   expect(childrenOf(pid)).not.toContain(first);
   expect(await statuses(10)).toEqual([200]);
   expect(sandbox.stats.refreshes).toBe(2);
+});
+
+test('a caller has PAGES_PER_MINUTE in both workers together', async () => {
+  const began = performance.now();
+  let served = 0;
+  for (let last = -1; last !== 0; served += last) {
+    const batch = await Promise.all(Array.from({ length: 20 }, status));
+    last = batch.filter((code) => code === 200).length;
+  }
+  const refilled = (performance.now() - began) / 200;
+  // Each worker is a little late. With a budget for each it would be 600.
+  expect(served).toBeLessThan(300 + refilled + 150);
 });
 
 test('SIGTERM ends all of them, with exit code 0', async () => {

@@ -129,7 +129,16 @@ const STATEMENTS: Record<StatementName, Statement> = {
     return [];
   },
   announce: () => [],
+  findPageTable: notSimulated,
+  createPageTable: notSimulated,
+  takePages: notSimulated,
+  dropFullBudgets: notSimulated,
 };
+
+/** Gateways count the pages of callers; a history has only keepers. */
+function notSimulated(): never {
+  throw new Error('The pages of callers are not simulated.');
+}
 
 function rowOf(columns: readonly string[], values: readonly Value[]): Row {
   return Object.fromEntries(columns.map((column, index) => [column, values[index]]));

@@ -81,8 +81,6 @@ export interface DrainLimits {
   readonly indexMaxIds: number;
   /** Records that the walk of a lookup reads at most. */
   readonly drainMaxItems: number;
-  /** Pages that one caller may cost in a minute; 0: no limit. */
-  readonly pagesPerMinute: number;
 }
 
 export interface DrainParts extends DrainLimits {
