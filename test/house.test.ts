@@ -119,6 +119,7 @@ const rooms: Record<string, readonly string[]> = {
     'paging/page.ts',
     'paging/walk.ts',
     'paging/page-index',
+    'paging/position',
     'paging/drain',
   ],
   'paging/connection': [
