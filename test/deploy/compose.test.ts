@@ -39,7 +39,7 @@ test('it requires every setting that has no default', () => {
 });
 
 test.skipIf(!readStoreAddress(env['TOKEN_STORE']!))(
-  'its settings serve the real service to known callers of this machine',
+  'the settings of compose.yaml serve the real service to known callers of this machine',
   () => {
     const config = readConfig(env, () => '');
     expect(configWarnings(env, config)).toEqual([]);

@@ -80,7 +80,7 @@ test('everything that is copied is in the build context, and nothing secret', ()
   }
 });
 
-test('its process serves as another user, passes its health check, and ends on SIGTERM', async () => {
+test('the process of the image serves as another user, passes its health check, and ends on SIGTERM', async () => {
   await using sandbox = await startedSandbox();
   const [command, ...args] = [...container, ...image.entrypoint];
   const gateway = spawn(command!, args, {
@@ -112,7 +112,7 @@ test('its process serves as another user, passes its health check, and ends on S
   }
 }, 60_000);
 
-test('its commands, ports, folders and settings are those of the gateway', () => {
+test('the commands, ports, folders and settings of the image are those of the gateway', () => {
   const start = manifest.scripts.start.replace(/^exec /, '').split(' ');
   expect(image.entrypoint).toEqual(start);
   expect(Number(image.from.split(/[:-]/)[1])).toBe(Number(/\d+/.exec(manifest.engines.node)![0]));

@@ -63,7 +63,7 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
   });
 
   test.skipIf(!readStoreAddress(env['TOKEN_STORE']!))(
-    'its settings serve the real service to known callers',
+    'the settings of the manifests serve the real service to known callers',
     () => {
       expect(
         configWarnings(
@@ -81,7 +81,7 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
     },
   );
 
-  test('its pods are the image, without any right that the gateway does not need', () => {
+  test('the pods run the image, without any right that the gateway does not need', () => {
     expect(container!.image).toBe(`registry.example.com/${manifest.name}:${manifest.version}`);
     expect([container!.command, container!.args]).toEqual([undefined, ['serve']]);
     expect(pod).toMatchObject({

@@ -14,7 +14,7 @@ import { canFillDisk } from '../support/tokens/fault-disk.ts';
 
 const MAIN = resolve('src/main.ts');
 
-test('an export goes on by itself when its gateway goes away and comes back', async () => {
+test('an export continues by itself when its gateway goes away and comes back', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 1_000 });
   await using door = await listeningGateway(gateway);
   door.onPiece = (piece, response) => {
@@ -31,7 +31,7 @@ test('an export goes on by itself when its gateway goes away and comes back', as
 });
 
 describe.skipIf(!canFillDisk)('a full disk', () => {
-  test('ends an export with what to do, and --resume continues it', async () => {
+  test('a full disk ends an export with what to do, and --resume continues it', async () => {
     using folder = temporaryFolder();
     await using gateway = await startGatewayOverSandbox({ persons: 5_000 });
     await using door = await listeningGateway(gateway);
@@ -67,7 +67,7 @@ test('an export ends quietly when nobody reads its output any more', async () =>
 });
 
 describe('patience', () => {
-  test('with a gateway that fails ends 5 minutes after the last record, and begins again with each', async () => {
+  test('an export gives up on a failing gateway 5 minutes after the last record that it got', async () => {
     const waits: number[] = [];
     let requests = 0;
     const read = pages(waits, async function* () {
@@ -86,7 +86,7 @@ describe('patience', () => {
     expect(sum).toBeLessThanOrEqual(5 * 60);
   });
 
-  test('waits as long as the gateway says', async () => {
+  test('an export waits as long as the gateway says', async () => {
     const waits: number[] = [];
     let requests = 0;
     const read = pages(waits, async function* () {
@@ -100,7 +100,7 @@ describe('patience', () => {
     expect(waits).toEqual([47]);
   });
 
-  test('is not tried on what somebody has to change first', async () => {
+  test('an export ends at once on an error that somebody has to mend first', async () => {
     const waits: number[] = [];
     for (const code of ['FORBIDDEN', 'TOKENS_LOST', 'UPSTREAM_UNAUTHORIZED']) {
       const read = pages(waits, async function* () {
@@ -112,7 +112,7 @@ describe('patience', () => {
   });
 });
 
-test('a list that costs more pages than the gateway lets one operation use is read in parts', async () => {
+test('a list that costs more pages than one operation may use is read in parts', async () => {
   const queries: string[] = [];
   const read = pages([], async function* (query, after) {
     queries.push(`${/limit: \d+/.exec(query)?.[0]} ${String(after)}`);
@@ -136,7 +136,7 @@ test('a list that costs more pages than the gateway lets one operation use is re
   expect(queries).toEqual(['undefined null', 'limit: 5000 null', 'limit: 5000 behind-part']);
 });
 
-test('a cursor that the gateway cannot place any more begins the list again', async () => {
+test('an export begins the list again if the gateway no longer knows the position of its cursor', async () => {
   const read = pages(
     [],
     async function* (_query, after) {

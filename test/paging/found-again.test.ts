@@ -48,7 +48,7 @@ describe('a record that is not at the position of its cursor is found', () => {
   });
 
   test.each(['keyset', 'record', 'position'] as const)(
-    'over %s cursors, at most twenty pages away',
+    'a record is searched over %s cursors at most twenty pages away',
     async (cursors) => {
       await using world = await startWorld(4_000, cursors);
       const cursor = await world.cursorOf(2_005, { skip: 2_000, size: 10 });

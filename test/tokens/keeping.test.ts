@@ -440,22 +440,25 @@ describe('a refresh token that is not renewed', () => {
 });
 
 describe('a store', () => {
-  test.each(['claim', 'read'] as const)('whose %s fails gives no exchange', async (method) => {
-    const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
-    await clock.asleep();
-    await ask(PERSON);
-    store.failing.add(method);
-    await clock.pass(0.7 * DAY);
-    expect(codesOf(await ask(PERSON))).toEqual([]);
-    service.ahead += DAY;
-    expect(codesOf(await ask(PERSON))).toEqual([expect.any(String)]);
-    expect(sandbox.stats.requests.oauthToken).toBe(1);
+  test.each(['claim', 'read'] as const)(
+    'a store whose %s fails allows no exchange',
+    async (method) => {
+      const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
+      await clock.asleep();
+      await ask(PERSON);
+      store.failing.add(method);
+      await clock.pass(0.7 * DAY);
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+      service.ahead += DAY;
+      expect(codesOf(await ask(PERSON))).toEqual([expect.any(String)]);
+      expect(sandbox.stats.requests.oauthToken).toBe(1);
 
-    store.failing.clear();
-    await clock.pass(10 * MINUTE);
-    expect(codesOf(await ask(PERSON))).toEqual([]);
-    expect(sandbox.stats.requests.oauthToken).toBe(2);
-  });
+      store.failing.clear();
+      await clock.pass(10 * MINUTE);
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+      expect(sandbox.stats.requests.oauthToken).toBe(2);
+    },
+  );
 
   test('a claim that the store cannot save while a refresh is uncertain is retried with growing pauses, not every second', async () => {
     const service = await startScripted();

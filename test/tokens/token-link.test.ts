@@ -167,7 +167,7 @@ describe('a token link', () => {
 
 describe('a link on which several gateways start at once', () => {
   test.each(['is dead by the time that its answer comes', 'gives a pair that is spent by then'])(
-    'and that %s is no error: the set that another one imported is served',
+    'a link that %s is not an error if another gateway imported its set: that set is served',
     async (which) => {
       const service = await startScripted();
       const link = Promise.withResolvers<void>();

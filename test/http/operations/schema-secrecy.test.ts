@@ -53,7 +53,7 @@ const MISTAKES: [string, string, Record<string, unknown>?][] = [
 
 describe('an error message with a misspelled name', () => {
   test.each(MISTAKES)(
-    'suggests another name only if introspection is on: %s',
+    'an error message suggests another name only if introspection is on: %s',
     async (_, query, variables) => {
       const told = await ask(open, { query, variables });
       expect(JSON.stringify(told.errors)).toMatch(/Did you mean/);
@@ -63,7 +63,7 @@ describe('an error message with a misspelled name', () => {
     },
   );
 
-  test('keeps text of the caller that looks like a suggestion', async () => {
+  test('an error message keeps text of the caller that looks like a suggestion', async () => {
     const { errors } = await ask(closed, {
       query: '{ candidate(id: "Did you mean x?") { id } }',
     });

@@ -236,7 +236,7 @@ describe('an answer', () => {
 
   // /proc tells when a process has stopped.
   test.skipIf(process.platform !== 'linux')(
-    'that came while the process was stopped for longer than its patience is not lost',
+    'an answer that arrives while the process is stopped for longer than it waits for answers is not lost',
     async () => {
       const patienceMs = 400;
       const asked = Promise.withResolvers<ServerResponse>();

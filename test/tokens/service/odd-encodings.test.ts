@@ -95,7 +95,7 @@ describe('an answer that is not understood', () => {
   });
 
   test.each(['204 No Content', '500 Oops'])(
-    'is nothing to hand on when it is empty: %s',
+    'an answer without a body is not kept as one that was not understood: %s',
     async (status) => {
       const outcome = await exchange({ status, body: '' });
       expect(outcome).toEqual({ kind: 'uncertain', why: expect.any(String) });

@@ -44,12 +44,12 @@ function allSaid(token: string | null): (typeof token)[][] {
 }
 
 describe('several processes that open a store at the same time', () => {
-  test('create it once, without any notice', async () => {
+  test('several processes that open a store at the same time create it once, without any notice', async () => {
     const said = await openedAtOnce(join(folder(), 'tokens'));
     expect(said).toEqual(allSaid(null));
   });
 
-  test('encrypt it, and leave no readable token', async () => {
+  test('several processes that open a store at the same time encrypt it, and leave no readable token', async () => {
     const path = join(folder(), 'tokens');
     for (let index = 0; index < STORES; index += 1) await used(`${path}-${index}`);
     const said = await openedAtOnce(path, ['sealed']);
@@ -109,7 +109,7 @@ describe('a process that is killed within a transaction', () => {
     await other.ended;
   }
 
-  test('leaves the store as it was before, for processes that open it', async () => {
+  test('a process that is killed within a transaction leaves the store as it was, for processes that open it', async () => {
     const { path, stored } = await used();
     const { size } = statSync(path);
     await cut(path);
@@ -118,7 +118,7 @@ describe('a process that is killed within a transaction', () => {
     expect(await look(closing(openSqliteStore(path)))).toEqual(stored);
   });
 
-  test('leaves it as it was, for processes that had it open', async () => {
+  test('a process that is killed within a transaction leaves the store as it was, for processes that had it open', async () => {
     const { path, stored, set } = await used();
     const store = closing(openSqliteStore(path));
     await cut(path);
