@@ -150,7 +150,7 @@ test.each<[string, Reply, RegExp]>([
   upstream.answer(reply);
   const said = await run('check');
   expect(said).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) });
-  // A question spends no refresh token: the one exchange is that of the import.
+  // A query spends no refresh token: the only exchange is that of the import.
   expect(upstream.sandbox.exchanges).toHaveLength(1);
 });
 

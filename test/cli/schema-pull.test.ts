@@ -52,7 +52,7 @@ test('schema pull writes the live schema, sorted, into the snapshot, and prints 
   expect(stdout).toMatch(/\n\nTo serve it, restart the gateway\..*\n$/);
   expect(snapshot()).toBe(PULLED);
   expect(readdirSync(folder)).toEqual(FILES);
-  // Whatever order the service names its types in: nothing new, and nothing written.
+  // The order in which the service names its types does not matter: no difference, and nothing is written.
   expect(await run('check')).toMatchObject({ code: 0 });
   expect(await run('pull')).toMatchObject({
     code: 0,

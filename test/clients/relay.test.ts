@@ -12,7 +12,7 @@ import {
   type PageArgs,
 } from '../support/imitations/executable-schema.ts';
 
-/** Where the application is served from: the test itself answers with its page. */
+/** The origin of the application: the test itself answers with its page. */
 const ORIGIN = 'http://localhost:3000';
 const config = { nodeInterface: true, corsOrigins: [ORIGIN] };
 
@@ -96,7 +96,7 @@ interface Opened extends AsyncDisposable {
 /** Opens a page, which sends its requests to the gateway over a socket. */
 async function open(bundle: string, gateway: TestGateway, parameters: object): Promise<Opened> {
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  // Chromium asks people before a page may reach their own machine.
+  // Chromium asks its user before a page may connect to this machine.
   const page = await browser.newPage({ permissions: ['local-network-access'] });
   await page.route(`${ORIGIN}/`, (route) =>
     route.fulfill({ contentType: 'text/html', body: '<!doctype html><body></body>' }),

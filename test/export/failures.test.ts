@@ -37,7 +37,7 @@ describe.skipIf(!canFillDisk)('a full disk', () => {
     await using door = await listeningGateway(gateway);
     const file = folder.file('persons.ndjson');
     const args = ['export', 'persons', '--output', file, '--url', door.url];
-    // No file can grow beyond this: not the export, or the log of its state.
+    // No file can grow beyond this: neither the export, nor the log of its state.
     const ended = await exitOf('prlimit', ['--fsize=200000', process.execPath, MAIN, ...args]);
     expect(ended.code).toBe(1);
     expect(ended.stderr).toMatch(
@@ -79,7 +79,7 @@ describe('patience', () => {
     expect(records).toEqual(['1']);
     expect(error).toMatchObject({ message: 'down' });
     expect(waits.slice(0, 9)).toEqual([1, 2, 4, 8, 16, 30, 30, 30, 30]);
-    // The first wait behind the record is a short one again.
+    // The first wait after the record is a short one again.
     expect(waits.slice(9, 12)).toEqual([1, 2, 4]);
     const sum = waits.slice(9).reduce((total, seconds) => total + seconds, 0);
     expect(sum).toBeGreaterThan(4 * 60);
@@ -213,7 +213,7 @@ function part(ids: readonly string[], resumeAfter: string): Json {
   });
 }
 
-/** Reads through a gateway that answers each stream so. */
+/** Reads from a gateway that answers with these streams. */
 function pages(
   waits: number[],
   answer: (query: string, after: unknown) => AsyncGenerator<Json, void, undefined>,
@@ -244,7 +244,7 @@ async function runThrough(read: AsyncGenerator<ExportedPage, void>) {
   }
 }
 
-/** Whoever sleeps is awake at once, and the time has passed. */
+/** A clock with which every sleep ends at once, and advances the time. */
 function hastyClock(): Clock {
   let elapsed = 0;
   return {

@@ -33,7 +33,7 @@ interface Held {
   readonly at: number;
   readonly front: readonly string[];
   readonly behind: readonly string[];
-  /** The records of the page that the cursor came with, from its start. */
+  /** The records of the page with which the cursor came, from its start. */
   readonly page: readonly string[];
   readonly place: number;
   readonly size: number;
@@ -41,7 +41,7 @@ interface Held {
 
 const SIDES = ['start', 'before', 'at', 'after', 'end'] as const;
 
-/** Places are relative to the record of the cursor. */
+/** Positions are relative to the record of the cursor. */
 interface Change {
   does: 'insert' | 'remove';
   where: (typeof SIDES)[number];
@@ -93,8 +93,8 @@ describe('with keyset cursors', () => {
   });
 });
 
-// A cursor of ours holds two of the service, of the start and the end of its page. The service refuses a record
-// cursor whose record is gone. Then the record is located elsewhere.
+// A cursor of the gateway contains two of the service: that of the start and that of the end of its page. The service
+// refuses a record cursor whose record is gone. Then the record is located elsewhere.
 describe('with record cursors', () => {
   test('`after` and `before` resume exactly after and before an existing record, wherever it moved', async () => {
     await forCases({ cursors: 'record', loses: 'others', moves: true }, async (world) => {
@@ -174,7 +174,7 @@ interface Settings {
   /** What may be removed; `its record` always is. */
   readonly loses: 'nothing' | 'others' | 'its record' | 'any';
   readonly sides?: readonly Change['where'][];
-  /** Records are moved as well, its own too. */
+  /** Records are moved as well, also the record of the cursor. */
   readonly moves?: boolean;
   /** The gateway never read the list to its end. */
   readonly isNew?: boolean;

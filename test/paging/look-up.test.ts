@@ -33,7 +33,7 @@ const newLimit: fc.Arbitrary<Change> = fc.record({
 const caller = fc.record({
   // Greater ids do not exist.
   ids: fc.array(fc.nat(120), { minLength: 1, maxLength: 20 }),
-  /** The caller leaves so many answers later. */
+  /** The caller leaves after so many further answers. */
   leavesAfter: fc.option(fc.nat(10), { freq: 4 }),
   comesAfter: fc.nat(8),
 });
@@ -75,12 +75,12 @@ function lookupOf(id: number, past: Partial<History>, changes: Change[] = []): H
 const oneInFront: Change = { do: 'insert', at: 0, count: 1 };
 const nineInFront: Change = { do: 'insert', at: 0, count: 9 };
 
-/** After each walk that meets the record, a change in front of it. */
+/** After each walk that meets the record, the list is changed in front of it. */
 const pushedByOne: [History, Change[]] = [
   lookupOf(0, {}),
   [oneInFront, { do: 'remove', at: 0, count: 1 }, { do: 'move', from: 22, to: 0 }],
 ];
-/** After each of two walks that meet the record, a change that pushes it out of the pages near. */
+/** After each of two walks that meet the record, a change pushes it out of the pages near. */
 const pushedFarAway: [History, Change[]] = [
   lookupOf(0, { length: 1, limit: 3 }),
   [
@@ -95,7 +95,10 @@ const pushedOutOfOnlyPage: [History, Change[]] = [
   [nineInFront],
 ];
 
-/** The whole list is removed, so that the cursors of its pages may be refused: that its records are gone is known. */
+/**
+ * The whole list is removed, so that the cursors of its pages may be refused; it is still known that its records are
+ * gone.
+ */
 const allRemoved: [History, number] = [
   {
     ...lookupOf(0, { length: 9, limit: 5, isWarm: true }),
@@ -153,7 +156,7 @@ describe.each(KINDS)('with %s cursors', (kind) => {
               // A walk by other cursors may itself miss a record that never moved.
               if (kind !== 'keyset' || !still.has(id) || !ever.has(id)) continue;
               expect(result).not.toBeNull();
-              // Pushed further, it may be met again and again, and be gone whenever it is to be read.
+              // A record that is pushed further may be met again and again, and be gone each time that it is read.
               if (pushedOn <= world.list.limit) expect(result).toHaveProperty('record');
             }
           }
@@ -164,7 +167,7 @@ describe.each(KINDS)('with %s cursors', (kind) => {
   });
 });
 
-/** By how many places a change can push a record on. */
+/** By how many positions a change can push a record on. */
 function placesPushed(one: Change): number {
   if (one.do === 'insert') return one.count;
   return one.do === 'move' ? 1 : 0;

@@ -566,7 +566,7 @@ interface Specified<Edge> {
 function specified<Edge>(allEdges: readonly Edge[], given: Specified<Edge>) {
   const { after, before, last } = given;
   const applied = applyCursorsToEdges(allEdges, given);
-  // Our own addition: without both, `first` is one page, and `before` still means that more follows.
+  // An addition of this gateway: without both, `first` is one page, and `before` still means that more follows.
   const isPage = given.first === null && last === null;
   const first = isPage ? PAGE : given.first;
   let edges = applied;

@@ -157,7 +157,7 @@ test('a failing list alone is null, although the upstream also nulls its parent'
     allCandidates: [{ id: 104 }],
   });
   expect(at(data, 'vacancies', 'items', 1)).toMatchObject({ allFragile: [{ text: 'Event 1' }] });
-  // One request that fails, one without the failing lists, and one for each of those; the other lists stay inlined.
+  // One request that fails, one without the failing lists, and one for each of those; the other lists remain inlined.
   expect(requests).toBe(2 + 4);
 });
 

@@ -186,7 +186,7 @@ function recordOf(reference: RecordReference): unknown {
   return all.find((each) => each.__typename === entity.type.name && each.id === id) ?? null;
 }
 
-/** This list has filters with the names of our arguments. */
+/** The filters of this list have the names of the gateway's arguments. */
 const RENAMED = { limit: 'drainLimit', last: 'connectionLast', before: 'connectionBefore' };
 
 function derivedOf(

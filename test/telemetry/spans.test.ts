@@ -25,7 +25,7 @@ const PARENT = 'b7ad6b7169203331';
 const exporter = new InMemorySpanExporter();
 let gateway: GatewayOverFake;
 beforeAll(async () => {
-  // What an SDK does for the operator.
+  // What an operator's SDK does.
   const spanProcessors = [new SimpleSpanProcessor(exporter)];
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors }));
   const propagators = [new W3CTraceContextPropagator(), new W3CBaggagePropagator()];

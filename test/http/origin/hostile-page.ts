@@ -1,4 +1,4 @@
-/* Runs in a browser, where nothing of this module is but the function itself. */
+/** Runs in a browser, which gets nothing of this module except the function itself. */
 
 /** Sends requests to the gateway in every way that a page can, and returns everything that it could read. */
 export async function attack(gateway: string): Promise<Record<string, string>> {

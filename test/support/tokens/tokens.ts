@@ -45,9 +45,9 @@ export interface WatchedStore extends TokenStore {
 }
 
 /**
- * Stays open when a gateway closes it, so that the next one can go on with it; closed after the test.
+ * Stays open when a gateway closes it, so that the next one can continue with it; closed after the test.
  *
- * @param open gets the wall clock of the gateway that uses the store
+ * @param open receives the wall clock of the gateway that uses the store
  */
 export function watchStore(open: (now: () => number) => TokenStore = memoryStore): WatchedStore {
   let clock: Pick<Clock, 'now'> = new ManualClock();
@@ -93,7 +93,7 @@ export function watchStore(open: (now: () => number) => TokenStore = memoryStore
     endAttempt: (attempt, ending) =>
       through('endAttempt', async () => {
         if (!failing.has('endAttempt')) return inner.endAttempt(attempt, ending);
-        // The claim stays, and the right to exchange is given back all the same.
+        // The claim stays, and yet the right to exchange is released.
         await inner.endAttempt(attempt, { ...ending, outcome: 'uncertain' });
         throw new Error('endAttempt: the disk is full');
       }),
@@ -103,8 +103,8 @@ export function watchStore(open: (now: () => number) => TokenStore = memoryStore
 }
 
 /**
- * A store in memory that reads itself again only after it was called for something else. Months pass in these
- * tests, in which it is looked at every half a minute, and nobody else can change it.
+ * A store in memory that is read again only after something was written. These tests span months in which a gateway
+ * reads it every half a minute, and no other process can change it.
  */
 function memoryStore(now: () => number): TokenStore {
   const store = openSqliteStore(':memory:', { now });
@@ -255,7 +255,7 @@ export interface ScriptedService {
   honestly(): void;
   /** The refusal of every request to /graphql; undefined: none. */
   refuse(refusal: { status: number; detail: string } | undefined): void;
-  /** The answer of something in front of the service to every /auth_check; undefined: none. */
+  /** The answer of a proxy or firewall to every /auth_check; undefined: the service answers. */
   checkAnswers(answer: { status: number; body: string } | undefined): void;
   /** Connections are refused. */
   down(): Promise<void>;
