@@ -4,7 +4,7 @@ import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { runHere, startServe, temporaryFolder } from '../support/processes/process.ts';
 import { startScripted, type ScriptedService } from '../support/tokens/tokens.ts';
 
-export interface Said {
+export interface CommandResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -18,7 +18,7 @@ export interface Operator {
   file(name: string): string;
   readonly storePath: string;
   /** Runs a `tokens` command. Its output may not contain a secret. */
-  tokens(args: readonly string[], more?: Surroundings): Promise<Said>;
+  tokens(args: readonly string[], more?: Surroundings): Promise<CommandResult>;
   /** Runs one that must succeed, and returns its output. */
   done(...args: string[]): Promise<string>;
   status(): Promise<Record<string, unknown>>;

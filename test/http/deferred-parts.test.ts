@@ -83,11 +83,11 @@ describe.each(FORMATS)('%s', (format) => {
       const whole = await gateway.ask(query);
       expect(putTogether(parts)).toEqual(whole.data);
       expect(parts.length).toBeGreaterThan(1);
-      const told = parts.flatMap(({ errors = [], incremental = [] }) => [
+      const allErrors = parts.flatMap(({ errors = [], incremental = [] }) => [
         ...errors,
         ...incremental.flatMap((one) => one.errors ?? []),
       ]);
-      expect(placesOf(told)).toEqual(placesOf(whole.errors));
+      expect(placesOf(allErrors)).toEqual(placesOf(whole.errors));
     },
   );
 });

@@ -229,12 +229,13 @@ test('wrong arguments are reported at their field, and all other fields are answ
     vacancy(id: 2) { id a: allCandidates(limit: -1) { id } c: candidatesConnection(first: 501) { nodes { id } } }
   }`);
   expect(data).toEqual({ vacancy: { id: 2, a: null, c: null } });
-  const told = errors?.map(({ path, extensions }) => [path?.join('.'), extensions?.['code']]) ?? [];
-  expect(Object.fromEntries(told)).toEqual({
+  const codes =
+    errors?.map(({ path, extensions }) => [path?.join('.'), extensions?.['code']]) ?? [];
+  expect(Object.fromEntries(codes)).toEqual({
     'vacancy.a': 'BAD_USER_INPUT',
     'vacancy.c': 'BAD_USER_INPUT',
   });
-  expect(told).toHaveLength(2);
+  expect(codes).toHaveLength(2);
 });
 
 test('a parent that no longer exists when further pages are requested is reported', async () => {

@@ -74,7 +74,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
         await kind.happen(turn);
         if (kind.name !== ANSWER + NAMED_IN_ERROR) {
           // A pair that was issued just now is not ended by force before the service has accepted it.
-          await renewed(!kind.name.startsWith(ANSWER) && turn % 2 === 0);
+          await refreshed(!kind.name.startsWith(ANSWER) && turn % 2 === 0);
         }
         await showNewestPair(tally);
       } catch (error) {
@@ -105,7 +105,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
       ...(operator.isBound ? [{ name: 'files read-only', happen: readOnly }] : []),
       { name: 'an older copy in the place of the store', happen: replaced },
       { name: 'the file of the store removed', happen: removed },
-      { name: 'the lock file deleted during a renewal', happen: unlocked },
+      { name: 'the lock file deleted during a refresh', happen: unlocked },
       { name: '`tokens status` with other keys', happen: otherKeys },
       { name: 'a second gateway stopped and woken', happen: stopped },
       { name: 'a second gateway killed with -9', happen: killed },
@@ -119,7 +119,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
       const { exchanges } = await upstream({ order: 'answer', name });
       if (turn % 3 === 1) await expire();
       if (turn % 3 === 2) await operator.command(['tokens', 'refresh']);
-      await until(`a renewal was asked for`, async () => (await look()).exchanges > exchanges);
+      await until(`a refresh was requested`, async () => (await look()).exchanges > exchanges);
     };
   }
 
@@ -147,7 +147,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
 
   async function replaced(turn: number): Promise<void> {
     const copy = await operator.copyStore();
-    await renewed(turn % 2 === 1);
+    await refreshed(turn % 2 === 1);
     await operator.putBack(copy, turn % 2 === 0 ? 'file' : 'bytes');
   }
 
@@ -211,9 +211,9 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
   }
 
   /** The service issues one pair for one refresh token, so the gateway had the newest pair. */
-  async function renewed(isExpired: boolean): Promise<void> {
+  async function refreshed(isExpired: boolean): Promise<void> {
     const { answered: before } = await (isExpired ? expire() : look());
-    await until('a renewal was answered', async () => (await look()).answered > before);
+    await until('a refresh was answered', async () => (await look()).answered > before);
   }
 
   /** A token that expires before the service ever accepted it is, rightly, not refreshed again at once. */

@@ -267,7 +267,7 @@ describe('a token endpoint that cannot be reached', () => {
     await closed.promise;
     const { kind } = await endpoint.exchange('refresh', () => true);
     await endpoint.close();
-    // Who of the two ends first is up to the kernel.
+    // The kernel decides which of the two ends first.
     expect(['unsent', 'uncertain']).toContain(kind);
     expect(received).toBe(0);
   });
@@ -292,7 +292,7 @@ async function ready() {
   return { ...kept, service };
 }
 
-/** Callers and the keeper meet nothing but this answer for a while; then the service is honest again. */
+/** Callers and the keeper get only this answer for a while; then the service is honest again. */
 async function bearIt(answer: TokenAnswer, expectFailure: (answer: Failure) => void) {
   const { service, ask, clock, store } = await ready();
   const before = await store.read();

@@ -287,7 +287,7 @@ describe('reading a token file', () => {
   });
 });
 
-/** A gateway whose link is answered so, until it is healed. */
+/** A gateway whose link gets this answer, until the test restores it. */
 async function startWithLink(answer: LinkAnswer) {
   const service = await startScripted();
   let reads = 0;

@@ -55,8 +55,8 @@ describe('an error message with a misspelled name', () => {
   test.each(MISTAKES)(
     'an error message suggests another name only if introspection is on: %s',
     async (_, query, variables) => {
-      const told = await ask(open, { query, variables });
-      expect(JSON.stringify(told.errors)).toMatch(/Did you mean/);
+      const answered = await ask(open, { query, variables });
+      expect(JSON.stringify(answered.errors)).toMatch(/Did you mean/);
       const quiet = await ask(closed, { query, variables });
       expect(quiet.errors![0]).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' } });
       expect(JSON.stringify(quiet.errors)).not.toMatch(/Did you mean/);

@@ -42,24 +42,24 @@ function spoilt(): fc.Arbitrary<Hostile> {
           if (how.extensions !== undefined) changed['extensions'] = how.extensions;
         }
         const written = JSON.stringify(changed) ?? 'undefined';
-        const told = FORMS[how.form]!(written.replaceAll(TOKEN, received.token), received);
+        const formed = FORMS[how.form]!(written.replaceAll(TOKEN, received.token), received);
         response.writeHead(how.status, {
           'content-type': 'application/json',
           'retry-after': '0',
-          ...told.headers,
+          ...formed.headers,
         });
-        response.end(told.body);
+        response.end(formed.body);
       },
     }));
 }
 
-interface Told {
+interface WrittenAnswer {
   readonly body: string | Buffer;
   readonly headers?: Record<string, string>;
 }
 
 /** The text of an answer, while it is changed. */
-const FORMS: Record<string, (written: string, received: Received) => Told> = {
+const FORMS: Record<string, (written: string, received: Received) => WrittenAnswer> = {
   'as it is': (body) => ({ body }),
   'cut off': (body) => ({ body: body.slice(0, body.length / 2) }),
   'with a byte order mark': (body) => ({ body: `\uFEFF${body}` }),

@@ -268,7 +268,7 @@ describe('a connection', () => {
     expect(await received).toBe(0);
     const { kind } = await endpoint.exchange('refresh-1', () => true);
     await endpoint.close();
-    // Which of the two ends first is up to the kernel.
+    // The kernel decides which of the two ends first.
     expect(['unsent', 'uncertain']).toContain(kind);
   });
 
@@ -373,7 +373,7 @@ async function startService(respond: Respond) {
   return { baseUrl, requests, close };
 }
 
-/** Counts what the first connection brings, until it is closed. */
+/** Counts the bytes of the first connection, until it is closed. */
 async function startTcp(greet: (socket: Socket) => unknown = () => {}) {
   const connected = Promise.withResolvers<void>();
   const received = Promise.withResolvers<number>();

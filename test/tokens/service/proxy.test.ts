@@ -180,7 +180,7 @@ async function failure(promise: Promise<unknown>): Promise<string> {
   );
 }
 
-/** Gives everybody a token set. */
+/** Answers every request with a token set. */
 async function startService({ certificate }: { certificate?: Certificate } = {}) {
   const requests: string[] = [];
   const answer: RequestListener = ({ method, url }, response) => {

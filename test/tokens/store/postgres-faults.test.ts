@@ -1,4 +1,4 @@
-/** What a network and a database server do to the token store, with a real PostgreSQL. */
+/** Faults of the network and of the database server, with a real PostgreSQL. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';

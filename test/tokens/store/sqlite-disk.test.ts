@@ -18,7 +18,7 @@ describe('on a full disk', () => {
     import { DatabaseSync } from 'node:sqlite';
     const store = openSqliteStore(path);
     const { set, generation } = await store.read();
-    if ((await told()) === 'without reserve') {
+    if ((await input()) === 'without reserve') {
       const database = new DatabaseSync(path);
       database.exec('VACUUM; PRAGMA journal_mode = DELETE');
       database.close();
@@ -112,7 +112,7 @@ describe('a store that cannot be written', () => {
     print(store.notices);
     print((await store.read()));
     print(await store.claim(claim).catch((error) => error.message));
-    await told();
+    await input();
     print(await store.claim(claim).catch((error) => error.message));
     print(await store.save({ set, generation, attempt: 'm', pair: pairOf('m'), outcome: 'rotated', at: 6, latencyMs: 1 }));`;
 

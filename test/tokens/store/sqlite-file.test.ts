@@ -28,7 +28,7 @@ test('only the last spent refresh token and the last replaced set are kept', asy
   await store.close();
   const written = Object.values(bytesIn(place)).join();
   const kept = [...new Set(written.match(/refresh-(?:one|two|three)(?:-\d)?/g))].toSorted();
-  // The journal keeps what the last transactions wrote over.
+  // The journal keeps what the last transactions overwrote.
   const inFile = [...new Set(bytesIn(place)['tokens.db']!.match(/refresh-\w+-\d/g))].toSorted();
   expect(inFile).toEqual(['refresh-three-1', 'refresh-three-2', 'refresh-two-1', 'refresh-two-2']);
   expect(kept).not.toContain('refresh-one-0');
@@ -216,7 +216,7 @@ describe('a file', () => {
     const place = join(path, '..');
     const whole = readFileSync(path);
     const before = bytesIn(place);
-    // What is beyond lies in reserve, and what is zero is mostly room.
+    // The rest is reserved space, and zeros are mostly free space.
     const places = [...whole.subarray(0, 17 * 4096).entries()].filter(([, byte]) => byte !== 0);
     let refused = 0;
     for (let tries = 0; tries < 150; tries += 1) {

@@ -20,7 +20,7 @@ async function held(): Promise<{ store: TokenStore; set: string; holder: Other; 
 describe('a refresh token that another process is exchanging', () => {
   test('a refresh token that a process is exchanging is not exchanged by another until its pair is saved, however long that takes', async () => {
     const { store, set, holder } = await held();
-    // The life of the claim was 1 ms: a process that can be seen to live needs no deadline.
+    // The claim expired after 1 ms: a process that is known to run needs no deadline.
     expect(await store.claim(claiming(set, 'mine'))).toBeUndefined();
     expect(await store.read()).toMatchObject({
       claim: { attempt: 'theirs', live: true },
@@ -83,10 +83,10 @@ test('of several processes that claim the same token at once, one gets the claim
     const store = openSqliteStore(path);
     const { set, generation } = await store.read();
     print('ready');
-    await told();
+    await input();
     const attempt = String(process.pid);
     print((await store.claim({ set, generation, attempt, lifeMs: 1, replica: 'r' })) !== undefined);
-    await told();`;
+    await input();`;
   const others = [1, 2, 3, 4].map(() => otherProcess(script, path));
   for (const other of others) expect(await other.line()).toBe('"ready"');
   for (const other of others) other.tell('go');

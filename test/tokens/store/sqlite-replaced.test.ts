@@ -1,4 +1,4 @@
-/** Files that are put under a store, or taken away, while it is open. */
+/** Files that replace the file of a store, or are removed, while it is open. */
 import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createSealer, SealError } from '../../../src/tokens/store/seal.ts';

@@ -76,7 +76,7 @@ describe('a store with a key', () => {
   test('a store has no readable token after the next start, if encrypting it was interrupted', async () => {
     const place = folder();
     const { path } = await filled(place, NEW);
-    // As it is left between the transaction that seals and what comes after it.
+    // As it is left between the transaction that seals and the cleaning after it.
     const database = new DatabaseSync(path);
     database.exec(`PRAGMA secure_delete = OFF; CREATE TABLE left_over (text TEXT);
       INSERT INTO left_over VALUES ('refresh-left'); DROP TABLE left_over;
