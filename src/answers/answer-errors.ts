@@ -47,11 +47,6 @@ export function startsWith(path: Path, start: Path): boolean {
   return start.length <= path.length && start.every((step, i) => path[i] === step);
 }
 
-/** @param prefix the path of the value that the error's path begins at */
-export function placed(error: UpstreamError, prefix: Path): UpstreamError {
-  return { ...error, path: error.path ? [...prefix, ...callerPath(error.path)] : prefix };
-}
-
 /** The error for a value that its type does not allow, so that it never becomes a silent null. */
 export function brokenValue(what: string, expected: string): GraphQLError {
   return codedError(
@@ -61,12 +56,11 @@ export function brokenValue(what: string, expected: string): GraphQLError {
   );
 }
 
-/**
- * Writes an error as JSON.
- *
- * @param mask replaces unexpected errors; every error that the service did not send goes through it
- */
-export function writeError(error: AnswerError, mask: (error: unknown) => Error): string {
+/** Replaces unexpected errors; every error that the service did not send goes through it. */
+export type Mask = (error: unknown) => Error;
+
+/** Writes an error as JSON. */
+function writeError(error: AnswerError, mask: Mask): string {
   if (!('thrown' in error)) {
     const path = error.path ? `,"path":${JSON.stringify(error.path)}` : '';
     const members = error.members === '' ? '' : `,${error.members}`;
@@ -86,19 +80,13 @@ export function writeError(error: AnswerError, mask: (error: unknown) => Error):
   });
 }
 
-/** Writes a list of errors as JSON. @param mask as in writeError */
-export function writeErrors(
-  errors: readonly AnswerError[],
-  mask: (error: unknown) => Error,
-): string {
+/** Writes a list of errors as JSON. */
+export function writeErrors(errors: readonly AnswerError[], mask: Mask): string {
   return `[${errors.map((error) => writeError(error, mask)).join(',')}]`;
 }
 
 /** Returns the code of the first error, for telemetry; undefined if there are no errors. */
-export function codeOfFirst(
-  [first]: readonly AnswerError[],
-  mask: (error: unknown) => Error,
-): unknown {
+export function codeOfFirst([first]: readonly AnswerError[], mask: Mask): unknown {
   if (!first) return undefined;
   if (!('thrown' in first)) return first.code ?? 'OTHER';
   const masked = mask(first.thrown);

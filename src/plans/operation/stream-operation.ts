@@ -1,6 +1,6 @@
 import type { DeferUse } from '../../answers/collect-fields.ts';
 import type { DeferredReading } from '../../answers/read.ts';
-import type { Increment, Payload, PendingPart } from '../../answers/write-payload.ts';
+import type { Increment, Payload, PendingPart } from '../../answers/write-answer.ts';
 import type { Call } from '../call.ts';
 import { fillPlaceholders } from '../lists/nested-lists.ts';
 import {
