@@ -119,7 +119,7 @@ async function readAround<R extends Identified>(
   await pages.readWhole(gone.map(([, { after }]) => after));
 }
 
-/** Seconds until the list has probably come to rest. */
+/** Seconds until the list has probably stopped changing. */
 const REST_SECONDS = 1;
 
 /** For a record that was met, but not at its position when that was read: it was removed, or pushed far away. */

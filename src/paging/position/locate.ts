@@ -15,7 +15,7 @@ export interface Located<R> extends PagePosition {
   readonly page: Page<R>;
 }
 
-/** The record was not found any more. */
+/** The record was not found. */
 export interface Gone {
   /** Why its page cannot be read, if it cannot. */
   readonly refusal: { readonly error: unknown } | undefined;

@@ -136,7 +136,7 @@ export function createDrains(
       const { caller } = list.origin;
       return {
         index: its.get(list.key),
-        onPositions: telemetry.placesLookedUp,
+        onPositions: telemetry.positionsLookedUp,
         walkFor: (identities, tried, options) =>
           lookupWalks.find(
             {

@@ -73,7 +73,7 @@ export function nodeSelections(
         selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value)!;
       const condition = typeCondition ? schema.getType(typeCondition.name.value) : parent;
       if (condition !== node) {
-        // Around it may stand a fragment on Node that is written out for a type that it does not apply to.
+        // It may be inside a fragment on Node that is written out for a type to which this one does not apply.
         const isPossible = doTypesOverlap(schema, parent, condition as GraphQLCompositeType);
         return isPossible ? [selection] : [];
       }
