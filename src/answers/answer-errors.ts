@@ -22,7 +22,7 @@ export type AnswerError =
 
 /** Returns the path as the caller knows it, without the names that the gateway adds to requests. */
 export function callerPath(path: Path): Path {
-  const own = path.findIndex((step) => typeof step === 'string' && step.startsWith(OWN));
+  const own = path.findIndex((step) => typeof step === 'string' && step.startsWith(OWN_KEYS));
   if (own < 0) return path;
   const renamed = RENAMED.exec(String(path[own]));
   if (!renamed) return path.slice(0, own);
@@ -39,7 +39,7 @@ export function inlinedPageKey(parent: string, key: string): string {
 }
 
 /** The prefix of all keys that the gateway adds to requests. Callers must not use it. */
-const OWN = '_rs';
+export const OWN_KEYS = '_rs';
 export const INLINED_PAGE = /^_rsPage\d+_/;
 const RENAMED = /^_rs(?:Page|Global)(\d+)_/;
 

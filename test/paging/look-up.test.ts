@@ -19,12 +19,12 @@ import { randomRuns } from '../support/random/random-runs.ts';
 const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];
 const RUNS = randomRuns(100);
 
-const place = fc.oneof(fc.nat(80), fc.constant(0));
+const offset = fc.oneof(fc.nat(80), fc.constant(0));
 const count = fc.constantFrom(1, 1, 2, 9);
 const change: fc.Arbitrary<Change> = fc.oneof(
-  fc.record({ do: fc.constant('insert' as const), at: place, count }),
-  fc.record({ do: fc.constant('remove' as const), at: place, count }),
-  fc.record({ do: fc.constant('move' as const), from: place, to: place }),
+  fc.record({ do: fc.constant('insert' as const), at: offset, count }),
+  fc.record({ do: fc.constant('remove' as const), at: offset, count }),
+  fc.record({ do: fc.constant('move' as const), from: offset, to: offset }),
 );
 const newLimit: fc.Arbitrary<Change> = fc.record({
   do: fc.constant('limit' as const),
@@ -146,7 +146,7 @@ describe.each(KINDS)('with %s cursors', (kind) => {
           if (past.isWarm) await world.walk();
           past.rounds[0]!.changes.forEach((one) => world.list.apply(one));
           const before = world.list.changes;
-          const pushedOn = during.reduce((sum, one) => sum + placesPushed(one), 0);
+          const pushedOn = during.reduce((sum, one) => sum + positionsPushed(one), 0);
           const ever = new Set(world.list.ids());
           for (const { asked, found } of await world.ask(past.rounds[0]!.callers, during)) {
             const still = new Set(world.list.stillSince(before));
@@ -168,7 +168,7 @@ describe.each(KINDS)('with %s cursors', (kind) => {
 });
 
 /** By how many positions a change can push a record on. */
-function placesPushed(one: Change): number {
+function positionsPushed(one: Change): number {
   if (one.do === 'insert') return one.count;
   return one.do === 'move' ? 1 : 0;
 }

@@ -46,10 +46,10 @@ describe('a list that was drained before', () => {
       await fc.assert(
         fc.asyncProperty(
           fc.array(fc.nat(1_000), { minLength: 1, maxLength: 10 }),
-          async (places) => {
-            places.forEach((place, index) => {
-              const at = place % persons.length;
-              if (index % 2 === 0) persons.insert(at, 1 + (place % 3));
+          async (offsets) => {
+            offsets.forEach((offset, index) => {
+              const at = offset % persons.length;
+              if (index % 2 === 0) persons.insert(at, 1 + (offset % 3));
               else persons.remove(at, Math.min(2, persons.length - at));
             });
             const before = world.load.requests;

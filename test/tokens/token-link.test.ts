@@ -11,6 +11,7 @@ import {
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { DAY, HOUR, ManualClock, MINUTE } from '../support/random/manual-clock.ts';
+import { startServer, writeHugeBody } from '../support/imitations/test-server.ts';
 import {
   codesOf,
   json,
@@ -18,7 +19,6 @@ import {
   PERSON,
   startKept,
   startScripted,
-  startServer,
   watchStore,
   type Kept,
 } from '../support/tokens/tokens.ts';
@@ -323,15 +323,6 @@ function html(response: ServerResponse): void {
 }
 
 function huge(response: ServerResponse): void {
-  const chunk = 'x'.repeat(1024 * 1024);
-  let left = 100;
-  const more = () => {
-    while (left > 0 && !response.destroyed) {
-      left -= 1;
-      if (!response.write(chunk)) return void response.once('drain', more);
-    }
-    response.end();
-  };
   response.writeHead(200, { 'content-type': 'application/json' });
-  more();
+  writeHugeBody(response);
 }

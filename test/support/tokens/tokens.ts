@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { graphql, type GraphQLError } from 'graphql';
 import { expect, onTestFinished } from 'vitest';
 import type { Config } from '../../../src/config.ts';
@@ -12,6 +11,7 @@ import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.t
 import type { TokenPair } from '../../../src/tokens/token-set.ts';
 import type { StoredTokens, TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { startGateway, type TestGateway } from '../gateway/gateway.ts';
+import { listenForTest } from '../imitations/test-server.ts';
 import type { Clock } from '../../../src/clock.ts';
 import { ManualClock } from '../random/manual-clock.ts';
 
@@ -285,7 +285,7 @@ export async function startScripted(): Promise<ScriptedService> {
   const server = createServer((request, response) => {
     respond(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
-  const url = await listening(server);
+  const url = `http://127.0.0.1:${await listenForTest(server, '127.0.0.1')}`;
 
   return {
     url,
@@ -393,19 +393,6 @@ export async function startScripted(): Promise<ScriptedService> {
     secrets.add(set.access_token).add(set.refresh_token).add(linkPath);
     return set;
   }
-}
-
-/** Starts an HTTP server on a free port, which is closed after the test. */
-export async function startServer(
-  handler: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<string> {
-  return listening(createServer(handler));
-}
-
-async function listening(server: ReturnType<typeof createServer>): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => closed(server));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 async function closed(server: ReturnType<typeof createServer>): Promise<void> {

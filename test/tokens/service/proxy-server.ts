@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import { onTestFinished } from 'vitest';
+import { listenForTest } from '../../support/imitations/test-server.ts';
 import type { Certificate } from './certificate.ts';
 
 export interface ProxyServer {
@@ -44,15 +43,8 @@ export async function startProxy({
     });
   };
   const server: Server = certificate ? createTlsServer(certificate, serve) : createServer(serve);
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => sockets.add(socket));
-  await once(server.listen(0), 'listening');
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => void server.close(resolve));
-  });
   return {
-    host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    host: `127.0.0.1:${await listenForTest(server)}`,
     heads,
     tunnelled: () => Buffer.concat(chunks).toString('latin1'),
   };
