@@ -156,7 +156,7 @@ export const plan: fc.Arbitrary<Plan> = fc.record({
   replicas: fc.oneof(
     { weight: 30, arbitrary: fc.constant(2) },
     { weight: 10, arbitrary: fc.constant(3) },
-    // They cost much: each of them reads the store ten times a second while it waits for a refresh.
+    // They cost much: each of them looks at the store ten times a second while it waits for a refresh.
     { weight: 1, arbitrary: fc.integer({ min: 4, max: 10 }) },
   ),
   life: fc.constantFrom(120, 900, 900),

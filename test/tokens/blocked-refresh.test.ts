@@ -1,4 +1,4 @@
-/** A refresh that is due, and whose token cannot be claimed. */
+/** A refresh that is due, and cannot be claimed. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

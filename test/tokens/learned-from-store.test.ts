@@ -34,7 +34,7 @@ test('a move by a command is logged once, with the store that has the set', asyn
   ]);
 });
 
-/** Ends an exchange as a command does that the service refuses. */
+/** As a command does it whose exchange the service refuses. */
 async function endExchange(store: Kept['store']): Promise<void> {
   const { set, generation } = (await store.read())!;
   const attempt = 'of a command';

@@ -1,4 +1,4 @@
-/** A store whose methods never resolve: a disk that hangs, or a network. */
+/** A store whose methods never settle: a disk that hangs, or a network. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
