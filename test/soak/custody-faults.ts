@@ -244,11 +244,11 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     await until(
       () => `the store holds the newest pair; \`tokens refresh\` says: ${said}`,
       async () => {
-        const refreshed = await operator.command(['tokens', 'refresh']);
-        said = refreshed.said;
-        if (refreshed.code === 0) tally.saved += 1;
+        const command = await operator.command(['tokens', 'refresh']);
+        said = command.said;
+        if (command.code === 0) tally.saved += 1;
         else if ((await operator.command(['tokens', 'recover'])).code === 0) tally.recovered += 1;
-        return refreshed.code === 0;
+        return command.code === 0;
       },
     );
   }

@@ -46,9 +46,9 @@ test('a caller never sees the token that a request was sent with, however the se
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ query: ME }),
     });
-    const text = JSON.stringify([...response.headers]) + (await response.text());
+    const received = JSON.stringify([...response.headers]) + (await response.text());
     expect(token, where).toMatch(/^sandbox-access-.{20}/);
-    expect(text, where).not.toContain(token);
+    expect(received, where).not.toContain(token);
     expect(JSON.stringify(gateway.logged), where).not.toContain(token);
   }
 });

@@ -122,7 +122,7 @@ test('large hostile answers do not stay in memory', async () => {
 interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  readonly text: string;
+  readonly written: string;
   readonly body: unknown;
 }
 
@@ -133,27 +133,30 @@ async function ask(gateway: GatewayOverFake, query: string): Promise<Answer> {
     headers: { 'content-type': 'application/json', accept },
     body: JSON.stringify({ query }),
   });
-  const text = await response.text();
-  wrote(text.slice(0, 1_000_000));
+  const written = await response.text();
+  wrote(written.slice(0, 1_000_000));
   const { status, headers } = response;
-  const parts = text
+  const parts = written
     .split(/\r\n---(?:--)?(?:\r\n|$)/)
     .flatMap((part) => part.split('\r\n\r\n').at(-1) || []);
   const body =
-    accept === 'multipart/mixed' && text.startsWith('\r\n')
+    accept === 'multipart/mixed' && written.startsWith('\r\n')
       ? parts.filter((part) => part.trim()).map((part) => JSON.parse(part) as unknown)
-      : (JSON.parse(text) as unknown);
-  return { status, headers, text, body };
+      : (JSON.parse(written) as unknown);
+  return { status, headers, written, body };
 }
 
-function expectHarmless({ status, headers, text, body }: Answer, gateway: GatewayOverFake): void {
+function expectHarmless(
+  { status, headers, written, body }: Answer,
+  gateway: GatewayOverFake,
+): void {
   expect(status).toBe(200);
   expect(headers.get('x-spoilt')).toBeNull();
   expect(headers.get('www-authenticate')).toBeNull();
   const { token } = gateway.upstream.received.at(-1)!;
-  expect(text).not.toContain(token);
-  expect(text).not.toContain(new URL(gateway.upstream.url).host);
-  expect(text).not.toMatch(/node_modules|\.ts:\d/);
+  expect(written).not.toContain(token);
+  expect(written).not.toContain(new URL(gateway.upstream.url).host);
+  expect(written).not.toMatch(/node_modules|\.ts:\d/);
   for (const error of errorsIn(body)) {
     const { code, id } = error.extensions ?? {};
     expect(error.message).toEqual(expect.any(String));
