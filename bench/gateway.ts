@@ -27,7 +27,7 @@ export interface GatewayOptions {
 
 const KEY = 'the-key-of-the-benchmark';
 
-/** Everything of the front door: who asks has a key and a budget, and each request is logged and counted. */
+/** All checks on: callers have a key and a budget, and each request is logged and counted. */
 export const FRONT_DOOR: Readonly<Record<string, string>> = {
   AUTH_API_KEYS: `bench:${createHash('sha256').update(KEY).digest('hex')}:read+drain`,
   ALLOW_ANONYMOUS: 'false',
@@ -35,7 +35,7 @@ export const FRONT_DOOR: Readonly<Record<string, string>> = {
   LOG_LEVEL: 'info',
 };
 
-/** The gateway as it runs in production, in front of this service; without `env` open to everybody. */
+/** The gateway as it runs in production, in front of this service; without `env` it needs no credentials. */
 export async function startGateway(
   service: Service,
   options: GatewayOptions = {},
@@ -43,19 +43,19 @@ export async function startGateway(
   return (await timeToReady(service, options)).gateway;
 }
 
-/** Seconds from its start until it says on /ready that it is. */
+/** Seconds from its start until /ready succeeds. */
 export async function timeToReady(
   service: Service,
   options: GatewayOptions = {},
 ): Promise<{ seconds: number; gateway: BenchGateway }> {
-  // Chosen here: a gateway that logs only warnings does not say where it listens.
+  // The port is chosen here: a gateway that logs only warnings does not print its address.
   const port = await freePort();
   const begin = performance.now();
   const child = spawnGateway(service, port, options);
   const printed = printedBy(child);
   while (!(await isReady(port))) {
     if (hasEnded(child)) throw new Error(`The gateway ended:\n${printed()}`);
-    // Often enough for what is measured, and not so often that the gateway goes without CPU.
+    // Often enough for the measurement, and rarely enough to leave the gateway its CPU.
     await wait(10);
   }
   const gateway = {
@@ -104,14 +104,14 @@ function spawnGateway(
       TOKEN_LINK: service.tokenLink,
       TOKEN_STORE: service.tokenStore(),
       ALLOW_ANONYMOUS: 'true',
-      // A benchmark is one caller who never stops.
+      // A benchmark is one caller who never pauses.
       PAGES_PER_MINUTE: '0',
       ...env,
     },
   });
 }
 
-/** What `npm start` runs. */
+/** Runs what `npm start` runs. */
 function startCommand(): { file: string; flags: readonly string[] } {
   const { scripts } = JSON.parse(readFileSync(pathOf('../package.json'), 'utf8')) as {
     scripts: { start: string };

@@ -24,7 +24,7 @@ const arrows: Record<string, readonly string[]> = {
   ],
   'config.ts': ['package.json', 'config'],
   config: [],
-  // Of `paging` only the set of identities, which is of no use to anybody else.
+  // Of `paging` only the set of identities, for which no other folder has a use.
   export: ['paging'],
   'gateway.ts': [
     'answers',
@@ -124,6 +124,7 @@ const rooms: Record<string, readonly string[]> = {
     'paging/page.ts',
     'paging/walk.ts',
     'paging/page-index',
+    'paging/position',
     'paging/drain',
   ],
   'paging/connection': [

@@ -10,7 +10,7 @@ const HEAP_MB = 512;
 const DRAINS = 40;
 const ALIASES = 30;
 const STALLED = 30;
-/** Milliseconds that clients that do not read are watched. */
+/** The time for which clients that do not read are observed, ms. */
 const STALLED_MS = 20_000;
 const MB = 1024 * 1024;
 
@@ -94,7 +94,7 @@ async function stopReading(load: Load, { endpoint, headers }: Server): Promise<R
   return [];
 }
 
-/** Asks all the time, one request after the other. */
+/** Sends requests without a pause, one after the other. */
 function watchHealth(server: Server) {
   const address = new URL('/health', server.endpoint);
   const stopping = new AbortController();
@@ -106,7 +106,7 @@ function watchHealth(server: Server) {
       try {
         await (await fetch(address)).text();
       } catch {
-        // It has ended, or is about to: that shows in what lives afterwards.
+        // The gateway has ended, or is about to: the caller checks that afterwards.
       }
       slowest = Math.max(slowest, performance.now() - start);
       if (!server.hasEnded()) peak = Math.max(peak, peakOf(server.pid) || 0);

@@ -9,7 +9,7 @@ import type { TokenStore } from '../tokens/store/token-store.ts';
 import type { Terminal } from './terminal.ts';
 import { openStore, rescueFolder } from './token-store.ts';
 
-/** What a gateway stands on. */
+/** What a gateway needs of the service, or of a sandbox in its place. */
 export interface UpstreamParts {
   readonly settings: { readonly recruitingUrl: string; readonly tokenLink: string | undefined };
   readonly store: TokenStore;

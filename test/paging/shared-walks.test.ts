@@ -238,7 +238,7 @@ function startMany(gateway: GatewayOverFake, count: number, init: RequestInit = 
   );
 }
 
-/** Holds the pages of drains back until they are opened; answers everything else. */
+/** Holds back the pages of drains until they are released; answers everything else. */
 function holdDrains({ upstream }: GatewayOverFake, field = 'persons') {
   const gate = Promise.withResolvers<void>();
   const isDrain = ({ body }: Received) => body.includes(`${field}(first: $_rs_first`);

@@ -10,7 +10,7 @@ import type { Process } from './process.ts';
 import { copyOf, execute, NO_TABLES, type Tables } from './tables.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** What a transaction does, seen from the statements in it. */
+/** The effect of a transaction, as its statements show it. */
 export type Purpose = 'prepare' | 'read' | 'import' | 'claim' | 'save' | 'endAttempt';
 
 /** What happens to the next transaction with a purpose, whoever begins it. */
@@ -25,7 +25,7 @@ export interface DatabaseOptions {
   readonly observer: Observer;
   /** The server's clock is this far ahead, ms. */
   readonly ahead: number;
-  /** Behind a transaction pooler nobody hears of changes. */
+  /** Behind a transaction pooler no change is announced. */
   readonly isPooled: boolean;
 }
 
@@ -48,7 +48,7 @@ export class SimulatedServer {
   /** Reads succeed, writes fail. */
   isFull = false;
   readonly interruptions: Interruption[] = [];
-  /** Generations of which a claim, or the pair after it, was committed and lost again. */
+  /** Generations whose claim, or whose next pair, was committed and lost again. */
   readonly forgotten = new Set<number>();
   readonly #options: DatabaseOptions;
   #committed = NO_TABLES;
@@ -83,7 +83,7 @@ export class SimulatedServer {
     await store.import({ baseUrl: BASE_URL, pair, replica: 'operator', after: null });
   }
 
-  /** The store as one process has it. */
+  /** The store as one process opens it. */
   open(by: Process): TokenStore {
     const store = openPostgresStore(STORE_URL, {
       sealer: createSealer([]),
@@ -119,7 +119,7 @@ export class SimulatedServer {
     };
   }
 
-  /** The refresh token of the current set, and whether that is lost: for observers. */
+  /** The refresh token of the current set, and whether the set is lost: for observers. */
   look(): { readonly refreshToken: string; readonly lost: boolean; readonly isInDoubt: boolean } {
     const { sets, pairs, attempts } = this.#committed;
     const [set] = execute('readSets', [], { ...NO_TABLES, sets }, 0);
@@ -187,12 +187,12 @@ export class SimulatedServer {
     const { time, chance } = this.#options;
     await time.sleep(chance.between(1, 8));
     if (!this.isDown && !by.isCutOff) return;
-    // A refused connection is noticed at once, a host that is gone is not.
+    // A refused connection fails at once, a host that is gone does not.
     if (chance.number() < 0.3) await time.sleep(CONNECT_MS);
     throw new StoreUnavailableError('nothing listens at the address of the database server');
   }
 
-  /** Writers take turns. One that stops in the middle of its transaction loses it. */
+  /** Writers take turns. A process that stops in the middle of its transaction loses its turn. */
   async #lock(session: Session): Promise<void> {
     if (this.#writer) {
       const turn = Promise.withResolvers<void>();
@@ -268,15 +268,15 @@ export class SimulatedServer {
 
 interface Session {
   readonly by: Process;
-  /** In which it began; -1 when its transaction was ended. */
+  /** When it began; -1 when its transaction was ended. */
   epoch: number;
   tables: Tables;
-  /** The server ends a transaction that does nothing for so long. */
+  /** The server ends a transaction that does nothing for this long. */
   idle?: { cancelled: boolean };
   readonly done: { readonly name: StatementName; readonly values: readonly Value[] }[];
 }
 
-/** What a commit is about: the generation that is claimed, or was exchanged, and the pair that is saved. */
+/** The subject of a commit: the generation that is claimed or was exchanged, and the pair that is saved. */
 export interface About {
   readonly generation: number | undefined;
   readonly refreshToken: string | undefined;

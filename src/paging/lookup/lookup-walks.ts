@@ -42,8 +42,8 @@ export interface LookupWalks {
 }
 
 /**
- * The time from one walk of a list for unknown ids to the next, however many are requested. A record that the last
- * walk did not meet does not exist for so long.
+ * The time from one walk of a list for unknown ids to the next, however many are requested. For this time, a record
+ * that the last walk did not meet is reported as missing.
  */
 export const WALK_AGAIN_AFTER_MS = 30_000;
 

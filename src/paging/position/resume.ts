@@ -45,7 +45,7 @@ export async function* walkBehind<R extends Identified>(
       failure = error;
       const refused = start.after;
       start = await cursorBehind(list, position, signal);
-      // The same cursor, read anew: it is not what failed.
+      // The same cursor was read again, so it is not the cause of the failure.
       if (start?.after === refused) throw error;
       continue;
     }

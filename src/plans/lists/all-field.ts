@@ -33,7 +33,7 @@ export async function readAll(call: Call, list: () => OpenedList, path: Path): P
 }
 
 /** @returns false when a record is null that must not be */
-export function writePage(
+function writePage(
   { records, unplacedErrors }: DrainedPage<ListRecord>,
   output: Output,
   at: { readonly path: Path; readonly offset: number },

@@ -11,6 +11,7 @@ import {
 import { CursorEncoder, decodeCursor } from '../../paging/cursor.ts';
 import { drainPages, interrupted } from '../../paging/drain/drain.ts';
 import { positionOf } from '../../paging/walk.ts';
+import { LARGEST_PAGE } from '../../schema/derived.ts';
 import { holdPages, type ListRecord } from '../output.ts';
 import { pageFetcher } from '../pages/fetch-page.ts';
 import type { ConnectionShape } from './connection-shape.ts';
@@ -94,7 +95,7 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   function spendForLast(edges: number): void {
     const page = { first: undefined, after: null };
     const { pages } = field.shown.request(call.variables, page);
-    call.pages.spend((edges / PAGE) * pages, { isCharged: true });
+    call.pages.spend((edges / LARGEST_PAGE) * pages, { isCharged: true });
   }
 
   function drain(walked: DrainedList, options: Pick<DrainArguments, 'position' | 'tail'>) {
@@ -134,9 +135,6 @@ export function openListConnection(list: OpenedList): OpenedConnection {
     return count;
   }
 }
-
-/** Records that cost one page (interface, section 8). */
-const PAGE = 50;
 
 function createReading(
   slice: Slice<ListRecord>,

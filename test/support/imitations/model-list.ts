@@ -20,7 +20,7 @@ export class ModelList {
   #records: { id: number; key: number }[];
   #limit: number;
   #next: number;
-  /** Records that were never moved, by id, with the number of the change that made them. */
+  /** Records that were never moved, by id, with the number of the change that inserted them. */
   readonly #born = new Map<number, number>();
   #changes = 0;
 
@@ -53,7 +53,7 @@ export class ModelList {
     return this.#changes;
   }
 
-  /** The ids of records in the list that were not moved since so many changes. */
+  /** The ids of records in the list that were not moved since this change. */
   stillSince(changes: number): string[] {
     return this.#records
       .filter(({ id }) => this.#born.get(id)! <= changes)
