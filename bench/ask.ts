@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import type { BenchSandbox } from './services.ts';
 import type { SandboxState } from './processes/sandbox-process.ts';
 
-export interface Asking {
+export interface GraphqlEndpoint {
   readonly endpoint: string;
-  /** For the sandbox; the gateway has its own. */
+  /** The access token for the sandbox; the gateway has its own. */
   readonly token?: string;
 }
 
@@ -28,9 +28,9 @@ export const PERSONS = /* GraphQL */ `
   }
 `;
 
-/** Data of a query. Throws when it has errors: then nothing is worth measuring. */
+/** The data of a query. Throws if the answer has errors: then nothing is worth measuring. */
 export async function ask<T>(
-  { endpoint, token }: Asking,
+  { endpoint, token }: GraphqlEndpoint,
   query: string,
   variables: Record<string, unknown> = {},
 ): Promise<T> {
@@ -41,7 +41,7 @@ export async function ask<T>(
 }
 
 export async function post(
-  { endpoint, token }: Asking,
+  { endpoint, token }: GraphqlEndpoint,
   body: { query: string; variables?: Record<string, unknown> },
   { accept = 'application/json', signal }: { accept?: string; signal?: AbortSignal } = {},
 ): Promise<Response> {
@@ -58,7 +58,7 @@ export async function post(
 }
 
 export async function askPage(
-  asking: Asking,
+  asking: GraphqlEndpoint,
   first: number,
   after: string | null = null,
 ): Promise<PersonPage> {
@@ -72,7 +72,7 @@ export async function timed(action: () => Promise<unknown>): Promise<number> {
   return performance.now() - start;
 }
 
-/** Throws unless these are the persons of the sandbox, in its order: a wrong answer is not worth its speed. */
+/** Throws unless these are the persons of the sandbox, in its order: the speed of a wrong answer means nothing. */
 export async function mustBeTheList(
   sandbox: BenchSandbox,
   ids: readonly string[],

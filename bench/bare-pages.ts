@@ -1,9 +1,9 @@
-import { askPage, type Asking } from './ask.ts';
+import { askPage, type GraphqlEndpoint } from './ask.ts';
 
 export type Cursor = string | null;
 
-/** What one writes without a gateway; gives where the pages begin. */
-export async function bareLoop(sandbox: Asking): Promise<Cursor[]> {
+/** The loop that a program without a gateway contains. Returns the cursors of the pages. */
+export async function bareLoop(sandbox: GraphqlEndpoint): Promise<Cursor[]> {
   const cursors: Cursor[] = [null];
   for (;;) {
     const { pageInfo } = await askPage(sandbox, 50, cursors.at(-1));
@@ -12,9 +12,9 @@ export async function bareLoop(sandbox: Asking): Promise<Cursor[]> {
   }
 }
 
-/** With nothing to find out and nothing in between: nobody can be faster on this machine. */
+/** Reads known pages in parallel, without a gateway: nothing can be faster on this machine. */
 export async function readAtATime(
-  sandbox: Asking,
+  sandbox: GraphqlEndpoint,
   cursors: readonly Cursor[],
   atATime: number,
 ): Promise<void> {

@@ -22,7 +22,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => process.exit(1));
 }
 
-/** The file is named from this folder. Nothing of the environment is handed down. */
+/** Starts a file, named relative to this folder. It inherits nothing of the environment. */
 export function start(
   file: string,
   { args = [], execArgv = [], env = {} }: StartOptions = {},
@@ -48,14 +48,14 @@ export function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 
-/** What it answers to a command. */
+/** Sends a command, and returns the reply. */
 export async function tell(child: ChildProcess, command: object | string): Promise<unknown> {
   const answer = messageOf(child);
   child.send(command);
   return await answer;
 }
 
-/** The next message of it. Throws when it ends instead. */
+/** The next message of the process. Throws if the process ends instead. */
 export async function messageOf(child: ChildProcess): Promise<unknown> {
   const settled = new AbortController();
   const { signal } = settled;
@@ -85,7 +85,7 @@ export async function endpointIn(child: ChildProcess): Promise<string> {
   return await promise;
 }
 
-/** Reads its output to the end, since output that nobody reads holds up who writes it; keeps the start. */
+/** Reads its output to the end, because a process blocks when nobody reads its output; keeps the beginning. */
 export function printedBy(child: ChildProcess): () => string {
   let printed = '';
   child.stdout!.on('data', (bytes: Buffer) => {
@@ -94,7 +94,7 @@ export function printedBy(child: ChildProcess): () => string {
   return () => printed;
 }
 
-/** Removed when the benchmark ends. */
+/** A temporary folder, removed when the benchmark ends. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'recruiting-bench-'));
   folders.add(folder);

@@ -5,6 +5,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { end, hasEnded, pathOf, printedBy, start, tell } from './child-processes.ts';
 import type { Target } from './processes/load-process.ts';
+import type { Report } from './processes/reports.ts';
 import type { Service } from './services.ts';
 
 /** A process that serves /graphql. */
@@ -14,19 +15,19 @@ export interface Server extends Target, AsyncDisposable {
 }
 
 export interface BenchGateway extends Server {
-  /** Bytes in use, once the garbage is collected; only of a gateway that reports them. */
-  inUse(): Promise<number>;
+  /** Only of a gateway that reports. */
+  report(): Promise<Report>;
 }
 
 export interface GatewayOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly execArgv?: readonly string[];
-  readonly reportsMemory?: boolean;
+  readonly reports?: boolean;
 }
 
 const KEY = 'the-key-of-the-benchmark';
 
-/** Everything of the front door: who asks has a key and a budget, and each request is logged and counted. */
+/** All checks on: callers have a key and a budget, and each request is logged and counted. */
 export const FRONT_DOOR: Readonly<Record<string, string>> = {
   AUTH_API_KEYS: `bench:${createHash('sha256').update(KEY).digest('hex')}:read+drain`,
   ALLOW_ANONYMOUS: 'false',
@@ -34,7 +35,7 @@ export const FRONT_DOOR: Readonly<Record<string, string>> = {
   LOG_LEVEL: 'info',
 };
 
-/** The gateway as it runs in production, in front of this service; without `env` open to everybody. */
+/** The gateway as it runs in production, in front of this service; without `env` it needs no credentials. */
 export async function startGateway(
   service: Service,
   options: GatewayOptions = {},
@@ -42,19 +43,19 @@ export async function startGateway(
   return (await timeToReady(service, options)).gateway;
 }
 
-/** Seconds from its start until it says on /ready that it is. */
+/** Seconds from its start until /ready succeeds. */
 export async function timeToReady(
   service: Service,
   options: GatewayOptions = {},
 ): Promise<{ seconds: number; gateway: BenchGateway }> {
-  // Chosen here: a gateway that logs only warnings does not say where it listens.
+  // The port is chosen here: a gateway that logs only warnings does not print its address.
   const port = await freePort();
   const begin = performance.now();
   const child = spawnGateway(service, port, options);
   const printed = printedBy(child);
   while (!(await isReady(port))) {
     if (hasEnded(child)) throw new Error(`The gateway ended:\n${printed()}`);
-    // Often enough for what is measured, and not so often that the gateway goes without CPU.
+    // Often enough for the measurement, and rarely enough to leave the gateway its CPU.
     await wait(10);
   }
   const gateway = {
@@ -62,7 +63,7 @@ export async function timeToReady(
     headers: { 'x-api-key': KEY },
     pid: child.pid!,
     hasEnded: () => hasEnded(child),
-    inUse: async () => (await tell(child, 'look')) as number,
+    report: async () => (await tell(child, 'look')) as Report,
     [Symbol.asyncDispose]: () => end(child),
   };
   return { seconds: (performance.now() - begin) / 1_000, gateway };
@@ -89,12 +90,12 @@ async function isReady(port: number): Promise<boolean> {
 function spawnGateway(
   service: Service,
   port: number,
-  { env, execArgv = [], reportsMemory }: GatewayOptions,
+  { env, execArgv = [], reports }: GatewayOptions,
 ) {
   const { file, flags } = startCommand();
-  const reports = reportsMemory ? ['--import', pathOf('processes/memory-reports.ts')] : [];
+  const reporting = reports ? ['--import', pathOf('processes/reports.ts')] : [];
   return start(file, {
-    execArgv: [...flags, ...execArgv, ...reports],
+    execArgv: [...flags, ...execArgv, ...reporting],
     env: {
       NODE_ENV: 'production',
       PORT: String(port),
@@ -103,14 +104,14 @@ function spawnGateway(
       TOKEN_LINK: service.tokenLink,
       TOKEN_STORE: service.tokenStore(),
       ALLOW_ANONYMOUS: 'true',
-      // A benchmark is one caller who never stops.
+      // A benchmark is one caller who never pauses.
       PAGES_PER_MINUTE: '0',
       ...env,
     },
   });
 }
 
-/** What `npm start` runs. */
+/** Runs what `npm start` runs. */
 function startCommand(): { file: string; flags: readonly string[] } {
   const { scripts } = JSON.parse(readFileSync(pathOf('../package.json'), 'utf8')) as {
     scripts: { start: string };

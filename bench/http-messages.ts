@@ -1,4 +1,4 @@
-/** What is told of each message, in order. */
+/** What the reader reports of each message, in order. */
 export interface MessageParts {
   head(text: string): void;
   body?(part: Buffer): void;
@@ -6,8 +6,8 @@ export interface MessageParts {
 }
 
 /**
- * Reads HTTP/1.1 messages off a connection. The load and the upstream share 2 cores with what is measured, and
- * node:http would take most of the time from it.
+ * Reads HTTP/1.1 messages from a connection. The load and the upstream share 2 cores with what is measured, and
+ * node:http would take most of their time.
  */
 export function messageReader({ head, body, end }: MessageParts): (chunk: Buffer) => void {
   let rest: Buffer = EMPTY;
@@ -20,7 +20,7 @@ export function messageReader({ head, body, end }: MessageParts): (chunk: Buffer
     while (data.length > 0) {
       if (reading === 'body' || reading === 'chunk') {
         const part = data.subarray(0, left);
-        // The two bytes behind a chunk are no part of the body.
+        // The two bytes after a chunk are not part of the body.
         const inBody = reading === 'chunk' ? part.subarray(0, Math.max(0, left - 2)) : part;
         if (inBody.length > 0) body?.(inBody);
         left -= part.length;

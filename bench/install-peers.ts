@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { pathOf } from './child-processes.ts';
 
-/** Installs what bench/package-lock.json names, unless that is done since it was last changed. */
+/** Installs what bench/package-lock.json names, unless it was installed since the last change of that file. */
 export function installPeers(): void {
   const installed = pathOf('node_modules/.package-lock.json');
   const wanted = pathOf('package-lock.json');

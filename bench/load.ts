@@ -3,7 +3,7 @@ import type { Answered, LoadCommand, Pressed } from './processes/load-process.ts
 
 type Of<Kind extends LoadCommand['do']> = Omit<Extract<LoadCommand, { do: Kind }>, 'do'>;
 
-/** A process of its own that sends requests and reads answers, at little expense. */
+/** A process of its own that sends requests and reads answers, at little cost. */
 export interface Load extends AsyncDisposable {
   press(load: Of<'press'>): Promise<Pressed>;
   keepPace(load: Of<'keep pace'>): Promise<Pressed>;
@@ -29,7 +29,7 @@ export function startLoad(): Load {
   };
 }
 
-/** Drains all the time, each with a selection of its own: see `drain-process.ts`. */
+/** Drains without a pause, each time with another selection: see `drain-process.ts`. */
 export async function startDrains(endpoint: string, count: number): Promise<AsyncDisposable> {
   const child = start('processes/drain-process.ts', { args: [endpoint, String(count)] });
   await messageOf(child);

@@ -5,10 +5,10 @@ import { pagesOf } from './persons-pages.ts';
 import type { Upstream } from './services.ts';
 
 export const CONNECTIONS = 16;
-/** More than are in flight, so that nobody gains by sharing requests. */
+/** More than are in flight, so that no gateway gains by sharing requests. */
 export const PAGES = 40;
 
-/** Who is pressed, and what for. */
+/** Which gateway is measured, and with which requests. */
 export interface Contender {
   readonly server: Pick<Server, 'endpoint' | 'headers' | 'pid'>;
   readonly bodies: readonly string[];
@@ -51,7 +51,7 @@ export async function measurePages(
   };
 }
 
-/** Each of them once a round, so that all meet the same machine; the first rounds only warm them up. */
+/** Measures each of them once a round, so that all meet the same conditions; the first rounds only warm up. */
 export async function measureInTurn<Name extends string>(
   load: Load,
   upstream: Upstream,
@@ -63,7 +63,7 @@ export async function measureInTurn<Name extends string>(
   const measured: Record<Name, PageFigures>[] = [];
   for (let round = 0; round < rounds; round += 1) {
     const figures = {} as Record<Name, PageFigures>;
-    // Not always one behind the same other.
+    // In another order each round, so that none always follows the same one.
     const turn = round % names.length;
     for (const name of [...names.slice(turn), ...names.slice(0, turn)]) {
       figures[name] = await measurePages(load, upstream, contenders[name], ms);

@@ -1,4 +1,4 @@
-/** The JSON of each part of a multipart/mixed response, as it comes. */
+/** The JSON of each part of a multipart/mixed response, as it arrives. */
 export async function* jsonParts(response: Response): AsyncGenerator<unknown, void, undefined> {
   const type = response.headers.get('content-type') ?? '';
   const boundary = /^multipart\/mixed;.*boundary="?([^";]+)"?/i.exec(type)?.[1];
@@ -6,7 +6,7 @@ export async function* jsonParts(response: Response): AsyncGenerator<unknown, vo
     throw new Error(`It came as ${type}, not in parts: ${(await response.text()).slice(0, 500)}`);
   }
   const delimiter = `\r\n--${boundary}`;
-  // As if a line ended before the first delimiter.
+  // The first delimiter is read as if a line ended before it.
   let text = '\r\n';
   for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
     text += chunk;

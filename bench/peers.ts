@@ -3,12 +3,12 @@ import type { StartOptions } from './child-processes.ts';
 import type { Server } from './gateway.ts';
 import type { Service } from './services.ts';
 
-/** Yoga, stitching and an HTTP executor as their documentation puts them together. */
+/** Yoga, stitching and an HTTP executor, put together as their documentation shows. */
 export async function startDocumented(service: Service): Promise<Server> {
   return await startPeer('peers/documented.mjs', { args: [service.endpoint, service.token] });
 }
 
-/** Hive Gateway in the way that is its fastest over one service: as a proxy that has the schema. */
+/** Hive Gateway in its fastest configuration for one service: a proxy that has the schema. */
 export async function startHive(service: Service): Promise<Server> {
   const config = ['--config-path', pathOf('peers/hive-config.mjs')];
   const options = ['--host', '127.0.0.1', '--port', '0', '--disable-websockets'];
@@ -18,7 +18,7 @@ export async function startHive(service: Service): Promise<Server> {
   });
 }
 
-/** Passes bytes on, and looks at none of them. */
+/** Forwards bytes without reading them. */
 export async function startBareProxy(service: Service): Promise<Server> {
   return await startPeer('peers/bare-proxy.mjs', { args: [service.endpoint, service.token] });
 }
@@ -29,7 +29,7 @@ export interface BareLoop extends AsyncDisposable {
   read(persons: number): Promise<number>;
 }
 
-/** A process that can read the whole list in a loop, and has not done so yet. */
+/** A process that can read the whole list in a loop, and has not done it yet. */
 export async function startBareLoop(service: Service): Promise<BareLoop> {
   const child = start('peers/bare-loop.mjs', { args: [service.endpoint, service.token] });
   await messageOf(child);

@@ -65,7 +65,7 @@ ${[...grid, ...labels, ...lines].join('\n')}
 </g>`;
 }
 
-/** From the power of ten below all values to the one above them. */
+/** A logarithmic scale, from the power of ten below all values to the one above them. */
 function scale(values: readonly number[], from: number, to: number) {
   const lowest = Math.floor(Math.log10(Math.min(...values)));
   const highest = Math.max(lowest + 1, Math.ceil(Math.log10(Math.max(...values))));

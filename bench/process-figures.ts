@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
-// Only Linux says these of another process.
+// Only Linux reports these figures of another process.
 
 /** Seconds of CPU so far, in steps of 10 ms. */
 export function cpuOf(pid: number): number {
-  // The name in front may hold spaces, and ends with a bracket.
+  // The name comes first. It may contain spaces, and ends with a parenthesis.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ');
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
@@ -14,12 +14,12 @@ export function residentOf(pid: number): number {
   return kilobytes(pid, 'VmRSS') * 1_024;
 }
 
-/** Bytes; the highest since `watchPeak`. */
+/** Bytes: the highest value since `watchPeak`. */
 export function peakOf(pid: number): number {
   return kilobytes(pid, 'VmHWM') * 1_024;
 }
 
-/** The peak begins anew, at what is resident now. */
+/** Starts a new peak from the memory that is resident now. */
 export function watchPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }

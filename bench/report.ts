@@ -1,5 +1,5 @@
 export interface Benchmark {
-  /** Under which circumstances. */
+  /** The circumstances of the measurement. */
   readonly title: string;
   measure(options: BenchmarkOptions): Promise<readonly Row[]>;
 }
@@ -11,11 +11,11 @@ export interface BenchmarkOptions {
 
 export interface Row {
   readonly what: string;
-  /** One of each round. */
+  /** One value for each round. */
   readonly figures: readonly number[];
-  /** Behind each figure; 'x' for ratios. */
+  /** The unit of each figure; 'x' for ratios. */
   readonly unit: string;
-  /** Of the median. */
+  /** The promised limit of the median. */
   readonly promise?: { readonly atLeast: number } | { readonly atMost: number };
 }
 
@@ -25,7 +25,7 @@ export function median(figures: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** What a promise comes to; undefined where none was given. */
+/** Whether the promise is kept; undefined if there is none. */
 export function verdict({ what, figures, unit, promise }: Row): { holds?: boolean; text: string } {
   if (!promise) return { text: what };
   const figure = median(figures);

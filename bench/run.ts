@@ -44,7 +44,7 @@ if (unknown.length > 0) {
   process.exitCode = await run(asked.length > 0 ? asked : Object.keys(benchmarks));
 }
 
-/** One after the other: side by side they would measure each other. */
+/** Runs one after the other: benchmarks at the same time would measure each other. */
 async function run(names: readonly string[]): Promise<number> {
   const verdicts: string[] = [];
   let allHold = true;

@@ -8,11 +8,11 @@ import type {
   UpstreamState,
 } from './processes/upstream-process.ts';
 
-/** What a gateway can stand in front of. */
+/** A service that a gateway can be started in front of. */
 export interface Service extends SandboxAddress {
   /** Of /graphql. */
   readonly endpoint: string;
-  /** A good access token, for asking it without a gateway. */
+  /** A valid access token, to send requests without a gateway. */
   readonly token: string;
   /** The token store of the next gateway in front of it. */
   tokenStore(): string;
@@ -27,15 +27,15 @@ export interface Upstream extends Service, AsyncDisposable {
   tell(command: UpstreamCommand): Promise<UpstreamState>;
 }
 
-/** The sandbox in a process of its own, which can be told to change its persons. */
+/** The sandbox in a process of its own, whose persons can be changed by commands. */
 export async function startBenchSandbox(options: SandboxOptions): Promise<BenchSandbox> {
   const service = await startService<SandboxState>('processes/sandbox-process.ts', options);
-  // All gateways in front of it share a store: the link opens only for the first one.
+  // All gateways in front of it share a store, because the token link works only for the first one.
   const store = service.tokenStore();
   return { ...service, tokenStore: () => store };
 }
 
-/** A service that spends next to nothing on its answers, since it has prepared them. */
+/** A service whose answers cost almost nothing, because they are prepared. */
 export async function startUpstream(options: UpstreamOptions): Promise<Upstream> {
   return await startService<UpstreamState>('processes/upstream-process.ts', options);
 }

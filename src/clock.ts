@@ -20,9 +20,11 @@ export interface TimeSources {
   readonly sinceBoot: () => number;
 }
 
-/** After so long by the steady source, the time since boot is read again. */
+/** After this time on the steady source, the time since boot is read again. */
 const READ_AGAIN_MS = 10;
-/** The wall clock and the steady one are this far apart after a suspend, or when somebody set the wall clock. */
+/**
+ * A larger difference between the wall clock and the steady one means a suspend, or that somebody set the wall clock.
+ */
 const APART_MS = 5;
 
 export function createClock({ wall, steady, sinceBoot }: TimeSources): Clock {

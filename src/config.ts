@@ -2,13 +2,8 @@ import { getHeapStatistics } from 'node:v8';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import manifest from '../package.json' with { type: 'json' };
-import { authContradictions, authVariables, toAuth, type AuthSettings } from './config/auth.ts';
-import {
-  frontDoorContradictions,
-  frontDoorVariables,
-  toFrontDoor,
-  type FrontDoorSettings,
-} from './config/front-door.ts';
+import { authContradictions, authVariables, toAuth } from './config/auth.ts';
+import { frontDoorContradictions, frontDoorVariables, toFrontDoor } from './config/front-door.ts';
 import {
   describeMisspelling,
   misspellings,
@@ -16,56 +11,11 @@ import {
   withoutEmpty,
   type Misspelling,
 } from './config/environment.ts';
-import { readStoreAddress, type StoreAddress } from './config/store-address.ts';
+import { readStoreAddress } from './config/store-address.ts';
 import { baseUrl, choice, count, secureUrl } from './config/values.ts';
 
 /** The settings of a gateway, read from the environment and checked. */
-export interface Config extends FrontDoorSettings {
-  /** Without a final slash; undefined: the sandbox is started inside the gateway. */
-  readonly recruitingUrl: string | undefined;
-  readonly agent: string;
-  readonly schemaPath: string;
-  /** Put before all names that could clash in a supergraph; undefined: nothing. */
-  readonly schemaPrefix: string | undefined;
-  /** Of the SDL from which a supergraph is composed. */
-  readonly federationVersion: (typeof FEDERATION_VERSIONS)[number];
-  /** The time between two checks of the live schema; undefined: it is not checked. */
-  readonly schemaPollSeconds: number | undefined;
-  readonly tokenLink: string | undefined;
-  readonly tokenStore: StoreAddress;
-  /** 32 bytes each, newest first; empty: tokens are not encrypted at rest. */
-  readonly tokenStoreKeys: readonly Uint8Array[];
-  /** Undefined: the folder of the store, or a folder of its own if the store is not a file. */
-  readonly tokenRescueDir: string | undefined;
-  readonly adminHost: string;
-  readonly adminPort: number;
-  /** Whether ADMIN_PORT is set. */
-  readonly adminPortGiven: boolean;
-  readonly host: string;
-  readonly port: number;
-  /** The processes that answer requests behind the port. */
-  readonly workers: number;
-  /** Undefined: callers need no credential. */
-  readonly auth: AuthSettings | undefined;
-  readonly mutations: 'off' | 'all' | readonly string[];
-  /** Whether records have global ids, by which `node(id)` returns them. */
-  readonly nodeInterface: boolean;
-  readonly upstreamConcurrency: number;
-  readonly upstreamTimeoutMs: number;
-  readonly drainMaxItems: number;
-  readonly drainConcurrency: number;
-  readonly maxDrains: number;
-  readonly indexMaxIds: number;
-  readonly connectionMax: number;
-  /** The memory for the answers of all operations together, bytes. */
-  readonly answerBytes: number;
-  readonly graphiql: boolean;
-  readonly introspection: boolean;
-  /** The key that `export --url` sends to a gateway. */
-  readonly exportApiKey: string | undefined;
-  readonly logLevel: string;
-  readonly production: boolean;
-}
+export type Config = Readonly<ReturnType<typeof toConfig>>;
 
 /** Lists every mistake in the environment at once, without the value of any secret. */
 export class ConfigError extends Error {
@@ -136,7 +86,9 @@ export const variables = z.object({
       /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/,
       'must be 32 bytes in base64 (several are separated by commas, newest first); `openssl rand -base64 32` creates one',
     )
-    .transform((text) => text.split(/\s*,\s*/).map((key) => Buffer.from(key, 'base64')))
+    .transform((text): readonly Uint8Array[] =>
+      text.split(/\s*,\s*/).map((key) => Buffer.from(key, 'base64')),
+    )
     .optional(),
   TOKEN_RESCUE_DIR: z.string().optional(),
   ADMIN_HOST: z.string().default('127.0.0.1'),
@@ -199,10 +151,7 @@ export function readConfig(
   if (!read.success || mistakes.length > 0 || isServiceMeant) {
     throw new ConfigError([...mistakes, ...misspelledNames.map(describeMisspelling)]);
   }
-  return {
-    ...toConfig(read.data, given['NODE_ENV'] === 'production'),
-    adminPortGiven: given['ADMIN_PORT'] !== undefined,
-  };
+  return toConfig(read.data, given);
 }
 
 /** What is probably not intended, but does not prevent the start. */
@@ -245,45 +194,59 @@ function contradictions(given: Record<string, string>, hasCallers: boolean): str
     );
 }
 
-function toConfig(
-  given: z.output<typeof variables>,
-  production: boolean,
-): Omit<Config, 'adminPortGiven'> {
-  const { MUTATIONS: mutations } = given;
+function toConfig(read: z.output<typeof variables>, given: Record<string, string>) {
+  const production = given['NODE_ENV'] === 'production';
   const onOutsideProduction = (value: 'on' | 'off' | undefined) =>
     value === undefined ? !production : value === 'on';
   return {
-    recruitingUrl: given.RECRUITING_URL,
-    agent: given.RECRUITING_AGENT,
-    schemaPath: given.RECRUITING_SCHEMA,
-    schemaPrefix: given.SCHEMA_PREFIX,
-    federationVersion: given.FEDERATION_VERSION,
-    schemaPollSeconds: given.SCHEMA_POLL === 'off' ? undefined : Number(given.SCHEMA_POLL),
-    tokenLink: given.TOKEN_LINK,
-    tokenStore: readStoreAddress(given.TOKEN_STORE)!,
-    tokenStoreKeys: given.TOKEN_STORE_KEY ?? [],
-    tokenRescueDir: given.TOKEN_RESCUE_DIR,
-    adminHost: given.ADMIN_HOST,
-    adminPort: given.ADMIN_PORT,
-    host: given.HOST,
-    port: given.PORT,
-    workers: given.WORKERS,
-    auth: toAuth(given),
-    ...toFrontDoor(given),
-    mutations: mutations === 'off' || mutations === 'all' ? mutations : mutations.split(/\s*,\s*/),
-    nodeInterface: given.NODE_INTERFACE === 'on',
-    upstreamConcurrency: given.UPSTREAM_CONCURRENCY,
-    upstreamTimeoutMs: given.UPSTREAM_TIMEOUT_MS,
-    drainMaxItems: given.DRAIN_MAX_ITEMS,
-    drainConcurrency: given.DRAIN_CONCURRENCY,
-    maxDrains: given.MAX_DRAINS,
-    indexMaxIds: given.INDEX_MAX_IDS,
-    connectionMax: given.CONNECTION_MAX,
-    answerBytes: given.ANSWER_BYTES,
-    graphiql: onOutsideProduction(given.GRAPHIQL),
-    introspection: onOutsideProduction(given.INTROSPECTION),
-    exportApiKey: given.EXPORT_API_KEY,
-    logLevel: given.LOG_LEVEL,
+    /** Without a final slash; undefined: the sandbox is started inside the gateway. */
+    recruitingUrl: read.RECRUITING_URL,
+    agent: read.RECRUITING_AGENT,
+    schemaPath: read.RECRUITING_SCHEMA,
+    /** Put before all names that could clash in a supergraph; undefined: nothing. */
+    schemaPrefix: read.SCHEMA_PREFIX,
+    /** Of the SDL from which a supergraph is composed. */
+    federationVersion: read.FEDERATION_VERSION,
+    /** The time between two checks of the live schema; undefined: it is not checked. */
+    schemaPollSeconds: read.SCHEMA_POLL === 'off' ? undefined : Number(read.SCHEMA_POLL),
+    tokenLink: read.TOKEN_LINK,
+    tokenStore: readStoreAddress(read.TOKEN_STORE)!,
+    /** 32 bytes each, newest first; empty: tokens are not encrypted at rest. */
+    tokenStoreKeys: read.TOKEN_STORE_KEY ?? [],
+    /** Undefined: the folder of the store, or a folder of its own if the store is not a file. */
+    tokenRescueDir: read.TOKEN_RESCUE_DIR,
+    adminHost: read.ADMIN_HOST,
+    adminPort: read.ADMIN_PORT,
+    /** Whether ADMIN_PORT is set. */
+    adminPortGiven: given['ADMIN_PORT'] !== undefined,
+    host: read.HOST,
+    port: read.PORT,
+    /** The processes that answer requests behind the port. */
+    workers: read.WORKERS,
+    /** Undefined: callers need no credential. */
+    auth: toAuth(read),
+    ...toFrontDoor(read),
+    mutations: mutationsOf(read.MUTATIONS),
+    /** Whether records have global ids, by which `node(id)` returns them. */
+    nodeInterface: read.NODE_INTERFACE === 'on',
+    upstreamConcurrency: read.UPSTREAM_CONCURRENCY,
+    upstreamTimeoutMs: read.UPSTREAM_TIMEOUT_MS,
+    drainMaxItems: read.DRAIN_MAX_ITEMS,
+    drainConcurrency: read.DRAIN_CONCURRENCY,
+    maxDrains: read.MAX_DRAINS,
+    indexMaxIds: read.INDEX_MAX_IDS,
+    connectionMax: read.CONNECTION_MAX,
+    /** The memory for the answers of all operations together, bytes. */
+    answerBytes: read.ANSWER_BYTES,
+    graphiql: onOutsideProduction(read.GRAPHIQL),
+    introspection: onOutsideProduction(read.INTROSPECTION),
+    /** The key that `export --url` sends to a gateway. */
+    exportApiKey: read.EXPORT_API_KEY,
+    logLevel: read.LOG_LEVEL,
     production,
   };
+}
+
+function mutationsOf(text: string): 'off' | 'all' | readonly string[] {
+  return text === 'off' || text === 'all' ? text : text.split(/\s*,\s*/);
 }

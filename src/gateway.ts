@@ -13,6 +13,8 @@ import { createPaths } from './http/paths.ts';
 import { createHandler } from './http/transport/handler.ts';
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
+import type { PageLedger } from './page-ledger.ts';
+import { createCallerBudgets } from './paging/page-budget.ts';
 import { createPlanner } from './plans/planner.ts';
 import { describeLists } from './schema/describe-lists.ts';
 import { createServedSchema } from './schema/served/served-schema.ts';
@@ -39,6 +41,8 @@ export interface GatewayParts {
   readonly knownId?: string | undefined;
   /** The proxy for a URL; undefined: none. */
   readonly proxyFor?: (url: string) => string | undefined;
+  /** Where the pages of callers are counted, for several processes; undefined: here. */
+  readonly ledger?: PageLedger | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -90,9 +94,11 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     prefix: config.schemaPrefix,
   });
   const budget = createAnswerBudget(config.answerBytes, clock);
+  const callers = createCallerBudgets(config.pagesPerMinute, clock, parts.ledger);
   const planner = createPlanner({
     ...config,
     served,
+    callers,
     send: (request, sender) => upstream.send({ ...request, ...sender }),
     telemetry: telemetry.reading,
     budget,
@@ -195,9 +201,9 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     sayNotReady: () => void (isStopping = true),
     /** From now on no refresh is started. `close` waits for one in progress. */
     stopRefreshing: () => void tokens.stop(),
-    /** Ends all upstream requests, after the token pair of a refresh in progress is saved. */
+    /** Ends all upstream requests, after the token pair of a refresh in progress is saved, and pages are reported. */
     close: async () => {
-      await Promise.all([schemaWatch.stop(), tokens.stop()]);
+      await Promise.all([schemaWatch.stop(), tokens.stop(), callers.close()]);
       await upstream.close();
     },
   };

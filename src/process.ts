@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import process from 'node:process';
 import { systemClock } from './clock.ts';
 
-// What stands on the command line may be secret (a token link), and everybody on this machine can read titles.
+// Arguments may be secret (a token link), and everybody on this machine can read the titles of processes.
 const args = process.argv.slice(2);
 process.title = 'recruiting-subgraph';
 
@@ -40,7 +40,7 @@ process.exitCode = await run(args, {
   hurry: hurry.signal,
 });
 clearInterval(alive);
-// Something may still be waited for there that nobody needs any more.
+// Otherwise an open standard input could keep the process running.
 process.stdin.destroy();
 
 function lives(pid: number): boolean {

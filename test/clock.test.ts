@@ -77,7 +77,7 @@ test('the clock of the system advances', async () => {
   expect(systemClock.elapsed()).toBeGreaterThan(begun);
 });
 
-/** A machine whose time passes when it is told to. Its boot time is rounded down, as Linux does it. */
+/** A machine whose time passes when the test says so. Its boot time is rounded down, as on Linux. */
 function startMachine() {
   const rounding = 10;
   let boot = 86_400_003;

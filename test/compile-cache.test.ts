@@ -33,7 +33,7 @@ test('the folder that NODE_COMPILE_CACHE names is used instead, and ours is not 
   expect(existsSync(folder)).toBe(false);
 });
 
-/** The folder that a process uses when it is given this one; `none` without. */
+/** The folder that a process uses when it is given this one; `none` if it uses none. */
 function cacheOf(folder: string, env: Record<string, string> = {}): string {
   const script = `
     import { getCompileCacheDir } from 'node:module';
@@ -52,7 +52,7 @@ function newPath(): string {
   return folder.file('cache');
 }
 
-/** Whatever the process masks. */
+/** The permissions, whatever umask the process has. */
 function makeFolder(path: string, mode = 0o700): void {
   mkdirSync(path, { recursive: true });
   chmodSync(path, mode);

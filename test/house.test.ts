@@ -16,13 +16,15 @@ const arrows: Record<string, readonly string[]> = {
     'schema',
     'upstream',
     'tokens',
+    'paging',
+    'page-ledger.ts',
     'log.ts',
     'telemetry',
     'workers',
   ],
   'config.ts': ['package.json', 'config'],
   config: [],
-  // Of `paging` only the set of identities, which is of no use to anybody else.
+  // Of `paging` only the set of identities, for which no other folder has a use.
   export: ['paging'],
   'gateway.ts': [
     'answers',
@@ -30,6 +32,8 @@ const arrows: Record<string, readonly string[]> = {
     'http',
     'operations',
     'plans',
+    'paging',
+    'page-ledger.ts',
     'schema',
     'upstream',
     'tokens',
@@ -41,10 +45,10 @@ const arrows: Record<string, readonly string[]> = {
   plans: ['answers', 'paging', 'schema'],
   answers: [],
   schema: ['paging'],
-  paging: ['fair-queue.ts'],
+  paging: ['fair-queue.ts', 'page-ledger.ts'],
   upstream: ['fair-queue.ts', 'retry-after.ts'],
-  tokens: ['retry-after.ts'],
-  workers: ['telemetry', 'tokens'],
+  tokens: ['page-ledger.ts', 'retry-after.ts'],
+  workers: ['page-ledger.ts', 'telemetry', 'tokens'],
   sandbox: [],
   'log.ts': [],
   'errors.ts': [],
@@ -52,6 +56,7 @@ const arrows: Record<string, readonly string[]> = {
   'clock.ts': [],
   'fair-queue.ts': [],
   'json.ts': [],
+  'page-ledger.ts': [],
   'compile-cache.js': [],
   'read-body.ts': [],
   'retry-after.ts': [],
@@ -119,6 +124,7 @@ const rooms: Record<string, readonly string[]> = {
     'paging/page.ts',
     'paging/walk.ts',
     'paging/page-index',
+    'paging/position',
     'paging/drain',
   ],
   'paging/connection': [
@@ -257,6 +263,32 @@ test('no imports form a circle, not even imports of types', () => {
   };
   for (const file of files) visit(file, []);
   expect(circles).toEqual([]);
+});
+
+/** Their getters belong to objects that are made once, or as often as something is configured. */
+const madeOnce = [
+  'answers/budget.ts',
+  'paging/drain/walk-slots.ts',
+  'paging/page-index/prefetch-pages.ts',
+  'plans/lists/drains.ts',
+  'plans/planner.ts',
+  'upstream/turns.ts',
+  'upstream/upstream.ts',
+];
+
+/*
+ * V8 gives each object with such a getter a hidden class of its own, in old space. That keeps what the getter refers to,
+ * here a request with all its pages, until a full collection. A getter of a class costs nothing of this.
+ */
+test('no object that is made for a request has a getter outside of a class', () => {
+  // Prettier writes a comma behind every member of an object, and none in a class.
+  const getter = /^( +)get \w+\(.*\{\n(?:\1 .*\n|\n)*\1\},$/m;
+  const found = files.filter(
+    (file) =>
+      /^(answers|http|operations|paging|plans|upstream)\//.test(inSource(file)) &&
+      getter.test(read(file)),
+  );
+  expect(found.map(inSource).toSorted()).toEqual(madeOnce);
 });
 
 test('files have at most 300 lines', () => {

@@ -14,7 +14,7 @@ const OPEN = { AUTH_API_KEYS: '', ALLOW_ANONYMOUS: 'true' };
 const NO_BUDGET = { PAGES_PER_MINUTE: '0' };
 const NO_LINES = { LOG_LEVEL: 'warn' };
 
-/** What is different from a front door that has everything. Sizes, host names and metrics cannot be switched off. */
+/** Which checks each gateway lacks. Limits of sizes, host names and metrics cannot be switched off. */
 const variants = {
   'without API keys': OPEN,
   'without a budget of pages': NO_BUDGET,

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { FRONT_DOOR, startGateway, type Server } from '../gateway.ts';
+import { FRONT_DOOR, startGateway, type BenchGateway, type Server } from '../gateway.ts';
 import { startLoad, type Load } from '../load.ts';
 import { peakOf, watchPeak } from '../process-figures.ts';
 import type { Benchmark, Row } from '../report.ts';
@@ -10,7 +10,7 @@ const HEAP_MB = 512;
 const DRAINS = 40;
 const ALIASES = 30;
 const STALLED = 30;
-/** Milliseconds that clients that do not read are watched. */
+/** The time for which clients that do not read are observed, ms. */
 const STALLED_MS = 20_000;
 const MB = 1024 * 1024;
 
@@ -19,6 +19,7 @@ const DRAIN = JSON.stringify({ query: '{ allPersons { id firstName } }' });
 export const crowds: Benchmark = {
   title: `what a gateway with ${HEAP_MB} MB of heap lives through, ${PERSONS} persons`,
   measure: async () => [
+    ...(await measure('one reader', readOnce)),
     ...(await measure(`${DRAINS} identical drains at once`, drainTogether)),
     ...(await measure(`${ALIASES} long aliases in one operation`, drainLongAliases)),
     ...(await measure(`${STALLED} clients that stop reading`, stopReading)),
@@ -26,7 +27,7 @@ export const crowds: Benchmark = {
 };
 
 /** Gives rows of its own. */
-type Crowd = (load: Load, server: Server) => Promise<Row[]>;
+type Crowd = (load: Load, server: BenchGateway) => Promise<Row[]>;
 
 async function measure(name: string, crowd: Crowd): Promise<Row[]> {
   await using upstream = await startUpstream({ persons: PERSONS });
@@ -34,6 +35,7 @@ async function measure(name: string, crowd: Crowd): Promise<Row[]> {
   await using gateway = await startGateway(upstream, {
     env: FRONT_DOOR,
     execArgv: [`--max-old-space-size=${HEAP_MB}`],
+    reports: true,
   });
   watchPeak(gateway.pid);
   const health = watchHealth(gateway);
@@ -51,6 +53,20 @@ async function measure(name: string, crowd: Crowd): Promise<Row[]> {
     },
     { what: 'resident at the peak', figures: [peak / MB], unit: 'MB', promise: { atMost: 400 } },
   ].map((row) => ({ ...row, what: `${name}: ${row.what}` }));
+}
+
+/** Several times, since the functions of a young process are still being compiled. */
+async function readOnce(load: Load, gateway: BenchGateway): Promise<Row[]> {
+  const { endpoint, headers } = gateway;
+  const figures: number[] = [];
+  for (let round = 0; round < 5; round += 1) {
+    await gateway.report();
+    await wait(50);
+    await load.read({ endpoint, headers, body: DRAIN, clients: 1 });
+    figures.push((await gateway.report()).longestBlock);
+  }
+  const what = 'the longest block of the event loop';
+  return [{ what, figures, unit: 'ms', promise: { atMost: 50 } }];
 }
 
 async function drainTogether(load: Load, { endpoint, headers }: Server): Promise<Row[]> {
@@ -78,7 +94,7 @@ async function stopReading(load: Load, { endpoint, headers }: Server): Promise<R
   return [];
 }
 
-/** Asks all the time, one request after the other. */
+/** Sends requests without a pause, one after the other. */
 function watchHealth(server: Server) {
   const address = new URL('/health', server.endpoint);
   const stopping = new AbortController();
@@ -90,7 +106,7 @@ function watchHealth(server: Server) {
       try {
         await (await fetch(address)).text();
       } catch {
-        // It has ended, or is about to: that shows in what lives afterwards.
+        // The gateway has ended, or is about to: the caller checks that afterwards.
       }
       slowest = Math.max(slowest, performance.now() - start);
       if (!server.hasEnded()) peak = Math.max(peak, peakOf(server.pid) || 0);

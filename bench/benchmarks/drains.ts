@@ -1,4 +1,4 @@
-import { ask, mustBeTheList, timed, type Asking } from '../ask.ts';
+import { ask, mustBeTheList, timed, type GraphqlEndpoint } from '../ask.ts';
 import { bareLoop, readAtATime, type Cursor } from '../bare-pages.ts';
 import { startGateway } from '../gateway.ts';
 import { randomNumbers } from '../random-numbers.ts';
@@ -20,7 +20,7 @@ export const drains: Benchmark = {
     await using sandbox = await startBenchSandbox({ persons: PERSONS, latency: LATENCY });
     const env = { DRAIN_CONCURRENCY: String(AT_A_TIME) };
     await using gateway = await startGateway(sandbox, { env });
-    // Only to get everything going: nobody drains a list once in a gateway's life.
+    // Warms up only: a list is drained for the first time once in the life of a gateway.
     await measureChange(sandbox, gateway, changes.inserts);
     const rounds: Round[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -47,13 +47,13 @@ interface ChangedList {
 interface Drained {
   /** Milliseconds. */
   readonly time: number;
-  /** That the upstream got. */
+  /** Pages that the upstream received. */
   readonly requests: number;
 }
 
 const random = randomNumbers(1);
 
-/** The positions are right when they are gone through in turn: from the last to the first. */
+/** The positions are right if they are applied in order, from the last to the first. */
 const anywhere = (count: number, length: number) =>
   Array.from({ length: count }, () => Math.floor(random() * (length - count))).toSorted(
     (a, b) => b - a,
@@ -72,7 +72,7 @@ const changes = {
   'removals, all at the front': () => [{ do: 'remove', at: Array(CHANGED).fill(0) }],
 } satisfies Record<string, Change>;
 
-async function measureRound(sandbox: BenchSandbox, gateway: Asking): Promise<Round> {
+async function measureRound(sandbox: BenchSandbox, gateway: GraphqlEndpoint): Promise<Round> {
   let cursors: Cursor[] = [];
   const bare = await timed(async () => (cursors = await bareLoop(sandbox)));
   const atATime = await timed(() => readAtATime(sandbox, cursors, AT_A_TIME));
@@ -83,10 +83,10 @@ async function measureRound(sandbox: BenchSandbox, gateway: Asking): Promise<Rou
   return { bare, atATime, changes: measured };
 }
 
-/** From a list that is not known: what one change leaves behind is no matter for the next. */
+/** The list is unknown to the gateway: what one change leaves behind does not affect the next. */
 async function measureChange(
   sandbox: BenchSandbox,
-  gateway: Asking,
+  gateway: GraphqlEndpoint,
   change: Change,
 ): Promise<ChangedList> {
   await forgetList(sandbox, gateway);
@@ -96,14 +96,14 @@ async function measureChange(
   return { first, second, afterChange: await drain(sandbox, gateway) };
 }
 
-/** A gateway that finds a list empty knows nothing of it any more; what it finds next is a new one. */
-async function forgetList(sandbox: BenchSandbox, gateway: Asking): Promise<void> {
+/** A gateway that finds a list empty forgets it; what it finds next is a new list. */
+async function forgetList(sandbox: BenchSandbox, gateway: GraphqlEndpoint): Promise<void> {
   await sandbox.tell({ do: 'replace', persons: 0 });
   await drain(sandbox, gateway);
   await sandbox.tell({ do: 'replace', persons: PERSONS });
 }
 
-async function drain(sandbox: BenchSandbox, gateway: Asking): Promise<Drained> {
+async function drain(sandbox: BenchSandbox, gateway: GraphqlEndpoint): Promise<Drained> {
   const { requests: before } = await sandbox.tell({ do: 'look' });
   let persons: { id: string }[] = [];
   const time = await timed(async () => {

@@ -71,12 +71,12 @@ export const entities: Benchmark = {
     async function find(ids: readonly string[]): Promise<void> {
       const representations = ids.map((id) => ({ __typename: 'Person', id }));
       const found = (await ask<Entities>(gateway, ENTITIES, { representations }))._entities;
-      // A wrong answer is not worth its speed.
+      // The speed of a wrong answer means nothing.
       if (found.some((each, place) => each?.id !== ids[place]))
         throw new Error('Not those asked for.');
     }
 
-    /** In turn, so that both meet the same. */
+    /** By turns, so that both meet the same conditions. */
     async function measureSingle(): Promise<number> {
       const bare: number[] = [];
       const ours: number[] = [];

@@ -22,7 +22,7 @@ type Way = keyof typeof ways;
 interface Point {
   readonly way: Way;
   readonly records: number;
-  /** Of one record; undefined where no answer came. */
+  /** The cost of one record; undefined if there was no answer. */
   readonly cost: { readonly microseconds: number; readonly bytes: number } | undefined;
 }
 
@@ -39,7 +39,7 @@ export const growth: Benchmark = {
 
 async function measureLength(load: Load, records: number): Promise<Point[]> {
   await using upstream = await startUpstream({ persons: records });
-  // The first time the upstream prepares its answers.
+  // The first reading lets the upstream prepare its answers.
   await measureOnce(load, upstream, '@stream', records);
   const points: Point[] = [];
   for (const way of Object.keys(ways) as Way[]) {

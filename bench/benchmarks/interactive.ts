@@ -41,7 +41,7 @@ export const interactive: Benchmark = {
       },
     ];
 
-    /** In turn, so that both meet the same. */
+    /** By turns, so that both meet the same conditions. */
     async function measureRound(): Promise<{ bare: number; gateway: number }> {
       const bare: number[] = [];
       const ours: number[] = [];

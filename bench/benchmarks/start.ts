@@ -48,7 +48,7 @@ async function startOnce(service: Service): Promise<{ seconds: number; resident:
   return { seconds, resident: residentOf(ended.pid) };
 }
 
-/** What Node itself takes on this machine, with hardly anything loaded. */
+/** The time that Node itself takes on this machine, with hardly anything loaded. */
 async function startBare(service: Service): Promise<number> {
   const begin = performance.now();
   await using _proxy = await startBareProxy(service);

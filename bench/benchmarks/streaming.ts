@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { askPage, post, timed, type Asking } from '../ask.ts';
+import { askPage, post, timed, type GraphqlEndpoint } from '../ask.ts';
 import { startGateway, type BenchGateway } from '../gateway.ts';
 import { jsonParts } from '../multipart.ts';
 import { residentOf } from '../process-figures.ts';
@@ -21,15 +21,15 @@ async function measureWhole(): Promise<Row[]> {
   await using sandbox = await startBenchSandbox({ persons: PERSONS });
   await using gateway = await startGateway(sandbox, {
     env: { DRAIN_MAX_ITEMS: String(2 * PERSONS) },
-    reportsMemory: true,
+    reports: true,
   });
   const fresh = residentOf(gateway.pid);
-  // Room that the engine takes for garbage, whatever the length of the list.
+  // Memory that the engine takes for garbage, whatever the length of the list.
   for (let time = 0; time < WARM_UPS; time += 1) {
     for await (const _ of stream(gateway, PERSONS / 10));
   }
   const { requests: before } = await sandbox.tell({ do: 'look' });
-  const inUse = await gateway.inUse();
+  const { inUse } = await gateway.report();
   using resident = watchResident(gateway);
   const ids = createHash('sha256');
   let count = 0;
@@ -38,7 +38,7 @@ async function measureWhole(): Promise<Row[]> {
     for await (const records of stream(gateway)) {
       count += records.length;
       for (const { id } of records) ids.update(`${id}\n`);
-      if (count === PERSONS) inUseAtEnd = await gateway.inUse();
+      if (count === PERSONS) inUseAtEnd = (await gateway.report()).inUse;
     }
   });
   const { requests, digest } = await sandbox.tell({ do: 'look' });
@@ -73,7 +73,7 @@ async function measureWhole(): Promise<Row[]> {
   ];
 }
 
-/** With a latency to compare it with; the caller leaves then. */
+/** Measures the time to the first records, at a latency to compare it with; then the caller leaves. */
 async function measureFirstRecords(): Promise<Row[]> {
   await using sandbox = await startBenchSandbox({ persons: PERSONS, latency: LATENCY });
   await using gateway = await startGateway(sandbox, {
@@ -86,7 +86,7 @@ async function measureFirstRecords(): Promise<Row[]> {
     const first = await timed(async () => {
       for await (const records of stream(gateway)) if (records.length > 0) break;
     });
-    // The first time there is much that is done only once.
+    // The first run does much that is done only once.
     if (round >= 0) ratios.push(first / median(latencies));
   }
   return [{ what: 'the first records come after', figures: ratios, unit: 'upstream latencies' }];
@@ -103,9 +103,9 @@ interface Person {
   readonly id: string;
 }
 
-/** Records as they come. Leaving it leaves the gateway. */
+/** The records as they arrive. A caller who stops reading leaves the gateway. */
 async function* stream(
-  gateway: Asking,
+  gateway: GraphqlEndpoint,
   limit?: number,
 ): AsyncGenerator<readonly Person[], void, undefined> {
   const leaving = new AbortController();
@@ -136,7 +136,7 @@ async function* stream(
   }
 }
 
-/** Bytes; the highest since it is watched. */
+/** Bytes: the highest value since this call. */
 function watchResident({ pid }: BenchGateway) {
   const begin = residentOf(pid);
   let highest = begin;

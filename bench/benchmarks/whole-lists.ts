@@ -16,7 +16,7 @@ export const wholeLists: Benchmark = {
   measure: async () => {
     await using upstream = await startUpstream({ persons: PERSONS });
     await using load = startLoad();
-    // The first time the upstream prepares its answers.
+    // The first reading lets the upstream prepare its answers.
     await measureCold(upstream, load);
     const cold = [];
     for (let round = 0; round < ROUNDS; round += 1) cold.push(await measureCold(upstream, load));
@@ -37,7 +37,7 @@ interface Cold {
   readonly documented: Drained;
 }
 
-/** Each in a process that has done nothing before. */
+/** Measures each in a process that has done nothing before. */
 async function measureCold(upstream: Upstream, load: Load): Promise<Cold> {
   let bare: Drained;
   {
@@ -70,13 +70,13 @@ interface Warm {
   readonly again: number;
 }
 
-/** In processes that have read such lists before, but not this one. */
+/** Measures in processes that have read such lists before, but not this one. */
 async function measureWarm(upstream: Upstream, load: Load): Promise<Warm[]> {
   await using loop = await startBareLoop(upstream);
   await using server = await startGateway(upstream, { env: FRONT_DOOR });
   const rounds: Warm[] = [];
   for (let round = -3; round < ROUNDS; round += 1) {
-    // A gateway that finds a list empty knows nothing of it any more.
+    // A gateway that finds a list empty forgets it.
     await upstream.tell({ do: 'serve', list: 'empty', persons: 0 });
     await read(load, server, 0);
     const list = round % 2 === 0 ? 'first' : 'second';

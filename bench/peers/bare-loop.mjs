@@ -1,6 +1,6 @@
 import { request } from 'undici';
 
-// The loop that one writes without a gateway. Told to, it reads the whole list, and says how long that took.
+// The loop that a program without a gateway contains. On a message it reads the whole list, and reports the time.
 const [endpoint, token] = process.argv.slice(2);
 const query =
   'query ($after: String) { persons(first: 50, after: $after) { items { id firstName } pageInfo { hasNextPage endCursor } } }';

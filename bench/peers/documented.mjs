@@ -5,7 +5,8 @@ import { schemaFromExecutor } from '@graphql-tools/wrap';
 import { parse, print } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 
-// A stitched gateway as the documentation of Yoga and GraphQL Tools has it, and one resolver that loops over pages.
+// A stitched gateway as the documentation of Yoga and GraphQL Tools shows it, with one resolver that loops over
+// pages.
 const [endpoint, token] = process.argv.slice(2);
 const executor = buildHTTPExecutor({ endpoint, headers: { authorization: `Bearer ${token}` } });
 const persons = { schema: await schemaFromExecutor(executor), executor };

@@ -7,7 +7,7 @@ export const gatewayConfig = defineConfig({
   logging: 'error',
 });
 
-// It takes any free port, and tells nobody which.
+// It takes any free port, and does not print it.
 tracingChannel('net.server.listen').subscribe({
   asyncEnd: ({ server }) => console.log(`http://127.0.0.1:${server.address().port}/graphql`),
 });

@@ -1,12 +1,12 @@
 import process from 'node:process';
 import { post } from '../ask.ts';
 
-// In a process of its own: whoever measures must not wait while long answers are read here.
+// In a process of its own: reading long answers must not delay the measurement.
 const [endpoint, count] = process.argv.slice(2) as [string, string];
 
 async function drainForEver(name: string): Promise<void> {
   for (;;) {
-    // A selection of its own, so that it is shared with none of the others.
+    // Each drain has another selection, so that none is shared.
     const query = `{ allPersons { ${name}: id firstName } }`;
     const response = await post({ endpoint }, { query });
     const text = await response.text();

@@ -10,13 +10,16 @@ export interface Target {
 }
 
 export type LoadCommand =
-  /** Requests as fast as they are answered. No two in flight have the same body, while there are enough bodies. */
+  /**
+   * Sends requests as fast as they are answered. No two in flight have the same body, as long as there are enough
+   * bodies.
+   */
   | (Bodies & { readonly do: 'press' })
-  /** So many requests a second, whether or not those before are answered. */
+  /** Sends this many requests a second, whether or not earlier ones are answered. */
   | (Bodies & { readonly do: 'keep pace'; readonly perSecond: number })
-  /** The same request from so many clients at once. */
+  /** Sends the same request from this many clients at once. */
   | (OneBody & { readonly do: 'read' })
-  /** The same, and nothing of the answers is read until `drop`. */
+  /** Does the same, and reads nothing of the answers until `drop`. */
   | (OneBody & { readonly do: 'stall' })
   | { readonly do: 'drop' };
 
@@ -176,7 +179,7 @@ async function read({ endpoint, headers, body }: OneBody): Promise<Answered> {
   try {
     return await promise;
   } catch (error) {
-    // One that is not answered is told of like the others: how many were is what is measured.
+    // A request without an answer is reported like the others: their number is part of the result.
     const message = (error as Error).message;
     return { status: 0, bytes, digest: '', start: message, ms: performance.now() - begin };
   } finally {

@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto';
 import process from 'node:process';
 import { startSandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
 
-/** What the benchmark asks of its sandbox, beside HTTP. */
+/** Commands of the benchmark to its sandbox, besides HTTP. */
 export type SandboxCommand =
-  /** New persons, in front of those at these positions, one after the other. */
+  /** Inserts new persons in front of those at these positions, one after the other. */
   | { readonly do: 'insert'; readonly at: readonly number[] }
   | { readonly do: 'remove'; readonly at: readonly number[] }
-  /** So many persons, all of them new. */
+  /** Replaces the list by this many persons, all of them new. */
   | { readonly do: 'replace'; readonly persons: number }
   | { readonly do: 'look' };
 
-/** After a command. */
+/** The state after a command. */
 export interface SandboxState {
   readonly persons: number;
-  /** Of the ids, in the order of the list. */
+  /** A hash of the ids, in the order of the list. */
   readonly digest: string;
   /** Requests to /graphql so far. */
   readonly requests: number;
@@ -43,6 +43,6 @@ process.on('message', (command: SandboxCommand) => {
     requests: stats.requests.graphql,
   } satisfies SandboxState);
 });
-// The benchmark has ended, in whichever way.
+// The benchmark has ended, for whatever reason.
 process.on('disconnect', () => process.exit());
 process.send!({ url, tokenLink } satisfies SandboxAddress);

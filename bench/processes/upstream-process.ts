@@ -23,7 +23,7 @@ export type UpstreamCommand =
 export interface UpstreamState {
   /** Requests to /graphql so far. */
   readonly requests: number;
-  /** Those among them whose answer had to be made. */
+  /** How many of these answers were not prepared. */
   readonly unprepared: number;
 }
 
@@ -33,9 +33,9 @@ interface List {
   readonly prepared: Map<string, Buffer>;
 }
 
-/*
- * Answers a request that it has seen before with the same bytes, so that next to nothing of the machine is spent here.
- * What it has not seen is asked of a sandbox in this process. Every token is good.
+/**
+ * Answers a request that it has seen before with the same bytes, so that it costs this machine almost nothing. Other
+ * requests are answered by a sandbox in this process. Every token is valid.
  */
 const { persons, style = 'compact', latency = 0 } = JSON.parse(process.argv[2]!) as UpstreamOptions;
 const lists = new Map<string, List>();
@@ -132,7 +132,7 @@ function message(json: string): Buffer {
   return Buffer.concat([Buffer.from(head), body]);
 }
 
-/** Lists differ in their ids: one that takes the place of another is not known to anybody. */
+/** Lists differ in their ids: a list that replaces another is new to every client. */
 async function listOf(name: string, count: number): Promise<List> {
   const known = lists.get(name);
   if (known) return known;

@@ -22,7 +22,7 @@ export type AnswerError =
 
 /** Returns the path as the caller knows it, without the names that the gateway adds to requests. */
 export function callerPath(path: Path): Path {
-  const own = path.findIndex((step) => typeof step === 'string' && step.startsWith(OWN));
+  const own = path.findIndex((step) => typeof step === 'string' && step.startsWith(OWN_KEYS));
   if (own < 0) return path;
   const renamed = RENAMED.exec(String(path[own]));
   if (!renamed) return path.slice(0, own);
@@ -39,17 +39,12 @@ export function inlinedPageKey(parent: string, key: string): string {
 }
 
 /** The prefix of all keys that the gateway adds to requests. Callers must not use it. */
-const OWN = '_rs';
+export const OWN_KEYS = '_rs';
 export const INLINED_PAGE = /^_rsPage\d+_/;
 const RENAMED = /^_rs(?:Page|Global)(\d+)_/;
 
 export function startsWith(path: Path, start: Path): boolean {
   return start.length <= path.length && start.every((step, i) => path[i] === step);
-}
-
-/** @param prefix the path of the value that the error's path begins at */
-export function placed(error: UpstreamError, prefix: Path): UpstreamError {
-  return { ...error, path: error.path ? [...prefix, ...callerPath(error.path)] : prefix };
 }
 
 /** The error for a value that its type does not allow, so that it never becomes a silent null. */
@@ -61,12 +56,11 @@ export function brokenValue(what: string, expected: string): GraphQLError {
   );
 }
 
-/**
- * Writes an error as JSON.
- *
- * @param mask replaces unexpected errors; every error that the service did not send goes through it
- */
-export function writeError(error: AnswerError, mask: (error: unknown) => Error): string {
+/** Replaces unexpected errors; every error that the service did not send goes through it. */
+export type Mask = (error: unknown) => Error;
+
+/** Writes an error as JSON. */
+function writeError(error: AnswerError, mask: Mask): string {
   if (!('thrown' in error)) {
     const path = error.path ? `,"path":${JSON.stringify(error.path)}` : '';
     const members = error.members === '' ? '' : `,${error.members}`;
@@ -86,19 +80,13 @@ export function writeError(error: AnswerError, mask: (error: unknown) => Error):
   });
 }
 
-/** Writes a list of errors as JSON. @param mask as in writeError */
-export function writeErrors(
-  errors: readonly AnswerError[],
-  mask: (error: unknown) => Error,
-): string {
+/** Writes a list of errors as JSON. */
+export function writeErrors(errors: readonly AnswerError[], mask: Mask): string {
   return `[${errors.map((error) => writeError(error, mask)).join(',')}]`;
 }
 
 /** Returns the code of the first error, for telemetry; undefined if there are no errors. */
-export function codeOfFirst(
-  [first]: readonly AnswerError[],
-  mask: (error: unknown) => Error,
-): unknown {
+export function codeOfFirst([first]: readonly AnswerError[], mask: Mask): unknown {
   if (!first) return undefined;
   if (!('thrown' in first)) return first.code ?? 'OTHER';
   const masked = mask(first.thrown);

@@ -21,7 +21,7 @@ import {
 
 /** A value that was read: its text, with placeholders where something is filled in later. */
 export interface Reading {
-  /** Undefined if a null stands where none is allowed, so that the value around it has to be null. */
+  /** Undefined if there is a null where none is allowed, so that the value around it has to be null. */
   readonly parts: readonly (string | Placeholder)[] | undefined;
   /** Their paths begin at the value. */
   readonly errors: readonly AnswerError[];

@@ -22,10 +22,12 @@ export function scanInAnyForm<T>(
     const found = scan(bytes);
     if (found !== undefined) return found;
     const compact = withoutSpace(bytes);
+    const foundInOrder = compact === bytes ? undefined : scan(compact);
+    if (foundInOrder !== undefined) return foundInOrder;
     const sorted = { bytes: Buffer.allocUnsafeSlow(compact.length), at: 0 };
     if (write(compact, 0, sorted) !== compact.length) return undefined;
     // A repeated key makes `write` fail, so equal lengths mean that every byte was written.
-    return sorted.at === compact.length && !sorted.bytes.equals(bytes)
+    return sorted.at === compact.length && !sorted.bytes.equals(compact)
       ? scan(sorted.bytes)
       : undefined;
   };
@@ -72,7 +74,10 @@ function withoutSpace(bytes: Buffer): Buffer {
   }
   if (!out) return bytes;
   size += bytes.copy(out, size, from);
-  return out.subarray(0, size);
+  // A copy, because records may be kept for long, and indented JSON is twice as large.
+  const compact = Buffer.allocUnsafeSlow(size);
+  out.copy(compact, 0, 0, size);
+  return compact;
 }
 
 function isSpace(byte: number): boolean {

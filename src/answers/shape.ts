@@ -150,7 +150,7 @@ export function shapeOf(
 }
 
 /** Returns the shape of an object of exactly this type, which may be null. */
-export function objectShape(
+function objectShape(
   scope: ShapeScope,
   type: GraphQLObjectType,
   selections: readonly SelectionNode[],

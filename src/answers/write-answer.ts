@@ -1,4 +1,4 @@
-import { writeErrors, type AnswerError } from './answer-errors.ts';
+import { writeErrors, type AnswerError, type Mask, type Path } from './answer-errors.ts';
 
 /** The answer to an operation, ready to be written. */
 export interface WholeAnswer {
@@ -9,13 +9,10 @@ export interface WholeAnswer {
   readonly extensions: string | undefined;
 }
 
-/**
- * @param mask as in writeError
- * @param further members of the answer, each after a comma
- */
+/** Writes a whole answer as JSON. @param further members of the answer, each after a comma */
 export function writeAnswer(
   { data, errors, extensions }: WholeAnswer,
-  mask: (error: unknown) => Error,
+  mask: Mask,
   further = '',
 ): (string | Buffer)[] {
   const list = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
@@ -26,4 +23,123 @@ export function writeAnswer(
   for (const part of data) all.push(part);
   all.push(`}${tail}}`);
   return all;
+}
+
+/**
+ * A format of incremental delivery, by the name that clients give it: the proposal of 2022-08-24, which places each
+ * increment by its path, or the one of graphql-js 17, which announces each part with an id and reports its end.
+ */
+export type IncrementalFormat = '20220824' | 'v0.2';
+
+/** One payload of an answer in parts. */
+export interface Payload {
+  /** Set in the first payload. */
+  readonly first?: WholeAnswer | undefined;
+  /** The parts that are announced: their place in the answer is in this payload or an earlier one. */
+  readonly pending?: readonly PendingPart[];
+  readonly incremental?: readonly Increment[];
+  /** The lists whose last elements were in an earlier payload. */
+  readonly ended?: readonly PendingPart[];
+  readonly hasNext: boolean;
+}
+
+/** A part of the answer that is sent later: the further elements of a list, or the fields under a `@defer`. */
+export interface PendingPart {
+  /** Unique in the answer. */
+  readonly id: string;
+  readonly path: Path;
+  readonly label: string | undefined;
+}
+
+export interface Increment {
+  readonly of: PendingPart;
+  readonly kind: 'items' | 'data';
+  /** The index of the first element in the list. */
+  readonly index?: number;
+  /** The elements of the list or the members of the object; undefined if an error ends the part. */
+  readonly parts: readonly (string | Buffer)[] | undefined;
+  readonly errors: readonly AnswerError[];
+  /** JSON. */
+  readonly extensions?: string | undefined;
+}
+
+/**
+ * Writes a payload as JSON. A first payload without a next one is the whole answer, in every format.
+ *
+ * @returns undefined for a payload that means nothing in this format
+ */
+export function writePayload(
+  payload: Payload,
+  format: IncrementalFormat,
+  mask: Mask,
+): (string | Buffer)[] | undefined {
+  const { first, hasNext } = payload;
+  const lists = format === 'v0.2' ? listsById(payload, mask) : listsByPath(payload, mask);
+  const filled = lists.filter(({ entries }) => entries.length > 0);
+  if (first) {
+    const announced = filled.map(({ name, entries }) => `,"${name}":[${entries.join(',')}]`);
+    return writeAnswer(first, mask, hasNext ? `${announced.join('')},"hasNext":true` : '');
+  }
+  if (filled.length === 0 && hasNext) return undefined;
+  const text: (string | Buffer)[] = ['{'];
+  for (const { name, entries } of filled) {
+    text.push(`"${name}":[`);
+    for (const [i, entry] of entries.entries()) text.push(i > 0 ? ',' : '', ...entry);
+    text.push('],');
+  }
+  text.push(`"hasNext":${hasNext}}`);
+  return text;
+}
+
+interface WrittenList {
+  readonly name: string;
+  readonly entries: readonly (readonly (string | Buffer)[])[];
+}
+
+function listsByPath({ incremental = [] }: Payload, mask: Mask): readonly WrittenList[] {
+  const entries = incremental.map((increment) => {
+    const { of, index } = increment;
+    const path = JSON.stringify(index === undefined ? of.path : [...of.path, index]);
+    return [...valueOf(increment), `,"path":${path}${labelOf(of)}${tailOf(increment, mask)}}`];
+  });
+  return [{ name: 'incremental', entries }];
+}
+
+function listsById(
+  { pending = [], incremental = [], ended = [] }: Payload,
+  mask: Mask,
+): readonly WrittenList[] {
+  const announced = pending.map((part) => [
+    `{"id":"${part.id}","path":${JSON.stringify(part.path)}${labelOf(part)}}`,
+  ]);
+  const increments = incremental.flatMap((increment) => {
+    const { of, parts } = increment;
+    return parts ? [[...valueOf(increment), `,"id":"${of.id}"${tailOf(increment, mask)}}`]] : [];
+  });
+  const completed = incremental.flatMap((increment) => {
+    const { of, kind, parts } = increment;
+    if (!parts) return [[`{"id":"${of.id}"${tailOf(increment, mask)}}`]];
+    return kind === 'data' ? [[`{"id":"${of.id}"}`]] : [];
+  });
+  return [
+    { name: 'pending', entries: announced },
+    { name: 'incremental', entries: increments },
+    { name: 'completed', entries: [...completed, ...ended.map(({ id }) => [`{"id":"${id}"}`])] },
+  ];
+}
+
+/** Opens the object of an increment, with its value. */
+function valueOf({ kind, parts }: Increment): readonly (string | Buffer)[] {
+  if (!parts) return [`{"${kind}":null`];
+  const [open, close] = kind === 'items' ? ['[', ']'] : ['{', '}'];
+  return [`{"${kind}":${open}`, ...parts, close];
+}
+
+function labelOf({ label }: PendingPart): string {
+  return label === undefined ? '' : `,"label":${JSON.stringify(label)}`;
+}
+
+function tailOf({ errors, extensions }: Increment, mask: Mask): string {
+  const list = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
+  return extensions === undefined ? list : `${list},"extensions":${extensions}`;
 }

@@ -104,7 +104,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   return WITH_FAULTS;
 }
 
-/** Why the export ended, and how it goes on. */
+/** Says why the export ended, and how to continue it. */
 function notWhole(
   error: Error,
   { progress: { records } }: ExportOutput,
@@ -152,7 +152,9 @@ function graphqlUrl(address: string): string {
   return `${url.origin}${path.endsWith('/graphql') ? path : `${path}/graphql`}`;
 }
 
-/** A gateway that nobody else can reach, with the settings of `serve`. Others may run on the same token store. */
+/**
+ * A gateway that no other caller can reach, with the settings of `serve`. Other processes may use the same token store.
+ */
 async function ownGateway(terminal: Terminal, own: Own): Promise<Source> {
   const { env, readFile, stderr, owner, proxyFor } = terminal;
   const config = readConfig(env, readFile, { hasCallers: false });

@@ -1,16 +1,17 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
+import type { Config } from '../config.ts';
 import { createServedSchema, type ServedSchema } from '../schema/served/served-schema.ts';
-import type { FederationVersion } from '../schema/served/subgraph-sdl.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 
-interface Settings {
-  readonly schemaPath: string;
-  readonly schemaPrefix: string | undefined;
-  readonly nodeInterface: boolean;
-  readonly federationVersion: FederationVersion;
-  readonly connectionMax: number;
-  readonly drainMaxItems: number;
-}
+type Settings = Pick<
+  Config,
+  | 'schemaPath'
+  | 'schemaPrefix'
+  | 'nodeInterface'
+  | 'federationVersion'
+  | 'connectionMax'
+  | 'drainMaxItems'
+>;
 
 /** The SDL that callers see, sorted, so that two versions differ only where they do. */
 export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {

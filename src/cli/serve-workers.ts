@@ -1,6 +1,8 @@
 import { systemClock } from '../clock.ts';
 import { VERSION, type Config } from '../config.ts';
 import { createGateway, keepTokens } from '../gateway.ts';
+import { createCallerBudgets } from '../paging/page-budget.ts';
+import type { PageLedger } from '../page-ledger.ts';
 import { mergedMetrics } from '../telemetry/merged-metrics.ts';
 import { processMetrics } from '../telemetry/metrics.ts';
 import { createTokenTelemetry } from '../telemetry/telemetry.ts';
@@ -10,10 +12,13 @@ import type { UpstreamParts } from './service-or-sandbox.ts';
 import { gatewayParts, listenAdmin, listenFor, type Process, type Service } from './serving.ts';
 import { replicaOf } from './token-store.ts';
 
-/** Keeps the tokens, reports the metrics of all processes, and starts the workers that answer requests. */
+/**
+ * Keeps the tokens, counts the pages of callers, reports the metrics of all processes, and starts the workers that
+ * answer requests.
+ */
 export async function serveByWorkers(upstream: UpstreamParts, process: Process): Promise<Service> {
   const { config, terminal, log, own } = process;
-  const { store, rescue, settings } = upstream;
+  const { store, rescue, ledger, settings } = upstream;
   const { recruitingUrl } = settings;
   const telemetry = createTokenTelemetry({
     version: VERSION,
@@ -32,6 +37,7 @@ export async function serveByWorkers(upstream: UpstreamParts, process: Process):
   });
   own({ close: () => keeper.stop() });
   const lender = own(createTokenLender(keeper, systemClock));
+  const budgets = own(createCallerBudgets(config.pagesPerMinute, systemClock, ledger));
   const ofPrimary = processMetrics();
   await listenAdmin(
     {
@@ -52,6 +58,7 @@ export async function serveByWorkers(upstream: UpstreamParts, process: Process):
       count: config.workers,
       onStart: (worker, isFirst) => {
         worker.answer('start', async () => ({ recruitingUrl, isFirst }));
+        worker.answer('takePages', budgets.take);
         lender.lendTo(worker);
       },
       clock: systemClock,
@@ -76,7 +83,10 @@ export async function serveAsWorker(primary: ChannelToPrimary, process: Process)
     recruitingUrl,
     schemaPollSeconds: isFirst ? config.schemaPollSeconds : undefined,
   };
-  const gateway = process.own(await createGateway({ ...gatewayParts(settings, process), tokens }));
+  const ledger: PageLedger = { take: (report) => primary.request('takePages', report) };
+  const gateway = process.own(
+    await createGateway({ ...gatewayParts(settings, process), tokens, ledger }),
+  );
   const ofProcess = processMetrics();
   primary.answer('metrics', async () => ({
     gateway: await gateway.metrics.text(),
@@ -87,7 +97,7 @@ export async function serveAsWorker(primary: ChannelToPrimary, process: Process)
   return service;
 }
 
-/** What all workers together may hold and send. Budgets of callers are not divided: a caller may meet only one worker. */
+/** What all workers together may hold and send. */
 function shareOf(config: Config): Config {
   const of = (limit: number) => Math.ceil(limit / config.workers);
   return {

@@ -41,12 +41,13 @@ export async function serve(terminal: Terminal): Promise<void> {
 
 async function serveHere(upstream: UpstreamParts, process: Process): Promise<Service> {
   const { config, terminal, own } = process;
-  const { store, rescue, settings } = upstream;
+  const { store, rescue, ledger, settings } = upstream;
   const gateway = own(
     await createGateway({
       ...gatewayParts({ ...config, ...settings }, process),
       store,
       rescue,
+      ledger,
       replica: replicaOf(terminal.owner),
     }),
   );

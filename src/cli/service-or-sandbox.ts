@@ -1,5 +1,7 @@
 import type { Logger } from 'pino';
+import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
+import type { PageLedger } from '../page-ledger.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
@@ -7,11 +9,13 @@ import type { TokenStore } from '../tokens/store/token-store.ts';
 import type { Terminal } from './terminal.ts';
 import { openStore, rescueFolder } from './token-store.ts';
 
-/** What a gateway stands on. */
+/** What a gateway needs of the service, or of a sandbox in its place. */
 export interface UpstreamParts {
   readonly settings: { readonly recruitingUrl: string; readonly tokenLink: string | undefined };
   readonly store: TokenStore;
   readonly rescue?: Rescue;
+  /** Shared by replicas; undefined if there are none, because the store is of this machine. */
+  readonly ledger?: PageLedger | undefined;
 }
 
 /** Closes a part at the end. */
@@ -24,11 +28,13 @@ export async function openUpstream(
   log: Logger,
   own: Own,
 ): Promise<UpstreamParts> {
-  const { recruitingUrl, tokenLink, tokenStore } = config;
+  const { recruitingUrl, tokenLink, tokenStore, pagesPerMinute } = config;
   if (recruitingUrl === undefined) return sandboxInside(own);
+  const store = own(openStore(tokenStore, config));
   return {
     settings: { recruitingUrl, tokenLink },
-    store: own(openStore(tokenStore, config)),
+    store,
+    ledger: store.ledger?.({ perMinute: pagesPerMinute, clock: systemClock, log }),
     rescue: own(openRescue(rescueFolder(config, owner), log)),
   };
 }

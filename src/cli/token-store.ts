@@ -3,7 +3,11 @@ import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { StoreAddress } from '../config/store-address.ts';
 import type { Owner, RescueFolder } from '../tokens/store/rescue-file.ts';
-import { describePostgres, openPostgresStore } from '../tokens/store/postgres/postgres-store.ts';
+import {
+  describePostgres,
+  openPostgresStore,
+  type PostgresStore,
+} from '../tokens/store/postgres/postgres-store.ts';
 import { createSealer, SealError } from '../tokens/store/seal.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
@@ -16,7 +20,7 @@ export function openStore(
   address: StoreAddress,
   { tokenStoreKeys }: Pick<StoreSettings, 'tokenStoreKeys'>,
   { readOnly = false }: { readOnly?: boolean } = {},
-): TokenStore {
+): TokenStore & Partial<Pick<PostgresStore, 'ledger'>> {
   const sealer = createSealer(tokenStoreKeys);
   if (address.kind === 'postgres') {
     return openPostgresStore(address.url, { sealer, clock: systemClock, readOnly });

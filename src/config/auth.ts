@@ -1,31 +1,6 @@
 import { z } from 'zod';
 import { secureUrl } from './values.ts';
 
-/** Which callers are admitted, and what each may do. */
-export interface AuthSettings {
-  readonly apiKeys: readonly ApiKeySetting[];
-  /** Undefined: bearer tokens are not accepted. */
-  readonly jwt: JwtSettings | undefined;
-  /** Each `key:<name>` or `scope:<scope>`; undefined: every caller with the scope `read` may use the router fields. */
-  readonly routerCallers: readonly string[] | undefined;
-}
-
-/** An entry of AUTH_API_KEYS. The gateway does not know the key itself. */
-export interface ApiKeySetting {
-  readonly name: string;
-  /** SHA-256 of the key. */
-  readonly hash: Uint8Array;
-  readonly scopes: readonly string[];
-}
-
-export interface JwtSettings {
-  readonly jwksUrl: string;
-  readonly issuer: string;
-  readonly audience: string;
-  /** The scopes of a token that have a meaning here. */
-  readonly scopes: readonly string[];
-}
-
 const API_KEY_NAME = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}';
 
 /** What each scope allows. */
@@ -43,7 +18,7 @@ const ENTRY = /^(?<name>[^:]*):(?<hash>[^:]*)(:(?<scopes>[^:]*))?$/;
 const ROUTER_CALLER = `(key:${API_KEY_NAME}|scope:[!#-+\\--[\\]-~]+)`;
 
 export const authVariables = {
-  AUTH_API_KEYS: apiKeys().optional(),
+  AUTH_API_KEYS: keyEntries().optional(),
   AUTH_JWKS_URL: secureUrl().optional(),
   AUTH_ISSUER: z.string().optional(),
   AUTH_AUDIENCE: z.string().optional(),
@@ -53,7 +28,7 @@ export const authVariables = {
       new RegExp(`^${ROUTER_CALLER}(\\s*,\\s*${ROUTER_CALLER})*$`),
       'must be key:<name of an API key> or scope:<scope>; several are separated by commas',
     )
-    .transform((text) => text.split(/\s*,\s*/))
+    .transform((text): readonly string[] => text.split(/\s*,\s*/))
     .optional(),
 };
 
@@ -61,15 +36,21 @@ const variables = z.object(authVariables);
 
 const TOGETHER = ['AUTH_JWKS_URL', 'AUTH_ISSUER', 'AUTH_AUDIENCE'] as const;
 
-/** Undefined: callers need no credential. */
-export function toAuth(given: z.output<typeof variables>): AuthSettings | undefined {
+/** Which callers are admitted, and what each may do; undefined: callers need no credential. */
+export function toAuth(given: z.output<typeof variables>) {
   const { AUTH_JWKS_URL: jwksUrl, AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience } = given;
-  const { AUTH_API_KEYS: keys = [], ROUTER_CALLERS: routerCallers } = given;
+  const { AUTH_API_KEYS: apiKeys = [], ROUTER_CALLERS: routerCallers } = given;
   const acceptsJwts = jwksUrl !== undefined && issuer !== undefined && audience !== undefined;
-  if (keys.length === 0 && !acceptsJwts) return undefined;
-  const scopes = [...SCOPE_NAMES, ...scopesOf(routerCallers ?? [])];
-  const jwt = acceptsJwts ? { jwksUrl, issuer, audience, scopes } : undefined;
-  return { apiKeys: keys, jwt, routerCallers };
+  if (apiKeys.length === 0 && !acceptsJwts) return undefined;
+  /** The scopes of a token that have a meaning here. */
+  const scopes: readonly string[] = [...SCOPE_NAMES, ...scopesOf(routerCallers ?? [])];
+  return {
+    apiKeys,
+    /** Undefined: bearer tokens are not accepted. */
+    jwt: acceptsJwts ? { jwksUrl, issuer, audience, scopes } : undefined,
+    /** Each `key:<name>` or `scope:<scope>`; undefined: every caller with the scope `read` may use the router fields. */
+    routerCallers,
+  };
 }
 
 function scopesOf(routerCallers: readonly string[]): string[] {
@@ -132,8 +113,8 @@ function unknownRouters(given: Readonly<Record<string, string>>): string[] {
 }
 
 /** Reads entries that are separated by commas or, as in a file, by line breaks. */
-function apiKeys() {
-  return z.string().transform((text, context): ApiKeySetting[] => {
+function keyEntries() {
+  return z.string().transform((text, context) => {
     const entries = text.split(SEPARATOR).map(readEntry);
     const mistakes = [
       ...entries.flatMap((entry, index) =>
@@ -191,8 +172,11 @@ function mistakesOf(entry: ApiKeyEntry | undefined): string[] {
     : ['is not name:sha256-hex or name:sha256-hex:scopes; the command `keys new` creates one'];
 }
 
-function toApiKey({ name, hash, scopes }: ApiKeyEntry): ApiKeySetting {
-  return { name, hash: Buffer.from(hash, 'hex'), scopes: [...new Set(scopes)] };
+/** The gateway does not know the key itself. */
+function toApiKey({ name, hash: hex, scopes }: ApiKeyEntry) {
+  /** SHA-256 of the key. */
+  const hash: Uint8Array = Buffer.from(hex, 'hex');
+  return { name, hash, scopes: [...new Set(scopes)] as readonly string[] };
 }
 
 function duplicates(

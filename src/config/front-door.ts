@@ -1,30 +1,6 @@
 import { z } from 'zod';
 import { choice, count } from './values.ts';
 
-/** From where callers may reach the gateway, and the limits of one operation. */
-export interface FrontDoorSettings {
-  /** The origins whose pages may read answers, as browsers write them. */
-  readonly corsOrigins: readonly string[];
-  /** Request headers that these pages may send besides those that the gateway uses, in lower case. */
-  readonly corsHeaders: readonly string[];
-  /** The host names of the gateway, in lower case and without ports; undefined: not set. */
-  readonly allowedHosts: readonly string[] | undefined;
-  /** Whether X-Forwarded-For is trusted. */
-  readonly trustProxy: boolean;
-  readonly maxBodyBytes: number;
-  readonly maxDepth: number;
-  readonly maxAliases: number;
-  readonly maxTokens: number;
-  /** The budget of one caller: upstream pages in a minute; 0: no limit. */
-  readonly pagesPerMinute: number;
-  /** The path of the manifest of trusted documents. */
-  readonly trustedDocuments: string | undefined;
-  /** Whether all other operations are refused. */
-  readonly trustedDocumentsOnly: boolean;
-  /** The time for which requests are still accepted after SIGTERM, ms. */
-  readonly shutdownDelayMs: number;
-}
-
 const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])$/;
 
 // RFC 9110, 5.6.2, without the star, which would allow every header.
@@ -70,19 +46,28 @@ export const frontDoorVariables = {
 
 const variables = z.object(frontDoorVariables);
 
-export function toFrontDoor(given: z.output<typeof variables>): FrontDoorSettings {
+/** From where callers may reach the gateway, and the limits of one operation. */
+export function toFrontDoor(given: z.output<typeof variables>) {
   return {
+    /** The origins whose pages may read answers, as browsers write them. */
     corsOrigins: given.CORS_ORIGINS ?? [],
+    /** Request headers that these pages may send besides those that the gateway uses, in lower case. */
     corsHeaders: given.CORS_HEADERS ?? [],
+    /** The host names of the gateway, in lower case and without ports; undefined: not set. */
     allowedHosts: given.ALLOWED_HOSTS,
+    /** Whether X-Forwarded-For is trusted. */
     trustProxy: given.TRUST_PROXY === 'true',
     maxBodyBytes: given.MAX_BODY_BYTES,
     maxDepth: given.MAX_DEPTH,
     maxAliases: given.MAX_ALIASES,
     maxTokens: given.MAX_TOKENS,
+    /** The budget of one caller: upstream pages in a minute; 0: no limit. */
     pagesPerMinute: given.PAGES_PER_MINUTE,
+    /** The path of the manifest of trusted documents. */
     trustedDocuments: given.TRUSTED_DOCUMENTS,
+    /** Whether all other operations are refused. */
     trustedDocumentsOnly: given.TRUSTED_DOCUMENTS_ONLY === 'true',
+    /** The time for which requests are still accepted after SIGTERM, ms. */
     shutdownDelayMs: given.SHUTDOWN_DELAY_MS,
   };
 }
@@ -105,7 +90,7 @@ export function frontDoorContradictions(given: Readonly<Record<string, string>>)
 function listOf(isValid: (entry: string) => boolean, message: string) {
   return z
     .string()
-    .transform((text) => text.split(',').map((entry) => entry.trim()))
+    .transform((text): readonly string[] => text.split(',').map((entry) => entry.trim()))
     .refine((entries) => entries.every(isValid), message);
 }
 

@@ -132,7 +132,7 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
     },
   };
 
-  /** Writes behind what the state knows of, wherever a write that failed has ended. */
+  /** Writes after the part that the state knows of, even if an earlier write failed beyond it. */
   async function append(text: string): Promise<number> {
     const bytes = Buffer.from(text);
     for (let at = 0; at < bytes.length;) {

@@ -22,7 +22,7 @@ export interface ExportOperation {
 }
 
 /** The key of the list in the answer. */
-export const LIST_KEY = 'records';
+const LIST_KEY = 'records';
 /** The key of the id in each record, whatever else is selected. */
 export const ID_KEY = '_exportId';
 

@@ -35,7 +35,7 @@ export interface ExportedPagesOptions {
   readonly onWait: (failure: GatewayFailure, seconds: number) => void;
 }
 
-/** After so long without a new record, a failure is final. */
+/** A failure is final after this time without a new record. */
 const PATIENCE_MS = 5 * 60_000;
 const LONGEST_WAIT_S = 30;
 /** Records of one operation, where the pages of the whole list are more than the gateway lets one operation use. */

@@ -2,7 +2,7 @@ import type { ExportOutput } from './export-file.ts';
 import { OutputFailure } from './export-file.ts';
 import { openExportState } from './export-state.ts';
 
-/** Nobody reads the output any more, as behind `| head`. */
+/** Nobody reads the output any more, as in a pipe to `head`. */
 export class ReaderLeft extends OutputFailure {
   override name = 'ReaderLeft';
 }

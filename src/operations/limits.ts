@@ -17,16 +17,16 @@ export interface Excess {
 }
 
 /** Per operation. The other limits are settings. */
-export const MAX_ROOT_FIELDS = 50;
-export const MAX_DIRECTIVES = 100;
+const MAX_ROOT_FIELDS = 50;
+const MAX_DIRECTIVES = 100;
 /** Per document, all operations together. */
-export const MAX_SELECTIONS = 10_000;
+const MAX_SELECTIONS = 10_000;
 /** Selections of one field at one place of the answer. */
-export const MAX_REPEATS = 100;
+const MAX_REPEATS = 100;
 /** Characters. The answer repeats an alias in every record, so a long one could add gigabytes. */
-export const MAX_NAME = 255;
+const MAX_NAME = 255;
 /** The introspection query of GraphiQL and other tools is 15 levels deep. */
-export const MAX_INTROSPECTION_DEPTH = 20;
+const MAX_INTROSPECTION_DEPTH = 20;
 
 /**
  * Finds the limits that a document exceeds; `broken` if its fragments cannot be measured.

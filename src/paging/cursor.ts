@@ -89,36 +89,47 @@ const MAX_ESCAPED = 6;
 
 /** Writes what differs between the cursors of a page. @returns where it ends */
 function writeTail({ offset, identity }: Position, into: Uint8Array): number {
-  let end = writeAscii(`${offset},`, into, 0);
-  if (identity === null || !isPlain(identity)) {
+  const start = writeNumber(offset, into);
+  into[start - 1] = COMMA;
+  let end = identity === null ? -1 : writePlain(identity, into, start);
+  if (end < 0) {
     const bytes = Buffer.from(JSON.stringify(identity));
-    into.set(bytes, end);
-    end += bytes.length;
-  } else {
-    into[end] = QUOTE;
-    end = writeAscii(identity, into, end + 1);
-    into[end++] = QUOTE;
+    into.set(bytes, start);
+    end = start + bytes.length;
   }
   into[end] = CLOSING_BRACKET;
   return end + 1;
 }
 
+/** Writes the digits of a number. @returns where the next value begins: behind a comma */
+function writeNumber(value: number, into: Uint8Array): number {
+  let digits = 1;
+  for (let rest = value; rest >= 10; rest = Math.floor(rest / 10)) digits += 1;
+  let rest = value;
+  for (let at = digits - 1; at >= 0; at -= 1) {
+    into[at] = ZERO + (rest % 10);
+    rest = Math.floor(rest / 10);
+  }
+  return digits + 1;
+}
+
+const ZERO = 48;
+const COMMA = 44;
 const QUOTE = 34;
 const BACKSLASH = 92;
 const CLOSING_BRACKET = 93;
 
-/** Whether JSON writes it without escapes. */
-function isPlain(text: string): boolean {
+/** Writes a string that JSON writes without escapes, with its quotes. @returns where it ends; -1 if it has escapes */
+function writePlain(text: string, into: Uint8Array, at: number): number {
+  into[at] = QUOTE;
+  let end = at + 1;
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
-    if (unit < 32 || unit > 126 || unit === QUOTE || unit === BACKSLASH) return false;
+    if (unit < 32 || unit > 126 || unit === QUOTE || unit === BACKSLASH) return -1;
+    into[end++] = unit;
   }
-  return true;
-}
-
-function writeAscii(text: string, into: Uint8Array, at: number): number {
-  for (let index = 0; index < text.length; index += 1) into[at + index] = text.charCodeAt(index);
-  return at + text.length;
+  into[end] = QUOTE;
+  return end + 1;
 }
 
 /** Continues a CRC-32. For so few bytes, a call of zlib costs more. */

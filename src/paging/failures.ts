@@ -35,8 +35,33 @@ export function isOutage(error: unknown): boolean {
   return error instanceof PagesRefused || OUTAGES.includes(codeOf(error));
 }
 
-export function mayBeOutage(error: unknown): boolean {
-  return isOutage(error) || codeOf(error) === OUTAGE_OR_REFUSAL;
+/** Pages that fail in a row until no further one is requested: the service is probably down. */
+const MAX_FAILURES = 3;
+
+/** Detects that the service is probably down, from the pages that are read at the same time or one after another. */
+export class OutageDetector {
+  #failures = 0;
+  #last: unknown;
+
+  /** The last failure, if the service is probably down. */
+  get outage(): { readonly error: unknown } | undefined {
+    return this.#failures >= MAX_FAILURES ? { error: this.#last } : undefined;
+  }
+
+  /** Counts a page. */
+  async count<T>(page: Promise<T>): Promise<T> {
+    try {
+      const fetched = await page;
+      this.#failures = 0;
+      return fetched;
+    } catch (error) {
+      // A service that refuses a cursor is not down.
+      const mayBeOutage = isOutage(error) || codeOf(error) === OUTAGE_OR_REFUSAL;
+      this.#failures = mayBeOutage ? this.#failures + 1 : 0;
+      this.#last = error;
+      throw error;
+    }
+  }
 }
 
 /** Whether the service may have refused the cursor of the request. Only the request of another page can tell. */

@@ -1,5 +1,7 @@
 import type { Clock } from '../clock.ts';
+import type { PageLedger } from '../page-ledger.ts';
 import { refusal, type PagesRefused } from './failures.ts';
+import { createPageReports, type KnownPages } from './page-reports.ts';
 
 /** The upstream's pages that one operation may use. What it spends counts against its caller's minute as well. */
 export interface PageBudget {
@@ -28,9 +30,11 @@ export interface BudgetOwner {
   readonly mayDrain: boolean;
 }
 
-/** What callers may still use of the pages of a minute. */
-export interface CallerBudgets {
+/** What callers may still use of the pages of a minute. It is the ledger of processes that report to this one. */
+export interface CallerBudgets extends PageLedger {
   of(name: string): CallerBudget;
+  /** Reports what was not reported yet. */
+  close(): Promise<void>;
 }
 
 interface CallerBudget {
@@ -47,18 +51,30 @@ export function createPageBudget(
   callers: CallerBudgets,
   { name, mayDrain }: BudgetOwner,
 ): PageBudget {
-  const caller = callers.of(name);
-  const unscoped: PageBudget = {
-    owner: name,
-    spend: (pages, options) => {
-      if (options?.isCharged !== true) caller.spend(pages);
-    },
-    check: (pages) => caller.check(pages),
-    get forSearch() {
-      return unscoped;
-    },
-  };
+  const unscoped = new UnscopedPages(name, callers.of(name));
   return mayDrain ? unscoped : withinAFewPages(unscoped);
+}
+
+class UnscopedPages implements PageBudget {
+  readonly owner: string;
+  readonly #caller: CallerBudget;
+
+  constructor(owner: string, caller: CallerBudget) {
+    this.owner = owner;
+    this.#caller = caller;
+  }
+
+  spend(pages: number, options?: { readonly isCharged: boolean }): void {
+    if (options?.isCharged !== true) this.#caller.spend(pages);
+  }
+
+  check(pages: number): void {
+    this.#caller.check(pages);
+  }
+
+  get forSearch(): PageBudget {
+    return this;
+  }
 }
 
 function withinAFewPages(unscoped: PageBudget): PageBudget {
@@ -106,6 +122,9 @@ export function spendTogether(
 
 interface Bucket extends CallerBudget {
   readonly isFull: () => boolean;
+  /** Takes pages that were spent so many ms ago, whether they were there or not, and returns how many are left. */
+  readonly take: (pages: number, ago: number) => number;
+  readonly learn: (known: KnownPages) => void;
 }
 
 const MINUTE_MS = 60_000;
@@ -114,20 +133,45 @@ const MINUTE_MS = 60_000;
  * Gives each caller the same number of pages. They come back evenly: a minute after the last was spent, all are there.
  *
  * @param perMinute 0: no limit
+ * @param ledger undefined: the pages are those of this process
  */
-export function createCallerBudgets(perMinute: number, clock: Clock): CallerBudgets {
+export function createCallerBudgets(
+  perMinute: number,
+  clock: Clock,
+  ledger?: PageLedger,
+): CallerBudgets {
   const buckets = new Map<string, Bucket>();
   let sweptAt = clock.elapsed();
+  const reports =
+    ledger && perMinute > 0
+      ? createPageReports({
+          ledger,
+          perMinute,
+          clock,
+          learn: (name, known) => bucketOf(name)?.learn(known),
+        })
+      : undefined;
 
   return {
     of: (name) => {
       sweep();
       // The bucket is looked up for each call: a long operation would keep one that was swept and replaced.
       return {
-        spend: (pages) => bucketOf(name)?.spend(pages),
+        spend: (pages) => {
+          bucketOf(name)?.spend(pages);
+          reports?.add(name, pages);
+        },
         check: (pages) => bucketOf(name)?.check(pages),
       };
     },
+    take: async ({ spent, ago }) => {
+      sweep();
+      return spent.map(({ caller, pages }) => {
+        reports?.add(caller, pages, ago);
+        return bucketOf(caller)?.take(pages, ago) ?? Infinity;
+      });
+    },
+    close: async () => reports?.close(),
   };
 
   function bucketOf(name: string): Bucket | undefined {
@@ -149,28 +193,42 @@ function createBucket(perMinute: number, clock: Clock): Bucket {
   // Pages times the milliseconds of a minute: whole numbers, so that rounding loses no part of a page.
   const full = perMinute * MINUTE_MS;
   let level = full;
-  let filledAt = clock.elapsed();
+  // A new bucket was always full: pages may be taken from it in the past.
+  let levelAt = -Infinity;
 
   return {
-    isFull: () => levelNow() >= full,
-    check,
+    isFull: () => levelOf(clock.elapsed()) >= full,
+    check: (pages) => void check(pages, clock.elapsed()),
     spend: (pages) => {
-      check(pages);
-      level -= pages * MINUTE_MS;
+      const now = clock.elapsed();
+      level = check(pages, now) - pages * MINUTE_MS;
+      levelAt = now;
+    },
+    take: (pages, ago) => {
+      const now = clock.elapsed();
+      level = levelOf(now - ago) - pages * MINUTE_MS;
+      levelAt = now - ago;
+      return levelOf(now) / MINUTE_MS;
+    },
+    learn: ({ left, at, spentSince }) => {
+      const now = clock.elapsed();
+      const known = Math.ceil((left - spentSince) * MINUTE_MS) + (now - at) * perMinute;
+      level = Math.min(levelOf(now), known);
+      levelAt = now;
     },
   };
 
-  function levelNow(): number {
-    const now = clock.elapsed();
-    level = Math.min(full, level + (now - filledAt) * perMinute);
-    filledAt = now;
-    return level;
+  function levelOf(time: number): number {
+    return Math.min(full, level + (time - levelAt) * perMinute);
   }
 
-  function check(pages: number): void {
+  /** Returns the level. */
+  function check(pages: number, now: number): number {
     if (pages > perMinute) throw tooManyPages(pages, perMinute);
-    const missing = pages * MINUTE_MS - levelNow();
+    const found = levelOf(now);
+    const missing = pages * MINUTE_MS - found;
     if (missing > 0) throw minuteSpent(perMinute, Math.ceil(missing / perMinute / 1000));
+    return found;
   }
 }
 

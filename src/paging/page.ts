@@ -1,8 +1,11 @@
 import { identityHash } from './identities.ts';
 
-/** A record that can be told from others by its identity, `Type:id`. Null: it has no id. */
+/** A record of a page. */
 export interface Identified {
+  /** `Type:id`, which tells it from other records. Null: it has no id. */
   readonly identity: string | null;
+  /** In the page as delivered, from 0. */
+  readonly index: number;
 }
 
 /** One page as the upstream gives it: forward only, with one opaque cursor. */
@@ -15,8 +18,8 @@ export interface Page<R> {
   readonly limit?: number | undefined;
   /** Errors that came with the page and belong to none of its records. */
   readonly unplacedErrors?: readonly unknown[];
-  /** The hashes of the identities, where the page's reader made them; NaN for a record without one. */
-  readonly hashes?: Float64Array;
+  /** Where the page's reader made them: see `identitiesOf`. */
+  readonly identities?: PageIdentities;
 }
 
 export interface PageRequest {
@@ -56,22 +59,18 @@ export interface PageIdentities {
   readonly isJoinable: boolean;
 }
 
-export function identitiesOf(page: Page<Identified>): PageIdentities {
-  const known = identities.get(page);
-  if (known) return known;
-  const { items } = page;
-  const hashes =
-    page.hashes ??
-    Float64Array.from(items, ({ identity }) => (identity === null ? NaN : identityHash(identity)));
+export function identitiesOf({ identities, items }: Page<Identified>): PageIdentities {
+  if (identities) return identities;
+  return identitiesFrom(
+    Float64Array.from(items, ({ identity }) => (identity === null ? NaN : identityHash(identity))),
+  );
+}
+
+export function identitiesFrom(hashes: Float64Array): PageIdentities {
   // Sorted, equal hashes are neighbours, and NaN comes last.
   const sorted = hashes.toSorted();
   let hasRepeats = false;
   for (let at = 1; at < sorted.length; at += 1) hasRepeats ||= sorted[at] === sorted[at - 1];
   const hasUnknown = Number.isNaN(sorted.at(-1));
-  const made = { hashes, hasRepeats, isJoinable: !hasRepeats && !hasUnknown };
-  identities.set(page, made);
-  return made;
+  return { hashes, hasRepeats, isJoinable: !hasRepeats && !hasUnknown };
 }
-
-/** Each page is compared several times, with the pages on both sides. */
-const identities = new WeakMap<Page<Identified>, PageIdentities>();

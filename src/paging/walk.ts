@@ -5,25 +5,24 @@ import { identityHash, IdentitySet } from './identities.ts';
 import { identitiesOf, type FetchPage, type Identified, type Page } from './page.ts';
 
 /** A page of a walk. */
-export interface WalkedPage<R> {
-  /** Its records that no earlier page had, each with its offset in the page as delivered. */
-  readonly records: readonly WalkedRecord<R>[];
+export interface WalkedPage<R> extends PageBounds {
+  /** Its records that no earlier page had. */
+  readonly records: readonly R[];
+  readonly hasNextPage: boolean;
+  readonly unplacedErrors?: readonly unknown[];
+}
+
+/** What the positions of a page's records share. */
+export interface PageBounds {
   /** The cursor with which the page was requested. */
   readonly after: string | null;
   readonly endCursor: string | null;
   /** Records of the page as delivered. */
   readonly size: number;
-  readonly hasNextPage: boolean;
-  readonly unplacedErrors?: readonly unknown[];
 }
 
 /** The pages of a walk, in order. */
 export type WalkedPages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
-
-export interface WalkedRecord<R> {
-  readonly record: R;
-  readonly offset: number;
-}
 
 export interface WalkBounds {
   /** A cursor of the upstream; null: the start of the list. */
@@ -37,7 +36,7 @@ export interface WalkBounds {
 }
 
 /** For a walk that is part of a longer one. */
-export interface PartOfWalk<R> {
+export interface PartOfWalk<R extends Identified> {
   /** Records to request for a page when any number is wanted. Undefined: as many as the service gives. */
   readonly pageSize?: () => number | undefined;
   readonly progress?: Progress<R>;
@@ -54,7 +53,7 @@ export interface PartOfWalk<R> {
 export async function* walk<R extends Identified>(
   fetchPage: FetchPage<R>,
   options: WalkBounds,
-  { pageSize = () => undefined, progress = createProgress<R>(), onPage }: PartOfWalk<R> = {},
+  { pageSize = () => undefined, progress = new Progress<R>(), onPage }: PartOfWalk<R> = {},
 ): WalkedPages<R> {
   let ahead: AbortController | undefined;
   let aheadSignal = options.signal;
@@ -101,7 +100,7 @@ export async function* walk<R extends Identified>(
 
 export function walkedPage<R>(
   { hasNextPage, endCursor, items, unplacedErrors }: Page<R>,
-  records: readonly WalkedRecord<R>[],
+  records: readonly R[],
   after: string | null,
 ): WalkedPage<R> {
   const size = items.length;
@@ -115,61 +114,52 @@ export function walkedPage<R>(
   };
 }
 
-/** The records of a page, each with the position that its cursor is made from. */
-export function positionsOf<R extends Identified>(
-  page: WalkedPage<R>,
-  records = page.records,
-): { readonly record: R; readonly position: Position }[] {
-  return records.map((one) => ({ record: one.record, position: positionOf(page, one) }));
-}
-
-export function positionOf<R extends Identified>(
-  { after, endCursor: end, size }: WalkedPage<R>,
-  { record, offset }: WalkedRecord<R>,
+/** What the cursor of a record is made from. */
+export function positionOf(
+  { after, endCursor: end, size }: PageBounds,
+  { identity, index: offset }: Identified,
 ): Position {
-  return { after, end, size, offset, identity: record.identity };
-}
-
-/** Tells the records that a walk has not given yet from those that it has. */
-export interface Progress<R> {
-  of(page: Page<R>): NewRecords<R>;
-  /** How many records of the page were given before. */
-  repeatedBy(page: Page<R>): number;
-  /** False once an id occurred twice in one page: then no record is dropped any more. */
-  readonly idsAreUnique: boolean;
+  return { after, end, size, offset, identity };
 }
 
 export interface NewRecords<R> {
-  readonly records: readonly WalkedRecord<R>[];
+  readonly records: readonly R[];
   /** Whether at least one of them is proved to be new. Records without identities prove nothing. */
   readonly isProved: boolean;
 }
 
-export function createProgress<R extends Identified>(): Progress<R> {
-  const seen = new IdentitySet();
-  let idsAreUnique = true;
+/** Tells the records that a walk has not given yet from those that it has. */
+export class Progress<R extends Identified> {
+  readonly #seen = new IdentitySet();
+  #idsAreUnique = true;
 
-  return {
-    get idsAreUnique() {
-      return idsAreUnique;
-    },
-    of: (page) => {
-      const { items } = page;
-      const { hashes, hasRepeats } = identitiesOf(page);
-      if (hasRepeats) idsAreUnique = false;
-      const records: WalkedRecord<R>[] = [];
-      let isProved = false;
-      for (let offset = 0; offset < hashes.length; offset += 1) {
-        const hash = hashes[offset]!;
-        const isKnown = !Number.isNaN(hash);
-        if (isKnown && !seen.add(hash) && idsAreUnique) continue;
-        isProved ||= isKnown;
-        records.push({ record: items[offset]!, offset });
-      }
-      return { records, isProved: idsAreUnique && isProved };
-    },
-    repeatedBy: (page) => identitiesOf(page).hashes.filter((hash) => seen.has(hash)).length,
-  };
+  /** False once an id occurred twice in one page: then no record is dropped any more. */
+  get idsAreUnique(): boolean {
+    return this.#idsAreUnique;
+  }
+
+  of(page: Page<R>): NewRecords<R> {
+    const { items } = page;
+    const { hashes, hasRepeats } = identitiesOf(page);
+    if (hasRepeats) this.#idsAreUnique = false;
+    const areUnique = this.#idsAreUnique;
+    const seen = this.#seen;
+    const repeated = new Set<number>();
+    let isProved = false;
+    for (let index = 0; index < hashes.length; index += 1) {
+      const hash = hashes[index]!;
+      const isKnown = !Number.isNaN(hash);
+      if (isKnown && !seen.add(hash) && areUnique) repeated.add(index);
+      else isProved ||= isKnown;
+    }
+    const records = repeated.size > 0 ? items.filter(({ index }) => !repeated.has(index)) : items;
+    return { records, isProved: areUnique && isProved };
+  }
+
+  /** How many records of the page were given before. */
+  repeatedBy(page: Page<R>): number {
+    return identitiesOf(page).hashes.filter((hash) => this.#seen.has(hash)).length;
+  }
 }
 
 /** After so many pages in a row without a new record, the walk has stalled, whatever the cursors say. */

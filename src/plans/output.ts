@@ -29,8 +29,6 @@ export interface OperationAnswer extends WholeAnswer {
 /** One record of a list. */
 export interface ListRecord extends Identified {
   readonly page: RecordPage;
-  /** Within the page. */
-  readonly index: number;
 }
 
 /** A record of a page of bytes. Its identity becomes a string only when it is read. */
@@ -57,7 +55,7 @@ export type RecordPage =
       readonly kind: 'bytes';
       readonly bytes: Buffer;
       /** Start and end of each record: first all records of the first selection, then those of the next. */
-      readonly at: Int32Array;
+      readonly at: readonly number[];
       readonly count: number;
       readonly size: number;
       readonly identityAt: (index: number) => string | null;
@@ -71,14 +69,11 @@ export type RecordPage =
     };
 
 /** Counts the pages of these records against the memory that answers may hold. */
-export async function holdPages(
-  held: HeldBytes,
-  records: readonly { readonly record: ListRecord }[],
-): Promise<void> {
+export async function holdPages(held: HeldBytes, records: readonly ListRecord[]): Promise<void> {
   let last: RecordPage | undefined;
-  for (const { record } of records) {
-    if (record.page === last) continue;
-    last = record.page;
+  for (const { page } of records) {
+    if (page === last) continue;
+    last = page;
     const waiting = held.hold(last, last.size);
     if (waiting) await waiting;
   }

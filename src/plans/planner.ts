@@ -1,6 +1,6 @@
 import type { AnswerBudget } from '../answers/budget.ts';
 import type { Cause } from '../cause.ts';
-import { createCallerBudgets, createPageBudget, type BudgetOwner } from '../paging/page-budget.ts';
+import { createPageBudget, type BudgetOwner, type CallerBudgets } from '../paging/page-budget.ts';
 import type { AllowedMutations } from '../schema/served/served-schema.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
 import { Call, type CallVariables, type SendRequest } from './call.ts';
@@ -82,13 +82,13 @@ export interface PlannerParts {
   readonly drainMaxItems: number;
   readonly drains: DrainParts;
   readonly budget: AnswerBudget;
+  readonly callers: CallerBudgets;
 }
 
 export function createPlanner(parts: PlannerParts): Planner {
-  const { served, send, telemetry, mutations, connectionMax, drainMaxItems } = parts;
+  const { served, send, telemetry, mutations, connectionMax, drainMaxItems, callers } = parts;
   const { schema, upstream, adapters, nested, entities, nodes, upstreamType, toUpstream } = served;
   const drains = createDrains({ send, telemetry }, parts.drains);
-  const callers = createCallerBudgets(parts.drains.pagesPerMinute, parts.drains.clock);
   const derived = new Set(
     [
       ...adapters.flatMap(({ all, connection }) => [all?.field, connection?.field]),

@@ -10,7 +10,7 @@ export interface ReadingTelemetry {
   /** @param hasIndex whether a page index lets the walk read pages in parallel */
   walkPlanned(hasIndex: boolean): void;
   /** Of the records that were looked up by id: how many had a position in the page index, and how many had none. */
-  placesLookedUp(known: number, unknown: number): void;
+  positionsLookedUp(known: number, unknown: number): void;
 }
 
 /** `drain`: a caller reads the list. `search`: the positions of records in it are looked up. A label of metrics. */

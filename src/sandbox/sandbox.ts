@@ -144,7 +144,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     tokens.revoke();
     return 'All tokens are revoked.';
   });
-  // A link that no longer works keeps its address, to say so.
+  // The address of a link that no longer works is kept, so that its answer can say why.
   const openLinkAt = (path: string) =>
     routes.set(path, { name: 'tokenLink', method: 'GET', answer: () => tokens.openLink(path) });
   openLinkAt(tokens.linkPath);

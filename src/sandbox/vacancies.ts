@@ -31,8 +31,8 @@ export interface Applications {
   comments: Comment[];
 }
 
-export const statuses = ['OPEN', 'ON_HOLD', 'CLOSED'] as const;
-export const stages = ['NEW', 'INTERVIEW', 'OFFER', 'HIRED', 'REJECTED'] as const;
+const statuses = ['OPEN', 'ON_HOLD', 'CLOSED'] as const;
+const stages = ['NEW', 'INTERVIEW', 'OFFER', 'HIRED', 'REJECTED'] as const;
 
 const VACANCIES = 64;
 

@@ -1,12 +1,25 @@
 import {
+  isInterfaceType,
+  isObjectType,
   valueFromAST,
   type ConstValueNode,
   type GraphQLArgument,
   type GraphQLCompositeType,
   type GraphQLField,
+  type GraphQLNamedType,
   type GraphQLObjectType,
   type GraphQLOutputType,
 } from 'graphql';
+
+/** Records of the largest page that the service documents (interface, section 8): what a page costs callers. */
+export const LARGEST_PAGE = 50;
+
+/** Whether a type has the shape of a page. A field that returns one may still lack something else of a paged field. */
+export function isPage(type: GraphQLNamedType): boolean {
+  if (!isObjectType(type) && !isInterfaceType(type)) return false;
+  const { items, pageInfo } = type.getFields();
+  return items !== undefined && pageInfo !== undefined;
+}
 
 /** A field of the upstream that serves a list page by page, recognized by its shape. */
 export interface PagedField {

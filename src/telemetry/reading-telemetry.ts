@@ -41,7 +41,7 @@ export function readingTelemetry(parts: ReadingTelemetryParts): ReadingTelemetry
       };
     },
     walkPlanned: (hasIndex) => metrics.plans(1, hasIndex ? 'used' : 'unused'),
-    placesLookedUp: (known, unknown) => {
+    positionsLookedUp: (known, unknown) => {
       metrics.lookups(known, 'hit');
       metrics.lookups(unknown, 'miss');
     },

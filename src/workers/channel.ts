@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql';
+import type { PageReport } from '../page-ledger.ts';
 import type { WorkerMetrics } from '../telemetry/merged-metrics.ts';
 import type { AccessToken } from '../tokens/held-tokens.ts';
 
@@ -12,6 +13,7 @@ export interface Requests {
     readonly of: { readonly refused: AccessToken; readonly detail: string };
     readonly gives: AccessToken | undefined;
   };
+  readonly takePages: { readonly of: PageReport; readonly gives: readonly number[] };
   /** Of a worker. */
   readonly metrics: { readonly of: null; readonly gives: WorkerMetrics };
 }

@@ -16,7 +16,7 @@ beforeAll(() => {
 });
 afterAll(() => folder[Symbol.dispose]());
 
-/** A path that nothing is at yet. */
+/** A path where no file is yet. */
 let files = 0;
 const newFile = (ending = 'ndjson') => folder.file(`${(files += 1)}.${ending}`);
 
@@ -82,7 +82,7 @@ describe('through a running gateway', () => {
   test('what an interrupted export left is neither replaced nor mixed with another export', async () => {
     const file = newFile();
     door.onPiece = (piece, response) => {
-      // Behind the schema, the first payload and a page.
+      // After the schema, the first payload and a page.
       if (piece === 4) response.socket!.destroy();
     };
     onTestFinished(() => void (door.onPiece = () => {}));
@@ -333,10 +333,10 @@ describe('without a gateway', () => {
     await using service = await startSandboxProgram(['--persons', '60', '--expires-in', '1']);
     const store = { TOKEN_STORE: `sqlite:${folder.file('tokens.db')}` };
     const env = { RECRUITING_URL: service.baseUrl, ...store, AUTH_API_KEYS: '' };
-    // The link is imported as `serve` does it, and nobody has to be admitted.
+    // The link is imported as by `serve`, and callers need no credential.
     const first = await runHere(['export', 'persons'], { ...env, TOKEN_LINK: service.tokenLink });
     expect(first).toMatchObject({ code: 0, stderr: '60 records.\n' });
-    // Two at a time, each of which has to refresh: one exchange serves both, and no token is lost.
+    // Two exports at the same time, each of which needs a refresh: one exchange serves both, and no token is lost.
     const both = await Promise.all([1, 2].map(() => runHere(['export', 'persons'], env)));
     expect(both.map(({ code }) => code)).toEqual([0, 0]);
     const status = await runHere(['tokens', 'status'], env);

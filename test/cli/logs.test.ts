@@ -149,7 +149,7 @@ test.each(['the reader of its log leaves', 'its terminal is closed'])(
       url ??= /http:[^"]+\/graphql/.exec(String(chunk))?.[0];
       if (url) break;
     }
-    // Leaving the loop has closed the pipe: nothing is read from now on.
+    // Leaving the loop closed the pipe: nothing is read from now on.
     if (what.startsWith('its terminal')) {
       child.kill('SIGHUP');
     } else {

@@ -188,7 +188,7 @@ function run(env: Record<string, string>) {
   return runProgram([], { env, cwd: folder.path });
 }
 
-/** The exit code and the lines of stderr: one sentence is one line, without a stack. */
+/** The exit code and the lines of stderr: a message of one line, without a stack. */
 function said({ code, stderr }: { code: number | null; stderr: string }) {
   return [code, ...stderr.trimEnd().split('\n')];
 }

@@ -14,7 +14,7 @@ test.each([
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
 });
 
-/** By this Node, which says that it is an older one, and refuses files of TypeScript as that one does. */
+/** Runs this Node, but it reports an older version, and refuses TypeScript files as that version does. */
 function runByOlderNode(args: readonly string[]) {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());

@@ -42,7 +42,7 @@ test('refreshes are cut off before and after they are processed, as often as the
     seen.push(answer?.status ?? 'cut');
     if (answer?.ok) ({ refresh_token } = (await answer.json()) as { refresh_token: string });
   }
-  // The second and the fourth spent nothing; the fifth did, so that nothing is left to exchange.
+  // The second and the fourth spent nothing; the fifth spent the token, so that nothing is left to exchange.
   expect(seen).toEqual([200, 'cut', 200, 'cut', 'cut', 'cut', 400]);
 });
 
@@ -62,7 +62,7 @@ test('SIGTERM ends the sandbox without waiting for a delayed answer', async () =
   const { refresh_token } = await openLink(sandbox.tokenLink);
   const answer = refreshAt(sandbox.baseUrl, refresh_token);
   const outcome = answer.catch((error: Error) => error.message);
-  // The link dies with the refresh, whose answer is still to come.
+  // The link stops working with the refresh, whose answer has not arrived yet.
   await vi.waitFor(async () => expect((await fetch(sandbox.tokenLink)).status).toBe(404));
   sandbox.signal('SIGTERM');
   expect(await sandbox.ended).toMatchObject({ code: 0, signal: null, stderr: '' });

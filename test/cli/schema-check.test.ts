@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { json, refusal, type Reply } from '../support/imitations/fake-upstream.ts';
 import { documentedSdl } from '../support/gateway/gateway.ts';
-import { tells, tellsInTheOldWay } from '../support/imitations/live-schema.ts';
+import { introspected, introspectedAsIn2016 } from '../support/imitations/live-schema.ts';
 import { runHere } from '../support/processes/process.ts';
 import { startSchemaOperator, type SchemaOperator } from './schema-operator.ts';
 
@@ -85,7 +85,7 @@ test.each<[string, (sdl: string) => string, number, string, string | undefined]>
   async (_, change, code, text, kind) => {
     const { upstream, run, put, snapshot } = operator;
     put(SNAPSHOT);
-    upstream.answer(tells(change(SNAPSHOT)));
+    upstream.answer(introspected(change(SNAPSHOT)));
     const said = await run('check');
     expect(said).toMatchObject({ code, stderr: '' });
     expect(said.stdout).toContain(text);
@@ -98,7 +98,7 @@ test.each<[string, (sdl: string) => string, number, string, string | undefined]>
 test('schema check --json prints the same as JSON', async () => {
   const { upstream, run, put, env } = operator;
   put(SNAPSHOT);
-  upstream.answer(tells(SNAPSHOT.replace('name: String,', '')));
+  upstream.answer(introspected(SNAPSHOT.replace('name: String,', '')));
   const { code, stdout } = await run('check', '--json');
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toEqual({
@@ -116,7 +116,7 @@ test('schema check does not report as removed what an older service cannot descr
   const sdl = SNAPSHOT.replace(', old: Int @deprecated', '');
   const { upstream, run, put } = operator;
   put(sdl);
-  upstream.answer(tellsInTheOldWay(sdl));
+  upstream.answer(introspectedAsIn2016(sdl));
   expect(await run('check')).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('is that of the snapshot'),
@@ -150,7 +150,7 @@ test.each<[string, Reply, RegExp]>([
   upstream.answer(reply);
   const said = await run('check');
   expect(said).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) });
-  // A question spends no refresh token: the one exchange is that of the import.
+  // A query spends no refresh token: the only exchange is that of the import.
   expect(upstream.sandbox.exchanges).toHaveLength(1);
 });
 
@@ -170,7 +170,7 @@ test('schema check continues with the token that a gateway has just refreshed', 
   upstream.answer(async (...exchange) => {
     await runHere(['tokens', 'refresh'], env);
     await refusal('token_expired')(...exchange);
-  }, tells(documentedSdl));
+  }, introspected(documentedSdl));
   expect(await run('check')).toMatchObject({ code: 0, stderr: '' });
   expect(new Set(upstream.received.slice(before).map(({ token }) => token)).size).toBe(2);
 });

@@ -3,15 +3,15 @@ import { expect } from 'vitest';
 import { startFakeUpstream, type FakeUpstream } from '../support/imitations/fake-upstream.ts';
 import { runHere, temporaryFolder } from '../support/processes/process.ts';
 
-/** Somebody with a snapshot, tokens in a store, and the `schema` commands. */
+/** An operator with a snapshot, tokens in a store, and the `schema` commands. */
 export interface SchemaOperator extends AsyncDisposable {
   readonly upstream: FakeUpstream;
   readonly env: Record<string, string>;
   readonly folder: string;
   file(name: string): string;
-  /** Puts a snapshot there. */
+  /** Writes a snapshot to the file. */
   put(sdl: string): void;
-  /** What the snapshot holds. */
+  /** The content of the snapshot. */
   snapshot(): string;
   run(...args: string[]): ReturnType<typeof runHere>;
 }

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { json, refusal, text, type Reply } from '../support/imitations/fake-upstream.ts';
-import { tells } from '../support/imitations/live-schema.ts';
+import { introspected } from '../support/imitations/live-schema.ts';
 import { runProgram } from '../support/processes/process.ts';
 import { startSchemaOperator, type SchemaOperator } from './schema-operator.ts';
 
@@ -44,7 +44,7 @@ type Query {
 test('schema pull writes the live schema, sorted, into the snapshot, and prints the differences', async () => {
   const { upstream, env, folder, snapshot, run, put } = operator;
   put(BEFORE);
-  upstream.answer(tells(LIVE));
+  upstream.answer(introspected(LIVE));
   const { code, stdout, stderr } = await runProgram(['schema', 'pull'], { env });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(/was written to .*upstream\.graphql/);
@@ -52,7 +52,7 @@ test('schema pull writes the live schema, sorted, into the snapshot, and prints 
   expect(stdout).toMatch(/\n\nTo serve it, restart the gateway\..*\n$/);
   expect(snapshot()).toBe(PULLED);
   expect(readdirSync(folder)).toEqual(FILES);
-  // Whatever order the service names its types in: nothing new, and nothing written.
+  // The order in which the service names its types does not matter: no difference, and nothing is written.
   expect(await run('check')).toMatchObject({ code: 0 });
   expect(await run('pull')).toMatchObject({
     code: 0,
@@ -65,7 +65,7 @@ test('schema pull writes the live schema, sorted, into the snapshot, and prints 
 test('schema pull does not change a snapshot that differs only in form', async () => {
   const { upstream, snapshot, run, put } = operator;
   put(`# mine\n${LIVE}`);
-  upstream.answer(tells(LIVE));
+  upstream.answer(introspected(LIVE));
   expect(await run('pull')).toMatchObject({ code: 0 });
   expect(snapshot()).toBe(`# mine\n${LIVE}`);
 });
@@ -89,7 +89,7 @@ test('schema pull writes a schema that could not be served only with --force', a
   put(BEFORE);
   onTestFinished(() => rmSync(file('adapters.json')));
   writeFileSync(file('adapters.json'), '{ "types": { "Robot": { "byId": null } } }');
-  upstream.answer(tells(LIVE));
+  upstream.answer(introspected(LIVE));
   expect(await run('pull')).toMatchObject({
     code: 1,
     stdout: '',
@@ -107,7 +107,7 @@ test('schema pull overwrites a file that is not a schema only with --force', asy
   const { upstream, snapshot, run, put } = operator;
   const before = upstream.received.length;
   put('The minutes of the meeting.\n');
-  upstream.answer(tells(LIVE));
+  upstream.answer(introspected(LIVE));
   expect(await run('pull')).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/is not a valid GraphQL schema.*Nothing was written over it/s),
@@ -121,7 +121,7 @@ test('schema pull overwrites a file that is not a schema only with --force', asy
 test('schema pull writes to the target of a link, and reports when it cannot write', async () => {
   const { upstream, snapshot, file, run, put } = operator;
   put(BEFORE);
-  upstream.answer(tells(LIVE));
+  upstream.answer(introspected(LIVE));
   symlinkSync('upstream.graphql', file('link.graphql'));
   expect(await run('pull', '--output', file('link.graphql'))).toMatchObject({ code: 0 });
   expect(lstatSync(file('link.graphql')).isSymbolicLink()).toBe(true);

@@ -31,12 +31,12 @@ test.each([
     const reply = read(gateway.url, agent);
     await asked;
     gateway.signal(signal);
-    // By the primary, and by each worker, which may be told a moment later.
+    // Reported by the primary and by each worker, which may hear of it a moment later.
     await gateway.printed(WORKERS === '1' ? /stopping/ : /(stopping.*?){3}/s);
     answer();
     expect(await reply).toEqual({
       status: 200,
-      // Or the client would keep the connection, and the process with it.
+      // Otherwise the client would keep the connection, and the connection the process.
       connection: 'close',
       body: JSON.stringify({ data: { persons: { items: [] } } }),
     });
@@ -93,7 +93,7 @@ function read(url: string, agent: Agent, asked = query) {
   });
 }
 
-/** Its service answers when it is told to. */
+/** A gateway whose service answers when the test lets it. */
 async function serveOverSlowService<P extends Program>(
   start: (options: ProgramOptions) => P,
 ): Promise<SlowlyServed<P>> {

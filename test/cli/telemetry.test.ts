@@ -43,12 +43,12 @@ test('every metric follows the rules of Prometheus for names', () => {
 
 test('docs/telemetry.md lists every metric with its labels, and no other', () => {
   const [, section] = /\n## Metrics\n(.*?)\n## /s.exec(readFileSync('docs/telemetry.md', 'utf8'))!;
-  const told = [...section!.matchAll(/`(recruiting_\w+)(?:\{([\w,]+)\})?`/g)].map(
+  const documented = [...section!.matchAll(/`(recruiting_\w+)(?:\{([\w,]+)\})?`/g)].map(
     ([, name, labels = '']) => [name, labels] as const,
   );
   const ours = Array.from(families.keys()).filter((name) => name.startsWith('recruiting_'));
-  expect(new Set(told.map(([name]) => name))).toEqual(new Set(ours));
-  for (const [name, labels] of told) {
+  expect(new Set(documented.map(([name]) => name))).toEqual(new Set(ours));
+  for (const [name, labels] of documented) {
     const samples = [...families.get(name!)!.samples.keys()];
     for (const sample of samples) {
       const its = [...sample.matchAll(/(\w+)="/g)].map(([, label]) => label);

@@ -190,7 +190,7 @@ test('repeating the command after the target has refreshed does not move the set
   const target = `sqlite:${file('other.db')}`;
   await done('export', target);
   expect((await tokens(['refresh'], { env: { TOKEN_STORE: target } })).code).toBe(0);
-  // Whether that is refused or done before is the store's to say.
+  // The store decides whether that is refused or was done before.
   await tokens(['export', target]);
   expect(await status()).toMatchObject({ state: 'moved' });
   expect((await tokens(['refresh'])).code).toBe(1);

@@ -2,7 +2,8 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startProgram } from '../support/processes/process.ts';
-import { drop, PERSON, reply, startServer } from '../support/tokens/tokens.ts';
+import { startServer } from '../support/imitations/test-server.ts';
+import { drop, PERSON, reply } from '../support/tokens/tokens.ts';
 import { startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
 const SPENT = reply(400, { error: 'invalid_grant' });

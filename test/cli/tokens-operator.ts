@@ -4,31 +4,31 @@ import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { runHere, startServe, temporaryFolder } from '../support/processes/process.ts';
 import { startScripted, type ScriptedService } from '../support/tokens/tokens.ts';
 
-export interface Said {
+export interface CommandResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Somebody with a folder, a service, and the `tokens` commands. */
+/** An operator with a folder, a service, and the `tokens` commands. */
 export interface Operator {
   readonly service: ScriptedService;
   readonly env: Record<string, string>;
-  /** Of a file in the folder. */
+  /** The path of a file in the folder. */
   file(name: string): string;
   readonly storePath: string;
-  /** A `tokens` command. Nothing secret may be in what it says. */
-  tokens(args: readonly string[], more?: Surroundings): Promise<Said>;
-  /** The same where it must end well. Gives what it says. */
+  /** Runs a `tokens` command. Its output may not contain a secret. */
+  tokens(args: readonly string[], more?: Surroundings): Promise<CommandResult>;
+  /** Runs one that must succeed, and returns its output. */
   done(...args: string[]): Promise<string>;
   status(): Promise<Record<string, unknown>>;
   /**
-   * The store, as another process on this machine would have it. Closed when the work is done.
+   * The store, as another process on this machine would open it. Closed after the work.
    *
    * @param now the wall clock of the store
    */
   withStore<T>(work: (store: TokenStore) => Promise<T>, now?: () => number): Promise<T>;
-  /** A gateway on the store, as a process of its own. */
+  /** A gateway on the store, in a process of its own. */
   startGateway(env?: Record<string, string>): ReturnType<typeof startServe>;
 }
 
@@ -47,7 +47,7 @@ export async function startOperator(): Promise<Operator> {
   const tokens = async (args: readonly string[], { env: more = {}, stdin }: Surroundings = {}) => {
     const said = await runHere(['tokens', ...args], { ...env, ...more }, stdin);
     for (const secret of service.secrets) expect(said.stdout + said.stderr).not.toContain(secret);
-    // A fault of the program, and nothing for an operator.
+    // A stack is a fault of the program, and of no use to an operator.
     expect(said.stderr).not.toMatch(/^\s+at /m);
     return said;
   };
@@ -81,14 +81,14 @@ export async function startOperator(): Promise<Operator> {
   };
 }
 
-/** With a set in the store that was refreshed once: generation 2. */
+/** An operator whose store has a set that was refreshed once: generation 2. */
 export async function startWithTokens(): Promise<Operator> {
   const operator = await startOperator();
   await operator.done('import', operator.service.tokenLink);
   return operator;
 }
 
-/** Begins an exchange of what is in the store, as a process would. Gives its attempt. */
+/** Begins an exchange of the token in the store, as a process would. Returns its attempt. */
 export async function beginExchange(store: TokenStore) {
   const { set, generation } = (await store.read())!;
   const attempt = 'begun-elsewhere';

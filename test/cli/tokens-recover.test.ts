@@ -104,7 +104,7 @@ test('a pair in a rescue file is saved first, after which nothing is uncertain a
   expect(code).toBe(0);
   expect(operator.service.exchanges).toHaveLength(1);
   expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 3 });
-  // A second copy, until a gateway has seen that the store holds it.
+  // The file is a second copy until a gateway has seen the pair in the store.
   expect(existsSync(path())).toBe(true);
   expect(await operator.tokens(['recover'])).toMatchObject({ code: 0, stderr: '' });
 });
@@ -321,7 +321,7 @@ test('after a move the error names the store that has the set', async () => {
   expect(stderr).toContain(`moved to another store (sqlite:${file('other.db')})`);
 });
 
-/** Spends the refresh token, and names the new pair where nobody looks for one. */
+/** Spends the refresh token, and answers with the new pair where the gateway does not look for one. */
 function named(status: number): TokenAnswer {
   return ({ process, response }) => json(response, status, { upstream: process() });
 }
@@ -333,7 +333,7 @@ async function startInDoubt(when: 'processed' | 'unprocessed'): Promise<Operator
   return operator;
 }
 
-/** As a process leaves it that received a pair, could not save it, and ended. */
+/** Leaves what a process leaves that received a pair, could not save it, and ended. */
 async function leaveRescueFile(
   { withStore, file }: Operator,
   keys: readonly Uint8Array[] = [],

@@ -77,7 +77,7 @@ test('the command waits for a refresh of the gateway that is in progress', async
   await answer.arrived;
 
   const refreshing = tokens(['refresh']);
-  // It has looked at the store once its rescue file is there.
+  // The command has read the store once its rescue file exists.
   await vi.waitFor(() => expect(readdirSync(file('.')).join()).toContain('rescue-test-'));
   answer.release();
   expect((await refreshing).stdout).toContain('generation 3 is in use');
@@ -162,7 +162,7 @@ test('the pair of a command is also in a rescue file, without a trouble, until a
   const left = () => readdirSync(file('.')).filter((name) => name.startsWith('rescue-'));
   for (const generation of [3, 4, 5]) {
     expect(await done('refresh')).toContain(`generation ${generation} is in use`);
-    // The one before it as well, until the next command.
+    // The file of the refresh before stays as well, until the next command.
     expect(left().length).toBeLessThanOrEqual(2);
     expect(await status()).toMatchObject({ state: 'healthy', generation, rescueFiles: [] });
   }

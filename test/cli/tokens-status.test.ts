@@ -226,7 +226,7 @@ test('a move to another store does not count as a failure, and the target knows 
   expect(code).toBe(0);
   const after = JSON.parse(stdout) as typeof before;
   expect(after).toMatchObject({ state: 'healthy', failures: 0 });
-  // The stores are asked for ages, one after the other.
+  // The age of each store, one after the other.
   const [then, now] = [before, after].map((one) => Date.parse(one['lastRotation'] as string));
   expect(now! - then!).toBeGreaterThanOrEqual(0);
   expect(now! - then!).toBeLessThan(60_000);
@@ -284,7 +284,7 @@ test('if the store is gone and its pair is in a rescue file, status names the co
     expect((await tokens([command])).stderr).toMatch(/waits in a rescue file.*`tokens recover`/);
   }
   expect(existsSync(storePath)).toBe(false);
-  // Of another service, or in the place of another store, it is not looked for.
+  // With another service or another store, the rescue file is not used.
   const other = { env: { TOKEN_STORE: `sqlite:${file('other.db')}` } };
   expect((await tokens(['status'], other)).code).toBe(2);
   const elsewhere = await tokens(['recover'], other);
@@ -343,7 +343,7 @@ test('status leaves no new file beside the store', async () => {
   expect(readdirSync(file('.'))).toEqual(before);
 });
 
-/** A set of another day in place of the one that is in the store. */
+/** Replaces the set in the store by one of another age. */
 async function insert(
   { withStore, service }: Operator,
   { age, imported = false }: { age: number; imported?: boolean },

@@ -16,7 +16,7 @@ const folder = temporaryFolder();
 let elapsed = 0;
 let sandbox: Sandbox;
 let gateway: Program & Served;
-/** Of the primary. */
+/** Metrics of the primary. */
 let pid: number;
 
 beforeAll(async () => {
@@ -29,6 +29,7 @@ beforeAll(async () => {
       TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
       ALLOW_ANONYMOUS: 'true',
       WORKERS: '2',
+      PAGES_PER_MINUTE: '300',
     },
   });
   [pid] = childrenOf(process.pid).filter((child) => !before.includes(child)) as [number];
@@ -72,6 +73,18 @@ test('a worker that dies is replaced, and the other one answers meanwhile', asyn
   expect(sandbox.stats.refreshes).toBe(2);
 });
 
+test('a caller has PAGES_PER_MINUTE in both workers together', async () => {
+  const began = performance.now();
+  let served = 0;
+  for (let last = -1; last !== 0; served += last) {
+    const batch = await Promise.all(Array.from({ length: 20 }, status));
+    last = batch.filter((code) => code === 200).length;
+  }
+  const refilled = (performance.now() - began) / 200;
+  // Each worker is a little late. With a budget for each it would be 600.
+  expect(served).toBeLessThan(300 + refilled + 150);
+});
+
 test('SIGTERM ends all of them, with exit code 0', async () => {
   const workers = childrenOf(pid);
   gateway.signal('SIGTERM');
@@ -97,7 +110,7 @@ test('workers without tokens report it like one process, and end with a primary 
   await vi.waitUntil(() => !workers.some(isAlive), { timeout: 30_000 });
 }, 60_000);
 
-/** Of requests at the same time, each on a connection of its own, so that both workers get some. */
+/** Sends requests at the same time, each on a connection of its own, so that both workers get some. */
 async function statuses(count: number): Promise<number[]> {
   const found = await Promise.all(Array.from({ length: count }, status));
   return [...new Set(found)];
@@ -132,7 +145,7 @@ function sumOf(metrics: ReadonlyMap<string, number>, family: string): number {
   return values.reduce((sum, [, value]) => sum + value, 0);
 }
 
-/** Of all its threads. */
+/** The child processes of all its threads. */
 function childrenOf(parent: number): number[] {
   const tasks = `/proc/${parent}/task`;
   return readdirSync(tasks).flatMap((task) =>
@@ -142,7 +155,7 @@ function childrenOf(parent: number): number[] {
 
 function isAlive(child: number): boolean {
   try {
-    // A process that has ended, but that nobody has waited for yet, is still listed.
+    // A process that has ended is listed until its parent has read its exit code.
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${child}/status`, 'utf8'));
   } catch {
     return false;

@@ -6,9 +6,13 @@ import { listen } from '../../src/http/listen.ts';
 import { openBrowser } from '../support/clients/browser.ts';
 import { bundleRelayPage, compileRelay, compileRelayApp } from '../support/clients/relay-app.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import {
+  makeExecutableSchema,
+  pageOf,
+  type PageArgs,
+} from '../support/imitations/executable-schema.ts';
 
-/** Where the application is served from: the test itself answers with its page. */
+/** The origin of the application: the test itself answers with its page. */
 const ORIGIN = 'http://localhost:3000';
 const config = { nodeInterface: true, corsOrigins: [ORIGIN] };
 
@@ -49,7 +53,7 @@ test('examples/relay pages through a list in both directions, and requests one p
 test('lists below objects are paged in both directions, and records of two types with one id are kept apart', async () => {
   const upstream = makeExecutableSchema(VACANCIES, {
     Query: { vacancy: (_: unknown, { id }: { id: string }) => ({ id, name: `Vacancy ${id}` }) },
-    Vacancy: { candidates: candidatesPage },
+    Vacancy: { candidates: (_: unknown, args: PageArgs) => pageOf(CANDIDATES, args, 3) },
   });
   await using gateway = await startGatewayOverSandbox(
     { schema: upstream },
@@ -84,16 +88,6 @@ const VACANCIES = `
   type Query { vacancy(id: ID!): Vacancy }
 `;
 const CANDIDATES = [1, 2, 3, 4, 5, 6, 7].map((id) => ({ id, name: `Candidate ${id}` }));
-const LIMIT = 3;
-
-function candidatesPage(_: unknown, { first, after }: { first?: number; after?: string }) {
-  const start = Number(after ?? 0);
-  const end = Math.min(start + Math.min(first ?? LIMIT, LIMIT), CANDIDATES.length);
-  return {
-    items: CANDIDATES.slice(start, end),
-    pageInfo: { hasNextPage: end < CANDIDATES.length, endCursor: String(end) },
-  };
-}
 
 interface Opened extends AsyncDisposable {
   readonly page: Page;
@@ -102,7 +96,7 @@ interface Opened extends AsyncDisposable {
 /** Opens a page, which sends its requests to the gateway over a socket. */
 async function open(bundle: string, gateway: TestGateway, parameters: object): Promise<Opened> {
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  // Chromium asks people before a page may reach their own machine.
+  // Chromium asks its user before a page may connect to this machine.
   const page = await browser.newPage({ permissions: ['local-network-access'] });
   await page.route(`${ORIGIN}/`, (route) =>
     route.fulfill({ contentType: 'text/html', body: '<!doctype html><body></body>' }),

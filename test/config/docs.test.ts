@@ -8,10 +8,10 @@ import { TROUBLES } from '../../src/tokens/token-health.ts';
 
 const SETTINGS = readFileSync('docs/settings.md', 'utf8');
 
-/** Variables of Node, of the proxy library, and the one that decides about defaults. */
+/** Variables of Node and of the proxy library, and the one that changes defaults. */
 const READ_ELSEWHERE = ['HTTPS_PROXY', 'NO_PROXY', 'NODE_ENV'];
 
-/** Defaults that depend on something, as the table writes them. */
+/** Defaults that depend on something, as the table shows them. */
 const DEPENDENT: Record<string, string> = {
   RECRUITING_AGENT: '`recruiting-subgraph/<version>`',
   RECRUITING_SCHEMA: '`schema/upstream.graphql` here',

@@ -7,7 +7,7 @@ import { configWarnings, readConfig, variables } from '../../src/config.ts';
 import { readStoreAddress } from '../../src/config/store-address.ts';
 import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
 
-/** What the file `.env` beside compose.yaml has. */
+/** The content of the file `.env` beside compose.yaml. */
 const ENV: Readonly<Record<string, string>> = {
   RECRUITING_URL: 'https://recruiting.example.com',
   TOKEN_STORE_KEY: Buffer.alloc(32).toString('base64'),
@@ -39,7 +39,7 @@ test('it requires every setting that has no default', () => {
 });
 
 test.skipIf(!readStoreAddress(env['TOKEN_STORE']!))(
-  'its settings serve the real service to known callers of this machine',
+  'the settings of compose.yaml serve the real service to known callers of this machine',
   () => {
     const config = readConfig(env, () => '');
     expect(configWarnings(env, config)).toEqual([]);

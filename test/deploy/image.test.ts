@@ -10,19 +10,19 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { temporaryFolder } from '../support/processes/process.ts';
 import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
 
-/*
+/**
  * No container engine is needed: what the Dockerfile copies is put into an empty folder, with its packages, and run
- * there by a user to whom nothing of it belongs, as in the container.
+ * there by a user who owns none of it, as in the container.
  */
 const MAX_MEGABYTES = 120;
 
 const dockerfile = instructions(readFileSync('Dockerfile', 'utf8'));
 const image = lastStage(dockerfile);
 const env = image.env;
-/** Only root may become somebody else. */
+/** Only root may run a process as another user. */
 const user: SpawnOptions = process.getuid?.() === 0 ? { uid: image.uid, gid: image.gid } : {};
 
-/** Makes it process 1, where a signal that is not handled does nothing, on systems that let their users do so. */
+/** Makes it process 1, for which unhandled signals have no effect, on systems that allow that. */
 const UNSHARE = ['unshare', '--map-root-user', '--pid', '--fork', '--kill-child'];
 const container =
   spawnSync(UNSHARE[0]!, [...UNSHARE.slice(1), 'true'], user).status === 0 ? UNSHARE : [];
@@ -35,7 +35,7 @@ const data = folder.file('data');
 beforeAll(() => {
   chmodSync(folder.path, 0o755);
   for (const path of [app, data, bin]) mkdirSync(path);
-  // Where the repository is, the other user may not be allowed to read.
+  // The other user may not be allowed to read the folder of the repository.
   cpSync(process.execPath, join(bin, 'node'));
   if (user.uid !== undefined) chownSync(data, user.uid, user.gid!);
   for (const { sources, target } of dockerfile.flatMap(({ copied }) => copied ?? [])) {
@@ -50,7 +50,7 @@ beforeAll(() => {
   const [install] = dockerfile.flatMap(({ run }) => (run?.startsWith('npm ci') ? run : []));
   const [command, ...args] = install!.split(' ');
   const { PATH = '', HOME = '' } = process.env;
-  // The packages come from npm's cache, where the installation before the tests has left them.
+  // The packages come from npm's cache, which the installation before the tests has filled.
   const installed = spawnSync(command!, [...args, '--prefer-offline'], {
     cwd: app,
     env: { PATH, HOME },
@@ -80,7 +80,7 @@ test('everything that is copied is in the build context, and nothing secret', ()
   }
 });
 
-test('its process serves as another user, passes its health check, and ends on SIGTERM', async () => {
+test('the process of the image serves as another user, passes its health check, and ends on SIGTERM', async () => {
   await using sandbox = await startedSandbox();
   const [command, ...args] = [...container, ...image.entrypoint];
   const gateway = spawn(command!, args, {
@@ -112,7 +112,7 @@ test('its process serves as another user, passes its health check, and ends on S
   }
 }, 60_000);
 
-test('its commands, ports, folders and settings are those of the gateway', () => {
+test('the commands, ports, folders and settings of the image are those of the gateway', () => {
   const start = manifest.scripts.start.replace(/^exec /, '').split(' ');
   expect(image.entrypoint).toEqual(start);
   expect(Number(image.from.split(/[:-]/)[1])).toBe(Number(/\d+/.exec(manifest.engines.node)![0]));

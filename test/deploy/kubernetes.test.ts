@@ -47,7 +47,7 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
       ]),
     ),
   };
-  // Whatever the store is.
+  // The same for every store.
   const config = readConfig({ ...env, TOKEN_STORE: image.env['TOKEN_STORE'] }, () => '');
 
   test('it is valid for the published schemas, which know each of its keys', () => {
@@ -63,7 +63,7 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
   });
 
   test.skipIf(!readStoreAddress(env['TOKEN_STORE']!))(
-    'its settings serve the real service to known callers',
+    'the settings of the manifests serve the real service to known callers',
     () => {
       expect(
         configWarnings(
@@ -81,7 +81,7 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
     },
   );
 
-  test('its pods are the image, without any right that the gateway does not need', () => {
+  test('the pods run the image, without any right that the gateway does not need', () => {
     expect(container!.image).toBe(`registry.example.com/${manifest.name}:${manifest.version}`);
     expect([container!.command, container!.args]).toEqual([undefined, ['serve']]);
     expect(pod).toMatchObject({
@@ -182,7 +182,7 @@ function only(resources: readonly Resource[], kind: string): never {
   return found[0] as never;
 }
 
-/** What the compiler reports: unlike the validation, the types of the schemas refuse keys that they do not have. */
+/** What the compiler reports: the types refuse unknown keys, which the validation by schemas does not. */
 function compilerErrors(resources: readonly Resource[]): string[] {
   using folder = temporaryFolder();
   const literals = resources.map(({ kind, ...rest }, index) => {
@@ -211,7 +211,7 @@ function compilerErrors(resources: readonly Resource[]): string[] {
   return stdout.trim().split('\n');
 }
 
-/** A folder inside the mount, because the permissions of the mount are the volume's. */
+/** A folder inside the mount, because the mount's own permissions are those of the volume. */
 function isBelow(path: string, folder: string): boolean {
   const way = posix.relative(folder, path);
   return way !== '' && !way.startsWith('..');

@@ -113,7 +113,7 @@ test('the benchmarks and the tests in commands of the documentation exist', asyn
     return args.slice(3);
   });
   expect(names.length).toBeGreaterThan(2);
-  // Nothing is measured if one of the names is unknown.
+  // An unknown name would measure nothing.
   const { code, stderr } = await startProcess(['bench/run.ts', ...names, 'unknown']).ended;
   expect(code).toBe(2);
   expect(stderr).toMatch(/^There is no benchmark unknown\. /);
@@ -140,7 +140,7 @@ test('every command in a sentence or a table exists, with the options that are n
 const COMMAND =
   /^(?:npm (?:run -s )?start -- )?((?:sandbox|schema|tokens|keys|export)(?: [a-z]+)?)(?= |$)/;
 
-/** Whether there is such a command, and all options in the text are its own. */
+/** Whether there is such a command, and all options in the text are options of it. */
 async function isKnown(command: string, text: string): Promise<boolean> {
   const words = command.startsWith('export') ? ['export'] : command.split(' ');
   const { code, stdout } = await runHere([...words, '--help']);
@@ -207,7 +207,7 @@ function inFolder(calls: readonly NpmCall[], folder: string): NpmCall[] {
   }));
 }
 
-/** Runs a command of the gateway. What would serve stops at once. */
+/** Runs a command of the gateway. A command that would serve stops at once. */
 function run({ args, env }: NpmCall) {
   const words = args.filter((word) => word !== '-s');
   expect(words[0] === 'run' ? words[1] : words[0]).toBe('start');

@@ -82,7 +82,7 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   },
 };
 
-/** What needs a program or an account that the tests do not have. */
+/** Blocks that need a program or an account that the tests do not have. */
 const NOT_RUN: Record<string, readonly string[]> = {
   // Docker. test/deploy/image.test.ts builds and starts what the Dockerfile says, without it.
   'docs/running.md': ['docker build'],

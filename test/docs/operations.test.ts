@@ -52,7 +52,7 @@ test('each operation in a sentence is answered', async () => {
   }
 });
 
-/** Selections with braces; names of metrics, formats of files and definitions of types are none. */
+/** Selections with braces; names of metrics, file formats and type definitions are not selections. */
 function isOperation(code: string): boolean {
   if (!/\{.*\}$/.test(code) || /^(type|schema|recruiting_)/.test(code)) return false;
   try {

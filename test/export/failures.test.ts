@@ -14,7 +14,7 @@ import { canFillDisk } from '../support/tokens/fault-disk.ts';
 
 const MAIN = resolve('src/main.ts');
 
-test('an export goes on by itself when its gateway goes away and comes back', async () => {
+test('an export continues by itself when its gateway goes away and comes back', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 1_000 });
   await using door = await listeningGateway(gateway);
   door.onPiece = (piece, response) => {
@@ -31,13 +31,13 @@ test('an export goes on by itself when its gateway goes away and comes back', as
 });
 
 describe.skipIf(!canFillDisk)('a full disk', () => {
-  test('ends an export with what to do, and --resume continues it', async () => {
+  test('a full disk ends an export with what to do, and --resume continues it', async () => {
     using folder = temporaryFolder();
     await using gateway = await startGatewayOverSandbox({ persons: 5_000 });
     await using door = await listeningGateway(gateway);
     const file = folder.file('persons.ndjson');
     const args = ['export', 'persons', '--output', file, '--url', door.url];
-    // No file can grow beyond this: not the export, or the log of its state.
+    // No file can grow beyond this: neither the export, nor the log of its state.
     const ended = await exitOf('prlimit', ['--fsize=200000', process.execPath, MAIN, ...args]);
     expect(ended.code).toBe(1);
     expect(ended.stderr).toMatch(
@@ -67,7 +67,7 @@ test('an export ends quietly when nobody reads its output any more', async () =>
 });
 
 describe('patience', () => {
-  test('with a gateway that fails ends 5 minutes after the last record, and begins again with each', async () => {
+  test('an export gives up on a failing gateway 5 minutes after the last record that it got', async () => {
     const waits: number[] = [];
     let requests = 0;
     const read = pages(waits, async function* () {
@@ -79,14 +79,14 @@ describe('patience', () => {
     expect(records).toEqual(['1']);
     expect(error).toMatchObject({ message: 'down' });
     expect(waits.slice(0, 9)).toEqual([1, 2, 4, 8, 16, 30, 30, 30, 30]);
-    // The first wait behind the record is a short one again.
+    // The first wait after the record is a short one again.
     expect(waits.slice(9, 12)).toEqual([1, 2, 4]);
     const sum = waits.slice(9).reduce((total, seconds) => total + seconds, 0);
     expect(sum).toBeGreaterThan(4 * 60);
     expect(sum).toBeLessThanOrEqual(5 * 60);
   });
 
-  test('waits as long as the gateway says', async () => {
+  test('an export waits as long as the gateway says', async () => {
     const waits: number[] = [];
     let requests = 0;
     const read = pages(waits, async function* () {
@@ -100,7 +100,7 @@ describe('patience', () => {
     expect(waits).toEqual([47]);
   });
 
-  test('is not tried on what somebody has to change first', async () => {
+  test('an export ends at once on an error that somebody has to mend first', async () => {
     const waits: number[] = [];
     for (const code of ['FORBIDDEN', 'TOKENS_LOST', 'UPSTREAM_UNAUTHORIZED']) {
       const read = pages(waits, async function* () {
@@ -112,7 +112,7 @@ describe('patience', () => {
   });
 });
 
-test('a list that costs more pages than the gateway lets one operation use is read in parts', async () => {
+test('a list that costs more pages than one operation may use is read in parts', async () => {
   const queries: string[] = [];
   const read = pages([], async function* (query, after) {
     queries.push(`${/limit: \d+/.exec(query)?.[0]} ${String(after)}`);
@@ -136,7 +136,7 @@ test('a list that costs more pages than the gateway lets one operation use is re
   expect(queries).toEqual(['undefined null', 'limit: 5000 null', 'limit: 5000 behind-part']);
 });
 
-test('a cursor that the gateway cannot place any more begins the list again', async () => {
+test('an export begins the list again if the gateway no longer knows the position of its cursor', async () => {
   const read = pages(
     [],
     async function* (_query, after) {
@@ -213,7 +213,7 @@ function part(ids: readonly string[], resumeAfter: string): Json {
   });
 }
 
-/** Reads through a gateway that answers each stream so. */
+/** Reads from a gateway that answers with these streams. */
 function pages(
   waits: number[],
   answer: (query: string, after: unknown) => AsyncGenerator<Json, void, undefined>,
@@ -244,7 +244,7 @@ async function runThrough(read: AsyncGenerator<ExportedPage, void>) {
   }
 }
 
-/** Whoever sleeps is awake at once, and the time has passed. */
+/** A clock with which every sleep ends at once, and advances the time. */
 function hastyClock(): Clock {
   let elapsed = 0;
   return {

@@ -18,7 +18,7 @@ import { runHere, startProgram, temporaryFolder } from '../support/processes/pro
 import { randomRuns } from '../support/random/random-runs.ts';
 
 const KINDS = ['keyset', 'record', 'position'] as const;
-/** Two commits and a rest. */
+/** Two commits and some more records. */
 const PERSONS = 4_200;
 /** Bytes. */
 const BETWEEN_MOMENTS = 20_000;
@@ -28,7 +28,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
   let folder: ReturnType<typeof temporaryFolder>;
   let gateway: TestGateway & { sandbox: Sandbox };
   let door: ListeningGateway;
-  /** What a kill at several moments of an export leaves. */
+  /** The files that a kill leaves at several moments of an export. */
   const moments: string[] = [];
   let whole: string;
 
@@ -57,7 +57,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
   const exportTo = (file: string, ...more: string[]) =>
     runHere(['export', 'persons', '--output', file, '--url', door.url, ...more]);
 
-  /** Leaves what an interruption can: any end of the state's log, and any end of the file behind what is committed. */
+  /** Leaves what an interruption can leave: the state's log, and the file after its committed part, cut anywhere. */
   const interrupt = ({ moment, log, rest }: { moment: number; log: number; rest: number }) => {
     const file = folder.file('interrupted');
     for (const suffix of ['', ...SUFFIXES]) rmSync(file + suffix, { force: true });
@@ -92,7 +92,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
       {
         endOnFailure: true,
         numRuns: randomRuns(cursors === 'keyset' ? 6 : 2),
-        // In the middle of a line behind the last commit.
+        // In the middle of a line after the last commit.
         examples: [[{ moment: moments.length - 1, log: 1, rest: 0.5 }]],
       },
     );
@@ -148,7 +148,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
       {
         endOnFailure: true,
         numRuns: randomRuns(4),
-        // A record that was exported is moved to where the export goes on.
+        // An exported record is moved to where the export continues.
         examples: [
           [{ moment: moments.length - 1, log: 1, rest: 0.5 }, [{ kind: 'move', at: 0.01, to: 1 }]],
         ],
@@ -216,12 +216,12 @@ function copyExport(from: string, to: string): void {
   for (const suffix of SUFFIXES) copyFileSync(from + suffix, to + suffix);
 }
 
-/** Leaves room for what is removed. */
+/** A position that leaves enough records for the removal. */
 function positionOf(part: number, length: number): number {
   return Math.floor(part * (length - 60));
 }
 
-/** The length of the file that the state knows of. Looks at a copy, since opening a state changes it. */
+/** The length of the file that the state has recorded. Reads a copy, because opening a state changes it. */
 function committedIn(state: string, copy: string): number {
   for (const suffix of ['', '-wal']) copyFileSync(state + suffix, copy + suffix);
   const database = new DatabaseSync(copy);

@@ -48,7 +48,7 @@ test.concurrent(
     expect(world.outcomes()).toEqual(['answered']);
     expect(await world.stored()).toMatchObject({ generation: 2, claim: null, lost: false });
 
-    // The answer is thrown away when the refresh token in it has proved good.
+    // The answer is deleted once its refresh token has worked.
     expect(answersIn(world)).toHaveLength(1);
     expect((await world.command('tokens', 'refresh')).code).toBe(0);
     expect(answersIn(world)).toEqual([]);
@@ -76,7 +76,7 @@ test.concurrent(
   },
 );
 
-/** What answers lie in the rescue folder. */
+/** The answers in the rescue folder. */
 function answersIn({ rescue }: FaultWorld): string[] {
   return readdirSync(rescue)
     .filter((name) => name.startsWith('answer-'))

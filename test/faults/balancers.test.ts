@@ -1,13 +1,13 @@
 /**
- * Gateways as processes behind a balancer of TCP connections that knows of them only what `/ready` says, and
- * clients that keep their connections.
+ * Gateways as processes behind a balancer of TCP connections that knows of them only what `/ready` returns, and clients
+ * that keep their connections.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { startBalancer } from '../support/processes/balancer.ts';
 import { startServe } from '../support/processes/process.ts';
 import { startSteadyLoad } from '../support/processes/steady-load.ts';
 
-/** Longer than the test: it ends when a second signal says so. */
+/** Longer than the test: a second signal ends the delay. */
 const DELAY = { SHUTDOWN_DELAY_MS: '600000' };
 
 test('every request is answered completely while one of two gateways behind a balancer stops under load', async () => {
@@ -19,7 +19,7 @@ test('every request is answered completely while one of two gateways behind a ba
   expect(balancer.given.every((connections) => connections > 0)).toBe(true);
 
   leaving.signal('SIGTERM');
-  // npm passes signals on that its process has got already: that is no second one.
+  // npm forwards signals that its process has already received: that must not count as a second one.
   leaving.signal('SIGTERM');
   await leaving.printed(/\/ready fails/);
   expect((await fetch(new URL('/ready', leaving.url))).status).toBe(503);
@@ -29,7 +29,7 @@ test('every request is answered completely while one of two gateways behind a ba
   expect(await served.json()).toEqual({ data: { __typename: 'Query' } });
   expect(served.headers.get('connection')).toBe('close');
 
-  // Until every client has lost the connections that lead there.
+  // Until no client has connections to it.
   await load.answered(25);
   const again = setInterval(() => leaving.signal('SIGTERM'), 200);
   await leaving.printed(/stopping: requests in flight/);
@@ -47,7 +47,7 @@ test('without a shutdown delay, every accepted request is still answered complet
   await load.answered(6);
   gateway.signal('SIGTERM');
   expect((await gateway.ended).stdout).not.toContain('cut off');
-  // What never reached it is refused, or finds its connection closed; no answer is half.
+  // A request that never reached it is refused or finds its connection closed; no answer is incomplete.
   for (const problem of await load.end()) {
     expect(problem).toMatch(/^(ECONNREFUSED|ECONNRESET|UND_ERR_SOCKET before an answer)/);
   }

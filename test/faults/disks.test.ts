@@ -1,6 +1,6 @@
 /**
- * Disks that are full and folders that cannot be written, before and during an exchange. Where the pair is
- * to survive, the service revokes the old access token: with that one nobody could be served.
+ * Disks that are full and folders that cannot be written, before and during an exchange. Where a test says that the
+ * pair survives, the service revokes the old access token, with which no caller could be served.
  */
 import { statSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ describe.skipIf(!canFillDisk)('on a full disk', () => {
     await gateway.printed(/access token refreshed/);
     await gateway.serves();
     fillDisk(gateway, statSync(world.path).size);
-    // So many that their traces do not fit into pages that are in use.
+    // So many that their traces do not fit into database pages that are in use.
     for (let refresh = 0; refresh < REFRESHES; refresh += 1) {
       world.expire();
       await gateway.serves();

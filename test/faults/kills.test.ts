@@ -1,4 +1,4 @@
-/** kill -9 at every point of an exchange, and what the next start makes of it. */
+/** kill -9 at every point of an exchange, and how the next start continues. */
 import { describe, expect, test } from 'vitest';
 import { standsStill } from '../support/tokens/fault-process.ts';
 import {
@@ -205,7 +205,7 @@ async function diesBeforeTheSave(world: FaultWorld): Promise<void> {
   await eventually(() => expect(world.outcomes()).toEqual(['answered']));
 }
 
-/** The first start after the kill, and a look from outside. */
+/** The first start after the kill, with requests and `tokens status`. */
 async function servesInDoubt(world: FaultWorld, outcomes: string[]): Promise<FaultGateway> {
   const next = await world.serve();
   await next.printed(/ended without a clear answer, so the token may be spent/);

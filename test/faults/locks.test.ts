@@ -1,4 +1,4 @@
-/** Stores that other processes keep locked or that never answer, and locks that are taken away. */
+/** Stores that other processes keep locked or that never answer, and locks that are removed. */
 import { rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
@@ -69,7 +69,7 @@ test.concurrent(
     rmSync(`${world.path}-lock`);
     const other = await world.serve();
     const refreshing = world.command('tokens', 'refresh');
-    // By now the service has ended the access token with the exchange.
+    // By now the exchange has ended the access token at the service.
     const before = world.sandbox.stats.requests.graphql;
     const asked = other.serves();
     await eventually(() => expect(world.sandbox.stats.requests.graphql).toBe(before + 1));

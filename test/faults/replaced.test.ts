@@ -1,4 +1,4 @@
-/** The file of the store is taken away, or an older copy is put in its place, under a gateway that runs. */
+/** The file of the store is removed, or replaced by an older copy, while a gateway runs. */
 import { copyFileSync, renameSync, rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createSealer } from '../../src/tokens/store/seal.ts';
@@ -93,7 +93,7 @@ test.concurrent(
     copyFileSync(world.path, backup);
     expect(await world.command('tokens', 'refresh')).toMatchObject({ code: 0 });
     copyFileSync(backup, world.path);
-    // With the exchange the service has ended the access token that the gateway has.
+    // The exchange has ended the access token that the gateway has.
     await gateway.serves();
     world.expire();
     await gateway.serves();

@@ -1,4 +1,4 @@
-/** Several processes on one store, and stores that are not what they were. */
+/** Several processes on one store, and stores whose content was replaced. */
 import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
@@ -16,7 +16,7 @@ test.concurrent(
     await Promise.all([one.serves(), other.serves()]);
     await eventually(async () => expect((await world.stored()).generation).toBe(2));
     expect(world.outcomes()).toEqual(['answered']);
-    // Only of an access token that the service took before is it believed that it has expired so soon.
+    // A gateway believes that a token has expired so soon only if the service accepted the token before.
     await Promise.all([one.serves(), other.serves()]);
     world.expire();
     await Promise.all(Array.from({ length: 50 }, () => [one.serves(), other.serves()]).flat());
@@ -212,7 +212,7 @@ test.concurrent(
     await using world = await startFaultWorld({ importedDaysAgo: 121 });
     const gateway = await world.serve();
     await gateway.printed(/The refresh token has reached its end/);
-    // An access token that the service still takes is used.
+    // An access token that the service still accepts is used.
     await gateway.serves();
     world.expire();
     expect((await gateway.ask()).errors).toMatchObject([

@@ -11,10 +11,10 @@ import { lookAtHeld } from '../soak/held.ts';
 import { startFaultyLine } from '../support/imitations/faulty-line.ts';
 import { startMixedLoad } from '../support/processes/mixed-load.ts';
 
-// `npm run soak` does the same in processes of their own, for a hundred thousand requests.
+// `npm run soak` does the same in separate processes, with a hundred thousand requests.
 test('requests of all kinds over a faulty line leave no sockets, listeners or memory behind', async () => {
   const { origin, exchanges } = await start();
-  // All documents are known after the first run: what is kept of them does not grow any more.
+  // All documents are known after the first run, so that the memory for them no longer grows.
   const load = startMixedLoad(origin, 12, 100);
   onTestFinished(() => load.close());
   await load.run(200);
@@ -23,7 +23,7 @@ test('requests of all kinds over a faulty line leave no sockets, listeners or me
   const after = await settled();
 
   expect(after.warnings.filter((text) => /leak|listeners/i.test(text))).toEqual([]);
-  // As many as callers and places may have, at both ends of each connection; a leak would be hundreds.
+  // As many as callers and slots may have, at both ends of each connection; a leak would be hundreds.
   expect(after.sockets - before.sockets).toBeLessThan(50);
   expect(after.timers - before.timers).toBeLessThan(50);
   // 10 kB for each request.
@@ -35,7 +35,7 @@ test('requests of all kinds over a faulty line leave no sockets, listeners or me
   expect(exchanges()).toBeGreaterThan(0);
 }, 120_000);
 
-/** What requests that nobody waits for any more hold is let go of in a moment. */
+/** Waits a moment, until the resources of abandoned requests are released. */
 async function settled() {
   let held = lookAtHeld();
   for (;;) {
@@ -65,7 +65,7 @@ async function start() {
       },
       snapshot: readFileSync('schema/upstream.graphql', 'utf8'),
       store,
-      // What is sent again is sent soon.
+      // Requests are repeated after a short wait.
       clock: {
         ...systemClock,
         sleep: (ms, signal) => systemClock.sleep(ms < 1_500 ? ms / 20 : ms, signal),

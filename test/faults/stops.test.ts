@@ -1,6 +1,6 @@
 /**
- * SIGTERM and SIGSTOP in the middle of an exchange. Where the pair is to survive, the service revokes the old
- * access token: with that one nobody could be served.
+ * SIGTERM and SIGSTOP in the middle of an exchange. Where a test says that the pair survives, the service revokes the
+ * old access token, with which no caller could be served.
  */
 import { expect, test } from 'vitest';
 import { standsStill } from '../support/tokens/fault-process.ts';
@@ -95,7 +95,7 @@ test.concurrent(
     expect(await world.command('tokens', 'status')).toMatchObject({
       stdout: expect.stringContaining('a process is refreshing it'),
     });
-    // Longer than every time-out of ours: a lock that is held is not overridden.
+    // Longer than every timeout of the gateway: a lock that is held is not overridden.
     other.tell(`later ${10 * 60_000}`);
     await other.printed(/TOLD later/);
     await other.serves();
@@ -115,12 +115,12 @@ test.concurrent(
     await other.serves();
     expect(world.outcomes()).toEqual([]);
 
-    // All of this is there when it wakes, as the time that has passed is for a real clock.
+    // All of this has happened when it wakes, like the time that has passed for a real clock.
     holder.tell(`later ${10 * 60_000}`);
     holder.tell('go');
     holder.signal('SIGCONT');
     await holder.printed(/TOLD go/);
-    // Whichever of the two: a new exchange, from its connection on.
+    // Either of the two begins a new exchange, from its connection on.
     await eventually(() => expect(world.outcomes()).toEqual(['answered']));
     await eventually(async () => expect((await world.stored()).generation).toBe(2));
     const endings = (await world.history()).map(({ outcome }) => outcome);

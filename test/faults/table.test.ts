@@ -66,7 +66,7 @@ const FAULTS: readonly (readonly [fault: string, file: string, title: string])[]
   [
     'a store on FUSE, 9p or vboxsf was accepted',
     'test/tokens/store/sqlite-file.test.ts',
-    'on a file system of type %d is refused before anything is made there',
+    'a file system of type %d is refused before anything is created there',
   ],
   [
     'after the lock file was deleted, two processes exchanged one token',

@@ -235,7 +235,7 @@ describe('what is missing, and what fails', () => {
         withBand(three!),
       ],
     });
-    // Hive loses the place in the list when an error lies below an entity.
+    // Hive loses the list index of an error below an entity.
     expect(errors).toEqual([
       expect.objectContaining({
         path: ['allPersons', 'salaryBand'],
@@ -370,7 +370,7 @@ test('a query root with a name of its own is the Query of the supergraph', async
   });
 });
 
-/** Requests as their sources write them, with their names and headers. */
+/** Requests as these routers write them, with their names and headers. */
 describe('routers that are not started here', () => {
   test('the operations of Apollo Router are answered: named after the subgraph, with aliases for clashing fields', async () => {
     const [one] = persons;
@@ -463,7 +463,7 @@ function withBand({ id, firstName }: (typeof persons)[number]) {
   return { firstName, salaryBand: salaryBandOf(id) };
 }
 
-/** Makes one entity of an answer fail, whatever its `_entities` is called. */
+/** Makes one entity of an answer fail, under whatever alias `_entities` has. */
 function failEntity(place: number) {
   return (answer: GraphqlAnswer) => {
     const [key, entities] = Object.entries(answer.data!)[0]! as [string, unknown[]];

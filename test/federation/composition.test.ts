@@ -147,7 +147,7 @@ function composeAll(sdls: Record<string, string>) {
   );
 }
 
-/** What the platform team publishes. */
+/** The SDL that the platform team publishes. */
 async function recruitingSdl(
   prefix?: string,
   RECRUITING_SCHEMA?: string,

@@ -30,7 +30,7 @@ beforeAll(async () => {
   });
   router = await startRouter({
     supergraph: composed([recruiting]),
-    // Then it reports its estimates.
+    // With this option, the router reports its estimates.
     env: { RECRUITING_KEY: ROUTER_KEY, NODE_ENV: 'development' },
   });
 }, 60_000);
@@ -41,11 +41,11 @@ afterAll(async () => {
 
 const EDGES = 'edges { cursor node { id firstName } } pageInfo { hasNextPage endCursor }';
 
-/** A limit below 25 records is estimated below half a page, because the cost of a list is all in its records. */
+/** Below 25 records, a page is estimated at less than half a page, because all cost of a list is in its records. */
 const LIMITS = [25, 30, 40, 49, 50, 51, 60, 75, 99, 100, 137, 150, 200, 300, 400, 500, 750, 1_000];
 const FIRSTS = [1, 2, 5, 10, 20, 30, 49, 50, 51, 75, 100, 150, 250, 400, 500];
 
-/** With what the operation's caller would send, on a list that was walked before. */
+/** Operations with the variables that their callers would send, on a list that was walked before. */
 const OPERATIONS: readonly (readonly [query: string, variables?: Record<string, unknown>])[] = [
   ['{ allPersons { id } }'],
   ['query All { people: allPersons { __typename name: firstName } }'],
@@ -145,7 +145,7 @@ test('lists below records and lists that are not paged have a length, too', asyn
   expect(errors).toBeUndefined();
   const schema = buildASTSchema(parse(sdl), { assumeValidSDL: true });
   const costOf = (query: string) => apolloEstimate(schema, parse(query));
-  // As callers are charged for it: 20 vacancies with 5 candidates each are 120 records.
+  // As callers are charged: 20 vacancies with 5 candidates each are 120 records.
   expect(
     costOf('{ vacancies(first: 20) { items { candidates(first: 5) { items { id } } } } }'),
   ).toBe(34 + 20 * (1 + 5));

@@ -35,7 +35,7 @@ function counterexample(printed: string): string {
   return /Counterexample: .*/.exec(printed)![0];
 }
 
-/** As somebody in a terminal: what vitest tells its workers is not inherited. */
+/** Runs as in a terminal: the variables that vitest sets for its workers are not inherited. */
 function run(command: string): Promise<{ code: number; printed: string }> {
   const { PATH, HOME } = process.env;
   return new Promise((resolve) => {

@@ -24,7 +24,7 @@ const folder = mkdtempSync(join(tmpdir(), 'recruiting-fuzz-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 process.exitCode = await fuzz();
 
-/** A round that was begun is ended, so that a failure which is just being made smaller is not missed. */
+/** A round that has begun is completed, so that a failure which is being shrunk is not missed. */
 async function fuzz(): Promise<number> {
   const until = Date.now() + minutes * 60_000;
   let rounds = 0;
@@ -54,7 +54,7 @@ async function failuresOf(seed: number): Promise<Failure[]> {
     env: { ...process.env, RANDOM_SEED: String(seed) },
     stdio: 'inherit',
   });
-  // As Ctrl+C does in a terminal, where the child gets it too.
+  // As Ctrl+C in a terminal, which sends the signal to the child too.
   const end = () => void vitest.kill();
   process.once('SIGTERM', end).once('SIGINT', end);
   const [code, signal] = (await once(vitest, 'exit')) as [number | null, string | null];
@@ -73,7 +73,7 @@ function failuresIn(report: string): Failure[] {
     }[];
   };
   const failed = testResults.filter(({ status }) => status === 'failed');
-  // Such as an error outside of any test: then everything that ran is to be run again.
+  // For example an error outside of any test: then everything that ran has to be run again.
   return (failed.length > 0 ? failed : testResults).map(({ name, assertionResults }) => ({
     file: relative('.', name),
     tests: assertionResults
@@ -90,12 +90,12 @@ function replay(seed: number): (failure: Failure) => string {
     tests.map((test) => `    ${test}\n`).join('');
 }
 
-/** What was given to vitest beside files. */
+/** The arguments of vitest that are not files. */
 function options(): string[] {
   return asked.filter((one) => one.startsWith('-'));
 }
 
-/** What is not ours is vitest's: a pattern of files, an option. */
+/** Unknown arguments are for vitest: a pattern of files, or an option. */
 function readArguments(args: readonly string[]): { minutes: number; asked: readonly string[] } {
   const at = args.indexOf('--minutes');
   const given = at < 0 ? 5 : Number(args[at + 1]);

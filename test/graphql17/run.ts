@@ -46,7 +46,7 @@ function requireGraphql17(path: string): void {
 
 async function npm(...args: readonly string[]): Promise<number> {
   const child = spawn('npm', ['--prefix', folder, ...args], { cwd: folder, stdio: 'inherit' });
-  // As Ctrl+C does in a terminal, where the child gets it too.
+  // As Ctrl+C in a terminal, which sends the signal to the child too.
   const end = () => void child.kill();
   process.once('SIGTERM', end).once('SIGINT', end);
   const [code] = (await once(child, 'exit')) as [number | null];

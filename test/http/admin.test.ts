@@ -18,12 +18,12 @@ test.each<[string, string, string[], string[]]>([
     const server = await listen(handler, { host: '127.0.0.1', port: 0 });
     onTestFinished(() => server.close());
     for (const name of ours) {
-      const { status, text: told } = await metricsAt(server.url, name);
-      expect([name, status, told]).toEqual([name, 200, expect.stringContaining('1.2.3')]);
+      const { status, text: served } = await metricsAt(server.url, name);
+      expect([name, status, served]).toEqual([name, 200, expect.stringContaining('1.2.3')]);
     }
     for (const name of [...others, 'evil.example', 'localhost.evil.example:9464']) {
-      const { status, text: told } = await metricsAt(server.url, name);
-      expect([name, status, told]).toEqual([name, 421, expect.stringContaining('ALLOWED_HOSTS')]);
+      const { status, text: served } = await metricsAt(server.url, name);
+      expect([name, status, served]).toEqual([name, 421, expect.stringContaining('ALLOWED_HOSTS')]);
     }
   },
 );

@@ -43,7 +43,7 @@ afterAll(async () => {
   for (const front of [guarded, trusted, open]) await front[Symbol.asyncDispose]();
 });
 
-interface Asked {
+interface SentRequest {
   readonly to?: () => Front;
   readonly method?: string;
   readonly path?: string;
@@ -71,7 +71,7 @@ describe.each([
   ['over a socket', overSocket],
   ['through fetch', throughFetch],
 ])('every check applies to a request %s', (_, send) => {
-  test.each<[check: string, Asked, status: number, code: string | undefined]>([
+  test.each<[check: string, SentRequest, status: number, code: string | undefined]>([
     ['a foreign host name', { host: 'evil.example', ...query('{ me { id } }') }, 421, 'FORBIDDEN'],
     ['an unknown path', { path: '/elsewhere', ...query('{ me { id } }') }, 404, undefined],
     [
@@ -140,7 +140,7 @@ describe.each([
       'BAD_USER_INPUT',
     ],
   ])('%s', async (check, asked, status, code) => {
-    const before = askedOfServices();
+    const before = upstreamRequests();
     const answer = await send(asked);
     expect([check, answer.status]).toEqual([check, status]);
     if (code !== undefined) {
@@ -148,7 +148,7 @@ describe.each([
       expect([data, errors?.[0]?.extensions.code]).toEqual([undefined, code]);
     }
     expect(answer.headers['x-request-id']).toMatch(/^[\w-]{36}$/);
-    expect(askedOfServices()).toBe(before);
+    expect(upstreamRequests()).toBe(before);
   });
 
   test('a caller without budget is refused', async () => {
@@ -182,7 +182,7 @@ describe.each([
 
   test('other paths are answered without an operation', async () => {
     const anonymous = { 'x-api-key': '' };
-    const statusOf = async (asked: Asked) => (await send(asked)).status;
+    const statusOf = async (asked: SentRequest) => (await send(asked)).status;
     expect(await statusOf({ method: 'GET', path: '/health', headers: anonymous })).toBe(200);
     await expect
       .poll(() => statusOf({ method: 'GET', path: '/ready', headers: anonymous }))
@@ -195,7 +195,7 @@ describe.each([
 });
 
 /** The number of requests that have reached a service. */
-function askedOfServices(): number {
+function upstreamRequests(): number {
   return [guarded, trusted, open].reduce(
     (sum, { service }) => sum + service.stats.requests.graphql,
     0,
@@ -214,7 +214,7 @@ function sendable({
   host = 'localhost',
   headers,
   body,
-}: Asked) {
+}: SentRequest) {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const all = Object.entries({ ...DEFAULTS, ...headers }).filter(([, value]) => value !== '');
   const isSafe = method === 'GET' || method === 'OPTIONS';
@@ -230,7 +230,7 @@ function sendable({
   };
 }
 
-async function throughFetch(asked: Asked): Promise<Answered> {
+async function throughFetch(asked: SentRequest): Promise<Answered> {
   const { method, path, host, headers, text: body } = sendable(asked);
   const { handler } = (asked.to?.() ?? guarded).gateway.gateway;
   const init = { method, headers, ...(body !== undefined && { body }) };
@@ -242,7 +242,7 @@ async function throughFetch(asked: Asked): Promise<Answered> {
   };
 }
 
-function overSocket(asked: Asked): Promise<Answered> {
+function overSocket(asked: SentRequest): Promise<Answered> {
   const { method, path, host, headers, text: body } = sendable(asked);
   const { hostname, port } = new URL((asked.to?.() ?? guarded).url);
   return new Promise((resolve, reject) => {

@@ -42,7 +42,7 @@ test('a deferred field inside streamed records is sent with its label, after the
   const increments = parts.flatMap(({ incremental = [] }) => incremental);
   const named = increments.filter(({ label }) => label === 'name');
   expect(named.map(({ path }) => path)).toEqual(
-    Array.from({ length: 137 }, (_, place) => ['allPersons', place]),
+    Array.from({ length: 137 }, (_, index) => ['allPersons', index]),
   );
   expect(putTogether(parts)).toEqual({
     allPersons: gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),
@@ -83,11 +83,11 @@ describe.each(FORMATS)('%s', (format) => {
       const whole = await gateway.ask(query);
       expect(putTogether(parts)).toEqual(whole.data);
       expect(parts.length).toBeGreaterThan(1);
-      const told = parts.flatMap(({ errors = [], incremental = [] }) => [
+      const allErrors = parts.flatMap(({ errors = [], incremental = [] }) => [
         ...errors,
         ...incremental.flatMap((one) => one.errors ?? []),
       ]);
-      expect(placesOf(told)).toEqual(placesOf(whole.errors));
+      expect(pathsOf(allErrors)).toEqual(pathsOf(whole.errors));
     },
   );
 });
@@ -105,6 +105,6 @@ test('inside a drained list that is not streamed, @defer has no effect', async (
   expect(labels).toEqual([[], ['persons', 'items', 0]]);
 });
 
-function placesOf(errors: readonly { path?: unknown }[] = []): string[] {
+function pathsOf(errors: readonly { path?: unknown }[] = []): string[] {
   return errors.map(({ path }) => JSON.stringify(path)).toSorted();
 }

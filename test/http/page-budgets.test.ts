@@ -186,7 +186,7 @@ test('a caller with many operations gets no more turns for drains than others', 
 });
 
 test.each(['totalCount', 'last: 20'])(
-  'nobody is told to go on in the middle of %s',
+  'no error offers to continue in the middle of %s',
   async (name) => {
     const [, query] = ways.find(([way]) => way === name)!;
     const world = await startWorld({ config: { pagesPerMinute: 5 } });

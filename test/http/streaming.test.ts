@@ -310,7 +310,7 @@ test('every payload of a stream says where to go on behind its records, and how 
     expect(whole(await all(gateway, query, { after: extensions!.resumeAfter }))).toEqual(
       ids.slice(sent),
     );
-    // Nobody had walked the list yet.
+    // The list was not walked before.
     expect(extensions!.listLength).toBeUndefined();
   }
   expect(sent).toBe(137);

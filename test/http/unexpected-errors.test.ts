@@ -89,9 +89,9 @@ describe('after an unexpected error the caller gets only an id, which is also lo
       () => front.gateway.fetch('/graphql', post({ query: QUERY })),
     ]) {
       isBroken = true;
-      const told = await (await send()).text();
+      const text = await (await send()).text();
       isBroken = false;
-      expectMasked(told, front.gateway.logged);
+      expectMasked(text, front.gateway.logged);
     }
     expect(await (await fetch(`${front.url}/graphql`, post({ query: QUERY }))).json()).toEqual({
       data: { __typename: 'Query' },
@@ -113,15 +113,15 @@ describe('after an unexpected error the caller gets only an id, which is also lo
     throw new Error(WORDS);
   }
 
-  function expectMasked(told: string, logged: readonly Record<string, unknown>[]): void {
-    const { errors } = JSON.parse(told) as Body;
+  function expectMasked(text: string, logged: readonly Record<string, unknown>[]): void {
+    const { errors } = JSON.parse(text) as Body;
     expect(errors).toEqual([
       {
         message: expect.stringContaining('Report this id to its operator: '),
         extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
       },
     ]);
-    expect(told).not.toMatch(/ENOENT|internal|srv|\.ts|node_modules|    at /);
+    expect(text).not.toMatch(/ENOENT|internal|srv|\.ts|node_modules|    at /);
     const { id } = errors![0]!.extensions;
     expect(logged.filter(({ errorId }) => errorId === id)).toMatchObject([
       { level: 50, msg: 'unexpected error', err: { message: WORDS } },
@@ -170,11 +170,11 @@ test.each([
     broken.is = true;
     return refusal('token_expired')(...exchange);
   });
-  const told = await (await ask(gateway, query, {}, accept)).text();
+  const text = await (await ask(gateway, query, {}, accept)).text();
   broken.is = false;
-  expect(told).toContain('"code":"DRAIN_INTERRUPTED"');
-  expect(told).not.toContain(ELSEWHERE);
-  const [, id] = /Report this id to the operator of the gateway: ([\w-]+)/.exec(told) ?? [];
+  expect(text).toContain('"code":"DRAIN_INTERRUPTED"');
+  expect(text).not.toContain(ELSEWHERE);
+  const [, id] = /Report this id to the operator of the gateway: ([\w-]+)/.exec(text) ?? [];
   expect(gateway.logged.filter(({ errorId }) => errorId === id)).toMatchObject([
     { level: 50, msg: 'unexpected error', err: { message: expect.stringContaining(ELSEWHERE) } },
   ]);

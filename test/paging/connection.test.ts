@@ -37,13 +37,13 @@ describe.each(['keyset', 'record', 'position'] as const)('over %s cursors', (cur
   test('every edge cursor of 137 persons resumes exactly after its edge', async () => {
     const cursorsBySize = new Map<number, string[]>();
     for (const size of SIZES) cursorsBySize.set(size, await allCursors(gateway, size));
-    const place = fc.record({
+    const resumption = fc.record({
       readBy: fc.constantFrom(...SIZES),
       resumeBy: fc.constantFrom(...SIZES),
       index: fc.nat(PERSONS - 1),
     });
     await fc.assert(
-      fc.asyncProperty(place, async ({ readBy, resumeBy, index }) => {
+      fc.asyncProperty(resumption, async ({ readBy, resumeBy, index }) => {
         const after = cursorsBySize.get(readBy)![index]!;
         const { edges, nodes, pageInfo } = await read(gateway, { first: resumeBy, after });
         const expected = ids.slice(index + 1, index + 1 + resumeBy);

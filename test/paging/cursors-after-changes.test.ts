@@ -33,15 +33,15 @@ interface Held {
   readonly at: number;
   readonly front: readonly string[];
   readonly behind: readonly string[];
-  /** The records of the page that the cursor came with, from its start. */
+  /** The records of the page with which the cursor came, from its start. */
   readonly page: readonly string[];
-  readonly place: number;
+  readonly offset: number;
   readonly size: number;
 }
 
 const SIDES = ['start', 'before', 'at', 'after', 'end'] as const;
 
-/** Places are relative to the record of the cursor. */
+/** Positions are relative to the record of the cursor. */
 interface Change {
   does: 'insert' | 'remove';
   where: (typeof SIDES)[number];
@@ -93,8 +93,8 @@ describe('with keyset cursors', () => {
   });
 });
 
-// A cursor of ours holds two of the service, of the start and the end of its page. The service refuses a record
-// cursor whose record is gone. Then the record is located elsewhere.
+// A cursor of the gateway contains two of the service: that of the start and that of the end of its page. The service
+// refuses a record cursor whose record is gone. Then the record is located elsewhere.
 describe('with record cursors', () => {
   test('`after` and `before` resume exactly after and before an existing record, wherever it moved', async () => {
     await forCases({ cursors: 'record', loses: 'others', moves: true }, async (world) => {
@@ -125,7 +125,7 @@ describe('with position cursors', () => {
       const [expected, answers] = [exact(world), await fourWays(world)];
       expect(answers.before).toEqual(expected.before);
       expect(answers.firstBefore).toEqual(expected.firstBefore);
-      const isLast = held.place === held.size - 1;
+      const isLast = held.offset === held.size - 1;
       const services = isLast ? [held.at + 1] : [];
       for (const [way, allowed] of [
         ['after', services.map((start) => behind(ids, start, count))],
@@ -141,7 +141,7 @@ describe('with position cursors', () => {
     await forCases(settings, async (world) => {
       const { ids, count, held } = world;
       const answers = await fourWays(world);
-      const isLast = held.place === held.size - 1;
+      const isLast = held.offset === held.size - 1;
       if (isLast) expect(answers.after).toEqual(behind(ids, held.at + 1, count));
       const faults = faultsIn(world, answers);
       expect(faults.filter((fault) => !isLast || fault.startsWith('before'))).toEqual([]);
@@ -174,7 +174,7 @@ interface Settings {
   /** What may be removed; `its record` always is. */
   readonly loses: 'nothing' | 'others' | 'its record' | 'any';
   readonly sides?: readonly Change['where'][];
-  /** Records are moved as well, its own too. */
+  /** Records are moved as well, also the record of the cursor. */
   readonly moves?: boolean;
   /** The gateway never read the list to its end. */
   readonly isNew?: boolean;
@@ -237,12 +237,12 @@ async function fourWays({ gateway, held: { cursor }, count }: World): Promise<Fo
 
 /** The edges are those behind and in front of the record of the cursor. */
 function exact({ held: { id }, ids, count }: World): FourWays {
-  const place = ids.indexOf(id);
-  const front = ids.slice(0, place);
+  const offset = ids.indexOf(id);
+  const front = ids.slice(0, offset);
   return {
-    after: behind(ids, place + 1, count),
-    before: inFront(ids, place, count),
-    lastAfter: endBehind(ids, place + 1, count),
+    after: behind(ids, offset + 1, count),
+    before: inFront(ids, offset, count),
+    lastAfter: endBehind(ids, offset + 1, count),
     firstBefore: {
       ids: front.slice(0, count),
       hasNextPage: front.length > count,
@@ -328,7 +328,7 @@ async function take(
       }
     }
   })();
-  const { size, place } = pageOf(edge.cursor);
+  const { size, offset } = pageOf(edge.cursor);
   expect(edge.node.id).toBe(before[at]);
   return {
     cursor: edge.cursor,
@@ -336,21 +336,21 @@ async function take(
     at,
     front: before.slice(0, at),
     behind: before.slice(at + 1),
-    page: before.slice(at - place, at - place + size),
-    place,
+    page: before.slice(at - offset, at - offset + size),
+    offset,
     size,
   };
 }
 
 /** The position of an edge, which its cursor carries. */
-function pageOf(cursor: string): { size: number; place: number } {
+function pageOf(cursor: string): { size: number; offset: number } {
   const payload = Buffer.from(cursor, 'base64url').subarray(1, -4).toString();
-  const [, , , size, place] = JSON.parse(payload) as [string, string, string, number, number];
-  return { size, place };
+  const [, , , size, offset] = JSON.parse(payload) as [string, string, string, number, number];
+  return { size, offset };
 }
 
 function insert(change: Change, list: PersonList, id: string): void {
-  list.insert(placeOf(change, list, id), change.count);
+  list.insert(offsetOf(change, list, id), change.count);
 }
 
 function remove(
@@ -359,9 +359,9 @@ function remove(
   id: string,
   spares: { itself: boolean; front: boolean },
 ): void {
-  const place = placeOf(change, list, id);
+  const offset = offsetOf(change, list, id);
   // Without a cursor, the last ones.
-  const from = change.where === 'end' ? Math.max(0, place - change.count) : place;
+  const from = change.where === 'end' ? Math.max(0, offset - change.count) : offset;
   const to = Math.min(from + change.count, list.length);
   const record = list.all().findIndex((person) => person.id === id);
   for (let at = to - 1; at >= from; at -= 1) {
@@ -370,17 +370,17 @@ function remove(
   }
 }
 
-function placeOf({ where, away }: Change, list: PersonList, id: string): number {
+function offsetOf({ where, away }: Change, list: PersonList, id: string): number {
   const found = list.all().findIndex((person) => person.id === id);
   const record = found < 0 ? Math.floor(list.length / 2) : found;
-  const place = {
+  const offset = {
     start: 0,
     before: record - away,
     at: record,
     after: record + 1 + away,
     end: list.length,
   }[where];
-  return Math.min(Math.max(place, 0), list.length);
+  return Math.min(Math.max(offset, 0), list.length);
 }
 
 async function ask(gateway: TestGateway, args: Arguments): Promise<Connection> {

@@ -48,7 +48,7 @@ describe('a record that is not at the position of its cursor is found', () => {
   });
 
   test.each(['keyset', 'record', 'position'] as const)(
-    'over %s cursors, at most twenty pages away',
+    'a record is searched over %s cursors at most twenty pages away',
     async (cursors) => {
       await using world = await startWorld(4_000, cursors);
       const cursor = await world.cursorOf(2_005, { skip: 2_000, size: 10 });
@@ -136,16 +136,16 @@ async function startWorld(count: number, cursors: CursorBehaviour) {
     ask,
     requests: () => stats.requests.graphql,
     /** The ids of the records that stood at these offsets at first. */
-    were: (...places: number[]) => places.map((place) => were[place]),
+    were: (...offsets: number[]) => offsets.map((offset) => were[offset]),
     ids: async (args: string) => (await edges(args)).map(({ node }) => node.id),
     /** The cursor of a record, of a page of `size` records behind `skip` records. */
-    cursorOf: async (place: number, { skip = 0, size }: { skip?: number; size: number }) => {
+    cursorOf: async (offset: number, { skip = 0, size }: { skip?: number; size: number }) => {
       let after = '';
       for (let left = skip; left > 0; left -= Math.min(left, 500)) {
         const front = await edges(`first: ${Math.min(left, 500)}${after}`);
         after = `, after: "${front.at(-1)!.cursor}"`;
       }
-      return (await edges(`first: ${size}${after}`))[place - skip]!.cursor;
+      return (await edges(`first: ${size}${after}`))[offset - skip]!.cursor;
     },
     [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
   };

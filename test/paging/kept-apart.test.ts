@@ -90,11 +90,11 @@ test('parents without an id are kept apart', async () => {
 
 test.each([0, 30, 120, 395])(
   'every drain of a list with an id twice in one page (from %i on) returns all its records',
-  async (place) => {
+  async (offset) => {
     await using gateway = await startTeams({
       teams: 400,
       change: (teams) => {
-        teams[place + 2]!.id = teams[place]!.id;
+        teams[offset + 2]!.id = teams[offset]!.id;
       },
     });
     const numbers = Array.from({ length: 400 }, (_, number) => number);
@@ -112,12 +112,12 @@ test('ids that begin to repeat after the first drain drop no record', async () =
   const numbers = Array.from({ length: 400 }, (_, number) => number);
   const drained = async () =>
     (await gateway.ask<Teams>('{ allTeams { number } }')).data.allTeams.map(({ number }) => number);
-  for (const place of [0, 130, 250]) {
+  for (const offset of [0, 130, 250]) {
     expect(await drained()).toEqual(numbers);
-    const { id } = gateway.teams[place + 1]!;
-    gateway.teams[place + 1]!.id = gateway.teams[place]!.id;
+    const { id } = gateway.teams[offset + 1]!;
+    gateway.teams[offset + 1]!.id = gateway.teams[offset]!.id;
     expect(await drained()).toEqual(numbers);
-    gateway.teams[place + 1]!.id = id;
+    gateway.teams[offset + 1]!.id = id;
     expect(await drained()).toEqual(numbers);
   }
 });

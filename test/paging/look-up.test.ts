@@ -19,12 +19,12 @@ import { randomRuns } from '../support/random/random-runs.ts';
 const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];
 const RUNS = randomRuns(100);
 
-const place = fc.oneof(fc.nat(80), fc.constant(0));
+const offset = fc.oneof(fc.nat(80), fc.constant(0));
 const count = fc.constantFrom(1, 1, 2, 9);
 const change: fc.Arbitrary<Change> = fc.oneof(
-  fc.record({ do: fc.constant('insert' as const), at: place, count }),
-  fc.record({ do: fc.constant('remove' as const), at: place, count }),
-  fc.record({ do: fc.constant('move' as const), from: place, to: place }),
+  fc.record({ do: fc.constant('insert' as const), at: offset, count }),
+  fc.record({ do: fc.constant('remove' as const), at: offset, count }),
+  fc.record({ do: fc.constant('move' as const), from: offset, to: offset }),
 );
 const newLimit: fc.Arbitrary<Change> = fc.record({
   do: fc.constant('limit' as const),
@@ -33,7 +33,7 @@ const newLimit: fc.Arbitrary<Change> = fc.record({
 const caller = fc.record({
   // Greater ids do not exist.
   ids: fc.array(fc.nat(120), { minLength: 1, maxLength: 20 }),
-  /** The caller leaves so many answers later. */
+  /** The caller leaves after so many further answers. */
   leavesAfter: fc.option(fc.nat(10), { freq: 4 }),
   comesAfter: fc.nat(8),
 });
@@ -75,12 +75,12 @@ function lookupOf(id: number, past: Partial<History>, changes: Change[] = []): H
 const oneInFront: Change = { do: 'insert', at: 0, count: 1 };
 const nineInFront: Change = { do: 'insert', at: 0, count: 9 };
 
-/** After each walk that meets the record, a change in front of it. */
+/** After each walk that meets the record, the list is changed in front of it. */
 const pushedByOne: [History, Change[]] = [
   lookupOf(0, {}),
   [oneInFront, { do: 'remove', at: 0, count: 1 }, { do: 'move', from: 22, to: 0 }],
 ];
-/** After each of two walks that meet the record, a change that pushes it out of the pages near. */
+/** After each of two walks that meet the record, a change pushes it out of the pages near. */
 const pushedFarAway: [History, Change[]] = [
   lookupOf(0, { length: 1, limit: 3 }),
   [
@@ -95,7 +95,10 @@ const pushedOutOfOnlyPage: [History, Change[]] = [
   [nineInFront],
 ];
 
-/** The whole list is removed, so that the cursors of its pages may be refused: that its records are gone is known. */
+/**
+ * The whole list is removed, so that the cursors of its pages may be refused; it is still known that its records are
+ * gone.
+ */
 const allRemoved: [History, number] = [
   {
     ...lookupOf(0, { length: 9, limit: 5, isWarm: true }),
@@ -143,7 +146,7 @@ describe.each(KINDS)('with %s cursors', (kind) => {
           if (past.isWarm) await world.walk();
           past.rounds[0]!.changes.forEach((one) => world.list.apply(one));
           const before = world.list.changes;
-          const pushedOn = during.reduce((sum, one) => sum + placesPushed(one), 0);
+          const pushedOn = during.reduce((sum, one) => sum + positionsPushed(one), 0);
           const ever = new Set(world.list.ids());
           for (const { asked, found } of await world.ask(past.rounds[0]!.callers, during)) {
             const still = new Set(world.list.stillSince(before));
@@ -153,7 +156,7 @@ describe.each(KINDS)('with %s cursors', (kind) => {
               // A walk by other cursors may itself miss a record that never moved.
               if (kind !== 'keyset' || !still.has(id) || !ever.has(id)) continue;
               expect(result).not.toBeNull();
-              // Pushed further, it may be met again and again, and be gone whenever it is to be read.
+              // A record that is pushed further may be met again and again, and be gone each time that it is read.
               if (pushedOn <= world.list.limit) expect(result).toHaveProperty('record');
             }
           }
@@ -164,8 +167,8 @@ describe.each(KINDS)('with %s cursors', (kind) => {
   });
 });
 
-/** By how many places a change can push a record on. */
-function placesPushed(one: Change): number {
+/** By how many positions a change can push a record on. */
+function positionsPushed(one: Change): number {
   if (one.do === 'insert') return one.count;
   return one.do === 'move' ? 1 : 0;
 }

@@ -52,7 +52,7 @@ function startWorld() {
     for (let at = 0; ; at += 1) {
       await request({ after: null, first: undefined }, signal);
       const after = String(at);
-      const records = [{ record: { identity: after }, offset: 0 }];
+      const records = [{ identity: after, index: 0 }];
       yield { records, after, endCursor: after, size: 1, hasNextPage: true };
     }
   };

@@ -17,13 +17,13 @@ import { worstOfSequential } from '../support/random/worst-of-sequential.ts';
 const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];
 const RUNS = randomRuns(100);
 
-const place = fc.nat(80);
+const offset = fc.nat(80);
 const change: fc.Arbitrary<Change> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
       do: fc.constant('insert' as const),
-      at: fc.oneof(fc.constant(0), place),
+      at: fc.oneof(fc.constant(0), offset),
       count: fc.constantFrom(1, 1, 2, 9),
     }),
   },
@@ -31,13 +31,13 @@ const change: fc.Arbitrary<Change> = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       do: fc.constant('remove' as const),
-      at: place,
+      at: offset,
       count: fc.constantFrom(1, 1, 2, 9),
     }),
   },
   {
     weight: 2,
-    arbitrary: fc.record({ do: fc.constant('move' as const), from: place, to: place }),
+    arbitrary: fc.record({ do: fc.constant('move' as const), from: offset, to: offset }),
   },
 );
 const newLimit: fc.Arbitrary<Change> = fc.record({
@@ -197,7 +197,7 @@ async function collect(list: WalkableList<Letter>): Promise<string[]> {
   const walked: string[] = [];
   const { signal } = new AbortController();
   for await (const { records } of walkList(list, { position: null, signal })) {
-    walked.push(...records.map(({ record }) => record.identity));
+    walked.push(...records.map(({ identity }) => identity));
   }
   return walked;
 }

@@ -22,7 +22,7 @@ interface People {
 }
 
 describe('a list that was drained before', () => {
-  test('its pages are read with DRAIN_CONCURRENCY in flight, and it is returned as it is now', async () => {
+  test('a list that was drained before is read with DRAIN_CONCURRENCY pages in flight, and returned as it is now', async () => {
     await using world = await startWorld({ persons: 2_000 });
     const { gateway, load } = world;
     expect(await world.drain()).toEqual(world.ids());
@@ -38,7 +38,7 @@ describe('a list that was drained before', () => {
   });
 
   test.each(['keyset', 'record', 'position'] as const)(
-    'is given exactly after any changes, over %s cursors, and costs little more than its pages',
+    'a list that was drained before is returned exactly after any changes, over %s cursors, and costs little more than its pages',
     async (cursors) => {
       await using world = await startWorld({ persons: 1_000, cursors });
       const { persons } = world.gateway.upstream.sandbox;
@@ -46,10 +46,10 @@ describe('a list that was drained before', () => {
       await fc.assert(
         fc.asyncProperty(
           fc.array(fc.nat(1_000), { minLength: 1, maxLength: 10 }),
-          async (places) => {
-            places.forEach((place, index) => {
-              const at = place % persons.length;
-              if (index % 2 === 0) persons.insert(at, 1 + (place % 3));
+          async (offsets) => {
+            offsets.forEach((offset, index) => {
+              const at = offset % persons.length;
+              if (index % 2 === 0) persons.insert(at, 1 + (offset % 3));
               else persons.remove(at, Math.min(2, persons.length - at));
             });
             const before = world.load.requests;
@@ -66,7 +66,7 @@ describe('a list that was drained before', () => {
   test.each([
     [51, 2],
     [98, 2],
-  ])('is read no further than a limit of %i records needs', async (limit, pages) => {
+  ])('a list is read no further than a limit of %i records needs', async (limit, pages) => {
     await using world = await startWorld({ persons: 500 });
     // The first page of the first walk is as long as the limit that it learns from it.
     await world.drain();
@@ -78,7 +78,7 @@ describe('a list that was drained before', () => {
   });
 
   test.each(['after', 'while'])(
-    'is walked page by page again if another token set was imported %s it was drained',
+    'a list is walked page by page again if another token set was imported %s it was drained',
     async (when) => {
       await using world = await startWorld({ persons: 500 });
       const { gateway, load } = world;
@@ -100,7 +100,7 @@ describe('a list that was drained before', () => {
     },
   );
 
-  test('its index remains if a caller leaves that began before there was one', async () => {
+  test('the page index of a list remains if a caller leaves that began before there was one', async () => {
     await using world = await startWorld({ persons: 500 });
     const { gateway, load } = world;
     const gate = Promise.withResolvers<void>();
@@ -117,7 +117,7 @@ describe('a list that was drained before', () => {
     expect(load.most).toBe(8);
   });
 
-  test('it has an index for each combination of filters', async () => {
+  test('a list has a page index for each combination of filters', async () => {
     const { schema } = richUpstream();
     await using world = await startWorld({ schema }, { snapshot: richSdl });
     const { load } = world;
@@ -135,7 +135,7 @@ describe('a list that was drained before', () => {
     expect(await drain(null)).toBe(23);
   });
 
-  test('with INDEX_MAX_IDS=0 it has no index, so that every drain reads page by page', async () => {
+  test('with INDEX_MAX_IDS=0 a list has no page index, so that every drain reads page by page', async () => {
     await using world = await startWorld({ persons: 500 }, { config: { indexMaxIds: 0 } });
     for (const _ of [1, 2]) {
       expect(await world.drain()).toEqual(world.ids());
@@ -146,7 +146,7 @@ describe('a list that was drained before', () => {
 
 describe('an overloaded service', () => {
   test.each([429, 503])(
-    'after a %i it gets half as many pages at a time, and later all again',
+    'after a %i the service gets half as many requests at a time, and later as many as before',
     async (status) => {
       await using world = await startWorld({ persons: 2_000 });
       const { gateway, load } = world;
@@ -175,7 +175,7 @@ describe('an overloaded service', () => {
     },
   );
 
-  test('while it is down it gets few more requests than from a walk page by page', async () => {
+  test('while the service is down it gets few more requests than from a walk page by page', async () => {
     await using world = await startWorld({ persons: 20_000 });
     const { upstream, ask } = world.gateway;
     await world.drain();

@@ -338,7 +338,7 @@ describe('the specification, over a list that stands still', () => {
     ['`before` alone', { before: 90 }, false],
     ['nothing is given', {}, false],
   ])('5.1 HasPreviousPage: %s', async (_name, args, expected) => {
-    const { pageInfo } = await read(gateway, placed(args, cursors));
+    const { pageInfo } = await read(gateway, withCursors(args, cursors));
     expect(pageInfo.hasPreviousPage).toBe(expected);
   });
 
@@ -367,7 +367,7 @@ describe('the specification, over a list that stands still', () => {
     ['nothing is given, and there is another page', {}, true],
     ['`after` alone, and there is no other page', { after: 99 }, false],
   ])('5.1 HasNextPage: %s', async (_name, args, expected) => {
-    const { pageInfo } = await read(gateway, placed(args, cursors));
+    const { pageInfo } = await read(gateway, withCursors(args, cursors));
     expect(pageInfo.hasNextPage).toBe(expected);
   });
 
@@ -433,11 +433,11 @@ describe.each(['keyset', 'record', 'position'] as const)(
         fc.asyncProperty(lengths, calls, async (length, call) => {
           await using known = await startGatewayOverSandbox(over(behaviour, length));
           await using gateway = await startGatewayOverSandbox(over(behaviour, length));
-          const places = placesOf(call, length);
+          const offsets = offsetsOf(call, length);
           const { given, expected } = await answered(
             gateway,
-            places,
-            await argumentsOf(known, places, length),
+            offsets,
+            await argumentsOf(known, offsets, length),
           );
           expect(given).toEqual(expected);
         }),
@@ -454,9 +454,9 @@ describe.each(['keyset', 'record', 'position'] as const)(
           await read(gateway, { first: 1 });
           await gateway.ask('{ allPersons { id } }');
           for (const call of each) {
-            const places = placesOf(call, length);
-            const args = await argumentsOf(gateway, places, length);
-            const { given, expected } = await answered(gateway, places, args);
+            const offsets = offsetsOf(call, length);
+            const args = await argumentsOf(gateway, offsets, length);
+            const { given, expected } = await answered(gateway, offsets, args);
             expect(given).toEqual(expected);
           }
         }),
@@ -489,7 +489,7 @@ const calls = fc.record({
 
 type Call = typeof calls extends fc.Arbitrary<infer Value> ? Value : never;
 
-function placesOf(call: Call, length: number): Call {
+function offsetsOf(call: Call, length: number): Call {
   const within = (end: Call['after']) =>
     end && length > 0 ? { ...end, at: end.at % length } : null;
   return { ...call, after: within(call.after), before: within(call.before) };
@@ -566,7 +566,7 @@ interface Specified<Edge> {
 function specified<Edge>(allEdges: readonly Edge[], given: Specified<Edge>) {
   const { after, before, last } = given;
   const applied = applyCursorsToEdges(allEdges, given);
-  // Our own addition: without both, `first` is one page, and `before` still means that more follows.
+  // An addition of this gateway: without both, `first` is one page, and `before` still means that more follows.
   const isPage = given.first === null && last === null;
   const first = isPage ? PAGE : given.first;
   let edges = applied;
@@ -596,7 +596,7 @@ interface Args {
 }
 
 /** Replaces the offsets of edges by their cursors. */
-function placed({ after, before, ...counted }: Args, cursors: readonly string[]): Arguments {
+function withCursors({ after, before, ...counted }: Args, cursors: readonly string[]): Arguments {
   return {
     ...counted,
     ...(after !== undefined && { after: cursors[after]! }),

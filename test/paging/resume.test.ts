@@ -43,7 +43,7 @@ interface Case {
   /** The page of the cursor began behind so many records, and had `size` of them. */
   readonly skipped: number;
   readonly size: number;
-  readonly place: number;
+  readonly offset: number;
   /** After how many of the changes the list is walked; undefined: never. */
   readonly walkedAfter: number | undefined;
   readonly changes: readonly Change[];
@@ -56,7 +56,7 @@ const casesOf = (changes: fc.Arbitrary<Change>): fc.Arbitrary<Case> =>
     length: fc.integer({ min: 1, max: 150 }),
     skipped: fc.oneof(fc.constant(0), fc.nat(149)),
     size: fc.integer({ min: 1, max: LIMIT }),
-    place: fc.nat(LIMIT - 1),
+    offset: fc.nat(LIMIT - 1),
     walkedAfter: fc.option(fc.nat(6), { nil: undefined }),
     changes: fc.array(changes, { maxLength: 6 }),
     count: fc.oneof(fc.constantFrom(1, 3), fc.integer({ min: 1, max: 60 })),
@@ -197,13 +197,13 @@ async function take(one: Case, limit = LIMIT) {
   const size = Math.min(one.size, limit, one.length - skipped);
   const after = skipped === 0 ? null : cursorAt(model, skipped);
   const page = model.answer({ after, first: size });
-  const place = one.place % size;
+  const offset = one.offset % size;
   const position: Position = {
     after,
     end: page.endCursor,
     size,
-    offset: place,
-    identity: page.items[place]!.identity,
+    offset,
+    identity: page.items[offset]!.identity,
   };
   const world = worldOf(model);
   if (one.walkedAfter === 0) await world.walk();
@@ -211,7 +211,7 @@ async function take(one: Case, limit = LIMIT) {
     model.apply(change);
     if (index + 1 === one.walkedAfter) await world.walk();
   }
-  const at = skipped + place;
+  const at = skipped + offset;
   return { model, world, position, front: ids.slice(0, at), behind: ids.slice(at + 1) };
 }
 
@@ -258,7 +258,7 @@ function worldOf(model: ModelList) {
     rest: async (position: Position) => {
       const ids: (string | null)[] = [];
       for await (const { records } of walk(position)) {
-        ids.push(...records.map(({ record }) => record.identity));
+        ids.push(...records.map(({ identity }) => identity));
       }
       return ids;
     },

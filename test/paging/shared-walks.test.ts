@@ -107,8 +107,7 @@ test.each([false, true])(
     expect(read).toHaveLength(100);
     expect(pulled).toBe(100);
     const rest: string[] = [];
-    for await (const { records } of slow)
-      rest.push(...records.map(({ record }) => record.identity));
+    for await (const { records } of slow) rest.push(...records.map(({ identity }) => identity));
     expect(rest).toEqual(Array.from({ length: 99 }, (_, index) => String(index + 1)));
     expect(walksBegun).toBe(2);
   },
@@ -116,7 +115,7 @@ test.each([false, true])(
 
 test('a walk that rests requests nothing without readers, and repeats a request that the last one aborted', async () => {
   const requests: { signal: AbortSignal; answer: () => void }[] = [];
-  const walk = new SharedWalk<{ identity: string }>({
+  const walk = new SharedWalk<Numbered>({
     whenLeft: 'rest',
     begin: async function* (_position, { signal, held }) {
       const request = held(async (_request, left) => {
@@ -239,7 +238,7 @@ function startMany(gateway: GatewayOverFake, count: number, init: RequestInit = 
   );
 }
 
-/** Holds the pages of drains back until they are opened; answers everything else. */
+/** Holds back the pages of drains until they are released; answers everything else. */
 function holdDrains({ upstream }: GatewayOverFake, field = 'persons') {
   const gate = Promise.withResolvers<void>();
   const isDrain = ({ body }: Received) => body.includes(`${field}(first: $_rs_first`);
@@ -255,9 +254,14 @@ function holdDrains({ upstream }: GatewayOverFake, field = 'persons') {
   };
 }
 
-function page(number: number): WalkedPage<{ identity: string }> {
+interface Numbered {
+  readonly identity: string;
+  readonly index: number;
+}
+
+function page(number: number): WalkedPage<Numbered> {
   return {
-    records: [{ record: { identity: String(number) }, offset: 0 }],
+    records: [{ identity: String(number), index: 0 }],
     after: String(number),
     endCursor: String(number + 1),
     size: 1,

@@ -6,6 +6,7 @@ import { walk } from '../../src/paging/walk.ts';
 
 interface Letter {
   identity: string;
+  index: number;
 }
 
 test('a walk returns every record of a list once and in order, without a needless request', async () => {
@@ -22,7 +23,7 @@ test('a walk returns every record of a list once and in order, without a needles
       const after = start === 0 ? null : String(start);
       const signal = new AbortController().signal;
       for await (const { records } of walk(fetchPage, { after, signal, ...(limit && { limit }) })) {
-        walked.push(...records.map(({ record }) => record.identity));
+        walked.push(...records.map(({ identity }) => identity));
       }
       const wanted = letters.slice(start, start + (limit ?? length));
       expect(walked).toEqual(wanted.map(({ identity }) => identity));
@@ -74,7 +75,7 @@ test('a page that fails while the consumer is busy fails the walk later, and doe
 test('a walk of a list that repeats itself under ever new cursors ends too', async () => {
   let cursor = 0;
   const same: FetchPage<Letter> = async () => ({
-    items: [{ identity: 'a' }],
+    items: [{ identity: 'a', index: 0 }],
     hasNextPage: true,
     endCursor: String((cursor += 1)),
   });
@@ -115,14 +116,16 @@ test('an id in bytes has the same hash as the id in text', () => {
 
 /** A list of so many letters, in pages of at most `pageLimit`, whose cursors are the offset of the next one. */
 function list(length: number, pageLimit: number) {
-  const letters = Array.from({ length }, (_, index): Letter => ({ identity: `L${index}` }));
+  const letters = Array.from({ length }, (_, index) => ({ identity: `L${index}` }));
   const requests: PageRequest[] = [];
   const signals: AbortSignal[] = [];
   const fetchPage: FetchPage<Letter> = async (request, signal): Promise<Page<Letter>> => {
     requests.push(request);
     signals.push(signal);
     const start = Number(request.after ?? 0);
-    const items = letters.slice(start, start + Math.min(request.first ?? pageLimit, pageLimit));
+    const items = letters
+      .slice(start, start + Math.min(request.first ?? pageLimit, pageLimit))
+      .map((letter, index) => ({ ...letter, index }));
     const end = start + items.length;
     return { items, hasNextPage: end < length, endCursor: items.length > 0 ? String(end) : null };
   };

@@ -30,7 +30,7 @@ let printed: number[];
 
 beforeAll(async () => {
   world = await startReplicaWorld();
-  // With the one exchange that belongs to an import.
+  // Includes the one exchange of an import.
   await world.tokens(['import', world.sandbox.tokenLink]);
   replicas = await Promise.all(Array.from({ length: REPLICAS }, () => world.serve()));
   await allServe(replicas);
@@ -48,7 +48,7 @@ const isHealthy = async () => {
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('healthy') });
 };
 
-/** How often each replica has printed this in the test. */
+/** How often each replica has logged this during the test. */
 const counted = (pattern: RegExp) =>
   replicas.map(
     ({ said }, index) => said.slice(printed[index]).match(new RegExp(pattern, 'g'))?.length ?? 0,
@@ -71,7 +71,7 @@ test(`${REPLICAS} replicas under load make one exchange for each of ${EXPIRIES} 
   const loads = loadOnAll();
   for (let expiry = 0; expiry < EXPIRIES; expiry += 1) {
     world.expire();
-    // All of them meet it: no other token than the next one is accepted.
+    // All replicas meet it: no token except the next one is accepted.
     await answeredByAll(loads);
   }
   expect(await problemsOf(loads)).toEqual([]);
@@ -88,10 +88,10 @@ test('three replicas behind a balancer are restarted one after the other under l
     const leaving = backend.replica;
     leaving.signal('SIGTERM');
     const [next] = await Promise.all([world.serve(), leaving.printed(/\/ready fails/)]);
-    // Only of an access token that the service took before is it believed that it has expired so soon.
+    // A gateway believes that a token has expired so soon only if the service accepted the token before.
     await allServe([...replicas, next]);
     world.expire();
-    // Every client has lost its connection to the one that leaves.
+    // No client has a connection to the replica that stops.
     await load.answered(3);
     const again = setInterval(() => leaving.signal('SIGTERM'), 200);
     await leaving.printed(/stopping: requests in flight/);
@@ -103,6 +103,25 @@ test('three replicas behind a balancer are restarted one after the other under l
   }
   expect(await load.end()).toEqual([]);
   expect(exchanges()).toEqual(['answered', 'answered', 'answered']);
+});
+
+test('a caller has PAGES_PER_MINUTE in all replicas together, and in all workers of one', async () => {
+  const env = { PAGES_PER_MINUTE: '120', SHUTDOWN_DELAY_MS: '0' };
+  const few = await Promise.all([world.serve(env), world.serve({ ...env, WORKERS: '2' })]);
+  const began = performance.now();
+  let served = 0;
+  for (let last = -1; last !== 0; served += last) {
+    // At the same time, so that both workers get some.
+    const asked = Array.from({ length: 12 }, (_, at) =>
+      askAt(few[at % 2]!.url, '{ persons(first: 1) { items { id } } }'),
+    );
+    last = (await Promise.all(asked)).filter(({ errors }) => !errors).length;
+  }
+  const refilled = (performance.now() - began) / 500;
+  expect(served).toBeGreaterThanOrEqual(120);
+  // Each process is a little late. With a budget for each it would be 360, and 240 if two of them shared one.
+  expect(served).toBeLessThan(120 + refilled + 80);
+  for (const replica of few) expect(await replica.stop()).toMatchObject({ code: 0, stderr: '' });
 });
 
 test('while PostgreSQL is down all replicas serve with one alarm each, and refresh again after its return', async () => {
@@ -126,10 +145,10 @@ test('a pair whose save is cut by kill -9 of PostgreSQL is in a rescue file, ser
   world.expire();
   const asked = askAt(replicas[0]!.url, personUnlikeOthers());
   await answer.arrived;
-  // The others are not concerned yet: their token works.
+  // The others are not affected yet: their token works.
   world.unexpire();
   const loads = loadOnAll();
-  // The save waits for this row, and dies with the server.
+  // The save waits for this row, and ends with the server.
   const locked = world.postgres
     .query(
       `BEGIN; SELECT 1 FROM ${schema()}.recruiting_token_store FOR UPDATE; SELECT pg_sleep(60)`,
@@ -150,7 +169,7 @@ test('a pair whose save is cut by kill -9 of PostgreSQL is in a rescue file, ser
   await world.postgres.start();
   await replicas[0]!.printed(/the new token pair is saved now/);
   await eventually(() => expect(world.rescued()).toEqual([]));
-  // The day again that was taken back, in which the pair was made: the others have to use it now.
+  // The day in which the pair was made, and that was taken back, begins again: now the others have to use the pair.
   world.expire();
   await answeredByAll(loads);
   expect(exchanges()).toEqual(['answered']);
@@ -191,7 +210,7 @@ test('a replica that is stopped with its claim for longer than every time-out se
   await holder.printed(/REACHED after the claim/);
   holder.signal('SIGSTOP');
   await standsStill(holder);
-  // What 200 s do: to the claim, by the clock of the server, and to the process, by its own.
+  // The effects of 200 s: on the claim, by the clock of the server, and on the process, by its own clock.
   if (IS_FULL) await delay(200_000);
   else {
     await world.postgres.query(
@@ -219,7 +238,7 @@ test('tokens export moves a SQLite store to PostgreSQL under load without a fail
   const { postgres, folder } = world;
   const sqlite = { TOKEN_STORE: `sqlite:${folder.file('tokens.db')}` };
   const shared = { TOKEN_STORE: await postgres.emptyStore() };
-  // A service has one set at a time: this one is of another host.
+  // A service has one set at a time, so this one is of another host.
   const moved = await world.tokens(['export', sqlite.TOKEN_STORE]);
   expect(moved).toMatchObject({ code: 0, stderr: '' });
   const [single, next] = await Promise.all([world.serve(sqlite), world.serve(shared)]);

@@ -9,7 +9,7 @@ import { BEYOND_JAVASCRIPT, seededMock } from './seeded-mock.ts';
 import { serviceOf, type Service } from './service.ts';
 import {
   startSideBySide,
-  type Asked,
+  type SentOperation,
   type Compared,
   type SideBySide,
   type Ways,
@@ -75,7 +75,7 @@ function amend(result: { errors?: readonly { toJSON(): GraphQLFormattedError }[]
 }
 
 interface Seen {
-  readonly asked: Asked;
+  readonly asked: SentOperation;
   readonly compared: Compared;
 }
 

@@ -18,7 +18,7 @@ export interface ExactAnswer {
 }
 
 /** What a caller sends. Variables may have `Verbatim` numbers. */
-export interface Asked {
+export interface SentOperation {
   readonly query: string;
   readonly variables?: Record<string, unknown> | undefined;
   readonly operationName?: string | undefined;
@@ -30,12 +30,12 @@ export type Ways = Readonly<Record<string, number>>;
 /** A service, and the gateway in front of it, each on a socket. */
 export interface SideBySide extends AsyncDisposable {
   readonly gateway: GatewayOverFake;
-  direct(asked: Asked): Promise<ExactAnswer>;
-  through(asked: Asked): Promise<ExactAnswer>;
+  direct(asked: SentOperation): Promise<ExactAnswer>;
+  through(asked: SentOperation): Promise<ExactAnswer>;
   /** Sends an operation to both. `sent`: the requests that the gateway sent to the service. */
-  both(asked: Asked): Promise<Compared>;
+  both(asked: SentOperation): Promise<Compared>;
   /** Sends an operation to both, and fails unless the gateway answers as the service does. */
-  expectSame(asked: Asked): Promise<Compared>;
+  expectSame(asked: SentOperation): Promise<Compared>;
   /** Undefined without `waysOf`. */
   ways(): Promise<Ways | undefined>;
 }
@@ -74,9 +74,9 @@ export async function startSideBySide(options: SideBySideOptions): Promise<SideB
   const listening = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const { received } = gateway.upstream;
 
-  const direct = (asked: Asked) => post(gateway.upstream.url, asked);
-  const through = (asked: Asked) => post(listening.url, asked);
-  const both = async (asked: Asked): Promise<Compared> => {
+  const direct = (asked: SentOperation) => post(gateway.upstream.url, asked);
+  const through = (asked: SentOperation) => post(listening.url, asked);
+  const both = async (asked: SentOperation): Promise<Compared> => {
     const before = received.length;
     const answer = await through(asked);
     const sentText = received.slice(before).map(({ body }) => body);
@@ -115,7 +115,7 @@ export type Case = readonly [
   title: string,
   gives: Gives,
   query: string,
-  asked?: Omit<Asked, 'query'> | undefined,
+  asked?: Omit<SentOperation, 'query'> | undefined,
 ];
 
 /** A table of operations on one schema, each a test: the gateway answers as the service does. */
@@ -151,7 +151,7 @@ export function sameAnswers(
  * Answers that the gateway makes itself cannot have the service's `extensions`. Where it refuses what the service
  * refuses, it adds a code, and the messages are the same.
  */
-function expectSameAnswer({ direct, through, sent }: Compared, asked: Asked): void {
+function expectSameAnswer({ direct, through, sent }: Compared, asked: SentOperation): void {
   const context = `${asked.query}\n${printExactly(asked.variables)}\n`;
   const { status: _, ...own } = direct;
   const { status, ...given } = through;
@@ -177,7 +177,7 @@ const GENEROUS = {
   maxTokens: 1_000_000,
 } as const;
 
-async function post(url: string, asked: Asked): Promise<ExactAnswer> {
+async function post(url: string, asked: SentOperation): Promise<ExactAnswer> {
   const response = await fetch(`${url}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json' },

@@ -3,8 +3,8 @@ import { check, Clock, day, exchange, openLink, refresh, start } from './client.
 
 const revoked = { type: 'invalid_token', detail: 'token_revoked' };
 
-describe('a new token made by an administrator', () => {
-  test('has a link and a pair of its own', async () => {
+describe('tokens made by an administrator', () => {
+  test('a token that an administrator makes has a link and a pair of its own', async () => {
     const sandbox = await start();
     const [oldLink, old] = [sandbox.tokenLink, await openLink(sandbox)];
     const link = sandbox.makeNewSet();
@@ -17,7 +17,7 @@ describe('a new token made by an administrator', () => {
     expect((await exchange(sandbox, fresh.refresh_token)).status).toBe(200);
   });
 
-  test('ends all earlier tokens and links', async () => {
+  test('a new token ends all earlier tokens and links', async () => {
     const sandbox = await start();
     const [oldLink, first] = [sandbox.tokenLink, await openLink(sandbox)];
     const second = await refresh(sandbox, first.refresh_token);
@@ -35,7 +35,7 @@ describe('a new token made by an administrator', () => {
     expect((await fetch(sandbox.tokenLink)).status).toBe(200);
   });
 
-  test('ends a link that was never opened, too, and the link says so', async () => {
+  test('a new token ends a link that was never opened, and the link says so', async () => {
     const sandbox = await start();
     const oldLink = sandbox.tokenLink;
     sandbox.makeNewSet();
@@ -46,7 +46,7 @@ describe('a new token made by an administrator', () => {
     expect(sandbox.stats.requests.tokenLink).toBe(1);
   });
 
-  test('has a link that is valid for 30 days from then on', async () => {
+  test('the link of a new token is valid for 30 days from then on', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now });
     clock.pass(29 * day);
@@ -60,7 +60,7 @@ describe('a new token made by an administrator', () => {
 });
 
 describe('an administrator who is demoted', () => {
-  test('has neither a valid access token nor a valid refresh token', async () => {
+  test('a demoted administrator has neither a valid access token nor a valid refresh token', async () => {
     const sandbox = await start();
     const first = await openLink(sandbox);
     const second = await refresh(sandbox, first.refresh_token);
@@ -77,7 +77,7 @@ describe('an administrator who is demoted', () => {
     expect(sandbox.exchanges.at(-1)?.outcome).toBe('invalid-grant');
   });
 
-  test('does not stop another one from making a new token', async () => {
+  test('another administrator can make a new token after one was demoted', async () => {
     const sandbox = await start();
     sandbox.revoke();
     sandbox.makeNewSet();

@@ -21,7 +21,7 @@ import type { GraphqlBody } from './client.ts';
 const WAIT = { interval: 2, timeout: 10_000 };
 
 describe('/graphql', () => {
-  test('has the schema of the snapshot: types, fields, arguments and nullability', async () => {
+  test('the sandbox has the schema of the snapshot: types, fields, arguments and nullability', async () => {
     const sandbox = await start();
     const { access_token } = await openLink(sandbox);
     const query = JSON.stringify({ query: getIntrospectionQuery() });
@@ -33,7 +33,7 @@ describe('/graphql', () => {
     expect(shape(buildClientSchema(data))).toBe(shape(snapshot));
   });
 
-  test('answers with data as JSON, and accepts variables and an operation name', async () => {
+  test('/graphql answers with data as JSON, and accepts variables and an operation name', async () => {
     const sandbox = await start();
     const { access_token } = await openLink(sandbox);
     const answer = await post(
@@ -51,7 +51,7 @@ describe('/graphql', () => {
     expect(await answer.json()).toEqual({ data: { persons: { pageInfo: { first: 7 } } } });
   });
 
-  test('accepts the Api-User-Agent, and does not require it', async () => {
+  test('/graphql accepts the Api-User-Agent header, and does not require it', async () => {
     const sandbox = await start();
     const { access_token } = await openLink(sandbox);
     const query = JSON.stringify({ query: '{ __typename }' });
@@ -63,7 +63,7 @@ describe('/graphql', () => {
   });
 
   test.each(['{ persons {', '{ salaries }', '{ persons(first: "many") { items { id } } }'])(
-    'answers 200 with errors and without data to the invalid query %s',
+    '/graphql answers 200 with errors and without data to the invalid query %s',
     async (query) => {
       const sandbox = await start();
       const { access_token } = await openLink(sandbox);
@@ -85,7 +85,7 @@ describe('/graphql', () => {
     '{"query":7}',
     '{"query":"{ __typename }","variables":"n"}',
     '{"query":"{ __typename }","operationName":1}',
-  ])('answers 400 to the body %s and executes nothing', async (body) => {
+  ])('/graphql answers 400 to the body %s and executes nothing', async (body) => {
     const sandbox = await start();
     const { access_token } = await openLink(sandbox);
     const answer = await post(sandbox, access_token, body);
@@ -95,7 +95,7 @@ describe('/graphql', () => {
     expect(sandbox.stats.graphql).toBe(0);
   });
 
-  test('refuses a body that is not declared as JSON', async () => {
+  test('/graphql refuses a body that is not declared as JSON', async () => {
     const sandbox = await start();
     const { access_token } = await openLink(sandbox);
     const answer = await post(sandbox, access_token, '{"query":"{ __typename }"}', {
@@ -106,7 +106,7 @@ describe('/graphql', () => {
     expect(await answer.json()).toHaveProperty('errors');
   });
 
-  test('refuses a body above a mebibyte, and goes on serving', async () => {
+  test('/graphql refuses a body above a mebibyte, and continues to serve', async () => {
     const sandbox = await start();
     const { access_token } = await openLink(sandbox);
     expect((await post(sandbox, access_token, padded(1_000_000))).status).toBe(200);
@@ -116,7 +116,7 @@ describe('/graphql', () => {
     expect((await post(sandbox, access_token, padded(0))).status).toBe(200);
   });
 
-  test('serves another schema on request', async () => {
+  test('the sandbox can serve another schema', async () => {
     const query = new GraphQLObjectType({
       name: 'Query',
       fields: { greeting: { type: GraphQLString, resolve: () => 'hello' } },
@@ -128,7 +128,7 @@ describe('/graphql', () => {
     expect(await answer.json()).toEqual({ data: { greeting: 'hello' } });
   });
 
-  test('returns what a resolver throws as a GraphQL error with its path', async () => {
+  test('what a resolver throws is returned as a GraphQL error with its path', async () => {
     const query = new GraphQLObjectType({
       name: 'Query',
       fields: { greeting: { type: GraphQLString, resolve: fail } },
@@ -142,7 +142,7 @@ describe('/graphql', () => {
     expect(body.errors?.[0]).toMatchObject({ message: 'out of order', path: ['greeting'] });
   });
 
-  test('waits for the latency before it answers', async () => {
+  test('/graphql waits for the latency before it answers', async () => {
     const sandbox = await start({ latency: 30 });
     const { access_token } = await openLink(sandbox);
     const begin = performance.now();
@@ -152,7 +152,7 @@ describe('/graphql', () => {
     expect(performance.now() - begin).toBeGreaterThanOrEqual(29);
   });
 
-  test('forgets a client that leaves during the latency', async () => {
+  test('a client that leaves during the latency is forgotten', async () => {
     const sandbox = await start({ latency: 3_600_000 });
     const { access_token } = await openLink(sandbox);
     const leaving = new AbortController();
@@ -168,7 +168,7 @@ describe('/graphql', () => {
     expect((await fetch(`${sandbox.url}/auth_check`)).status).toBe(401);
   });
 
-  test('forgets a client that leaves in the middle of its body', async () => {
+  test('a client that leaves in the middle of its body is forgotten', async () => {
     const sandbox = await start();
     const { access_token } = await openLink(sandbox);
     const socket = connect(Number(new URL(sandbox.url).port), '127.0.0.1');
@@ -183,7 +183,7 @@ describe('/graphql', () => {
     expect((await post(sandbox, access_token, '{"query":"{ __typename }"}')).status).toBe(200);
   });
 
-  test('counts the requests in flight, and how many there were at most', async () => {
+  test('requests in flight are counted, and how many there were at most', async () => {
     const gate = Promise.withResolvers<string>();
     const query = new GraphQLObjectType({
       name: 'Query',

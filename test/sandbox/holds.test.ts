@@ -4,8 +4,8 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { exchange, openLink, start } from './client.ts';
 import { outcomes, rawExchange } from './raw-exchange.ts';
 
-describe('a refresh held before', () => {
-  test('is not processed until it is released, and then answered', async () => {
+describe('refreshes that are held before they are processed', () => {
+  test('a refresh held before processing is not processed until it is released, and is then answered', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     const held = sandbox.tokenAnswers.hold('before');
@@ -19,7 +19,7 @@ describe('a refresh held before', () => {
     expect(outcomes(sandbox)).toEqual(['answered']);
   });
 
-  test('lets others pass, and finds its token spent by one of them', async () => {
+  test('a refresh held before processing lets others pass, and may find that one of them spent its token', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     const held = sandbox.tokenAnswers.hold('before');
@@ -32,7 +32,7 @@ describe('a refresh held before', () => {
     expect(outcomes(sandbox)).toEqual(['invalid-grant', 'answered']);
   });
 
-  test('whose client has left is never processed', async () => {
+  test('a refresh held before processing is never processed if its client has left', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     const held = sandbox.tokenAnswers.hold('before');
@@ -47,8 +47,8 @@ describe('a refresh held before', () => {
   });
 });
 
-describe('a refresh held after', () => {
-  test('is processed on arrival, and answered when it is released', async () => {
+describe('refreshes that are held after they are processed', () => {
+  test('a refresh held after processing is processed on arrival, and answered when it is released', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     const held = sandbox.tokenAnswers.hold('after');
@@ -62,7 +62,7 @@ describe('a refresh held after', () => {
     expect(outcomes(sandbox)).toEqual(['answered', 'invalid-grant']);
   });
 
-  test('whose client has left stays spent in silence', async () => {
+  test('the token of a refresh held after processing is spent even if its client has left', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     const held = sandbox.tokenAnswers.hold('after');
@@ -77,8 +77,8 @@ describe('a refresh held after', () => {
   });
 });
 
-describe('a hold', () => {
-  test('that was released before a request came does not hold it', async () => {
+describe('what a hold applies to', () => {
+  test('a hold that was released before a request arrives does not hold the request', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.hold('before').release();
@@ -86,7 +86,7 @@ describe('a hold', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(200);
   });
 
-  test('does not mistake the end of an answer for a client that left', async () => {
+  test('the end of an answer is not taken for a client that left', async () => {
     const sandbox = await start();
     const held = sandbox.tokenAnswers.hold('after');
     const { received } = rawExchange(sandbox, 'made up');
@@ -100,7 +100,7 @@ describe('a hold', () => {
     expect(hasLeft).toBe(false);
   });
 
-  test('takes one request, and the next hold the next', async () => {
+  test('a hold takes one request, and the next hold takes the next', async () => {
     const sandbox = await start();
     const holds = [sandbox.tokenAnswers.hold('before'), sandbox.tokenAnswers.hold('after')];
     const answers = [];
@@ -114,7 +114,7 @@ describe('a hold', () => {
     for (const answer of answers) expect((await answer).status).toBe(400);
   });
 
-  test('goes together with a fault', async () => {
+  test('a hold can be combined with a fault', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     const held = sandbox.tokenAnswers.hold('after');
@@ -127,7 +127,7 @@ describe('a hold', () => {
     expect(outcomes(sandbox)).toEqual(['spent-in-silence']);
   });
 
-  test('does not keep a sandbox from closing', async () => {
+  test('a hold does not keep the sandbox from closing', async () => {
     const sandbox = await startSandbox();
     const held = sandbox.tokenAnswers.hold('before');
     const { received } = rawExchange(sandbox, 'made up');
@@ -139,7 +139,7 @@ describe('a hold', () => {
 });
 
 describe('the latency of the token endpoint', () => {
-  test('comes after the token is spent', async () => {
+  test('the token is spent before the latency of the token endpoint begins', async () => {
     const sandbox = await start({ tokenLatency: 3_600_000 });
     const { refresh_token } = await openLink(sandbox);
     const processed = sandbox.tokenAnswers.hold('after');
@@ -152,7 +152,7 @@ describe('the latency of the token endpoint', () => {
     client.leave();
   });
 
-  test('delays the answer to a refresh', async () => {
+  test('the latency of the token endpoint delays the answer to a refresh', async () => {
     const sandbox = await start({ tokenLatency: 120 });
     const { refresh_token } = await openLink(sandbox);
     const begun = performance.now();

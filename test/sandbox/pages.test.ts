@@ -5,7 +5,7 @@ import type { Page } from './client.ts';
 
 const behaviours: CursorBehaviour[] = ['keyset', 'record', 'position'];
 
-describe('first', () => {
+describe('the size of a page', () => {
   test.each([
     [1, 1],
     [2, 2],
@@ -15,7 +15,7 @@ describe('first', () => {
     [1000, 50],
     [undefined, 50],
     [null, 50],
-  ])('of %s returns %i elements, and pageInfo.first says so', async (first, size) => {
+  ])('`first: %s` returns %i records, and pageInfo.first says so', async (first, size) => {
     const { page } = await reader(await start());
     const { items, pageInfo } = await page({ first });
 
@@ -25,7 +25,7 @@ describe('first', () => {
   });
 
   test.each([0, -1, -2_147_483_648])(
-    'of %i is an error that says what is allowed',
+    '`first: %i` is an error that says what is allowed',
     async (first) => {
       const { ask } = await reader(await start());
 
@@ -36,7 +36,7 @@ describe('first', () => {
     },
   );
 
-  test('keeps its value on a page that is not full', async () => {
+  test('pageInfo.first is the requested size on a page that is not full, too', async () => {
     const { page } = await reader(await start({ persons: 3 }));
 
     expect((await page({ first: 10 })).pageInfo.first).toBe(10);
@@ -44,19 +44,22 @@ describe('first', () => {
 });
 
 describe.each(behaviours)('a walk with %s cursors', (cursors) => {
-  test.each([1, 7, 50])('in pages of %i returns every person once, in order', async (first) => {
-    const sandbox = await start({ cursors, persons: 103 });
-    const { page } = await reader(sandbox);
-    const pages: Page[] = [await page({ first })];
-    while (pages.at(-1)?.pageInfo.hasNextPage) {
-      pages.push(await page({ first, after: pages.at(-1)?.pageInfo.endCursor }));
-    }
+  test.each([1, 7, 50])(
+    'a walk in pages of %i returns every person once, in order',
+    async (first) => {
+      const sandbox = await start({ cursors, persons: 103 });
+      const { page } = await reader(sandbox);
+      const pages: Page[] = [await page({ first })];
+      while (pages.at(-1)?.pageInfo.hasNextPage) {
+        pages.push(await page({ first, after: pages.at(-1)?.pageInfo.endCursor }));
+      }
 
-    expect(pages.flatMap(({ items }) => items)).toEqual(sandbox.persons.all());
-    expect(pages).toHaveLength(Math.ceil(103 / first));
-  });
+      expect(pages.flatMap(({ items }) => items)).toEqual(sandbox.persons.all());
+      expect(pages).toHaveLength(Math.ceil(103 / first));
+    },
+  );
 
-  test('ends with hasNextPage false on a last page that is just full', async () => {
+  test('a walk ends with hasNextPage false on a last page that is exactly full', async () => {
     const { page } = await reader(await start({ cursors, persons: 100 }));
     const one = await page();
     const two = await page({ after: one.pageInfo.endCursor });
@@ -65,7 +68,7 @@ describe.each(behaviours)('a walk with %s cursors', (cursors) => {
     expect(two.pageInfo).toEqual({ first: 50, hasNextPage: false, endCursor: expect.any(String) });
   });
 
-  test('after the last person returns an empty page without a cursor', async () => {
+  test('the page after the last person is empty and has no cursor', async () => {
     const { page } = await reader(await start({ cursors, persons: 2 }));
     const { pageInfo } = await page();
 
@@ -75,7 +78,7 @@ describe.each(behaviours)('a walk with %s cursors', (cursors) => {
     });
   });
 
-  test('of an empty list is one empty page', async () => {
+  test('an empty list is one empty page', async () => {
     const { page } = await reader(await start({ cursors, persons: 0 }));
 
     expect(await page({ first: 5 })).toEqual({
@@ -84,14 +87,14 @@ describe.each(behaviours)('a walk with %s cursors', (cursors) => {
     });
   });
 
-  test('treats a null cursor as none', async () => {
+  test('a null cursor counts as no cursor', async () => {
     const sandbox = await start({ cursors });
     const { page } = await reader(sandbox);
 
     expect((await page({ after: null })).items).toEqual(sandbox.persons.all().slice(0, 50));
   });
 
-  test('goes on with a person who was added after the last one', async () => {
+  test('a walk continues with a person who was added after the last one', async () => {
     const sandbox = await start({ cursors, persons: 3 });
     const { page } = await reader(sandbox);
     const { pageInfo } = await page();
@@ -102,7 +105,7 @@ describe.each(behaviours)('a walk with %s cursors', (cursors) => {
     );
   });
 
-  test('refuses malformed cursors, and those of another behaviour', async () => {
+  test('malformed cursors, and those of another behaviour, are refused', async () => {
     const sandbox = await start({ cursors });
     const { ask, page } = await reader(sandbox);
     const good = (await page({ first: 1 })).pageInfo.endCursor ?? '';
@@ -128,7 +131,7 @@ describe.each(behaviours)('a walk with %s cursors', (cursors) => {
 });
 
 describe('when the list changes between two pages', () => {
-  test('a keyset cursor goes on after its key, with the record gone', async () => {
+  test('a keyset cursor continues after its key when its record is gone', async () => {
     const { sandbox, rest } = await afterFirstTen('keyset');
     const expected = sandbox.persons.all().slice(10, 20);
     sandbox.persons.remove(5, 5);
@@ -136,7 +139,7 @@ describe('when the list changes between two pages', () => {
     expect((await rest()).items).toEqual(expected);
   });
 
-  test('a keyset cursor goes on after its key with new records around it', async () => {
+  test('a keyset cursor continues after its key when new records are around it', async () => {
     const { sandbox, rest } = await afterFirstTen('keyset');
     const before = sandbox.persons.all();
     sandbox.persons.insert(0, 3);
@@ -146,7 +149,7 @@ describe('when the list changes between two pages', () => {
     expect((await rest()).items).toEqual([added, ...before.slice(10, 19)]);
   });
 
-  test('a keyset cursor goes on where its record was if that has moved away', async () => {
+  test('a keyset cursor continues where its record was if the record has moved away', async () => {
     const { sandbox, rest } = await afterFirstTen('keyset');
     const expected = sandbox.persons.all().slice(10, 20);
     sandbox.persons.move(9, 90);
@@ -169,7 +172,7 @@ describe('when the list changes between two pages', () => {
     });
   });
 
-  test('a record cursor is refused too when others have come in its place', async () => {
+  test('a record cursor is refused even if other records are now in the place of its record', async () => {
     const { sandbox, ask } = await afterFirstTen('record');
     sandbox.persons.remove(9);
     sandbox.persons.insert(9, 40);

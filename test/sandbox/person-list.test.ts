@@ -2,12 +2,12 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PersonList } from '../../src/sandbox/person-list.ts';
 
-describe('the persons', () => {
-  test('are the same in every sandbox', () => {
+describe('the list of persons', () => {
+  test('the persons are the same in every sandbox', () => {
     expect(new PersonList(137).all()).toEqual(new PersonList(1000).slice(0, 137));
   });
 
-  test('have ids that are all different and are not numbered', () => {
+  test('the ids of persons are all different and are not numbers in sequence', () => {
     const ids = new PersonList(200_000).all().map(({ id }) => id);
 
     expect(new Set(ids).size).toBe(200_000);
@@ -15,7 +15,7 @@ describe('the persons', () => {
     for (const id of ids.slice(0, 100)) expect(id).toMatch(/^\w{8}(-\w{4}){3}-\w{12}$/);
   });
 
-  test('are 137 different people from all over the world', () => {
+  test('the persons are 137 different people from all over the world', () => {
     const names = new PersonList(137).all().map(({ firstName }) => firstName);
 
     expect(new Set(names).size).toBe(137);
@@ -40,7 +40,7 @@ describe('the persons', () => {
     expect(kinds.filter((kind) => !names.some((name) => kind.test(name)))).toEqual([]);
   });
 
-  test('stay in the order of their keys, and each is found at its position, after any changes', () => {
+  test('after any changes, persons are in the order of their keys, and each is found at its position', () => {
     fc.assert(
       fc.property(fc.nat(12), fc.array(change, { maxLength: 60 }), (count, changes) => {
         const list = new PersonList(count);
@@ -59,7 +59,7 @@ describe('the persons', () => {
     );
   });
 
-  test('never get the key of a person who was removed', () => {
+  test('a person never gets the key of one who was removed', () => {
     for (const place of [0, 5, 9]) {
       const list = new PersonList(10);
       const keys = new Set<string>();
@@ -72,7 +72,7 @@ describe('the persons', () => {
     }
   });
 
-  test('can be inserted at the same position a thousand times', () => {
+  test('persons can be inserted at the same position a thousand times', () => {
     const list = new PersonList(2);
     for (let times = 0; times < 1000; times += 1) list.insert(1 + (times % 2));
     const keys = list.all().map((_, position) => list.keyAt(position));
@@ -80,7 +80,7 @@ describe('the persons', () => {
     expect(keys).toEqual([...new Set(keys)].toSorted());
   });
 
-  test('can be inserted a hundred thousand at a time, with keys that stay short', () => {
+  test('a hundred thousand persons can be inserted at a time, and keys stay short', () => {
     const list = new PersonList(10);
     list.insert(5, 100_000);
     list.insert(0, 100_000);
@@ -92,7 +92,7 @@ describe('the persons', () => {
     expect(keys.every((key) => key.length < 30)).toBe(true);
   });
 
-  test('cannot be read at positions that do not exist', () => {
+  test('a position that does not exist cannot be read', () => {
     const list = new PersonList(3);
 
     expect(() => list.insert(4)).toThrow(RangeError);

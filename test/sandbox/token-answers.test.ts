@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { exchange, grant, openLink, refresh, start } from './client.ts';
 import { cut, outcomes, rawExchange } from './raw-exchange.ts';
 
-describe('a refresh that is dropped before', () => {
-  test('gets no byte, and its token can be used again', async () => {
+describe('refreshes that are dropped before they are processed', () => {
+  test('a refresh dropped before processing gets no byte, and its token can be used again', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.next('drop-before');
@@ -16,8 +16,8 @@ describe('a refresh that is dropped before', () => {
   });
 });
 
-describe('a refresh that is dropped after', () => {
-  test('gets no byte, and its token is spent', async () => {
+describe('refreshes that are dropped after they are processed', () => {
+  test('a refresh dropped after processing gets no byte, and its token is spent', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.next('drop-after');
@@ -30,7 +30,7 @@ describe('a refresh that is dropped after', () => {
     expect(outcomes(sandbox)).toEqual(['spent-in-silence', 'invalid-grant']);
   });
 
-  test('is an invalid grant if the token was not valid', async () => {
+  test('a refresh dropped after processing is recorded as an invalid grant if its token was not valid', async () => {
     const sandbox = await start();
     sandbox.tokenAnswers.next('drop-after');
 
@@ -39,8 +39,8 @@ describe('a refresh that is dropped after', () => {
   });
 });
 
-describe('a refresh whose body is cut', () => {
-  test('gets the headers and half of the body, and its token is spent', async () => {
+describe('refreshes whose answer is cut', () => {
+  test('a refresh whose answer is cut gets the headers and half of the body, and its token is spent', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.next('cut-body');
@@ -55,7 +55,7 @@ describe('a refresh whose body is cut', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(400);
   });
 
-  test('has a status for fetch, and no body that could be read', async () => {
+  test('an answer that is cut has a status for fetch, and no body that can be read', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.next('cut-body');
@@ -66,8 +66,8 @@ describe('a refresh whose body is cut', () => {
   });
 });
 
-describe('a refresh that gets another answer', () => {
-  test('gets its status, body and headers, and its token is not spent', async () => {
+describe('refreshes that get another answer', () => {
+  test('a refresh that gets another answer gets its status, body and headers, and its token is not spent', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.next({
@@ -85,7 +85,7 @@ describe('a refresh that gets another answer', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(200);
   });
 
-  test('gets JSON by default, and no body where there is none', async () => {
+  test('another answer is JSON by default, and has no body if none is given', async () => {
     const sandbox = await start();
     sandbox.tokenAnswers.next({ status: 200, body: '{}' }, { status: 500 });
     const json = await exchange(sandbox, 'made up');
@@ -101,7 +101,7 @@ describe('a refresh that gets another answer', () => {
 });
 
 describe('faults', () => {
-  test('apply to one request each, in their order, and then answers are normal again', async () => {
+  test('each fault applies to one request, in order, and then answers are normal again', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.next({ status: 500 }, 'drop-before');
@@ -113,41 +113,41 @@ describe('faults', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(200);
   });
 
-  test('of every n-th request do not affect the others, and repeat', async () => {
+  test('a fault of every n-th request repeats, and does not affect the others', async () => {
     const sandbox = await start();
     sandbox.tokenAnswers.every(3, { status: 503 });
     expect(await statuses(sandbox, 7)).toEqual([400, 400, 503, 400, 400, 503, 400]);
   });
 
-  test('that come next go first, and are not counted as an n-th', async () => {
+  test('faults of the next requests come first, and these requests are not counted as an n-th', async () => {
     const sandbox = await start();
     sandbox.tokenAnswers.every(2, { status: 503 });
     sandbox.tokenAnswers.next({ status: 500 }, { status: 501 });
     expect(await statuses(sandbox, 5)).toEqual([500, 501, 400, 503, 400]);
   });
 
-  test('of two intervals that coincide take one request each', async () => {
+  test('two intervals that coincide take one request each', async () => {
     const sandbox = await start();
     sandbox.tokenAnswers.every(3, { status: 503 });
     sandbox.tokenAnswers.every(3, { status: 502 });
     expect(await statuses(sandbox, 7)).toEqual([400, 400, 503, 502, 400, 503, 502]);
   });
 
-  test('of an interval that was delayed once are not delayed after that', async () => {
+  test('an interval that was delayed once is not delayed after that', async () => {
     const sandbox = await start();
     sandbox.tokenAnswers.every(2, { status: 503 });
     sandbox.tokenAnswers.every(3, { status: 502 });
     expect(await statuses(sandbox, 9)).toEqual([400, 503, 502, 503, 400, 503, 502, 503, 502]);
   });
 
-  test('of an invalid interval are refused', async () => {
+  test('an invalid interval is refused', async () => {
     const { tokenAnswers } = await start();
     for (const n of [0, -1, 1.5, Number.NaN]) {
       expect(() => tokenAnswers.every(n, 'drop-before')).toThrow(RangeError);
     }
   });
 
-  test('that are cleared no longer apply, and neither do holds', async () => {
+  test('after clear(), no fault or hold applies', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.next('drop-before');
@@ -158,7 +158,7 @@ describe('faults', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(200);
   });
 
-  test('apply to the token endpoint only', async () => {
+  test('faults apply to the token endpoint only', async () => {
     const sandbox = await start();
     sandbox.tokenAnswers.every(1, 'drop-before');
 
@@ -169,7 +169,7 @@ describe('faults', () => {
 });
 
 describe('the exchanges', () => {
-  test('are listed in order of arrival, with the outcome of each', async () => {
+  test('the exchanges are listed in order of arrival, with the outcome of each', async () => {
     const sandbox = await start();
     expect(sandbox.exchanges).toEqual([]);
     const first = await openLink(sandbox);
@@ -194,8 +194,8 @@ async function statuses(sandbox: Awaited<ReturnType<typeof start>>, count: numbe
   return seen;
 }
 
-describe('a refresh whose answer is written otherwise', () => {
-  test('gets it so, and its token is spent', async () => {
+describe('refreshes whose answer is rewritten', () => {
+  test('a refresh whose answer is rewritten gets it rewritten, and its token is spent', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     sandbox.tokenAnswers.next((json) => ({

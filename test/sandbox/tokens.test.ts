@@ -22,7 +22,7 @@ const unsupportedGrantType = {
 };
 
 describe('the token link', () => {
-  test('hands out the whole token set, with the default lifetimes', async () => {
+  test('the token link returns the whole token set, with the default lifetimes', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now });
 
@@ -37,7 +37,7 @@ describe('the token link', () => {
     });
   });
 
-  test('hands out the same set each time before the first refresh', async () => {
+  test('the token link returns the same set each time before the first refresh', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now });
     const first = await openLink(sandbox);
@@ -46,7 +46,7 @@ describe('the token link', () => {
     expect(await openLink(sandbox)).toEqual(first);
   });
 
-  test('expires exactly 30 days after it was generated', async () => {
+  test('the token link expires exactly 30 days after it was generated', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now });
     clock.pass(30 * day - 1);
@@ -58,7 +58,7 @@ describe('the token link', () => {
     expect(await dead.json()).toEqual({ errors: [{ message: 'This link no longer works.' }] });
   });
 
-  test('stops working with the first refresh', async () => {
+  test('the token link stops working with the first refresh', async () => {
     const sandbox = await start();
     const set = await openLink(sandbox);
     await refresh(sandbox, set.refresh_token);
@@ -66,14 +66,14 @@ describe('the token link', () => {
     expect((await fetch(sandbox.tokenLink)).status).toBe(404);
   });
 
-  test('still works after a refresh that was refused', async () => {
+  test('the token link still works after a refresh that was refused', async () => {
     const sandbox = await start();
     await exchange(sandbox, 'made up');
 
     expect((await fetch(sandbox.tokenLink)).status).toBe(200);
   });
 
-  test('cannot be guessed, and no two sandboxes share one', async () => {
+  test('a token link cannot be guessed, and no two sandboxes share one', async () => {
     const [one, other] = [await start(), await start()];
     const [path, otherPath] = [one, other].map(({ tokenLink }) => new URL(tokenLink).pathname);
 
@@ -84,7 +84,7 @@ describe('the token link', () => {
 });
 
 describe('an access token', () => {
-  test('passes the check with 204 and no body', async () => {
+  test('a valid access token passes the check with 204 and no body', async () => {
     const sandbox = await start();
     const { access_token } = await openLink(sandbox);
     const answer = await check(sandbox, access_token);
@@ -93,7 +93,7 @@ describe('an access token', () => {
     expect(await answer.text()).toBe('');
   });
 
-  test('expires exactly after expires_in seconds, for every API request', async () => {
+  test('an access token expires exactly after expires_in seconds, for every API request', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now, expiresIn: 60 });
     const { access_token, expires_in } = await openLink(sandbox);
@@ -115,7 +115,7 @@ describe('an access token', () => {
     expect(sandbox.stats.graphql).toBe(1);
   });
 
-  test('that was never issued, or is missing, is refused with token_invalid', async () => {
+  test('an access token that was never issued, or is missing, is refused with token_invalid', async () => {
     const sandbox = await start();
     for (const headers of [{}, { authorization: 'Bearer made-up' }, { authorization: 'Basic x' }]) {
       for (const method of ['/auth_check', '/graphql']) {
@@ -129,7 +129,7 @@ describe('an access token', () => {
     }
   });
 
-  test('is valid after a refresh, until its own expiry', async () => {
+  test('an access token is valid after a refresh, until its own expiry', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now, expiresIn: 60 });
     const old = await openLink(sandbox);
@@ -142,7 +142,7 @@ describe('an access token', () => {
     expect((await check(sandbox, fresh.access_token)).status).toBe(204);
   });
 
-  test('ends with the refresh when the sandbox revokes on refresh', async () => {
+  test('an access token ends with the refresh when the sandbox revokes on refresh', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now, revokeOnRefresh: true });
     const old = await openLink(sandbox);
@@ -160,7 +160,7 @@ describe('an access token', () => {
 });
 
 describe('a refresh token', () => {
-  test('is exchanged for a new pair, with every field but created_at', async () => {
+  test('a refresh token is exchanged for a new pair, with every field but created_at', async () => {
     const sandbox = await start({ expiresIn: 60, refreshExpiresIn: 600 });
     const old = await openLink(sandbox);
     const answer = await exchange(sandbox, old.refresh_token);
@@ -179,7 +179,7 @@ describe('a refresh token', () => {
     expect(fresh.refresh_token).not.toBe(old.refresh_token);
   });
 
-  test('is exchanged exactly once, and a second try leaves the new pair as it is', async () => {
+  test('a refresh token is exchanged exactly once, and a second try leaves the new pair as it is', async () => {
     const sandbox = await start();
     const old = await openLink(sandbox);
     const fresh = await refresh(sandbox, old.refresh_token);
@@ -192,7 +192,7 @@ describe('a refresh token', () => {
     expect(sandbox.stats.refreshes).toBe(2);
   });
 
-  test('is exchanged exactly once among many requests at the same time', async () => {
+  test('a refresh token is exchanged exactly once among many requests at the same time', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     const answers = await Promise.all(
@@ -204,7 +204,7 @@ describe('a refresh token', () => {
     expect(sandbox.stats.refreshes).toBe(1);
   });
 
-  test('renews an access token that has expired', async () => {
+  test('a refresh token works after its access token has expired', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now });
     const old = await openLink(sandbox);
@@ -214,7 +214,7 @@ describe('a refresh token', () => {
     expect((await check(sandbox, fresh.access_token)).status).toBe(204);
   });
 
-  test('expires exactly after refresh_token_expires_in seconds', async () => {
+  test('a refresh token expires exactly after refresh_token_expires_in seconds', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now });
     const { refresh_token } = await openLink(sandbox);
@@ -225,7 +225,7 @@ describe('a refresh token', () => {
     expect(await late.json()).toEqual(invalidGrant);
   });
 
-  test('has its lifetime counted from the last refresh', async () => {
+  test('the lifetime of a refresh token is counted from the last refresh', async () => {
     const clock = new Clock();
     const sandbox = await start({ now: clock.now });
     const first = await openLink(sandbox);
@@ -236,7 +236,7 @@ describe('a refresh token', () => {
     expect((await exchange(sandbox, fresh.refresh_token)).status).toBe(200);
   });
 
-  test('that is unknown or missing is an invalid grant, word for word', async () => {
+  test('a refresh token that is unknown or missing is an invalid grant, word for word', async () => {
     const sandbox = await start();
     for (const fields of [{ refresh_token: 'made up' }, { refresh_token: '' }, {}]) {
       const answer = await grant(sandbox, { grant_type: 'refresh_token', ...fields });
@@ -245,7 +245,7 @@ describe('a refresh token', () => {
     }
   });
 
-  test('is not spent by another grant type, which is refused word for word', async () => {
+  test('a refresh token is not spent by another grant type, which is refused word for word', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     for (const fields of [{ grant_type: 'password' }, { grant_type: '' }, {}]) {
@@ -256,7 +256,7 @@ describe('a refresh token', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(200);
   });
 
-  test('is accepted in a form only', async () => {
+  test('a refresh token is accepted in a form only', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     const answer = await fetch(`${sandbox.url}/oauth/token`, {
@@ -270,7 +270,7 @@ describe('a refresh token', () => {
     expect((await exchange(sandbox, refresh_token)).status).toBe(200);
   });
 
-  test('is not read from a form that is too large', async () => {
+  test('a refresh token is not read from a form that is too large', async () => {
     const sandbox = await start();
     const { refresh_token } = await openLink(sandbox);
     const answer = await grant(sandbox, {

@@ -187,15 +187,15 @@ test('adapters.json skips, renames and names the by-id field', () => {
   expect(adapters.map(({ all, connection }) => [all?.field, connection?.field])).toEqual([
     ['allVacancies', 'jobs'],
   ]);
-  const told = (list: string) => reports.find((report) => report.list === list);
-  expect(told('Query.named')).toMatchObject({ all: null, why: ['adapters.json skips it.'] });
-  expect(told('Vacancy.candidates')).toMatchObject({
+  const reported = (list: string) => reports.find((report) => report.list === list);
+  expect(reported('Query.named')).toMatchObject({ all: null, why: ['adapters.json skips it.'] });
+  expect(reported('Vacancy.candidates')).toMatchObject({
     all: 'everybody',
     parent: 'theVacancy(id: …)',
     why: expect.arrayContaining(['adapters.json names it.']),
   });
-  expect(told('Robot.parts')).toMatchObject({ parent: 'robotCalled(model: …)' });
-  expect(told('Candidate.history')).toMatchObject({ all: null });
+  expect(reported('Robot.parts')).toMatchObject({ parent: 'robotCalled(model: …)' });
+  expect(reported('Candidate.history')).toMatchObject({ all: null });
   expect(nested.map(({ parent }) => parent)).not.toContain('Candidate');
 });
 

@@ -137,7 +137,7 @@ function stages(list: { stage: string }[] = []): Set<string> {
 }
 
 type Path = readonly (string | number)[];
-interface Told {
+interface ReportedError {
   path: Path;
   message: string;
   extensions: object;
@@ -147,7 +147,7 @@ type List = (typeof LISTS)[number];
 /** Reads the pages of the upstream itself. Undefined if the random selection is not valid there. */
 async function readPages(list: List, random: RandomSelection) {
   const records: unknown[] = [];
-  const errors: Told[] = [];
+  const errors: ReportedError[] = [];
   for (let after: string | null = null; ;) {
     const args = [list.args, list.filters, 'after: $after'].filter(Boolean).join(', ');
     const operation = operationAround(
@@ -194,19 +194,19 @@ async function through(
   const operation = operationAround(random, `{ list: ${call} ${body(random.selection)} }`);
   const query = operation.query.replaceAll(/\bon PageInfo\b/g, 'on UpstreamPageInfo');
   const { data, errors = [] } = await rich.ask<{ list: unknown }>(query, operation.variables);
-  const told = errors.map(({ path, message, extensions }) => ({
+  const reported = errors.map(({ path, message, extensions }) => ({
     path: path!.slice(1),
     message,
     extensions: extensions ?? {},
   }));
-  return { query, data: data.list, errors: sorted(told) };
+  return { query, data: data.list, errors: sorted(reported) };
 }
 
-function at(errors: readonly Told[], move: (path: Path) => Path): Told[] {
+function at(errors: readonly ReportedError[], move: (path: Path) => Path): ReportedError[] {
   return sorted(errors.map((error) => ({ ...error, path: move(error.path) })));
 }
 
-function sorted(errors: readonly Told[]): Told[] {
+function sorted(errors: readonly ReportedError[]): ReportedError[] {
   return errors.toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)));
 }
 

@@ -91,13 +91,13 @@ describe('the path of an error is the path of its null in the answer', () => {
   });
 
   test.each(queries)('%s', async (_, query) => {
-    const { told, nulls } = await failuresOf(gateways[0]!, query);
-    expect(told).toEqual(nulls);
+    const { errorsReported, nulls } = await failuresOf(gateways[0]!, query);
+    expect(errorsReported).toEqual(nulls);
   });
 
   test.each(prefixed)('%s, under SCHEMA_PREFIX', async (_, query) => {
-    const { told, nulls } = await failuresOf(gateways[1]!, query);
-    expect(told).toEqual(nulls);
+    const { errorsReported, nulls } = await failuresOf(gateways[1]!, query);
+    expect(errorsReported).toEqual(nulls);
   });
 });
 
@@ -108,7 +108,7 @@ async function failuresOf(gateway: TestGateway, query: string) {
     : await gateway.ask(query);
   const nulls = withoutScore(data, []);
   expect(nulls.length).toBeGreaterThan(0);
-  return { told: inOrder(errors), nulls: inOrder(nulls) };
+  return { errorsReported: inOrder(errors), nulls: inOrder(nulls) };
 }
 
 async function together(gateway: TestGateway, query: string) {
@@ -120,12 +120,12 @@ async function together(gateway: TestGateway, query: string) {
   };
 }
 
-interface Said {
+interface Failure {
   readonly message: string;
   readonly path?: readonly (string | number)[] | undefined;
 }
 
-function withoutScore(value: unknown, path: (string | number)[]): Said[] {
+function withoutScore(value: unknown, path: (string | number)[]): Failure[] {
   if (typeof value !== 'object' || value === null) return [];
   if ('s' in value && 'id' in value && Number(value.id) % 7 === 0) {
     expect(value.s).toBeNull();
@@ -136,7 +136,7 @@ function withoutScore(value: unknown, path: (string | number)[]): Said[] {
   );
 }
 
-function inOrder(errors: readonly Said[]): string[] {
+function inOrder(errors: readonly Failure[]): string[] {
   return errors.map(({ message, path }) => JSON.stringify([path, message])).toSorted();
 }
 

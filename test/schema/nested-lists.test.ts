@@ -157,7 +157,7 @@ test('a failing list alone is null, although the upstream also nulls its parent'
     allCandidates: [{ id: 104 }],
   });
   expect(at(data, 'vacancies', 'items', 1)).toMatchObject({ allFragile: [{ text: 'Event 1' }] });
-  // One request that fails, one without the failing lists, and one for each of those; the other lists stay inlined.
+  // One request that fails, one without the failing lists, and one for each of those; the other lists remain inlined.
   expect(requests).toBe(2 + 4);
 });
 
@@ -229,12 +229,13 @@ test('wrong arguments are reported at their field, and all other fields are answ
     vacancy(id: 2) { id a: allCandidates(limit: -1) { id } c: candidatesConnection(first: 501) { nodes { id } } }
   }`);
   expect(data).toEqual({ vacancy: { id: 2, a: null, c: null } });
-  const told = errors?.map(({ path, extensions }) => [path?.join('.'), extensions?.['code']]) ?? [];
-  expect(Object.fromEntries(told)).toEqual({
+  const codes =
+    errors?.map(({ path, extensions }) => [path?.join('.'), extensions?.['code']]) ?? [];
+  expect(Object.fromEntries(codes)).toEqual({
     'vacancy.a': 'BAD_USER_INPUT',
     'vacancy.c': 'BAD_USER_INPUT',
   });
-  expect(told).toHaveLength(2);
+  expect(codes).toHaveLength(2);
 });
 
 test('a parent that no longer exists when further pages are requested is reported', async () => {

@@ -89,7 +89,7 @@ async function expectSameAnswers(
       const document = parse(query);
       fc.pre(validate(model, document).length === 0);
       if (wanted.test(query)) found += 1;
-      const told = query + JSON.stringify(variables);
+      const sent = query + JSON.stringify(variables);
       const expected = read(
         await execute({ schema: executed, document, variableValues: variables }),
       );
@@ -98,9 +98,9 @@ async function expectSameAnswers(
       fc.pre(
         !answer.errors?.some(({ message }) => /^The operation has \d+ directives/.test(message)),
       );
-      expect(answer.data ?? null, told).toEqual(expected.data ?? null);
+      expect(answer.data ?? null, sent).toEqual(expected.data ?? null);
       const many = new Set([...nullsWithMany(answer), ...nullsWithMany(expected)]);
-      expect(errorsByNull(answer, many), told).toEqual(errorsByNull(expected, many));
+      expect(errorsByNull(answer, many), sent).toEqual(errorsByNull(expected, many));
     }),
     {
       timeout: 20_000,
@@ -186,7 +186,7 @@ function recordOf(reference: RecordReference): unknown {
   return all.find((each) => each.__typename === entity.type.name && each.id === id) ?? null;
 }
 
-/** This list has filters with the names of our arguments. */
+/** The filters of this list have the names of the gateway's arguments. */
 const RENAMED = { limit: 'drainLimit', last: 'connectionLast', before: 'connectionBefore' };
 
 function derivedOf(
@@ -250,7 +250,10 @@ function isTotalOnly({
   fieldNodes,
 }: GraphQLResolveInfo) {
   const type = getNamedType(returnType) as GraphQLObjectType;
-  const variables = { coerced: variableValues, sources: {} };
+  // In graphql 17 they are in `coerced`.
+  const given: { readonly coerced?: unknown } = variableValues;
+  const coerced = (given.coerced ?? given) as Record<string, unknown>;
+  const variables = { coerced, sources: {} };
   const { fields } = collectSubFields(schema, fragments, variables, type, [...fieldNodes]);
   const names = Array.from(fields.values(), ([node]) => node!.name.value);
   const wanted = names.filter((name) => name !== '__typename');

@@ -107,13 +107,13 @@ function comparable(answer: object, prefix: string) {
       .replaceAll(`"${prefix}UpstreamPageInfo"`, '"PageInfo"')
       .replaceAll(new RegExp(`"${prefix}([A-Z][a-zA-Z]*)"`, 'g'), '"$1"'),
   );
-  const told = errors.map(({ message, path, extensions }) => ({
+  const reported = errors.map(({ message, path, extensions }) => ({
     message,
     path,
     extensions: extensions ?? {},
   }));
   return {
     data: renamed,
-    errors: told.toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))),
+    errors: reported.toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))),
   };
 }

@@ -1,9 +1,8 @@
 import { printSchema } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import { makeExecutableSchema, personPages } from '../support/imitations/executable-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { all, whole } from '../support/clients/multipart.ts';
-import { personPages } from '../support/imitations/people-pages.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 
 type Resolvers = Parameters<typeof makeExecutableSchema>[1];

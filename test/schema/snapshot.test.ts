@@ -30,7 +30,7 @@ describe('the SDL of a subgraph as a snapshot', () => {
       `directive @key(fields: String!) on OBJECT
       type Query { me: Person } type Person @key(fields: "id") { id: ID! name: String }`,
     ],
-  ])('its types and fields are served: %s', async (_, snapshot) => {
+  ])('the types and fields of any snapshot are served: %s', async (_, snapshot) => {
     await using gateway = await startGatewayOverSandbox(
       { schema: buildSchema(`type Query { me: Person } ${PERSON}`) },
       { snapshot },

@@ -31,7 +31,7 @@ export interface DatabaseOptions {
   readonly observer: Observer;
   /** The server's clock is this far ahead, ms. */
   readonly ahead: number;
-  /** Behind a transaction pooler nobody hears of changes. */
+  /** Behind a transaction pooler no change is announced. */
   readonly isPooled: boolean;
   readonly url: string;
 }
@@ -56,7 +56,7 @@ export class SimulatedServer {
   /** Reads succeed, writes fail. */
   isFull = false;
   readonly interruptions: Interruption[] = [];
-  /** Generations of which a claim, or the pair after it, was committed and lost again. */
+  /** Generations whose claim, or whose next pair, was committed and lost again. */
   readonly forgotten = new Set<number>();
   readonly #options: DatabaseOptions;
   #committed = NO_TABLES;
@@ -95,7 +95,7 @@ export class SimulatedServer {
     await store.import({ baseUrl: BASE_URL, pair, replica: 'operator', after: null });
   }
 
-  /** The store as one process has it. */
+  /** The store as one process opens it. */
   open(by: Process): TokenStore {
     const store = openPostgresStore(this.#options.url, {
       sealer: createSealer([]),
@@ -139,7 +139,7 @@ export class SimulatedServer {
     return this.#committed.sets.length > 0;
   }
 
-  /** The refresh token of the current set, and whether that is lost: for observers. */
+  /** The refresh token of the current set, and whether the set is lost: for observers. */
   look(): Look {
     const { sets, pairs, attempts } = this.#committed;
     const [set] = execute('readSets', [], { ...NO_TABLES, sets }, 0);
@@ -216,12 +216,12 @@ export class SimulatedServer {
     const { time, chance } = this.#options;
     await time.sleep(chance.between(1, 8));
     if (!this.isDown && !by.isCutOff) return;
-    // A refused connection is noticed at once, a host that is gone is not.
+    // A refused connection fails at once, a host that is gone does not.
     if (chance.number() < 0.3) await time.sleep(CONNECT_MS);
     throw new StoreUnavailableError('nothing listens at the address of the database server');
   }
 
-  /** Writers take turns. One that stops in the middle of its transaction loses it. */
+  /** Writers take turns. A process that stops in the middle of its transaction loses its turn. */
   async #lock(session: Session): Promise<void> {
     if (this.#writer) {
       const turn = Promise.withResolvers<void>();
@@ -309,10 +309,10 @@ interface Look {
 
 interface Session {
   readonly by: Process;
-  /** In which it began; -1 when its transaction was ended. */
+  /** When it began; -1 when its transaction was ended. */
   epoch: number;
   tables: Tables;
-  /** The server ends a transaction that does nothing for so long. */
+  /** The server ends a transaction that does nothing for this long. */
   idle?: { cancelled: boolean };
   readonly done: Done[];
 }

@@ -4,7 +4,7 @@
  */
 
 export interface Disk {
-  /** No new file can be made; what lies in its place can be written again. */
+  /** No new file can be created; the file that exists can be overwritten. */
   full: boolean;
   /** Nothing can be written. */
   broken: boolean;
@@ -70,7 +70,7 @@ export function writeSync(
   const { disk, file } = opened.get(descriptor)!;
   disk.onWrite();
   if (disk.broken) throw failure('EIO', 'write', disk);
-  // Most of a reserved file is room.
+  // Most of a reserved file is free space.
   const end = bytes.indexOf('  ', offset);
   file.bytes = Buffer.from(bytes.subarray(offset, end < 0 ? offset + length : end + 1));
   return length;

@@ -4,8 +4,7 @@ import type { Process } from './process.ts';
 export type Flaw = (parts: TokenKeeperParts, by: Process) => TokenKeeperParts;
 
 /**
- * What is built wrongly on purpose, one at a time, to see that the simulator finds it: parts that break a promise of
- * the token keeper or of its store.
+ * Parts that break a promise of the token keeper or of its store, one at a time, to show that the simulator finds it.
  */
 export const FLAWS: Readonly<Record<string, Flaw>> = {
   'use-before-save': (parts) => ({

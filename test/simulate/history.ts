@@ -15,25 +15,25 @@ import type { Row } from './rows.ts';
 import { Service, type Oddity } from './service.ts';
 import { VirtualTime } from './virtual-time.ts';
 
-/** What came of a plan. */
+/** The result of a plan. */
 export interface History {
-  /** What was violated, and when: nothing, if all is well. */
+  /** The promises that were broken, and when; empty if none was. */
   readonly violations: readonly string[];
   /** Everything that happened, a line each. */
   readonly lines: readonly string[];
   readonly rows: ReadonlyMap<Row, number>;
 }
 
-/** How long the replicas may take until all is well, after the last fault. */
+/** How long the replicas may take to recover after the last fault. */
 const RECOVERY_MS = 45 * 60_000;
-/** A pair whose lifetimes the service did not say is refreshed by then. */
+/** A pair of unknown lifetimes is refreshed by then. */
 const MOST_OF_A_DAY_MS = 17 * 60 * 60_000;
 const LOOK_EVERY_MS = 20_000;
 
 /**
  * Runs a plan. The same plan gives the same history, line by line.
  *
- * @param flaw what is wrong on purpose
+ * @param flaw the part that is broken on purpose
  */
 export async function runPlan(plan: Plan, flaw?: Flaw): Promise<History> {
   const world = new World(plan, flaw);
@@ -256,7 +256,10 @@ class World {
     },
   };
 
-  /** Ends all faults but those of a move that is wanted, starts what is not running, and waits until all replicas serve, or say honestly that they cannot. */
+  /**
+   * Ends all faults but those of a move that is not done, starts what is not running, and waits until all replicas serve,
+   * or report honestly that they cannot.
+   */
   async recover(): Promise<void> {
     this.observer.note('all faults end');
     this.#service.oddities.length = 0;
@@ -328,7 +331,7 @@ class World {
     return codes ?? ['no answer'];
   }
 
-  /** Nothing of this history may go on in the next one. */
+  /** Nothing of this history may continue in the next one. */
   end(): void {
     for (const { process } of this.#machines) process?.kill();
     this.#time.end();

@@ -14,7 +14,7 @@ export interface Claimed {
   readonly isLate: boolean;
 }
 
-/** So long nobody else may send the refresh token, and so long a process may wait for its answer. */
+/** How long no other process may send the refresh token, and how long a process may wait for its answer. */
 const CLAIM_LIFE_MS = 150_000;
 /** A pair that cannot be saved is in the rescue file after a second, and the steps of its wait. */
 const RESCUED_WITHIN_MS = 1_500;

@@ -3,7 +3,7 @@ import { POINTS, type Trap } from './process.ts';
 import { INTERRUPTIONS, type Interruption } from './database.ts';
 import { ODDITIES, type Oddity } from './service.ts';
 
-/** What is done to the replicas, their service and their database; everything else of a history follows from it. */
+/** The faults of the replicas, their service and their database; everything else in a history follows from the plan. */
 export interface Plan {
   readonly replicas: number;
   /** Seconds. */
@@ -21,7 +21,7 @@ export interface Plan {
   readonly seed: number;
 }
 
-/** A step, and how long it is waited before it, ms. */
+/** A step, and the wait before it, ms. */
 export type Step = { readonly after: number } & Deed;
 
 export type Deed =
@@ -30,7 +30,7 @@ export type Deed =
   | { readonly do: 'ask'; readonly by: number; readonly times: number }
   | { readonly do: 'kill' | 'terminate' | 'start'; readonly by: number }
   | { readonly do: 'stop'; readonly by: number; readonly forMs: number }
-  /** The next exchange comes into a trap. */
+  /** The next exchange runs into a trap. */
   | { readonly do: 'trap'; readonly trap: Trap; readonly oddity: Oddity | null }
   | { readonly do: 'interrupt'; readonly interruption: Interruption; readonly times: number }
   | { readonly do: 'cutOff'; readonly by: number; readonly forMs: number }
@@ -56,19 +56,19 @@ export type Deed =
     }
   | { readonly do: 'clock'; readonly by: number; readonly ms: number };
 
-/** Replicas are chosen by this, whatever their number is. */
+/** Selects a replica, whatever their number is. */
 const by = fc.nat({ max: 9 });
 const forMs = fc.constantFrom(800, 5_000, 40_000, 200_000);
 const of = <const T extends string>(...what: T[]) => fc.constantFrom(...what);
 
-// The slow ones are often cut short by something else.
+// The slow ones are often cut short by another fault.
 const someOddity = fc.constantFrom<Oddity>(
   ...ODDITIES,
   ...(['late answer', 'no answer', 'processed after its client has given up'] as const),
 );
 const oddity = fc.option(someOddity, { freq: 4 });
 
-/** The moments at which most is at stake, and how often each of them comes. */
+/** The moments at which most is at stake, and how often each of them is chosen. */
 const MOMENTS: readonly [number, Omit<Trap, 'forMs'>][] = [
   [2, { point: 'claim committed', effect: 'kill', delayMs: 0 }],
   [8, { point: 'answer', effect: 'kill', delayMs: 45 }],

@@ -20,7 +20,7 @@ import type { Service } from './service.ts';
 import { setImmediate } from './turns.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** Moments in which something can befall a process: before these calls, and between a commit and its answer. */
+/** Moments at which a fault can hit a process: before these calls, and between a commit and its answer. */
 export const POINTS = [
   'connect',
   'read',
@@ -35,7 +35,7 @@ export const POINTS = [
 ] as const;
 export type Point = (typeof POINTS)[number] | 'move committed';
 
-/** What happens to the process that comes to a point first, after a delay. */
+/** What happens, after a delay, to the process that reaches a point first. */
 export interface Trap {
   readonly point: Point;
   readonly effect: 'kill' | 'stop' | 'terminate' | 'cutOff' | 'noRoom' | 'strand';
@@ -50,7 +50,7 @@ export interface Machine {
   /** A gateway runs on it; otherwise commands do. */
   readonly hasGateway: boolean;
   readonly disk: Disk;
-  /** Its wall clock is this far ahead of the truth, ms. */
+  /** How far its wall clock is ahead, ms. */
   ahead: number;
   /** The gateway cannot reach the database. */
   isCutOff: boolean;
@@ -64,7 +64,7 @@ export interface Surroundings {
   readonly observer: Observer;
   readonly link: TokenLink | undefined;
   readonly traps: Trap[];
-  /** What is wrong on purpose. */
+  /** The part that is broken on purpose. */
   readonly flaw: Flaw | undefined;
   readonly random: () => number;
   readonly log: Logger;
@@ -82,10 +82,10 @@ export class Process {
   isDead = false;
   isStopped = false;
   isTerminated = false;
-  /** The point that it came to last, and when. */
+  /** The point that it reached last, and when. */
   last: { point: string; at: number } | undefined;
   readonly #given: Surroundings;
-  /** What came while it was stopped. */
+  /** Events that arrived while it was stopped. */
   readonly #inbox: (() => void)[] = [];
   readonly #failuresBefore: number;
   readonly clock: Clock;
@@ -109,7 +109,7 @@ export class Process {
     this.clock = this.#newClock();
   }
 
-  /** Whether its rescue file could be made, and every write to it succeeded. */
+  /** Whether its rescue file could be created, and every write to it succeeded. */
   get hasRescueFile(): boolean {
     return this.machine.disk.failures === this.#failuresBefore;
   }
@@ -171,14 +171,14 @@ export class Process {
     };
   }
 
-  /** Goes on with what has come, when it runs; never if it is dead. */
+  /** Continues with what has arrived, when it runs; never if it is dead. */
   run(next: () => void): void {
     if (this.isDead) return;
     if (this.isStopped) this.#inbox.push(next);
     else next();
   }
 
-  /** Something that happens outside of the process, which hears of it only while it runs. */
+  /** Something that happens outside of the process, which learns of it only while it runs. */
   async outside<T>(work: () => Promise<T>, point?: string): Promise<T> {
     if (point !== undefined) await this.reach(point);
     if (this.isDead) return never;
@@ -190,7 +190,7 @@ export class Process {
     });
   }
 
-  /** Comes to a point; does not return if the process is dead then, or only when it is woken. */
+  /** Reaches a point; does not return if the process is dead then, or returns only when it is woken. */
   async reach(point: string): Promise<void> {
     this.last = { point, at: this.#given.time.now };
     const { traps } = this.#given;

@@ -1,6 +1,6 @@
 import type { StatementName, Value } from '../../src/tokens/store/postgres/statements.ts';
 
-/** What a transaction does, seen from the statements in it. */
+/** The effect of a transaction, as its statements show it. */
 export type Purpose = 'prepare' | 'read' | 'import' | 'claim' | 'save' | 'endAttempt' | 'move';
 
 /** A statement that was executed. */
@@ -9,7 +9,7 @@ export interface Done {
   readonly values: readonly Value[];
 }
 
-/** What a commit is about: the generation that is claimed, or was exchanged, and the pair that is saved. */
+/** The subject of a commit: the generation that is claimed or was exchanged, and the pair that is saved. */
 export interface About {
   readonly generation: number | undefined;
   readonly refreshToken: string | undefined;

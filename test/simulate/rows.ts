@@ -1,9 +1,8 @@
 import { ODDITIES, type Oddity } from './service.ts';
 
 /**
- * Rows of the fault table that can happen here, in the words of the history. Files of SQLite, sockets, encodings, token
- * links, keys and the command line are tested with real ones: test/faults, test/tokens/store, test/tokens/service and
- * test/cli.
+ * Rows of the fault table that can happen here. Files of SQLite, sockets, encodings, token links, keys and the command
+ * line are tested with real ones: test/faults, test/tokens/store, test/tokens/service and test/cli.
  */
 export const ROWS = [
   'killed before the claim',

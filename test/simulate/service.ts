@@ -37,11 +37,11 @@ export interface Exchange {
   readonly oddity: Oddity | undefined;
   /** The claim that it was sent for. */
   claim: Claimed | undefined;
-  /** What the service gave, if it processed the request. */
+  /** What the service issued, if it processed the request. */
   gave: { readonly accessToken: string; readonly refreshToken: string } | undefined;
-  /** Whether the refresh token that was sent is spent by it. */
+  /** Whether the request spends its refresh token. */
   spends: boolean;
-  /** When its process had a 200 in its hands. */
+  /** When its process had received a 200. */
   receivedAt: number | undefined;
   /** How long its process had been stopped by then, ms. */
   stoppedBefore: number;
@@ -65,7 +65,7 @@ const LATE_MS = 100_000;
 /** A token service without sockets. */
 export class Service {
   readonly exchanges: Exchange[] = [];
-  /** Of the next exchanges, in this order. */
+  /** What is unusual about the next exchanges, in this order. */
   readonly oddities: Oddity[] = [];
   /** The administrator is blocked: every access token is refused. */
   isBlocked = false;
@@ -171,7 +171,7 @@ export class Service {
     return outcome;
   }
 
-  /** Who was stopped for longer than the patience finds on waking that the answer is there: it counts. */
+  /** A process that was stopped for longer than it waits finds the answer on waking: the answer counts. */
   async #answer(exchange: Exchange): Promise<ExchangeOutcome> {
     const { time } = this.#options;
     const served = this.#serve(exchange);
@@ -237,11 +237,11 @@ export class Service {
     const before = this.#live;
     if (exchange.refreshToken !== before.refreshToken) return { kind: 'invalid-grant' };
     const { oddity } = exchange;
-    // A service that gives no new access token does not end the old one.
+    // A service that issues no new access token does not end the old one.
     const givesAccess = oddity !== 'without an access token';
     if (this.#options.revokesOnRefresh && givesAccess) this.#ends.clear();
     this.#live = this.#issue();
-    // A service that does not renew refresh tokens goes on so.
+    // A service that does not renew refresh tokens continues without renewing them.
     this.#keepsTokens ||=
       oddity === 'without a refresh token' || oddity === 'the same refresh token';
     const keepsToken = this.#keepsTokens;

@@ -1,6 +1,6 @@
 /**
- * Takes the place of `node:timers/promises` (hooks.ts): everything that goes on in promises has done so by then, as after
- * a turn of the event loop, which costs much more.
+ * Replaces `node:timers/promises` (hooks.ts): everything that runs in promises has run by then, as after a turn of the
+ * event loop, which costs much more.
  */
 import { nextTick } from 'node:process';
 

@@ -8,7 +8,7 @@ export interface Happening {
 }
 
 /**
- * Time that passes only from one happening to the next. Happenings of one moment come in the order in which they were
+ * Time that passes only from one event to the next. Events of one moment happen in the order in which they were
  * planned, so that the same plan gives the same history.
  */
 export class VirtualTime {
@@ -33,7 +33,7 @@ export class VirtualTime {
     return new Promise((resolve) => void this.after(ms, resolve));
   }
 
-  /** Lets time pass. Whoever a happening woke does all that it can do at once before the next one. */
+  /** Lets time pass. Whatever an event woke does all that it can do at once before the next event. */
   async pass(ms: number, isOver: () => boolean = () => false): Promise<void> {
     const end = this.now + ms;
     await setImmediate();
@@ -49,7 +49,7 @@ export class VirtualTime {
     if (!isOver()) this.now = Math.max(this.now, end);
   }
 
-  /** Forgets everything that is still planned. */
+  /** Removes every event that is still planned. */
   end(): void {
     this.#planned.length = 0;
   }

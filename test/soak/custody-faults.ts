@@ -1,4 +1,4 @@
-/** The faults that happen to the token store, to the renewals and beside the gateway while the load runs. */
+/** The faults that happen to the token store, to refreshes and beside the gateway while the load runs. */
 import process from 'node:process';
 import { setTimeout as pass } from 'node:timers/promises';
 import type { Outcomes } from '../support/processes/mixed-load.ts';
@@ -11,17 +11,17 @@ import {
   type UpstreamReport,
 } from './upstream-process.ts';
 
-/** So many requests are under way at a time. */
+/** The number of requests that are in flight at a time. */
 export const CALLERS = 24;
 
 export interface CustodyFaults {
-  /** How many kinds there are. */
+  /** The number of kinds of faults. */
   readonly kinds: number;
-  /** Makes the next one happen. Resolves when the gateway has renewed since, and the store holds the newest pair. */
+  /** Causes the next fault. Resolves when the gateway has refreshed since, and the store has the newest pair. */
   next(): Promise<void>;
-  /** A line for each kind: how often, and how it ended. */
+  /** A line for each kind: how often it happened, and how it ended. */
   report(): string[];
-  /** What did not end as it should. */
+  /** Faults that did not end as they should. */
   readonly problems: readonly string[];
 }
 
@@ -33,13 +33,13 @@ interface Parts {
 
 interface Kind {
   readonly name: string;
-  /** @param turn how often it has happened before: what can happen in several ways, happens in one after the other */
+  /** @param turn how often it has happened before: a fault that can happen in several ways takes them by turns */
   happen(turn: number): Promise<void>;
 }
 
 interface Tally {
   times: number;
-  /** Which command showed it: if the last exchange was uncertain, `tokens recover` comes first. */
+  /** Which command showed the newest pair: after an uncertain exchange, `tokens recover` comes first. */
   saved: number;
   recovered: number;
   readonly outcomes: Outcomes;
@@ -73,8 +73,8 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
       try {
         await kind.happen(turn);
         if (kind.name !== ANSWER + NAMED_IN_ERROR) {
-          // A pair that was just given is not ended by force before the service has proved that it is good.
-          await renewed(!kind.name.startsWith(ANSWER) && turn % 2 === 0);
+          // A pair that was issued just now is not ended by force before the service has accepted it.
+          await refreshed(!kind.name.startsWith(ANSWER) && turn % 2 === 0);
         }
         await showNewestPair(tally);
       } catch (error) {
@@ -93,7 +93,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     report: () => kinds.map((kind) => line(kind, tallyOf(kind))),
   };
 
-  /** Said at once: what comes after it may only be its consequence. */
+  /** Printed at once, because later failures may only be its consequence. */
   function fails({ name }: Kind, why: string): void {
     process.stdout.write(`${name}: ${why}\n`);
     problems.push(`${name}: ${why}`);
@@ -105,7 +105,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
       ...(operator.isBound ? [{ name: 'files read-only', happen: readOnly }] : []),
       { name: 'an older copy in the place of the store', happen: replaced },
       { name: 'the file of the store removed', happen: removed },
-      { name: 'the lock file deleted during a renewal', happen: unlocked },
+      { name: 'the lock file deleted during a refresh', happen: unlocked },
       { name: '`tokens status` with other keys', happen: otherKeys },
       { name: 'a second gateway stopped and woken', happen: stopped },
       { name: 'a second gateway killed with -9', happen: killed },
@@ -113,22 +113,22 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     ];
   }
 
-  /** To a renewal in time, to one that callers wait for, and to one of a command. */
+  /** Applies to an early refresh, to one that callers wait for, and to one of a command, by turns. */
   function answered(name: string): Kind['happen'] {
     return async (turn) => {
       const { exchanges } = await upstream({ order: 'answer', name });
       if (turn % 3 === 1) await expire();
       if (turn % 3 === 2) await operator.command(['tokens', 'refresh']);
-      await until(`a renewal was asked for`, async () => (await look()).exchanges > exchanges);
+      await until(`a refresh was requested`, async () => (await look()).exchanges > exchanges);
     };
   }
 
-  /** As long as a renewal lies before the next one, nearly. */
+  /** Lasts almost from one refresh to the next. */
   async function lockedOut(): Promise<void> {
     await operator.locked(() => pass(LOCKED_MS));
   }
 
-  /** Before a renewal, and between its answer and the save. */
+  /** Locks the store before a refresh, and between its answer and the save. */
   async function readOnly(turn: number): Promise<void> {
     const isDuring = turn % 2 === 0;
     if (isDuring) await upstream({ order: 'hold', when: 'after' });
@@ -147,7 +147,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
 
   async function replaced(turn: number): Promise<void> {
     const copy = await operator.copyStore();
-    await renewed(turn % 2 === 1);
+    await refreshed(turn % 2 === 1);
     await operator.putBack(copy, turn % 2 === 0 ? 'file' : 'bytes');
   }
 
@@ -158,7 +158,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     operator.removeStore();
     await until('the pair is in the rescue file', () => operator.rescued() > 0);
     succeeded(await operator.command(['tokens', 'recover']));
-    // Before the gateway has found the new store, an expiry would rightly cost callers their answers.
+    // Before the gateway has found the new store, an expiry would rightly fail requests of callers.
     await until('the rescue file is empty again', () => operator.rescued() === 0);
   }
 
@@ -181,7 +181,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     if (code === 0) throw new Error(`a store of another key was read:\n${said}`);
   }
 
-  /** In the middle of an exchange, which is its own or that of the gateway. */
+  /** In the middle of an exchange, either its own or that of the gateway. */
   async function stopped(): Promise<void> {
     const second = await operator.serve();
     await upstream({ order: 'hold', when: 'before' });
@@ -195,7 +195,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     succeeded(await second.ended);
   }
 
-  /** The exchange is not processed: one whose answer the killed gateway never reads would lose the tokens. */
+  /** The exchange is not processed: if the killed gateway never reads the answer, the tokens would be lost. */
   async function killed(): Promise<void> {
     const second = await operator.serve();
     await upstream({ order: 'hold', when: 'before', name: DROPPED });
@@ -210,13 +210,13 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     await operator.putBack(copy, turn % 2 === 0 ? 'file' : 'bytes');
   }
 
-  /** The service gives one pair for one refresh token: so the gateway had the newest one. */
-  async function renewed(isExpired: boolean): Promise<void> {
+  /** The service issues one pair for one refresh token, so the gateway had the newest pair. */
+  async function refreshed(isExpired: boolean): Promise<void> {
     const { answered: before } = await (isExpired ? expire() : look());
-    await until('a renewal was answered', async () => (await look()).answered > before);
+    await until('a refresh was answered', async () => (await look()).answered > before);
   }
 
-  /** A token that expires before it was ever accepted is, rightly, not renewed again at once. */
+  /** A token that expires before the service ever accepted it is, rightly, not refreshed again at once. */
   async function expire(): Promise<UpstreamReport> {
     for (;;) {
       const { exchanges } = await newestAccepted();
@@ -225,7 +225,9 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     }
   }
 
-  /** A refresh ends the access token before: more answers than were under way are of the newest one. */
+  /**
+   * A refresh ends the access token before: if there are more answers than requests in flight, some are of the newest.
+   */
   async function newestAccepted(): Promise<UpstreamReport> {
     const report = await look();
     const enough = (outcomes.get('answered') ?? 0) + 2 * CALLERS;
@@ -236,17 +238,17 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     return report;
   }
 
-  /** Of a process that knows nothing but the store. */
+  /** Shows it in a process that knows nothing except the store. */
   async function showNewestPair(tally: Tally): Promise<void> {
     let said = '';
     await until(
       () => `the store holds the newest pair; \`tokens refresh\` says: ${said}`,
       async () => {
-        const refreshed = await operator.command(['tokens', 'refresh']);
-        said = refreshed.said;
-        if (refreshed.code === 0) tally.saved += 1;
+        const command = await operator.command(['tokens', 'refresh']);
+        said = command.said;
+        if (command.code === 0) tally.saved += 1;
         else if ((await operator.command(['tokens', 'recover'])).code === 0) tally.recovered += 1;
-        return refreshed.code === 0;
+        return command.code === 0;
       },
     );
   }
@@ -272,7 +274,7 @@ function line({ name }: Kind, { times, saved, recovered, outcomes }: Tally): str
   return `${name.padEnd(46)}${String(times).padStart(3)} times  ${ending}; ${requests.join(', ')}`;
 }
 
-/** The line to the service is faulty for it too. */
+/** Its connection to the service is faulty too. */
 async function isServedBy({ origin }: OtherGateway): Promise<void> {
   await until('the second gateway serves', async () => {
     const response = await fetch(`${origin}/graphql`, {

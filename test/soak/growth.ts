@@ -1,11 +1,11 @@
 export interface Allowed {
-  /** Of the mean. */
+  /** A share of the mean. */
   readonly share: number;
-  /** Less than this is noise. */
+  /** Smaller growth is noise. */
   readonly least: number;
 }
 
-/** What the straight line through the samples gains from the first to the last one, if that is too much. */
+/** The growth of the straight line through the samples, from the first to the last one, if that is too much. */
 export function growthOf(
   name: string,
   samples: readonly number[],

@@ -3,14 +3,14 @@ import process from 'node:process';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** What a process holds, once the garbage is collected. */
+/** What a process holds after a garbage collection. */
 export interface Held {
   readonly heap: number;
   readonly rss: number;
   readonly sockets: number;
   readonly files: number;
   readonly timers: number;
-  /** All that Node warned of since the start: too many listeners are said so. */
+  /** All warnings of Node since the start: it warns of too many listeners. */
   readonly warnings: readonly string[];
 }
 

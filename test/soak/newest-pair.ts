@@ -3,7 +3,9 @@ import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { KEYS, type Operator } from './operator.ts';
 import type { UpstreamReport } from './upstream-process.ts';
 
-/** When all processes have ended: whether the service takes the refresh token in the store, which this spends. */
+/**
+ * Checks, after all processes have ended, that the service accepts the refresh token in the store. Spends the token.
+ */
 export async function newestPairProblems(
   { rescued, command, store: path, env }: Operator,
   { answeredTwice, astray }: UpstreamReport,

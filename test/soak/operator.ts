@@ -29,34 +29,36 @@ export interface OtherGateway {
   readonly ended: Promise<Exit>;
 }
 
-/** Somebody with access to the machine of the gateway: runs commands, and does what they should not to its files. */
+/**
+ * An operator with access to the machine of the gateway, who runs commands, and does to its files what nobody should.
+ */
 export interface Operator {
-  /** The user that all processes run as; undefined for that of the soak. */
+  /** The user that all processes run as; undefined for the user of the soak. */
   readonly user: number | undefined;
-  /** Whether rights bind that user. */
+  /** Whether file permissions bind that user. */
   readonly isBound: boolean;
   readonly store: string;
   readonly env: Readonly<Record<string, string>>;
   command(args: readonly string[], extra?: Record<string, string>): Promise<Exit>;
-  /** A second gateway on the same store, once it listens. */
+  /** Starts a second gateway on the same store. Resolves once it listens. */
   serve(): Promise<OtherGateway>;
-  /** Nobody else writes the store during the work. */
+  /** No other process writes the store during the work. */
   locked<T>(work: () => Promise<T> | T): Promise<T>;
-  /** Whole, whatever is written meanwhile. Gives its path. */
+  /** Makes a consistent copy, even while the store is written. Returns its path. */
   copyStore(): Promise<string>;
-  /** Puts a copy in the place of the store: the bytes into its file, or the file to its name. */
+  /** Replaces the store by a copy: overwrites the bytes of its file, or replaces the file. */
   putBack(copy: string, how: 'bytes' | 'file'): Promise<void>;
   removeStore(): void;
   removeLock(): void;
-  /** Takes the right to write away from the owner of the files, or gives it back. */
+  /** Removes the owner's permission to write the files, or restores it. */
   writable(yes: boolean): void;
-  /** How many pairs lie in rescue files. */
+  /** The number of pairs in rescue files. */
   rescued(): number;
-  /** Of everything that their processes printed. */
+  /** Secrets in the output of all its processes. */
   readonly secretsPrinted: number;
 }
 
-/** @param program what `node` is given to run the gateway and its commands */
+/** @param program what `node` runs as the gateway and its commands */
 export function startOperator(folder: string, program: string, url: string): Operator {
   const isRoot = process.getuid?.() === 0;
   const canBeNobody =
@@ -132,7 +134,7 @@ export function startOperator(folder: string, program: string, url: string): Ope
     locked,
     copyStore: () => {
       const copy = join(own, `copy-${(copies += 1)}`);
-      // By a process of its own: SQLite loses its lock when this one closes the file.
+      // In a process of its own: SQLite loses its lock when this process closes the file.
       return locked(() => {
         execFileSync('cp', [store, copy]);
         give(copy);
@@ -171,7 +173,7 @@ export function startOperator(folder: string, program: string, url: string): Ope
   }
 }
 
-/** Where the gateway that printed this listens. */
+/** The address at which the gateway that printed this listens. */
 export function originIn(printed: string): string | undefined {
   return /(http:\/\/[^\s"]+)\/graphql(?=[\s"])/.exec(printed)?.[1];
 }

@@ -1,7 +1,7 @@
 /**
- * A hundred thousand requests of all kinds against a gateway in a process of its own, over a line with faults,
- * outages and refreshes, while one custody fault after the other happens to it. In between the load stops, and what
- * the process still holds is counted. Exits 1 when that grows, or when the newest pair is not saved in the end.
+ * A hundred thousand requests of all kinds against a gateway in a process of its own, over a line with faults, outages
+ * and refreshes, while one custody fault after the other happens to it. The load pauses regularly, and what the process
+ * still holds is counted. Exits 1 if that grows, or if the newest pair is not saved in the end.
  */
 import { fork, type ChildProcess, type ForkOptions } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,13 +21,13 @@ import { hasSecret, originIn, startOperator } from './operator.ts';
 import type { UpstreamOrder, UpstreamReport } from './upstream-process.ts';
 
 const ROUNDS = 20;
-/** Caches fill, and code is compiled. */
+/** The rounds before caches are full and code is compiled. */
 const WARM_UP = 6;
 const QUIET_MS = 2_500;
 const requests = Number(process.argv[2] ?? 100_000);
 /** Each custody fault twice in a hundred thousand requests; more while the load lasts. */
 const FAULTS_OF_A_KIND = (2 * requests) / 100_000;
-/** So often each caller asks when the load of a round is over and its last custody fault is not. */
+/** The interval of each caller's requests after the load of a round, until the round's last custody fault is over. */
 const BESIDE_A_FAULT_MS = 250;
 
 const folder = mkdtempSync(join(tmpdir(), 'recruiting-soak-'));
@@ -51,7 +51,7 @@ async function soak(): Promise<number> {
   }
   const gateway = start('../../src/main.ts', {
     execArgv: ['--import', pathOf('reports.ts')],
-    // All of the load comes from one address, and is to be served.
+    // All of the load comes from one address, and has to be served.
     env: { ...operator.env, TOKEN_LINK: tokenLink!, PAGES_PER_MINUTE: '0' },
     ...(operator.user !== undefined && { uid: operator.user, gid: operator.user }),
   });
@@ -90,7 +90,7 @@ async function soak(): Promise<number> {
     for (let count = 0; count < faultsPerRound || !state.isLoaded; count += 1) await faults.next();
     state.isOver = true;
     await loading;
-    // What callers left behind comes to its end.
+    // Waits until everything that callers left behind has ended.
     await pass(QUIET_MS);
     const answer = once(gateway, 'message');
     gateway.send('look');

@@ -1,4 +1,4 @@
-/** The service and the line to it, in a process of their own, which is told by messages what goes wrong next. */
+/** The service and the line to it, in a process of their own. Messages to it decide what goes wrong next. */
 import process from 'node:process';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Held, HoldPoint, TokenFault } from '../../src/sandbox/token-answers.ts';
@@ -11,34 +11,34 @@ import { startFaultyLine } from '../support/imitations/faulty-line.ts';
 
 export const NAMED_IN_ERROR = 'a 503 that names a pair';
 export const DROPPED = 'dropped before it is processed';
-/** What can be wrong with an answer to a renewal. */
+/** What can be wrong with an answer to a refresh. */
 export const ANSWERS = [...Object.keys(CARRIED_PAIRS), NAMED_IN_ERROR, DROPPED];
 
 export type UpstreamOrder =
   | { readonly order: 'report' }
   /** The next request to the token endpoint is answered like this. */
   | { readonly order: 'answer'; readonly name: string }
-  /** Replies when the next request to the token endpoint has come to this point, where it stays; answered like that. */
+  /** The next request to the token endpoint is held at this point, which the reply reports, and answered like that. */
   | { readonly order: 'hold'; readonly when: HoldPoint; readonly name?: string }
   | { readonly order: 'release' }
-  /** The access tokens so far do not work any more, unless there were more exchanges than these. */
+  /** The access tokens issued so far stop working, unless there were more exchanges than these. */
   | { readonly order: 'expire'; readonly ifExchanges: number };
 
-/** What came to the token endpoint so far. */
+/** What the token endpoint received so far. */
 export interface UpstreamReport {
   readonly exchanges: number;
   readonly answered: number;
   /** Refresh tokens with more than one answered exchange. */
   readonly answeredTwice: number;
-  /** Exchanges of a token that was spent, or spent with nobody there to take the pair. */
+  /** Exchanges of a spent token, or exchanges that spent a token whose pair no process received. */
   readonly astray: number;
-  /** How the last ones ended. */
+  /** The outcomes of the last exchanges. */
   readonly latest: readonly string[];
 }
 
-/** Long, so that a store that cannot be written for some seconds leaves no caller without a token. */
+/** Long, so that no caller is without a token if a store cannot be written for some seconds. */
 const LIFE_S = 120;
-/** So long the gateway believes that they live: it renews every 6 seconds. */
+/** The lifetime that the gateway sees: it refreshes every 6 seconds. */
 const SAID_LIFE_S = 9;
 
 if (process.send) await main();
@@ -49,7 +49,7 @@ async function main(): Promise<void> {
   const sandbox = await startSandbox({
     expiresIn: LIFE_S,
     persons: 137,
-    // With an access token that was replaced nobody can be served.
+    // An access token that was replaced serves no caller.
     revokeOnRefresh: true,
     now: () => Date.now() + ahead,
   });

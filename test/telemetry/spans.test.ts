@@ -25,7 +25,7 @@ const PARENT = 'b7ad6b7169203331';
 const exporter = new InMemorySpanExporter();
 let gateway: GatewayOverFake;
 beforeAll(async () => {
-  // What an SDK does for the operator.
+  // What an operator's SDK does.
   const spanProcessors = [new SimpleSpanProcessor(exporter)];
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors }));
   const propagators = [new W3CTraceContextPropagator(), new W3CBaggagePropagator()];
@@ -164,13 +164,13 @@ test('spans contain neither documents, variables nor names of callers, and probe
   await gateway.fetch('/health');
   finished(0);
   await asked('query OfMax($max: Int) { max: persons(first: $max) { items { firstName } } }');
-  const told = finished(2).map(({ name, attributes, events, links }) => [
+  const recorded = finished(2).map(({ name, attributes, events, links }) => [
     name,
     attributes,
     events,
     links,
   ]);
-  expect(JSON.stringify(told)).not.toMatch(/max|firstName/i);
+  expect(JSON.stringify(recorded)).not.toMatch(/max|firstName/i);
 });
 
 async function asked(query: string, headers: Record<string, string> = {}): Promise<void> {

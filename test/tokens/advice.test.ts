@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 const TOLD = ['src/**/*.ts', 'docs/*.md', 'monitoring/*', 'README.md'];
 
-/** Said of the store, or of a copy of it. */
+/** Advice to use an older copy of the store. */
 const PUTS_BACK = [
   /(older|old|any) (copy|backup)[^.]{0,60}\b(will do|is enough|helps)\b/i,
   /\bput\b[^.;:]{0,60}\bback\b[^.;:]{0,30}\b(older|copy|backup|gone)\b/i,
@@ -15,7 +15,7 @@ const PUTS_BACK = [
 
 test('no message, alert or page advises to put an older copy of the store back', () => {
   const advice = globSync(TOLD).flatMap((path) => {
-    // Messages are broken over lines, in pieces.
+    // Messages are split over lines, in pieces.
     const text = readFileSync(path, 'utf8').replaceAll(/['"]\s*\+\s*['"]|\s+/g, ' ');
     return PUTS_BACK.flatMap((pattern) => pattern.exec(text)?.[0] ?? []).map((it) => [path, it]);
   });

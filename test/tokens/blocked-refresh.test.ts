@@ -43,7 +43,7 @@ test.each(['claim', 'read'] as const)(
 );
 
 test.each(['claim', 'read'] as const)(
-  'a caller whose access token expired while the %s fails is not told that the service is at fault',
+  'a caller whose access token expired while the %s fails gets no error that blames the service',
   async (method) => {
     const { store, service, ask, sandbox } = await startAhead();
     store.failing.add(method);
@@ -118,7 +118,7 @@ test('an unreadable rescue file that may hold the next pair is reported as block
   expect(await store.read()).toMatchObject({ generation: 3 });
 });
 
-/** At generation 2, which the service has taken. */
+/** At generation 2, which the service has accepted. */
 async function startAhead(rescue?: Rescue) {
   const kept = await startKeptOverSandbox(rescue && { rescue });
   await kept.clock.asleep();

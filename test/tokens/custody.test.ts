@@ -101,10 +101,10 @@ const stores: [string, number, (folder: string, clock: ManualClock) => () => Tok
   ],
 ];
 
-/** What random runs have found once. */
+/** Histories that random runs found once. */
 const FOUND: [Step[], boolean][] = [
   [
-    // Asleep while an answer came that could not be saved then: somebody else is awake as soon.
+    // The process sleeps while an answer arrives that could not be saved then: another one wakes at the same time.
     [
       { do: 'fail', by: 0, what: 'save' },
       { do: 'oddly', how: 'late' },
@@ -114,7 +114,7 @@ const FOUND: [Step[], boolean][] = [
     true,
   ],
   [
-    // Killed while the answer is on its way; the others take turns for a lock when a day passes at once.
+    // Killed before the answer arrives; the others take turns for a lock while a day passes at once.
     [
       { do: 'oddly', how: 'late' },
       { do: 'rush', by: 0, turns: 0, befalls: 'kill' },
@@ -163,16 +163,16 @@ async function run(world: CustodyWorld, steps: readonly Step[]): Promise<void> {
   service.honestly();
   expect(service.exchanges.length).toBeLessThanOrEqual(allowed(steps, clock.elapsed() - DAY));
 
-  // Everybody goes on, and has time.
+  // All processes continue, and have time.
   for (let index = 0; index < PROCESSES; index += 1) await crew.start(index);
   await crew.pass(20 * HOUR, 20 * MINUTE);
-  // Who waits for the lock of a file waits in real time, in which all these hours can pass: that ends first.
+  // A process that waits for the lock of a file waits in real time, in which all these hours can pass: that ends first.
   crew.codes.push(...(await crew.askAll()));
   await crew.pass(10 * MINUTE, 5 * SECOND);
   const codes = await crew.askAll();
   expect(service.violations).toEqual([]);
   await crew.expectKept();
-  // A set is only ever lost when the service spent a token and its answer reached nobody.
+  // A set is lost only if the service spent a token and no process received its answer.
   const wasSilent = service.exchanges.some(({ gave, received }) => gave && !received);
   expect(codes.filter((code) => !(wasSilent && code === 'TOKENS_LOST'))).toEqual(
     codes.filter((code) => code === undefined),
@@ -193,7 +193,7 @@ const KNOWN = new Set<unknown>([
   'Error: UPSTREAM_UNAUTHORIZED',
 ]);
 
-/** One exchange for the import, one for each expiry, one more for whatever went wrong, a few a day. */
+/** One exchange for the import, one for each expiry, one more for each fault, a few a day. */
 function allowed(steps: readonly Step[], elapsed: number): number {
   const reasons = ['expire', 'rush', 'oddly', 'fail', 'kill', 'freeze', 'stop'] as const;
   const count = steps.filter((one) => reasons.some((reason) => reason === one.do)).length;
@@ -256,7 +256,7 @@ class Crew {
     }
   }
 
-  /** All meet an expired token together, and something befalls one of them in the midst of it. */
+  /** All meet an expired token together, and a fault hits one of them during the exchange. */
   async #rush({ by: index, turns, befalls }: Extract<Step, { do: 'rush' }>): Promise<void> {
     const everybodyAsks = () => this.#members.forEach((_, member) => this.#ask(member));
     everybodyAsks();
@@ -304,7 +304,7 @@ class Crew {
     await this.#until(Promise.all(this.#asking.splice(0)));
   }
 
-  /** Time goes on for all, whatever they wait for. */
+  /** Time passes for all processes, whatever they wait for. */
   async pass(ms: number, atOnce = Math.max(30 * SECOND, ms / 60)): Promise<void> {
     const { clock } = this.#world;
     const end = clock.elapsed() + ms;
@@ -320,7 +320,9 @@ class Crew {
     return all;
   }
 
-  /** The last pair that reached anybody is the head of the store, in a rescue file, or in an answer that is kept. */
+  /**
+   * The last pair that a process received is the newest in the store, in a rescue file, or in an answer that is kept.
+   */
   async expectKept(): Promise<void> {
     const { service, folder } = this.#world;
     // What was received a moment ago is saved within the same turn.

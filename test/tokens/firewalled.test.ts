@@ -1,4 +1,4 @@
-/** A firewall answers instead of the service: its verdict on a token is not believed. */
+/** A firewall answers instead of the service: its answers say nothing about tokens. */
 import { expect, test } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../support/random/manual-clock.ts';
 import {
@@ -21,7 +21,7 @@ test('after a 403 of a firewall on /auth_check, an uncertain refresh token is no
   await clock.pass(0.2 * DAY);
   expect(service.exchanges).toHaveLength(2);
 
-  // Its life is over: nothing is left to lose, whatever a firewall says.
+  // The set has expired: nothing is left to lose, whatever a firewall answers.
   await clock.pass(0.1 * DAY + 10 * MINUTE);
   expect(service.exchanges).toHaveLength(3);
   expect(await store.read()).toMatchObject({ generation: 3, lost: false, claim: null });

@@ -78,9 +78,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
 );
 
-/** What random runs have failed on once. */
+/** Histories in which random runs failed once. */
 const FOUND: Step[][] = [
-  // One caller more than there are places, and hours pass for the one that waits for a place.
+  // One caller more than there are slots, and hours pass for the one that waits for a slot.
   [
     { do: 'ask', times: 3 },
     { do: 'ask', times: 3 },
@@ -89,7 +89,7 @@ const FOUND: Step[][] = [
     { do: 'pass', ms: 17 * HOUR },
     { do: 'expire' },
   ],
-  // Refused for good, and the store could not be told: the dead token was sent again every few minutes.
+  // Refused finally, and the store could not record it: the spent token was sent again every few minutes.
   [
     { do: 'oddly', how: 'cut after it was processed' },
     { do: 'expire' },
@@ -97,7 +97,7 @@ const FOUND: Step[][] = [
     { do: 'ask', times: 1 },
     { do: 'pass', ms: 17 * HOUR },
   ],
-  // Uncertain, and no claim can be taken: one try each second, until the time of the test was over.
+  // Uncertain, and no claim is possible: one attempt a second, until the time of the test was over.
   [
     { do: 'oddly', how: 'cut before it was processed' },
     { do: 'expire' },
@@ -124,7 +124,7 @@ test('in any order of events, no refresh token is sent again after its answer, a
       expect(kept?.pair.refreshToken).toBe(received);
       expect(world.codes.filter((code) => !isKnown(code, world.mostAtOnce))).toEqual([]);
 
-      // Set back, the wall clock makes a claim live longer, and no more than that.
+      // A wall clock that was set back extends a claim, and has no other effect.
       service.honestly();
       clock.jump((2 + countOf(steps, 'wall')) * DAY);
       await clock.pass(10 * MINUTE);
@@ -137,7 +137,7 @@ test('in any order of events, no refresh token is sent again after its answer, a
   );
 });
 
-/** What callers may be told; that the store fails is nothing that they can do something about. */
+/** The errors that callers may get; a failing store is nothing that they can act on. */
 const CODES = new Set<unknown>([
   'UPSTREAM_UNREACHABLE',
   // A refresh that takes longer than a caller waits.
@@ -153,14 +153,14 @@ const CODES = new Set<unknown>([
 const PLACES = 16;
 
 /**
- * Answers come over real sockets, and the clock of the test runs ahead of them. A caller who waits for one of the
- * places is then told so after half a minute; nobody is, as long as there is a place for each.
+ * Answers arrive over real sockets, and the clock of the test is faster than they are. A caller who waits for a slot
+ * gets an error after half a minute; no caller does, as long as there is a slot for each.
  */
 function isKnown(code: unknown, mostAtOnce: number): boolean {
   return CODES.has(code) || (code === 'UPSTREAM_TIMEOUT' && mostAtOnce > PLACES);
 }
 
-/** One exchange for the import, one for each expiry, and one more for whatever went wrong. */
+/** One exchange for the import, one for each expiry, and one more for each fault. */
 function allowed(steps: readonly Step[], elapsed: number): number {
   const reasons = ['expire', 'oddly', 'fail', 'wall', 'restart'] as const;
   return reasons.reduce((sum, reason) => sum + countOf(steps, reason), 2 + elapsed / (0.6 * DAY));
@@ -250,7 +250,7 @@ async function startWorld() {
     await settle();
   }
 
-  /** Until everybody has an answer; those who wait for another try get their time. */
+  /** Until every caller has an answer; callers who wait for another attempt get the time for it. */
   async function settle(): Promise<void> {
     const all = Promise.all(asking.splice(0)).then(() => true);
     for (let turn = 1; !(await Promise.race([all, setImmediate(false)])); turn += 1) {

@@ -240,7 +240,7 @@ describe('an access token that expired', () => {
   test.each([false, true])(
     '500 requests with an expired token cost one exchange and one replay each, and no caller gets an error (revoked on refresh: %s)',
     async (revokeOnRefresh) => {
-      // All of them in flight together, none waiting for its turn.
+      // All of them are in flight together; none waits for its turn.
       const config = { upstreamConcurrency: 500 };
       const options = { revokeOnRefresh, config };
       const { ask, clock, sandbox, service } = await startKeptOverSandbox(options);
@@ -443,22 +443,25 @@ describe('a refresh token that is not renewed', () => {
 });
 
 describe('a store', () => {
-  test.each(['claim', 'read'] as const)('whose %s fails gives no exchange', async (method) => {
-    const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
-    await clock.asleep();
-    await ask(PERSON);
-    store.failing.add(method);
-    await clock.pass(0.7 * DAY);
-    expect(codesOf(await ask(PERSON))).toEqual([]);
-    service.ahead += DAY;
-    expect(codesOf(await ask(PERSON))).toEqual([expect.any(String)]);
-    expect(sandbox.stats.requests.oauthToken).toBe(1);
+  test.each(['claim', 'read'] as const)(
+    'a store whose %s fails allows no exchange',
+    async (method) => {
+      const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
+      await clock.asleep();
+      await ask(PERSON);
+      store.failing.add(method);
+      await clock.pass(0.7 * DAY);
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+      service.ahead += DAY;
+      expect(codesOf(await ask(PERSON))).toEqual([expect.any(String)]);
+      expect(sandbox.stats.requests.oauthToken).toBe(1);
 
-    store.failing.clear();
-    await clock.pass(10 * MINUTE);
-    expect(codesOf(await ask(PERSON))).toEqual([]);
-    expect(sandbox.stats.requests.oauthToken).toBe(2);
-  });
+      store.failing.clear();
+      await clock.pass(10 * MINUTE);
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+      expect(sandbox.stats.requests.oauthToken).toBe(2);
+    },
+  );
 
   test('a claim that the store cannot save while a refresh is uncertain is retried with growing pauses, not every second', async () => {
     const service = await startScripted();
@@ -596,11 +599,11 @@ describe('a stop', () => {
   test('a stop between the claim and the request sends nothing, and leaves no claim', async () => {
     const { clock, sandbox, store, stop } = await startKeptOverSandbox();
     await clock.asleep();
-    const marking = store.hold('claim');
+    const claiming = store.hold('claim');
     clock.jump(0.7 * DAY);
-    await marking.reached;
+    await claiming.reached;
     const stopping = stop();
-    marking.release();
+    claiming.release();
     await stopping;
     expect(sandbox.stats.requests.oauthToken).toBe(1);
     expect(await store.read()).toMatchObject({ generation: 2, claim: null });
@@ -753,7 +756,7 @@ describe('a loss that could not be written to the store', () => {
   });
 });
 
-/** Lost at generation 3, by somebody who spent the refresh token behind the gateway's back. */
+/** Lost at generation 3, because another client spent the refresh token. */
 async function startLost() {
   const service = await startScripted();
   const kept = await startKept(service);

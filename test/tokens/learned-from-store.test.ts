@@ -1,4 +1,4 @@
-/** What commands and other gateways do to the set, as a gateway that runs on the same store tells it. */
+/** How a gateway learns from its store what commands and other gateways do to the set. */
 import { expect, test } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
@@ -25,7 +25,7 @@ test('a loss that a command found is logged once, and its refresh token has no t
     }),
   ]);
   expect(await secondsLeft(gateway)).toBe(0);
-  // The access token is good for as long as the service takes it.
+  // The access token is used as long as the service accepts it.
   expect(codesOf(await ask(PERSON))).toEqual([]);
 });
 

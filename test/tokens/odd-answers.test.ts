@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import type { GraphQLError } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
@@ -8,6 +8,7 @@ import type { Rescue } from '../../src/tokens/store/rescue.ts';
 import { tokenEndpoint } from '../../src/tokens/service/exchange.ts';
 import { systemClock } from '../../src/clock.ts';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { listenForTest, startServer } from '../support/imitations/test-server.ts';
 import {
   codesOf,
   drop,
@@ -19,7 +20,6 @@ import {
   sentAgain,
   startKept,
   startScripted,
-  startServer,
   watchStore,
   type IssuedSet,
   type TokenAnswer,
@@ -260,16 +260,13 @@ describe('a token endpoint that cannot be reached', () => {
       socket.on('data', ({ length }) => (received += length)).on('close', closed.resolve);
       socket.end();
     });
-    onTestFinished(async () => void (await new Promise((resolve) => server.close(resolve))));
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = server.address() as AddressInfo;
-    const baseUrl = `http://127.0.0.1:${port}`;
+    const baseUrl = `http://127.0.0.1:${await listenForTest(server, '127.0.0.1')}`;
     const service = { baseUrl, agent: 'test', clock: systemClock, proxy: undefined };
     const endpoint = await tokenEndpoint(service)();
     await closed.promise;
     const { kind } = await endpoint.exchange('refresh', () => true);
     await endpoint.close();
-    // Who of the two ends first is up to the kernel.
+    // The kernel decides which of the two ends first.
     expect(['unsent', 'uncertain']).toContain(kind);
     expect(received).toBe(0);
   });
@@ -315,7 +312,7 @@ async function ready(rescue?: Rescue) {
   return { ...kept, service };
 }
 
-/** Callers and the keeper meet nothing but this answer for a while; then the service is honest again. */
+/** Callers and the keeper get only this answer for a while; then the service is honest again. */
 async function bearIt(answer: TokenAnswer, expectFailure: (answer: Failure) => void) {
   const { service, ask, clock, store } = await ready();
   const before = await store.read();

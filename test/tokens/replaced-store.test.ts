@@ -226,7 +226,7 @@ describe("the store's file, removed while the gateway runs", () => {
     const imported = { pair: pairOf('imported'), replica: 'hand', after: null };
     await elsewhere.import({ ...imported, baseUrl: sandbox.url });
     await elsewhere.close();
-    // Refreshed at once, as after every import; the sandbox never made such a token.
+    // Refreshed at once, as after every import; the sandbox never issued such a token.
     renameSync(`${path}-new`, path);
     await clock.pass(MINUTE);
     expect(await store.read()).toMatchObject({ pair: pairOf('imported'), lost: true });
@@ -417,7 +417,7 @@ test('a read of the store that began before a refresh is not mistaken for an old
     await late.promise;
     return stored;
   };
-  // Alike, they would be one.
+  // Unlike the first one, because equal queries share a request.
   const second = ask(personUnlikeOthers());
   await reached.promise;
   exchange.release();
@@ -463,7 +463,7 @@ async function startAhead() {
   return { ...kept, path, backup, expire };
 }
 
-/** At generation 4, the second one of a set that replaced another one, with a copy that holds only that. */
+/** At generation 4, in the second set of the store, with a copy that has only the first set. */
 async function startReplacedSet() {
   const { path, backup: other } = places();
   const kept = await startKeptOverSandbox({
@@ -482,7 +482,7 @@ async function startReplacedSet() {
   return { ...kept, path, other, expire };
 }
 
-/** Made by somebody, with a set that nobody issued. */
+/** A store with a set that no service issued. */
 async function otherStore(path: string, baseUrl: string, { now }: Kept['clock']) {
   const elsewhere = openSqliteStore(path, { now });
   const pair = pairOf('other');

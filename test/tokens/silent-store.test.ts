@@ -129,7 +129,7 @@ test('a gateway whose store does not answer at the start reports it, and ends', 
   reading.release();
 });
 
-/** Lets so much time pass, at most, until that is done. */
+/** Lets at most this much time pass, until that is done. */
 async function within(ms: number, clock: ManualClock, work: Promise<unknown>): Promise<void> {
   const done = work.then(() => true);
   for (let passed = 0; !(await Promise.race([done, turns()])); passed += SECOND / 4) {
@@ -138,7 +138,7 @@ async function within(ms: number, clock: ManualClock, work: Promise<unknown>): P
   }
 }
 
-/** Enough of them for whatever woke up to do what it can. */
+/** Enough turns for everything that woke up to do what it can. */
 async function turns(): Promise<boolean> {
   for (let turn = 0; turn < 20; turn += 1) await setImmediate();
   return false;

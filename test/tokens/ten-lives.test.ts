@@ -24,11 +24,11 @@ test(
       while (!done.signal.aborted) {
         failures.push(...codesOf(await gateway.ask(personUnlikeOthers())));
         asked += 1;
-        // Constant, but not all that the machine has: other tests run beside it.
+        // Constant, but less than the machine can do: other tests run beside it.
         await wait(5);
       }
     });
-    // As long as it takes: the refreshes are what is counted.
+    // As long as it takes: the refreshes are counted, not the time.
     while (sandbox.stats.refreshes < LIVES + 1) await wait(50);
     done.abort();
     await Promise.all(load);

@@ -11,6 +11,7 @@ import {
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { DAY, HOUR, ManualClock, MINUTE } from '../support/random/manual-clock.ts';
+import { startServer, writeHugeBody } from '../support/imitations/test-server.ts';
 import {
   codesOf,
   json,
@@ -18,7 +19,6 @@ import {
   PERSON,
   startKept,
   startScripted,
-  startServer,
   watchStore,
   type Kept,
 } from '../support/tokens/tokens.ts';
@@ -167,7 +167,7 @@ describe('a token link', () => {
 
 describe('a link on which several gateways start at once', () => {
   test.each(['is dead by the time that its answer comes', 'gives a pair that is spent by then'])(
-    'and that %s is no error: the set that another one imported is served',
+    'a link that %s is not an error if another gateway imported its set: that set is served',
     async (which) => {
       const service = await startScripted();
       const link = Promise.withResolvers<void>();
@@ -287,7 +287,7 @@ describe('reading a token file', () => {
   });
 });
 
-/** A gateway whose link is answered so, until it is healed. */
+/** A gateway whose link gets this answer, until the test restores it. */
 async function startWithLink(answer: LinkAnswer) {
   const service = await startScripted();
   let reads = 0;
@@ -323,15 +323,6 @@ function html(response: ServerResponse): void {
 }
 
 function huge(response: ServerResponse): void {
-  const chunk = 'x'.repeat(1024 * 1024);
-  let left = 100;
-  const more = () => {
-    while (left > 0 && !response.destroyed) {
-      left -= 1;
-      if (!response.write(chunk)) return void response.once('drain', more);
-    }
-    response.end();
-  };
   response.writeHead(200, { 'content-type': 'application/json' });
-  more();
+  writeHugeBody(response);
 }

@@ -9,7 +9,7 @@ import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
 
 const ME = '{ me { id name ... on Candidate { extra } } }';
 
-/** Answers of a service that repeats the token that it got. */
+/** Answers of a service that repeats the token of the request. */
 const echoes: [string, (token: string) => Reply][] = [
   ['in data', (token) => json({ data: { me: me({ name: `Bearer ${token}` }) } })],
   ['in a custom scalar', (token) => json({ data: { me: me({ extra: { [token]: [token] } }) } })],
@@ -46,9 +46,9 @@ test('a caller never sees the token that a request was sent with, however the se
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ query: ME }),
     });
-    const told = JSON.stringify([...response.headers]) + (await response.text());
+    const received = JSON.stringify([...response.headers]) + (await response.text());
     expect(token, where).toMatch(/^sandbox-access-.{20}/);
-    expect(told, where).not.toContain(token);
+    expect(received, where).not.toContain(token);
     expect(JSON.stringify(gateway.logged), where).not.toContain(token);
   }
 });

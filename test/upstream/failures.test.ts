@@ -138,7 +138,7 @@ test('an answer larger than 64 MB is UPSTREAM_BAD_RESPONSE, and is not read to i
   );
   const { over, connection } = gateway.upstream.received[0]!;
   expect(await over).toBe('cut');
-  // What the service could send: the limit, and what is in buffers on the way.
+  // What the service could send: the limit, and what is in buffers in between.
   expect(connection.bytesWritten).toBeLessThan(96 * 1024 * 1024);
   expect(gateway.upstream.received).toHaveLength(1);
   await expectWorking(gateway);
@@ -261,7 +261,7 @@ test('neither addresses, tokens nor text of a broken answer reach the caller; ne
   await gateway.upstream[Symbol.asyncDispose]();
   answers.push(JSON.stringify(await gateway.ask(PERSONS)));
 
-  const told = answers.join('\n');
+  const allAnswers = answers.join('\n');
   const written = JSON.stringify(gateway.logged);
   const { host, port } = new URL(gateway.upstream.url);
   const { pair } = (await gateway.store.read())!;
@@ -269,14 +269,14 @@ test('neither addresses, tokens nor text of a broken answer reach the caller; ne
     replies.length + 1,
   );
   for (const secret of [pair.accessToken, pair.refreshToken]) {
-    expect(told).not.toContain(secret);
+    expect(allAnswers).not.toContain(secret);
     expect(written).not.toContain(secret);
   }
-  expect(told).not.toContain(host);
-  expect(told).not.toContain(port);
-  expect(told).not.toContain('of-the-service');
+  expect(allAnswers).not.toContain(host);
+  expect(allAnswers).not.toContain(port);
+  expect(allAnswers).not.toContain('of-the-service');
   expect(written).not.toContain('of-the-service');
-  expect(told).not.toMatch(/\bat .*\.ts:\d+/);
+  expect(allAnswers).not.toMatch(/\bat .*\.ts:\d+/);
 });
 
 function failed(code: string) {

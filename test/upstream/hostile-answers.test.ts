@@ -69,7 +69,7 @@ test('whatever the service answers, callers get an answer with known codes and w
       config: { mutations: 'all', drainMaxItems: 400, connectionMax: 60 },
     },
   );
-  const truths = new Map<string, Told>();
+  const truths = new Map<string, Answer>();
   for (const query of QUERIES) truths.set(query, await ask(gateway, query));
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...QUERIES), hostile(), async (query, { reply }) => {
@@ -115,45 +115,48 @@ test('large hostile answers do not stay in memory', async () => {
   };
   const early = await askAll(4);
   const late = await askAll(16);
-  // A third of what was answered meanwhile.
+  // A third of the bytes of the answers in between.
   expect(late - early).toBeLessThan(10 * MEGABYTE);
 });
 
-interface Told {
+interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  readonly told: string;
+  readonly written: string;
   readonly body: unknown;
 }
 
-async function ask(gateway: GatewayOverFake, query: string): Promise<Told> {
+async function ask(gateway: GatewayOverFake, query: string): Promise<Answer> {
   const accept = query.includes('@') ? 'multipart/mixed' : 'application/json';
   const response = await gateway.fetch('/graphql', {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept },
     body: JSON.stringify({ query }),
   });
-  const told = await response.text();
-  wrote(told.slice(0, 1_000_000));
+  const written = await response.text();
+  wrote(written.slice(0, 1_000_000));
   const { status, headers } = response;
-  const parts = told
+  const parts = written
     .split(/\r\n---(?:--)?(?:\r\n|$)/)
     .flatMap((part) => part.split('\r\n\r\n').at(-1) || []);
   const body =
-    accept === 'multipart/mixed' && told.startsWith('\r\n')
+    accept === 'multipart/mixed' && written.startsWith('\r\n')
       ? parts.filter((part) => part.trim()).map((part) => JSON.parse(part) as unknown)
-      : (JSON.parse(told) as unknown);
-  return { status, headers, told, body };
+      : (JSON.parse(written) as unknown);
+  return { status, headers, written, body };
 }
 
-function expectHarmless({ status, headers, told, body }: Told, gateway: GatewayOverFake): void {
+function expectHarmless(
+  { status, headers, written, body }: Answer,
+  gateway: GatewayOverFake,
+): void {
   expect(status).toBe(200);
   expect(headers.get('x-spoilt')).toBeNull();
   expect(headers.get('www-authenticate')).toBeNull();
   const { token } = gateway.upstream.received.at(-1)!;
-  expect(told).not.toContain(token);
-  expect(told).not.toContain(new URL(gateway.upstream.url).host);
-  expect(told).not.toMatch(/node_modules|\.ts:\d/);
+  expect(written).not.toContain(token);
+  expect(written).not.toContain(new URL(gateway.upstream.url).host);
+  expect(written).not.toMatch(/node_modules|\.ts:\d/);
   for (const error of errorsIn(body)) {
     const { code, id } = error.extensions ?? {};
     expect(error.message).toEqual(expect.any(String));
@@ -170,16 +173,16 @@ function expectHarmless({ status, headers, told, body }: Told, gateway: GatewayO
   }
 }
 
-interface ToldError {
+interface ReportedError {
   readonly message: unknown;
   readonly path?: unknown;
   readonly extensions?: Record<string, unknown>;
 }
 
-function errorsIn(body: unknown): ToldError[] {
+function errorsIn(body: unknown): ReportedError[] {
   const payloads = (Array.isArray(body) ? body : [body]) as {
-    errors?: ToldError[];
-    incremental?: { errors?: ToldError[] }[];
+    errors?: ReportedError[];
+    incremental?: { errors?: ReportedError[] }[];
   }[];
   return payloads.flatMap(({ errors = [], incremental = [] }) => [
     ...errors,

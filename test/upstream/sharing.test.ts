@@ -30,7 +30,7 @@ test.each([2, 100])('%i identical queries at once are one upstream request', asy
   const gate = Promise.withResolvers<void>();
   upstream.answer(after(gate.promise, honest));
   const asked = Array.from({ length: count }, () => gateway.ask<Persons>(PERSONS, { first: 2 }));
-  await allAsked(gateway);
+  await allInFlight(gateway);
   gate.resolve();
   for (const { data, errors } of await Promise.all(asked)) {
     expect(errors).toBeUndefined();
@@ -47,7 +47,7 @@ test('the same field under another alias is another query, and each answer has i
   const asked = ['a', 'b'].map((alias) =>
     gateway.ask(`query ($first: Int) { ${alias}: persons(first: $first) { items { id } } }`),
   );
-  await allAsked(gateway);
+  await allInFlight(gateway);
   gate.resolve();
   expect((await Promise.all(asked)).map(({ data }) => Object.keys(data))).toEqual([['a'], ['b']]);
   expect(sent(gateway)).toEqual([{}, {}, OTHER]);
@@ -61,7 +61,7 @@ test('a whole answer is not affected by another caller who defers a part', async
   const inParts = all(gateway, query);
   await gateway.upstream.arrived(1);
   const atOnce = gateway.ask<{ persons: object }>(query);
-  await allAsked(gateway);
+  await allInFlight(gateway);
   gate.resolve();
   expect((await atOnce).data.persons).toHaveProperty('pageInfo');
   expect((await inParts).length).toBeGreaterThan(1);
@@ -85,11 +85,11 @@ test('the first caller leaves and the others still get their answer', async () =
   const left = Promise.allSettled([gateway.ask(PERSONS, { first: 2 }, { signal: caller.signal })]);
   await upstream.arrived(1);
   const staying = [1, 2].map(() => gateway.ask<Persons>(PERSONS, { first: 2 }));
-  await allAsked(gateway);
+  await allInFlight(gateway);
   caller.abort();
   await left;
   const late = gateway.ask<Persons>(PERSONS, { first: 2 });
-  await allAsked(gateway);
+  await allInFlight(gateway);
   gate.resolve();
   for (const { data, errors } of await Promise.all([...staying, late])) {
     expect(errors).toBeUndefined();
@@ -107,7 +107,7 @@ test('when the last caller leaves, the upstream request is aborted, and later ca
   const left = Promise.allSettled(
     callers.map(({ signal }) => gateway.ask(PERSONS, { first: 2 }, { signal })),
   );
-  await allAsked(gateway);
+  await allInFlight(gateway);
   callers[0]!.abort();
   upstream.answer(honest);
   callers[1]!.abort();
@@ -138,7 +138,7 @@ test('two drains share the pages that they request at the same time, and one may
   const caller = new AbortController();
   const left = Promise.allSettled([gateway.ask(ALL, {}, { signal: caller.signal })]);
   const staying = gateway.ask<{ allPersons: unknown[] }>(ALL);
-  await allAsked(gateway);
+  await allInFlight(gateway);
   caller.abort();
   await left;
   gate.resolve();
@@ -273,7 +273,7 @@ test.each([
     const derived = ['a', 'b', 'c'].map((alias) =>
       gateway.ask(`{ ${alias}: allPersons(limit: 2) { id } }`),
     );
-    await allAsked(gateway);
+    await allInFlight(gateway);
     gate.resolve();
     for (const { errors } of await Promise.all(forwarded))
       expect(errors).toMatchObject([{ extensions }]);
@@ -302,25 +302,29 @@ test('an interactive query does not join an equal one of a drain, and pressure i
     clock: { ...systemClock, sleep: () => Promise.resolve() },
   });
   const { ask, service } = upstream;
-  const told: string[] = [];
+  const pressures: string[] = [];
   const gate = Promise.withResolvers<void>();
   service.answer(
     after(gate.promise, json({}, 429)),
     after(gate.promise, json({ data: { echo: '' } })),
   );
   const drain = (name: string, signal?: AbortSignal) =>
-    ask('x', { priority: 'drain', onPressure: () => told.push(name), ...(signal && { signal }) });
+    ask('x', {
+      priority: 'drain',
+      onPressure: () => pressures.push(name),
+      ...(signal && { signal }),
+    });
   const leaving = new AbortController();
   const left = Promise.allSettled([drain('left', leaving.signal)]);
   const asked = [drain('one'), drain('other')];
   await service.arrived(1);
-  asked.push(ask('x', { onPressure: () => told.push('interactive') }));
+  asked.push(ask('x', { onPressure: () => pressures.push('interactive') }));
   await service.arrived(2);
   leaving.abort();
   await left;
   gate.resolve();
   await Promise.all(asked);
-  expect(told).toEqual(['one', 'other']);
+  expect(pressures).toEqual(['one', 'other']);
   expect(upstream.sent()).toEqual(['x', 'x', 'x']);
 });
 
@@ -353,8 +357,8 @@ test('type names are corrected for each caller', async () => {
 
 const OTHER = { first: 42 };
 
-/** Everything requested so far is in flight: a later request has arrived at the service. */
-async function allAsked(gateway: GatewayOverFake): Promise<void> {
+/** Resolves when everything requested so far is in flight: a later request has arrived at the service. */
+async function allInFlight(gateway: GatewayOverFake): Promise<void> {
   const caller = new AbortController();
   const { received } = gateway.upstream;
   const before = received.filter(isOther).length;

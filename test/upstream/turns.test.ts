@@ -59,7 +59,7 @@ test('a drain request that is sent again keeps its priority', async () => {
   const asleep = Promise.withResolvers<void>();
   const woken = Promise.withResolvers<void>();
   const sleep: Clock['sleep'] = (ms, signal) => {
-    // The time limit of a request that waits for its turn, which comes long before.
+    // A long sleep is the time limit of a waiting request, which begins long before.
     if (ms > 10_000) return systemClock.sleep(ms, signal);
     asleep.resolve();
     return woken.promise;
@@ -136,19 +136,19 @@ test('each 429 and 5xx is reported as pressure, even if the request is sent agai
     clock: { ...systemClock, sleep: () => Promise.resolve() },
   });
   const { ask, service } = upstream;
-  let told = 0;
-  const context = { ...DRAIN, onPressure: () => (told += 1) };
+  let pressures = 0;
+  const context = { ...DRAIN, onPressure: () => (pressures += 1) };
   const fine = json({ data: { echo: '' } });
   service.answer(json({}, 429), text('', 503), fine);
   await ask('1', context);
-  expect(told).toBe(2);
+  expect(pressures).toBe(2);
   service.answer(json({}, 500));
   await expect(ask('2', context)).rejects.toThrow('500');
-  expect(told).toBe(6);
+  expect(pressures).toBe(6);
   service.answer(cut, honest, fine);
   await ask('3', context).catch(() => undefined);
   await ask('4', context);
-  expect(told).toBe(6);
+  expect(pressures).toBe(6);
 });
 
 test('a list that hangs leaves slots for all others; one that answers may have all slots', async () => {

@@ -1,6 +1,10 @@
-import { codeOfFirst, type AnswerError } from '../../answers/answer-errors.ts';
-import { writeAnswer } from '../../answers/write-answer.ts';
-import { writePayload, type IncrementalFormat, type Payload } from '../../answers/write-payload.ts';
+import { codeOfFirst, type AnswerError, type Mask } from '../../answers/answer-errors.ts';
+import {
+  writeAnswer,
+  writePayload,
+  type IncrementalFormat,
+  type Payload,
+} from '../../answers/write-answer.ts';
 import { codedError, knownCode } from '../../errors.ts';
 import type { Call, CallVariables } from '../../plans/call.ts';
 import type { OperationPlan } from '../../plans/operation/plan-operation.ts';
@@ -11,7 +15,7 @@ import { deliveryFor, FORMATS, jsonTypeFor, multipartReply } from './formats.ts'
 export interface AnswerParts {
   readonly planner: Pick<Planner, 'createCall'>;
   /** Masks unexpected errors. Errors of the service are not passed to it. */
-  readonly mask: (error: unknown) => Error;
+  readonly mask: Mask;
 }
 
 /**

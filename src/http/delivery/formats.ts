@@ -1,4 +1,4 @@
-import type { IncrementalFormat } from '../../answers/write-payload.ts';
+import type { IncrementalFormat } from '../../answers/write-answer.ts';
 import { JSON_TYPE, type Body, type Reply } from '../exchange.ts';
 
 /** How an incremental operation is answered: in parts of a format, in one whole answer, or not at all. */

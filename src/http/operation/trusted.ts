@@ -12,7 +12,7 @@ export interface TrustedDocumentsParts {
 
 /**
  * Accepts operations by their ids in the operator's manifest. A request never registers one: clients that try automatic
- * persisted queries are told so, and send the text.
+ * persisted queries get an error that says so, and send the text.
  */
 export function trustedDocuments(parts: TrustedDocumentsParts): Stage {
   const { trusted, trustedDocumentsOnly, isRouter } = parts;

@@ -6,20 +6,20 @@ import { cursorLost } from '../failures.ts';
 import type { FetchPage, Identified } from '../page.ts';
 import { locate, type IndexedList } from '../position/locate.ts';
 import { firstBehind, mayHaveSlid, walkBehind } from '../position/resume.ts';
-import { positionsOf, walk } from '../walk.ts';
+import { walk, type PageBounds } from '../walk.ts';
 
 /** The edges of a connection, page by page, and at the end its flags. */
 export type Slice<R> = AsyncGenerator<SlicePart<R>, SliceEnd, undefined>;
 
 export interface SlicePart<R> {
-  /** Records, each with the position that its cursor is made from. */
   readonly edges: readonly Edge<R>[];
   readonly unplacedErrors: readonly unknown[];
 }
 
+/** A record, and the page that its cursor is made from: see `positionOf`. */
 export interface Edge<R> {
   readonly record: R;
-  readonly position: Position;
+  readonly page: PageBounds;
 }
 
 export interface SliceEnd {
@@ -65,14 +65,12 @@ export async function* readForward<R extends Identified>(
   const begin = (from: string | null) => walk(fetchPage, { after: from, signal, ...bound });
   const pages = walkBehind(list, after, begin, signal);
   for await (const page of pages) {
-    const given = positionsOf(page);
+    const given = page.records;
     const met = border
-      ? given.findIndex(
-          ({ record }) => record.identity !== null && record.identity === border.record,
-        )
+      ? given.findIndex(({ identity }) => identity !== null && identity === border.record)
       : -1;
-    const found = given.slice(0, met < 0 ? undefined : met);
-    const edges = found.slice(0, left);
+    const found = met < 0 ? given : given.slice(0, met);
+    const edges = edgesOf(page, found.length > left ? found.slice(0, left) : found);
     left -= edges.length;
     hasNextPage = found.length > edges.length || (met < 0 && page.hasNextPage);
     yield { edges, unplacedErrors: page.unplacedErrors ?? [] };
@@ -148,10 +146,8 @@ async function readUpTo<R extends Identified>(
     const [start] = page.records;
     if (start) isStart ??= page.page.after === null;
     unplacedErrors.push(...page.unplacedErrors);
-    const met = page.records.findIndex(
-      ({ record }) => border !== null && record.identity === border,
-    );
-    edges.push(...positionsOf(page.page, page.records.slice(0, met < 0 ? undefined : met)));
+    const met = page.records.findIndex(({ identity }) => border !== null && identity === border);
+    edges.push(...edgesOf(page.page, page.records.slice(0, met < 0 ? undefined : met)));
     edges = edges.slice(-wanted);
     if (met >= 0) return { edges, unplacedErrors, isStart, isMet: true };
   }
@@ -198,12 +194,13 @@ async function borderAt<R extends Identified>(
     return { record: null, hasNextPage: false };
   }
   const { page, after, offset } = found;
-  const { items, endCursor: end } = page;
-  const edges = items.slice(0, offset).map((record, index) => ({
-    record,
-    position: { after, end, size: items.length, offset: index, identity: record.identity },
-  }));
+  const { items, endCursor } = page;
+  const edges = edgesOf({ after, endCursor, size: items.length }, items.slice(0, offset));
   return { record: before.identity, hasNextPage: true, edges, isStart: after === null };
+}
+
+function edgesOf<R>(page: PageBounds, records: readonly R[]): Edge<R>[] {
+  return records.map((record) => ({ record, page }));
 }
 
 function noIdentities() {

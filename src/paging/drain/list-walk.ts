@@ -5,7 +5,7 @@ import type { PageIndexes } from '../page-index/page-indexes.ts';
 import { parallelWalk, type ParallelWalkOptions } from '../page-index/parallel-walk.ts';
 import type { Pace } from '../page-index/prefetch-pages.ts';
 import { walkBehind } from '../position/resume.ts';
-import { createProgress, walk, type WalkedPages } from '../walk.ts';
+import { Progress, walk, type WalkedPages } from '../walk.ts';
 
 /** A list that leaves an index when it is walked. */
 export interface WalkableList<R> {
@@ -78,7 +78,7 @@ async function* walkFrom<R extends Identified>(
   const { fetchPage, key, field, indexes, pace, isNested = false, onIndex } = list;
   const index = indexes.get(key);
   const limit = indexes.limitOf(field);
-  const progress = createProgress<R>();
+  const progress = new Progress<R>();
   const builder = createIndexBuilder(indexes.maxRecords);
   const isSmall = wanted !== undefined && wanted < (limit ?? Number.POSITIVE_INFINITY);
   const isKnown = index !== undefined && overlappingSize(limit) !== undefined;

@@ -52,13 +52,13 @@ interface Reader {
 /** Pages kept for slower readers, and for those that join later. A reader further behind walks on alone. */
 const PAGES_KEPT = 16;
 
-/** A reader that finds pages there already lets other requests in after so many. */
+/** A reader that finds this many pages already fetched lets other requests be served first. */
 const PAGES_PER_TURN = 8;
 
 /**
- * One walk of a list with several readers: identical drains read the records, and lookups of records by their ids
- * read where the records stand. A page is fetched when the fastest reader needs it. All readers spend for it together,
- * and each can leave without an effect on the others.
+ * One walk of a list with several readers: identical drains read the records, and lookups of records by their ids read
+ * the records' positions. A page is fetched when the fastest reader needs it. All readers spend for it together, and
+ * each can leave without an effect on the others.
  */
 export class SharedWalk<R extends Identified> {
   readonly #options: SharedWalkOptions<R>;

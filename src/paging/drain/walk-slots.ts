@@ -36,7 +36,7 @@ export interface WalkSlot {
 /** Operations that may wait, for each slot. */
 const WAITING_PER_SLOT = 100;
 const FULL_RETRY_SECONDS = 5;
-/** An operation that gets no slot for so long is refused. */
+/** An operation that gets no slot within this time is refused. */
 const PATIENCE_MS = 30_000;
 
 interface Operation {
@@ -44,9 +44,9 @@ interface Operation {
   readonly waiters: Set<Waiter>;
   /** Walks that have a slot now. */
   running: number;
-  /** Whether it had a slot since its patience began. */
+  /** Whether it had a slot since it began to wait. */
   hadTurn: boolean;
-  /** There while its patience runs; aborted when none of its walks waits any more. */
+  /** Runs while it waits; aborted when none of its walks waits any more. */
   patience: AbortController | undefined;
 }
 
@@ -64,7 +64,7 @@ interface Holder {
 /** @param max walks at a time */
 export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkSlots {
   const operations = new WeakMap<object, Operation>();
-  /** Operations, of which each waits once, however many of its walks wait. */
+  /** Each operation waits once, however many of its walks wait. */
   const queue = createFairQueue<Operation>();
   const resting = new Set<Holder>();
   let taken = 0;

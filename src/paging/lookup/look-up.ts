@@ -7,6 +7,7 @@ import {
   type PageIndex,
   type PagePosition,
 } from '../page-index/page-index.ts';
+import { readOnward } from '../position/locate.ts';
 import { PageReader, type LookedUp, type LookupFailure } from './page-reader.ts';
 
 /** A list that can only be read in pages, in which records are found by their ids. */
@@ -118,7 +119,7 @@ async function readAround<R extends Identified>(
   await pages.readWhole(gone.map(([, { after }]) => after));
 }
 
-/** Seconds until the list has probably come to rest. */
+/** Seconds until the list has probably stopped changing. */
 const REST_SECONDS = 1;
 
 /** For a record that was met, but not at its position when that was read: it was removed, or pushed far away. */
@@ -149,17 +150,14 @@ async function readEnds(
   let isAll = false;
   await Promise.all(
     [...new Set([null, last])].map(async (end) => {
-      let after = end;
+      const bounds = { after: end, maxPages: complete && end === last ? MAX_GROWN : 1, signal };
       try {
-        for (let left = complete && end === last ? MAX_GROWN : 1; left > 0; left -= 1) {
-          const page = await fetchIdentities({ after, first: undefined }, signal);
+        for await (const { page, after } of readOnward(fetchIdentities, bounds)) {
           if (after === null && !page.hasNextPage) isAll = true;
           for (const [offset, { identity }] of page.items.entries()) {
             if (identity !== null && wanted.has(identity))
               positions.set(identity, { after, offset });
           }
-          if (!page.hasNextPage || page.endCursor === null) return;
-          after = page.endCursor;
         }
       } catch (error) {
         // The walk will fail as well, with its own error.

@@ -42,8 +42,8 @@ export interface LookupWalks {
 }
 
 /**
- * The time from one walk of a list for unknown ids to the next, however many are requested. A record that the last
- * walk did not meet does not exist for so long.
+ * The time from one walk of a list for unknown ids to the next, however many are requested. For this time, a record
+ * that the last walk did not meet is reported as missing.
  */
 export const WALK_AGAIN_AFTER_MS = 30_000;
 
@@ -202,8 +202,8 @@ class LookupWalk {
     this.#passedRecords += records.length;
     if (!this.#remembersPassed) return;
     const hashes = new Float64Array(size);
-    for (const { record, offset } of records) {
-      if (record.identity !== null) hashes[offset] = identityHash(record.identity);
+    for (const { identity, index } of records) {
+      if (identity !== null) hashes[index] = identityHash(identity);
     }
     this.#passed.push({ after, records: hashes });
   }
@@ -264,9 +264,7 @@ function meet(
   left: Set<string>,
   positions: Map<string, PagePosition | null | LookupFailure>,
 ): void {
-  for (const { record, offset } of records) {
-    if (record.identity !== null && left.delete(record.identity)) {
-      positions.set(record.identity, { after, offset });
-    }
+  for (const { identity, index: offset } of records) {
+    if (identity !== null && left.delete(identity)) positions.set(identity, { after, offset });
   }
 }

@@ -1,5 +1,5 @@
 import PQueue from 'p-queue';
-import { isOutage, mayBeOutage, mayBeRefusal } from '../failures.ts';
+import { isOutage, mayBeRefusal, OutageDetector } from '../failures.ts';
 import { PAGES_PER_OPERATION, type FetchPage, type Identified, type Page } from '../page.ts';
 import type { PagePosition } from '../page-index/page-index.ts';
 
@@ -23,8 +23,6 @@ interface ReadList<R> {
   readonly fetchIdentities: FetchPage<Identified>;
 }
 
-/** Pages that fail in a row until no further one is requested: the service is probably down. */
-const MAX_FAILURES = 3;
 /** Records that are requested one by one, because their pages fail as a whole. */
 const MAX_ALONE = 500;
 /** After so many of a page that fail before one is found, the failure is not due to single records. */
@@ -40,8 +38,7 @@ export class PageReader<R extends Identified> {
   readonly #found = new Map<string, LookedUp<R>>();
   readonly #refusals = new Map<string, unknown>();
   readonly #queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
-  #failures = 0;
-  #failure: unknown;
+  readonly #detector = new OutageDetector();
   #alone = 0;
   #hopeless = 0;
 
@@ -153,7 +150,10 @@ export class PageReader<R extends Identified> {
       this.#refusals.set(identity, error);
       // All of them are read from the same cursor. They may be elsewhere, and stay missing.
       if (isRefused) continue;
-      const isOver = this.#hopeless >= MAX_HOPELESS || this.#alone >= MAX_ALONE || this.#isDown;
+      const isOver =
+        this.#hopeless >= MAX_HOPELESS ||
+        this.#alone >= MAX_ALONE ||
+        this.#detector.outage !== undefined;
       if (isHopeless || isOver) {
         this.fail(identity, error);
         continue;
@@ -192,21 +192,10 @@ export class PageReader<R extends Identified> {
     }
   }
 
-  get #isDown(): boolean {
-    return this.#failures >= MAX_FAILURES;
-  }
-
   async #fetch<T>(fetch: FetchPage<T>, request: Parameters<FetchPage<T>>[0]): Promise<Page<T>> {
-    if (this.#isDown) throw this.#failure;
-    try {
-      const page = await fetch(request, this.#signal);
-      this.#failures = 0;
-      return page;
-    } catch (error) {
-      this.#failures = mayBeOutage(error) ? this.#failures + 1 : 0;
-      this.#failure = error;
-      throw error;
-    }
+    const { outage } = this.#detector;
+    if (outage) throw outage.error;
+    return this.#detector.count(fetch(request, this.#signal));
   }
 }
 

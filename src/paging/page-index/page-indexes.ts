@@ -71,8 +71,8 @@ function withoutRecords({ pages, complete }: PageIndex): PageIndex {
 }
 
 /**
- * How many records lists have, remembered for a few seconds after they were counted. An index is no substitute: what
- * it says of a list may be older, and is proved anew by each walk.
+ * How many records lists have, remembered for a few seconds after they were counted. An index is no substitute: it may
+ * be older, and each walk proves it anew.
  */
 export interface Totals {
   of(list: string): number | undefined;

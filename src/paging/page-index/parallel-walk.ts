@@ -19,7 +19,7 @@ import { joinPages } from './join-pages.ts';
 import { nextRecord, type IndexBuilder, type PageIndex } from './page-index.ts';
 import { prefetchPages, type Pace, type PageRead, type Prefetch } from './prefetch-pages.ts';
 
-export interface ParallelWalkOptions<R> {
+export interface ParallelWalkOptions<R extends Identified> {
   readonly index: PageIndex;
   /** The page of the index to begin with, or a cursor in front of one. */
   readonly start: { readonly page: number } | { readonly after: string; readonly before: number };
@@ -152,7 +152,7 @@ export async function* parallelWalk<R extends Identified>(
 interface Bridge<R> {
   /** Pages in between that are not in the index. */
   readonly gap: readonly PageRead<R>[];
-  /** The page of the index that goes on behind them; `open` when none was met yet. */
+  /** The page of the index that continues behind them; `open` if none was met yet. */
   readonly to: number | 'open';
 }
 
@@ -218,7 +218,7 @@ interface GivenPages<R> {
   readEndAgain(): Promise<PageRead<R>>;
 }
 
-/** Pages to go back at a time, at most: a walk that goes back too far gives no new record for too long. */
+/** The most pages to go back at a time: a walk that goes back too far gives no new record for too long. */
 const MAX_STEP = 100;
 
 function createGivenPages<R extends Identified>(

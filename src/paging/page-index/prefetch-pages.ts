@@ -1,5 +1,5 @@
 import PQueue from 'p-queue';
-import { mayBeOutage } from '../failures.ts';
+import { OutageDetector } from '../failures.ts';
 import {
   overlappingSize,
   type FetchPage,
@@ -47,8 +47,6 @@ interface PrefetchOptions {
 
 /** Pages requested ahead of the consumer, for each that may be in flight. */
 const AHEAD = 2;
-/** Pages that fail in a row until no further one is requested ahead: the service is probably down. */
-const MAX_FAILURES = 3;
 
 export function prefetchPages<R extends Identified>(
   fetchPage: FetchPage<R>,
@@ -57,7 +55,7 @@ export function prefetchPages<R extends Identified>(
   const queue = new PQueue({ concurrency: pace.limit });
   const requested = new Map<number, Promise<PageRead<R> | undefined>>();
   const arrived = new Map<number, PageRead<R>>();
-  let failures = 0;
+  const detector = new OutageDetector();
 
   return {
     page,
@@ -130,7 +128,7 @@ export function prefetchPages<R extends Identified>(
   }
 
   function sendAhead(request: PageRequest, priority: number): Promise<PageRead<R>> {
-    return send(request, priority, () => failures < MAX_FAILURES);
+    return send(request, priority, () => !detector.outage);
   }
 
   async function send(
@@ -141,24 +139,12 @@ export function prefetchPages<R extends Identified>(
     const read = await queue.add(
       async () => {
         if (!isWanted()) throw LEFT_OUT;
-        return { after: request.after, page: await counted(request) };
+        return { after: request.after, page: await detector.count(fetchPage(request, signal)) };
       },
       { priority, signal },
     );
     queue.concurrency = pace.limit;
     return read;
-  }
-
-  async function counted(request: PageRequest): Promise<Page<R>> {
-    try {
-      const fetched = await fetchPage(request, signal);
-      failures = 0;
-      return fetched;
-    } catch (error) {
-      // A service that refuses a cursor is not down.
-      failures = mayBeOutage(error) ? failures + 1 : 0;
-      throw error;
-    }
   }
 }
 

@@ -2,6 +2,7 @@ import type { Position } from '../cursor.ts';
 import { mayBeRefusal } from '../failures.ts';
 import type { FetchPage, Identified, Page, PageRequest } from '../page.ts';
 import { pageOf, pagesNear, type PageIndex, type PagePosition } from '../page-index/page-index.ts';
+import type { WalkBounds } from '../walk.ts';
 
 /** A list, and what the last walk remembers of it. */
 export interface IndexedList<R> {
@@ -14,7 +15,7 @@ export interface Located<R> extends PagePosition {
   readonly page: Page<R>;
 }
 
-/** The record was not found any more. */
+/** The record was not found. */
 export interface Gone {
   /** Why its page cannot be read, if it cannot. */
   readonly refusal: { readonly error: unknown } | undefined;
@@ -34,10 +35,11 @@ const MAX_PAGES_EACH_WAY = 20;
  * Finds the record of a cursor: at its position; near the page that the page index remembers; or, since it may have
  * been pushed back, pulled forward or moved, onward from its position and from the start of the list, by turns.
  *
- * A lookup by id (`lookUp`) takes the same first steps, and another last one: where this reads a few pages at the
- * expense of one request, it joins a walk of the whole list that all lookups share and that is not repeated for a
- * while. A cursor cannot use that walk: it would cost a page of a connection the whole list, for each combination of
- * filters. And a cursor whose record is gone still has to be resumed, for which `Gone` tells what stood around it.
+ * A lookup by id (`lookUp`) begins with the same two steps and is another function. It takes records out of pages,
+ * many at once, and reads what may hold them at the same time; one record that fails must not fail the others. This
+ * needs the page around its one record, or what stood around it (`Gone`), and sends as few requests as it can, one
+ * after the other. And its last step is a walk of the whole list that all lookups share and that is not repeated for a
+ * while: a page of a connection would cost the whole list, for each combination of filters.
  */
 export async function locate<R extends Identified>(
   { fetchPage, index }: IndexedList<R>,
@@ -60,11 +62,13 @@ export async function locate<R extends Identified>(
   }
 
   const [head] = onward;
+  const pagesFrom = (start: string | null) =>
+    readOnward(fetchPage, { after: start, maxPages: MAX_PAGES_EACH_WAY, signal });
   const ways = [
     ...(page?.hasNextPage && page.endCursor !== null
-      ? [{ isOnward: true, pages: pagesFrom(fetchPage, page.endCursor, signal) }]
+      ? [{ isOnward: true, pages: pagesFrom(page.endCursor) }]
       : []),
-    ...(after === null ? [] : [{ isOnward: false, pages: pagesFrom(fetchPage, null, signal) }]),
+    ...(after === null ? [] : [{ isOnward: false, pages: pagesFrom(null) }]),
   ];
   for (let way = ways.shift(); way; way = ways.shift()) {
     const { done, value: next } = await way.pages.next();
@@ -89,13 +93,17 @@ function likelyPages(index: PageIndex | undefined, identity: string): readonly (
   return index && page !== undefined ? pagesNear(index, [page]) : [];
 }
 
-async function* pagesFrom<R>(
+/**
+ * Reads pages one after the other, each only when it is wanted: unlike `walk`, it requests no page ahead.
+ *
+ * @returns why there are no more
+ */
+export async function* readOnward<R>(
   fetchPage: FetchPage<R>,
-  start: string | null,
-  signal: AbortSignal,
+  { after: start, maxPages, signal }: Required<Omit<WalkBounds, 'limit'>>,
 ): AsyncGenerator<Omit<Located<R>, 'offset'>, 'end of list' | 'bound'> {
   let after = start;
-  for (let read = 0; read < MAX_PAGES_EACH_WAY; read += 1) {
+  for (let read = 0; read < maxPages; read += 1) {
     const page = await pageAt(fetchPage, { after, first: undefined }, signal);
     // The record of this cursor was removed just now, or the service cannot read on from there.
     if ('error' in page) return 'bound';

@@ -45,7 +45,7 @@ export async function* walkBehind<R extends Identified>(
       failure = error;
       const refused = start.after;
       start = await cursorBehind(list, position, signal);
-      // The same cursor, read anew: it is not what failed.
+      // The same cursor was read again, so it is not the cause of the failure.
       if (start?.after === refused) throw error;
       continue;
     }
@@ -65,7 +65,7 @@ async function followsRecord<R extends Identified>(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { identity, after, end } = position;
-  const next = records[0]?.record.identity ?? null;
+  const next = records[0]?.identity ?? null;
   if (identity === null || (next === null && hasNextPage)) return true;
   const index = list.index?.();
   const known = index && nextRecord(index, identity);

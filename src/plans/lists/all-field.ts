@@ -33,19 +33,14 @@ export async function readAll(call: Call, list: () => OpenedList, path: Path): P
 }
 
 /** @returns false when a record is null that must not be */
-export function writePage(
+function writePage(
   { records, unplacedErrors }: DrainedPage<ListRecord>,
   output: Output,
   at: { readonly path: Path; readonly offset: number },
 ): boolean {
   for (const error of unplacedErrors as readonly UpstreamError[])
     output.errors.push({ ...error, path: at.path });
-  return writeRecords(
-    records.map(({ record }) => record),
-    0,
-    output,
-    at,
-  );
+  return writeRecords(records, 0, output, at);
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Path } from '../../answers/answer-errors.ts';
 import type { CursorEncoder, Position } from '../../paging/cursor.ts';
+import { positionOf } from '../../paging/walk.ts';
 import { writeRecord, writeRecords, type FieldValue, type Output } from '../output.ts';
 import { errorsOfList, NullList } from '../pages/fetch-page.ts';
 import type { ConnectionField } from './connection-shape.ts';
@@ -46,7 +47,7 @@ export async function writeConnection(
       case 'edges':
       case 'nodes': {
         parts.push('[');
-        const edges = given?.(key) ?? connection.edges;
+        const edges = given?.(key) ?? connection.edges();
         const at = { path: [...path, key], offset: 0 };
         if (!writeEdges(connection, field, edges, output, at)) return false;
         parts.push(']');
@@ -85,23 +86,16 @@ export function writeEdges(
     const records = edges.map(({ record }) => record);
     return writeRecords(records, field.selection, output, at);
   }
-  const heads = field.fields.map(({ key }, i) =>
-    Buffer.from(`${i > 0 ? ',' : ''}${JSON.stringify(key)}:`),
-  );
   let written = new EdgeBytes(edges.length * BYTES_OF_EDGE);
   for (let i = 0; i < edges.length; i += 1) {
-    const { record, position } = edges[i]!;
+    const { record, page: bounds } = edges[i]!;
     if (i > 0) written.byte(COMMA);
-    written.byte(OPENING_BRACE);
-    for (let j = 0; j < heads.length; j += 1) {
-      const one = field.fields[j]!;
+    for (const one of field.fields) {
       const { page, index } = record;
-      written.bytes(heads[j]!, 0, heads[j]!.length);
-      if (one.kind === 'cursor') written.cursor(cursors, position);
-      else if (one.kind === 'typename') {
-        const name = Buffer.from(JSON.stringify(one.name));
-        written.bytes(name, 0, name.length);
-      } else if (page.kind === 'bytes') {
+      written.bytes(one.head, 0, one.head.length);
+      if (one.kind === 'typename') continue;
+      if (one.kind === 'cursor') written.cursor(cursors, positionOf(bounds, record));
+      else if (page.kind === 'bytes') {
         const slot = 2 * (one.selection * page.count + index);
         written.bytes(page.bytes, page.at[slot]!, page.at[slot + 1]!);
       } else {
@@ -119,7 +113,7 @@ export function writeEdges(
 
 /** The expected size of an edge with a cursor; larger edges make the buffer grow. */
 const BYTES_OF_EDGE = 256;
-const [COMMA, QUOTE, OPENING_BRACE, CLOSING_BRACE] = [44, 34, 123, 125];
+const [COMMA, QUOTE, CLOSING_BRACE] = [44, 34, 125];
 
 /** Writes edges into one buffer: a separate piece for each value would cost more than the value. */
 class EdgeBytes {
@@ -164,9 +158,10 @@ async function pageInfo(
   { fields }: Extract<ConnectionField, { kind: 'pageInfo' }>,
 ): Promise<string> {
   const end = await connection.finish();
-  const { edges, cursors } = connection;
+  const { cursors } = connection;
+  const edges = connection.edges();
   const cursorAt = (edge: ConnectionEdge | undefined) =>
-    edge ? `"${cursors.encode(edge.position)}"` : 'null';
+    edge ? `"${cursors.encode(positionOf(edge.page, edge.record))}"` : 'null';
   const members = fields.map((field) => {
     const key = JSON.stringify(field.key);
     switch (field.kind) {

@@ -31,10 +31,15 @@ export type ConnectionField = { readonly key: string; readonly deferred: DeferUs
   | { readonly kind: 'typename'; readonly name: string }
 );
 
-export type EdgeField = { readonly key: string } & (
+export type EdgeField = {
+  readonly key: string;
+  /** What is written before its value: the brace of the edge or a comma, the key and a colon. */
+  readonly head: Buffer;
+} & (
   | { readonly kind: 'cursor' }
   | { readonly kind: 'node'; readonly selection: number }
-  | { readonly kind: 'typename'; readonly name: string }
+  /** The value is a part of the head. */
+  | { readonly kind: 'typename' }
 );
 
 export type PageInfoField = { readonly key: string } & (
@@ -64,15 +69,16 @@ export function connectionShape(
       switch (name) {
         case 'edges': {
           const edges = collected(scope, typeOf(types.edge), selectionsOf(nodes)).map(
-            (edge): EdgeField => {
-              if (edge.name === 'cursor') return { key: edge.key, kind: 'cursor' };
-              if (edge.name !== 'node')
-                return { key: edge.key, kind: 'typename', name: types.edge };
-              return {
-                key: edge.key,
-                kind: 'node',
-                selection: selectionAt([key, edge.key], edge.nodes),
-              };
+            (edge, index): EdgeField => {
+              const head = `${index > 0 ? ',' : '{'}${JSON.stringify(edge.key)}:`;
+              const start = { key: edge.key, head: Buffer.from(head) };
+              if (edge.name === 'cursor') return { ...start, kind: 'cursor' };
+              if (edge.name === 'node') {
+                const selection = selectionAt([key, edge.key], edge.nodes);
+                return { ...start, kind: 'node', selection };
+              }
+              const whole = Buffer.from(head + JSON.stringify(types.edge));
+              return { ...start, head: whole, kind: 'typename' };
             },
           );
           return { ...at, kind: 'edges', fields: edges, nodes };

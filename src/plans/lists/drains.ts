@@ -19,6 +19,7 @@ import {
 import { createPace, type Pace } from '../../paging/page-index/prefetch-pages.ts';
 import type { FetchPage } from '../../paging/page.ts';
 import type { WalkedPages } from '../../paging/walk.ts';
+import { LARGEST_PAGE } from '../../schema/derived.ts';
 import type { Call, Requester, RequestOrigin, SendRequest } from '../call.ts';
 import type { ListRecord } from '../output.ts';
 import { reportedWalk, type ReadingTelemetry } from '../telemetry.ts';
@@ -81,8 +82,6 @@ export interface DrainLimits {
   readonly indexMaxIds: number;
   /** Records that the walk of a lookup reads at most. */
   readonly drainMaxItems: number;
-  /** Pages that one caller may cost in a minute; 0: no limit. */
-  readonly pagesPerMinute: number;
 }
 
 export interface DrainParts extends DrainLimits {
@@ -90,9 +89,6 @@ export interface DrainParts extends DrainLimits {
   /** Names the token set in use. With another one the lists may be different. */
   readonly tokenSet: () => string | undefined;
 }
-
-/** Up to so many records are read like any page, without a turn of the drains (interface, section 8). */
-const SMALL = 50;
 
 export function createDrains(
   { send, telemetry }: { readonly send: SendRequest; readonly telemetry: ReadingTelemetry },
@@ -138,7 +134,7 @@ export function createDrains(
       const { caller } = list.origin;
       return {
         index: its.get(list.key),
-        onPositions: telemetry.placesLookedUp,
+        onPositions: telemetry.positionsLookedUp,
         walkFor: (identities, tried, options) =>
           lookupWalks.find(
             {
@@ -165,7 +161,8 @@ export function createDrains(
     walk: (list, { position, limit, call, keepsAll, tail, isSearch = false }) => {
       forgetOtherSets();
       const walkable = { ...list, indexes, pace };
-      if (limit !== undefined && limit <= SMALL) {
+      // So few records are read like any page, without a turn of the drains.
+      if (limit !== undefined && limit <= LARGEST_PAGE) {
         const { signal } = call;
         return walkList(
           { ...walkable, fetchPage: list.fetcher(call) },

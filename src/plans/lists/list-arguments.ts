@@ -109,7 +109,7 @@ type Filters = Readonly<Record<string, unknown>>;
  * Names a list in its cursors: the upstream's field and the given filters, hashed to 8 characters. A null filter counts
  * as absent, since a Relay client sends an unused variable as null.
  */
-export function cursorKey(field: string, filters: Filters): string {
+function cursorKey(field: string, filters: Filters): string {
   const name = `${field}${JSON.stringify(sorted(filters, isNotNull))}`;
   return hash('sha256', name, 'base64url').slice(0, 8);
 }

@@ -12,7 +12,7 @@ import { readConnection } from './connection-field.ts';
 import { listField, openList, type ListField } from './list-field.ts';
 
 /** Plans the derived field of a nested list, on first use. */
-export type Filling = () => ListField;
+type Filling = () => ListField;
 
 /**
  * Fills in the derived fields of nested lists: first the lists of all parents, at the same time, then the lists nested

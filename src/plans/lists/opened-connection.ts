@@ -10,6 +10,8 @@ import {
 } from '../../paging/connection/slice.ts';
 import { CursorEncoder, decodeCursor } from '../../paging/cursor.ts';
 import { drainPages, interrupted } from '../../paging/drain/drain.ts';
+import { positionOf } from '../../paging/walk.ts';
+import { LARGEST_PAGE } from '../../schema/derived.ts';
 import { holdPages, type ListRecord } from '../output.ts';
 import { pageFetcher } from '../pages/fetch-page.ts';
 import type { ConnectionShape } from './connection-shape.ts';
@@ -27,8 +29,8 @@ export interface OpenedConnection {
   begin(): Promise<void>;
   /** Reads to the end. */
   finish(): Promise<SliceEnd>;
-  /** The edges read so far. */
-  readonly edges: readonly ConnectionEdge[];
+  /** Returns the edges read so far. */
+  edges(): readonly ConnectionEdge[];
   /**
    * Returns the edges page by page.
    *
@@ -63,9 +65,6 @@ export function openListConnection(list: OpenedList): OpenedConnection {
 
   return {
     ...reading,
-    get edges() {
-      return reading.edges;
-    },
     shape,
     isTotalOnly: wanted.length > 0 && wanted.every(({ kind }) => kind === 'totalCount'),
     cursors,
@@ -96,7 +95,7 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   function spendForLast(edges: number): void {
     const page = { first: undefined, after: null };
     const { pages } = field.shown.request(call.variables, page);
-    call.pages.spend((edges / PAGE) * pages, { isCharged: true });
+    call.pages.spend((edges / LARGEST_PAGE) * pages, { isCharged: true });
   }
 
   function drain(walked: DrainedList, options: Pick<DrainArguments, 'position' | 'tail'>) {
@@ -137,9 +136,6 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   }
 }
 
-/** Records that cost one page (interface, section 8). */
-const PAGE = 50;
-
 function createReading(
   slice: Slice<ListRecord>,
   cursors: CursorEncoder,
@@ -153,9 +149,7 @@ function createReading(
   let reading: Promise<void> | undefined;
 
   return {
-    get edges(): readonly ConnectionEdge[] {
-      return read.length === 1 ? read[0]! : read.flat();
-    },
+    edges: (): readonly ConnectionEdge[] => (read.length === 1 ? read[0]! : read.flat()),
     parts,
     finish,
     takeErrors: (path: Path): AnswerError[] =>
@@ -188,7 +182,10 @@ function createReading(
       onEdges(value.edges.length);
       errors.push(...(value.unplacedErrors as readonly UpstreamError[]));
       // `reading` is still set: another reader would otherwise read the next page before this one is kept.
-      await holdPages(held, value.edges);
+      await holdPages(
+        held,
+        value.edges.map(({ record }) => record),
+      );
       read.push(value.edges);
     }
     reading = undefined;
@@ -204,7 +201,7 @@ function createReading(
         if (!last) throw error;
         throw interrupted(error, {
           drained,
-          resumeAfter: cursors.encode(last.position),
+          resumeAfter: cursors.encode(positionOf(last.page, last.record)),
           given: 'parts',
         });
       }

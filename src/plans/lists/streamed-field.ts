@@ -116,7 +116,7 @@ function openStreamedAll(field: ListField, call: Call, stream: StreamArguments):
         extensions = () =>
           JSON.stringify({ resumeAfter: cursors.encode(positionOf(page, last)), listLength });
       }
-      yield records.map(({ record }) => record);
+      yield records;
     }
   }
 }
@@ -169,7 +169,7 @@ function openStreamedConnection(
       fields,
       output,
       path,
-      (key) => beginnings.get(key) ?? of.edges,
+      (key) => beginnings.get(key) ?? of.edges(),
     );
     return { isThere, started };
   };

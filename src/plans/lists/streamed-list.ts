@@ -7,8 +7,8 @@ import { errorsOfList, NullList } from '../pages/fetch-page.ts';
 export interface StreamedList {
   readonly path: Path;
   readonly label: string | undefined;
-  /** The number of elements sent so far. */
-  readonly sent: number;
+  /** Returns the number of elements sent so far. */
+  sent(): number;
   /** Returns the next part; undefined at the end. */
   next(): Promise<StreamedPart | undefined>;
 }
@@ -66,9 +66,7 @@ export function createStreamedList<T>(
   return {
     path,
     label,
-    get sent() {
-      return sent;
-    },
+    sent: () => sent,
     take,
     begin: async () => {
       const output: Output = { parts: [], errors: [], deferred: [] };

@@ -5,7 +5,7 @@ import {
   type DocumentNode,
   type OperationDefinitionNode,
 } from 'graphql';
-import type { Payload } from '../../answers/write-payload.ts';
+import type { Payload } from '../../answers/write-answer.ts';
 import { asksForIncremental } from '../../schema/incremental-directives.ts';
 import type { Call } from '../call.ts';
 import type { OperationAnswer } from '../output.ts';

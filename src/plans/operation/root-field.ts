@@ -98,7 +98,7 @@ function readRecords(
 export const LOCAL = new Set(['__schema', '__type', '_service']);
 
 /** Answers introspection and `_service`. The value is made once if it depends on no variables. */
-export function localField(
+function localField(
   { schema, sdl }: PlanParts,
   {
     operation,

@@ -1,6 +1,6 @@
 import type { DeferUse } from '../../answers/collect-fields.ts';
 import type { DeferredReading } from '../../answers/read.ts';
-import type { Increment, Payload, PendingPart } from '../../answers/write-payload.ts';
+import type { Increment, Payload, PendingPart } from '../../answers/write-answer.ts';
 import type { Call } from '../call.ts';
 import { fillPlaceholders } from '../lists/nested-lists.ts';
 import {
@@ -130,7 +130,7 @@ export async function* streamOperation(
       const next = await list.next();
       if (!next) return { ended: [part] };
       const { count, isNull, extensions } = next;
-      const index = list.sent - count;
+      const index = list.sent() - count;
       const { parts: all, errors, deferred = [] } = await fillPlaceholders(call, next);
       const parts = isNull ? undefined : (all as (string | Buffer)[]);
       const incremental = [{ of: part, kind: 'items', index, parts, errors, extensions } as const];
@@ -183,7 +183,10 @@ interface MergedSources<T> {
   add(source: AsyncGenerator<T, T, undefined>): void;
   /** The number of sources that have not returned. */
   size(): number;
-  /** Returns what comes first from any source; undefined at the end. A source goes on when its last value was taken. */
+  /**
+   * Returns the next value of whichever source has one first; undefined at the end. A source continues once its last
+   * value was taken.
+   */
   next(): Promise<T | undefined>;
   end(): Promise<void>;
 }
@@ -212,7 +215,7 @@ function mergeSources<T>(): MergedSources<T> {
 
   function nextOf(source: Source): Promise<Next> {
     const next = source.next().then((result) => ({ source, result }));
-    // It may fail when nobody reads on.
+    // It may fail when nobody reads further.
     next.catch(() => {});
     return next;
   }

@@ -4,7 +4,7 @@ import { readValue, type Reading } from '../../answers/read.ts';
 import type { Found } from '../../answers/service-answer.ts';
 import type { Shape } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
-import type { Page } from '../../paging/page.ts';
+import { identitiesOf, type Page } from '../../paging/page.ts';
 import type { Adapter } from '../../schema/derived.ts';
 import type { ListRecord, RecordPage } from '../output.ts';
 import type { RecordIdentity } from './record-identity.ts';
@@ -63,14 +63,15 @@ export function readPage(
   );
   const page: RecordPage = { kind: 'readings', readings, size };
   const limit = Number(pageInfo?.get('first')?.raw);
+  const read: Page<ListRecord> = {
+    items: first.map((record, index) => ({ identity: identity.of(record), page, index })),
+    hasNextPage: hasNextPage.raw === 'true',
+    endCursor: cursorFrom(pageInfo?.get('endCursor')),
+    limit: limit > 0 ? limit : undefined,
+    unplacedErrors: unplaced,
+  };
   return {
-    page: {
-      items: first.map((record, index) => ({ identity: identity.of(record), page, index })),
-      hasNextPage: hasNextPage.raw === 'true',
-      endCursor: cursorFrom(pageInfo?.get('endCursor')),
-      limit: limit > 0 ? limit : undefined,
-      unplacedErrors: unplaced,
-    },
+    page: { ...read, identities: identitiesOf(read) },
     isNull: false,
     errors: unplaced,
   };

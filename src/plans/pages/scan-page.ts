@@ -4,7 +4,7 @@ import { scanner } from '../../answers/scan.ts';
 import type { FieldShape, ObjectShape, Shape } from '../../answers/shape.ts';
 import { createTape, cut, resetTape, type Tape } from '../../answers/tape.ts';
 import { identityHash, identityHasher } from '../../paging/identities.ts';
-import type { Page } from '../../paging/page.ts';
+import { identitiesFrom, type Page } from '../../paging/page.ts';
 import { ScannedRecord, type ListRecord } from '../output.ts';
 import { NO_PAGES } from '../requests/request-text.ts';
 import type { PageAnswer } from './read-page.ts';
@@ -74,7 +74,7 @@ function scannedPage(bytes: Buffer, tape: Tape, hashers: Hashers): Page<ListReco
     endCursor: bytes[noted[2]!] === 110 ? null : textAt(bytes, noted[2]! + 1, noted[3]! - 1),
     limit: size > 0 ? size : undefined,
     unplacedErrors: NO_ERRORS,
-    hashes,
+    identities: identitiesFrom(hashes),
   };
 }
 
@@ -105,7 +105,8 @@ function scannedRecords(bytes: Buffer, tape: Tape): ScannedRecord['page'] {
   const count = counts[0]!;
   const size = bytes.length;
   if (cuts.length === 0) {
-    const ids = Int32Array.from(tape.ids);
+    // Plain arrays: a typed one costs a call of malloc, which is more than the scan of ten records.
+    const ids = [...tape.ids];
     const [first] = types;
     const same = types.every((type) => type === first) ? first! : [...types];
     const identityOf = (index: number) =>
@@ -113,7 +114,7 @@ function scannedRecords(bytes: Buffer, tape: Tape): ScannedRecord['page'] {
     return {
       kind: 'bytes',
       bytes,
-      at: Int32Array.from(records),
+      at: [...records],
       count,
       size,
       identityAt: identityOf,
@@ -123,7 +124,7 @@ function scannedRecords(bytes: Buffer, tape: Tape): ScannedRecord['page'] {
   const identities = types.map((type, index) => identityAt(bytes, tape.ids, type, index));
   const start = records[0] ?? 0;
   const end = records.at(-1) ?? 0;
-  const at = new Int32Array(records.length);
+  const at: number[] = [];
   let shift = -start;
   let next = 0;
   for (let i = 0; i < records.length; i += 1) {
@@ -131,7 +132,7 @@ function scannedRecords(bytes: Buffer, tape: Tape): ScannedRecord['page'] {
       shift += inserts[next / 2]!.length - (cuts[next + 1]! - cuts[next]!);
       next += 2;
     }
-    at[i] = records[i]! + shift;
+    at.push(records[i]! + shift);
   }
   const own = cut(bytes, start, end, tape);
   return {

@@ -14,6 +14,7 @@ import {
   type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
+import { OWN_KEYS } from '../../answers/answer-errors.ts';
 import { globalIdKey } from '../../answers/shape.ts';
 import { codedError } from '../../errors.ts';
 import type { NodeInterface } from '../../schema/derived.ts';
@@ -51,7 +52,7 @@ export function nodeSelections(
       const { value: key } = field.alias ?? field.name;
       const type = nodes.ids.get(parent.name);
       if (type && name === nodes.recordId) return [aliased(field, key)];
-      if (name !== 'id' || key.startsWith(OWN)) return [field];
+      if (name !== 'id' || key.startsWith(OWN_KEYS)) return [field];
       if (isObjectType(parent)) {
         const sentKey = type && globalIdKey(type, parent.name, key);
         return sentKey === undefined ? [field] : [aliased(field, sentKey)];
@@ -73,7 +74,7 @@ export function nodeSelections(
         selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value)!;
       const condition = typeCondition ? schema.getType(typeCondition.name.value) : parent;
       if (condition !== node) {
-        // Around it may stand a fragment on Node that is written out for a type that it does not apply to.
+        // It may be inside a fragment on Node that is written out for a type to which this one does not apply.
         const isPossible = doTypesOverlap(schema, parent, condition as GraphQLCompositeType);
         return isPossible ? [selection] : [];
       }
@@ -131,9 +132,6 @@ export function nodeSelections(
     );
   };
 }
-
-/** The prefix of the keys under which the gateway selects the service's `id` for itself. */
-const OWN = '_rs';
 
 function aliased(field: FieldNode, key: string): FieldNode {
   return {

@@ -3,9 +3,7 @@ import {
   getNullableType,
   getOperationAST,
   isCompositeType,
-  isInterfaceType,
   isListType,
-  isObjectType,
   isUnionType,
   Kind,
   type DocumentNode,
@@ -17,7 +15,7 @@ import {
 } from 'graphql';
 import { isIncluded } from '../../answers/collect-fields.ts';
 import { ASSUMED_LIST_LENGTH } from '../../answers/shape.ts';
-import { defaultOf } from '../../schema/derived.ts';
+import { defaultOf, isPage, LARGEST_PAGE } from '../../schema/derived.ts';
 
 /**
  * Returns the cost of a document in pages of the upstream, 50 records each (interface, section 8), for the values of its
@@ -54,7 +52,8 @@ export function pageCost(
       const field = isUnionType(on) ? undefined : on.getFields()[node.name.value];
       const of = field && getNamedType(field.type);
       if (!field || !isCompositeType(of)) return [];
-      const isOfPages = isPage(field);
+      // By the type alone: a list that cannot be drained, for example because its cursors are numbers, costs the same.
+      const isOfPages = isPage(of);
       const isPlain = isPlainList(field, on);
       const inner = partsOf(below, of);
       if (!isOfPages && !isPlain && inner.length === 0) return [];
@@ -126,8 +125,6 @@ interface Part {
   readonly parts: readonly Part[];
 }
 
-const PAGE = 50;
-
 function isVariable({ size, parts }: Part): boolean {
   return typeof size === 'function' || parts.some(isVariable);
 }
@@ -140,7 +137,7 @@ function pagesOf(root: readonly Part[], variables?: Variables): number {
   return Math.max(1, wholePages + pagesFor(others));
 
   function pagesFor(parts: readonly Part[]): number {
-    return Math.ceil(recordsOf(parts, variables) / PAGE);
+    return Math.ceil(recordsOf(parts, variables) / LARGEST_PAGE);
   }
 }
 
@@ -148,18 +145,10 @@ function pagesOf(root: readonly Part[], variables?: Variables): number {
 function recordsOf(parts: readonly Part[], variables: Variables | undefined): number {
   let sum = 0;
   for (const { times, size, isCounted, parts: inner } of parts) {
-    const records = typeof size === 'number' ? size : variables ? size(variables) : PAGE;
+    const records = typeof size === 'number' ? size : variables ? size(variables) : LARGEST_PAGE;
     sum += times * records * ((isCounted ? 1 : 0) + recordsOf(inner, variables));
   }
   return sum;
-}
-
-/** Goes by the type alone: a list that cannot be drained, for example because its cursors are numbers, costs the same. */
-function isPage({ type }: Field): boolean {
-  const inner = getNamedType(type);
-  if (!isObjectType(inner) && !isInterfaceType(inner)) return false;
-  const { items, pageInfo } = inner.getFields();
-  return items !== undefined && pageInfo !== undefined;
 }
 
 /** The `items` of a page are counted with the page. */
@@ -178,9 +167,9 @@ function sizeOf({ args }: Field, node: FieldNode): Part['size'] {
     return (variables) => (variables[name] === undefined ? byDefault : within(variables[name]));
   }
   if (given === undefined) return byDefault;
-  return given.kind === Kind.INT ? within(Number(given.value)) : PAGE;
+  return given.kind === Kind.INT ? within(Number(given.value)) : LARGEST_PAGE;
 }
 
 function within(first: unknown): number {
-  return typeof first === 'number' ? Math.min(Math.max(first, 1), PAGE) : PAGE;
+  return typeof first === 'number' ? Math.min(Math.max(first, 1), LARGEST_PAGE) : LARGEST_PAGE;
 }

@@ -18,7 +18,7 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import type { PagedField } from '../derived.ts';
+import { isPage, type PagedField } from '../derived.ts';
 
 /** A field that returns several records, page by page or not. */
 export interface FoundList {
@@ -62,11 +62,6 @@ function looksLikeList(field: GraphQLField<unknown, unknown>): boolean {
 function givesPages(field: GraphQLField<unknown, unknown>): boolean {
   const type = getNullableType(field.type);
   return isObjectType(type) && isPage(type);
-}
-
-function isPage(type: GraphQLObjectType | GraphQLInterfaceType): boolean {
-  const { items, pageInfo } = type.getFields();
-  return items !== undefined && pageInfo !== undefined;
 }
 
 /**

@@ -16,7 +16,7 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import type { Adapter } from '../derived.ts';
+import { isPage, LARGEST_PAGE, type Adapter } from '../derived.ts';
 
 /**
  * The directives of Federation 2.9 from which a router estimates what an operation costs, before it sends anything.
@@ -29,7 +29,6 @@ export interface CostDirectives {
   ofField(type: string, field: string): readonly ConstDirectiveNode[];
 }
 
-const PAGE = 50;
 /** Added to the records of a root field, which costs at least a page: 1 record costs 35, and a full page 84. */
 const OF_A_REQUEST = 34;
 /** The length of a list that is not paged, as callers are charged for it: docs/authentication.md, what it costs. */
@@ -112,7 +111,7 @@ function derivedSizes({ parent, all, connection, size }: Adapter): [string, List
     ...(connection
       ? [
           sized(parent, connection.field, {
-            assumedSize: PAGE,
+            assumedSize: LARGEST_PAGE,
             slicingArguments: ['first', connection.last],
             sizedFields: ['edges', 'nodes'],
           }),
@@ -130,7 +129,7 @@ function servedSizes(type: TypeWithFields): [string, ListSize][] {
       const slicingArguments = field.args.flatMap(({ name }) => (name === 'first' ? name : []));
       return [
         sized(type.name, field.name, {
-          assumedSize: PAGE,
+          assumedSize: LARGEST_PAGE,
           slicingArguments,
           sizedFields: ['items'],
         }),
@@ -148,10 +147,6 @@ function sized(type: string, field: string, size: ListSize): [string, ListSize] 
 
 function isList({ type }: Field): boolean {
   return isListType(getNullableType(type));
-}
-
-function isPage(type: GraphQLNamedType): boolean {
-  return hasFields(type) && 'items' in type.getFields() && 'pageInfo' in type.getFields();
 }
 
 function hasFields(type: GraphQLNamedType): type is TypeWithFields {

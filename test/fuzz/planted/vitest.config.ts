@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** Tests that are no part of the suite: for the test of `npm run fuzz`. */
+/** Tests that are not part of the suite, for the test of `npm run fuzz`. */
 export default defineConfig({
   test: {
     include: ['test/fuzz/planted/*s.ts'],

@@ -96,7 +96,7 @@ describe('a request without a credential', () => {
 });
 
 describe('an API key', () => {
-  test('its owner is admitted', async () => {
+  test('the owner of an API key is admitted', async () => {
     expect(await answerTo({ 'x-api-key': KEY })).toEqual(ANSWER);
     const inAddress = await fetch(`${front.url}/graphql?query={me{id}}`, {
       headers: { 'X-API-Key': KEY },

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => issuer[Symbol.asyncDispose]());
 
 test('a key finds its owner at any position in the list, and a similar key finds none', () => {
-  // Enough keys that some hashes begin with the same byte.
+  // So many keys that some hashes begin with the same byte.
   const keys = [
     'a',
     'A',

@@ -11,13 +11,17 @@ import { handlerFor } from '../../support/gateway/stages.ts';
 import type { Body } from '../front.ts';
 
 export interface Door {
-  ask(query: string, headers?: Record<string, string>, operationName?: string): Promise<Asked>;
+  ask(
+    query: string,
+    headers?: Record<string, string>,
+    operationName?: string,
+  ): Promise<ExecutedRequest>;
   /** The caller of the last executed request. */
   readonly caller: Caller | undefined;
   readonly logged: Record<string, unknown>[];
 }
 
-export interface Asked extends Body {
+export interface ExecutedRequest extends Body {
   status: number;
 }
 

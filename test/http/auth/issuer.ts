@@ -8,12 +8,12 @@ import {
   type JWK,
   type JWTPayload,
 } from 'jose';
-import type { JwtSettings } from '../../../src/config/auth.ts';
+import type { TrustedIssuer } from '../../../src/http/auth/admission.ts';
 
 /** An issuer of bearer tokens, which serves the keys to verify them. */
 export interface Issuer extends AsyncDisposable {
   /** The settings that trust this issuer. */
-  readonly jwt: JwtSettings;
+  readonly jwt: TrustedIssuer;
   /** The number of requests for the keys. */
   readonly asked: number;
   readonly keys: JWK[];

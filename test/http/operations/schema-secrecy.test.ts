@@ -53,17 +53,17 @@ const MISTAKES: [string, string, Record<string, unknown>?][] = [
 
 describe('an error message with a misspelled name', () => {
   test.each(MISTAKES)(
-    'suggests another name only if introspection is on: %s',
+    'an error message suggests another name only if introspection is on: %s',
     async (_, query, variables) => {
-      const told = await ask(open, { query, variables });
-      expect(JSON.stringify(told.errors)).toMatch(/Did you mean/);
+      const answered = await ask(open, { query, variables });
+      expect(JSON.stringify(answered.errors)).toMatch(/Did you mean/);
       const quiet = await ask(closed, { query, variables });
       expect(quiet.errors![0]).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' } });
       expect(JSON.stringify(quiet.errors)).not.toMatch(/Did you mean/);
     },
   );
 
-  test('keeps text of the caller that looks like a suggestion', async () => {
+  test('an error message keeps text of the caller that looks like a suggestion', async () => {
     const { errors } = await ask(closed, {
       query: '{ candidate(id: "Did you mean x?") { id } }',
     });

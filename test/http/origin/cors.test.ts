@@ -26,27 +26,30 @@ beforeAll(async () => {
 afterAll(() => front[Symbol.asyncDispose]());
 
 describe('a listed origin', () => {
-  test.each([PEOPLE, LOCAL])('its pages may send JSON and a credential: %s', async (origin) => {
-    const response = await preflight(origin);
-    expect(response.status).toBe(204);
-    expect(corsOf(response)).toEqual({
-      'access-control-allow-origin': origin,
-      'access-control-allow-methods': 'GET, POST',
-      'access-control-allow-headers': expect.stringMatching(
-        /^content-type, authorization, x-api-key, apollo-require-preflight, .*x-request-id, traceparent.*, x-tenant, baggage$/,
-      ),
-      'access-control-max-age': '7200',
-      'access-control-expose-headers': READABLE,
-    });
-    expect(response.headers.get('vary')).toBe('Origin');
-  });
+  test.each([PEOPLE, LOCAL])(
+    'pages of a listed origin may send JSON and a credential: %s',
+    async (origin) => {
+      const response = await preflight(origin);
+      expect(response.status).toBe(204);
+      expect(corsOf(response)).toEqual({
+        'access-control-allow-origin': origin,
+        'access-control-allow-methods': 'GET, POST',
+        'access-control-allow-headers': expect.stringMatching(
+          /^content-type, authorization, x-api-key, apollo-require-preflight, .*x-request-id, traceparent.*, x-tenant, baggage$/,
+        ),
+        'access-control-max-age': '7200',
+        'access-control-expose-headers': READABLE,
+      });
+      expect(response.headers.get('vary')).toBe('Origin');
+    },
+  );
 
   test.each<[string, number, RequestInit]>([
     ['an answer', 200, post(ASK, { 'x-api-key': KEY })],
     ['that a credential is missing', 401, post(ASK)],
     ['that the body is none', 400, post('{', { 'x-api-key': KEY })],
     ['that a method is none', 405, { method: 'PUT', headers: { 'x-api-key': KEY } }],
-  ])('its pages may read %s', async (_, status, init) => {
+  ])('pages of a listed origin may read %s', async (_, status, init) => {
     const response = await askAs(PEOPLE, init);
     expect(response.status).toBe(status);
     expect(corsOf(response)).toEqual({

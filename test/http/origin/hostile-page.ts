@@ -1,4 +1,4 @@
-/* Runs in a browser, where nothing of this module is but the function itself. */
+/** Runs in a browser, which gets nothing of this module except the function itself. */
 
 /** Sends requests to the gateway in every way that a page can, and returns everything that it could read. */
 export async function attack(gateway: string): Promise<Record<string, string>> {
@@ -116,8 +116,8 @@ export async function attack(gateway: string): Promise<Record<string, string>> {
   function events(): Promise<void> {
     return new Promise((done) => {
       const source = new EventSource(inAddress);
-      source.addEventListener('next', told);
-      source.addEventListener('message', told);
+      source.addEventListener('next', received);
+      source.addEventListener('message', received);
       source.addEventListener('error', () => {
         source.close();
         done();
@@ -125,7 +125,7 @@ export async function attack(gateway: string): Promise<Record<string, string>> {
     });
   }
 
-  function told({ data }: MessageEvent): void {
+  function received({ data }: MessageEvent): void {
     read['events'] = String(data);
   }
 

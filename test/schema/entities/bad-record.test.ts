@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import {
+  makeExecutableSchema,
+  personPages,
+  PERSONS,
+} from '../../support/imitations/executable-schema.ts';
 import { startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
-import { PERSONS, personPages } from '../../support/imitations/people-pages.ts';
 
 const SDL = `${PERSONS}
   type Person { id: ID! rank: Int! }

@@ -1,13 +1,15 @@
 import { expect, test } from 'vitest';
-import { makeExecutableSchema, type PageArgs } from '../../support/imitations/executable-schema.ts';
+import {
+  makeExecutableSchema,
+  pageOf,
+  PERSONS,
+  type PageArgs,
+} from '../../support/imitations/executable-schema.ts';
 import { startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
 
-const SDL = `
+const SDL = `${PERSONS}
   type Person { id: ID! rank: Int! }
-  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
-  type PageInfo { hasNextPage: Boolean! endCursor: String }
-  type Query { persons(first: Int, after: String): PersonPage! }
 `;
 
 interface Person {
@@ -17,7 +19,7 @@ interface Person {
 
 test('a record that moved far since the walk of this half minute is found by another walk', async () => {
   const list = { all: people(2_400) };
-  await using gateway = await startWorld(list, byPosition);
+  await using gateway = await startWorld(list, pageOf);
   await gateway.entities(['unknown']);
   list.all = [...people(900, 'new'), ...list.all];
   const ids = ['p700', 'p1000', 'p1500', 'p2399'];
@@ -49,7 +51,7 @@ test('a walk that fails deep in the list is not repeated for each unknown id', a
         clock.jump(3_000);
         throw new Error('Deep.');
       }
-      return byPosition(all, args);
+      return pageOf(all, args);
     },
     clock,
   );
@@ -67,7 +69,7 @@ test('a walk that fails deep in the list is not repeated for each unknown id', a
 
 test('a bad record in each of many pages does not affect the others', async () => {
   const list = { all: people(1_000) };
-  await using gateway = await startWorld(list, byPosition, undefined, (rank) => rank % 50 === 5);
+  await using gateway = await startWorld(list, pageOf, undefined, (rank) => rank % 50 === 5);
   await gateway.ask('{ allPersons { id } }');
   const ranks = Array.from({ length: 20 }, (_, at) => [5, 7, 8, 9].map((place) => at * 50 + place));
   const wanted = ranks.flat();
@@ -85,13 +87,6 @@ function people(count: number, name = 'p'): Person[] {
 }
 
 type Pages = (all: readonly Person[], args: PageArgs) => object;
-
-function byPosition(all: readonly Person[], { first, after }: PageArgs) {
-  const start = after ? Number(after) + 1 : 0;
-  const items = all.slice(start, start + Math.min(first ?? 50, 50));
-  const end = start + items.length;
-  return { items, pageInfo: { hasNextPage: end < all.length, endCursor: String(end - 1) } };
-}
 
 function byKey(all: readonly Person[], { first, after }: PageArgs) {
   const found = after ? all.findIndex(({ rank }) => rank > Number(after)) : 0;

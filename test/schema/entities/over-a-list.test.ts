@@ -270,7 +270,7 @@ test('without room for positions, the list is walked once in half a minute, whic
   expect((await world.entities([idOf(400)])).data._entities).toEqual(world.persons([400]));
 });
 
-interface Asked {
+interface SentQuery {
   readonly query: string;
   readonly variables: Record<string, unknown>;
 }
@@ -297,7 +297,8 @@ async function startWorld(options: FakeUpstreamOptions, gatewayOptions?: TestGat
         representations: ids.map((id) => ({ __typename: 'Person', id })),
       }),
     /** The requests since the last reset. */
-    requests: () => upstream.received.slice(counted).map(({ body }) => JSON.parse(body) as Asked),
+    requests: () =>
+      upstream.received.slice(counted).map(({ body }) => JSON.parse(body) as SentQuery),
     /** Answers nothing before this number of further requests has arrived, and then counts the requests in flight. */
     holdUntil: (count: number) => {
       const gate = upstream.arrived(upstream.received.length + count);

@@ -7,7 +7,7 @@ import {
   type Reply,
 } from '../../support/imitations/fake-upstream.ts';
 import { documentedSdl, startGateway } from '../../support/gateway/gateway.ts';
-import { tells } from '../../support/imitations/live-schema.ts';
+import { introspected } from '../../support/imitations/live-schema.ts';
 import { ManualClock, MINUTE, SECOND } from '../../support/random/manual-clock.ts';
 
 const LESS = documentedSdl.replace('  firstName: String\n', '');
@@ -16,7 +16,7 @@ const NAMES = '{ allPersons { firstName } }';
 
 test('SCHEMA_POLL reports once what the live schema breaks, and never changes the served schema', async () => {
   const { show, gateway, looks, said } = await start();
-  show(tells(LESS));
+  show(introspected(LESS));
   await looks(3);
   expect(said()).toEqual([
     {
@@ -31,11 +31,11 @@ test('SCHEMA_POLL reports once what the live schema breaks, and never changes th
   expect(await gateway.gateway.metrics.text()).toMatch(/schema_drift\{kind="breaking"\} 1\n/);
   expect((await gateway.ask(NAMES)).errors).toBeUndefined();
 
-  show(tells(LESS.replace('id: ID!', 'id: ID')));
+  show(introspected(LESS.replace('id: ID!', 'id: ID')));
   await looks(1);
   expect(said().slice(1)).toEqual([expect.objectContaining({ level: 50, breaking: 2 })]);
 
-  show(tells(documentedSdl));
+  show(introspected(documentedSdl));
   await looks(2);
   expect(said().slice(2)).toEqual([
     { level: 30, msg: 'the live schema equals the snapshot again' },
@@ -45,7 +45,7 @@ test('SCHEMA_POLL reports once what the live schema breaks, and never changes th
 
 test('SCHEMA_POLL logs additions of the service without a warning', async () => {
   const { show, looks, said } = await start();
-  show(tells(MORE));
+  show(introspected(MORE));
   await looks(2);
   expect(said()).toEqual([expect.objectContaining({ level: 30, additive: 1, breaking: 0 })]);
 });
@@ -63,7 +63,7 @@ test('SCHEMA_POLL reports failing checks once, and callers are still answered', 
   ]);
   expect(await gateway.gateway.metrics.text()).not.toContain('recruiting_schema_drift{');
   expect((await gateway.ask(NAMES)).errors).toBeUndefined();
-  show(tells(documentedSdl));
+  show(introspected(documentedSdl));
   await looks(2);
   expect(said().slice(1)).toEqual([{ level: 30, msg: 'the live schema can be checked again' }]);
 });
@@ -93,7 +93,7 @@ async function start(poll: number | 'off' = 60) {
   const config = { schemaPollSeconds: poll === 'off' ? undefined : poll };
   const gateway = await startGateway(upstream, { clock, config });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
-  let shown = tells(documentedSdl);
+  let shown = introspected(documentedSdl);
   upstream.answer((...exchange) =>
     (/__(schema|type\()/.test(exchange[1].body) ? shown : honest)(...exchange),
   );

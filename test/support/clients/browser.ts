@@ -9,10 +9,10 @@ import packaged from '@sparticuz/chromium';
 import { chromium, type Browser, type Page } from 'playwright-core';
 
 /**
- * A real Chromium, out of an npm package. It reaches this machine and nothing else.
- * The caller closes it: `await browser.close()`.
+ * A real Chromium from an npm package. It can connect to this machine only. The caller closes it: `await
+ * browser.close()`.
  *
- * @param names host names that lead to this machine, as their owner may have it
+ * @param names host names that lead to this machine, as their owner may configure them
  */
 export async function openBrowser(names: readonly string[] = []): Promise<Browser> {
   const home = await unpacked();
@@ -33,14 +33,14 @@ export async function openBrowser(names: readonly string[] = []): Promise<Browse
   });
 }
 
-/** Every address that the page asks for from now on, `data:` and `blob:` included. */
+/** Every address that the page requests from now on, including `data:` and `blob:`. */
 export function recordRequests(page: Page): readonly string[] {
   const urls: string[] = [];
   page.on('request', (request) => urls.push(request.url()));
   return urls;
 }
 
-/** Everything the page complains of from now on: uncaught errors, console errors, what its policy refused. */
+/** Everything that the page reports from now on: uncaught errors, console errors, violations of its policy. */
 export function recordComplaints(page: Page): readonly string[] {
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(String(error)));
@@ -50,8 +50,8 @@ export function recordComplaints(page: Page): readonly string[] {
   return complaints;
 }
 
-// Made for serverless functions, the packaged arguments put all into one process, which dies with
-// the first closed context, and switch off the very rules that a test in a browser is about.
+// The packaged arguments are for serverless functions: they put everything into one process, which ends with the first
+// closed context, and switch off the very rules that a test in a browser is about.
 const unwanted: ReadonlySet<string> = new Set([
   '--single-process',
   '--no-zygote',
@@ -81,9 +81,8 @@ function resolverRules(names: readonly string[]): string {
 
 const run = promisify(execFile);
 
-// The package takes any file named `chromium` in the temporary folder for a whole browser, even one
-// that another test is still unpacking. So it gets a folder of its own, which appears under its
-// final name when it is complete.
+// The package takes any file named `chromium` in the temporary folder for a complete browser, even one that another
+// test is still unpacking. So it gets a folder of its own, which gets its final name when it is complete.
 async function unpacked(): Promise<string> {
   const entry = createRequire(import.meta.url).resolve('@sparticuz/chromium');
   const home = join(tmpdir(), `recruiting-subgraph-chromium-${await version(entry)}`);
@@ -113,7 +112,7 @@ const unpack = `
   await packaged.executablePath();
 `;
 
-// With this the package also unpacks the shared libraries it thinks only Amazon Linux lacks.
+// With this the package also unpacks the shared libraries that it believes only Amazon Linux lacks.
 const withLibraries = 'AWS_Lambda_nodejs24.x';
 
 function fontConfiguration(home: string): string {

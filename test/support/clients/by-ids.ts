@@ -17,8 +17,8 @@ interface IdPayload {
 }
 
 /**
- * Reads this format to the letter, and returns its parts in the older one: an id that was not announced, or is used
- * after its part is complete, throws; so does an answer that ends before all parts are complete.
+ * Reads this format strictly, and returns its parts in the older one: an id that was not announced, or is used after
+ * its part is complete, throws; so does an answer that ends before all parts are complete.
  */
 export function byPath(received: readonly object[]): Payload[] {
   const payloads = received as readonly IdPayload[];
@@ -45,7 +45,7 @@ export function byPath(received: readonly object[]): Payload[] {
       if (announced.has(part.id)) throw new Error(`The id ${part.id} is used twice.`);
       announced.add(part.id);
       open.set(part.id, { ...part, sent: 0 });
-      // The place of a part is in the payload that announces it, or in an earlier one.
+      // The path of a part is in the payload that announces it, or in an earlier one.
       later.push(() => {
         const place = at(part.path);
         if (Array.isArray(place)) found(part.id).sent = place.length;
@@ -88,11 +88,11 @@ export function byPath(received: readonly object[]): Payload[] {
       ...(hasNext !== undefined && { hasNext }),
     };
   });
-  // In the older format, the end of a list alone is not worth a payload.
+  // In the older format, the end of a list alone needs no payload.
   return read.filter((payload) => Object.keys(payload).length > 1 || payload.hasNext !== true);
 }
 
-/** Fields may come with more than one part; their objects and lists are the same then. */
+/** Several parts may contain the same field; its objects and lists are the same then. */
 export function merge(held: object, more: object): void {
   for (const [key, value] of Object.entries(more) as [string, unknown][]) {
     const there = (held as Record<string, unknown>)[key];

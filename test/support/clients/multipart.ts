@@ -63,7 +63,7 @@ export async function* partsOf(response: Response): AsyncGenerator<Payload, void
   }
 }
 
-/** Posts an operation; without an `accept` header where that is null. */
+/** Posts an operation; without an `accept` header if that is null. */
 export function ask(
   gateway: TestGateway,
   query: string,

@@ -8,7 +8,7 @@ import { build } from 'rolldown';
 const require = createRequire(import.meta.url);
 
 export interface RelayApp {
-  /** The folder of what the compiler made. */
+  /** The folder of the compiler's output. */
   readonly artifacts: string;
   /** The compiled operation or fragment. */
   artifact(name: string): object;

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import type { TestGateway } from '../gateway/gateway.ts';
 import { ask, partsOf, type Payload } from './multipart.ts';
 
-// Relay's runtime is CommonJS, and its types are kept elsewhere: only what is used here.
+// Relay's runtime is CommonJS, and its types are in another package: these are only the parts used here.
 const require = createRequire(import.meta.url);
 export const relay = require('relay-runtime') as RelayRuntime;
 

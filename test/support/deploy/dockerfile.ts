@@ -8,7 +8,7 @@ interface Instruction {
   readonly copied?: { readonly sources: readonly string[]; readonly target: string };
 }
 
-/** What the last stage of a Dockerfile makes of the container. */
+/** What the last stage of a Dockerfile configures in the container. */
 export interface Image {
   readonly from: string;
   readonly env: Readonly<Record<string, string>>;

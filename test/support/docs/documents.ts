@@ -29,7 +29,7 @@ export function blockWith(document: string, content: string): string {
   throw new Error(`${document} has ${found.length} blocks with ${content}`);
 }
 
-/** What stands between backquotes, in sentences and tables. */
+/** The texts between backquotes, in sentences and tables. */
 export function inlineCode(document: string): string[] {
   const prose = read(document).replaceAll(/^```[^]*?^```/gm, '');
   return [...prose.matchAll(/`([^`]+)`/g)].map(([, code]) =>
@@ -43,7 +43,7 @@ export interface NpmCall {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Runs shell commands with an npm that only notes how it was called. */
+/** Runs shell commands with an npm that only records how it was called. */
 export async function runWithoutNpm(
   commands: string,
   folder: string,
@@ -66,7 +66,7 @@ export async function runWithoutNpm(
   };
 }
 
-/** Runs shell commands whose npm runs the gateway. Returns all that they print, whatever their exit code. */
+/** Runs shell commands whose npm runs the gateway. Returns all that they print, whatever their exit codes. */
 export async function runInShell(commands: string, folder: string): Promise<string> {
   const start = `while [ "$1" != -- ]; do shift; done; shift
 exec '${process.execPath}' '${resolve('src/main.ts')}' "$@"`;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { ApiKeySetting } from '../../../src/config/auth.ts';
+import type { ApiKey } from '../../../src/http/auth/authenticate.ts';
 
 /** The entry of a key in the configuration. */
-export function entryFor(key: string, name: string, ...scopes: string[]): ApiKeySetting {
+export function entryFor(key: string, name: string, ...scopes: string[]): ApiKey {
   return { name, hash: createHash('sha256').update(key).digest(), scopes };
 }

@@ -3,6 +3,7 @@ import pino, { type Logger } from 'pino';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import { readConfig, type Config } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
+import type { PageLedger } from '../../../src/page-ledger.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
 import type { Rescue } from '../../../src/tokens/store/rescue.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
@@ -41,6 +42,8 @@ export interface TestGatewayOptions {
   clock?: Clock;
   store?: TokenStore;
   rescue?: Rescue;
+  /** Counts the pages of callers for several gateways. */
+  ledger?: PageLedger;
 }
 
 /** A gateway in front of the given upstream; its tokens stay in memory. */
@@ -54,6 +57,7 @@ export async function startGateway(
     clock = systemClock,
     store = openSqliteStore(':memory:'),
     rescue,
+    ledger,
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const { log, logged } = recordingLog();
@@ -71,6 +75,7 @@ export async function startGateway(
     trustedDocuments,
     store,
     rescue,
+    ledger,
     clock,
     log,
   });

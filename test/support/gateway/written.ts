@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { afterAll } from 'vitest';
 
 /**
- * Everything that the tests of a file read of the gateway: logs, answers, output of processes, metrics, the history of
- * the tokens. None of it may contain a token or a link.
+ * Everything that the tests of a file read from the gateway: logs, answers, output of processes, metrics, the history
+ * of the tokens. None of it may contain a token or a link.
  */
 const written: string[] = [];
 

@@ -48,6 +48,22 @@ export function pageOf<T>(all: readonly T[], { first, after }: PageArgs, limit =
   };
 }
 
+/** A list of persons in pages. A test adds what its persons have. */
+export const PERSONS = `
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+  type Query { persons(first: Int, after: String): PersonPage! }
+`;
+
+/** Resolves it with persons of these ids, as the array is at the moment. */
+export function personPages(ids: readonly string[]) {
+  return (_: unknown, args: PageArgs) =>
+    pageOf(
+      ids.map((id) => ({ id })),
+      args,
+    );
+}
+
 /** Makes the error of a resolver. */
 export function failure(message: string, extensions: Record<string, unknown> = {}): GraphQLError {
   return new GraphQLError(message, { extensions });

@@ -129,8 +129,7 @@ export interface GatewayOverFake extends TestGateway {
 }
 
 /**
- * A gateway over a fake upstream. Its set was imported and refreshed once. It does not really wait
- * before it sends a request again.
+ * A gateway over a fake upstream. Its set was imported and refreshed once. Repeated requests are sent without a wait.
  */
 export async function startGatewayOverFake(
   upstreamOptions: FakeUpstreamOptions = {},
@@ -158,7 +157,7 @@ export async function startGatewayOverFake(
 /** Retries wait less than this, and refreshes of tokens longer. */
 const LONG_MS = 15_000;
 
-/** A clock with which retries do not wait. @param waits receives their waits */
+/** A clock with which repeated requests do not wait. @param waits receives their waits */
 export function impatientClock(waits: number[] = []): Clock {
   return {
     ...systemClock,

@@ -17,7 +17,7 @@ export interface FaultyLineOptions {
   readonly hangMs: number;
 }
 
-/** The requests to /graphql, of each hundred, that are not answered as the service would. */
+/** Of each hundred requests to /graphql, those that are not answered as the service would. */
 const FAULTS: Record<number, (response: ServerResponse) => void> = {
   7: (response) => response.destroy(),
   23: (response) => response.writeHead(503, { 'content-type': 'text/html' }).end('<html>'),

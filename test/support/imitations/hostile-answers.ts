@@ -42,24 +42,24 @@ function spoilt(): fc.Arbitrary<Hostile> {
           if (how.extensions !== undefined) changed['extensions'] = how.extensions;
         }
         const written = JSON.stringify(changed) ?? 'undefined';
-        const told = FORMS[how.form]!(written.replaceAll(TOKEN, received.token), received);
+        const formed = FORMS[how.form]!(written.replaceAll(TOKEN, received.token), received);
         response.writeHead(how.status, {
           'content-type': 'application/json',
           'retry-after': '0',
-          ...told.headers,
+          ...formed.headers,
         });
-        response.end(told.body);
+        response.end(formed.body);
       },
     }));
 }
 
-interface Told {
+interface WrittenAnswer {
   readonly body: string | Buffer;
   readonly headers?: Record<string, string>;
 }
 
-/** The text of an answer, on its way. */
-const FORMS: Record<string, (written: string, received: Received) => Told> = {
+/** The text of an answer, while it is changed. */
+const FORMS: Record<string, (written: string, received: Received) => WrittenAnswer> = {
   'as it is': (body) => ({ body }),
   'cut off': (body) => ({ body: body.slice(0, body.length / 2) }),
   'with a byte order mark': (body) => ({ body: `\uFEFF${body}` }),
@@ -131,7 +131,7 @@ const DRAIN_CODES = [
   'TOKENS_LOST',
 ];
 
-/** An error, with its path still as a choice: to some place of the data, and more behind it. */
+/** An error whose path is still a choice: to some place of the data, with more steps after it. */
 function errors(): fc.Arbitrary<unknown> {
   const path = fc.oneof(
     {
@@ -202,7 +202,7 @@ function wire(): fc.Arbitrary<Hostile> {
   return fc.constantFrom(...Object.entries(WIRES)).map(([what, reply]) => ({ what, reply }));
 }
 
-/** Puts a value at one of the places of a tree, the root included. */
+/** Puts a value at one of the places of a tree, including the root. */
 function change(root: { answer: unknown }, place: number, put: unknown): void {
   const places: [Record<string, unknown>, string][] = [];
   walk(root, 'answer', (holder, key) => places.push([holder, key]));
@@ -211,7 +211,7 @@ function change(root: { answer: unknown }, place: number, put: unknown): void {
   else holder[key] = put;
 }
 
-/** Their paths, where they were left to be chosen. */
+/** Resolves their paths, where these are still choices. */
 function errorsAt(given: unknown, data: unknown): unknown {
   if (!Array.isArray(given)) return given;
   const paths: unknown[][] = [];

@@ -52,7 +52,7 @@ function bomb(): Buffer {
   return (packed ??= gzipSync(Buffer.alloc(20 * 1024 * 1024, ' ')));
 }
 
-/** Sends these bytes instead of an answer of Node. */
+/** Sends these bytes instead of Node's answer. */
 function raw(bytes: string): Reply {
   return (response) => void response.socket?.end(bytes);
 }

@@ -2,7 +2,7 @@ import { buildSchema, graphql } from 'graphql';
 import { json, type Reply } from './fake-upstream.ts';
 
 /** Answers introspection as a service with this schema does. */
-export function tells(sdl: string): Reply {
+export function introspected(sdl: string): Reply {
   const schema = buildSchema(sdl);
   return async (...exchange) => {
     const { query } = JSON.parse(exchange[1].body) as { query: string };
@@ -18,7 +18,7 @@ interface KnownField {
 const NEW = ['description', 'specifiedByURL', 'isOneOf', 'isRepeatable', 'isDeprecated'];
 
 /** The same as a service of 2016, whose introspection refuses everything that was added since. */
-export function tellsInTheOldWay(sdl: string): Reply {
+export function introspectedAsIn2016(sdl: string): Reply {
   const schema = buildSchema(sdl);
   return async (...exchange) => {
     const { query } = JSON.parse(exchange[1].body) as { query: string };

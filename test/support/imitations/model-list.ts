@@ -4,6 +4,7 @@ export type CursorKind = 'keyset' | 'record' | 'position';
 
 export interface Letter {
   readonly identity: string;
+  readonly index: number;
 }
 
 /** A change of a list; positions are taken modulo its length. */
@@ -19,7 +20,7 @@ export class ModelList {
   #records: { id: number; key: number }[];
   #limit: number;
   #next: number;
-  /** Records that were never moved, by id, with the number of the change that made them. */
+  /** Records that were never moved, by id, with the number of the change that inserted them. */
   readonly #born = new Map<number, number>();
   #changes = 0;
 
@@ -52,7 +53,7 @@ export class ModelList {
     return this.#changes;
   }
 
-  /** The ids of records in the list that were not moved since so many changes. */
+  /** The ids of records in the list that were not moved since this change. */
   stillSince(changes: number): string[] {
     return this.#records
       .filter(({ id }) => this.#born.get(id)! <= changes)
@@ -91,7 +92,7 @@ export class ModelList {
     const items = list.slice(start, start + size);
     const end = start + items.length;
     return {
-      items: items.map(({ id }) => ({ identity: String(id) })),
+      items: items.map(({ id }, index) => ({ identity: String(id), index })),
       hasNextPage: items.length > 0 && end < list.length,
       endCursor: items.length > 0 ? this.#cursorAt(end - 1) : null,
       limit: size,

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { failure, makeExecutableSchema, pageOf, type PageArgs } from './executable-schema.ts';
 
 /**
- * An upstream whose lists hang below other objects: parents with a by-id field, at a path, and without a
- * way to them; lists of objects, unions and interfaces; filters whose names are ours elsewhere.
+ * An upstream whose lists are fields of other objects: of parents that can be found by their id, at a path, or not at
+ * all; lists of objects, unions and interfaces; filters whose names the gateway uses for its own arguments.
  */
 export const nestedSdl = /* GraphQL */ `
   interface Named {

@@ -1,7 +1,7 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
 /**
- * A transaction pooler, as PgBouncer is in its transaction mode: a client has a connection of the server only from its
+ * A transaction pooler, like PgBouncer in its transaction mode: a client has a connection of the server only from its
  * first message to the end of its transaction, which the server reports in `ReadyForQuery`. Meanwhile the others wait.
  */
 export interface Pooler {
@@ -26,7 +26,7 @@ interface Client {
   readonly startup: string;
   server: ServerConnection | undefined;
   waiting: Buffer[];
-  /** Messages that the server answers with `ReadyForQuery`, and has not yet. */
+  /** Messages that the server has not yet answered with `ReadyForQuery`. */
   open: number;
 }
 
@@ -81,7 +81,10 @@ export async function startPooler(serverPort: number, password: string, size = 1
     socket.on('close', () => sockets.delete(socket));
   }
 
-  /** Logs the client in, with what a connection of the server said, and with a process id that is none of its. */
+  /**
+   * Logs the client in, with the parameters that the server sent on another connection, and with a process id of its
+   * own.
+   */
   async function greet(client: Client): Promise<void> {
     const server = pool.find(({ startup }) => startup === client.startup) ?? (await open(client));
     const key = Buffer.from([0x4b, 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 1]);
@@ -185,7 +188,7 @@ export async function startPooler(serverPort: number, password: string, size = 1
     void serveNext();
   }
 
-  /** In the middle of a transaction, its connection of the server goes with it. */
+  /** In the middle of a transaction, the connection to the server is closed with that of the client. */
   function leave(client: Client): void {
     if (queue.includes(client)) queue.splice(queue.indexOf(client), 1);
     const { server } = client;
@@ -196,7 +199,9 @@ export async function startPooler(serverPort: number, password: string, size = 1
   }
 }
 
-/** Takes bytes, and calls with each whole message. @param startsUntyped whether the first ones have no type */
+/**
+ * Takes bytes, and calls back with each complete message. @param startsUntyped whether the first messages have no type
+ */
 function messages(
   take: (message: Buffer, type: number | undefined) => void,
   startsUntyped = false,

@@ -17,14 +17,14 @@ import {
 import type { HangingOptions } from '../tokens/hanging-gateway.ts';
 import { startPostgres } from './server.ts';
 
-/** Whether all is done at its full length; otherwise in a smaller form, which fits into the suite. */
+/** Whether everything runs at its full length; otherwise in a smaller form, which fits into the suite. */
 export const IS_FULL = process.env['REPLICA_TESTS'] === 'full';
 
 export type Replica = Program & Served;
 
 const A_DAY = 86_400_000;
 
-/** A service whose access tokens live for a day, a PostgreSQL, and replicas that are processes. */
+/** A service whose access tokens are valid for a day, a PostgreSQL, and replicas that are processes. */
 export async function startReplicaWorld() {
   const program = await bundled('src/process.ts');
   const hangingProgram = await bundled('test/support/tokens/hanging-gateway.ts');
@@ -42,7 +42,7 @@ export async function startReplicaWorld() {
     TOKEN_RESCUE_DIR: folder.file('rescue'),
     ALLOW_ANONYMOUS: 'true',
     PAGES_PER_MINUTE: '0',
-    // Longer than any test: it ends when a second signal says so.
+    // Longer than any test: a second signal ends the delay.
     SHUTDOWN_DELAY_MS: '600000',
   };
   const processes: Program[] = [];
@@ -77,9 +77,9 @@ export async function startReplicaWorld() {
       runHere(['tokens', ...args], { ...env, ...extra }),
     /** Makes all access tokens expire: the service's clock is a day ahead from now on. */
     expire: () => void (service.ahead += A_DAY),
-    /** Takes back the last expiry. */
+    /** Reverts the last expiry. */
     unexpire: () => void (service.ahead -= A_DAY),
-    /** How the exchanges ended for the service, from the one of this number on. */
+    /** How the exchanges ended for the service, from the one with this number on. */
     outcomes: (from = 0) => sandbox.exchanges.slice(from).map(({ outcome }) => outcome),
     /** What is in the rescue files. */
     rescued: () =>

@@ -18,7 +18,7 @@ export interface PostgresServer {
   start(): Promise<void>;
   /** kill -9. It can be started again. */
   kill(): void;
-  /** Keeps a copy of all data. The server must be stopped. Returns what puts the copy in the place of the data. */
+  /** Keeps a copy of all data. The server must be stopped. Returns a function that restores the copy. */
   keepCopy(): () => void;
   close(): Promise<void>;
 }
@@ -66,7 +66,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     query,
     stop: () => server.stop(),
     start: async () => {
-      // After a kill, its own processes may still hold the data for a moment.
+      // After a kill, its own processes may still use the data for a moment.
       await vi.waitFor(() => server.start(), { timeout: 20_000, interval: 100 });
       isKilled = false;
     },
@@ -85,7 +85,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     },
     close: async () => {
       await pool.end();
-      // It would wait for the end of a process that has ended.
+      // It would wait for the end of a process that has already ended.
       if (!isKilled) await server.stop();
       rmSync(folder, { recursive: true, force: true });
     },

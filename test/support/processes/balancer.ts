@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
-/** A balancer of TCP connections: what goes through them it does not know. */
+/** A balancer of TCP connections, which does not read what they carry. */
 export interface Balancer extends AsyncDisposable {
   readonly url: string;
-  /** Connections that it gave to each backend. */
+  /** The number of connections of each backend. */
   readonly given: readonly number[];
 }
 
@@ -14,7 +14,7 @@ export interface Backend {
 
 const PROBE_MS = 20;
 
-/** New connections go in turn to the backends that said that they are ready when they were asked last. */
+/** Distributes new connections by turns over the backends whose last reply to `/ready` was yes. */
 export async function startBalancer(backends: readonly Backend[]): Promise<Balancer> {
   const ready = new Set(backends);
   const given = backends.map(() => 0);

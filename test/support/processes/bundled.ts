@@ -11,15 +11,15 @@ const CACHE = resolve('node_modules/.cache');
 let made: Promise<string> | undefined;
 
 /**
- * A program of ours in a few files with all that it imports. Most of a start is to find and load a thousand
- * modules, and the tests of faults start hundreds of processes. That the program runs as it stands, is what
- * test/cli shows.
+ * Bundles a program of the project into a few files with all that it imports. Most of a start is spent finding and
+ * loading a thousand modules, and the tests of faults start hundreds of processes. test/cli shows that the unbundled
+ * program runs.
  */
 export async function bundled(entry: (typeof ENTRIES)[number]): Promise<string> {
   return join(await (made ??= bundle()), `${basename(entry, '.ts')}.mjs`);
 }
 
-/** Made once for these sources, whichever worker comes first. */
+/** Made once for these sources, by whichever worker comes first. */
 async function bundle(): Promise<string> {
   const home = join(CACHE, `bundled-${contentOf(SOURCES)}`);
   if (existsSync(home)) return home;
@@ -30,12 +30,12 @@ async function bundle(): Promise<string> {
   await build({
     input: [...ENTRIES],
     platform: 'node',
-    // 9 MB of one string.
+    // One string of 9 MB.
     external: [/^node:/, /^@graphql-yoga\/render-graphiql/],
     logLevel: 'silent',
     output: { dir: unfinished, entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' },
   });
-  // For processes of other users as well.
+  // Readable for processes of other users as well.
   await chmod(unfinished, 0o755);
   try {
     await rename(unfinished, home);

@@ -3,7 +3,7 @@ const SAMPLE = new RegExp(
   `^(?<name>${NAME})(?<labels>\\{(?:[a-z_]+="(?:[^"\\\\\\n]|\\\\.)*",?)*\\})? (?<value>\\S+)$`,
 );
 
-/** What Prometheus' text format holds, read to its letter: what is not well formed throws. */
+/** Reads the text format of Prometheus strictly: malformed text throws. */
 export function familiesOf(
   text: string,
 ): Map<string, { type: string; samples: Map<string, number> }> {

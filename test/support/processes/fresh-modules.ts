@@ -1,4 +1,4 @@
 import { vi } from 'vitest';
 
-// A worker goes on to the next file with the libraries that it has loaded. What is ours is each file's own.
+// A worker keeps the libraries that it has loaded for the next test file. The project's own modules are loaded anew.
 vi.resetModules();

@@ -5,10 +5,10 @@ import { Pool } from 'undici';
 export type Outcomes = Map<string, number>;
 
 export interface MixedLoad {
-  /** So many requests of all kinds, so many at a time. */
+  /** Sends this many requests of all kinds, this many at a time. */
   run(requests: number): Promise<void>;
   readonly outcomes: Outcomes;
-  /** The first answer with each code of an error. */
+  /** The first answer with each error code. */
   readonly examples: ReadonlyMap<string, string>;
   close(): Promise<void>;
 }
@@ -54,7 +54,7 @@ export function startMixedLoad(origin: string, callers: number, labels = 2_000):
       case 2:
         return ask(`{ personsConnection(last: 5) { totalCount nodes { ${label}: id } } }`);
       case 3:
-        // Always other ids, of which nothing may be kept; documents are kept within their bound.
+        // Each time other ids, of which nothing may be kept; the number of documents that are kept is bounded.
         return ask(`query ($id: ID!) { person(id: $id) { ${label}: id } }`, {
           variables: { id: String(number) },
         });

@@ -14,7 +14,7 @@ export interface Exit {
   readonly stderr: string;
 }
 
-/** A process of its own. Leaving its scope ends it. */
+/** A process of its own, which ends with its scope. */
 export interface Program extends AsyncDisposable {
   readonly pid: number;
   readonly stdout: string;
@@ -45,7 +45,7 @@ export function startProgram(args: readonly string[], options: ProgramOptions = 
   return startProcess([resolve('src/main.ts'), ...args], options);
 }
 
-/** Starts a file with Node. It gets nothing of the environment of the tests. */
+/** Starts a file with Node. It inherits nothing of the environment of the tests. */
 export function startProcess(
   [file, ...args]: readonly string[],
   options: ProgramOptions = {},
@@ -59,17 +59,17 @@ export function startProcess(
   return programOf(child, { args, kill: (signal) => void child.kill(signal) });
 }
 
-/** A program that others started, such as npm, and all the processes below it. */
+/** A program that starts others, such as npm, and all the processes below it. */
 export interface ProgramTree extends Program {
-  /** Whether one of its processes is still there. */
+  /** Whether one of its processes still runs. */
   readonly isAlive: boolean;
 }
 
 /**
- * Starts what the README says to start. A signal reaches the first process alone, as from `docker stop` or `kill`.
+ * Starts what the README says to start. A signal reaches only the first process, as from `docker stop` or `kill`.
  *
- * @param asInit as the first process of a container: with process id 1 in a namespace of its own, where a signal that
- *   is not handled does nothing, and whose end kills all others
+ * @param asInit as the first process of a container: with process id 1 in a namespace of its own, where an unhandled
+ * signal has no effect, and whose end kills all others
  */
 export function startNpm(
   args: readonly string[],
@@ -79,7 +79,7 @@ export function startNpm(
   const { PATH = '', HOME = '' } = process.env;
   const child = spawn(command!, further, {
     env: { PATH, HOME, NO_UPDATE_NOTIFIER: '1', ...environment(options) },
-    // Then it leads a process group, by which all below it can be found.
+    // Then it leads a process group, by which all processes below it can be found.
     detached: true,
   });
   const group = -child.pid!;
@@ -101,7 +101,7 @@ export function startNpm(
 
 const IN_CONTAINER = ['unshare', '--map-root-user', '--pid', '--fork', '--kill-child'];
 
-/** Whether this system lets its users make namespaces of processes. */
+/** Whether this system allows its users to create namespaces of processes. */
 export function canMakeContainers(): boolean {
   const [command, ...args] = IN_CONTAINER;
   return spawnSync(command!, [...args, 'true']).status === 0;
@@ -125,13 +125,13 @@ function environment({ env = {} }: ProgramOptions): Record<string, string> {
 interface ProgramHandle {
   readonly args: readonly string[];
   readonly kill: (signal: NodeJS.Signals) => void;
-  /** Whether there are others that it started: they may hold its output open. */
+  /** Whether it started other processes: they may keep its output open. */
   readonly isAlive?: () => boolean;
 }
 
 const living = new Set<Program>();
 
-// A test that runs out of time never leaves the scopes that it has entered.
+// A test that exceeds its time never leaves the scopes that it has entered.
 afterAll(() => {
   for (const program of living) program.signal('SIGKILL');
 });
@@ -203,7 +203,7 @@ function programOf(
   return program;
 }
 
-/** A command that ends by itself. */
+/** Runs a command that ends by itself. */
 export async function runProgram(
   args: readonly string[],
   options: ProgramOptions = {},
@@ -212,7 +212,7 @@ export async function runProgram(
   return await program.ended;
 }
 
-/** The same in the process of the tests, where only what is said and the exit code matter: much quicker. */
+/** The same in the process of the tests, where only the output and the exit code matter: much faster. */
 export async function runHere(
   args: readonly string[],
   env: Record<string, string> = {},
@@ -235,7 +235,7 @@ export async function runHere(
     readFile: (path) => readFileSync(path, 'utf8'),
     proxyFor: () => undefined,
     owner: { host: 'test', pid: process.pid, lives: () => true },
-    // What would go on for ever ends at once; what ends by itself is not stopped.
+    // A command that would run forever ends at once; one that ends by itself is not stopped.
     stop:
       stop ??
       (['tokens', 'schema', 'export'].includes(args[0]!)
@@ -247,7 +247,7 @@ export async function runHere(
   return { code, ...said };
 }
 
-/** The sandbox is there to show its link, and `keys new` its key. */
+/** The sandbox prints its link, and `keys new` its key, on purpose. */
 function showsSecrets([command]: readonly string[]): boolean {
   return command === 'sandbox' || command === 'keys';
 }
@@ -261,11 +261,11 @@ export interface Served {
   readonly url: string;
 }
 
-/** A gateway, once it says where it listens. */
+/** A gateway, once it has printed its address. */
 export async function served<P extends Program>(program: P): Promise<P & Served> {
   try {
     const [url] = await program.printed(/http:\/\/[^\s"]+\/graphql(?=[\s"])/);
-    // A spread would take the output of this moment, and keep it.
+    // A spread would copy the output of this moment.
     return Object.create(program, { url: { value: url } });
   } catch (error) {
     await program[Symbol.asyncDispose]();
@@ -288,7 +288,7 @@ export async function startSandboxProgram(
   }
 }
 
-/** An empty folder of the test's own. */
+/** An empty folder for the test. */
 export function temporaryFolder(): Disposable & {
   readonly path: string;
   file(name: string): string;

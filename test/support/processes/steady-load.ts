@@ -1,10 +1,10 @@
 import { Pool } from 'undici';
 
-/** Clients, each with a kept connection of its own, who send requests all the time. */
+/** Clients, each with a kept connection of its own, who send requests without a pause. */
 export interface SteadyLoad {
-  /** Resolves when every client has been answered so many more requests, all of them sent after this call. */
+  /** Resolves when every client has received this many further answers, all to requests sent after this call. */
   answered(each: number): Promise<void>;
-  /** Ends the clients. Returns what went wrong, each time. */
+  /** Ends the clients. Returns everything that went wrong. */
   end(): Promise<string[]>;
 }
 

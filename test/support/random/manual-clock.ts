@@ -39,7 +39,7 @@ export class ManualClock implements Clock {
     const abort = () => reject(signal?.reason as Error);
     signal?.addEventListener('abort', abort);
     this.#sleepers.add(sleeper);
-    for (const told of this.#waiting.splice(0)) told();
+    for (const wake of this.#waiting.splice(0)) wake();
     try {
       await promise;
     } finally {

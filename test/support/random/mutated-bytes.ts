@@ -10,12 +10,12 @@ export function mutated(bytes: Buffer, choose: Choose, times: number): Buffer {
 type Mutation = (bytes: Buffer, choose: Choose) => Buffer;
 
 const MUTATIONS: readonly Mutation[] = [
-  // A byte is lost, doubled, or becomes another one.
+  // A byte is lost, doubled, or replaced by another one.
   (bytes, choose) => spliced(bytes, choose(bytes.length + 1), 1, ''),
   (bytes, choose) => spliced(bytes, choose(bytes.length + 1), 0, BYTES[choose(BYTES.length)]!),
   (bytes, choose) => spliced(bytes, choose(bytes.length + 1), 1, BYTES[choose(BYTES.length)]!),
   (bytes, choose) => spliced(bytes, choose(bytes.length + 1), 1, Buffer.from([choose(256)])),
-  // A value becomes another one.
+  // A value is replaced by another one.
   (bytes, choose) => replaced(bytes, choose, VALUE, VALUES),
   (bytes, choose) => replaced(bytes, choose, VALUE, VALUES),
   (bytes, choose) => replaced(bytes, choose, /(?<=")[^"\\]*(?=")/g, STRINGS),
@@ -33,7 +33,7 @@ const MUTATIONS: readonly Mutation[] = [
       '"_rsType":null',
       String.raw`"_rsType":"Per\u0073on"`,
     ]),
-  // Cut off; with a byte order mark; with something behind it.
+  // The bytes are cut off, or get a byte order mark in front or something at the end.
   (bytes, choose) => bytes.subarray(0, choose(bytes.length + 1)),
   (bytes) => Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), bytes]),
   (bytes, choose) => Buffer.concat([bytes, Buffer.from(['\n', '}', '\0', 'x'][choose(4)]!)]),

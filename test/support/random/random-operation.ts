@@ -23,7 +23,7 @@ export interface RandomOperation {
   readonly variables: Record<string, unknown>;
 }
 
-/** A random selection set, and what it needs around it in an operation. */
+/** A random selection set, and what it needs in its operation. */
 export interface RandomSelection {
   readonly selection: string;
   readonly fragments: readonly string[];
@@ -111,7 +111,7 @@ export function randomDocument(
 
 /** How much of the language a selection uses. */
 export interface Extent {
-  /** Fragments at the root and again, the schema's directives, defaults of variables. */
+  /** Fragments at the root and fragments used again, the schema's directives, defaults of variables. */
   readonly anything?: boolean;
   /** Put before the names of fragments and variables. */
   readonly names?: string;
@@ -159,7 +159,7 @@ export function randomSelection(
       isRequiredArgument(arg) || chance(35) ? [`${arg.name}: ${argument(arg.type)}`] : [],
     );
     const type = getNamedType(field.type);
-    // Two fields of one name with other arguments would clash; so would some types under a shared alias.
+    // Two fields of one name with other arguments would conflict; so would some types under a shared alias.
     const alias = args.length > 0 || chance(30) ? `a${g(fc.nat, { max: 400 })}: ` : '';
     const call = args.length > 0 ? `${field.name}(${args.join(', ')})` : field.name;
     const below = isCompositeType(type) ? ` ${selectionSet(type, depth + 1)}` : '';
@@ -199,7 +199,7 @@ export function randomSelection(
     return `${own} @${name}(if: ${chance(50) ? variable('Boolean!', value) : value})`;
   }
 
-  /** The schema's own directives that are allowed here; `@defer` and `@stream` are the gateway's. */
+  /** The schema's own directives that are allowed here; `@defer` and `@stream` belong to the gateway. */
   function ownDirectives(location: `${DirectiveLocation}`): string {
     if (!anything) return '';
     const allowed = schema

@@ -31,7 +31,7 @@ const LEAVES: readonly Pick<LeafShape, 'kind' | 'values'>[] = [
   { kind: 'enum', values: new Set(['NEW', 'NEWER', 'x', 'hired']) },
 ];
 
-/** Some of its fields are silent, at the beginning, between the others, or all of them. */
+/** Makes some of its fields silent: at the beginning, between the others, or all of them. */
 export function randomObject(choose: Choose, depth: number, upstream = 'Person'): ObjectShape {
   const fields: FieldShape[] = [];
   const count = 1 + choose(4);

@@ -1,9 +1,9 @@
 import type { Change, ModelList } from '../imitations/model-list.ts';
 
 /**
- * The most records that a walk page by page can lose, over all moments at which the changes can happen, with pages
- * of the page limit, of the size that leaves an overlap, or of one record: what a change costs depends on where
- * pages end.
+ * The most records that a walk page by page can lose, over all moments at which the changes can happen, with pages of
+ * the page limit, of the size that leaves an overlap, or of one record: the effect of a change depends on where pages
+ * end.
  */
 export function worstOfSequential(start: ModelList, changes: readonly Change[]): number | 'fails' {
   let worst = 0;

@@ -1,7 +1,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { AddressInfo, Server } from 'node:net';
 
-// Loaded into the Hive Gateway of the tests: it takes any free port, and tells nobody which.
+// Loaded into the Hive Gateway of the tests, which takes any free port and does not print it.
 tracingChannel('net.server.listen').subscribe({
   asyncEnd: (event) => {
     const { port } = (event as { server: Server }).server.address() as AddressInfo;

@@ -25,9 +25,9 @@ interface ListSize {
 }
 
 /**
- * The cost that Apollo Router estimates, by its published rules (Demand Control, `static_estimated`): a field costs the
- * weight of itself, or else of its type, or else 1 if it has fields below it, and what is selected below it; all of
- * this times the length of its list; and then its arguments. No npm package has that router.
+ * The cost that Apollo Router estimates, by its published rules (Demand Control, `static_estimated`): a field costs its
+ * own weight, or else that of its type, or else 1 if it has fields below it, plus what is selected below it; all of
+ * this times the length of its list; plus its arguments. No npm package has that router.
  *
  * @param schema of the subgraph, to which an operation of root fields of one subgraph is sent whole
  * @param listSize the length of a list that has no `@listSize`

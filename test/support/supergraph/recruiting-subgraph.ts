@@ -1,9 +1,8 @@
 import type { Config } from '../../../src/config.ts';
 import { entryFor } from '../gateway/api-key.ts';
 import type { PublishedSubgraph } from './composition.ts';
-import { makeExecutableSchema } from '../imitations/executable-schema.ts';
+import { makeExecutableSchema, personPages } from '../imitations/executable-schema.ts';
 import { documentedSdl, startGatewayOverSandbox } from '../gateway/gateway.ts';
-import { personPages } from '../imitations/people-pages.ts';
 import { serveRecorded, type RecordedServer } from '../imitations/recorded-server.ts';
 
 /** The credential of the router, the only one that may request entities. */
@@ -48,7 +47,6 @@ export async function startRecruiting({
       ...(root !== 'Query' && {
         schema: makeExecutableSchema(snapshot, {
           [root]: { persons: personPages(ids) },
-          PageInfo: { first: () => 50 },
         }),
       }),
     },

@@ -13,7 +13,7 @@ export interface Router extends AsyncDisposable {
 export interface RouterOptions {
   /** SDL of the composed schema. */
   readonly supergraph: string;
-  /** Nothing else of the environment of the tests reaches it: no proxy, no registry, no reporting. */
+  /** It gets nothing else of the environment of the tests: no proxy, no registry, no reporting. */
   readonly env: Record<string, string>;
 }
 
@@ -43,7 +43,7 @@ export async function startRouter({ supergraph, env }: RouterOptions): Promise<R
   }
 }
 
-/** Its import is resolved here: the file lies in a folder without packages. */
+/** Its import is resolved here, because the file is in a folder without packages. */
 function documentedConfig(): string {
   return blockWith('docs/supergraph.md', 'gatewayConfig').replace(
     "'@graphql-hive/gateway'",

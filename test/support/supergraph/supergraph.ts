@@ -9,7 +9,7 @@ export interface Supergraph extends Router {
   readonly recruiting: RecruitingSubgraph;
   readonly reviews: ReviewsSubgraph;
   readonly payroll: PayrollSubgraph;
-  /** Counts requests from here. */
+  /** Counts requests from this call on. */
   forget(): void;
 }
 
@@ -21,7 +21,7 @@ export interface SupergraphOptions {
   readonly pageInfo?: ReviewsOptions['pageInfo'];
 }
 
-/** The id of no person: the first review refers to it, and the second to nobody. */
+/** The id of no person: the first review refers to it, and the second to no person at all. */
 export const UNKNOWN_ID = 'nobody';
 
 export async function startSupergraph({

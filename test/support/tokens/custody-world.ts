@@ -38,7 +38,7 @@ interface Exchange {
 /** The time in which no other process may send the same refresh token while the sender lives. */
 const MARK_LIFE_MS = 150_000;
 
-/** A recruiting service that counts what every refresh token is used for. No sockets, so that it is quick. */
+/** A recruiting service that counts how often every refresh token is used. It has no sockets, so that it is fast. */
 export function modelService(clock: ManualClock, revokeOnRefresh: boolean) {
   const exchanges: Exchange[] = [];
   const violations: string[] = [];
@@ -150,7 +150,7 @@ export type ModelService = ReturnType<typeof modelService>;
 
 type Failing = 'read' | 'claim' | 'save' | 'endAttempt';
 
-/** One process: it can be stopped dead, woken, killed. */
+/** One process, which can be stopped, woken and killed. */
 export interface ModelProcess {
   readonly failing: Set<Failing>;
   freeze(): void;
@@ -159,7 +159,7 @@ export interface ModelProcess {
   kill(): Promise<void>;
   /** Ends it as SIGTERM does. */
   stop(): Promise<void>;
-  /** A request as the upstream makes it; gives the code of its error. */
+  /** A request as the upstream makes it; returns the code of its error. */
   ask(): Promise<unknown>;
 }
 
@@ -231,7 +231,7 @@ async function startProcess(parts: ProcessParts): Promise<ModelProcess> {
 
   async function running(): Promise<void> {
     await frozen?.promise;
-    // Frozen again meanwhile, perhaps.
+    // It may have been stopped again meanwhile.
     if (frozen) await running();
     if (isDead) await never;
   }
@@ -247,7 +247,7 @@ async function startProcess(parts: ProcessParts): Promise<ModelProcess> {
     claim: (claim) =>
       storing('claim', async () => {
         const claimed = await store.claim(claim);
-        // A moment in which the process can be stopped, between the claim and the send.
+        // A moment at which the process can be stopped, between the claim and the send.
         await setImmediate();
         return claimed;
       }),
@@ -255,7 +255,7 @@ async function startProcess(parts: ProcessParts): Promise<ModelProcess> {
     endAttempt: (attempt, ending) =>
       turn(async () => {
         if (!failing.has('endAttempt')) return store.endAttempt(attempt, ending);
-        // The claim stays, and the right to exchange is given back all the same.
+        // The claim stays, and yet the right to exchange is released.
         await store.endAttempt(attempt, { ...ending, outcome: 'uncertain' });
         throw new Error('endAttempt: the disk is full');
       }),
@@ -315,14 +315,14 @@ async function startProcess(parts: ProcessParts): Promise<ModelProcess> {
           () => undefined,
           (error: unknown) => codeOf(error) ?? String(error),
         ),
-        // Its callers' connections end with it.
+        // The connections of its callers end with it.
         death.promise,
       ]),
   };
 
   function die(): void {
     isDead = true;
-    // Not before those whose answer is there have it.
+    // Not before callers whose answer has arrived have received it.
     void setImmediate().then(() => death.resolve(undefined));
   }
 }
@@ -341,7 +341,7 @@ async function askWith(keeper: TokenKeeper, service: ModelService): Promise<void
   throw new Error('UPSTREAM_UNAUTHORIZED');
 }
 
-/** What lies in the rescue files of a folder. */
+/** The pairs in the rescue files of a folder. */
 export function rescuedIn(folder: string): string {
   return readdirSync(folder)
     .filter((name) => name.startsWith('rescue-'))
@@ -349,7 +349,7 @@ export function rescuedIn(folder: string): string {
     .join('\n');
 }
 
-/** What answers say that lie in a folder, unsealed as they are here. */
+/** The content of the answers in a folder, which are not sealed here. */
 export function answeredIn(folder: string): string {
   return readdirSync(folder)
     .filter((name) => name.startsWith('answer-'))

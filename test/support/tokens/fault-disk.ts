@@ -5,8 +5,8 @@ import type { Program } from '../processes/process.ts';
 export const canFillDisk = spawnSync('prlimit', ['--version']).status === 0;
 
 /**
- * A disk that is full, for this process alone: no file of it can grow beyond so many bytes. (Node ignores the
- * signal that comes with it, so that writing fails as it does on a full disk.) Pipes have no limit.
+ * A disk that is full, for this process alone: none of its files can grow beyond this size. (Node ignores the signal
+ * that the kernel sends, so that writing fails as on a full disk.) Pipes have no limit.
  */
 export function fillDisk({ pid }: Program, bytes: number): void {
   execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]);

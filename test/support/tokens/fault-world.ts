@@ -182,7 +182,7 @@ export async function startFaultWorld({
       readdirSync(rescue)
         .filter((name) => name.startsWith('rescue-'))
         .filter((name) => readFileSync(join(rescue, name), 'utf8').trim() !== '').length,
-    /** Whether the service accepts the refresh token in the store, which it spends. */
+    /** Whether the service accepts the refresh token in the store, which this spends. */
     holdsTheLastPair: async (): Promise<boolean> => {
       const { pair } = await stored();
       const response = await fetch(`${sandbox.url}/oauth/token`, {

@@ -32,7 +32,9 @@ export function copyOf(tables: Tables): Tables {
   };
 }
 
-/** What the statements of src/tokens/store/postgres/statements.ts do, in a transaction that nobody else overlaps with. */
+/**
+ * The effects of the statements of src/tokens/store/postgres/statements.ts, in a transaction that no other overlaps.
+ */
 export function execute(
   name: StatementName,
   values: readonly Value[],
@@ -50,7 +52,7 @@ const PAIR = ['set_id', 'generation', 'attempt', 'pair', 'saved_at', 'imported',
 const ATTEMPT = ['attempt', 'set_name', 'generation', 'at', 'outcome', 'replica'];
 
 const STATEMENTS: Record<StatementName, Statement> = {
-  // Locks are the database's.
+  // The database has the locks.
   lockCreation: () => [],
   lockStore: () => [{ layout: LAYOUT }],
   findTables: ({ isThere }) => (isThere ? [{ tablename: 'recruiting_token_store' }] : []),
@@ -129,7 +131,16 @@ const STATEMENTS: Record<StatementName, Statement> = {
     return [];
   },
   announce: () => [],
+  findPageTable: notSimulated,
+  createPageTable: notSimulated,
+  takePages: notSimulated,
+  dropFullBudgets: notSimulated,
 };
+
+/** Gateways count the pages of callers; a history has only keepers. */
+function notSimulated(): never {
+  throw new Error('The pages of callers are not simulated.');
+}
 
 function rowOf(columns: readonly string[], values: readonly Value[]): Row {
   return Object.fromEntries(columns.map((column, index) => [column, values[index]]));

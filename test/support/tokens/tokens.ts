@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { graphql, type GraphQLError } from 'graphql';
@@ -17,6 +16,7 @@ import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.t
 import type { TokenPair } from '../../../src/tokens/token-set.ts';
 import type { StoredTokens, TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { startGateway, type TestGateway } from '../gateway/gateway.ts';
+import { listenForTest } from '../imitations/test-server.ts';
 import type { Clock } from '../../../src/clock.ts';
 import { ManualClock } from '../random/manual-clock.ts';
 
@@ -50,9 +50,9 @@ export interface WatchedStore extends TokenStore {
 }
 
 /**
- * Stays open when a gateway closes it, so that the next one can go on with it; closed after the test.
+ * Stays open when a gateway closes it, so that the next one can continue with it; closed after the test.
  *
- * @param open gets the wall clock of the gateway that uses the store
+ * @param open receives the wall clock of the gateway that uses the store
  */
 export function watchStore(open: (now: () => number) => TokenStore = memoryStore): WatchedStore {
   let clock: Pick<Clock, 'now'> = new ManualClock();
@@ -98,7 +98,7 @@ export function watchStore(open: (now: () => number) => TokenStore = memoryStore
     endAttempt: (attempt, ending) =>
       through('endAttempt', async () => {
         if (!failing.has('endAttempt')) return inner.endAttempt(attempt, ending);
-        // The claim stays, and the right to exchange is given back all the same.
+        // The claim stays, and yet the right to exchange is released.
         await inner.endAttempt(attempt, { ...ending, outcome: 'uncertain' });
         throw new Error('endAttempt: the disk is full');
       }),
@@ -108,8 +108,8 @@ export function watchStore(open: (now: () => number) => TokenStore = memoryStore
 }
 
 /**
- * A store in memory that reads itself again only after it was called for something else. Months pass in these
- * tests, in which it is looked at every half a minute, and nobody else can change it.
+ * A store in memory that is read again only after something was written. These tests span months in which a gateway
+ * reads it every half a minute, and no other process can change it.
  */
 function memoryStore(now: () => number): TokenStore {
   const store = openSqliteStore(':memory:', { now });
@@ -271,7 +271,7 @@ export interface ScriptedService {
   honestly(): void;
   /** The refusal of every request to /graphql; undefined: none. */
   refuse(refusal: { status: number; detail: string } | undefined): void;
-  /** The answer of something in front of the service to every /auth_check; undefined: none. */
+  /** The answer of a proxy or firewall to every /auth_check; undefined: the service answers. */
   checkAnswers(answer: { status: number; body: string } | undefined): void;
   /** Connections are refused. */
   down(): Promise<void>;
@@ -301,7 +301,7 @@ export async function startScripted(): Promise<ScriptedService> {
   const server = createServer((request, response) => {
     respond(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
-  const url = await listening(server);
+  const url = `http://127.0.0.1:${await listenForTest(server, '127.0.0.1')}`;
 
   return {
     url,
@@ -409,19 +409,6 @@ export async function startScripted(): Promise<ScriptedService> {
     secrets.add(set.access_token).add(set.refresh_token).add(linkPath);
     return set;
   }
-}
-
-/** Starts an HTTP server on a free port, which is closed after the test. */
-export async function startServer(
-  handler: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<string> {
-  return listening(createServer(handler));
-}
-
-async function listening(server: ReturnType<typeof createServer>): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => closed(server));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 async function closed(server: ReturnType<typeof createServer>): Promise<void> {

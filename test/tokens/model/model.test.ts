@@ -21,7 +21,7 @@ test('traces of the model break no promise of the real token keepers', async () 
   await runModel({ ...traces, invariants: INVARIANTS, witnesses: [] });
   const call = ['--import', './test/simulate/hooks.ts', 'test/tokens/model/replay.ts', folder];
   expect(await run(...call)).toMatch(/^100 traces replayed, with [1-9]\d\d refreshes$/m);
-  // Otherwise the replay would show nothing.
+  // Otherwise the replay would prove nothing.
   await expect(run(...call, 'drop-failed-saves')).rejects.toThrow('Command failed');
 });
 

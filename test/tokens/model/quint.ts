@@ -9,11 +9,11 @@ export interface ModelRun {
   readonly init: 'init' | 'initWrong';
   readonly seed: number;
   readonly traces: number;
-  /** What every trace must keep. */
+  /** The invariants of every trace. */
   readonly invariants: readonly string[];
   /** States that are counted. */
   readonly witnesses: readonly string[];
-  /** Where the first traces are written to: a path with `{seq}`, and how many. */
+  /** Where the first traces are written: a path with `{seq}`, and how many. */
   readonly keep?: { readonly path: string; readonly count: number };
 }
 
@@ -26,7 +26,7 @@ export interface ModelReport {
 }
 
 export const INVARIANTS = ['neverSentAgain', 'newestIsKept', 'usedIsKept', 'lostIsSpent'];
-/** What must occur in some traces, or they show nothing. */
+/** Must occur in some traces; otherwise they prove nothing. */
 export const STATES = ['rotatedTwice', 'saidLost', 'hadRescueFile', 'wasHealed', 'tookOver'];
 const STEPS = 30;
 

@@ -60,7 +60,7 @@ function numberOf(int: Int): number {
 
 function planOf(trace: readonly Happened[], seed: number): Plan {
   const steps: Step[] = [];
-  /** What befalls a replica in the middle of an exchange is a trap that waits for it there. */
+  /** An event of a replica in the middle of an exchange is a trap that is set before. */
   const trapped = new Set<Happened>();
   let after = 0;
   const take = (deed: Deed) => {
@@ -83,7 +83,7 @@ function planOf(trace: readonly Happened[], seed: number): Plan {
   return { ...world, revokesOnRefresh: seed % 3 === 0, early: [], steps, seed };
 }
 
-/** Everything of a replica from its claim until it is idle again, or down. */
+/** Everything that a replica does from its claim until it is idle again, or down. */
 function exchangeFrom(trace: readonly Happened[], at: number): Happened[] {
   const { by } = trace[at]!;
   const own = trace.slice(at).filter((one) => one.by === by && OWN.has(one.name));
@@ -143,12 +143,12 @@ const EFFECT_OF: Record<string, Trap['effect']> = {
 };
 
 function trapOf(one: Happened, effect: Trap['effect'], trace: readonly Happened[]): Trap {
-  // The answer is on its way for about so long; a pair that cannot be saved is in the rescue file by then.
+  // The answer takes about this long; a pair that cannot be saved is in the rescue file by then.
   const delayMs = one.phase === 'granted' ? 45 : one.phase === 'holding' ? 2_000 : 0;
   return { point: POINT_OF[one.phase] ?? 'read', effect, delayMs, forMs: durationOf(one, trace) };
 }
 
-/** Until it is undone in the trace; longer than every time-out if it is not. */
+/** Until the trace reverts it; longer than every timeout if it does not. */
 function durationOf(one: Happened, trace: readonly Happened[]): number {
   const rest = trace.slice(trace.indexOf(one) + 1);
   const end = rest.findIndex(

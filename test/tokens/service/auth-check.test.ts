@@ -1,8 +1,11 @@
-import { once } from 'node:events';
-import { createServer, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
 import { authCheck } from '../../../src/tokens/service/auth-check.ts';
+import {
+  refusingAddress,
+  startServer,
+  writeHugeBody,
+} from '../../support/imitations/test-server.ts';
 
 const TOKEN = 'a-secret-access-token';
 const FOREIGN = 'status 403 that is not from the service';
@@ -10,7 +13,7 @@ const FOREIGN = 'status 403 that is not from the service';
 describe('the check of the access token', () => {
   test('the check is sent as the interface requires', async () => {
     const asked: unknown[] = [];
-    const { baseUrl } = await startService(({ method, url, headers }, response) => {
+    const baseUrl = await startServer(({ method, url, headers }, response) => {
       asked.push([method, url, headers.authorization, headers['api-user-agent']]);
       response.writeHead(204).end();
     });
@@ -20,7 +23,7 @@ describe('the check of the access token', () => {
 
   test.each<[string, (response: ServerResponse) => unknown, unknown]>([
     ['200', (response) => response.end('OK'), { kind: 'works' }],
-    ['200 and 100 MB', flood, unknown('status 200 with a page')],
+    ['200 and 100 MB', writeHugeBody, unknown('status 200 with a page')],
     ['200 and HTML', (response) => response.end(' <html>'), unknown('status 200 with a page')],
     ['401 token_expired', refuses('token_expired'), refused('token_expired')],
     ['401 and another code', refuses('token_revoked'), refused('token_revoked')],
@@ -42,31 +45,29 @@ describe('the check of the access token', () => {
     ['no HTTP', ({ socket }) => socket!.end('220 smtp.test\r\n'), unknown('HTTPParserError')],
     ['nothing at all', () => {}, unknown('no answer within 0.2 s')],
   ])('the check reports %s', async (_, answer, verdict) => {
-    const { baseUrl } = await startService((_request, response) => void answer(response));
+    const baseUrl = await startServer((_request, response) => void answer(response));
     expect(await check(baseUrl)).toEqual(verdict);
   });
 
   test('a redirect is not followed, so the token goes nowhere else', async () => {
     let arrived = 0;
-    const elsewhere = await startService((_, response) => {
+    const elsewhere = await startServer((_, response) => {
       arrived += 1;
       response.writeHead(204).end();
     });
-    const { baseUrl } = await startService((_, response) => {
-      response.writeHead(307, { location: `${elsewhere.baseUrl}/auth_check` }).end();
+    const baseUrl = await startServer((_, response) => {
+      response.writeHead(307, { location: `${elsewhere}/auth_check` }).end();
     });
     expect(await check(baseUrl)).toEqual(unknown('status 307'));
     expect(arrived).toBe(0);
   });
 
   test('the result is unknown if the service cannot be reached', async () => {
-    const { baseUrl, close } = await startService(() => {});
-    await close();
-    expect(await check(baseUrl)).toEqual(unknown('ECONNREFUSED'));
+    expect(await check(await refusingAddress())).toEqual(unknown('ECONNREFUSED'));
   });
 
   test('the result is unknown for a token that cannot be a header, and the token is not repeated', async () => {
-    const { baseUrl } = await startService((_, response) => void response.writeHead(204).end());
+    const baseUrl = await startServer((_, response) => void response.writeHead(204).end());
     const verdict = await authCheck({ baseUrl, agent: 'test', proxy: undefined })('bro\nken');
     expect(verdict).toEqual(unknown('UND_ERR_INVALID_ARG'));
   });
@@ -87,29 +88,4 @@ function refused(detail: string) {
 
 function unknown(why: string) {
   return { kind: 'unknown', why };
-}
-
-function flood(response: ServerResponse): void {
-  const chunk = 'x'.repeat(1024 * 1024);
-  let left = 100;
-  const more = () => {
-    while (left > 0 && !response.destroyed) {
-      left -= 1;
-      if (!response.write(chunk)) return void response.once('drain', more);
-    }
-    response.end();
-  };
-  more();
-}
-
-async function startService(listener: RequestListener) {
-  const server = createServer(listener);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  const close = async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => void server.close(resolve));
-  };
-  onTestFinished(close);
-  return { baseUrl: `http://127.0.0.1:${port}`, close };
 }

@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 export interface Certificate {
   readonly key: string;
   readonly cert: string;
-  /** Where the certificate is, for NODE_EXTRA_CA_CERTS. */
+  /** The path of the certificate, for NODE_EXTRA_CA_CERTS. */
   readonly path: string;
 }
 
@@ -18,7 +18,7 @@ const OURS = [
   { type: IP, ip: '127.0.0.1' },
 ] as const;
 
-/** A certificate that vouches for itself, made anew each time, so that no key is checked in. */
+/** A self-signed certificate, made anew each time, so that no key is checked in. */
 export async function makeCertificate(hostname?: string): Promise<Certificate> {
   const altNames = hostname === undefined ? [...OURS] : [{ type: DNS, value: hostname } as const];
   const { private: key, cert } = await generate([{ name: 'commonName', value: 'test' }], {

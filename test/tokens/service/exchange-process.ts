@@ -2,7 +2,7 @@ import { systemClock } from '../../../src/clock.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
 import { reasonOf } from '../../../src/tokens/service/connection.ts';
 
-// One exchange in a process of its own, that can be stopped and has its own certificates: see startExchange.
+// One exchange in a process of its own, which can be stopped and has its own certificates: see startExchange.
 const options = JSON.parse(process.argv[2]!) as { baseUrl: string; patienceMs?: number };
 try {
   const endpoint = await tokenEndpoint({

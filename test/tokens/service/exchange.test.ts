@@ -1,12 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import {
-  createServer as createTcpServer,
-  type AddressInfo,
-  type Server,
-  type Socket,
-} from 'node:net';
+import { createServer as createTcpServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
@@ -14,6 +9,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
 import { reasonOf } from '../../../src/tokens/service/connection.ts';
+import { listenForTest, refusingAddress } from '../../support/imitations/test-server.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
 import { makeCertificate } from './certificate.ts';
 import { startExchange } from './start-exchange.ts';
@@ -236,7 +232,7 @@ describe('an answer', () => {
 
   // /proc tells when a process has stopped.
   test.skipIf(process.platform !== 'linux')(
-    'that came while the process was stopped for longer than its patience is not lost',
+    'an answer that arrives while the process is stopped for longer than it waits for answers is not lost',
     async () => {
       const patienceMs = 400;
       const asked = Promise.withResolvers<ServerResponse>();
@@ -268,7 +264,7 @@ describe('a connection', () => {
     expect(await received).toBe(0);
     const { kind } = await endpoint.exchange('refresh-1', () => true);
     await endpoint.close();
-    // Which of the two ends first is up to the kernel.
+    // The kernel decides which of the two ends first.
     expect(['unsent', 'uncertain']).toContain(kind);
   });
 
@@ -288,15 +284,13 @@ describe('a connection', () => {
   });
 
   test('a connection over IPv6 works', async ({ skip }) => {
-    const port = await listen(createServer(give), '::1').catch(() => undefined);
+    const port = await listenForTest(createServer(give), '::1').catch(() => undefined);
     if (port === undefined) return skip('no IPv6 here');
     expect(await exchange(`http://[::1]:${port}`)).toMatchObject({ kind: 'granted' });
   });
 
   test('a refused connection leaves nothing behind', async () => {
-    const { baseUrl, close } = await startService(() => {});
-    await close();
-    expect(await failureOf(connect(baseUrl))).toBe('ECONNREFUSED');
+    expect(await failureOf(connect(await refusingAddress()))).toBe('ECONNREFUSED');
   });
 
   test('a connection to an unknown host name leaves nothing behind', async () => {
@@ -310,14 +304,14 @@ describe('a connection', () => {
     let requests = 0;
     const count = () => void (requests += 1);
     const server = isTls ? createTlsServer(await makeCertificate(), count) : createServer(count);
-    const baseUrl = `https://127.0.0.1:${await listen(server)}`;
+    const baseUrl = `https://127.0.0.1:${await listenForTest(server)}`;
     expect(await failureOf(connect(baseUrl))).toMatch(failure);
     expect(requests).toBe(0);
   });
 
   test('a connection with a private certificate works if NODE_EXTRA_CA_CERTS names it', async () => {
     const certificate = await makeCertificate();
-    const port = await listen(createTlsServer(certificate, give));
+    const port = await listenForTest(createTlsServer(certificate, give));
     const trusting = { NODE_EXTRA_CA_CERTS: certificate.path };
     for (const host of ['localhost', '127.0.0.1']) {
       const { outcome } = startExchange({ baseUrl: `https://${host}:${port}` }, trusting);
@@ -328,7 +322,7 @@ describe('a connection', () => {
   test('a connection to a host that the certificate does not name gets no byte of the request', async () => {
     const certificate = await makeCertificate('other.test');
     let requests = 0;
-    const port = await listen(createTlsServer(certificate, () => (requests += 1)));
+    const port = await listenForTest(createTlsServer(certificate, () => (requests += 1)));
     const trusting = { NODE_EXTRA_CA_CERTS: certificate.path };
     const { outcome } = startExchange({ baseUrl: `https://localhost:${port}` }, trusting);
     expect(await outcome).toEqual({ kind: 'not connected', why: 'ERR_TLS_CERT_ALTNAME_INVALID' });
@@ -368,12 +362,11 @@ async function startService(respond: Respond) {
       })
       .catch((error: Error) => response.destroy(error));
   });
-  const baseUrl = `http://127.0.0.1:${await listen(server)}`;
-  const close = () => new Promise((resolve) => void server.close(resolve));
-  return { baseUrl, requests, close };
+  const baseUrl = `http://127.0.0.1:${await listenForTest(server)}`;
+  return { baseUrl, requests };
 }
 
-/** Counts what the first connection brings, until it is closed. */
+/** Counts the bytes of the first connection, until it is closed. */
 async function startTcp(greet: (socket: Socket) => unknown = () => {}) {
   const connected = Promise.withResolvers<void>();
   const received = Promise.withResolvers<number>();
@@ -383,17 +376,8 @@ async function startTcp(greet: (socket: Socket) => unknown = () => {}) {
     connected.resolve();
     greet(socket);
   });
-  const baseUrl = `http://127.0.0.1:${await listen(server)}`;
+  const baseUrl = `http://127.0.0.1:${await listenForTest(server)}`;
   return { baseUrl, connected: connected.promise, received: received.promise };
-}
-
-async function listen(server: Server, host?: string): Promise<number> {
-  await once(server.listen(0, host), 'listening');
-  onTestFinished(async () => {
-    if ('closeAllConnections' in server) (server.closeAllConnections as () => void)();
-    await new Promise((resolve) => void server.close(resolve));
-  });
-  return (server.address() as AddressInfo).port;
 }
 
 function give(_: unknown, response: ServerResponse): void {

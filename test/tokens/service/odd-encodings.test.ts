@@ -1,11 +1,10 @@
 /** Answers that carry a pair, whatever their status and encoding: over real sockets. */
 import { createServer } from 'node:net';
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import * as zlib from 'node:zlib';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
+import { listenForTest } from '../../support/imitations/test-server.ts';
 
 const PAIR = { access_token: 'made-access', refresh_token: 'made-refresh', expires_in: 7200 };
 const JSON_TEXT = JSON.stringify(PAIR);
@@ -95,7 +94,7 @@ describe('an answer that is not understood', () => {
   });
 
   test.each(['204 No Content', '500 Oops'])(
-    'is nothing to hand on when it is empty: %s',
+    'an answer without a body is not kept as one that was not understood: %s',
     async (status) => {
       const outcome = await exchange({ status, body: '' });
       expect(outcome).toEqual({ kind: 'uncertain', why: expect.any(String) });
@@ -134,9 +133,7 @@ async function exchange({ status = '200 OK', headers = [], body }: Answer) {
     socket.on('error', () => {});
     socket.once('data', () => socket.end(join(head, bytes)));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(async () => void (await new Promise((resolve) => void server.close(resolve))));
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const baseUrl = `http://127.0.0.1:${await listenForTest(server, '127.0.0.1')}`;
   const service = { baseUrl, agent: 'test', proxy: undefined, clock: systemClock };
   const endpoint = await tokenEndpoint(service)();
   try {

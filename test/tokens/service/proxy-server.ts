@@ -1,22 +1,21 @@
-import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import { onTestFinished } from 'vitest';
+import { listenForTest } from '../../support/imitations/test-server.ts';
 import type { Certificate } from './certificate.ts';
 
 export interface ProxyServer {
-  /** Its address, for a user and password to be put into. */
+  /** Its address, into which a test can put a user and a password. */
   readonly host: string;
-  /** The head of each request, as it came. */
+  /** The head of each request, as it arrived. */
   readonly heads: readonly string[];
-  /** All that came through its tunnels from the client. */
+  /** All bytes of the client in its tunnels. */
   readonly tunnelled: () => string;
 }
 
-/** What a proxy says to CONNECT; `open` makes the tunnel. */
+/** The proxy's answer to CONNECT; `open` opens the tunnel. */
 export type ProxyAnswer = (socket: Socket, open: () => void) => void;
 
-/** A proxy that makes tunnels, until the test is finished. With a certificate it is spoken to in TLS. */
+/** A proxy that opens tunnels, until the test is finished. With a certificate, its own connections use TLS. */
 export async function startProxy({
   answer = (socket, open) => {
     socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
@@ -44,15 +43,8 @@ export async function startProxy({
     });
   };
   const server: Server = certificate ? createTlsServer(certificate, serve) : createServer(serve);
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => sockets.add(socket));
-  await once(server.listen(0), 'listening');
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => void server.close(resolve));
-  });
   return {
-    host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    host: `127.0.0.1:${await listenForTest(server)}`,
     heads,
     tunnelled: () => Buffer.concat(chunks).toString('latin1'),
   };

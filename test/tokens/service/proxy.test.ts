@@ -1,13 +1,12 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { authCheck } from '../../../src/tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
 import { openConnection } from '../../../src/tokens/service/connection.ts';
 import { readTokenLink } from '../../../src/tokens/service/token-link.ts';
+import { listenForTest } from '../../support/imitations/test-server.ts';
 import { makeCertificate, type Certificate } from './certificate.ts';
 import { startProxy, type ProxyAnswer } from './proxy-server.ts';
 import { startExchange } from './start-exchange.ts';
@@ -180,7 +179,7 @@ async function failure(promise: Promise<unknown>): Promise<string> {
   );
 }
 
-/** Gives everybody a token set. */
+/** Answers every request with a token set. */
 async function startService({ certificate }: { certificate?: Certificate } = {}) {
   const requests: string[] = [];
   const answer: RequestListener = ({ method, url }, response) => {
@@ -188,11 +187,6 @@ async function startService({ certificate }: { certificate?: Certificate } = {})
     response.end(JSON.stringify(set));
   };
   const server = certificate ? createTlsServer(certificate, answer) : createServer(answer);
-  await once(server.listen(0), 'listening');
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => void server.close(resolve));
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenForTest(server);
   return { baseUrl: `http://127.0.0.1:${port}`, port, requests };
 }

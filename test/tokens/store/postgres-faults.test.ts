@@ -1,4 +1,4 @@
-/** What a network and a database server do to the token store, with a real PostgreSQL. */
+/** Faults of the network and of the database server, with a real PostgreSQL. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
@@ -49,7 +49,7 @@ test('ten replicas that start at once on an empty database make one store', asyn
 describe.each(['before', 'after'] as const)(
   'a connection that is cut %s the server commits',
   (when) => {
-    test('during a claim, a save or an ending: asking again gives the outcome', async () => {
+    test('a claim, a save or an ending whose connection is cut has its outcome when it is repeated', async () => {
       const url = await server.emptyStore();
       const [direct, cut] = [open(url), open(throughPooler(url))];
       const set = await importInto(direct, 'link');

@@ -58,12 +58,12 @@ test.runIf(process.getuid?.() === 0)(
   },
 );
 
-/** A file lies where the folder is to be. */
+/** A file with the name of the folder. */
 function blocked(directory: string) {
   writeFileSync(directory, '');
   return {
     free: () => rmSync(directory),
-    /** Descriptors that were closed are in use by others soon. */
+    /** Closed descriptors are soon used again, for other files. */
     taken: () => {
       const places = [1, 2, 3].map((index) => `${directory}-${index}`);
       const descriptors = places.map((place) => openSync(place, 'w+'));

@@ -6,7 +6,7 @@ const [OLD, NEW] = [randomBytes(32), randomBytes(32)];
 const TEXT = 'a secret: ü 😀';
 
 describe('a sealed text', () => {
-  test('can only be opened with its key, in its own place', () => {
+  test('a sealed text can only be opened with its key, in its own place', () => {
     const sealed = createSealer([NEW]).seal(TEXT, 'here');
     expect(sealed).not.toContain('secret');
     expect(createSealer([OLD, NEW]).open(sealed, 'here')).toBe(TEXT);
@@ -15,12 +15,12 @@ describe('a sealed text', () => {
     expect(() => createSealer([]).open(sealed, 'here')).toThrow(/not set/);
   });
 
-  test('is different each time', () => {
+  test('a text is sealed differently each time', () => {
     const sealer = createSealer([NEW]);
     expect(sealer.seal(TEXT, 'here')).not.toBe(sealer.seal(TEXT, 'here'));
   });
 
-  test('is refused if any part of it was changed or removed', () => {
+  test('a sealed text is refused if any part of it was changed or removed', () => {
     const sealer = createSealer([NEW]);
     const sealed = sealer.seal(TEXT, 'here');
     const [kind, id, nonce, tag, text] = sealed.split(':') as [
@@ -44,7 +44,7 @@ describe('a sealed text', () => {
     }
   });
 
-  test('is current only under the newest key', () => {
+  test('a sealed text is current only under the newest key', () => {
     const sealed = createSealer([OLD]).seal(TEXT, 'here');
     expect(createSealer([OLD]).isCurrent(sealed)).toBe(true);
     expect(createSealer([NEW, OLD]).isCurrent(sealed)).toBe(false);

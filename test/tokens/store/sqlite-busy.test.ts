@@ -4,13 +4,13 @@ import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.t
 import { closing, otherProcess, used } from './sqlite-support.ts';
 import { ending, claiming, saving } from './token-store-contract.ts';
 
-/** Takes the lock, and gives it back when it is told to. */
+/** Takes the lock, and releases it when the test says so. */
 const LOCKER = `
   import { DatabaseSync } from 'node:sqlite';
   const database = new DatabaseSync(path);
   database.exec('BEGIN EXCLUSIVE');
   print('locked');
-  await told();
+  await input();
   database.exec('ROLLBACK');
   print('free');`;
 
@@ -33,7 +33,7 @@ describe('while another process has the file locked', () => {
     const locker = otherProcess(LOCKER, path);
     await locker.line();
     const called = Object.values(calls).map((call) => call(store, set, path));
-    // In a process that stands still nobody would tell it.
+    // In a process that is blocked, no test could say so.
     locker.tell('go');
     await expect(Promise.all(called)).resolves.toBeDefined();
   });

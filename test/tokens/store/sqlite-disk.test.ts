@@ -18,7 +18,7 @@ describe('on a full disk', () => {
     import { DatabaseSync } from 'node:sqlite';
     const store = openSqliteStore(path);
     const { set, generation } = await store.read();
-    if ((await told()) === 'without reserve') {
+    if ((await input()) === 'without reserve') {
       const database = new DatabaseSync(path);
       database.exec('VACUUM; PRAGMA journal_mode = DELETE');
       database.close();
@@ -38,7 +38,7 @@ describe('on a full disk', () => {
 
   const limited = can('prlimit', '--version');
 
-  test.runIf(limited)('claims, endings and saves have their room in reserve', async () => {
+  test.runIf(limited)('on a full disk, claims, endings and saves use reserved space', async () => {
     const { path } = await used();
     const child = otherProcess(FULL, path);
     child.tell('with reserve');
@@ -54,7 +54,7 @@ describe('on a full disk', () => {
   });
 
   test.runIf(limited)(
-    'without that reserve they fail (so the test before says something)',
+    'on a full disk, claims, endings and saves fail without the reserved space',
     async () => {
       const { path } = await used();
       const child = otherProcess(FULL, path);
@@ -72,7 +72,7 @@ describe('on a full disk', () => {
 });
 
 test.runIf(can('prlimit', '--version'))(
-  'a disk that takes not a byte refuses every change, and each one succeeds once it takes some',
+  'on a disk that accepts no byte every change fails, and succeeds once the disk accepts bytes again',
   async () => {
     const { path } = await used();
     const script = `
@@ -112,11 +112,11 @@ describe('a store that cannot be written', () => {
     print(store.notices);
     print((await store.read()));
     print(await store.claim(claim).catch((error) => error.message));
-    await told();
+    await input();
     print(await store.claim(claim).catch((error) => error.message));
     print(await store.save({ set, generation, attempt: 'm', pair: pairOf('m'), outcome: 'rotated', at: 6, latencyMs: 1 }));`;
 
-  test('can be read, refuses writes, and works again once it can be written', async () => {
+  test('a store that cannot be written can be read, refuses writes, and works again once it can be written', async () => {
     const { path, stored } = await used();
     const place = join(path, '..');
     const isRoot = process.getuid?.() === 0;
@@ -137,7 +137,7 @@ describe('a store that cannot be written', () => {
     expect(await closing(openSqliteStore(path)).read()).toMatchObject({ generation: 4 });
   });
 
-  test('still shows that another process is exchanging its token', async () => {
+  test('a store that cannot be written still shows that another process is exchanging its token', async () => {
     const { path } = await used();
     const place = join(path, '..');
     const holder = closing(openSqliteStore(path));

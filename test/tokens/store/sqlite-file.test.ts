@@ -28,7 +28,7 @@ test('only the last spent refresh token and the last replaced set are kept', asy
   await store.close();
   const written = Object.values(bytesIn(place)).join();
   const kept = [...new Set(written.match(/refresh-(?:one|two|three)(?:-\d)?/g))].toSorted();
-  // The journal keeps what the last transactions wrote over.
+  // The journal keeps what the last transactions overwrote.
   const inFile = [...new Set(bytesIn(place)['tokens.db']!.match(/refresh-\w+-\d/g))].toSorted();
   expect(inFile).toEqual(['refresh-three-1', 'refresh-three-2', 'refresh-two-1', 'refresh-two-2']);
   expect(kept).not.toContain('refresh-one-0');
@@ -61,7 +61,7 @@ test('the history has the last thousand events, and every uncertain exchange', a
 });
 
 describe('the permissions of its files', () => {
-  test('allow access only to the owner, for all files of the store', async () => {
+  test('only the owner may access the files of the store', async () => {
     const path = join(folder(), 'made', 'for', 'it', 'tokens.db');
     await used(path);
     const beside = join(path, '..');
@@ -70,7 +70,7 @@ describe('the permissions of its files', () => {
     for (const name of readdirSync(beside)) expect(mode(join(beside, name))).toBe(0o600);
   });
 
-  test('are repaired if others had access, with a notice', async () => {
+  test('permissions that allow others access are repaired, with a notice', async () => {
     const { path } = await used();
     const place = join(path, '..');
     for (const name of readdirSync(place)) chmodSync(join(place, name), 0o644);
@@ -81,7 +81,7 @@ describe('the permissions of its files', () => {
     expect(notices).toHaveLength(4);
   });
 
-  test('are left unchanged in a folder that is used for other things too', async () => {
+  test('permissions of a folder that is used for other things too are left unchanged', async () => {
     const { path } = await used();
     const place = join(path, '..');
     writeFileSync(join(place, 'notes'), '');
@@ -104,25 +104,25 @@ describe('a place', () => {
     [0x65735546, /handed in.*\(FUSE\).*local disk/],
     [0x01021997, /handed in.*\(9p\)/],
     [0x786f4256, /handed in.*\(vboxsf\)/],
-  ])('on a file system of type %d is refused before anything is made there', (type, message) => {
+  ])('a file system of type %d is refused before anything is created there', (type, message) => {
     const place = folder();
     const open = () => openSqliteStore(join(place, 'a', 't.db'), { fileSystemType: () => type });
     expect(open).toThrow(message);
     expect(readdirSync(place)).toEqual([]);
   });
 
-  test('in /proc is refused at once', () => {
+  test('a store in /proc is refused at once', () => {
     expect(() => openSqliteStore('/proc/tokens/tokens.db')).toThrow(/kernel/);
   });
 
-  test('in memory is used, with a notice that it is lost at the next boot', () => {
+  test('a store in memory is used, with a notice that it is lost at the next boot', () => {
     const path = join(folder(), 'tokens.db');
     const store = closing(openSqliteStore(path, { fileSystemType: () => 0x01021994 }));
     expect(store.notices.join()).toMatch(/lost with the next boot/);
   });
 
   test.runIf(can('unshare', '-m', 'true'))(
-    'that is mounted as a single file is refused, since its lock would be somewhere else',
+    'a store that is mounted as a single file is refused, because its lock would be somewhere else',
     async () => {
       const { path } = await used();
       const mounted = join(folder(), 'the tokens.db');
@@ -137,13 +137,13 @@ describe('a place', () => {
     },
   );
 
-  test('that is a link to nothing is refused', () => {
+  test('a link to a file that does not exist is refused', () => {
     const path = join(folder(), 'tokens.db');
     symlinkSync(join(folder(), 'nothing'), path);
     expect(() => openSqliteStore(path)).toThrow('a link that leads nowhere');
   });
 
-  test('that is a folder is refused', () => {
+  test('a folder is refused as a store', () => {
     const path = join(folder(), 'tokens.db');
     mkdirSync(path);
     expect(() => openSqliteStore(path)).toThrow('it is a folder');
@@ -156,13 +156,16 @@ describe('a file', () => {
     ['text', Buffer.from('These are my notes.\n'.repeat(400))],
     ['zeroes', Buffer.alloc(8192)],
     ['half a page', Buffer.from('SQLite format 3\u0000 and no more')],
-  ])('that is no database (%s) is refused, and left byte for byte as it was', (_, bytes) => {
-    const path = join(folder(), 'tokens.db');
-    writeFileSync(path, bytes, { mode: 0o640 });
-    expect(() => openSqliteStore(path)).toThrow('not a database');
-    expect(readFileSync(path).equals(bytes)).toBe(true);
-    expect(mode(path)).toBe(0o640);
-  });
+  ])(
+    'a file that is not a database (%s) is refused, and left byte for byte as it was',
+    (_, bytes) => {
+      const path = join(folder(), 'tokens.db');
+      writeFileSync(path, bytes, { mode: 0o640 });
+      expect(() => openSqliteStore(path)).toThrow('not a database');
+      expect(readFileSync(path).equals(bytes)).toBe(true);
+      expect(mode(path)).toBe(0o640);
+    },
+  );
 
   test.each([
     [
@@ -176,14 +179,14 @@ describe('a file', () => {
       /newer version.*999/,
     ],
     ['with half of our tables', 'CREATE TABLE token_set (id INTEGER);', /something else/],
-  ])('%s is refused, and left byte for byte as it was', (_, sql, message) => {
+  ])('a database %s is refused, and left byte for byte as it was', (_, sql, message) => {
     const path = databaseOf(sql);
     const before = bytesIn(join(path, '..'));
     expect(() => openSqliteStore(path)).toThrow(message);
     expect(bytesIn(join(path, '..'))).toEqual(before);
   });
 
-  test('that was truncated anywhere is refused and left unchanged', async () => {
+  test('a store that was truncated anywhere is refused and left unchanged', async () => {
     const { path } = await used();
     const whole = readFileSync(path);
     for (const size of [
@@ -208,12 +211,12 @@ describe('a file', () => {
     }
   });
 
-  test('with a flipped bit is refused and left unchanged, or returns exactly the tokens that were saved', async () => {
+  test('a store with a flipped bit is refused and left unchanged, or returns exactly the tokens that were saved', async () => {
     const { path, stored } = await used();
     const place = join(path, '..');
     const whole = readFileSync(path);
     const before = bytesIn(place);
-    // What is beyond lies in reserve, and what is zero is mostly room.
+    // The rest is reserved space, and zeros are mostly free space.
     const places = [...whole.subarray(0, 17 * 4096).entries()].filter(([, byte]) => byte !== 0);
     let refused = 0;
     for (let tries = 0; tries < 150; tries += 1) {
@@ -256,7 +259,7 @@ describe('a file', () => {
     ['that it was lost', 'UPDATE token_set SET lost = 1'],
     ['the claim', 'UPDATE token_set SET claim = NULL'],
     ['all its pairs', 'DELETE FROM token_pair'],
-  ])('in which somebody changed %s is refused', async (_, sql) => {
+  ])('a store in which somebody changed %s is refused', async (_, sql) => {
     const { path } = await used();
     const changed = new DatabaseSync(path);
     changed.exec(sql);

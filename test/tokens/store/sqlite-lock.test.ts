@@ -18,9 +18,9 @@ async function held(): Promise<{ store: TokenStore; set: string; holder: Other; 
 }
 
 describe('a refresh token that another process is exchanging', () => {
-  test('is exchanged by no other process until its pair is saved, however long that takes', async () => {
+  test('a refresh token that a process is exchanging is not exchanged by another until its pair is saved, however long that takes', async () => {
     const { store, set, holder } = await held();
-    // The life of the claim was 1 ms: a process that can be seen to live needs no deadline.
+    // The claim expired after 1 ms: a process that is known to run needs no deadline.
     expect(await store.claim(claiming(set, 'mine'))).toBeUndefined();
     expect(await store.read()).toMatchObject({
       claim: { attempt: 'theirs', live: true },
@@ -36,7 +36,7 @@ describe('a refresh token that another process is exchanging', () => {
     expect(await store.claim(claiming(set, 'mine', 2))).toEqual({ exclusive: true });
   });
 
-  test('can be exchanged at once after that process was killed, and is uncertain until then', async () => {
+  test('a refresh token whose process was killed is uncertain, and can be exchanged by another at once', async () => {
     const { store, set, holder } = await held();
     holder.signal('SIGKILL');
     await holder.ended;
@@ -51,7 +51,7 @@ describe('a refresh token that another process is exchanging', () => {
     });
   });
 
-  test('is not exchanged while that process is stopped, and its pair is accepted when it continues', async () => {
+  test('a refresh token whose process is stopped is not exchanged by another, and its pair is accepted when the process continues', async () => {
     const { store, set, holder } = await held();
     holder.signal('SIGSTOP');
     expect(await store.claim(claiming(set, 'mine'))).toBeUndefined();
@@ -62,7 +62,7 @@ describe('a refresh token that another process is exchanging', () => {
     expect(await store.read()).toMatchObject({ generation: 2, claim: null });
   });
 
-  test('cannot be moved away, but a new one can be imported, and exchanged once that exchange has ended', async () => {
+  test('a refresh token that is being exchanged cannot be moved; a new one can be imported, and exchanged once that exchange has ended', async () => {
     const { store, holder } = await held();
     await expect(store.moveOut({ to: 'x', replica: 'r' })).rejects.toThrow(/under way/);
     const set = await importInto(store, 'new');
@@ -83,10 +83,10 @@ test('of several processes that claim the same token at once, one gets the claim
     const store = openSqliteStore(path);
     const { set, generation } = await store.read();
     print('ready');
-    await told();
+    await input();
     const attempt = String(process.pid);
     print((await store.claim({ set, generation, attempt, lifeMs: 1, replica: 'r' })) !== undefined);
-    await told();`;
+    await input();`;
   const others = [1, 2, 3, 4].map(() => otherProcess(script, path));
   for (const other of others) expect(await other.line()).toBe('"ready"');
   for (const other of others) other.tell('go');
@@ -94,7 +94,7 @@ test('of several processes that claim the same token at once, one gets the claim
   expect(claimed.filter((line) => line === 'true')).toHaveLength(1);
 });
 
-test('two handles of one process exclude each other too, and reading never takes a claim away', async () => {
+test('two handles of one process exclude each other too, and reading never removes a claim', async () => {
   const path = join(folder(), 'tokens.db');
   const [one, other] = [closing(openSqliteStore(path)), closing(openSqliteStore(path))];
   const set = await importInto(one, 'link');
@@ -165,7 +165,7 @@ test('a deleted lock file is created again, and no process locks a file that oth
 describe('a lock file that is deleted during an exchange', () => {
   const LIFE_MS = 150_000;
 
-  test('lets no other process claim the token, running or started later, as long as the answer may come', async () => {
+  test('after the lock file is deleted, no other process claims the token as long as the answer may come', async () => {
     const { other, one, set, open, pass } = await deleted();
     expect(await other.claim(claiming(set, 'b'))).toBeUndefined();
     expect((await other.read())!.claim).toMatchObject({ attempt: 'a', live: true });
@@ -178,14 +178,14 @@ describe('a lock file that is deleted during an exchange', () => {
     expect(await late.claim(claiming(set, 'd', 2))).toEqual({ exclusive: true });
   });
 
-  test('leaves the exchange uncertain after that: the next claim says that a pair may still come', async () => {
+  test('after the lock file is deleted and the answer is late, the exchange is uncertain: a pair may still come', async () => {
     const { other, set, pass } = await deleted();
     pass(LIFE_MS);
     expect((await other.read())!.claim).toMatchObject({ attempt: 'a', live: false });
     expect(await other.claim(claiming(set, 'b'))).toEqual({ exclusive: false });
   });
 
-  test('has no effect once that exchange has ended', async () => {
+  test('deleting the lock file has no effect once the exchange has ended', async () => {
     const { one, other, set } = await deleted();
     await one.endAttempt('a', ending('uncertain'));
     expect((await other.read())!.claim).toMatchObject({ attempt: 'a', live: false });

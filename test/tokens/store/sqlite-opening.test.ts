@@ -10,15 +10,15 @@ import { look, claiming } from './token-store-contract.ts';
 const STORES = 7;
 const BETWEEN_MS = 40;
 
-/** Opens one store after another, and says what it heard and read there. */
+/** Opens one store after another, and prints the notices and what it read there. */
 const OPENER = `
   import { createSealer } from ${JSON.stringify(join(process.cwd(), 'src/tokens/store/seal.ts'))};
   const sealer = createSealer([Buffer.alloc(32, 7)]);
   print('ready');
-  const [count, start] = (await told()).split(' ').map(Number);
+  const [count, start] = (await input()).split(' ').map(Number);
   const said = [];
   for (let index = 0; index < count; index += 1) {
-    // At the very same moment as the others, or else they would rarely meet.
+    // At the same moment as the others, or they would rarely collide.
     while (Date.now() < start + index * ${BETWEEN_MS});
     try {
       const store = openSqliteStore(path + '-' + index, process.argv[2] === 'sealed' ? { sealer } : {});
@@ -38,22 +38,22 @@ async function openedAtOnce(path: string, args: string[] = []): Promise<unknown[
   return lines.flatMap((line) => JSON.parse(line) as unknown[]);
 }
 
-/** Each of them, of each store: no notice, and this token. */
-function allSaid(token: string | null): (typeof token)[][] {
+/** The lines of three processes for each store: no notice, and this token. */
+function allRead(token: string | null): (typeof token)[][] {
   return Array.from({ length: 3 * STORES }, () => [token]);
 }
 
 describe('several processes that open a store at the same time', () => {
-  test('create it once, without any notice', async () => {
+  test('several processes that open a store at the same time create it once, without any notice', async () => {
     const said = await openedAtOnce(join(folder(), 'tokens'));
-    expect(said).toEqual(allSaid(null));
+    expect(said).toEqual(allRead(null));
   });
 
-  test('encrypt it, and leave no readable token', async () => {
+  test('several processes that open a store at the same time encrypt it, and leave no readable token', async () => {
     const path = join(folder(), 'tokens');
     for (let index = 0; index < STORES; index += 1) await used(`${path}-${index}`);
     const said = await openedAtOnce(path, ['sealed']);
-    expect(said).toEqual(allSaid('refresh-b'));
+    expect(said).toEqual(allRead('refresh-b'));
     expect(Object.values(bytesIn(dirname(path))).join()).not.toMatch(/access-|refresh-/);
     const sealer = createSealer([Buffer.alloc(32, 7)]);
     const store = closing(openSqliteStore(`${path}-0`, { sealer }));
@@ -68,7 +68,7 @@ test('a store can be opened as soon as another process has ended its transaction
     const database = new DatabaseSync(path);
     database.exec('BEGIN EXCLUSIVE');
     print('begun');
-    await told();
+    await input();
     database.exec('ROLLBACK');`;
   const other = otherProcess(script, path);
   await other.line();
@@ -100,7 +100,7 @@ describe('a process that is killed within a transaction', () => {
       UPDATE token_set SET head = 9; CREATE TABLE filler (x BLOB);
       INSERT INTO filler VALUES (randomblob(400000)); INSERT INTO filler VALUES (randomblob(400000));\`);
     print('cut');
-    await told();`;
+    await input();`;
 
   async function cut(path: string) {
     const other = otherProcess(CUT, path);
@@ -109,7 +109,7 @@ describe('a process that is killed within a transaction', () => {
     await other.ended;
   }
 
-  test('leaves the store as it was before, for processes that open it', async () => {
+  test('a process that is killed within a transaction leaves the store as it was, for processes that open it', async () => {
     const { path, stored } = await used();
     const { size } = statSync(path);
     await cut(path);
@@ -118,7 +118,7 @@ describe('a process that is killed within a transaction', () => {
     expect(await look(closing(openSqliteStore(path)))).toEqual(stored);
   });
 
-  test('leaves it as it was, for processes that had it open', async () => {
+  test('a process that is killed within a transaction leaves the store as it was, for processes that had it open', async () => {
     const { path, stored, set } = await used();
     const store = closing(openSqliteStore(path));
     await cut(path);

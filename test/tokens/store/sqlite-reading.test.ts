@@ -1,4 +1,4 @@
-/** What a command that only looks does to the files of a store: nothing. */
+/** A command that only reads changes no file of a store. */
 import { chmodSync, existsSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -11,7 +11,7 @@ const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 
 test('a store that is opened for reading shows everything, and no byte of its files changes', async () => {
   const { path, stored } = await used();
-  // All of this would be mended, or made anew, by one that may write.
+  // A process that may write would repair all of this, or create it.
   chmodSync(path, 0o644);
   writeFileSync(`${path}-journal`, '');
   const before = bytesIn(dirname(path));

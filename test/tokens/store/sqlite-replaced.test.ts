@@ -1,4 +1,4 @@
-/** Files that are put under a store, or taken away, while it is open. */
+/** Files that replace the file of a store, or are removed, while it is open. */
 import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createSealer, SealError } from '../../../src/tokens/store/seal.ts';
@@ -62,7 +62,7 @@ test('a store that is encrypted with another key is reported as such, not as gon
   await expect(store.read()).rejects.toThrow('TOKEN_STORE_KEY is not set');
 });
 
-test('if an empty store is written over it, the pair is saved into that', async () => {
+test('if an empty store is written over the file, the pair is saved into that', async () => {
   const { path, set, store } = await copied();
   const home = { store: store.description, storeId: 'replaced', baseUrl: BASE_URL };
   await openSqliteStore(`${path}-empty`).close();

@@ -23,7 +23,7 @@ async function filled(place: string, ...keys: Uint8Array[]) {
 }
 
 describe('a store with a key', () => {
-  test('leaves no readable token on the disk', async () => {
+  test('a store with a key leaves no readable token on the disk', async () => {
     const place = folder();
     await filled(place, NEW);
     expect(Object.values(bytesIn(place)).join()).not.toMatch(TOKEN);
@@ -32,23 +32,26 @@ describe('a store with a key', () => {
   test.each([
     ['no key', [], /TOKEN_STORE_KEY is not set/],
     ['another key', [OLD], /none of those in TOKEN_STORE_KEY/],
-  ])('is refused with %s, and left byte for byte as it was', async (_, keys, message) => {
-    const place = folder();
-    const { path } = await filled(place, NEW);
-    const before = bytesIn(place);
-    const open = () => openSqliteStore(path, { sealer: createSealer(keys) });
-    expect(open).toThrow(SealError);
-    expect(open).toThrow(message);
-    expect(bytesIn(place)).toEqual(before);
-  });
+  ])(
+    'a sealed store is refused with %s, and left byte for byte as it was',
+    async (_, keys, message) => {
+      const place = folder();
+      const { path } = await filled(place, NEW);
+      const before = bytesIn(place);
+      const open = () => openSqliteStore(path, { sealer: createSealer(keys) });
+      expect(open).toThrow(SealError);
+      expect(open).toThrow(message);
+      expect(bytesIn(place)).toEqual(before);
+    },
+  );
 
-  test('is refused with another key even if nothing was ever imported', async () => {
+  test('a sealed store is refused with another key even if nothing was ever imported', async () => {
     const path = join(folder(), 'tokens.db');
     await openSqliteStore(path, { sealer: createSealer([NEW]) }).close();
     expect(() => openSqliteStore(path)).toThrow(SealError);
   });
 
-  test('is encrypted again with a newer key, and no longer needs the older one', async () => {
+  test('a sealed store is encrypted again with a newer key, and no longer needs the older one', async () => {
     const place = folder();
     const { path, set } = await filled(place, OLD);
     const before = bytesIn(place)['tokens.db']!;
@@ -60,7 +63,7 @@ describe('a store with a key', () => {
     expect(await store.read()).toMatchObject({ set, generation: 2, pair: pairOf('a'), surplus: 1 });
   });
 
-  test('is made of one without a key, and no readable token is left', async () => {
+  test('a store without a key is encrypted when it gets one, and no readable token is left', async () => {
     const place = folder();
     const { path, set } = await filled(place);
     expect(Object.values(bytesIn(place)).join()).toMatch(TOKEN);
@@ -70,10 +73,10 @@ describe('a store with a key', () => {
     expect(Object.values(bytesIn(place)).join()).not.toMatch(TOKEN);
   });
 
-  test('has no readable token after the next start, if the first one was interrupted', async () => {
+  test('a store has no readable token after the next start, if encrypting it was interrupted', async () => {
     const place = folder();
     const { path } = await filled(place, NEW);
-    // As it is left between the transaction that seals and what comes after it.
+    // As it is left between the transaction that seals and the cleaning after it.
     const database = new DatabaseSync(path);
     database.exec(`PRAGMA secure_delete = OFF; CREATE TABLE left_over (text TEXT);
       INSERT INTO left_over VALUES ('refresh-left'); DROP TABLE left_over;
@@ -84,7 +87,7 @@ describe('a store with a key', () => {
     expect(Object.values(bytesIn(place)).join()).not.toMatch(TOKEN);
   });
 
-  test('is refused if one encrypted pair was replaced by another', async () => {
+  test('a sealed store is refused if one encrypted pair was replaced by another', async () => {
     const place = folder();
     const { path } = await filled(place, NEW);
     const database = new DatabaseSync(path);
@@ -96,7 +99,7 @@ describe('a store with a key', () => {
     expect(bytesIn(place)).toEqual(before);
   });
 
-  test('is not encrypted again while a process that does not know the key has an exchange', async () => {
+  test('a store is not encrypted while a process that does not know the key has an exchange', async () => {
     const place = folder();
     const { path } = await filled(place);
     const holder = otherProcess(HOLDER, path);

@@ -8,7 +8,7 @@ import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.t
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { look, importInto, claiming, saving } from './token-store-contract.ts';
 
-/** Away after the test. */
+/** Removed after the test. */
 export function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'tokens-'));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
@@ -24,7 +24,9 @@ export function mode(path: string): number {
   return statSync(path).mode & 0o777;
 }
 
-/** Everything in a folder. Not while a store of this process is open there: that would drop its locks. */
+/**
+ * The bytes of all files in a folder. Not while a store of this process is open there: that would release its locks.
+ */
 export function bytesIn(path: string): Record<string, string> {
   const files = readdirSync(path).map((name) => [
     name,
@@ -33,7 +35,7 @@ export function bytesIn(path: string): Record<string, string> {
   return Object.fromEntries(files) as Record<string, string>;
 }
 
-/** A store that has seen some life, closed. */
+/** A store with several generations, closed. */
 export async function used(path = join(folder(), 'tokens.db')) {
   const store = openSqliteStore(path);
   const set = await importInto(store, 'link');
@@ -69,25 +71,25 @@ const HEAD = `
   import { openSqliteStore } from ${JSON.stringify(resolve('src/tokens/store/sqlite/sqlite-store.ts'))};
   import { createInterface } from 'node:readline';
   const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-  const told = async () => (await lines.next()).value;
+  const input = async () => (await lines.next()).value;
   const print = (value) => console.log(JSON.stringify(value));
   const pairOf = (name) => ({ accessToken: 'access-' + name, refreshToken: 'refresh-' + name, expiresIn: 1, refreshTokenExpiresIn: 2, name: null });
   const [path] = process.argv.slice(1);
 `;
 
-/** For `otherProcess`: claims, says so, and saves when it is told to. */
+/** For `otherProcess`: claims, prints that, and saves when the test says so. */
 export const HOLDER = `
   const store = openSqliteStore(path);
   const { set, generation } = await store.read();
   const claim = { set, generation, attempt: 'theirs', lifeMs: 1, replica: 'other' };
   print((await store.claim(claim)) !== undefined);
-  await told();
+  await input();
   const outcome = { outcome: 'rotated', at: 6, latencyMs: 1 };
   print(await store.save({ set, generation, attempt: 'theirs', pair: pairOf('theirs'), ...outcome }));
-  await told();
+  await input();
 `;
 
-/** Another process, with the store's opener, `path`, `print` and `told` at hand. Killed after the test. */
+/** Another process, which has the store's opener, `path`, `print` and `input` in scope. Killed after the test. */
 export function otherProcess(
   script: string,
   path: string,

@@ -11,13 +11,13 @@ import type {
 import { pairOf } from '../../support/tokens/tokens.ts';
 
 export const BASE_URL = 'https://recruiting.test';
-/** When these tests began: a store that has a clock of its own is asked at about this time. */
+/** When these tests began: a store that has a clock of its own is used at about this time. */
 export const AT = Date.now();
 const LIFE_MS = 150_000;
 const SIGN = { replica: 'r' };
 const OTHER_KEY = new Uint8Array(32).fill(7);
 
-/** What the rest of the gateway relies on, whichever store it is. `open` gives an empty one each time. */
+/** What the rest of the gateway relies on, whichever store it has. `open` returns an empty store each time. */
 export function tokenStoreContract(
   name: string,
   open: () => TokenStore | Promise<TokenStore>,
@@ -455,7 +455,7 @@ export function tokenStoreContract(
       }
       expect(await store.holds(saving(set, 'e', 4))).toBe(false);
       expect(await store.holds(saving('unknown', 'x', 4))).toBe(false);
-      // As it is after a move: the same refresh token, under another name.
+      // As after a move: the same refresh token, under another name.
       expect(await store.holds(saving('named otherwise', 'd', 3))).toBe(true);
       const before = await look(store);
       await store.import(importing(before, 'imported'));
@@ -584,7 +584,7 @@ export function tokenStoreContract(
       await target.save(saving(set, 'next', generation));
       const rotated = await look(target);
 
-      // Were this refused, the source would take the set back: a spent token.
+      // If this were refused, the source would take back a set whose token is spent.
       await target.moveIn(await moveOut('b'));
       expect(await look(target)).toEqual(rotated);
       await target.moveOut({ ...SIGN, to: 'c' });
@@ -643,7 +643,7 @@ export function tokenStoreContract(
   });
 }
 
-/** What the store holds, without how old that is: between two readings it grows older. */
+/** The content of the store, without ages: these grow between two readings. */
 export async function look(store: TokenStore): Promise<StoredTokens | null> {
   return ageless(await store.read());
 }

@@ -1,11 +1,18 @@
 import type { Clock } from '../../../clock.ts';
+import type { PageLedger } from '../../../page-ledger.ts';
 import type { Sealer } from '../seal.ts';
 import * as rules from '../rules.ts';
 import type { Rows, RowWriter } from '../rows.ts';
 import { StoreUnavailableError, type HistoryEntry, type TokenStore } from '../token-store.ts';
 import { connectPostgres, type Database, type Run } from './connection.ts';
+import { createPostgresLedger, type LedgerOptions } from './postgres-ledger.ts';
 import { createRowWriter, newRing, readRows, resealRows, type Wanted } from './postgres-rows.ts';
 import { LAYOUT } from './statements.ts';
+
+/** The store, and on the same connections the pages of callers. */
+export interface PostgresStore extends TokenStore {
+  ledger(options: LedgerOptions): PageLedger;
+}
 
 export interface PostgresOptions {
   readonly sealer: Sealer;
@@ -27,7 +34,7 @@ export interface PostgresOptions {
 export function openPostgresStore(
   url: string,
   { sealer, clock, readOnly = false, connect = connectPostgres }: PostgresOptions,
-): TokenStore {
+): PostgresStore {
   const database = connect(url, clock);
   const description = describePostgres(url);
   let ready: Promise<boolean> | undefined;
@@ -76,6 +83,7 @@ export function openPostgresStore(
         ),
       ),
     watch: (onChange) => database.listen(onChange),
+    ledger: (options) => createPostgresLedger(database, options),
     close: () => database.close(),
   };
 

@@ -21,6 +21,13 @@ const CREATING = 7_235_114;
 
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 
+/** The same in all parts of a statement. */
+const STATEMENT_NOW = '(extract(epoch FROM statement_timestamp()) * 1000)::float8';
+
+// The name of a caller is a digest. A row whose minute is full equals none.
+const CREATE_PAGE_TABLE = `
+    CREATE TABLE IF NOT EXISTS recruiting_page_budget (caller text PRIMARY KEY, full_at float8 NOT NULL)`;
+
 export const STATEMENTS = {
   lockCreation: `SELECT pg_advisory_xact_lock(${CREATING})`,
   // Not to_regclass, whose answer may be from before the lock.
@@ -44,7 +51,7 @@ export const STATEMENTS = {
     CREATE TABLE recruiting_token_ring (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text NOT NULL);
     CREATE TABLE recruiting_token_fingerprint (
       ring_id int NOT NULL REFERENCES recruiting_token_ring (id), fingerprint text NOT NULL,
-      generation int NOT NULL, PRIMARY KEY (ring_id, fingerprint))`,
+      generation int NOT NULL, PRIMARY KEY (ring_id, fingerprint));${CREATE_PAGE_TABLE}`,
 
   /** Held to the end of the transaction: all that write take turns. */
   lockStore: 'SELECT layout FROM recruiting_token_store FOR UPDATE',
@@ -100,5 +107,21 @@ export const STATEMENTS = {
   sealRing: 'UPDATE recruiting_token_ring SET key = $2 WHERE id = $1',
   insertFingerprint: `
     INSERT INTO recruiting_token_fingerprint VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+
+  findPageTable: `
+    SELECT tablename FROM pg_catalog.pg_tables
+    WHERE tablename = 'recruiting_page_budget' AND schemaname = ANY (current_schemas(false))`,
+  createPageTable: CREATE_PAGE_TABLE,
+  // In the order of the callers, because two that lock the same rows in another order would wait for each other.
+  takePages: `
+    INSERT INTO recruiting_page_budget AS budget (caller, full_at)
+    SELECT caller, ${STATEMENT_NOW} - $4::float8 + pages * 60000 / $3::float8
+    FROM unnest($1::text[], $2::float8[]) AS spent (caller, pages) ORDER BY caller
+    ON CONFLICT (caller) DO UPDATE
+      SET full_at = excluded.full_at + greatest(0, budget.full_at - ${STATEMENT_NOW} + $4::float8)
+    RETURNING caller, $3::float8 * (1 - (full_at - ${STATEMENT_NOW}) / 60000) AS pages_left`,
+  dropFullBudgets: `
+    DELETE FROM recruiting_page_budget WHERE caller IN (
+      SELECT caller FROM recruiting_page_budget WHERE full_at < ${STATEMENT_NOW} FOR UPDATE SKIP LOCKED)`,
   announce: `SELECT pg_notify('${CHANNEL}', '')`,
 } as const;
