@@ -57,7 +57,7 @@ export async function listen(
 ): Promise<Listening> {
   const { host, port, variables = ['HOST', 'PORT'], onCut, patienceMs = PATIENCE_MS } = options;
   const { timeOuts = TIME_OUTS, clock } = options;
-  const answering = new Set<ServerResponse>();
+  const answering: Answering = new Map();
   let lastAnswers = false;
   let closing = false;
   // Most requests have the same host as the previous one, and parsing a host costs more than comparing it.
@@ -65,9 +65,10 @@ export async function listen(
   // Of two headers of one name, Node would use the first and a proxy perhaps the last: a second credential must be seen.
   const server = createServer({ ...timeOuts, joinDuplicateHeaders: true }, (request, response) => {
     response.shouldKeepAlive &&= !lastAnswers;
-    answering.add(response);
+    const ofConnection = answering.get(request.socket)!;
+    ofConnection.push(response);
     response.once('close', () => {
-      answering.delete(response);
+      ofConnection.splice(ofConnection.indexOf(response), 1);
       // Its headers may have promised, before the shutdown began, to keep the connection.
       if (closing) setImmediate(() => server.closeIdleConnections());
     });
@@ -75,6 +76,10 @@ export async function listen(
     if (requested !== lastHost && !isHost(requested)) return void response.writeHead(400).end();
     lastHost = requested;
     handler(request, response);
+  });
+  server.on('connection', (socket: Socket) => {
+    answering.set(socket, []);
+    socket.once('close', () => answering.delete(socket));
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
@@ -87,7 +92,7 @@ export async function listen(
   // Otherwise connections stay open for the next request of their clients, and the server does not close.
   const keepNoConnections = () => {
     lastAnswers = true;
-    for (const response of answering) response.shouldKeepAlive = false;
+    for (const response of responsesOf(answering)) response.shouldKeepAlive = false;
   };
   return {
     keepNoConnections,
@@ -98,7 +103,8 @@ export async function listen(
       await nextTurn();
       closing = true;
       const deadline = setTimeout(() => {
-        if (answering.size > 0) onCut?.(answering.size);
+        const cut = responsesOf(answering).length;
+        if (cut > 0) onCut?.(cut);
         server.closeAllConnections();
       }, patienceMs);
       await new Promise<void>((resolve) => {
@@ -109,6 +115,16 @@ export async function listen(
       stopChecking?.();
     },
   };
+}
+
+/**
+ * The responses in progress of each connection. Not one set of all responses: a set that often grows and shrinks leaves
+ * old tables behind, which keep what was in them until the next full collection.
+ */
+type Answering = Map<Socket, ServerResponse[]>;
+
+function responsesOf(answering: Answering): ServerResponse[] {
+  return [...answering.values()].flat();
 }
 
 /** A request with an invalid host is answered with 400, whatever it requests (RFC 9112, 3.2). */
@@ -152,7 +168,7 @@ const CHECK_MS = 10_000;
  * @param answering the responses in progress, at any time
  * @returns stops the checks
  */
-function endStalled(answering: ReadonlySet<ServerResponse>, clock: Clock): () => void {
+function endStalled(answering: Answering, clock: Clock): () => void {
   const stopping = new AbortController();
   const seen = new WeakMap<Socket, { unread: number; written: number; since: number }>();
 
@@ -171,7 +187,7 @@ function endStalled(answering: ReadonlySet<ServerResponse>, clock: Clock): () =>
   const checkForever = async () => {
     for (;;) {
       await clock.sleep(CHECK_MS, stopping.signal);
-      for (const response of answering) check(response);
+      for (const response of responsesOf(answering)) check(response);
     }
   };
   checkForever().catch((error: unknown) => {

@@ -17,8 +17,8 @@ type SendQuery = (query: OutgoingRequest) => Promise<UpstreamResult>;
 export function shareQueries(send: SendQuery): SharedQueries {
   /** By body and key: an interactive query does not wait for the same query of a drain. */
   const inFlight = {
-    interactive: new Map<string, SharedQuery>(),
-    drain: new Map<string, SharedQuery>(),
+    interactive: new Map<string, Slot>(),
+    drain: new Map<string, Slot>(),
   };
 
   return {
@@ -27,12 +27,14 @@ export function shareQueries(send: SendQuery): SharedQueries {
         query.signal.throwIfAborted();
         const queries = inFlight[query.priority];
         const key = query.key ? query.body + query.key : query.body;
-        let shared = queries.get(key);
+        let shared = queries.get(key)?.shared;
         if (!shared) {
-          shared = sendShared(send, query, () => {
-            if (queries.get(key) === shared) queries.delete(key);
+          const slot: Slot = { shared: undefined };
+          shared = slot.shared = sendShared(send, query, () => {
+            if (queries.get(key) === slot) queries.delete(key);
+            slot.shared = undefined;
           });
-          queries.set(key, shared);
+          queries.set(key, slot);
         }
         shared.join(query, resolve, reject);
       }),
@@ -41,6 +43,15 @@ export function shareQueries(send: SendQuery): SharedQueries {
       inFlight.drain.clear();
     },
   };
+}
+
+/**
+ * Emptied when the query is over. A map that often grows and shrinks leaves old tables behind, each with the entries of
+ * its time and a reference to the next one: once one of them is in old space, all requests would stay in memory until
+ * the next full collection.
+ */
+interface Slot {
+  shared: SharedQuery | undefined;
 }
 
 interface SharedQuery {
