@@ -130,7 +130,9 @@ export interface NewRecords<R> {
 
 /** Tells the records that a walk has not given yet from those that it has. */
 export class Progress<R extends Identified> {
-  readonly #seen = new IdentitySet();
+  /** Undefined until a second page comes: most connections are one page, in which every record is new. */
+  #seen: IdentitySet | undefined;
+  #firstPage: Page<R> | undefined;
   #idsAreUnique = true;
 
   /** False once an id occurred twice in one page: then no record is dropped any more. */
@@ -143,23 +145,39 @@ export class Progress<R extends Identified> {
     const { hashes, hasRepeats } = identitiesOf(page);
     if (hasRepeats) this.#idsAreUnique = false;
     const areUnique = this.#idsAreUnique;
-    const seen = this.#seen;
-    const repeated = new Set<number>();
+    if (!this.#firstPage) {
+      this.#firstPage = page;
+      return { records: items, isProved: areUnique && hashes.some(isKnown) };
+    }
+    const seen = this.#seenBefore();
+    let repeated: Set<number> | undefined;
     let isProved = false;
     for (let index = 0; index < hashes.length; index += 1) {
       const hash = hashes[index]!;
-      const isKnown = !Number.isNaN(hash);
-      if (isKnown && !seen.add(hash) && areUnique) repeated.add(index);
-      else isProved ||= isKnown;
+      if (isKnown(hash) && !seen.add(hash) && areUnique) (repeated ??= new Set()).add(index);
+      else isProved ||= isKnown(hash);
     }
-    const records = repeated.size > 0 ? items.filter(({ index }) => !repeated.has(index)) : items;
+    const records = repeated ? items.filter(({ index }) => !repeated.has(index)) : items;
     return { records, isProved: areUnique && isProved };
   }
 
   /** How many records of the page were given before. */
   repeatedBy(page: Page<R>): number {
-    return identitiesOf(page).hashes.filter((hash) => this.#seen.has(hash)).length;
+    const seen = this.#seenBefore();
+    return identitiesOf(page).hashes.filter((hash) => seen.has(hash)).length;
   }
+
+  #seenBefore(): IdentitySet {
+    if (this.#seen) return this.#seen;
+    const seen = (this.#seen = new IdentitySet());
+    for (const hash of this.#firstPage ? identitiesOf(this.#firstPage).hashes : [])
+      if (isKnown(hash)) seen.add(hash);
+    return seen;
+  }
+}
+
+function isKnown(hash: number): boolean {
+  return !Number.isNaN(hash);
 }
 
 /** After so many pages in a row without a new record, the walk has stalled, whatever the cursors say. */

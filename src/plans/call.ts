@@ -81,6 +81,8 @@ export class Call implements Requester {
   readonly cause: Cause | undefined;
   /** The parts of its answer that are in memory. */
   readonly held: HeldBytes;
+  /** Bytes of its pieces, the uncounted ones too. */
+  #bytes = 0;
   readonly #parts: CallParts;
   #isSharing = true;
   #requests: DataLoader<ChargedRequest<unknown>, unknown, string> | undefined;
@@ -102,6 +104,17 @@ export class Call implements Requester {
 
   get caller(): string {
     return this.pages.owner;
+  }
+
+  /**
+   * Counts a piece of its answer against the memory that answers may hold, but not the first pieces: the buffers of a
+   * socket hold as much anyway. Returns a promise if the operation has to wait.
+   *
+   * @throws OPERATION_TOO_COMPLEX, RATE_LIMITED
+   */
+  hold(piece: object, bytes: number): Promise<void> | undefined {
+    this.#bytes += bytes;
+    return this.#bytes < UNCOUNTED ? undefined : this.held.hold(piece, bytes);
   }
 
   /** Loads records by their ids. */
@@ -175,6 +188,9 @@ export class Call implements Requester {
     );
   }
 }
+
+/** Bytes. */
+const UNCOUNTED = 65_536;
 
 interface ChargedRequest<T> {
   readonly request: UpstreamRequest<T>;

@@ -1,4 +1,3 @@
-import type { HeldBytes } from '../answers/budget.ts';
 import type { AnswerError, Path } from '../answers/answer-errors.ts';
 import type { DeferredReading, Placeholder, Reading } from '../answers/read.ts';
 import type { WholeAnswer } from '../answers/write-answer.ts';
@@ -69,12 +68,15 @@ export type RecordPage =
     };
 
 /** Counts the pages of these records against the memory that answers may hold. */
-export async function holdPages(held: HeldBytes, records: readonly ListRecord[]): Promise<void> {
+export async function holdPages(
+  call: { hold(page: RecordPage, bytes: number): Promise<void> | undefined },
+  records: readonly ListRecord[],
+): Promise<void> {
   let last: RecordPage | undefined;
   for (const { page } of records) {
     if (page === last) continue;
     last = page;
-    const waiting = held.hold(last, last.size);
+    const waiting = call.hold(last, last.size);
     if (waiting) await waiting;
   }
 }

@@ -115,9 +115,10 @@ test('after a request has ended in any way, nothing of its answer is held', asyn
 });
 
 test('a connection with a page that is too large returns no list without that page', async () => {
-  const gateway = await startGatewayOverFake({ persons: 51 }, { config: { answerBytes: 8_000 } });
+  const gateway = await startGatewayOverFake({ persons: 51 }, { config: { answerBytes: 70_000 } });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
-  const wide = Array.from({ length: 12 }, (_, at) => `n${at}: firstName`).join(' ');
+  const long = 'n'.repeat(150);
+  const wide = Array.from({ length: 12 }, (_, at) => `${long}${at}: firstName`).join(' ');
   const { data, errors } = await gateway.ask<{ personsConnection: object | null }>(
     `{ personsConnection(first: 60) { edges { node { id ${wide} } } nodes { id } pageInfo { hasNextPage } } }`,
   );

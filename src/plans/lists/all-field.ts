@@ -19,7 +19,7 @@ export async function readAll(call: Call, list: () => OpenedList, path: Path): P
   let count = 0;
   try {
     for await (const page of drainedPages(list(), 'whole')) {
-      await holdPages(call.held, page.records);
+      await holdPages(call, page.records);
       if (page.records.length > 0 && count > 0) output.parts.push(',');
       if (!writePage(page, output, { path, offset: count }))
         return { parts: undefined, errors: output.errors };

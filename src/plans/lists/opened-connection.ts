@@ -1,4 +1,3 @@
-import type { HeldBytes } from '../../answers/budget.ts';
 import type { AnswerError, Path, UpstreamError } from '../../answers/answer-errors.ts';
 import { checkedCounts } from '../../paging/connection/connection-arguments.ts';
 import {
@@ -12,6 +11,7 @@ import { CursorEncoder, decodeCursor } from '../../paging/cursor.ts';
 import { drainPages, interrupted } from '../../paging/drain/drain.ts';
 import { positionOf } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
+import type { Call } from '../call.ts';
 import { holdPages, type ListRecord } from '../output.ts';
 import { pageFetcher } from '../pages/fetch-page.ts';
 import type { ConnectionShape } from './connection-shape.ts';
@@ -59,7 +59,7 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   const { signal, drainBudget: budget } = call;
   const wanted = shape.fields.filter(({ kind }) => kind !== 'typename');
   let counting: Promise<number> | undefined;
-  const reading = createReading(sliceOf(), cursors, call.held, (edges) => {
+  const reading = createReading(sliceOf(), cursors, call, (edges) => {
     if (counts.last !== undefined) spendForLast(edges);
   });
 
@@ -139,7 +139,7 @@ export function openListConnection(list: OpenedList): OpenedConnection {
 function createReading(
   slice: Slice<ListRecord>,
   cursors: CursorEncoder,
-  held: HeldBytes,
+  call: Call,
   onEdges: (count: number) => void,
 ) {
   const read: (readonly ConnectionEdge[])[] = [];
@@ -183,7 +183,7 @@ function createReading(
       errors.push(...(value.unplacedErrors as readonly UpstreamError[]));
       // `reading` is still set: another reader would otherwise read the next page before this one is kept.
       await holdPages(
-        held,
+        call,
         value.edges.map(({ record }) => record),
       );
       read.push(value.edges);

@@ -29,9 +29,6 @@ export interface FieldGroup {
   readonly drains: Pick<Drains, 'separate'>;
 }
 
-/** Bytes. Smaller answers of the service are not counted: the buffers of a socket hold as much anyway. */
-const LARGE = 65_536;
-
 /** Answers the fields of a group together. */
 export async function answerGroup(
   group: FieldGroup,
@@ -43,7 +40,8 @@ export async function answerGroup(
     try {
       const service = await requestForwarded(group, call);
       const { data, errors, extensions } = service;
-      if (service.size >= LARGE) await call.held.hold(service, service.size);
+      const waiting = call.hold(service, service.size);
+      if (waiting) await waiting;
       if (!data) return { data, errors, extensions, deferred: [] };
       const output: Output = {
         parts: data.whole as Part[],
@@ -63,8 +61,7 @@ export async function answerGroup(
     ),
   );
   const service = await answered;
-  if (service && 'size' in service && service.size >= LARGE)
-    await call.held.hold(service, service.size);
+  if (service && 'size' in service) await call.hold(service, service.size);
   const output: Output & { deferred: DeferredReading[] } = {
     parts: [],
     errors: [],
