@@ -20,7 +20,7 @@ import {
   type ShapeScope,
 } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
-import type { Adapter } from '../../schema/derived.ts';
+import { LARGEST_PAGE, type Adapter } from '../../schema/derived.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';
 import { argument, field, notEmpty, variableDefinition } from '../requests/own-nodes.ts';
 import {
@@ -167,13 +167,10 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
   };
 }
 
-/** For a list whose `first` is required (interface, section 8). */
-const LARGEST_DOCUMENTED_PAGE = 50;
-
 /** The `first` to send for the largest page; undefined to leave it out, so that the upstream's own limit applies. */
 export function pageSizeOf({ field: list }: Adapter): number | undefined {
   return list.args.some((arg) => arg.name === 'first' && isRequiredArgument(arg))
-    ? LARGEST_DOCUMENTED_PAGE
+    ? LARGEST_PAGE
     : undefined;
 }
 

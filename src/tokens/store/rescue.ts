@@ -173,7 +173,7 @@ export async function saveRescued(
         await store.save(pair);
         saved.push(pair);
       }
-      if (leavesNewest && isHead(pair, await store.read())) continue;
+      if (leavesNewest && isNewest(pair, await store.read())) continue;
       // Its process may live, and have put another pair into it meanwhile.
       if (textOf(path) === text) removeFile(path);
     } catch (error) {
@@ -204,7 +204,7 @@ function belongsTo({ set, home }: Label, store: StoreIdentity): boolean {
   return isHere && home.baseUrl === baseUrl;
 }
 
-function isHead({ set, generation }: NewPair, stored: StoredTokens | null): boolean {
+function isNewest({ set, generation }: NewPair, stored: StoredTokens | null): boolean {
   return stored?.set === set && stored.generation === generation + 1;
 }
 

@@ -94,13 +94,13 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     },
     // While it fails the lock is kept: the pair is in this process, and nobody else may exchange.
     save: async (saved) => {
-      const isHead = await write(
+      const isNewest = await write(
         (rows, into) => rules.savePair(rows, into, saved, now()),
         saved.attempt,
       );
       lock.release(saved.attempt);
       makeRoom();
-      return isHead;
+      return isNewest;
     },
     holds: (saved) =>
       whenFree((isLast) => view(usable(isLast), (rows) => rules.holdsPair(rows, saved))),
