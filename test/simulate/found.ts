@@ -88,4 +88,33 @@ export const FOUND: readonly Plan[] = [
     ],
     seed: 1_642_918_577,
   },
+  // A clock that jumped by a year made a pair in a rescue file look expired, because a failover had lost what it followed.
+  {
+    replicas: 2,
+    life: 120,
+    revokesOnRefresh: false,
+    fromLink: false,
+    isPooled: false,
+    ahead: 0,
+    early: [
+      {
+        after: 0,
+        do: 'trap',
+        trap: { point: 'save committed', effect: 'kill', delayMs: 0, forMs: 200_000 },
+        oddity: null,
+      },
+    ],
+    steps: [
+      {
+        after: 0,
+        do: 'trap',
+        trap: { point: 'answer', effect: 'strand', delayMs: 0, forMs: 200_000 },
+        oddity: null,
+      },
+      { after: 20_000, do: 'meet', oddity: 'no connection' },
+      { after: 0, do: 'clock', by: 0, ms: 31_536_000_000 },
+      { after: 0, do: 'failOver', lost: 2 },
+    ],
+    seed: 125_380_552,
+  },
 ];

@@ -141,8 +141,7 @@ export function savePair(rows: Rows, write: RowWriter, saved: NewPair, now: numb
   const wasHead = set.head <= generation;
   // It is not older than its exchange, nor than the pair before it, even if the wall clock of this machine has jumped.
   const begun = rows.attempts.find((one) => one.attempt === attempt);
-  const before = rows.pairs(set, generation).find((row) => row.generation === generation);
-  const least = begun?.at ?? before?.savedAt ?? 0;
+  const least = begun?.at ?? newestSavedAt(rows, set, generation);
   const savedAt = Math.max(least, rows.now - Math.max(0, now - at));
   write.addPair(set, { generation: next, attempt, pair, savedAt, imported: false, wasHead });
   write.endAttempt(attempt, outcome, latencyMs);
@@ -159,6 +158,19 @@ export function savePair(rows: Rows, write: RowWriter, saved: NewPair, now: numb
     // Something else in the store is damaged, and the next start reports that: this pair is saved all the same.
   }
   return wasHead;
+}
+
+/** When the newest pair was saved that is not newer than this generation; 0 if that is unknown. */
+function newestSavedAt(rows: Rows, set: SetRow, generation: number): number {
+  try {
+    // The store may be behind: a failover may have lost the pair of the generation itself.
+    const older = rows.pairs(set, Math.min(generation, set.head));
+    const times = older.filter((row) => row.generation <= generation).map((row) => row.savedAt);
+    return Math.max(0, ...times);
+  } catch {
+    // A damaged row, which the next start reports, must not keep this pair from being saved.
+    return 0;
+  }
 }
 
 export function holdsPair(rows: Rows, { set: name, generation, attempt, pair }: NewPair): boolean {
