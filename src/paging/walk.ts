@@ -132,7 +132,8 @@ export interface NewRecords<R> {
 export class Progress<R extends Identified> {
   /** Undefined until a second page comes: most connections are one page, in which every record is new. */
   #seen: IdentitySet | undefined;
-  #firstPage: Page<R> | undefined;
+  /** Of the first page, until they are in the set. */
+  #firstHashes: Float64Array | undefined;
   #idsAreUnique = true;
 
   /** False once an id occurred twice in one page: then no record is dropped any more. */
@@ -145,8 +146,8 @@ export class Progress<R extends Identified> {
     const { hashes, hasRepeats } = identitiesOf(page);
     if (hasRepeats) this.#idsAreUnique = false;
     const areUnique = this.#idsAreUnique;
-    if (!this.#firstPage) {
-      this.#firstPage = page;
+    if (!this.#seen && !this.#firstHashes) {
+      this.#firstHashes = hashes;
       return { records: items, isProved: areUnique && hashes.some(isKnown) };
     }
     const seen = this.#seenBefore();
@@ -170,8 +171,8 @@ export class Progress<R extends Identified> {
   #seenBefore(): IdentitySet {
     if (this.#seen) return this.#seen;
     const seen = (this.#seen = new IdentitySet());
-    for (const hash of this.#firstPage ? identitiesOf(this.#firstPage).hashes : [])
-      if (isKnown(hash)) seen.add(hash);
+    for (const hash of this.#firstHashes ?? []) if (isKnown(hash)) seen.add(hash);
+    this.#firstHashes = undefined;
     return seen;
   }
 }
