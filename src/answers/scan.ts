@@ -125,31 +125,27 @@ function listScanner(of: Scan, isMarked: boolean): Scan {
 
 function recordsScanner(of: Scan): Scan {
   return (bytes, at, tape) => {
-    const { records, ids, types, counts } = tape;
     if (bytes[at] !== 91) return -1;
     let end = at + 1;
     let count = 0;
     if (bytes[end] === 93) {
-      counts.push(0);
+      tape.counts.push(0);
       return end + 1;
     }
     for (;;) {
       const start = end;
-      const idsBefore = ids.length;
+      const idsBefore = tape.idCount;
       end = of(bytes, end, tape);
       if (end < 0) return -1;
-      records.push(start, end);
-      if (ids.length === idsBefore) {
-        ids.push(0, 0);
-        types.push('');
-      }
+      tape.addRecord(start, end);
+      if (tape.idCount === idsBefore) tape.addId(0, 0, '');
       count += 1;
       const byte = bytes[end];
       end += 1;
       if (byte === 93) break;
       if (byte !== 44) return -1;
     }
-    counts.push(count);
+    tape.counts.push(count);
     return end;
   };
 }
@@ -231,10 +227,7 @@ function fieldScanner(
     const cutsBefore = tape.cuts.length;
     const end = scan(bytes, start, tape);
     if (end < 0) return -1;
-    if (idOf !== undefined && bytes[start] !== 110) {
-      tape.ids.push(start, end);
-      tape.types.push(idOf);
-    }
+    if (idOf !== undefined && bytes[start] !== 110) tape.addId(start, end, idOf);
     if (note >= 0) {
       tape.noted[2 * note] = start;
       tape.noted[2 * note + 1] = end;

@@ -1,33 +1,76 @@
-/** The notes of a scan. One tape is used for all scans of a scanner, so its contents must be copied to be kept. */
-export interface Tape {
+/**
+ * The notes of a scan. One tape is used for all scans of a scanner, so its contents must be copied to be kept. Its
+ * arrays keep their size: emptied, they would have to grow again in each scan.
+ */
+export class Tape {
   /** Start and end of each part that is cut out or replaced, in the order of the bytes. */
-  readonly cuts: number[];
+  readonly cuts: number[] = [];
   /** What replaces each of them. */
-  readonly inserts: string[];
-  /** Start and end of each record of the marked lists. */
-  readonly records: number[];
-  /** Start and end of the id of each record, as it was written; 0 and 0 for a record without one. */
-  readonly ids: number[];
-  /** The type of each record; empty for one without an id. */
-  readonly types: string[];
+  readonly inserts: string[] = [];
+  /** Start and end of each noted field, by its index in `Marks.noted`. Older notes stay until they are overwritten. */
+  readonly noted: number[] = [];
   /** The number of records of each marked list. */
-  readonly counts: number[];
-  /** Start and end of each noted field, by its index in `Marks.noted`. */
-  readonly noted: number[];
+  readonly counts: number[] = [];
+  #records = new Int32Array(INITIAL_SIZE);
+  #recordCount = 0;
+  #ids = new Int32Array(INITIAL_SIZE);
+  #types: string[] = [];
+  #idCount = 0;
+
+  /** The records of the marked lists. */
+  get recordCount(): number {
+    return this.#recordCount;
+  }
+
+  get idCount(): number {
+    return this.#idCount;
+  }
+
+  /**
+   * Copies start and end of each record, and behind them start and end of the id of each record, as it was written; 0
+   * and 0 for a record without one. One array for both: each costs a call of malloc.
+   */
+  copyPlaces(): Int32Array {
+    const idsAt = 2 * this.#recordCount;
+    const places = new Int32Array(idsAt + 2 * this.#idCount);
+    for (let i = 0; i < idsAt; i += 1) places[i] = this.#records[i]!;
+    for (let i = 0; i < 2 * this.#idCount; i += 1) places[idsAt + i] = this.#ids[i]!;
+    return places;
+  }
+
+  /** The type of a record; empty for one without an id. */
+  typeOf(record: number): string {
+    return this.#types[record]!;
+  }
+
+  addRecord(start: number, end: number): void {
+    const at = 2 * this.#recordCount++;
+    if (at === this.#records.length) this.#records = doubled(this.#records);
+    this.#records[at] = start;
+    this.#records[at + 1] = end;
+  }
+
+  addId(start: number, end: number, type: string): void {
+    const record = this.#idCount++;
+    if (2 * record === this.#ids.length) this.#ids = doubled(this.#ids);
+    this.#ids[2 * record] = start;
+    this.#ids[2 * record + 1] = end;
+    this.#types[record] = type;
+  }
+
+  reset(): void {
+    if (this.cuts.length > 0) this.cuts.length = this.inserts.length = 0;
+    if (this.counts.length > 0) this.counts.length = 0;
+    this.#recordCount = this.#idCount = 0;
+  }
 }
 
-export function createTape(): Tape {
-  return { cuts: [], inserts: [], records: [], ids: [], types: [], counts: [], noted: [] };
-}
+const INITIAL_SIZE = 256;
 
-export function resetTape({ cuts, inserts, records, ids, types, counts, noted }: Tape): void {
-  cuts.length = 0;
-  inserts.length = 0;
-  records.length = 0;
-  ids.length = 0;
-  types.length = 0;
-  counts.length = 0;
-  noted.length = 0;
+function doubled(full: Int32Array): Int32Array<ArrayBuffer> {
+  const larger = new Int32Array(2 * full.length);
+  larger.set(full);
+  return larger;
 }
 
 /** Copies a part of the bytes and applies the cuts. */

@@ -3,8 +3,8 @@
  * The chance that any two of a million collide is about 1 in 18,000.
  */
 export class IdentitySet {
-  #low = new Uint32Array(INITIAL_SLOTS);
-  #high = new Uint32Array(INITIAL_SLOTS);
+  /** Open addressing, linear probing. A free slot is 0, which no hash is: see finish(). */
+  #slots = new Float64Array(INITIAL_SLOTS);
   #size = 0;
 
   get size(): number {
@@ -13,50 +13,39 @@ export class IdentitySet {
 
   /** Returns false when the hash was there already. */
   add(hash: number): boolean {
-    if (2 * this.#size >= this.#low.length) this.#grow();
-    const low = hash >>> 0;
-    const high = (hash - low) / TWO_32;
-    const slot = this.#slotOf(low, high);
-    if (this.#holds(slot)) return false;
-    this.#low[slot] = low;
-    this.#high[slot] = high;
+    if (2 * this.#size >= this.#slots.length) this.#grow();
+    const slot = slotOf(this.#slots, hash);
+    if (this.#slots[slot] === hash) return false;
+    this.#slots[slot] = hash;
     this.#size += 1;
     return true;
   }
 
   has(hash: number): boolean {
-    const low = hash >>> 0;
-    return this.#holds(this.#slotOf(low, (hash - low) / TWO_32));
+    return this.#slots[slotOf(this.#slots, hash)] === hash;
   }
 
-  /** The slot that holds the hash, or the free one where it belongs. Open addressing, linear probing. */
-  #slotOf(low: number, high: number): number {
-    const [lows, highs] = [this.#low, this.#high];
-    const mask = lows.length - 1;
-    let slot = low & mask;
-    for (;;) {
-      const [itsLow, itsHigh] = [lows[slot]!, highs[slot]!];
-      if ((itsLow === low && itsHigh === high) || (itsLow === 0 && itsHigh === 0)) return slot;
-      slot = (slot + 1) & mask;
-    }
-  }
-
-  #holds(slot: number): boolean {
-    // A stored hash is never 0: see finish().
-    return this.#low[slot] !== 0 || this.#high[slot] !== 0;
+  clear(): void {
+    this.#slots.fill(0);
+    this.#size = 0;
   }
 
   #grow(): void {
-    const [oldLow, oldHigh] = [this.#low, this.#high];
-    this.#low = new Uint32Array(2 * oldLow.length);
-    this.#high = new Uint32Array(2 * oldLow.length);
-    for (let slot = 0; slot < oldLow.length; slot += 1) {
-      const [low, high] = [oldLow[slot]!, oldHigh[slot]!];
-      if (low === 0 && high === 0) continue;
-      const target = this.#slotOf(low, high);
-      this.#low[target] = low;
-      this.#high[target] = high;
-    }
+    const slots = new Float64Array(2 * this.#slots.length);
+    for (const hash of this.#slots) if (hash !== 0) slots[slotOf(slots, hash)] = hash;
+    this.#slots = slots;
+  }
+}
+
+/** The slot that holds the hash, or the free one where it belongs. */
+function slotOf(slots: Float64Array, hash: number): number {
+  const mask = slots.length - 1;
+  // The lower 32 bits of the hash.
+  let slot = hash & mask;
+  for (;;) {
+    const its = slots[slot]!;
+    if (its === hash || its === 0) return slot;
+    slot = (slot + 1) & mask;
   }
 }
 

@@ -1,4 +1,4 @@
-import { identityHash } from './identities.ts';
+import { identityHash, IdentitySet } from './identities.ts';
 
 /** A record of a page. */
 export interface Identified {
@@ -10,6 +10,7 @@ export interface Identified {
 
 /** One page as the upstream gives it: forward only, with one opaque cursor. */
 export interface Page<R> {
+  /** Pages of bytes make these objects when they are read for the first time. */
   readonly items: readonly R[];
   readonly hasNextPage: boolean;
   /** Points at the last record of the page. */
@@ -66,11 +67,65 @@ export function identitiesOf({ identities, items }: Page<Identified>): PageIdent
   );
 }
 
-export function identitiesFrom(hashes: Float64Array): PageIdentities {
-  // Sorted, equal hashes are neighbours, and NaN comes last.
-  const sorted = hashes.toSorted();
+/** @param scratch an empty set, which is empty again afterwards */
+export function identitiesFrom(
+  hashes: Float64Array,
+  scratch: IdentitySet = new IdentitySet(),
+): PageIdentities {
   let hasRepeats = false;
-  for (let at = 1; at < sorted.length; at += 1) hasRepeats ||= sorted[at] === sorted[at - 1];
-  const hasUnknown = Number.isNaN(sorted.at(-1));
+  let hasUnknown = false;
+  for (let at = 0; at < hashes.length; at += 1) {
+    const hash = hashes[at]!;
+    if (Number.isNaN(hash)) hasUnknown = true;
+    else if (!scratch.add(hash)) hasRepeats = true;
+  }
+  scratch.clear();
   return { hashes, hasRepeats, isJoinable: !hasRepeats && !hasUnknown };
+}
+
+/** How many records the page has. */
+export function sizeOf(page: Page<Identified>): number {
+  return identitiesOf(page).hashes.length;
+}
+
+/** Records of one page, in its order. A drain writes them as one piece of bytes, without an object for each. */
+export class PageRecords<R> implements Iterable<R> {
+  readonly page: Page<R>;
+  /** In the page, from 0. */
+  readonly from: number;
+  /** Behind the last one. */
+  readonly to: number;
+  /** Records in between that are left out. */
+  readonly without: ReadonlySet<number> | undefined;
+
+  constructor(page: Page<R>, from: number, to: number, without?: ReadonlySet<number>) {
+    this.page = page;
+    this.from = from;
+    this.to = to;
+    this.without = without;
+  }
+
+  get length(): number {
+    return this.to - this.from - (this.without?.size ?? 0);
+  }
+
+  get list(): readonly R[] {
+    const { page, from, to, without } = this;
+    const all = to - from === page.items.length ? page.items : page.items.slice(from, to);
+    return without ? all.filter((_, offset) => !without.has(from + offset)) : all;
+  }
+
+  /** The first ones of them; all if there are not so many. */
+  first(count: number): PageRecords<R> {
+    if (count >= this.length) return this;
+    const { page, from, without } = this;
+    if (!without) return new PageRecords(page, from, from + count);
+    let to = from;
+    for (let left = count; left > 0; to += 1) if (!without.has(to)) left -= 1;
+    return new PageRecords(page, from, to, new Set([...without].filter((index) => index < to)));
+  }
+
+  [Symbol.iterator](): Iterator<R> {
+    return this.list[Symbol.iterator]();
+  }
 }

@@ -2,12 +2,19 @@ import { codedError } from '../errors.ts';
 import type { Position } from './cursor.ts';
 import { WALK_LEFT } from './failures.ts';
 import { identityHash, IdentitySet } from './identities.ts';
-import { identitiesOf, type FetchPage, type Identified, type Page } from './page.ts';
+import {
+  identitiesOf,
+  PageRecords,
+  sizeOf,
+  type FetchPage,
+  type Identified,
+  type Page,
+} from './page.ts';
 
 /** A page of a walk. */
 export interface WalkedPage<R> extends PageBounds {
   /** Its records that no earlier page had. */
-  readonly records: readonly R[];
+  readonly records: PageRecords<R>;
   readonly hasNextPage: boolean;
   readonly unplacedErrors?: readonly unknown[];
 }
@@ -98,21 +105,16 @@ export async function* walk<R extends Identified>(
   }
 }
 
-export function walkedPage<R>(
-  { hasNextPage, endCursor, items, unplacedErrors }: Page<R>,
-  records: readonly R[],
+export function walkedPage<R extends Identified>(
+  page: Page<R>,
+  records: PageRecords<R>,
   after: string | null,
 ): WalkedPage<R> {
-  const size = items.length;
-  return {
-    records,
-    after,
-    endCursor,
-    size,
-    hasNextPage,
-    ...(unplacedErrors && { unplacedErrors }),
-  };
+  const { hasNextPage, endCursor, unplacedErrors = NO_ERRORS } = page;
+  return { records, after, endCursor, size: sizeOf(page), hasNextPage, unplacedErrors };
 }
+
+const NO_ERRORS: readonly unknown[] = [];
 
 /** What the cursor of a record is made from. */
 export function positionOf(
@@ -123,7 +125,7 @@ export function positionOf(
 }
 
 export interface NewRecords<R> {
-  readonly records: readonly R[];
+  readonly records: PageRecords<R>;
   /** Whether at least one of them is proved to be new. Records without identities prove nothing. */
   readonly isProved: boolean;
 }
@@ -142,23 +144,28 @@ export class Progress<R extends Identified> {
   }
 
   of(page: Page<R>): NewRecords<R> {
-    const { items } = page;
     const { hashes, hasRepeats } = identitiesOf(page);
     if (hasRepeats) this.#idsAreUnique = false;
     const areUnique = this.#idsAreUnique;
     if (!this.#seen && !this.#firstHashes) {
       this.#firstHashes = hashes;
-      return { records: items, isProved: areUnique && hashes.some(isKnown) };
+      const records = new PageRecords(page, 0, hashes.length);
+      return { records, isProved: areUnique && hashes.some(isKnown) };
     }
     const seen = this.#seenBefore();
-    let repeated: Set<number> | undefined;
+    // Most repeated records are those at the start, which the page shares with the one before.
+    let from = 0;
+    let without: Set<number> | undefined;
     let isProved = false;
     for (let index = 0; index < hashes.length; index += 1) {
       const hash = hashes[index]!;
-      if (isKnown(hash) && !seen.add(hash) && areUnique) (repeated ??= new Set()).add(index);
-      else isProved ||= isKnown(hash);
+      const known = isKnown(hash);
+      if (known && !seen.add(hash) && areUnique) {
+        if (index === from) from += 1;
+        else (without ??= new Set()).add(index);
+      } else isProved ||= known;
     }
-    const records = repeated ? items.filter(({ index }) => !repeated.has(index)) : items;
+    const records = new PageRecords(page, from, hashes.length, without);
     return { records, isProved: areUnique && isProved };
   }
 

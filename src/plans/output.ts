@@ -1,7 +1,7 @@
 import type { AnswerError, Path } from '../answers/answer-errors.ts';
 import type { DeferredReading, Placeholder, Reading } from '../answers/read.ts';
 import type { WholeAnswer } from '../answers/write-answer.ts';
-import type { Identified } from '../paging/page.ts';
+import type { Identified, Page, PageIdentities, PageRecords } from '../paging/page.ts';
 
 /** A piece of an answer: text, bytes that other answers may share, or a field that is still to be filled in. */
 export type Part = string | Buffer | Placeholder;
@@ -30,12 +30,84 @@ export interface ListRecord extends Identified {
   readonly page: RecordPage;
 }
 
+/** The contents of a page of bytes. */
+export interface PageBytes {
+  readonly bytes: Buffer;
+  /**
+   * Start and end of each record, first all records of the first selection, then those of the next: an operation may
+   * select records at several places (`edges { node }` and `nodes`), and the page holds each record once per selection.
+   */
+  readonly at: Int32Array;
+  readonly identityAt: (index: number) => string | null;
+}
+
+/** A page that the scanner took: bytes, and columns of numbers about its records. */
+export class ScannedPage implements Page<ListRecord> {
+  readonly kind = 'bytes';
+  readonly identities: PageIdentities;
+  readonly hasNextPage: boolean;
+  readonly endCursor: string | null;
+  readonly limit: number | undefined;
+  readonly #contents: PageBytes;
+  #items: readonly ScannedRecord[] | undefined;
+
+  constructor(
+    {
+      identities,
+      hasNextPage,
+      endCursor,
+      limit,
+    }: Omit<Page<ListRecord>, 'items' | 'identities'> & {
+      readonly identities: PageIdentities;
+    },
+    contents: PageBytes,
+  ) {
+    this.identities = identities;
+    this.hasNextPage = hasNextPage;
+    this.endCursor = endCursor;
+    this.limit = limit;
+    this.#contents = contents;
+  }
+
+  get items(): readonly ScannedRecord[] {
+    return (this.#items ??= Array.from(
+      this.identities.hashes,
+      (_, index) => new ScannedRecord(this, index),
+    ));
+  }
+
+  get size(): number {
+    return this.#contents.bytes.length;
+  }
+
+  get bytes(): Buffer {
+    return this.#contents.bytes;
+  }
+
+  identityAt(index: number): string | null {
+    return this.#contents.identityAt(index);
+  }
+
+  startOf(selection: number, index: number): number {
+    return this.#contents.at[2 * (selection * this.identities.hashes.length + index)]!;
+  }
+
+  endOf(selection: number, index: number): number {
+    return this.#contents.at[2 * (selection * this.identities.hashes.length + index) + 1]!;
+  }
+
+  /** Records that are neighbours, as one piece, with the commas between them. */
+  piece(selection: number, first: number, last: number): Buffer {
+    return this.bytes.subarray(this.startOf(selection, first), this.endOf(selection, last));
+  }
+}
+
 /** A record of a page of bytes. Its identity becomes a string only when it is read. */
 export class ScannedRecord implements ListRecord {
-  readonly page: Extract<RecordPage, { kind: 'bytes' }>;
+  readonly page: ScannedPage;
   readonly index: number;
 
-  constructor(page: ScannedRecord['page'], index: number) {
+  constructor(page: ScannedPage, index: number) {
     this.page = page;
     this.index = index;
   }
@@ -45,20 +117,9 @@ export class ScannedRecord implements ListRecord {
   }
 }
 
-/**
- * The records of one page: as bytes where the scanner took the page, otherwise as readings. An operation may select
- * records at several places (`edges { node }` and `nodes`): the page holds each record once per selection.
- */
+/** The contents of one page: as bytes where the scanner took the page, otherwise as readings. */
 export type RecordPage =
-  | {
-      readonly kind: 'bytes';
-      readonly bytes: Buffer;
-      /** Start and end of each record: first all records of the first selection, then those of the next. */
-      readonly at: readonly number[];
-      readonly count: number;
-      readonly size: number;
-      readonly identityAt: (index: number) => string | null;
-    }
+  | ScannedPage
   | {
       readonly kind: 'readings';
       /** By selection, then by index. */
@@ -67,18 +128,39 @@ export type RecordPage =
       readonly size: number;
     };
 
+type HoldsPages = { hold(page: RecordPage, bytes: number): Promise<void> | undefined };
+
 /** Counts the pages of these records against the memory that answers may hold. */
-export async function holdPages(
-  call: { hold(page: RecordPage, bytes: number): Promise<void> | undefined },
-  records: readonly ListRecord[],
-): Promise<void> {
-  let last: RecordPage | undefined;
-  for (const { page } of records) {
-    if (page === last) continue;
-    last = page;
-    const waiting = call.hold(last, last.size);
-    if (waiting) await waiting;
+export async function holdPages(call: HoldsPages, records: Iterable<ListRecord>): Promise<void> {
+  for (const page of new Set(Array.from(records, (record) => record.page))) {
+    await call.hold(page, page.size);
   }
+}
+
+/** Counts a page against the memory that answers may hold. Returns a promise if the operation has to wait. */
+export function holdPage(
+  call: HoldsPages,
+  records: PageRecords<ListRecord>,
+): Promise<void> | undefined {
+  if (records.length === 0) return undefined;
+  const page = contentsOf(records);
+  return call.hold(page, page.size);
+}
+
+function contentsOf({ page }: PageRecords<ListRecord>): RecordPage {
+  return page instanceof ScannedPage ? page : page.items[0]!.page;
+}
+
+/** Writes records of one page: see `writeRecords`. */
+export function writePageRecords(
+  records: PageRecords<ListRecord>,
+  output: Output,
+  at: { readonly path: Path; readonly offset: number },
+): boolean {
+  const { page, from, to, without } = records;
+  if (!(page instanceof ScannedPage) || without) return writeRecords(records.list, 0, output, at);
+  if (to > from) output.parts.push(page.piece(0, from, to - 1));
+  return true;
 }
 
 /**
@@ -105,7 +187,7 @@ export function writeRecords(
         records[end]!.index === index + (end - i)
       )
         end += 1;
-      parts.push(bytesOf(page, selection, index, index + (end - i) - 1));
+      parts.push(page.piece(selection, index, index + (end - i) - 1));
       i = end;
       continue;
     }
@@ -125,7 +207,7 @@ export function writeRecord(
   path: Path,
 ): boolean {
   if (page.kind !== 'bytes') return writeReading(page.readings[selection]![index]!, output, path);
-  output.parts.push(bytesOf(page, selection, index, index));
+  output.parts.push(page.piece(selection, index, index));
   return true;
 }
 
@@ -142,16 +224,4 @@ export function writeReading(
   }
   for (const one of reading.deferred) deferred?.push({ ...one, path: [...path, ...one.path] });
   return true;
-}
-
-function bytesOf(
-  { bytes, at, count }: Extract<RecordPage, { kind: 'bytes' }>,
-  selection: number,
-  first: number,
-  last: number,
-): Buffer {
-  return bytes.subarray(
-    at[2 * (selection * count + first)],
-    at[2 * (selection * count + last) + 1],
-  );
 }

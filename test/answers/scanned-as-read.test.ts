@@ -5,7 +5,7 @@ import { scanInAnyForm } from '../../src/answers/scan-any-form.ts';
 import { readValue } from '../../src/answers/read.ts';
 import { scanner } from '../../src/answers/scan.ts';
 import type { ObjectShape, Shape } from '../../src/answers/shape.ts';
-import { createTape, cut } from '../../src/answers/tape.ts';
+import { cut, Tape } from '../../src/answers/tape.ts';
 import { parseJson, type Json } from '../../src/json.ts';
 import { mutated } from '../support/random/mutated-bytes.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
@@ -86,7 +86,7 @@ test.each(['string', 'id', 'int', 'float', 'boolean', 'any'] as const)(
 );
 
 function scan(shape: Shape, bytes: Buffer): { text: string; errors: unknown[] } | undefined {
-  const tape = createTape();
+  const tape = new Tape();
   const end = scanner(shape)(bytes, 0, tape);
   return end === bytes.length
     ? { text: cut(bytes, 0, end, tape).toString(), errors: [] }

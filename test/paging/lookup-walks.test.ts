@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { BeginWalk } from '../../src/paging/drain/shared-walk.ts';
 import { createLookupWalks, WALK_AGAIN_AFTER_MS } from '../../src/paging/lookup/lookup-walks.ts';
-import type { Identified } from '../../src/paging/page.ts';
+import { PageRecords, type Identified } from '../../src/paging/page.ts';
 import { freePages } from '../support/gateway/free-pages.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 
@@ -52,7 +52,8 @@ function startWorld() {
     for (let at = 0; ; at += 1) {
       await request({ after: null, first: undefined }, signal);
       const after = String(at);
-      const records = [{ identity: after, index: 0 }];
+      const items = [{ identity: after, index: 0 }];
+      const records = new PageRecords({ items, hasNextPage: true, endCursor: after }, 0, 1);
       yield { records, after, endCursor: after, size: 1, hasNextPage: true };
     }
   };

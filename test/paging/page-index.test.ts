@@ -197,7 +197,7 @@ async function collect(list: WalkableList<Letter>): Promise<string[]> {
   const walked: string[] = [];
   const { signal } = new AbortController();
   for await (const { records } of walkList(list, { position: null, signal })) {
-    walked.push(...records.map(({ identity }) => identity));
+    walked.push(...records.list.map(({ identity }) => identity));
   }
   return walked;
 }

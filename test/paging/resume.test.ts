@@ -258,7 +258,7 @@ function worldOf(model: ModelList) {
     rest: async (position: Position) => {
       const ids: (string | null)[] = [];
       for await (const { records } of walk(position)) {
-        ids.push(...records.map(({ identity }) => identity));
+        ids.push(...records.list.map(({ identity }) => identity));
       }
       return ids;
     },

@@ -9,6 +9,7 @@ import {
   type GatewayOverFake,
 } from '../support/imitations/fake-upstream.ts';
 import { createSharedWalks, SharedWalk } from '../../src/paging/drain/shared-walk.ts';
+import { PageRecords } from '../../src/paging/page.ts';
 import type { WalkedPage } from '../../src/paging/walk.ts';
 import { systemClock } from '../../src/clock.ts';
 import { createWalkSlots } from '../../src/paging/drain/walk-slots.ts';
@@ -107,7 +108,8 @@ test.each([false, true])(
     expect(read).toHaveLength(100);
     expect(pulled).toBe(100);
     const rest: string[] = [];
-    for await (const { records } of slow) rest.push(...records.map(({ identity }) => identity));
+    for await (const { records } of slow)
+      rest.push(...records.list.map(({ identity }) => identity));
     expect(rest).toEqual(Array.from({ length: 99 }, (_, index) => String(index + 1)));
     expect(walksBegun).toBe(2);
   },
@@ -260,8 +262,9 @@ interface Numbered {
 }
 
 function page(number: number): WalkedPage<Numbered> {
+  const items = [{ identity: String(number), index: 0 }];
   return {
-    records: [{ identity: String(number), index: 0 }],
+    records: new PageRecords({ items, hasNextPage: true, endCursor: null }, 0, 1),
     after: String(number),
     endCursor: String(number + 1),
     size: 1,

@@ -23,7 +23,7 @@ test('a walk returns every record of a list once and in order, without a needles
       const after = start === 0 ? null : String(start);
       const signal = new AbortController().signal;
       for await (const { records } of walk(fetchPage, { after, signal, ...(limit && { limit }) })) {
-        walked.push(...records.map(({ identity }) => identity));
+        walked.push(...records.list.map(({ identity }) => identity));
       }
       const wanted = letters.slice(start, start + (limit ?? length));
       expect(walked).toEqual(wanted.map(({ identity }) => identity));

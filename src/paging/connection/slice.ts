@@ -65,7 +65,7 @@ export async function* readForward<R extends Identified>(
   const begin = (from: string | null) => walk(fetchPage, { after: from, signal, ...bound });
   const pages = walkBehind(list, after, begin, signal);
   for await (const page of pages) {
-    const given = page.records;
+    const given = page.records.list;
     const met = border
       ? given.findIndex(({ identity }) => identity !== null && identity === border.record)
       : -1;
@@ -146,8 +146,9 @@ async function readUpTo<R extends Identified>(
     const [start] = page.records;
     if (start) isStart ??= page.page.after === null;
     unplacedErrors.push(...page.unplacedErrors);
-    const met = page.records.findIndex(({ identity }) => border !== null && identity === border);
-    edges.push(...edgesOf(page.page, page.records.slice(0, met < 0 ? undefined : met)));
+    const records = page.records.list;
+    const met = records.findIndex(({ identity }) => border !== null && identity === border);
+    edges.push(...edgesOf(page.page, records.slice(0, met < 0 ? undefined : met)));
     edges = edges.slice(-wanted);
     if (met >= 0) return { edges, unplacedErrors, isStart, isMet: true };
   }

@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql';
 import { codedError, codeOf, type ErrorCode } from '../../errors.ts';
 import type { Position } from '../cursor.ts';
 import { PagesRefused } from '../failures.ts';
-import type { Identified } from '../page.ts';
+import type { Identified, PageRecords } from '../page.ts';
 import { positionOf, type WalkedPage } from '../walk.ts';
 
 /** How many records one operation may still drain, in all its drains together. */
@@ -32,7 +32,7 @@ export type Given = 'parts' | 'whole' | 'result';
 /** The records of one page that a drain gives. */
 export interface DrainedPage<R> {
   readonly page: WalkedPage<R>;
-  readonly records: WalkedPage<R>['records'];
+  readonly records: PageRecords<R>;
   readonly hasNextPage: boolean;
   readonly unplacedErrors: readonly unknown[];
 }
@@ -51,23 +51,22 @@ export async function* drainPages<R extends Identified>(
 ): AsyncGenerator<DrainedPage<R>, void, undefined> {
   if (limit === 0) return;
   let drained = 0;
-  let last: Position | null = position;
-  const facts = (): DrainFacts => ({
-    drained,
-    resumeAfter: given === 'result' ? null : last && toCursor(last),
-    given,
-  });
+  let last: WalkedPage<R> | undefined;
+  let lastRecords: PageRecords<R> | undefined;
+  const facts = (): DrainFacts => {
+    const end = lastRecords?.list.at(-1);
+    const at = last && end ? positionOf(last, end) : position;
+    return { drained, resumeAfter: given === 'result' ? null : at && toCursor(at), given };
+  };
   try {
     for await (const page of pages) {
       const { hasNextPage, unplacedErrors = [], records: all } = page;
       const left = limit === undefined ? all.length : limit - drained;
-      const wanted = left < all.length ? all.slice(0, left) : all;
-      const allowed = Math.max(0, budget.left);
-      const records = allowed < wanted.length ? wanted.slice(0, allowed) : wanted;
+      const wanted = all.first(left);
+      const records = wanted.first(Math.max(0, budget.left));
       budget.left -= records.length;
       drained += records.length;
-      const [end] = records.slice(-1);
-      if (end) last = positionOf(page, end);
+      if (records.length > 0) [last, lastRecords] = [page, records];
       yield { page, records, hasNextPage, unplacedErrors };
       if (records.length < wanted.length) throw limitExceeded(budget, facts());
       if (drained === limit) return;

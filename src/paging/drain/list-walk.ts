@@ -1,5 +1,5 @@
 import type { Position } from '../cursor.ts';
-import { overlappingSize, type FetchPage, type Identified, type Page } from '../page.ts';
+import { overlappingSize, sizeOf, type FetchPage, type Identified, type Page } from '../page.ts';
 import { createIndexBuilder, pageOf, type PageIndex } from '../page-index/page-index.ts';
 import type { PageIndexes } from '../page-index/page-indexes.ts';
 import { parallelWalk, type ParallelWalkOptions } from '../page-index/parallel-walk.ts';
@@ -58,10 +58,14 @@ export async function* walkList<R extends Identified>(
 }
 
 /** Learns the page limit from every page that was requested without a size, or got less than its size. */
-function learningLimit<R>({ fetchPage, field, indexes }: WalkableList<R>): FetchPage<R> {
+function learningLimit<R extends Identified>({
+  fetchPage,
+  field,
+  indexes,
+}: WalkableList<R>): FetchPage<R> {
   return async (request, signal) => {
     const page = await fetchPage(request, signal);
-    const limit = page.limit ?? (page.hasNextPage ? page.items.length : undefined);
+    const limit = page.limit ?? (page.hasNextPage ? sizeOf(page) : undefined);
     const isCut = request.first !== undefined && limit !== undefined && limit < request.first;
     if (limit !== undefined && limit > 0 && (request.first === undefined || isCut)) {
       indexes.learnLimit(field, limit);

@@ -123,7 +123,7 @@ export class SharedWalk<R extends Identified> {
   }
 
   async *#follow(reader: Reader, signal: AbortSignal, leave: () => void): WalkedPages<R> {
-    let last: Position | null = null;
+    let last: WalkedPage<R> | undefined;
     let read = 0;
     try {
       for (;;) {
@@ -133,8 +133,7 @@ export class SharedWalk<R extends Identified> {
         const page = this.#kept[reader.next - this.#dropped];
         if (page) {
           reader.next += 1;
-          const end = page.records.at(-1);
-          if (end) last = positionOf(page, end);
+          if (page.records.length > 0) last = page;
           yield page;
           read += 1;
           if (read % PAGES_PER_TURN === 0) await nextTurn();
@@ -150,7 +149,9 @@ export class SharedWalk<R extends Identified> {
       this.#leave(reader, { isDone: true });
     }
     // Its next page is no longer kept.
-    yield* this.#options.begin(last, onlyReader(reader.budget, signal));
+    const end = last?.records.list.at(-1);
+    const position = last && end ? positionOf(last, end) : null;
+    yield* this.#options.begin(position, onlyReader(reader.budget, signal));
   }
 
   #readNext(): Promise<void> {

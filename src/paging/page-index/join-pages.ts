@@ -49,8 +49,8 @@ export function joinPages<R extends Identified>(
   next: Page<R>,
   behind: number | null,
 ): Join {
-  if (next.items.length === 0) return INSIDE;
   const [one, other] = [identitiesOf(page), identitiesOf(next)];
+  if (other.hashes.length === 0) return INSIDE;
   if (!one.isJoinable || !other.isJoinable) return APART;
   const [hashes, head] = [one.hashes, other.hashes];
   const at = hashes.indexOf(head[0]!);

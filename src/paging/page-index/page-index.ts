@@ -40,7 +40,6 @@ export function createIndexBuilder(maxRecords: number): IndexBuilder {
 
   return {
     add: (after, page, at = last?.hashes.length ?? 0) => {
-      const { items } = page;
       if (!isUsable) return;
       const { hashes, isJoinable } = identitiesOf(page);
       if (!isJoinable) {
@@ -51,7 +50,7 @@ export function createIndexBuilder(maxRecords: number): IndexBuilder {
       // Of two pages that begin with the same record, the later one has the fresher cursor.
       const behind = last && at === 0 ? last.behind : (last?.hashes[at - 1] ?? null);
       if (last && at > 0) close(at);
-      if (items.length > 0 || !last) last = { after, behind, hashes };
+      if (hashes.length > 0 || !last) last = { after, behind, hashes };
     },
     finish: ({ complete, limit }) => {
       if (!isUsable || !last) return undefined;

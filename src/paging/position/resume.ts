@@ -65,7 +65,8 @@ async function followsRecord<R extends Identified>(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { identity, after, end } = position;
-  const next = records[0]?.identity ?? null;
+  const [record] = records;
+  const next = record?.identity ?? null;
   if (identity === null || (next === null && hasNextPage)) return true;
   const index = list.index?.();
   const known = index && nextRecord(index, identity);

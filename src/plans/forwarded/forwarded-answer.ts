@@ -5,7 +5,7 @@ import { matches } from '../../answers/scan-leaf.ts';
 import { scanner } from '../../answers/scan.ts';
 import { readAnswer } from '../../answers/service-answer.ts';
 import type { FieldShape, ObjectShape, Shape, TypenameShape } from '../../answers/shape.ts';
-import { createTape, cut, resetTape } from '../../answers/tape.ts';
+import { cut, Tape } from '../../answers/tape.ts';
 import type { Json } from '../../json.ts';
 import type { Part } from '../output.ts';
 import { NO_PAGES, nullingPagesOf } from '../requests/request-text.ts';
@@ -42,7 +42,7 @@ export function forwardedScanner(
   const data: ObjectShape = { kind: 'object', nullable: false, type: '', fields };
   const scan = scanner(data, { noted: fields });
   const scanExtensions = scanner(ANYTHING);
-  const tape = createTape();
+  const tape = new Tape();
   const answer = [
     { key: 'data', shape: data, isSilent: false },
     { key: 'extensions', shape: ANYTHING, isSilent: false },
@@ -50,7 +50,7 @@ export function forwardedScanner(
   return scanInAnyForm(
     (bytes) => {
       if (!matches(bytes, 0, DATA)) return undefined;
-      resetTape(tape);
+      tape.reset();
       const end = scan(bytes, DATA.length, tape);
       if (end < 0) return undefined;
       let extensions: string | undefined;

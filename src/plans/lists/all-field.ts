@@ -4,8 +4,8 @@ import { drainPages, type DrainedPage } from '../../paging/drain/drain.ts';
 import { CursorEncoder, decodeCursor, type Position } from '../../paging/cursor.ts';
 import type { Call } from '../call.ts';
 import {
-  holdPages,
-  writeRecords,
+  holdPage,
+  writePageRecords,
   type FieldValue,
   type ListRecord,
   type Output,
@@ -19,7 +19,8 @@ export async function readAll(call: Call, list: () => OpenedList, path: Path): P
   let count = 0;
   try {
     for await (const page of drainedPages(list(), 'whole')) {
-      await holdPages(call, page.records);
+      const waiting = holdPage(call, page.records);
+      if (waiting) await waiting;
       if (page.records.length > 0 && count > 0) output.parts.push(',');
       if (!writePage(page, output, { path, offset: count }))
         return { parts: undefined, errors: output.errors };
@@ -40,7 +41,7 @@ function writePage(
 ): boolean {
   for (const error of unplacedErrors as readonly UpstreamError[])
     output.errors.push({ ...error, path: at.path });
-  return writeRecords(records, 0, output, at);
+  return writePageRecords(records, output, at);
 }
 
 /**

@@ -96,8 +96,8 @@ export function writeEdges(
       if (one.kind === 'typename') continue;
       if (one.kind === 'cursor') written.cursor(cursors, positionOf(bounds, record));
       else if (page.kind === 'bytes') {
-        const slot = 2 * (one.selection * page.count + index);
-        written.bytes(page.bytes, page.at[slot]!, page.at[slot + 1]!);
+        const { selection } = one;
+        written.bytes(page.bytes, page.startOf(selection, index), page.endOf(selection, index));
       } else {
         output.parts.push(written.taken());
         written = new EdgeBytes(BYTES_OF_EDGE);

@@ -107,7 +107,11 @@ function openStreamedAll(field: ListField, call: Call, stream: StreamArguments):
     const { keys } = opened;
     const cursors = new CursorEncoder(keys.cursors);
     const listLength = field.parts.drains.lengthOf(keys.walk);
-    for await (const { page, records, unplacedErrors: unplaced } of drainedPages(opened, 'parts')) {
+    for await (const { page, records: given, unplacedErrors: unplaced } of drainedPages(
+      opened,
+      'parts',
+    )) {
+      const records = given.list;
       for (const error of unplaced as readonly AnswerError[])
         unplacedErrors.push({ ...error, path });
       const last = records.at(-1);

@@ -2,10 +2,10 @@ import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { scanInAnyForm } from '../../answers/scan-any-form.ts';
 import { scanner } from '../../answers/scan.ts';
 import type { FieldShape, ObjectShape, Shape } from '../../answers/shape.ts';
-import { createTape, cut, resetTape, type Tape } from '../../answers/tape.ts';
-import { identityHash, identityHasher } from '../../paging/identities.ts';
-import { identitiesFrom, type Page } from '../../paging/page.ts';
-import { ScannedRecord, type ListRecord } from '../output.ts';
+import { cut, Tape } from '../../answers/tape.ts';
+import { identityHash, identityHasher, IdentitySet } from '../../paging/identities.ts';
+import { identitiesFrom } from '../../paging/page.ts';
+import { ScannedPage, type PageBytes } from '../output.ts';
 import { NO_PAGES } from '../requests/request-text.ts';
 import type { PageAnswer } from './read-page.ts';
 
@@ -31,14 +31,17 @@ export function pageScanner(
     lists: new Set(lists),
     noted,
   });
-  const tape = createTape();
-  const hashers = new Map<string, ReturnType<typeof identityHasher>>();
+  const tape = new Tape();
+  const hashing = {
+    hashers: new Map<string, ReturnType<typeof identityHasher>>(),
+    scratch: new IdentitySet(),
+  };
   return scanInAnyForm((bytes) => {
-    resetTape(tape);
+    tape.reset();
     if (scan(bytes, 0, tape) !== bytes.length) return undefined;
     if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
     return {
-      page: scannedPage(bytes, tape, hashers),
+      page: scannedPage(bytes, tape, hashing),
       isNull: false,
       errors: NO_ERRORS,
       nullingPages: NO_PAGES,
@@ -56,26 +59,30 @@ function object(fields: readonly FieldShape[]): ObjectShape {
 
 type Hashers = Map<string, ReturnType<typeof identityHasher>>;
 
-function scannedPage(bytes: Buffer, tape: Tape, hashers: Hashers): Page<ListRecord> {
-  const { noted, counts, ids, types } = tape;
+/** @param scratch see `identitiesFrom` */
+function scannedPage(
+  bytes: Buffer,
+  tape: Tape,
+  { hashers, scratch }: { readonly hashers: Hashers; readonly scratch: IdentitySet },
+): ScannedPage {
+  const { noted, counts } = tape;
   const count = counts[0]!;
-  const page = scannedRecords(bytes, tape);
-  const items: ListRecord[] = [];
+  const places = tape.copyPlaces();
+  const contents = contentsOf(bytes, tape, places);
   const hashes = new Float64Array(count);
   for (let i = 0; i < count; i += 1) {
-    items.push(new ScannedRecord(page, i));
-    const [start, end, type] = [ids[2 * i]!, ids[2 * i + 1]!, types[i]!];
-    hashes[i] = hashAt(bytes, start, end, hasherOf(type, hashers)) ?? hashOf(page.identityAt(i));
+    const at = 2 * (tape.recordCount + i);
+    const hash = hasherOf(tape.typeOf(i), hashers);
+    hashes[i] = hashAt(bytes, places[at]!, places[at + 1]!, hash) ?? hashOf(contents.identityAt(i));
   }
   const size = noted.length > 4 ? Number(bytes.toString('latin1', noted[4], noted[5])) : 0;
-  return {
-    items,
+  const facts = {
     hasNextPage: bytes[noted[0]!] === 116,
     endCursor: bytes[noted[2]!] === 110 ? null : textAt(bytes, noted[2]! + 1, noted[3]! - 1),
     limit: size > 0 ? size : undefined,
-    unplacedErrors: NO_ERRORS,
-    identities: identitiesFrom(hashes),
+    identities: identitiesFrom(hashes, scratch),
   };
+  return new ScannedPage(facts, contents);
 }
 
 function hasherOf(type: string, hashers: Hashers): ReturnType<typeof identityHasher> {
@@ -100,58 +107,47 @@ function hashOf(identity: string | null): number {
 }
 
 /** Copies the records if something has to be cut out of them; otherwise refers to the bytes as they came. */
-function scannedRecords(bytes: Buffer, tape: Tape): ScannedRecord['page'] {
-  const { records, cuts, inserts, counts, types } = tape;
-  const count = counts[0]!;
-  const size = bytes.length;
+function contentsOf(bytes: Buffer, tape: Tape, places: Int32Array): PageBytes {
+  const { cuts, inserts, recordCount } = tape;
+  const count = tape.counts[0]!;
+  const identityOf = (index: number, type: string) => {
+    const at = 2 * (recordCount + index);
+    return identityAt(bytes, places[at]!, places[at + 1]!, type);
+  };
   if (cuts.length === 0) {
-    // Plain arrays: a typed one costs a call of malloc, which is more than the scan of ten records.
-    const ids = [...tape.ids];
-    const [first] = types;
-    const same = types.every((type) => type === first) ? first! : [...types];
-    const identityOf = (index: number) =>
-      identityAt(bytes, ids, typeof same === 'string' ? same : same[index]!, index);
-    return {
-      kind: 'bytes',
-      bytes,
-      at: [...records],
-      count,
-      size,
-      identityAt: identityOf,
-    };
+    const typeOf = typesOf(tape, count);
+    return { bytes, at: places, identityAt: (index) => identityOf(index, typeOf(index)) };
   }
   // The bytes as they came are not kept, so the identities are read now.
-  const identities = types.map((type, index) => identityAt(bytes, tape.ids, type, index));
-  const start = records[0] ?? 0;
-  const end = records.at(-1) ?? 0;
-  const at: number[] = [];
+  const identities = Array.from({ length: count }, (_, i) => identityOf(i, tape.typeOf(i)));
+  const start = places[0] ?? 0;
+  const end = places[2 * recordCount - 1] ?? 0;
+  const at = new Int32Array(2 * recordCount);
   let shift = -start;
   let next = 0;
-  for (let i = 0; i < records.length; i += 1) {
-    while (next < cuts.length && cuts[next]! < records[i]!) {
+  for (let i = 0; i < at.length; i += 1) {
+    while (next < cuts.length && cuts[next]! < places[i]!) {
       shift += inserts[next / 2]!.length - (cuts[next + 1]! - cuts[next]!);
       next += 2;
     }
-    at.push(records[i]! + shift);
+    at[i] = places[i]! + shift;
   }
   const own = cut(bytes, start, end, tape);
-  return {
-    kind: 'bytes',
-    bytes: own,
-    at,
-    count,
-    size: own.length,
-    identityAt: (index) => identities[index] ?? null,
-  };
+  return { bytes: own, at, identityAt: (index) => identities[index] ?? null };
 }
 
-function identityAt(
-  bytes: Buffer,
-  ids: ArrayLike<number>,
-  type: string,
-  index: number,
-): string | null {
-  const [start, end] = [ids[2 * index]!, ids[2 * index + 1]!];
+/** Most lists have records of one type. */
+function typesOf(tape: Tape, count: number): (index: number) => string {
+  const first = count > 0 ? tape.typeOf(0) : '';
+  for (let i = 1; i < count; i += 1) {
+    if (tape.typeOf(i) === first) continue;
+    const types = Array.from({ length: count }, (_, index) => tape.typeOf(index));
+    return (index) => types[index]!;
+  }
+  return () => first;
+}
+
+function identityAt(bytes: Buffer, start: number, end: number, type: string): string | null {
   if (bytes[start] === 34 && end > start) return `${type}:${textAt(bytes, start + 1, end - 1)}`;
   return isNumberAt(bytes, start, end) ? `${type}:${bytes.toString('latin1', start, end)}` : null;
 }
