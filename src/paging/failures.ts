@@ -82,15 +82,21 @@ export function cursorLost(cause?: unknown): GraphQLError {
 }
 
 /** Waits for a promise that others may wait for too. @throws the reason of the signal, as soon as it is aborted */
-export async function unlessAborted<T>(awaited: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: left, reject } = Promise.withResolvers<never>();
-  const leave = () => reject(signal.reason as Error);
-  signal.addEventListener('abort', leave, { once: true });
-  try {
-    return await Promise.race([awaited, left]);
-  } finally {
-    signal.removeEventListener('abort', leave);
-  }
+export function unlessAborted<T>(awaited: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = () => reject(signal.reason as Error);
+    signal.addEventListener('abort', leave);
+    awaited.then(
+      (value) => {
+        signal.removeEventListener('abort', leave);
+        resolve(value);
+      },
+      (error: unknown) => {
+        signal.removeEventListener('abort', leave);
+        reject(error as Error);
+      },
+    );
+  });
 }
 
 /**

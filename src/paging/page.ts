@@ -60,10 +60,14 @@ export interface PageIdentities {
   readonly isJoinable: boolean;
 }
 
-export function identitiesOf({ identities, items }: Page<Identified>): PageIdentities {
-  if (identities) return identities;
-  return identitiesFrom(
-    Float64Array.from(items, ({ identity }) => (identity === null ? NaN : identityHash(identity))),
+export function identitiesOf(page: Page<Identified>): PageIdentities {
+  return (
+    page.identities ??
+    identitiesFrom(
+      Float64Array.from(page.items, ({ identity }) =>
+        identity === null ? NaN : identityHash(identity),
+      ),
+    )
   );
 }
 

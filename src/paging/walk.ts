@@ -49,7 +49,11 @@ export interface PartOfWalk<R extends Identified> {
   readonly progress?: Progress<R>;
   /** Called for each page before its records are given. */
   readonly onPage?: (after: string | null, page: Page<R>) => void;
+  readonly onEnd?: OnWalkEnd;
 }
+
+/** @param ended false if the walk failed, or its reader left it */
+export type OnWalkEnd = (ended: boolean) => void;
 
 /**
  * Walks the pages of a list, one after the other. The next page is requested as soon as the cursor of this one is
@@ -60,8 +64,9 @@ export interface PartOfWalk<R extends Identified> {
 export async function* walk<R extends Identified>(
   fetchPage: FetchPage<R>,
   options: WalkBounds,
-  { pageSize = () => undefined, progress = new Progress<R>(), onPage }: PartOfWalk<R> = {},
+  { pageSize = () => undefined, progress = new Progress<R>(), onPage, onEnd }: PartOfWalk<R> = {},
 ): WalkedPages<R> {
+  let ended = false;
   let ahead: AbortController | undefined;
   let aheadSignal = options.signal;
   const stalls = createStallDetector<R>();
@@ -97,11 +102,15 @@ export async function* walk<R extends Identified>(
         requested = request(aheadSignal);
       }
       yield walked;
-      if (!goesOn) return;
+      if (!goesOn) {
+        ended = true;
+        return;
+      }
       if (stalled) throw stalledError();
     }
   } finally {
     ahead?.abort(WALK_LEFT);
+    onEnd?.(ended);
   }
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
 import type { OutgoingRequest, UpstreamAnswer, UpstreamFailure } from './request.ts';
-import { outcomeOf, type UpstreamTelemetry } from './telemetry.ts';
+import { outcomeOf, type ReportedRequest, type UpstreamTelemetry } from './telemetry.ts';
 
 /** The HTTP connections to the service. */
 export interface Connections {
@@ -40,43 +40,18 @@ export function openConnections(parts: ConnectionsParts): Connections {
   return {
     post: (request, token) =>
       new Promise((resolve, reject) => {
-        const { signal, onPressure } = request;
         // All callers may have left while the token was renewed.
-        signal.throwIfAborted();
+        request.signal.throwIfAborted();
         const reported = telemetry.sending(request.cause);
-        let controller: Dispatcher.DispatchController | undefined;
-        let isOver = false;
-        let status = 0;
-        let headers: HttpAnswer['headers'] = {};
-        let size = 0;
-        const chunks: Buffer[] = [];
-
-        const read = (body: Buffer | undefined) =>
-          readResponse({ status, headers, body }, { token, now: clock.now, request });
-        const end = () => {
-          isOver = true;
-          clearTimeout(timer);
-          signal.removeEventListener('abort', leave);
-        };
-        const settle = (answer: UpstreamAnswer) => {
-          if (isOver) return;
-          end();
-          if (answer.kind === 'result') reported.read(answer.readAs);
-          reported.ended(outcomeOf(answer), answer.kind === 'failure' ? answer.error : undefined);
-          resolve(answer);
-        };
-        const leave = () => {
-          end();
-          reported.ended('left');
-          controller?.abort(ABORTED);
-          reject(signal.reason as Error);
-        };
-        const timer = setTimeout(() => {
-          settle(timedOut(timeoutMs));
-          controller?.abort(ABORTED);
-        }, timeoutMs);
-        signal.addEventListener('abort', leave);
-
+        const sent = new SentRequest({
+          request,
+          token,
+          timeoutMs,
+          clock,
+          reported,
+          resolve,
+          reject,
+        });
         pool.dispatch(
           {
             origin,
@@ -93,45 +68,115 @@ export function openConnections(parts: ConnectionsParts): Connections {
             },
             body: request.body,
           },
-          {
-            onRequestStart(started) {
-              controller = started;
-              if (isOver) controller.abort(ABORTED);
-            },
-            onResponseStart(_controller, code, received) {
-              status = code;
-              headers = received;
-              reported.answered(code);
-              if (code === 429 || code >= 500) onPressure?.();
-            },
-            onResponseData(receiving, chunk) {
-              size += chunk.length;
-              if (size <= MAX_RESPONSE_BYTES) {
-                chunks.push(chunk);
-                return;
-              }
-              settle(read(undefined));
-              receiving.abort(ABORTED);
-            },
-            onResponseEnd() {
-              // All callers have left, so nothing is read.
-              if (isOver) return;
-              try {
-                settle(read(joined(chunks, size)));
-              } catch (error) {
-                end();
-                reported.ended('left');
-                reject(error);
-              }
-            },
-            onResponseError(_controller, error) {
-              settle(unreachable(error));
-            },
-          },
+          sent,
         );
       }),
     close: () => pool.destroy(),
   };
+}
+
+interface SentRequestParts extends Pick<ConnectionsParts, 'timeoutMs' | 'clock'> {
+  readonly request: OutgoingRequest;
+  readonly token: string;
+  readonly reported: ReportedRequest;
+  readonly resolve: (answer: UpstreamAnswer) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** One request in flight: collects its answer, and ends it when its time is over or its callers have left. */
+class SentRequest implements Dispatcher.DispatchHandler {
+  readonly #parts: SentRequestParts;
+  readonly #timer: NodeJS.Timeout;
+  readonly #leave = () => {
+    this.#fail(this.#parts.request.signal.reason);
+    this.#controller?.abort(ABORTED);
+  };
+  readonly #chunks: Buffer[] = [];
+  #controller: Dispatcher.DispatchController | undefined;
+  #isOver = false;
+  #status = 0;
+  #headers: HttpAnswer['headers'] = {};
+  #size = 0;
+
+  constructor(parts: SentRequestParts) {
+    this.#parts = parts;
+    const { timeoutMs, request } = parts;
+    this.#timer = setTimeout(() => {
+      this.#settle(timedOut(timeoutMs));
+      this.#controller?.abort(ABORTED);
+    }, timeoutMs);
+    request.signal.addEventListener('abort', this.#leave);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isOver) controller.abort(ABORTED);
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: HttpAnswer['headers'],
+  ): void {
+    const { reported, request } = this.#parts;
+    this.#status = status;
+    this.#headers = headers;
+    reported.answered(status);
+    if (status === 429 || status >= 500) request.onPressure?.();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#size += chunk.length;
+    if (this.#size <= MAX_RESPONSE_BYTES) {
+      this.#chunks.push(chunk);
+      return;
+    }
+    this.#settle(this.#read(undefined));
+    controller.abort(ABORTED);
+  }
+
+  onResponseEnd(): void {
+    // All callers have left, so nothing is read.
+    if (this.#isOver) return;
+    try {
+      this.#settle(this.#read(joined(this.#chunks, this.#size)));
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#settle(unreachable(error));
+  }
+
+  #read(body: Buffer | undefined): UpstreamAnswer {
+    const { token, clock, request } = this.#parts;
+    const answer = { status: this.#status, headers: this.#headers, body };
+    return readResponse(answer, { token, now: clock.now, request });
+  }
+
+  #settle(answer: UpstreamAnswer): void {
+    if (this.#isOver) return;
+    this.#end();
+    const { reported, resolve } = this.#parts;
+    if (answer.kind === 'result') reported.read(answer.readAs);
+    reported.ended(outcomeOf(answer), answer.kind === 'failure' ? answer.error : undefined);
+    resolve(answer);
+  }
+
+  /** All callers have left, or the reader of the answer failed. */
+  #fail(reason: unknown): void {
+    this.#end();
+    const { reported, reject } = this.#parts;
+    reported.ended('left');
+    reject(reason);
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#parts.request.signal.removeEventListener('abort', this.#leave);
+  }
 }
 
 function createPool(origin: string, { proxy, concurrency, timeoutMs }: ConnectionsParts) {

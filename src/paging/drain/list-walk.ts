@@ -46,7 +46,7 @@ export interface Tail {
  * Walks a list: one page after the other the first time, several pages at the same time when the list has an index.
  * A walk from the start to the end leaves the index for the next one.
  */
-export async function* walkList<R extends Identified>(
+export function walkList<R extends Identified>(
   list: WalkableList<R>,
   options: ListWalkOptions,
 ): WalkedPages<R> {
@@ -54,7 +54,7 @@ export async function* walkList<R extends Identified>(
   const fetchPage = learningLimit(list);
   const begin = (after: string | null) => walkFrom(after, { ...list, fetchPage }, options);
   const index = () => list.indexes.get(list.key);
-  yield* walkBehind({ fetchPage, index }, position, begin, signal);
+  return walkBehind({ fetchPage, index }, position, begin, signal);
 }
 
 /** Learns the page limit from every page that was requested without a size, or got less than its size. */
@@ -74,7 +74,7 @@ function learningLimit<R extends Identified>({
   };
 }
 
-async function* walkFrom<R extends Identified>(
+function walkFrom<R extends Identified>(
   after: string | null,
   list: WalkableList<R>,
   { position, limit: wanted, tail, signal }: ListWalkOptions,
@@ -90,32 +90,27 @@ async function* walkFrom<R extends Identified>(
   const start = late ?? (isKnown && !isSmall ? startOf(index, after, position) : undefined);
   // A walk of a few records, or from the middle on, tells too little for an index.
   const leavesIndex = after === null && wanted === undefined && !late;
-  let ended = false;
-  onIndex?.(start !== undefined);
-  try {
-    if (index && start) {
-      const options = { index, start, limit, wanted, pace, signal, progress, builder };
-      yield* parallelWalk(fetchPage, options satisfies ParallelWalkOptions<R>);
-    } else {
-      const part = {
-        progress,
-        pageSize: () =>
-          leavesIndex && !isNested ? overlappingSize(indexes.limitOf(field)) : undefined,
-        onPage: (at: string | null, page: Page<R>) => builder.add(at, page),
-      };
-      const options = { after, signal, ...(wanted !== undefined && { limit: wanted }) };
-      yield* walk(fetchPage, options, part);
-    }
-    ended = true;
-  } finally {
+  const onEnd = (ended: boolean) => {
     // The index of a walk that was left half-way is better than none.
-    if (leavesIndex && (ended || !indexes.get(key))) {
-      const left = builder.finish({ complete: ended, limit: indexes.limitOf(field) });
-      const isWorthIt = left && (!isNested || left.pages.length >= LONG_NESTED);
-      if (isWorthIt) indexes.set(key, left);
-      else indexes.drop(key);
-    }
+    if (!leavesIndex || (!ended && indexes.get(key))) return;
+    const left = builder.finish({ complete: ended, limit: indexes.limitOf(field) });
+    const isWorthIt = left && (!isNested || left.pages.length >= LONG_NESTED);
+    if (isWorthIt) indexes.set(key, left);
+    else indexes.drop(key);
+  };
+  onIndex?.(start !== undefined);
+  if (index && start) {
+    const options = { index, start, limit, wanted, pace, signal, progress, builder, onEnd };
+    return parallelWalk(fetchPage, options satisfies ParallelWalkOptions<R>);
   }
+  const part = {
+    progress,
+    pageSize: () =>
+      leavesIndex && !isNested ? overlappingSize(indexes.limitOf(field)) : undefined,
+    onPage: (at: string | null, page: Page<R>) => builder.add(at, page),
+    onEnd,
+  };
+  return walk(fetchPage, { after, signal, ...(wanted !== undefined && { limit: wanted }) }, part);
 }
 
 /** Pages from which on the index of a nested list is kept. */

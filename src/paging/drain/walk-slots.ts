@@ -207,18 +207,21 @@ function tooLate(max: number) {
  * A walk that waits for a slot before its first request, and lets other walks use the slot while its consumer does
  * not read on.
  *
- * @param begin makes the walk, which calls `takeSlot` before each request
+ * @param begin makes the walk, which calls `takeSlot` before each request; it returns a promise until there is a slot
  */
 export async function* walkInTurn<R>(
   { slots, ...turn }: WalkTurn & { readonly slots: WalkSlots },
-  begin: (takeSlot: () => Promise<void>) => WalkedPages<R>,
+  begin: (takeSlot: () => Promise<unknown> | undefined) => WalkedPages<R>,
 ): WalkedPages<R> {
   const leaving = new AbortController();
   let taking: Promise<WalkSlot> | undefined;
   let slot: WalkSlot | undefined;
-  const pages = begin(async () => {
-    taking ??= slots.take({ ...turn, signal: AbortSignal.any([turn.signal, leaving.signal]) });
-    slot = await taking;
+  const pages = begin(() => {
+    if (slot) return undefined;
+    taking ??= slots
+      .take({ ...turn, signal: AbortSignal.any([turn.signal, leaving.signal]) })
+      .then((taken) => (slot = taken));
+    return taking;
   });
   try {
     for (;;) {

@@ -11,6 +11,7 @@ import {
   stalledError,
   walk,
   walkedPage,
+  type OnWalkEnd,
   type Progress,
   type WalkedPage,
   type WalkedPages,
@@ -32,6 +33,7 @@ export interface ParallelWalkOptions<R extends Identified> {
   readonly progress: Progress<R>;
   /** Makes the index of the next walk. */
   readonly builder: IndexBuilder;
+  readonly onEnd: OnWalkEnd;
 }
 
 /** Pages of a gap that are read ahead of the consumer. A longer gap is read when the consumer comes to it. */
@@ -50,6 +52,7 @@ export async function* parallelWalk<R extends Identified>(
   options: ParallelWalkOptions<R>,
 ): WalkedPages<R> {
   const { index, start, limit, pace, progress, builder } = options;
+  let ended = false;
   const leaving = new AbortController();
   const signal = AbortSignal.any([options.signal, leaving.signal]);
   const prefetch = prefetchPages(fetchPage, { index, limit, pace, signal });
@@ -67,9 +70,12 @@ export async function* parallelWalk<R extends Identified>(
     bridges.set(page, begun);
     return begun;
   };
+  let passed = 0;
+  let bridged = 0;
   const lookAhead = (page: number) => {
-    for (const passed of bridges.keys()) if (passed < page) bridges.delete(passed);
-    for (const each of prefetch.lookAhead(page, left)) void bridgeFrom(each);
+    for (; passed < page; passed += 1) bridges.delete(passed);
+    const end = prefetch.lookAhead(page, left);
+    for (bridged = Math.max(bridged, page); bridged < end; bridged += 1) void bridgeFrom(bridged);
   };
 
   try {
@@ -80,20 +86,19 @@ export async function* parallelWalk<R extends Identified>(
     let bridge =
       'page' in start ? () => bridgeFrom(page) : () => buildBridge(read, page + 1, prefetch, index);
     let at: number | undefined;
-    for (;;) {
-      const walked = give(read, at);
-      yield walked;
-      if (left <= 0 || !read.page.hasNextPage) return;
+    whole: for (;;) {
+      yield give(read, at);
+      if (left <= 0 || !read.page.hasNextPage) break;
 
       // Repeated ids prove no join, and the records that two pages share would be given twice.
       const { gap, to } = progress.idsAreUnique ? await bridge() : NO_BRIDGE;
       for (const between of gap) {
         yield give(between);
-        if (left <= 0 || !between.page.hasNextPage) return;
+        if (left <= 0 || !between.page.hasNextPage) break whole;
       }
       const end = gap.at(-1) ?? read;
       const next = to === 'open' ? yield* readOn(end, page + 1) : { page: to, joinedTo: end.page };
-      if (!next) return;
+      if (!next) break;
       page = next.page;
       lookAhead(page);
       read = (await prefetch.page(page))!;
@@ -101,8 +106,10 @@ export async function* parallelWalk<R extends Identified>(
       at = join.kind === 'joined' ? join.at : undefined;
       bridge = () => bridgeFrom(page);
     }
+    ended = true;
   } finally {
     leaving.abort(WALK_LEFT);
+    options.onEnd(ended);
   }
 
   function give({ after, page }: PageRead<R>, at?: number): WalkedPage<R> {

@@ -24,9 +24,9 @@ export interface Prefetch<R> {
    * Requests this page and those behind it, as far as a walk may be ahead.
    *
    * @param wanted records
-   * @returns the pages that the walk will probably not end with
+   * @returns the page in front of which the walk will probably not end
    */
-  lookAhead(page: number, wanted: number): readonly number[];
+  lookAhead(page: number, wanted: number): number;
   /** The first page of the index, from `next` on, that continues `page`; undefined when there is none. */
   joining(page: Page<R>, next: number): Promise<number | undefined>;
   /** A page that is not in the index. Undefined when it could not be read. */
@@ -56,24 +56,26 @@ export function prefetchPages<R extends Identified>(
   const requested = new Map<number, Promise<PageRead<R> | undefined>>();
   const arrived = new Map<number, PageRead<R>>();
   const detector = new OutageDetector();
+  let forgotten = 0;
+  let lookedAt = 0;
 
   return {
     page,
     lookAhead: (from, wanted) => {
-      for (const number of requested.keys()) if (number < from) forget(number);
-      const ahead: number[] = [];
+      for (; forgotten < from; forgotten += 1) forget(forgotten);
+      const most = Math.min(pages.length, from + AHEAD * pace.limit);
+      let end = from;
       let before = 0;
       let expected = 0;
-      for (let number = from; number < pages.length && expected < wanted; number += 1) {
-        if (ahead.length >= AHEAD * pace.limit) break;
-        void page(number);
-        ahead.push(number);
-        const { count } = pages[number]!;
+      for (; end < most && expected < wanted; end += 1) {
+        if (end >= lookedAt) void page(end);
+        const { count } = pages[end]!;
         // It is read in full, so that it overlaps with the next one.
         expected = before + Math.max(count, limit ?? 0);
         before += count;
       }
-      return expected < wanted ? ahead : ahead.slice(0, -1);
+      lookedAt = Math.max(lookedAt, end);
+      return expected < wanted ? end : end - 1;
     },
     joining: async (last, next) => {
       for (let number = next; number < pages.length; number += 1) {
@@ -131,20 +133,21 @@ export function prefetchPages<R extends Identified>(
     return send(request, priority, () => !detector.outage);
   }
 
-  async function send(
+  function send(
     request: PageRequest,
     priority: number,
     isWanted = () => true,
   ): Promise<PageRead<R>> {
-    const read = await queue.add(
+    return queue.add(
       async () => {
+        signal.throwIfAborted();
         if (!isWanted()) throw LEFT_OUT;
-        return { after: request.after, page: await detector.count(fetchPage(request, signal)) };
+        const page = await detector.count(fetchPage(request, signal));
+        if (queue.concurrency !== pace.limit) queue.concurrency = pace.limit;
+        return { after: request.after, page };
       },
-      { priority, signal },
+      { priority },
     );
-    queue.concurrency = pace.limit;
-    return read;
   }
 }
 

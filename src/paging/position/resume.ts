@@ -16,13 +16,21 @@ type Begin<R> = (after: string | null) => WalkedPages<R>;
  * way, and locating the record first would double the cost of each page. So a service whose cursors name offsets
  * skips here the same records that it skips for its own callers, unless the page index tells otherwise.
  */
-export async function* walkBehind<R extends Identified>(
+export function walkBehind<R extends Identified>(
   list: IndexedList<R>,
   position: Position | null,
   begin: Begin<R>,
   signal: AbortSignal,
 ): WalkedPages<R> {
-  if (!position) return yield* begin(null);
+  return position ? walkBehindRecord(list, position, begin, signal) : begin(null);
+}
+
+async function* walkBehindRecord<R extends Identified>(
+  list: IndexedList<R>,
+  position: Position,
+  begin: Begin<R>,
+  signal: AbortSignal,
+): WalkedPages<R> {
   const { end, offset, size } = position;
   let start: Start | undefined;
   if (offset === size - 1 && end !== null) start = { after: end, isOwn: true };

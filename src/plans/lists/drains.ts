@@ -179,9 +179,10 @@ export function createDrains(
           const fetchPage = list.fetcher(requester);
           const turn = { slots, owner: caller, operation: pages, signal };
           return walkInTurn(turn, (takeSlot) => {
-            const inTurn: typeof fetchPage = async (request, of) => {
-              if (request.after !== null || !list.hasInlinedPage) await takeSlot();
-              return fetchPage(request, of);
+            const inTurn: typeof fetchPage = (request, of) => {
+              const needsSlot = request.after !== null || !list.hasInlinedPage;
+              const taking = needsSlot ? takeSlot() : undefined;
+              return taking ? taking.then(() => fetchPage(request, of)) : fetchPage(request, of);
             };
             return walkList(
               { ...walkable, onIndex, fetchPage: inTurn },
