@@ -55,12 +55,23 @@ export async function* parallelWalk<R extends Identified>(
   let ended = false;
   const leaving = new AbortController();
   const signal = AbortSignal.any([options.signal, leaving.signal]);
-  const prefetch = prefetchPages(fetchPage, { index, limit, pace, signal });
+  const prefetch = prefetchPages(fetchPage, {
+    index,
+    limit,
+    pace,
+    signal,
+    onSettled: (page) => {
+      meetNext(page - 1);
+      meetNext(page);
+    },
+  });
   const given = createGivenPages(prefetch, progress, signal);
+  /** The pages of the index that the next one is proved to continue, with the offset of its first record in them. */
+  const joined = new Map<number, number>();
   const bridges = new Map<number, Promise<Bridge<R>>>();
   let left = options.wanted ?? Number.POSITIVE_INFINITY;
 
-  /** What leads on from a page of the index; built as soon as that page arrives, not when the consumer needs it. */
+  /** What leads on from a page of the index. */
   const bridgeFrom = (page: number) => {
     const known = bridges.get(page);
     if (known) return known;
@@ -73,10 +84,38 @@ export async function* parallelWalk<R extends Identified>(
   let passed = 0;
   let bridged = 0;
   const lookAhead = (page: number) => {
-    for (; passed < page; passed += 1) bridges.delete(passed);
+    for (; passed < page; passed += 1) {
+      bridges.delete(passed);
+      joined.delete(passed);
+    }
     const end = prefetch.lookAhead(page, left);
-    for (bridged = Math.max(bridged, page); bridged < end; bridged += 1) void bridgeFrom(bridged);
+    bridged = Math.max(bridged, page);
+    while (bridged < end) {
+      bridged += 1;
+      meetNext(bridged - 1);
+    }
   };
+
+  /**
+   * Joins a page to the next one as soon as both were read. If they do not join, what leads on from the page is read
+   * now, not when the consumer needs it.
+   */
+  function meetNext(page: number): void {
+    if (page < passed || page >= bridged) return;
+    const read = prefetch.settled(page);
+    if (!read || read === 'pending') return;
+    if (page + 1 < index.pages.length) {
+      void prefetch.page(page + 1);
+      const next = prefetch.settled(page + 1);
+      if (next === 'pending') return;
+      const join = next && joinPages(read.page, next.page, index.pages[page + 1]!.behind);
+      if (join?.kind === 'joined') {
+        joined.set(page, join.at);
+        return;
+      }
+    }
+    void bridgeFrom(page);
+  }
 
   try {
     let page = 'page' in start ? start.page : start.before - 1;
@@ -86,11 +125,23 @@ export async function* parallelWalk<R extends Identified>(
     let bridge =
       'page' in start ? () => bridgeFrom(page) : () => buildBridge(read, page + 1, prefetch, index);
     let at: number | undefined;
+    /** Whether `read` is that page of the index. */
+    let isIndexed = 'page' in start;
     whole: for (;;) {
       yield give(read, at);
       if (left <= 0 || !read.page.hasNextPage) break;
 
       // Repeated ids prove no join, and the records that two pages share would be given twice.
+      if (progress.idsAreUnique && isIndexed && page + 1 < index.pages.length) {
+        const next = await prefetch.page(page + 1);
+        at = joined.get(page);
+        if (next && at !== undefined) {
+          page += 1;
+          lookAhead(page);
+          read = next;
+          continue;
+        }
+      }
       const { gap, to } = progress.idsAreUnique ? await bridge() : NO_BRIDGE;
       for (const between of gap) {
         yield give(between);
@@ -105,6 +156,7 @@ export async function* parallelWalk<R extends Identified>(
       const join = joinPages(next.joinedTo, read.page, index.pages[page]!.behind);
       at = join.kind === 'joined' ? join.at : undefined;
       bridge = () => bridgeFrom(page);
+      isIndexed = true;
     }
     ended = true;
   } finally {

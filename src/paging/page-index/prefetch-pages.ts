@@ -20,6 +20,8 @@ export interface PageRead<R> {
 export interface Prefetch<R> {
   /** Undefined when it could not be read: the service may refuse its cursor by now. */
   page(number: number): Promise<PageRead<R> | undefined>;
+  /** The page if it was read; `pending` until it was, or could not be read. */
+  settled(number: number): PageRead<R> | 'pending' | undefined;
   /**
    * Requests this page and those behind it, as far as a walk may be ahead.
    *
@@ -43,6 +45,8 @@ interface PrefetchOptions {
   limit: number | undefined;
   pace: Pace;
   signal: AbortSignal;
+  /** Called when a page was read, or could not be read. */
+  onSettled: (number: number) => void;
 }
 
 /** Pages requested ahead of the consumer, for each that may be in flight. */
@@ -50,17 +54,18 @@ const AHEAD = 2;
 
 export function prefetchPages<R extends Identified>(
   fetchPage: FetchPage<R>,
-  { index: { pages }, limit, pace, signal }: PrefetchOptions,
+  { index: { pages }, limit, pace, signal, onSettled }: PrefetchOptions,
 ): Prefetch<R> {
   const queue = new PQueue({ concurrency: pace.limit });
   const requested = new Map<number, Promise<PageRead<R> | undefined>>();
-  const arrived = new Map<number, PageRead<R>>();
+  const settled = new Map<number, PageRead<R> | undefined>();
   const detector = new OutageDetector();
   let forgotten = 0;
   let lookedAt = 0;
 
   return {
     page,
+    settled: (number) => (settled.has(number) ? settled.get(number) : 'pending'),
     lookAhead: (from, wanted) => {
       for (; forgotten < from; forgotten += 1) forget(forgotten);
       const most = Math.min(pages.length, from + AHEAD * pace.limit);
@@ -99,26 +104,26 @@ export function prefetchPages<R extends Identified>(
     const { after, count } = pages[number]!;
     // The next page begins further on than this one can reach. A smaller page leaves an overlap with what follows.
     const first = limit !== undefined && count >= limit ? overlappingSize(limit) : undefined;
-    const read = sendAhead({ after, first }, 0).then(
-      (one) => {
-        if (requested.has(number)) arrived.set(number, one);
-        return one;
-      },
-      () => undefined,
-    );
+    const settle = (read?: PageRead<R>) => {
+      if (!requested.has(number)) return read;
+      settled.set(number, read);
+      onSettled(number);
+      return read;
+    };
+    const read = sendAhead({ after, first }, 0).then(settle, () => settle());
     requested.set(number, read);
     return read;
   }
 
   function forget(number: number): void {
     requested.delete(number);
-    arrived.delete(number);
+    settled.delete(number);
   }
 
   /** When records were moved, a page in between may join none. A later one that has arrived may continue the page. */
   function laterJoining(last: Page<R>, from: number): number | undefined {
-    for (const [number, read] of arrived) {
-      if (number <= from) continue;
+    for (const [number, read] of settled) {
+      if (!read || number <= from) continue;
       if (joinPages(last, read.page, pages[number]!.behind).kind === 'joined') return number;
     }
     return undefined;
