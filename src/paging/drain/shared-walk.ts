@@ -155,11 +155,7 @@ export class SharedWalk<R extends Identified> {
   }
 
   #readNext(): Promise<void> {
-    this.#reading ??= this.#readPage().finally(() => {
-      this.#reading = undefined;
-      this.#wakeReaders();
-    });
-    return this.#reading;
+    return (this.#reading ??= this.#readPage());
   }
 
   async #readPage(): Promise<void> {
@@ -171,6 +167,9 @@ export class SharedWalk<R extends Identified> {
       this.#drop();
     } catch (error) {
       this.#end({ error });
+    } finally {
+      this.#reading = undefined;
+      this.#wakeReaders();
     }
   }
 
@@ -181,9 +180,9 @@ export class SharedWalk<R extends Identified> {
   }
 
   #drop(): void {
-    const keepsAll = [...this.#readers].some((reader) => reader.keepsAll);
-    const surplus = keepsAll ? 0 : this.#kept.length - (this.hasReaders ? PAGES_KEPT : 0);
+    const surplus = this.#kept.length - (this.hasReaders ? PAGES_KEPT : 0);
     if (surplus <= 0) return;
+    for (const reader of this.#readers) if (reader.keepsAll) return;
     this.#kept.splice(0, surplus);
     this.#dropped += surplus;
   }

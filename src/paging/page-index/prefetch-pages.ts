@@ -1,4 +1,3 @@
-import PQueue from 'p-queue';
 import { OutageDetector } from '../failures.ts';
 import {
   overlappingSize,
@@ -56,7 +55,8 @@ export function prefetchPages<R extends Identified>(
   fetchPage: FetchPage<R>,
   { index: { pages }, limit, pace, signal, onSettled }: PrefetchOptions,
 ): Prefetch<R> {
-  const queue = new PQueue({ concurrency: pace.limit });
+  const queue = { urgent: [] as (() => void)[], ahead: [] as (() => void)[] };
+  let inFlight = 0;
   const requested = new Map<number, Promise<PageRead<R> | undefined>>();
   const settled = new Map<number, PageRead<R> | undefined>();
   const detector = new OutageDetector();
@@ -92,10 +92,11 @@ export function prefetchPages<R extends Identified>(
       }
       return undefined;
     },
-    readFrom: (after) => sendAhead({ after, first: undefined }, 1).catch(() => undefined),
+    readFrom: (after) =>
+      send({ after, first: undefined }, 'urgent', { isAhead: true }).catch(() => undefined),
     mustRead: async (number) => (await page(number)) ?? mustReadFrom(pages[number]!.after),
     mustReadFrom,
-    fetchPage: async (request) => (await send(request, 1)).page,
+    fetchPage: async (request) => (await send(request, 'urgent')).page,
   };
 
   function page(number: number): Promise<PageRead<R> | undefined> {
@@ -110,7 +111,7 @@ export function prefetchPages<R extends Identified>(
       onSettled(number);
       return read;
     };
-    const read = sendAhead({ after, first }, 0).then(settle, () => settle());
+    const read = send({ after, first }, 'ahead', { isAhead: true }).then(settle, () => settle());
     requested.set(number, read);
     return read;
   }
@@ -131,28 +132,34 @@ export function prefetchPages<R extends Identified>(
 
   function mustReadFrom(after: string | null): Promise<PageRead<R>> {
     // Before the pages ahead, since the consumer waits for this one.
-    return send({ after, first: undefined }, 1);
+    return send({ after, first: undefined }, 'urgent');
   }
 
-  function sendAhead(request: PageRequest, priority: number): Promise<PageRead<R>> {
-    return send(request, priority, () => !detector.outage);
-  }
-
-  function send(
+  /** @param isAhead the consumer may never need the page, so it is left out while the service is down */
+  async function send(
     request: PageRequest,
-    priority: number,
-    isWanted = () => true,
+    turn: keyof typeof queue,
+    { isAhead = false } = {},
   ): Promise<PageRead<R>> {
-    return queue.add(
-      async () => {
-        signal.throwIfAborted();
-        if (!isWanted()) throw LEFT_OUT;
-        const page = await detector.count(fetchPage(request, signal));
-        if (queue.concurrency !== pace.limit) queue.concurrency = pace.limit;
-        return { after: request.after, page };
-      },
-      { priority },
-    );
+    if (inFlight < pace.limit) inFlight += 1;
+    else await new Promise<void>((begin) => queue[turn].push(begin));
+    try {
+      signal.throwIfAborted();
+      if (isAhead && detector.outage) throw LEFT_OUT;
+      return { after: request.after, page: await detector.count(fetchPage(request, signal)) };
+    } finally {
+      inFlight -= 1;
+      serve();
+    }
+  }
+
+  function serve(): void {
+    while (inFlight < pace.limit) {
+      const begin = queue.urgent.shift() ?? queue.ahead.shift();
+      if (!begin) return;
+      inFlight += 1;
+      begin();
+    }
   }
 }
 

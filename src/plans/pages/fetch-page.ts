@@ -6,7 +6,7 @@ import type { FetchPage } from '../../paging/page.ts';
 import type { Adapter } from '../../schema/derived.ts';
 import type { Requester, CallVariables } from '../call.ts';
 import type { ListRecord } from '../output.ts';
-import { requestSparingParents } from '../requests/request-text.ts';
+import { requestSparingParents, type PagesToInline } from '../requests/request-text.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
 import { pageSizeOf, type PageRequests } from './page-request.ts';
 import type { PageAnswer } from './read-page.ts';
@@ -57,10 +57,8 @@ export function pageFetcher(
     else {
       // Leaving out a variable leaves out its argument, so the upstream's default applies.
       const page = { first: first ?? pageSize, after, parentId };
-      const sent = requestSparingParents(requester, (pages) =>
-        requests.request(variables, page, pages),
-      );
-      answer = await unlessAborted(sent, signal);
+      const write = (pages: PagesToInline) => requests.request(variables, page, pages);
+      answer = await unlessAborted(requestSparingParents(requester, write), signal);
       telemetry.pageRead(requester.cause);
     }
     const { page, errors, isNull } = answer;

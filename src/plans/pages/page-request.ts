@@ -131,21 +131,16 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
     name: whole.name,
     request: (variables, { first, after, parentId }, pages = 'all') => {
       const written = pages === 'all' ? whole : write(pages);
-      const values = {
-        ...(first !== undefined && { [FIRST]: first }),
-        ...(after !== null && { [AFTER]: after }),
-      };
-      const own = Object.fromEntries(
-        Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)]),
-      );
+      const values: Record<string, unknown> = {};
+      const own: Record<string, string> = {};
+      if (first !== undefined) own[FIRST] = String((values[FIRST] = first));
+      if (after !== null) own[AFTER] = JSON.stringify((values[AFTER] = after));
+      if (parentId !== undefined) own[PARENT_ID] = parentId;
       return {
         kind: 'query',
         field: written.field,
         key: written.key(variables),
-        body: written.body(
-          variables,
-          parentId === undefined ? own : { ...own, [PARENT_ID]: parentId },
-        ),
+        body: written.body(variables, own),
         pages: written.pages(variables, values),
         scan: (bytes) => scan?.(bytes),
         read: (answer) => {
