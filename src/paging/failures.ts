@@ -86,16 +86,9 @@ export function unlessAborted<T>(awaited: Promise<T>, signal: AbortSignal): Prom
   return new Promise((resolve, reject) => {
     const leave = () => reject(signal.reason as Error);
     signal.addEventListener('abort', leave);
-    awaited.then(
-      (value) => {
-        signal.removeEventListener('abort', leave);
-        resolve(value);
-      },
-      (error: unknown) => {
-        signal.removeEventListener('abort', leave);
-        reject(error as Error);
-      },
-    );
+    const settled = () => signal.removeEventListener('abort', leave);
+    awaited.then(settled, settled);
+    awaited.then(resolve, reject);
   });
 }
 

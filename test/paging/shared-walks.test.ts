@@ -200,7 +200,7 @@ describe('MAX_DRAINS', () => {
     slow.rest();
     const slot = await other;
     const order: string[] = [];
-    const resuming = slow.resume().then(() => order.push('resumed'));
+    const resuming = Promise.resolve(slow.resume()).then(() => order.push('resumed'));
     await setImmediate();
     expect(order).toEqual([]);
     slot.giveBack();

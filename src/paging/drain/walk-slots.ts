@@ -28,8 +28,11 @@ export interface WalkTurn {
 export interface WalkSlot {
   /** Lets other walks use the slot while this one has nothing to do. */
   rest(): void;
-  /** Waits in turn if another walk uses the slot now, without a time limit: a walk that has begun is not refused. */
-  resume(): Promise<void>;
+  /**
+   * Returns a promise if another walk uses the slot now, and waits in turn then, without a time limit: a walk that has
+   * begun is not refused.
+   */
+  resume(): Promise<void> | undefined;
   giveBack(): void;
 }
 
@@ -87,11 +90,10 @@ export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkS
           resting.add(holder);
           serve();
         },
-        resume: async () => {
+        resume: () => {
           resting.delete(holder);
-          if (holder.hasSlot) return;
-          await waitInTurn(of, signal, false);
-          holder.hasSlot = true;
+          if (holder.hasSlot) return undefined;
+          return resume(holder, signal);
         },
         giveBack: () => {
           resting.delete(holder);
@@ -102,6 +104,11 @@ export function createWalkSlots(max: number, clock: Pick<Clock, 'sleep'>): WalkS
       };
     },
   };
+
+  async function resume(holder: Holder, signal: AbortSignal): Promise<void> {
+    await waitInTurn(holder.of, signal, false);
+    holder.hasSlot = true;
+  }
 
   async function waitInTurn(of: Operation, signal: AbortSignal, isNew: boolean): Promise<void> {
     signal.throwIfAborted();
@@ -231,7 +238,8 @@ export async function* walkInTurn<R>(
       const resting = setImmediate(() => slot?.rest());
       yield value;
       clearImmediate(resting);
-      await slot?.resume();
+      const waiting = slot?.resume();
+      if (waiting) await waiting;
     }
   } finally {
     leaving.abort(WALK_LEFT);

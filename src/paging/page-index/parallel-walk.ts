@@ -1,5 +1,4 @@
 import { mayBeRefusal, WALK_LEFT } from '../failures.ts';
-import { identityHash } from '../identities.ts';
 import {
   identitiesOf,
   overlappingSize,
@@ -16,9 +15,10 @@ import {
   type WalkedPage,
   type WalkedPages,
 } from '../walk.ts';
-import { joinPages } from './join-pages.ts';
-import { nextRecord, type IndexBuilder, type PageIndex } from './page-index.ts';
-import { prefetchPages, type Pace, type PageRead, type Prefetch } from './prefetch-pages.ts';
+import { Bridges, NO_BRIDGE } from './bridges.ts';
+import { joinPages, type Join } from './join-pages.ts';
+import type { IndexBuilder, PageIndex } from './page-index.ts';
+import type { Pace, PageRead, Prefetch } from './prefetch-pages.ts';
 
 export interface ParallelWalkOptions<R extends Identified> {
   readonly index: PageIndex;
@@ -36,9 +36,6 @@ export interface ParallelWalkOptions<R extends Identified> {
   readonly onEnd: OnWalkEnd;
 }
 
-/** Pages of a gap that are read ahead of the consumer. A longer gap is read when the consumer comes to it. */
-const MAX_GAP_AHEAD = 4;
-
 /**
  * Walks a list that has an index: reads its pages at the same time, and proves by records that each continues the one
  * before (join-pages.ts). Where that cannot be proved, it reads on from the last proved page until it meets a later
@@ -55,75 +52,16 @@ export async function* parallelWalk<R extends Identified>(
   let ended = false;
   const leaving = new AbortController();
   const signal = AbortSignal.any([options.signal, leaving.signal]);
-  const prefetch = prefetchPages(fetchPage, {
-    index,
-    limit,
-    pace,
-    signal,
-    onSettled: (page) => {
-      meetNext(page - 1);
-      meetNext(page);
-    },
-  });
+  const bridges = new Bridges(fetchPage, { index, limit, pace, signal });
+  const { prefetch } = bridges;
   const given = createGivenPages(prefetch, progress, signal);
-  /** The pages of the index that the next one is proved to continue, with the offset of its first record in them. */
-  const joined = new Map<number, number>();
-  const bridges = new Map<number, Promise<Bridge<R>>>();
   let left = options.wanted ?? Number.POSITIVE_INFINITY;
-
-  /** What leads on from a page of the index. */
-  const bridgeFrom = (page: number) => {
-    const known = bridges.get(page);
-    if (known) return known;
-    const begun = prefetch
-      .page(page)
-      .then((read) => (read ? buildBridge(read, page + 1, prefetch, index) : NO_BRIDGE));
-    bridges.set(page, begun);
-    return begun;
-  };
-  let passed = 0;
-  let bridged = 0;
-  const lookAhead = (page: number) => {
-    for (; passed < page; passed += 1) {
-      bridges.delete(passed);
-      joined.delete(passed);
-    }
-    const end = prefetch.lookAhead(page, left);
-    bridged = Math.max(bridged, page);
-    while (bridged < end) {
-      bridged += 1;
-      meetNext(bridged - 1);
-    }
-  };
-
-  /**
-   * Joins a page to the next one as soon as both were read. If they do not join, what leads on from the page is read
-   * now, not when the consumer needs it.
-   */
-  function meetNext(page: number): void {
-    if (page < passed || page >= bridged) return;
-    const read = prefetch.settled(page);
-    if (!read || read === 'pending') return;
-    if (page + 1 < index.pages.length) {
-      void prefetch.page(page + 1);
-      const next = prefetch.settled(page + 1);
-      if (next === 'pending') return;
-      const join = next && joinPages(read.page, next.page, index.pages[page + 1]!.behind);
-      if (join?.kind === 'joined') {
-        joined.set(page, join.at);
-        return;
-      }
-    }
-    void bridgeFrom(page);
-  }
 
   try {
     let page = 'page' in start ? start.page : start.before - 1;
-    lookAhead('page' in start ? page : page + 1);
+    bridges.lookAhead('page' in start ? page : page + 1, left);
     let read =
       'page' in start ? await prefetch.mustRead(page) : await prefetch.mustReadFrom(start.after);
-    let bridge =
-      'page' in start ? () => bridgeFrom(page) : () => buildBridge(read, page + 1, prefetch, index);
     let at: number | undefined;
     /** Whether `read` is that page of the index. */
     let isIndexed = 'page' in start;
@@ -132,17 +70,10 @@ export async function* parallelWalk<R extends Identified>(
       if (left <= 0 || !read.page.hasNextPage) break;
 
       // Repeated ids prove no join, and the records that two pages share would be given twice.
-      if (progress.idsAreUnique && isIndexed && page + 1 < index.pages.length) {
-        const next = await prefetch.page(page + 1);
-        at = joined.get(page);
-        if (next && at !== undefined) {
-          page += 1;
-          lookAhead(page);
-          read = next;
-          continue;
-        }
-      }
-      const { gap, to } = progress.idsAreUnique ? await bridge() : NO_BRIDGE;
+      const bridge = !progress.idsAreUnique
+        ? NO_BRIDGE
+        : await (isIndexed ? bridges.from(page) : bridges.build(read, page + 1));
+      const { gap, to } = bridge;
       for (const between of gap) {
         yield give(between);
         if (left <= 0 || !between.page.hasNextPage) break whole;
@@ -151,11 +82,9 @@ export async function* parallelWalk<R extends Identified>(
       const next = to === 'open' ? yield* readOn(end, page + 1) : { page: to, joinedTo: end.page };
       if (!next) break;
       page = next.page;
-      lookAhead(page);
+      bridges.lookAhead(page, left);
       read = (await prefetch.page(page))!;
-      const join = joinPages(next.joinedTo, read.page, index.pages[page]!.behind);
-      at = join.kind === 'joined' ? join.at : undefined;
-      bridge = () => bridgeFrom(page);
+      at = bridge.at ?? offsetOf(joinPages(next.joinedTo, read.page, index.pages[page]!.behind));
       isIndexed = true;
     }
     ended = true;
@@ -208,54 +137,8 @@ export async function* parallelWalk<R extends Identified>(
   }
 }
 
-interface Bridge<R> {
-  /** Pages in between that are not in the index. */
-  readonly gap: readonly PageRead<R>[];
-  /** The page of the index that continues behind them; `open` if none was met yet. */
-  readonly to: number | 'open';
-}
-
-const NO_BRIDGE = { gap: [], to: 'open' } as const;
-
-async function buildBridge<R extends Identified>(
-  from: PageRead<R>,
-  next: number,
-  prefetch: Prefetch<R>,
-  index: PageIndex,
-): Promise<Bridge<R>> {
-  const gap: PageRead<R>[] = [];
-  let last = from;
-  for (;;) {
-    const met = await prefetch.joining(last.page, next);
-    if (met !== undefined) return { gap, to: met };
-    const { hasNextPage, endCursor } = last.page;
-    if (!hasNextPage || endCursor === null || gap.length >= MAX_GAP_AHEAD) break;
-    if (next >= index.pages.length) break;
-    const read = await prefetch.readFrom(endCursor);
-    if (!read || !(await isBehind(last, read))) break;
-    gap.push(read);
-    last = read;
-  }
-  return { gap, to: 'open' };
-
-  /**
-   * Whether no record was lost between the two pages, which were read one after the other: a cursor that names an
-   * offset skips a record when one in front of it is removed meanwhile.
-   */
-  async function isBehind(page: PageRead<R>, read: PageRead<R>): Promise<boolean> {
-    const [end, start] = [page.page.items.at(-1)?.identity, read.page.items[0]?.identity];
-    if (!end || !start || !identitiesOf(read.page).isJoinable) return false;
-    if (nextRecord(index, end, next - 2, next) === identityHash(start)) return true;
-    const again = await prefetch.readFrom(page.after);
-    return again !== undefined && isSame(again.page, page.page);
-  }
-}
-
-function isSame(page: Page<Identified>, other: Page<Identified>): boolean {
-  return (
-    page.items.length === other.items.length &&
-    page.items.every(({ identity }, offset) => identity === other.items[offset]!.identity)
-  );
+function offsetOf(join: Join): number | undefined {
+  return join.kind === 'joined' ? join.at : undefined;
 }
 
 /** The pages that a walk has given, from the last one on that was not read ahead. */

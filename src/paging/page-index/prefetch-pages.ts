@@ -39,7 +39,7 @@ export interface Prefetch<R> {
   mustReadFrom(after: string | null): Promise<PageRead<R>>;
 }
 
-interface PrefetchOptions {
+export interface PrefetchOptions {
   index: PageIndex;
   limit: number | undefined;
   pace: Pace;
