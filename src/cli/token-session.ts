@@ -16,7 +16,7 @@ import type { RescueFolder } from '../tokens/store/rescue-file.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import { createTokenRefresher, type TokenRefresher } from '../tokens/token-refresher.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
-import { CommandError, type Terminal } from './terminal.ts';
+import { CommandError, duration, type Terminal } from './terminal.ts';
 import { describeStore, openStore, replicaOf, rescueFolder } from './token-store.ts';
 
 /** What a command gets to work on the token store. Gateways may be running on the same store. */
@@ -82,6 +82,8 @@ export async function withTokenService<T>(
   const service = { baseUrl, agent: config.agent, proxy: terminal.proxyFor(baseUrl) };
   const clock = systemClock;
   const checkAccess = authCheck(service);
+  const print = (text: string) => void terminal.stderr.write(`${text}\n`);
+  let wasRefused = false;
   const refresher = createTokenRefresher({
     store,
     rescue,
@@ -91,8 +93,11 @@ export async function withTokenService<T>(
     log,
     baseUrl,
     replica: replicaOf(terminal.owner),
+    onRefused: (waitSeconds) => {
+      wasRefused = true;
+      print(refusedText(waitSeconds));
+    },
   });
-  const print = (text: string) => void terminal.stderr.write(`${text}\n`);
   // A signal does not end an exchange that is under way; it only prevents the next one.
   const stop = () => void refresher.stop();
   terminal.stop.addEventListener('abort', stop, { once: true });
@@ -103,6 +108,8 @@ export async function withTokenService<T>(
     printRescued(rescued, print);
     await refresher.sync();
     result = await work({ checkAccess, rescued, refresher });
+  } catch (error) {
+    throw wasRefused && terminal.stop.aborted ? new CommandError(STOPPED_WAITING) : error;
   } finally {
     wasUnsaved = refresher.unsaved;
     if (wasUnsaved) print(TRYING_TO_SAVE);
@@ -127,6 +134,18 @@ function printRescued({ saved, failed }: RescueReport, print: (text: string) => 
     );
   }
 }
+
+/** The set is lost only if no other process has the next pair: where a claim can be lost, time alone shows that. */
+function refusedText(waitSeconds: number): string {
+  return (
+    'The service refused the refresh token. Another process may have exchanged it before, and its token pair may still ' +
+    `arrive in the store: this command waits for that, at most ${duration(waitSeconds)}. Do not import a new token meanwhile.`
+  );
+}
+
+const STOPPED_WAITING =
+  'Stopped before it was certain that no other process has the next token pair. Nothing is decided yet. ' +
+  'Run `tokens recover` to decide it.';
 
 const TRYING_TO_SAVE =
   'The new token pair could not be saved to the store. Saving is tried again for some seconds: do not kill this command.';

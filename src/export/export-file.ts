@@ -3,6 +3,7 @@ import { open, rename, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../clock.ts';
 import { OperatorMistake } from '../errors.ts';
+import { syncFolder } from '../sync-folder.ts';
 import {
   openExportState,
   type AddedPage,
@@ -117,7 +118,7 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
         if (existsSync(path) && !state.begun!.replaces && !force) throw appeared(path);
         state.finish();
         await rename(part, path);
-        await syncFolder(dirname(path));
+        syncFolder(dirname(path));
         close();
         rmSync(statePath, { force: true });
       }),
@@ -199,15 +200,6 @@ function checkSame(begun: Begun, now: Omit<Begun, 'replaces'>, path: string): vo
   throw new OperatorMistake(
     `The export to ${path} was begun ${was}. Resume it with the same options, or begin anew with --force.`,
   );
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, constants.O_RDONLY);
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
 }
 
 function alreadyThere(path: string, isBegun: boolean): OperatorMistake {

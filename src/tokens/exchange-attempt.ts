@@ -39,6 +39,8 @@ export interface AttemptParts {
   replica: string;
   /** Called after every exchange, also when nothing was sent. */
   onExchange?: (outcome: PairOutcome | Ending['outcome'], seconds: number) => void;
+  /** Called when the service refused the refresh token, before the wait for the pair of another process. */
+  onRefused?: (waitSeconds: number) => void;
 }
 
 interface Surroundings {
@@ -75,7 +77,7 @@ export interface ExchangeAttempt {
 }
 
 export function createExchangeAttempt(
-  { store, rescue, connect, clock, log, replica, onExchange }: AttemptParts,
+  { store, rescue, connect, clock, log, replica, onExchange, onRefused }: AttemptParts,
   saver: PairSaver,
   { isStopping, onClaim, hasNewer, isOvertaken, isAnswered }: Surroundings,
 ): ExchangeAttempt {
@@ -198,6 +200,8 @@ export function createExchangeAttempt(
     const pause = growingPauses(clock, LOOKS);
     try {
       let overtaken = await isOvertaken(from);
+      const left = until - clock.elapsed();
+      if (!overtaken && left > 0) onRefused?.(left / 1000);
       while (!overtaken && clock.elapsed() < until) {
         if (isStopping()) {
           await close(exchange, 'uncertain');

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { nestedSdl } from '../support/imitations/nested-upstream.ts';
+import { fullSdl } from '../support/imitations/full-service.ts';
 import { runHere, runProgram, temporaryFolder } from '../support/processes/process.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -9,7 +9,7 @@ let RECRUITING_SCHEMA: string;
 beforeAll(() => {
   folder = temporaryFolder();
   RECRUITING_SCHEMA = join(folder.path, 'upstream.graphql');
-  writeFileSync(RECRUITING_SCHEMA, nestedSdl);
+  writeFileSync(RECRUITING_SCHEMA, fullSdl);
 });
 afterAll(() => folder[Symbol.dispose]());
 
@@ -20,11 +20,11 @@ test('schema explain prints what is derived from each list, and why', async () =
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain(`Vacancy.candidates
   all         allCandidates
-  connection  candidatesConnection (CandidateConnection, CandidateEdge)
+  connection  candidatesConnection (NullableCandidateConnection, NullableCandidateEdge)
   parent      reached again by vacancy(id: …)
 `);
   expect(stdout).toContain('allRelated(limit) is called drainLimit');
-  expect(stdout).toMatch(/Robot\.parts\n {2}omitted .* cannot be reached again/);
+  expect(stdout).toMatch(/Agency\.offices\n {2}omitted .* cannot be reached again/);
 });
 
 describe('a schema with many lists that are not paged, and many types that cannot be found by their id', () => {
@@ -88,16 +88,16 @@ test('schema explain describes a paged list if the schema has none', async () =>
 
 test('schema explain --json prints the same as JSON, with what adapters.json decides', async () => {
   adaptersFile({
-    types: { Robot: { byId: 'robotCalled' } },
+    types: { Agency: { byId: 'agencyCalled' } },
     fields: { 'Query.named': { skip: true } },
   });
   const { code, stdout } = await runHere(['schema', 'explain', '--json'], { RECRUITING_SCHEMA });
   expect(code).toBe(0);
   const lists = JSON.parse(stdout) as { list: string }[];
-  expect(lists.find(({ list }) => list === 'Robot.parts')).toMatchObject({
-    all: 'allParts',
-    connection: 'partsConnection',
-    parent: 'robotCalled(model: …)',
+  expect(lists.find(({ list }) => list === 'Agency.offices')).toMatchObject({
+    all: 'allOffices',
+    connection: 'officesConnection',
+    parent: 'agencyCalled(label: …)',
   });
   expect(lists.find(({ list }) => list === 'Query.named')).toEqual({
     list: 'Query.named',

@@ -1,8 +1,9 @@
 /** Commands and a gateway on a token store in PostgreSQL, as an operator sees them. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
-import { PERSON } from '../support/tokens/tokens.ts';
+import { startProgram } from '../support/processes/process.ts';
+import { PERSON, reply } from '../support/tokens/tokens.ts';
 import { startOperator, startWithTokens } from './tokens-operator.ts';
 
 let server: PostgresServer;
@@ -56,6 +57,32 @@ test('tokens export moves a SQLite store to PostgreSQL, and not to the store tha
     code: 1,
     stderr: expect.stringMatching(/store that the set is in/),
   });
+});
+
+test('a command whose refresh token is refused reports at once what it waits for, and what to do when it is stopped', async () => {
+  const { service, tokens, env, file } = await startOperator();
+  const TOKEN_STORE = await server.emptyStore();
+  const here = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
+  expect((await tokens(['import', service.tokenLink], { env: here })).code).toBe(0);
+
+  service.next(reply(400, { error: 'invalid_grant' }));
+  await using command = startProgram(['tokens', 'refresh'], { env: { ...env, ...here } });
+  await vi.waitFor(
+    () =>
+      expect(command.said).toMatch(
+        /refused the refresh token\. .*may have exchanged it.*at most 2 min \d+ s/,
+      ),
+    20_000,
+  );
+  command.signal('SIGINT');
+  const { code, stderr } = await command.ended;
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/Stopped before .* Run `tokens recover`/);
+  expect(stderr).not.toContain('The gateway is stopping');
+  const { stdout } = await tokens(['status', '--json'], { env: here });
+  expect(JSON.parse(stdout)).toMatchObject({ troubles: ['uncertain'] });
+  expect((await tokens(['recover'], { env: here })).stdout).toContain('It worked');
+  expect(service.exchanges).toHaveLength(3);
 });
 
 test('a gateway whose store is down starts, is not ready, and serves when the store is back; a command says why', async () => {

@@ -44,7 +44,7 @@ test('the error for lost tokens has the cause and the next steps, and nothing mo
   for (let tries = 0; tries < 2; tries += 1) {
     const { code, stderr } = await tokens(['refresh']);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/refuses the refresh token.*an older copy of the token store/);
+    expect(stderr).toMatch(/^The .*refuses the refresh token.*an older copy of the token store/);
     expect(stderr).toMatch(/make a new token.*run `tokens import <link>`/);
   }
   expect(service.exchanges).toHaveLength(2);

@@ -4,7 +4,7 @@ import { compose, type PublishedSubgraph } from '../support/supergraph/compositi
 import { payrollSdl } from '../support/supergraph/payroll-subgraph.ts';
 import { runHere, temporaryFolder } from '../support/processes/process.ts';
 import { reviewsSdl } from '../support/supergraph/reviews-subgraph.ts';
-import { richSdl } from '../support/imitations/rich-upstream.ts';
+import { fullSdl } from '../support/imitations/full-service.ts';
 
 test('the subgraph composes with others that share PageInfo, extend Person and refer to it', async () => {
   const { errors, publicSdl } = composeAll({
@@ -22,7 +22,7 @@ test('the subgraph composes alone', async () => {
 
 test('a schema with every feature of GraphQL composes, and keeps all of them', async () => {
   using folder = temporaryFolder();
-  writeFileSync(folder.file('upstream.graphql'), richSdl);
+  writeFileSync(folder.file('upstream.graphql'), fullSdl);
   const recruiting = await recruitingSdl(undefined, folder.file('upstream.graphql'));
   const { errors, publicSdl } = composeAll({ recruiting, reviews: reviewsSdl() });
   expect(errors).toBeUndefined();

@@ -1,7 +1,7 @@
 import { buildASTSchema, parse, versionInfo } from 'graphql';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { richSdl } from '../support/imitations/rich-upstream.ts';
+import { fullSdl } from '../support/imitations/full-service.ts';
 import { runHere, temporaryFolder } from '../support/processes/process.ts';
 import { apolloEstimate } from '../support/supergraph/apollo-estimate.ts';
 import { compose, composed } from '../support/supergraph/composition.ts';
@@ -134,7 +134,7 @@ test('_service and schema print have costs only with version 2.9', async () => {
 
 test('lists below records and lists that are not paged have a length, too', async () => {
   using folder = temporaryFolder();
-  writeFileSync(folder.file('upstream.graphql'), richSdl);
+  writeFileSync(folder.file('upstream.graphql'), fullSdl);
   const { stdout: sdl } = await runHere(['schema', 'print', '--subgraph', '--federation', '2.9'], {
     RECRUITING_SCHEMA: folder.file('upstream.graphql'),
   });
@@ -145,9 +145,9 @@ test('lists below records and lists that are not paged have a length, too', asyn
   expect(errors).toBeUndefined();
   const schema = buildASTSchema(parse(sdl), { assumeValidSDL: true });
   const costOf = (query: string) => apolloEstimate(schema, parse(query));
-  // As callers are charged: 20 vacancies with 5 candidates each are 120 records.
+  // As callers are charged: 20 openings with 5 candidates each are 120 records.
   expect(
-    costOf('{ vacancies(first: 20) { items { candidates(first: 5) { items { id } } } } }'),
+    costOf('{ openings(first: 20) { items { candidates(first: 5) { items { id } } } } }'),
   ).toBe(34 + 20 * (1 + 5));
   expect(costOf('{ candidates(first: 50) { items { friends { id } } } }')).toBe(34 + 50 * (1 + 10));
   expect(costOf('{ allCandidates(drainLimit: 70) { id } }')).toBe(70);

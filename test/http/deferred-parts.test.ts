@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { after, honest, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { all, ask, FORMATS, next, partsOf, putTogether } from '../support/clients/multipart.ts';
-import { nestedUpstream } from '../support/imitations/nested-upstream.ts';
+import { fullService } from '../support/imitations/full-service.ts';
 
 test('a deferred field next to a streamed list does not wait for the end of the list', async () => {
   await using gateway = await startGatewayOverFake({ persons: 600 });
@@ -70,13 +70,13 @@ describe.each(FORMATS)('%s', (format) => {
     `{ vacancies(first: 2) { items { id ... @defer { allCandidates(limit: 60) { id ... @defer { name } } } } } }`,
     `{ allVacancies(limit: 2) @stream { id ... @defer { allCandidates(limit: 3) @stream { id ...Name @defer } } } } fragment Name on Named { name }`,
     `{ vacanciesConnection(first: 3) { nodes @stream(initialCount: 1) { id relatedConnection(first: 1) { nodes { __typename ...Name @defer } } } } } fragment Name on Named { name }`,
-    `{ vacancies(first: 3) { items { lead { id ... @defer { score } } ... @defer { lead { rank name } applicantsConnection(first: 4) { edges { node { ... on Robot { ... @defer { model } } ... on Candidate { score } } } } } } } }`,
+    `{ vacancies(first: 3) { items { lead { id ... @defer { score } } ... @defer { lead { rank name } contactsConnection(first: 4) { edges { node { ... on Agency { ... @defer { label } } ... on Candidate { score } } } } } } } }`,
     `{ allVacancies(limit: 4) @stream { ... @defer { fragileConnection(first: 2) { nodes { text } } allCandidates(limit: 9) { ... @defer { score } rank } } } }`,
     `{ vacancy(id: 1) { ... @defer { lead { ... @defer { vacancy { ... @defer { title } } } } } } ... @defer { vacancy(id: 1) { name } } }`,
   ])(
     'the joined parts equal the whole answer below other records too, with the same errors: %s',
     async (query) => {
-      const schema = nestedUpstream();
+      const schema = fullService().schema;
       const snapshot = printSchema(schema);
       await using gateway = await startGatewayOverSandbox({ schema }, { snapshot });
       const parts = await all(gateway, query, {}, format);

@@ -3,14 +3,14 @@ import type { Config } from '../../src/config.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
 import { after, honest, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 const GREEDY = 'key-of-a-greedy-caller';
 const OTHER = 'key-of-another-caller';
 
 test('mutations of one caller neither delay nor displace those of another', async () => {
-  const { schema } = richUpstream();
-  const world = await startWorld({ schema }, richSdl, {
+  const { schema } = fullService();
+  const world = await startWorld({ schema }, fullSdl, {
     mutations: 'all',
     upstreamConcurrency: 1,
   });

@@ -5,9 +5,9 @@ import {
   type TestGateway,
   type TestGatewayOptions,
 } from '../support/gateway/gateway.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
-/** A gateway over the rich upstream on a real port, so that the tests include what Node does to a request. */
+/** A gateway over the full service on a real port, so that the tests include what Node does to a request. */
 export interface Front extends AsyncDisposable {
   readonly url: string;
   readonly gateway: TestGateway;
@@ -17,9 +17,9 @@ export interface Front extends AsyncDisposable {
 }
 
 export async function startFront(options: TestGatewayOptions = {}): Promise<Front> {
-  const { schema, sent } = richUpstream();
+  const { schema, sent } = fullService();
   const service = await startSandbox({ schema });
-  const gateway = await startGateway(service, { snapshot: richSdl, ...options });
+  const gateway = await startGateway(service, { snapshot: fullSdl, ...options });
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   return {
     url: server.url,

@@ -7,7 +7,7 @@ import {
   type TestGatewayOptions,
 } from '../support/gateway/gateway.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
-import { nestedUpstream } from '../support/imitations/nested-upstream.ts';
+import { fullService } from '../support/imitations/full-service.ts';
 import { codesOf } from '../support/tokens/tokens.ts';
 
 const READER = 'the reader';
@@ -281,10 +281,10 @@ describe('PAGES_PER_MINUTE', () => {
   });
 
   test('an operation that costs more than a whole minute is refused as too complex', async () => {
-    const nested = nestedUpstream();
+    const { schema } = fullService();
     const world = await startWorld({
-      schema: nested,
-      snapshot: printSchema(nested),
+      schema,
+      snapshot: printSchema(schema),
       config: { pagesPerMinute: 50 },
     });
     expect((await world.ask(DRAINER, page(50, 50))).errors).toMatchObject([
@@ -308,9 +308,9 @@ describe('PAGES_PER_MINUTE', () => {
     ],
     ['need no cursor', 'odd(first: Int): CandidatePage!', ''],
   ])('lists that %s cost as much as others', async (_, field, more) => {
-    const nested = nestedUpstream();
-    const snapshot = `${printSchema(nested)} extend type Vacancy { ${field} } ${more}`;
-    const world = await startWorld({ schema: nested, snapshot, config: { pagesPerMinute: 50 } });
+    const { schema } = fullService();
+    const snapshot = `${printSchema(schema)} extend type Vacancy { ${field} } ${more}`;
+    const world = await startWorld({ schema, snapshot, config: { pagesPerMinute: 50 } });
     const { errors } = await world.ask(
       DRAINER,
       '{ vacancies(first: 50) { items { odd(first: 50) { items { __typename } } } } }',
@@ -338,10 +338,10 @@ describe('PAGES_PER_MINUTE', () => {
   });
 
   test('the cost includes what variables include, and as many records as they request', async () => {
-    const nested = nestedUpstream();
+    const { schema } = fullService();
     const world = await startWorld({
-      schema: nested,
-      snapshot: printSchema(nested),
+      schema,
+      snapshot: printSchema(schema),
       config: { pagesPerMinute: 20 },
     });
     const query =
@@ -369,10 +369,10 @@ describe('PAGES_PER_MINUTE', () => {
   });
 
   test('a list below another one costs its pages once for each record', async () => {
-    const nested = nestedUpstream();
+    const { schema } = fullService();
     const world = await startWorld({
-      schema: nested,
-      snapshot: printSchema(nested),
+      schema,
+      snapshot: printSchema(schema),
       config: { pagesPerMinute: ALL },
     });
     // The budget is full again after as many seconds as pages were spent.
@@ -417,7 +417,7 @@ async function startWorld({
   config,
 }: Pick<TestGatewayOptions, 'config' | 'snapshot'> & {
   persons?: number;
-  schema?: ReturnType<typeof nestedUpstream>;
+  schema?: ReturnType<typeof fullService>['schema'];
 } = {}) {
   const clock = new ManualClock();
   const world = await startGatewayOverSandbox(

@@ -15,7 +15,7 @@ import {
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { readGrant, type TokenPair } from '../../src/tokens/token-set.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 interface People {
   allPersons: { id: string }[];
@@ -118,17 +118,17 @@ describe('a list that was drained before', () => {
   });
 
   test('a list has a page index for each combination of filters', async () => {
-    const { schema } = richUpstream();
-    await using world = await startWorld({ schema }, { snapshot: richSdl });
+    const { schema } = fullService();
+    await using world = await startWorld({ schema }, { snapshot: fullSdl });
     const { load } = world;
     const drain = async (open: boolean | null) => {
       load.most = 0;
-      const query = 'query ($open: Boolean) { vacanciesConnection(open: $open) { totalCount } }';
-      const { data } = await world.gateway.ask<{ vacanciesConnection: { totalCount: number } }>(
+      const query = 'query ($open: Boolean) { openingsConnection(open: $open) { totalCount } }';
+      const { data } = await world.gateway.ask<{ openingsConnection: { totalCount: number } }>(
         query,
         { open },
       );
-      return data.vacanciesConnection.totalCount;
+      return data.openingsConnection.totalCount;
     };
     expect(await drain(true)).toBe(11);
     expect(await drain(false)).toBe(12);

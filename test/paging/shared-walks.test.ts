@@ -13,7 +13,7 @@ import { PageRecords } from '../../src/paging/page.ts';
 import type { WalkedPage } from '../../src/paging/walk.ts';
 import { systemClock } from '../../src/clock.ts';
 import { createWalkSlots } from '../../src/paging/drain/walk-slots.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 interface People {
   allPersons: { id: string }[];
@@ -63,10 +63,10 @@ describe('identical drains at the same time', () => {
   });
 
   test('drains before and after a mutation do not share a walk', async () => {
-    const { schema } = richUpstream();
+    const { schema } = fullService();
     await using gateway = await startGatewayOverFake(
       { schema },
-      { snapshot: richSdl, config: { mutations: 'all' } },
+      { snapshot: fullSdl, config: { mutations: 'all' } },
     );
     const drains = holdDrains(gateway, 'activeCandidates');
     const drain = () =>

@@ -7,7 +7,7 @@ import {
 } from '../support/imitations/fake-upstream.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 const TOTAL = '{ personsConnection { totalCount } }';
 
@@ -301,8 +301,8 @@ async function requestsOf(
 }
 
 function startRich() {
-  const { schema } = richUpstream();
-  return startGatewayOverFake({ schema }, { snapshot: richSdl, config: { mutations: 'all' } });
+  const { schema } = fullService();
+  return startGatewayOverFake({ schema }, { snapshot: fullSdl, config: { mutations: 'all' } });
 }
 
 async function richTotal(gateway: TestGateway): Promise<number> {

@@ -2,7 +2,7 @@ import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import { planAdapters, type ListReport } from '../../src/schema/derivation/plan-adapters.ts';
 import { rootNames } from '../../src/schema/names/root-names.ts';
-import { nestedSdl } from '../support/imitations/nested-upstream.ts';
+import { fullSdl } from '../support/imitations/full-service.ts';
 
 const PAGES = `
   type Note { text: String }
@@ -181,11 +181,16 @@ test('adapters.json skips, renames and names the by-id field', () => {
     types: {
       Vacancy: { byId: 'theVacancy' },
       Candidate: { byId: null },
-      Robot: { byId: 'robotCalled' },
+      Agency: { byId: 'agencyCalled' },
     },
   });
   expect(adapters.map(({ all, connection }) => [all?.field, connection?.field])).toEqual([
+    ['allCandidates', 'candidatesConnection'],
+    ['allActiveCandidates', 'activeCandidatesConnection'],
     ['allVacancies', 'jobs'],
+    [undefined, 'openingsConnection'],
+    ['allApplicants', 'applicantsConnection'],
+    ['allEvents', 'eventsConnection'],
   ]);
   const reported = (list: string) => reports.find((report) => report.list === list);
   expect(reported('Query.named')).toMatchObject({ all: null, why: ['adapters.json skips it.'] });
@@ -194,7 +199,7 @@ test('adapters.json skips, renames and names the by-id field', () => {
     parent: 'theVacancy(id: …)',
     why: expect.arrayContaining(['adapters.json names it.']),
   });
-  expect(reported('Robot.parts')).toMatchObject({ parent: 'robotCalled(model: …)' });
+  expect(reported('Agency.offices')).toMatchObject({ parent: 'agencyCalled(label: …)' });
   expect(reported('Candidate.history')).toMatchObject({ all: null });
   expect(nested.map(({ parent }) => parent)).not.toContain('Candidate');
 });
@@ -219,7 +224,7 @@ test('all mistakes in adapters.json are reported at once, with what to write ins
   });
   for (const mistake of [
     /The file: "feilds" is unknown\. Write "fields" and "types"/,
-    /fields\.Query\.persons: there is no such list\. Write one of Query\.vacancies, Query\.named, /,
+    /fields\.Query\.persons: there is no such list\. Write one of Query\.candidates, Query\.activeCandidates, /,
     /fields\.Vacancy\.lead: there is no such list/,
     /fields\.Query\.vacancies\.all: Query already has named\. Write another name/,
     /fields\.Query\.vacancies\.connection: Query already has named/,
@@ -256,7 +261,7 @@ function settingsNotes(sdl: string): ListReport {
 }
 
 function plan(json?: unknown) {
-  return planned(nestedSdl, json);
+  return planned(fullSdl, json);
 }
 
 function mistakesOf(json: unknown): string {

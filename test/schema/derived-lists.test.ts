@@ -9,24 +9,24 @@ import {
   type RandomSelection,
 } from '../support/random/random-operation.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { richScalar, richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullScalar, fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 const LISTS = [
   { field: 'activeCandidates', all: 'allActiveCandidates', type: 'Candidate' },
   { field: 'candidates', all: 'allCandidates', type: 'Candidate' },
-  // The upstream of the tests has its own allVacancies.
-  { field: 'vacancies', all: undefined, type: 'Vacancy', args: 'first: 50' },
+  // The upstream of the tests has its own allOpenings.
+  { field: 'openings', all: undefined, type: 'Vacancy', args: 'first: 50' },
   { field: 'applicants', all: 'allApplicants', type: 'Applicant' },
   { field: 'named', all: 'allNamed', type: 'Named' },
   { field: 'events', all: 'allEvents', type: 'Event', filters: 'candidate: 11' },
 ];
-const { schema } = richUpstream();
+const { schema } = fullService();
 let rich: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 
 beforeAll(async () => {
   rich = await startGatewayOverSandbox(
     { schema },
-    { snapshot: richSdl, config: { maxAliases: 1_000, maxTokens: 20_000 } },
+    { snapshot: fullSdl, config: { maxAliases: 1_000, maxTokens: 20_000 } },
   );
   await rich.ask('{ me { __typename } }');
 });
@@ -37,7 +37,7 @@ test('all… and …Connection return what the pages return, with values and err
     fc.asyncProperty(fc.constantFrom(...LISTS), fc.gen(), async (list, g) => {
       const type = schema.getType(list.type);
       if (!isCompositeType(type)) throw new TypeError(list.type);
-      const random = randomSelection(schema, type, g, { scalar: richScalar });
+      const random = randomSelection(schema, type, g, { scalar: fullScalar });
       const pages = await readPages(list, random);
       fc.pre(pages !== undefined);
       const { records, errors } = pages;
@@ -84,10 +84,10 @@ test('a cursor of another list, or of the same list with other filters, is refus
   expect(await use('namedConnection(after: $after)', active)).toBe('CURSOR_INVALID');
   expect(await use('allNamed(after: $after)', active)).toBe('CURSOR_INVALID');
 
-  const open = await cursorOf('vacanciesConnection(first: 3, open: true)');
-  expect(await use('vacanciesConnection(after: $after, open: true)', open)).toBeUndefined();
-  expect(await use('vacanciesConnection(after: $after, open: false)', open)).toBe('CURSOR_INVALID');
-  expect(await use('vacanciesConnection(after: $after)', open)).toBe('CURSOR_INVALID');
+  const open = await cursorOf('openingsConnection(first: 3, open: true)');
+  expect(await use('openingsConnection(after: $after, open: true)', open)).toBeUndefined();
+  expect(await use('openingsConnection(after: $after, open: false)', open)).toBe('CURSOR_INVALID');
+  expect(await use('openingsConnection(after: $after)', open)).toBe('CURSOR_INVALID');
 
   const offers = await cursorOf('candidatesConnection(filter: { stage: [OFFER], minScore: 1 })');
   expect(

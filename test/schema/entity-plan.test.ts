@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { EntityReport } from '../../src/schema/derivation/plan-entities.ts';
-import { nestedSdl } from '../support/imitations/nested-upstream.ts';
+import { fullSdl } from '../support/imitations/full-service.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 
 const PAGES = `
@@ -110,12 +110,12 @@ test.each([
   [{ Vacancy: { list: 'nobody' } }, 'types.Vacancy.list: there is no paged field Query.nobody.'],
   [{ Vacancy: { list: 'viewer' } }, 'types.Vacancy.list: there is no paged field Query.viewer.'],
   [
-    { Robot: { list: 'vacancies' } },
-    'types.Robot.list: Query.vacancies lists Vacancy. Write one that',
+    { Agency: { list: 'vacancies' } },
+    'types.Agency.list: Query.vacancies lists Vacancy. Write one that',
   ],
   [{ Vacancy: { list: 5 } }, 'types.Vacancy.list: '],
 ])('a mistake in adapters.json is reported: %j', (types, message) => {
-  expect(() => served(nestedSdl, { types })).toThrow(message);
+  expect(() => served(fullSdl, { types })).toThrow(message);
 });
 
 test('the default of a filter limits which records are found, and that is reported', () => {

@@ -3,7 +3,7 @@ import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { json, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
 import { startGateway, type TestGateway } from '../support/gateway/gateway.ts';
 import { all, putTogether } from '../support/clients/multipart.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 const PEOPLE = [1, 7, 3, 14].map((id) => `{ __typename: "Candidate", id: ${id} }`).join(' ');
 const HR_PEOPLE = PEOPLE.replaceAll('Candidate', 'HrCandidate');
@@ -36,7 +36,7 @@ const queries: [string, string][] = [
   ['a list inside a record', '{ one: candidate(id: 6) { friends(limit: 1) { id s: score } } }'],
   [
     'lists in lists',
-    '{ vacanciesConnection(first: 20) { edges { n: node { c: candidates { items { id s: score } } } } } }',
+    '{ openingsConnection(first: 20) { edges { n: node { c: candidates { items { id s: score } } } } } }',
   ],
   [
     'entities',
@@ -65,7 +65,7 @@ const prefixed: [string, string][] = [
   ['a connection', '{ hrCandidatesConnection(first: 50) { edges { node { id s: score } } } }'],
   [
     'a list in a list',
-    '{ hrVacancies(first: 7) { items { candidates { items { id s: score } } } } }',
+    '{ hrOpenings(first: 7) { items { candidates { items { id s: score } } } } }',
   ],
   [
     'entities',
@@ -79,10 +79,10 @@ describe('the path of an error is the path of its null in the answer', () => {
   const gateways: TestGateway[] = [];
   beforeAll(async () => {
     for (const schemaPrefix of ['', 'Hr']) {
-      const service = await startSandbox({ schema: richUpstream().schema });
+      const service = await startSandbox({ schema: fullService().schema });
       services.push(service);
       const config = { schemaPrefix, mutations: 'all' as const };
-      gateways.push(await startGateway(service, { snapshot: richSdl, config }));
+      gateways.push(await startGateway(service, { snapshot: fullSdl, config }));
     }
   });
   afterAll(async () => {
@@ -101,7 +101,7 @@ describe('the path of an error is the path of its null in the answer', () => {
   });
 });
 
-/** Every seventh candidate of the rich upstream has an error instead of a score. */
+/** Every seventh candidate of the full service has an error instead of a score. */
 async function failuresOf(gateway: TestGateway, query: string) {
   const { data, errors = [] } = query.includes('@')
     ? await together(gateway, query)
@@ -141,8 +141,8 @@ function inOrder(errors: readonly Failure[]): string[] {
 }
 
 test('an error inside a custom scalar is reported, and the scalar is unchanged', async () => {
-  const { schema } = richUpstream();
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
   const extra = { deep: null, list: [null, { deep: null }], more: { truth: true } };
   const record = {
     _rsType: 'Candidate',

@@ -2,7 +2,7 @@ import { isSpecifiedScalarType, Kind, parse, printSchema, visit } from 'graphql'
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idOf } from '../../src/sandbox/person.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
@@ -13,8 +13,8 @@ beforeAll(async () => {
   const schemaPrefix = 'Recruiting';
   people = await startGatewayOverSandbox({}, { config: { schemaPrefix } });
   rich = await startGatewayOverSandbox(
-    { schema: richUpstream().schema },
-    { snapshot: richSdl, config: { schemaPrefix, mutations: ['rename'] } },
+    { schema: fullService().schema },
+    { snapshot: fullSdl, config: { schemaPrefix, mutations: ['rename'] } },
   );
 });
 afterAll(async () => {
@@ -162,7 +162,7 @@ test('a prefix for a root that implements an interface is refused', () => {
 });
 
 test('the subgraph has the prefix in every reference, so that it composes', () => {
-  const sdl = served(richSdl, 'Recruiting').subgraphSdl();
+  const sdl = served(fullSdl, 'Recruiting').subgraphSdl();
   const defined = new Set<string>();
   const referred = new Set<string>();
   visit(parse(sdl), {

@@ -13,17 +13,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { randomOperation } from '../support/random/random-operation.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { richScalar, richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullScalar, fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 
-const { schema } = richUpstream();
+const { schema } = fullService();
 const worlds = new Map<string, World>();
 
 beforeAll(async () => {
   for (const prefix of ['', 'Recruiting']) {
     const config = { schemaPrefix: prefix, maxAliases: 1_000, maxTokens: 20_000 };
-    const world = await startGatewayOverSandbox({ schema }, { snapshot: richSdl, config });
+    const world = await startGatewayOverSandbox({ schema }, { snapshot: fullSdl, config });
     // From now on the gateway has tokens.
     await world.ask(inServedNames('{ me { __typename } }', prefix));
     worlds.set(prefix, world);
@@ -43,7 +43,7 @@ test.each([
     let valid = 0;
     await fc.assert(
       fc.asyncProperty(fc.gen(), async (g) => {
-        const operation = randomOperation(schema, g, { scalar: richScalar });
+        const operation = randomOperation(schema, g, { scalar: fullScalar });
         fc.pre(validate(schema, parse(operation.query)).length === 0);
         valid += 1;
         const [direct, through] = await Promise.all([

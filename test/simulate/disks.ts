@@ -114,6 +114,7 @@ export function statSync(_path: string) {
 export const fsyncSync = (): void => {};
 export const ftruncateSync = (): void => {};
 export const mkdirSync = (): void => {};
+export const chownSync = (): void => {};
 export const fchownSync = (): void => {};
 
 function fileAt(path: string): StoredFile {

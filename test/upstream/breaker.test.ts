@@ -15,7 +15,7 @@ import {
   type Reply,
 } from '../support/imitations/fake-upstream.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 const down: [string, Reply][] = [
   ['connections that break', cut],
@@ -180,10 +180,10 @@ test('when the caller of the probe leaves, the next query becomes the probe', as
 });
 
 test('a mutation is refused unsent, and becomes the probe only if no query comes', async () => {
-  const { schema, sent } = richUpstream();
+  const { schema, sent } = fullService();
   await using gateway = await start(
     { schema },
-    { snapshot: richSdl, config: { mutations: 'all' } },
+    { snapshot: fullSdl, config: { mutations: 'all' } },
   );
   await gateway.goDown(cut, anyCandidates);
   const rename = 'mutation { rename(id: 1, name: "Ada") { id } }';

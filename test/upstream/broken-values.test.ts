@@ -6,7 +6,7 @@ import {
   text,
   type AnsweredPage,
 } from '../support/imitations/fake-upstream.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 type Path = (string | number)[];
 /** The three fields that return the records of a list, each with the path of the record at `index`. */
@@ -293,6 +293,6 @@ test('a broken value in the answer of a mutation is an error at its path', async
 });
 
 function startRich() {
-  const { schema } = richUpstream();
-  return startGatewayOverFake({ schema }, { snapshot: richSdl, config: { mutations: 'all' } });
+  const { schema } = fullService();
+  return startGatewayOverFake({ schema }, { snapshot: fullSdl, config: { mutations: 'all' } });
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { json, startGatewayOverFake, text } from '../support/imitations/fake-upstream.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 const DEEP = 100_000;
 const deep = `${'[{"a":'.repeat(DEEP / 2)}1${'}]'.repeat(DEEP / 2)}`;
@@ -22,8 +22,8 @@ const answers: [string, string][] = [
 ];
 
 test('an answer that is nested too deep is UPSTREAM_BAD_RESPONSE, wherever the nesting is', async () => {
-  const { schema } = richUpstream();
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
   for (const [where, body] of answers) {
     gateway.upstream.answer(text(body));
     for (const query of QUERIES) {
@@ -43,8 +43,8 @@ const QUERIES = [
 ];
 
 test('an answer as deep as real records is accepted', async () => {
-  const { schema } = richUpstream();
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
   const extra = `${'['.repeat(400)}1${']'.repeat(400)}`;
   gateway.upstream.answer(text(`{"data":{"me":{"_rsType":"Candidate","extra":${extra}}}}`));
   const { data } = await gateway.ask('{ me { ... on Candidate { extra } } }');
@@ -52,8 +52,8 @@ test('an answer as deep as real records is accepted', async () => {
 });
 
 test('a huge number of errors is cut to a useful number, with the count of the rest', async () => {
-  const { schema } = richUpstream();
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
   const sent = Array.from({ length: 30_000 }, (_, place) => ({
     message: `Error ${place}.`,
     path: ['activeCandidates', 'items', place, 'extra'],

@@ -5,7 +5,7 @@ import {
   text,
   type Reply,
 } from '../support/imitations/fake-upstream.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 const ME = '{ me { id name ... on Candidate { extra } } }';
 
@@ -33,8 +33,8 @@ const echoes: [string, (token: string) => Reply][] = [
 ];
 
 test('a caller never sees the token that a request was sent with, however the service echoes it', async () => {
-  const { schema } = richUpstream();
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
   for (const [where, echo] of echoes) {
     let token = '';
     gateway.upstream.answer((response, received, sandbox) => {
@@ -54,8 +54,8 @@ test('a caller never sees the token that a request was sent with, however the se
 });
 
 test('only the token is removed from an answer that contains it', async () => {
-  const { schema } = richUpstream();
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
   gateway.upstream.answer((response, received, sandbox) =>
     json({
       data: { me: me({ extra: { sent: [`Bearer ${received.token}, twice: ${received.token}`] } }) },

@@ -17,7 +17,7 @@ import {
   type GatewayOverFake,
   type Reply,
 } from '../support/imitations/fake-upstream.ts';
-import { nestedUpstream } from '../support/imitations/nested-upstream.ts';
+import { fullService } from '../support/imitations/full-service.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 const HTML = '<!doctype html><title>Sign in</title>';
@@ -37,7 +37,7 @@ test.each([
   '{ __typename viewer { company { id } } }',
   '{ kind: __typename viewer { company { id } } allVacancies(limit: 0) { id } }',
 ])('__typename of the root is answered without the service: %s', async (query) => {
-  const schema = nestedUpstream();
+  const schema = fullService().schema;
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: printSchema(schema) });
   await gateway.upstream[Symbol.asyncDispose]();
   const { data, errors } = await gateway.ask(query);

@@ -7,7 +7,7 @@ import {
   startGatewayOverFake,
   type GatewayOverFake,
 } from '../support/imitations/fake-upstream.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 const PERSONS = '{ persons(first: 3) { items { id firstName } pageInfo { endCursor } } }';
 const ALL = '{ allPersons(limit: 3) { id firstName } }';
@@ -246,8 +246,8 @@ function withErrors(errors: readonly GraphQLFormattedError[]) {
 }
 
 function startRich(): Promise<GatewayOverFake> {
-  const { schema } = richUpstream();
-  return startGatewayOverFake({ schema }, { snapshot: richSdl, config: { mutations: 'all' } });
+  const { schema } = fullService();
+  return startGatewayOverFake({ schema }, { snapshot: fullSdl, config: { mutations: 'all' } });
 }
 
 test('a query answered with GraphQL and a 5xx is sent again, and then gets the errors of the service', async () => {

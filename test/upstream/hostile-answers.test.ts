@@ -12,7 +12,7 @@ import {
 } from '../support/imitations/fake-upstream.ts';
 import { hostile } from '../support/imitations/hostile-answers.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 import { wrote } from '../support/gateway/written.ts';
 
 const RUNS = randomRuns(20);
@@ -27,7 +27,7 @@ const QUERIES = [
   '{ applicants(first: 5) { items { __typename ... on Robot { model } ... on Candidate { id } } } }',
   `{ c: candidatesConnection(first: 35) { edges { n: node { ${RECORD} } } pageInfo { hasNextPage } } }`,
   '{ applicantsConnection(last: 5) { nodes { __typename } pageInfo { hasPreviousPage } } }',
-  '{ vacancies(first: 3) { items { id candidates { items { id rank history { items { at } } } } } } }',
+  '{ openings(first: 3) { items { id candidates { items { id rank history { items { at } } } } } } }',
   `{ _entities(representations: [${PEOPLE}]) { ... on Candidate { id rank extra } } }`,
   '{ allActiveCandidates @stream(initialCount: 2) { id rank extra } }',
   '{ candidatesConnection(first: 40) { edges @stream { node { id score } } } }',
@@ -58,13 +58,13 @@ afterAll(() => {
 });
 
 test('whatever the service answers, callers get an answer with known codes and without secrets, and other callers are not affected', async () => {
-  const { schema } = richUpstream();
+  const { schema } = fullService();
   const paused = { ms: 0 };
   const clock = { ...impatientClock(), elapsed: () => systemClock.elapsed() + paused.ms };
   await using gateway = await startGatewayOverFake(
     { schema },
     {
-      snapshot: richSdl,
+      snapshot: fullSdl,
       clock,
       config: { mutations: 'all', drainMaxItems: 400, connectionMax: 60 },
     },
@@ -93,8 +93,8 @@ test('whatever the service answers, callers get an answer with known codes and w
 }, 3_600_000);
 
 test('large hostile answers do not stay in memory', async () => {
-  const { schema } = richUpstream();
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: richSdl });
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
   const long = 'x'.repeat(MEGABYTE);
   const bodies = [
     `{"data":{"me":{"__typename":"Candidate","id":1,"extra":"${long}"},"more":"${long}"}}`,

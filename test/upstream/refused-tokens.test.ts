@@ -9,7 +9,7 @@ import {
   type GatewayOverFake,
 } from '../support/imitations/fake-upstream.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 const RENAME = 'mutation { rename(id: 1, name: "Ada") { name } }';
@@ -103,8 +103,8 @@ test('requests in flight with the old token succeed even if a refresh revokes it
 });
 
 test('a mutation is sent again after an expired token, since it was refused before it was executed', async () => {
-  const { schema, sent } = richUpstream();
-  const options = { snapshot: richSdl, config: { mutations: 'all' } } as const;
+  const { schema, sent } = fullService();
+  const options = { snapshot: fullSdl, config: { mutations: 'all' } } as const;
   await using gateway = await startUsed({ schema }, options, '{ candidate(id: 1) { id } }');
   const { refreshes } = counts(gateway);
   gateway.expireTokens();

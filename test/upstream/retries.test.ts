@@ -12,7 +12,7 @@ import {
   unfinished,
   type Reply,
 } from '../support/imitations/fake-upstream.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 const RENAME = 'mutation { rename(id: 1, name: "Ada") { id name } }';
@@ -74,7 +74,7 @@ test.each(passing)('a mutation is never sent again: %s', async (_what, reply) =>
 });
 
 test('a mutation that was executed, but whose answer was lost, is not executed twice', async () => {
-  const { schema, sent } = richUpstream();
+  const { schema, sent } = fullService();
   await using gateway = await startRich(schema);
   gateway.upstream.answer(async (response, { headers, body }, { url }) => {
     const { authorization = '' } = headers;
@@ -210,8 +210,8 @@ test('a query that waits to be sent again does not occupy a slot', async () => {
   expect(await waiting).toEqual(DATA);
 });
 
-function startRich(schema = richUpstream().schema) {
-  return startGatewayOverFake({ schema }, { snapshot: richSdl, config: { mutations: 'all' } });
+function startRich(schema = fullService().schema) {
+  return startGatewayOverFake({ schema }, { snapshot: fullSdl, config: { mutations: 'all' } });
 }
 
 /** Each wait is twice the one before, plus a random part of up to half of it. */

@@ -14,7 +14,7 @@ import {
 } from '../support/imitations/fake-upstream.ts';
 import { all } from '../support/clients/multipart.ts';
 import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
-import { richSdl, richUpstream } from '../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 import { startHeldUpstream } from '../support/imitations/upstream.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
@@ -242,7 +242,7 @@ test('queries do not join one from before a mutation that failed, since it may h
 });
 
 test('equal mutations are never shared', async () => {
-  const { schema, sent: done } = richUpstream();
+  const { schema, sent: done } = fullService();
   await using gateway = await startRich({}, schema);
   await Promise.all([1, 2, 3].map(() => gateway.ask(RENAME)));
   expect(done.renames).toBe(3);
@@ -382,9 +382,9 @@ function variablesOf(body: string): Record<string, unknown> {
   return (JSON.parse(body) as { variables: Record<string, unknown> }).variables;
 }
 
-function startRich(config = {}, schema = richUpstream().schema) {
+function startRich(config = {}, schema = fullService().schema) {
   return startGatewayOverFake(
     { schema },
-    { snapshot: richSdl, config: { mutations: 'all', ...config } },
+    { snapshot: fullSdl, config: { mutations: 'all', ...config } },
   );
 }

@@ -90,6 +90,8 @@ export function writeEdges(
   for (let i = 0; i < edges.length; i += 1) {
     const { record, page: bounds } = edges[i]!;
     if (i > 0) written.byte(COMMA);
+    // The head of the first field has it, but @skip and @include can leave an edge without fields.
+    if (field.fields.length === 0) written.byte(OPENING_BRACE);
     for (const one of field.fields) {
       const { page, index } = record;
       written.bytes(one.head, 0, one.head.length);
@@ -113,7 +115,7 @@ export function writeEdges(
 
 /** The expected size of an edge with a cursor; larger edges make the buffer grow. */
 const BYTES_OF_EDGE = 256;
-const [COMMA, QUOTE, CLOSING_BRACE] = [44, 34, 125];
+const [COMMA, QUOTE, OPENING_BRACE, CLOSING_BRACE] = [44, 34, 123, 125];
 
 /** Writes edges into one buffer: a separate piece for each value would cost more than the value. */
 class EdgeBytes {

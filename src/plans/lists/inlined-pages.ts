@@ -20,7 +20,7 @@ import type { NestedAdapter } from '../../schema/derived.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';
 import { pageSizeOf } from '../pages/page-request.ts';
 import { identifying, idKey } from '../pages/record-identity.ts';
-import { argument, field, notEmpty } from '../requests/own-nodes.ts';
+import { argumentNode, fieldNode, orTypename } from '../requests/added-fields.ts';
 import type { PagesToInline } from '../requests/request-text.ts';
 import { connectionShape } from './connection-shape.ts';
 
@@ -83,7 +83,7 @@ export function createPageInlining(parts: InliningParts): PageInlining {
               if (written > MAX_INLINED) throw tooManyLists();
               return list.page(selection, scope);
             });
-            return { ...node, selections: notEmpty([...selections, ...parentId(parent)]) };
+            return { ...node, selections: orTypename([...selections, ...parentId(parent)]) };
           },
         }),
       );
@@ -119,7 +119,7 @@ function derivedFields({ upstream, adapters, connectionMax }: InliningParts) {
     byParent.set(parent, fields);
     const identity = identifying(upstream, adapter.nodeType).selections;
     const items = (alias: string, selections: readonly SelectionNode[]) =>
-      field('items', { alias, selections: notEmpty([...identity, ...selections]) });
+      fieldNode('items', { alias, selections: orTypename([...identity, ...selections]) });
     const derived = (firstPage: FirstPage, lists: Lists): DerivedField => ({
       page(node, scope) {
         if (!isInlined(adapter, node, scope.pages)) return [];
@@ -215,11 +215,15 @@ function inlinedPage(
   const size = first ?? pageSizeOf(adapter);
   const filters = new Set(adapter.filters.map(({ name }) => name));
   const alias = keyOf(adapter, node);
-  const pageInfo = field('pageInfo', { selections: [field('hasNextPage'), field('endCursor')] });
+  const pageInfo = fieldNode('pageInfo', {
+    selections: [fieldNode('hasNextPage'), fieldNode('endCursor')],
+  });
   return {
-    ...field(adapter.name, { alias, selections: [...lists, pageInfo] }),
+    ...fieldNode(adapter.name, { alias, selections: [...lists, pageInfo] }),
     arguments: [
-      ...(size === undefined ? [] : [argument('first', { kind: Kind.INT, value: String(size) })]),
+      ...(size === undefined
+        ? []
+        : [argumentNode('first', { kind: Kind.INT, value: String(size) })]),
       ...(node.arguments ?? []).filter(({ name }) => filters.has(name.value)),
     ],
     ...(node.directives && { directives: node.directives }),
@@ -247,7 +251,7 @@ function isGiven(value: unknown): boolean {
 }
 
 function parentId(parent: GraphQLObjectType): readonly FieldNode[] {
-  return idOf(parent) ? [field('id', { alias: idKey(parent.name) })] : [];
+  return idOf(parent) ? [fieldNode('id', { alias: idKey(parent.name) })] : [];
 }
 
 function mentions(document: DocumentNode, names: ReadonlySet<string | undefined>): boolean {

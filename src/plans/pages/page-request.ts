@@ -22,7 +22,12 @@ import {
 import type { Json } from '../../json.ts';
 import { LARGEST_PAGE, type Adapter } from '../../schema/derived.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';
-import { argument, field, notEmpty, variableDefinition } from '../requests/own-nodes.ts';
+import {
+  argumentNode,
+  fieldNode,
+  orTypename,
+  variableDefinitionNode,
+} from '../requests/added-fields.ts';
 import {
   NO_PAGES,
   nullingPagesOf,
@@ -89,21 +94,21 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
   );
   const keys = recordSelections.map((_, i) => (i === 0 ? 'items' : `_rsItems${i}`));
   const lists = recordSelections.map((selections, i) =>
-    field('items', {
+    fieldNode('items', {
       alias: keys[i],
-      selections: notEmpty([...(i === 0 ? identity.selections : []), ...selections]),
+      selections: orTypename([...(i === 0 ? identity.selections : []), ...selections]),
     }),
   );
   const sizes = sizeFields(adapter);
-  const info = field('pageInfo', {
-    selections: ['hasNextPage', 'endCursor', ...sizes].map((name) => field(name)),
+  const info = fieldNode('pageInfo', {
+    selections: ['hasNextPage', 'endCursor', ...sizes].map((name) => fieldNode(name)),
   });
   const filters = new Set(adapter.filters.map(({ name }) => name));
-  const list = field(adapter.name, {
+  const list = fieldNode(adapter.name, {
     selections: [...lists, info],
     args: [
-      argument('first', FIRST),
-      argument('after', AFTER),
+      argumentNode('first', FIRST),
+      argumentNode('after', AFTER),
       ...parts.args.filter(({ name }) => filters.has(name.value)),
     ],
   });
@@ -182,7 +187,7 @@ function definitions({ field: list }: Adapter): VariableDefinitionNode[] {
     .filter(({ name }) => name === 'first' || name === 'after')
     .map((arg) =>
       // An argument with a default may be left out, and so may its variable.
-      variableDefinition(
+      variableDefinitionNode(
         `_rs_${arg.name}`,
         isRequiredArgument(arg) ? arg.type : getNullableType(arg.type),
       ),

@@ -10,7 +10,7 @@ import {
 import { globalIdKey, type FieldShape, type GlobalIds } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';
-import { field } from '../requests/own-nodes.ts';
+import { fieldNode } from '../requests/added-fields.ts';
 
 /**
  * Selects and reads what identifies the records of a list: `id`, under an alias of the gateway, since a caller may use
@@ -40,7 +40,7 @@ export function identifying(schema: GraphQLSchema, nodeType: GraphQLCompositeTyp
     selections: keys.map(([type, alias]) => ({
       kind: Kind.INLINE_FRAGMENT,
       typeCondition: { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: type } },
-      selectionSet: { kind: Kind.SELECTION_SET, selections: [field('id', { alias })] },
+      selectionSet: { kind: Kind.SELECTION_SET, selections: [fieldNode('id', { alias })] },
     })),
     silentFields: (type) => (idOf(type) ? [silentId(idKey(type.name), type)] : []),
     of: (record) => {
@@ -77,7 +77,7 @@ export function identifyingFor(
 function ofOneType(type: GraphQLObjectType): RecordIdentity {
   if (!idOf(type)) return { selections: [], silentFields: () => [], of: () => null };
   return {
-    selections: [field('id', { alias: KEY })],
+    selections: [fieldNode('id', { alias: KEY })],
     silentFields: () => [silentId(KEY, type)],
     of: (record) => identityFrom(record.get(KEY), type.name),
   };

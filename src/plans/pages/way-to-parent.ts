@@ -3,7 +3,7 @@ import { ownError } from '../../answers/answer-errors.ts';
 import { descend, type Found } from '../../answers/service-answer.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Reach } from '../../schema/derived.ts';
-import { argument, field, variableDefinition } from '../requests/own-nodes.ts';
+import { argumentNode, fieldNode, variableDefinitionNode } from '../requests/added-fields.ts';
 import { idKey } from './record-identity.ts';
 
 /** How further pages of a nested list are requested: from the root, through its parent. */
@@ -23,16 +23,16 @@ export function wayToParent(parent: string, reach: Reach): WayToParent {
   const hasId = reach.kind === 'path' && reach.hasId;
   return {
     wrap: (list, id) => {
-      const selections = [list, ...(hasId ? [field('id', { alias: idKey(parent) })] : [])];
+      const selections = [list, ...(hasId ? [fieldNode('id', { alias: idKey(parent) })] : [])];
       const below = inner.reduceRight<readonly FieldNode[]>(
-        (wanted, name) => [field(name, { selections: wanted })],
+        (wanted, name) => [fieldNode(name, { selections: wanted })],
         selections,
       );
-      const args = reach.kind === 'id' ? { args: [argument(reach.argument.name, id)] } : {};
-      return field(root!, { selections: below, ...args });
+      const args = reach.kind === 'id' ? { args: [argumentNode(reach.argument.name, id)] } : {};
+      return fieldNode(root!, { selections: below, ...args });
     },
     definitions: (id) =>
-      reach.kind === 'path' ? [] : [variableDefinition(id, reach.argument.type)],
+      reach.kind === 'path' ? [] : [variableDefinitionNode(id, reach.argument.type)],
     descend: (answer, { key, parentId }) => {
       const found = descend(answer, [root!, ...inner]);
       const isNull = found.value === undefined || found.value.isNull;

@@ -13,7 +13,12 @@ import type { EntityLookup } from '../../schema/derived.ts';
 import type { Call, LookupResult, RecordId, RecordLookup } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { PageFailure } from '../pages/fetch-page.ts';
-import { argument, field, notEmpty, variableDefinition } from '../requests/own-nodes.ts';
+import {
+  argumentNode,
+  fieldNode,
+  orTypename,
+  variableDefinitionNode,
+} from '../requests/added-fields.ts';
 import {
   requestSparingParents,
   nullingPagesOf,
@@ -129,9 +134,11 @@ export function lookupById(
     const fields: FieldNode[] = [];
     const definitions = [...operation.variableDefinitions];
     for (let at = 0; at < count; at += 1) {
-      const args = [argument(by.argument.name, variableFor(at))];
-      fields.push(field(by.field, { alias: keyFor(at), args, selections: notEmpty(selections) }));
-      definitions.push(variableDefinition(variableFor(at), by.argument.type));
+      const args = [argumentNode(by.argument.name, variableFor(at))];
+      fields.push(
+        fieldNode(by.field, { alias: keyFor(at), args, selections: orTypename(selections) }),
+      );
+      definitions.push(variableDefinitionNode(variableFor(at), by.argument.type));
     }
     const query = {
       ...operation,

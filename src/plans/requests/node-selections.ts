@@ -18,7 +18,7 @@ import { OWN_KEYS } from '../../answers/answer-errors.ts';
 import { globalIdKey } from '../../answers/shape.ts';
 import { codedError } from '../../errors.ts';
 import type { NodeInterface } from '../../schema/derived.ts';
-import { notEmpty } from './own-nodes.ts';
+import { orTypename } from './added-fields.ts';
 
 /** Fragments on Node are written out wherever they are spread, so nested ones could grow without end. */
 const MAX_WRITTEN = 1_000;
@@ -122,7 +122,7 @@ export function nodeSelections(
           },
           leave: (selectionSet, _, parent) =>
             isEmpty(selectionSet) && (parent as SelectionNode).kind !== Kind.INLINE_FRAGMENT
-              ? { ...selectionSet, selections: notEmpty([]) }
+              ? { ...selectionSet, selections: orTypename([]) }
               : undefined,
         },
         InlineFragment: {

@@ -19,7 +19,7 @@ import { TYPE_KEY } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import { asksForIncremental, isIncremental } from '../../schema/incremental-directives.ts';
 import type { CallVariables, Requester, UpstreamRequest } from '../call.ts';
-import { field } from './own-nodes.ts';
+import { fieldNode } from './added-fields.ts';
 
 /** A request to the service, written once for an operation. Only its variables differ from call to call. */
 export interface RequestText {
@@ -182,7 +182,7 @@ function withoutDescription<Node extends ASTNode>(node: Node): Node | undefined 
   return 'description' in node ? { ...node, description: undefined } : undefined;
 }
 
-const TYPE = field('__typename', { alias: TYPE_KEY });
+const TYPE = fieldNode('__typename', { alias: TYPE_KEY });
 
 function variablesOf(document: DocumentNode): Set<string> {
   const used = new Set<string>();

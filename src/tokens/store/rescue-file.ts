@@ -1,6 +1,5 @@
 import {
   closeSync,
-  fchownSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
@@ -9,13 +8,14 @@ import {
   readdirSync,
   readFileSync,
   readSync,
-  statSync,
   unlinkSync,
   writeSync,
 } from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { dirname, join } from 'node:path';
-import type { Sealer } from './seal.ts';
+import { syncFolder } from '../../sync-folder.ts';
+import { giveToOwnerOf } from './file-owner.ts';
+import { contexts, openPair, sealPair, type Sealer } from './seal.ts';
 import type { NewPair } from './token-store.ts';
 
 /** The process that a rescue file belongs to. */
@@ -59,7 +59,7 @@ export function openRescueFile(folder: RescueFolder): RescueFile {
     get path() {
       return file.path;
     },
-    put: (pair) => file.put(JSON.stringify(sealPair(pair, folder.sealer))),
+    put: (pair) => file.put(JSON.stringify(sealed(pair, folder.sealer))),
     clear: file.clear,
     close: file.close,
   };
@@ -107,7 +107,7 @@ export function openReservedFile({ directory, owner }: RescueFolder, kind: FileK
     const name = `${kind}-${owner.host}-${owner.pid}-${randomBytes(4).toString('hex')}.json`;
     const path = join(directory, name);
     const made = { path, descriptor: openSync(path, 'wx+', 0o600), empty: true };
-    giveToOwner(made.descriptor, directory);
+    giveToOwnerOf(directory, made.descriptor);
     fill(made.descriptor, '');
     syncFolder(directory);
     return made;
@@ -117,17 +117,6 @@ export function openReservedFile({ directory, owner }: RescueFolder, kind: FileK
     file.empty = false;
     fill(file.descriptor, text);
     file.empty = text === '';
-  }
-}
-
-/** What a command leaves there that root ran is for the gateway to read. */
-function giveToOwner(descriptor: number, folder: string): void {
-  const { uid, gid } = statSync(folder);
-  if (fstatSync(descriptor).uid === uid) return;
-  try {
-    fchownSync(descriptor, uid, gid);
-  } catch {
-    // Not root: then it is as it was.
   }
 }
 
@@ -168,22 +157,22 @@ function isOf(host: string, pid: number, name: string): boolean {
   return named?.['host'] === host && Number(named['pid']) === pid;
 }
 
-function sealPair({ pair, ...rest }: NewPair, sealer: Sealer) {
-  const about = `${rest.set}|${rest.generation}|rescue`;
-  return { version: 1, ...rest, pair: sealer.seal(JSON.stringify(pair), about) };
+function sealed({ pair, ...rest }: NewPair, sealer: Sealer) {
+  const about = contexts.rescue(rest.set, rest.generation);
+  return { version: 1, ...rest, pair: sealPair(pair, about, sealer) };
 }
 
-export function openPair(text: string, sealer: Sealer): NewPair {
-  let rescued: ReturnType<typeof sealPair>;
+/** @throws when the text is not whole, or cannot be opened */
+export function rescuedPair(text: string, sealer: Sealer): NewPair {
+  let rescued: ReturnType<typeof sealed>;
   try {
-    rescued = JSON.parse(text) as ReturnType<typeof sealPair>;
+    rescued = JSON.parse(text) as ReturnType<typeof sealed>;
   } catch {
     throw new Error('it was not written to its end');
   }
-  const { version, pair: sealed, ...rest } = rescued;
+  const { version, pair, ...rest } = rescued;
   if (version !== 1) throw new Error(`it was written by a newer version (layout ${version})`);
-  const pair = sealer.open(sealed, `${rest.set}|${rest.generation}|rescue`);
-  return { ...rest, pair: JSON.parse(pair) as NewPair['pair'] };
+  return { ...rest, pair: openPair(pair, contexts.rescue(rest.set, rest.generation), sealer) };
 }
 
 /** Always the whole size: a file whose size does not change needs no new room. */
@@ -204,15 +193,5 @@ export function removeFile(path: string): void {
     syncFolder(dirname(path));
   } catch {
     // It is empty or saved; the next start looks at it again.
-  }
-}
-
-/** A new name is only durable when its folder is synced too. */
-function syncFolder(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import {
   filesIn,
   isLeftOver,
-  openPair,
+  rescuedPair,
   openRescueFile,
   removeFile,
   textOf,
@@ -168,7 +168,7 @@ export async function saveRescued(
         elsewhere.push({ path, store: label.home?.store });
         continue;
       }
-      const pair = openPair(text, sealer);
+      const pair = rescuedPair(text, sealer);
       if (!(await store.holds(pair))) {
         await store.save(pair);
         saved.push(pair);
@@ -264,7 +264,7 @@ export async function waitingPairs(
   for (const { path } of filesIn(directory, 'rescue')) {
     try {
       const text = textOf(path);
-      if (text === '' || (await store.holds(openPair(text, sealer)))) continue;
+      if (text === '' || (await store.holds(rescuedPair(text, sealer)))) continue;
       add(path);
     } catch (error) {
       // It was saved by somebody meanwhile.

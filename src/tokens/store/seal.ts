@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import type { TokenPair } from '../token-set.ts';
 
 /**
  * Encrypts what is kept at rest: AES-256-GCM, a random nonce for each text, a tag of 16 bytes. `about` is
@@ -12,10 +13,11 @@ export interface Sealer {
   isCurrent(sealed: string): boolean;
 }
 
-/** What a sealed text of a store is about, so that it cannot be moved to another row or another store. */
+/** What a sealed text is about, so that it cannot be moved to another row, another store or another file. */
 export const contexts = {
-  pair: (set: string, baseUrl: string, generation: number) =>
-    `${set}|${baseUrl}|${generation}|pair`,
+  pair: ({ name, baseUrl }: { name: string; baseUrl: string }, generation: number) =>
+    `${name}|${baseUrl}|${generation}|pair`,
+  rescue: (set: string, generation: number) => `${set}|${generation}|rescue`,
   ring: 'fingerprint key',
 };
 
@@ -46,6 +48,16 @@ export function createSealer(keys: readonly Uint8Array[]): Sealer {
     isCurrent: (sealed) =>
       newest ? sealed.startsWith(`${SEALED}:${newest.id}:`) : sealed.startsWith(PLAIN),
   };
+}
+
+/** @param about one of `contexts` */
+export function sealPair(pair: TokenPair, about: string, sealer: Sealer): string {
+  return sealer.seal(JSON.stringify(pair), about);
+}
+
+/** @param about the context that it was sealed with @throws SealError */
+export function openPair(sealed: string, about: string, sealer: Sealer): TokenPair {
+  return JSON.parse(sealer.open(sealed, about)) as TokenPair;
 }
 
 function encrypt(

@@ -14,7 +14,7 @@ import {
   type TestGateway,
 } from '../../support/gateway/gateway.ts';
 import { servedOffline } from '../../support/gateway/served-offline.ts';
-import { nestedSdl, nestedUpstream } from '../../support/imitations/nested-upstream.ts';
+import { fullSdl, fullService } from '../../support/imitations/full-service.ts';
 import { all, putTogether } from '../../support/clients/multipart.ts';
 import { blockWith } from '../../support/docs/documents.ts';
 import { runHere } from '../../support/processes/process.ts';
@@ -24,9 +24,9 @@ let upstream: FakeUpstream;
 let gateway: TestGateway;
 let counted = 0;
 beforeAll(async () => {
-  upstream = await startFakeUpstream({ schema: nestedUpstream() });
+  upstream = await startFakeUpstream({ schema: fullService().schema });
   const config = { nodeInterface: true, mutations: 'all' as const };
-  gateway = await startGateway(upstream, { snapshot: nestedSdl, config });
+  gateway = await startGateway(upstream, { snapshot: fullSdl, config });
   await gateway.ask('{ viewer { __typename } }');
 });
 beforeEach(() => {
@@ -55,7 +55,7 @@ test('the id of a record is the same global id everywhere, and node(id:) returns
       allVacancies(limit: 2) { id title }
       named(first: 2) { items { id recordId } }
       vacancy(id: 2) { id }
-      candidate(id: 102) { vacancy { id } }
+      candidate(id: 2) { vacancy { id } }
       node(id: $id) { __typename id ... on Vacancy { title recordId } ... on Candidate { score } }
     }`,
     { id },
@@ -117,9 +117,9 @@ test('nodes(ids:) requests the records of each type together, and keeps the orde
 });
 
 test('fragments on Node apply to records of any list, also among types that do not implement it', async () => {
-  const { data, errors } = await gateway.ask<{ allVacancies: { allApplicants: object[] }[] }>(
-    `{ allVacancies(limit: 7) { ...Node allApplicants(limit: 6) { ...Ids ...Node } } }
-     fragment Ids on Applicant { ... on Candidate { id } ... on Robot { id } }
+  const { data, errors } = await gateway.ask<{ allVacancies: { allContacts: object[] }[] }>(
+    `{ allVacancies(limit: 7) { ...Node allContacts(limit: 6) { ...Ids ...Node } } }
+     fragment Ids on Contact { ... on Candidate { id } ... on Agency { id } }
      fragment Node on Node { __isNode: __typename same: id ...Deep ... on Named { name } }
      fragment Deep on Node { ... on Candidate { lead: vacancy { ... on Node { id } } } ... on Vacancy { title } }`,
   );
@@ -132,10 +132,10 @@ test('fragments on Node apply to records of any list, also among types that do n
     title: 'Title 1',
   });
   const [candidate] = idsOf('Candidate', 1);
-  const applicants = data.allVacancies[6]!.allApplicants;
-  // A Robot cannot be found by its id, so it is no Node, but its id is global.
-  expect(applicants[0]).toEqual({ id: globalId('Robot:r1') });
-  expect(applicants[5]).toEqual({
+  const contacts = data.allVacancies[6]!.allContacts;
+  // An Agency cannot be found by its id, so it is no Node, but its id is global.
+  expect(contacts[0]).toEqual({ id: globalId('Agency:a1') });
+  expect(contacts[5]).toEqual({
     id: candidate,
     __isNode: 'Candidate',
     same: candidate,
@@ -161,7 +161,7 @@ test('id and recordId under one alias, requested at the same time, are not confu
 
 test('records of node(id:) are sent whole, without waiting for @defer', async () => {
   const { data, errors } = await gateway.ask(
-    `{ node(id: "${globalId('Candidate:101')}") {
+    `{ node(id: "${globalId('Candidate:1')}") {
          ... on Candidate @defer { name vacancy { id ... @defer { title } } } } }`,
     {},
     { headers: { accept: 'multipart/mixed; deferSpec=20220824, application/json' } },
@@ -182,14 +182,14 @@ test('streamed and deferred records have global ids too', async () => {
   const { allVacancies, vacanciesConnection } = putTogether(parts) as unknown as Streamed;
   const keys = idsOf('Vacancy', 8).map((key) => ({ key }));
   expect(allVacancies).toMatchObject(keys);
-  expect(allVacancies[0]!.lead).toEqual({ id: globalId('Candidate:103') });
+  expect(allVacancies[0]!.lead).toEqual({ id: globalId('Candidate:3') });
   expect(vacanciesConnection.edges).toEqual(keys.slice(0, 2).map((node) => ({ node })));
 });
 
 test('node(id:) says what is wrong with an id that is not global, or of a type that is not found by its id', async () => {
   const wrong = ['1', globalId('Vacancy:1').replace('V', 'W'), `${globalId('Vacancy:1')}=`];
   const { data, errors } = await gateway.ask('query ($ids: [ID!]!) { nodes(ids: $ids) { id } }', {
-    ids: [...wrong, globalId('Robot:r1'), globalId('Vacancy:one')],
+    ids: [...wrong, globalId('Agency:a1'), globalId('Vacancy:one')],
   });
   expect(data).toEqual({ nodes: [null, null, null, null, null] });
   const notGlobal = expect.stringMatching(/^This is not a global id\. Pass the `id` of a record/);
@@ -339,6 +339,5 @@ interface Answer {
 }
 
 function idsOf(type: 'Vacancy' | 'Candidate', count: number): string[] {
-  const start = type === 'Vacancy' ? 1 : 101;
-  return Array.from({ length: count }, (_, at) => globalId(`${type}:${start + at}`));
+  return Array.from({ length: count }, (_, at) => globalId(`${type}:${1 + at}`));
 }

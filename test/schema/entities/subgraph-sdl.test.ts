@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
 import { documentedSdl, startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
 import { runHere } from '../../support/processes/process.ts';
-import { richSdl, richUpstream } from '../../support/imitations/rich-upstream.ts';
+import { fullSdl, fullService } from '../../support/imitations/full-service.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 
@@ -44,7 +44,7 @@ describe('the SDL of a pulled schema', () => {
   let world: World;
   let sdl: string;
   beforeAll(async () => {
-    world = await startGatewayOverSandbox({ schema: richUpstream().schema }, { snapshot: richSdl });
+    world = await startGatewayOverSandbox({ schema: fullService().schema }, { snapshot: fullSdl });
     ({ sdl } = (await world.ask<{ _service: { sdl: string } }>(SERVICE)).data._service);
   });
   afterAll(() => world[Symbol.asyncDispose]());

@@ -1,5 +1,4 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
-import type { TokenPair } from '../../token-set.ts';
 import { fingerprintOf, storeIdOf } from '../fingerprint.ts';
 import {
   FORGOTTEN,
@@ -12,7 +11,7 @@ import {
   type RowWriter,
   type SetRow,
 } from '../rows.ts';
-import { contexts, type Sealer } from '../seal.ts';
+import { contexts, openPair, sealPair, type Sealer } from '../seal.ts';
 import type { FingerprintRing } from '../token-store.ts';
 import type { Run } from './connection.ts';
 import type { Row, StatementName, Value } from './statements.ts';
@@ -104,7 +103,7 @@ export function createRowWriter(
     },
     addPair: (set, row) => {
       const { generation, attempt, pair, savedAt, imported, wasHead } = row;
-      const sealed = sealPair(pair, set, generation, sealer);
+      const sealed = sealPair(pair, contexts.pair(set, generation), sealer);
       put('insertPair', set.id, generation, attempt, sealed, savedAt, imported, wasHead);
       const { id, key } = ringRows[0]!;
       put('insertFingerprint', id, fingerprintOf(key, pair.refreshToken), generation);
@@ -167,20 +166,15 @@ export async function resealRows(run: Run, sealer: Sealer): Promise<void> {
     const set = rows.sets.find(({ id }) => id === row['set_id'])!;
     const [sealed, generation] = [row['pair'] as string, row['generation'] as number];
     if (sealed === '' || sealer.isCurrent(sealed)) continue;
-    const again = sealPair(pairOf(row, set, sealer).pair, set, generation, sealer);
+    const again = sealPair(pairOf(row, set, sealer).pair, contexts.pair(set, generation), sealer);
     await run('sealPair', [set.id, generation, row['attempt'] as string, again]);
   }
 }
 
-function sealPair(pair: TokenPair, set: SetRow, generation: number, sealer: Sealer): string {
-  return sealer.seal(JSON.stringify(pair), contexts.pair(set.name, set.baseUrl, generation));
-}
-
-function pairOf(row: Row, { name, baseUrl }: SetRow, sealer: Sealer): PairRow {
+function pairOf(row: Row, set: SetRow, sealer: Sealer): PairRow {
   const { generation, attempt, pair, saved_at: savedAt, imported, was_head: wasHead } = row;
-  const context = contexts.pair(name, baseUrl, generation as number);
-  const opened =
-    pair === '' ? FORGOTTEN : (JSON.parse(sealer.open(pair as string, context)) as TokenPair);
+  const about = contexts.pair(set, generation as number);
+  const opened = pair === '' ? FORGOTTEN : openPair(pair as string, about, sealer);
   return { generation, attempt, savedAt, imported, wasHead, pair: opened } as PairRow;
 }
 

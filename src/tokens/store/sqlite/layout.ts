@@ -97,7 +97,7 @@ export function reseal(database: DatabaseSync, sealer: Sealer): void {
   const again = (sealed: string, what: string) => sealer.seal(sealer.open(sealed, what), what);
   for (const { id, key } of ringRows(database)) writeKey.run(again(key, contexts.ring), id);
   for (const { rowid, name, baseUrl, generation, pair } of pairRows(database)) {
-    writePair.run(again(pair, contexts.pair(name, baseUrl, generation)), rowid);
+    writePair.run(again(pair, contexts.pair({ name, baseUrl }, generation)), rowid);
   }
 }
 

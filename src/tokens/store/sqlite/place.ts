@@ -1,12 +1,8 @@
 import {
   chmodSync,
-  chownSync,
-  closeSync,
   existsSync,
-  fsyncSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -14,6 +10,8 @@ import {
   statSync,
 } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
+import { syncFolder } from '../../../sync-folder.ts';
+import { giveToOwnerOf } from '../file-owner.ts';
 import { makeEmptyFile } from './lock.ts';
 
 /** The type of the file system that a path is on, as `statfs` says. */
@@ -142,7 +140,8 @@ export function repairRights(path: string): string[] {
   for (const file of [path, `${path}-journal`, `${path}-lock`]) {
     if (existsSync(file)) repair(file, 0o600, notices);
   }
-  giveToOwner(`${path}-lock`, path);
+  // A lock that root has made cannot be taken by the gateway.
+  giveToOwnerOf(path, `${path}-lock`);
   const folder = dirname(resolve(path));
   const foreign = readdirSync(folder).filter((name) => !isOurs(name, basename(path)));
   if (foreign.length === 0) repair(folder, 0o700, notices);
@@ -164,17 +163,6 @@ function repair(place: string, mode: number, notices: string[]): void {
   }
 }
 
-/** A command that root ran must not leave a lock that the gateway cannot take. */
-function giveToOwner(lock: string, path: string): void {
-  const [owned, { uid, gid }] = [statSync(lock), statSync(path)];
-  if (owned.uid === uid) return;
-  try {
-    chownSync(lock, uid, gid);
-  } catch {
-    // Not root: then it is as it was.
-  }
-}
-
 function isOurs(name: string, store: string): boolean {
   const own = ['', '-journal', '-lock'].map((end) => store + end);
   return own.includes(name) || /^(?:rescue|answer)-.+\.json$/.test(name);
@@ -189,13 +177,4 @@ function unescaped(text: string): string {
 /** On 32 bits the number is signed, and too large for a double once it is widened. */
 function statfsType(path: string): number {
   return Number(BigInt.asUintN(32, statfsSync(path, { bigint: true }).type));
-}
-
-function syncFolder(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }

@@ -16,7 +16,7 @@ import {
   type RowWriter,
   type SetRow,
 } from '../rows.ts';
-import { contexts, type Sealer } from '../seal.ts';
+import { contexts, sealPair, type Sealer } from '../seal.ts';
 import type { FingerprintRing, HistoryEntry } from '../token-store.ts';
 import type { ExchangeLock } from './lock.ts';
 
@@ -87,8 +87,7 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
     },
     addPair: (set, row) => {
       const { generation, attempt, pair, savedAt, imported, wasHead } = row;
-      const context = contexts.pair(set.name, set.baseUrl, generation);
-      const sealed = sealer.seal(JSON.stringify(pair), context);
+      const sealed = sealPair(pair, contexts.pair(set, generation), sealer);
       const flags = [Number(imported), Number(wasHead)] as const;
       const { id, key } = ownRing();
       insertPair.run(
@@ -245,10 +244,9 @@ function claimIn(text: unknown): ClaimRow | null {
   }
 }
 
-function pairOf(row: Row, { name, baseUrl }: SetRow, sealer: Sealer): PairRow {
+function pairOf(row: Row, set: SetRow, sealer: Sealer): PairRow {
   const { generation, attempt, pair: sealed, saved_at: savedAt } = row;
-  const opened = () =>
-    sealer.open(sealed as string, contexts.pair(name, baseUrl, generation as number));
+  const opened = () => sealer.open(sealed as string, contexts.pair(set, generation as number));
   const pair = sealed === '' ? FORGOTTEN : tokensIn(opened());
   const [imported, wasHead] = [row['imported'] === 1, row['was_head'] === 1];
   return { generation, attempt, pair, savedAt, imported, wasHead } as PairRow;

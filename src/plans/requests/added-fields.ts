@@ -9,8 +9,12 @@ import {
   type VariableDefinitionNode,
 } from 'graphql';
 
-/** Makes a field that the gateway adds to a request. */
-export function field(
+/*
+ * What the gateway itself adds to a document before it sends it, as nodes of its syntax tree: fields, their arguments,
+ * and variables. The aliases and variables that it invents begin with _rs.
+ */
+
+export function fieldNode(
   name: string,
   {
     selections,
@@ -32,7 +36,7 @@ export function field(
 }
 
 /** @param value the name of a variable, or a value */
-export function argument(name: string, value: string | ValueNode): ArgumentNode {
+export function argumentNode(name: string, value: string | ValueNode): ArgumentNode {
   return {
     kind: Kind.ARGUMENT,
     name: { kind: Kind.NAME, value: name },
@@ -40,7 +44,10 @@ export function argument(name: string, value: string | ValueNode): ArgumentNode 
   };
 }
 
-export function variableDefinition(name: string, type: GraphQLInputType): VariableDefinitionNode {
+export function variableDefinitionNode(
+  name: string,
+  type: GraphQLInputType,
+): VariableDefinitionNode {
   return {
     kind: Kind.VARIABLE_DEFINITION,
     variable: variable(name),
@@ -52,7 +59,10 @@ function variable(name: string) {
   return { kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: name } } as const;
 }
 
-/** A caller may select nothing of the records, but GraphQL does not allow an empty selection. */
-export function notEmpty(selections: readonly SelectionNode[]): readonly SelectionNode[] {
-  return selections.length > 0 ? selections : [field('__typename', { alias: '_rsEmpty' })];
+/**
+ * Returns the selections; `__typename` if there are none. A caller may select nothing of the records, but GraphQL does
+ * not allow an empty selection.
+ */
+export function orTypename(selections: readonly SelectionNode[]): readonly SelectionNode[] {
+  return selections.length > 0 ? selections : [fieldNode('__typename', { alias: '_rsEmpty' })];
 }

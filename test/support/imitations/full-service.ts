@@ -1,0 +1,280 @@
+import fc from 'fast-check';
+import { parse, print, visit } from 'graphql';
+import { failure, makeExecutableSchema, pageOf, type PageArgs } from './executable-schema.ts';
+import { fullSdl } from './full-service-sdl.ts';
+
+export { fullSdl };
+
+/** A list before it is cut into pages. */
+export interface WholeList {
+  readonly records: (parent: never, args: never) => readonly unknown[] | null;
+  /** The most records of a page. */
+  readonly limit: number;
+}
+
+export interface FullRecord {
+  readonly __typename: string;
+  readonly id: number | string;
+}
+
+/**
+ * An imitation of the recruiting service with the schema `fullSdl`, over fresh data; `sent` counts what the mutations
+ * did.
+ *
+ * @param without lists of `Query` that its schema does not have
+ */
+export function fullService({ without = [] }: { without?: readonly string[] } = {}) {
+  const records = newRecords();
+  const sent = { renames: 0 };
+  const lists: Lists = listsOf(records);
+  for (const field of without) delete lists['Query']![field];
+  const fields = { ...fieldsOf(records), Mutation: mutationsOf(records, sent) };
+  const resolvers = resolversOf(lists, fields);
+  const sdl = without.length === 0 ? fullSdl : withoutFields(fullSdl, without);
+  const schema = makeExecutableSchema(sdl, resolvers);
+  return { schema, sdl, sent, records, lists, resolvers };
+}
+
+const STAGES = ['NEW', 'INTERVIEW', 'OFFER', 'TRIAL'];
+
+type Records = ReturnType<typeof newRecords>;
+type Candidate = ReturnType<typeof newCandidate>;
+type Lists = Record<string, Record<string, WholeList>>;
+type Resolvers = Parameters<typeof makeExecutableSchema>[1];
+
+/** A vacancy may have the id of a candidate, as in a service that counts each kind of record by itself. */
+function newRecords() {
+  return {
+    candidates: range(97).map(newCandidate),
+    vacancies: range(23).map((id) => ({
+      __typename: 'Vacancy',
+      id,
+      name: `Vacancy ${id}`,
+      open: id % 2 === 0,
+    })),
+    robots: range(9).map((id) => ({ __typename: 'Robot', id: `r${id}`, model: `Model ${id}` })),
+    agencies: range(5).map((id) => ({ __typename: 'Agency', id: `a${id}`, label: `Agency ${id}` })),
+  };
+}
+
+function newCandidate(id: number) {
+  return {
+    __typename: 'Candidate',
+    id,
+    name: id % 5 === 0 ? null : `Candidate ${id}`,
+    stage: STAGES[id % STAGES.length]!,
+    appliedAt: `2026-01-${String((id % 28) + 1).padStart(2, '0')}T09:00:00Z`,
+    extra: id % 3 === 0 ? null : { tags: ['a', id], deep: { truth: id % 2 === 0 } },
+  };
+}
+
+function listsOf({ candidates, vacancies, robots, agencies }: Records) {
+  const [someCandidates, someVacancies] = [candidates.slice(0, 37), vacancies.slice(0, 8)];
+  const applicants = candidates.flatMap((one, index) =>
+    index % 10 === 9 ? [one, robots[(index - 9) / 10]!] : [one],
+  );
+  const events = (count: number, of: number | string) =>
+    range(count).map((number) => ({
+      at: `2026-02-${String(number).padStart(2, '0')}T10:00:00Z`,
+      text: number % 3 === 0 ? null : `Event ${number} of ${of}`,
+      by: number % 2 === 0 ? candidates[number] : vacancies[number],
+    }));
+
+  return {
+    Query: {
+      candidates: list(30, (_, { filter, limit }: CandidateArgs) =>
+        candidates
+          .filter(({ stage }) => filter?.stage?.includes(stage) ?? true)
+          .slice(0, limit ?? undefined)
+          .map((one) => (one.id % 13 === 0 ? null : one)),
+      ),
+      activeCandidates: list(100, () => candidates),
+      vacancies: list(5, () => someVacancies),
+      openings: list(7, (_, { open }: { open?: boolean | null }) =>
+        vacancies.filter((one) => one.open === (open ?? one.open)),
+      ),
+      applicants: list(20, () => applicants),
+      named: list(10, () => [...someVacancies, ...someCandidates]),
+      events: list(5, (_, { candidate }: { candidate: number }) =>
+        candidate > candidates.length ? null : events(candidate % 12, candidate),
+      ),
+    },
+    Vacancy: {
+      candidates: list(3, ({ id }: Vacant, { minId }: { minId?: number | null }) =>
+        someCandidates
+          .filter((one) => (one.id + 3) % 8 < id % 8 && one.id >= (minId ?? 0))
+          .map((one) => (one.id % 9 === 0 ? null : one)),
+      ),
+      contacts: list(4, ({ id }: Vacant) =>
+        id % 4 === 0 ? [] : [...agencies, ...candidates.slice(0, id)],
+      ),
+      related: list(6, ({ id }: Vacant, { limit }: { limit?: number | null }) =>
+        [...candidates.slice(0, 7), ...someVacancies].slice(0, limit ?? id * 2),
+      ),
+      fragile: list(2, ({ id }: Vacant) => {
+        if (id % 3 === 0) throw failure(`No events for ${id}.`, { code: 'FRAGILE' });
+        return events(id, id);
+      }),
+    },
+    Candidate: { history: list(5, ({ id }: Candidate) => events(id % 12, id)) },
+    Agency: { offices: list(2, () => [{ id: 'o1' }]) },
+    // The other company is not the one at the path, so only one page of its list is available, as short as requested.
+    Company: { people: list(3, ({ id }: FullRecord) => candidates.slice(0, id === 'c1' ? 8 : 1)) },
+    Settings: { events: list(2, () => events(7, 'settings')) },
+  };
+}
+
+function fieldsOf({ candidates, vacancies, agencies }: Records) {
+  return {
+    Query: {
+      candidate: byId(candidates),
+      vacancy: byId(vacancies),
+      theVacancy: byId(vacancies),
+      vacancyBy: (_: unknown, { by }: { by: { id?: number; title?: string } }) =>
+        vacancies.find((one) => one.id === by.id || titleOf(one) === by.title) ?? null,
+      agencyCalled: (_: unknown, { label }: { label: string }) =>
+        agencies.find((one) => one.label === label) ?? null,
+      allOpenings: () => vacancies.map((one) => titleOf(one)),
+      tags: () => ({ items: ['x', 'y'], pageInfo: { first: 2, hasNextPage: false } }),
+      failing: () => {
+        throw failure('This field always fails.', { code: 'ALWAYS', hint: { deep: [1] } });
+      },
+      me: () => candidates[0],
+      viewer: () => ({}),
+    },
+    Candidate: {
+      name: nameOf,
+      score: ({ id }: Candidate) => {
+        if (id % 7 === 0) throw failure(`No score for ${id}.`, { code: 'NO_SCORE' });
+        return id / 4;
+      },
+      rank: ({ id }: Candidate) => {
+        if (id % 11 === 0) throw failure(`No rank for ${id}.`);
+        return id * 3;
+      },
+      vacancy: ({ id }: Candidate) => (id % 4 === 0 ? null : vacancies[id % vacancies.length]),
+      friends: ({ id }: Candidate, { limit }: { limit: number | null }) =>
+        range(Math.max(0, Math.min(limit ?? 2, 4))).map((place) =>
+          place === 2 ? null : candidates[(id + place - 1) % candidates.length],
+        ),
+    },
+    Vacancy: {
+      name: nameOf,
+      title: titleOf,
+      lead: ({ id }: Vacant) => candidates[id * 2] ?? null,
+    },
+    Company: { parent: ({ id }: FullRecord) => (id === 'c1' ? company('c2') : null) },
+    Viewer: { company: () => company('c1'), settings: () => ({}) },
+  };
+}
+
+function nameOf({ name }: { name: string | null }, { upper }: Upper) {
+  return upper ? (name?.toUpperCase() ?? null) : name;
+}
+
+function titleOf({ id }: Vacant, { upper }: Upper = {}) {
+  return upper ? `TITLE ${id}` : `Title ${id}`;
+}
+
+function mutationsOf({ candidates, vacancies }: Records, sent: { renames: number }) {
+  return {
+    rename: (_: unknown, { id, name }: { id: number; name: string }) => {
+      sent.renames += 1;
+      const found = candidates.find((one) => one.id === id);
+      if (found) found.name = name;
+      return found ?? null;
+    },
+    hire: (_: unknown, { candidate: id }: { candidate: number }) =>
+      candidates.find((one) => one.id === id) ?? null,
+    open: byId(vacancies),
+  };
+}
+
+interface Upper {
+  upper?: boolean | null;
+}
+
+interface Vacant {
+  readonly id: number;
+}
+
+interface CandidateArgs {
+  filter?: { stage?: string[] | null } | null;
+  limit?: number | null;
+}
+
+function list(limit: number, records: WholeList['records']): WholeList {
+  return { records, limit };
+}
+
+/** Resolvers of these fields, and of the lists in pages, as the service returns them. */
+function resolversOf(lists: Lists, fields: Resolvers): Resolvers {
+  const resolvers: Resolvers = { ...fields };
+  for (const [type, ofType] of Object.entries(lists)) {
+    const paged = Object.entries(ofType).map(([name, { records, limit }]) => {
+      const page = (parent: never, args: never) => {
+        const all = records(parent, args);
+        return all && pageOf(all, args as PageArgs, limit);
+      };
+      return [name, page];
+    });
+    resolvers[type] = { ...fields[type], ...(Object.fromEntries(paged) as Resolvers[string]) };
+  }
+  return resolvers;
+}
+
+function withoutFields(sdl: string, names: readonly string[]): string {
+  const document = visit(parse(sdl), {
+    ObjectTypeDefinition: ({ name, fields = [], ...type }) =>
+      name.value === 'Query'
+        ? { ...type, name, fields: fields.filter((field) => !names.includes(field.name.value)) }
+        : undefined,
+  });
+  return print(document);
+}
+
+function byId(records: readonly FullRecord[]) {
+  return (_: unknown, { id }: { id: number }) => records.find((one) => one.id === id) ?? null;
+}
+
+function company(id: string) {
+  return { __typename: 'Company', id };
+}
+
+function range(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index + 1);
+}
+
+/** Representations of entities, some of them invalid. */
+const representations: unknown[] = [
+  ...range(4).map((id) => ({ __typename: 'Vacancy', id })),
+  ...range(7).map((id) => ({ __typename: 'Candidate', id: String(id) })),
+  { __typename: 'Vacancy', id: 600 },
+  { __typename: 'Candidate', id: 1.5 },
+  { __typename: 'Agency', id: 'a1' },
+  { __typename: 'Nobody', id: 1 },
+  { __typename: 'Vacancy' },
+  { id: 1 },
+  [1],
+  'Vacancy',
+];
+
+/** A random value of one of the scalars of the schema, or of the gateway. */
+export function fullScalar(name: string, g: fc.GeneratorValue): unknown {
+  switch (name) {
+    case 'Int':
+      return g(fc.integer, { min: -1, max: g(fc.constantFrom, 8, 120) });
+    case 'Float':
+      return g(fc.integer, { min: -10, max: 10 });
+    case 'Boolean':
+      return g(fc.boolean);
+    case 'DateTime':
+      return '2026-01-05T00:00:00Z';
+    case 'Json':
+      return g(fc.constantFrom, 1, 'x', true);
+    case '_Any':
+      return g(fc.constantFrom, ...representations);
+    default:
+      return g(fc.constantFrom, 'Title 3', 'Agency 2', '10', '', 'é"\\');
+  }
+}
