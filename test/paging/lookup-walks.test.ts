@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { BeginWalk } from '../../src/paging/drain/shared-walk.ts';
-import { createLookupWalks, WALK_AGAIN_AFTER_MS } from '../../src/paging/lookup/lookup-walks.ts';
+import { createLookupWalks, WALK_AGAIN_AFTER_MS } from '../../src/paging/drain/lookup-walks.ts';
 import { PageRecords, type Identified } from '../../src/paging/page.ts';
 import { freePages } from '../support/gateway/free-pages.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';

@@ -4,8 +4,8 @@ import type { DrainedPage } from '../drain/drain.ts';
 import type { Tail } from '../drain/list-walk.ts';
 import { cursorLost } from '../failures.ts';
 import type { FetchPage, Identified } from '../page.ts';
-import { locate, type IndexedList } from '../position/locate.ts';
-import { firstBehind, mayHaveSlid, walkBehind } from '../position/resume.ts';
+import { locate, type IndexedList } from '../find/locate.ts';
+import { firstBehind, mayHaveSlid, walkBehind } from '../find/resume.ts';
 import { walk, type PageBounds } from '../walk.ts';
 
 /** The edges of a connection, page by page, and at the end its flags. */

@@ -4,7 +4,7 @@ import { createIndexBuilder, pageOf, type PageIndex } from '../page-index/page-i
 import type { PageIndexes } from '../page-index/page-indexes.ts';
 import { parallelWalk, type ParallelWalkOptions } from '../page-index/parallel-walk.ts';
 import type { Pace } from '../page-index/prefetch-pages.ts';
-import { walkBehind } from '../position/resume.ts';
+import { walkBehind } from '../find/resume.ts';
 import { Progress, walk, type WalkedPages } from '../walk.ts';
 
 /** A list that leaves an index when it is walked. */

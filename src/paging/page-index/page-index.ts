@@ -152,14 +152,15 @@ export function pageOf({ pages }: PageIndex, identity: string): number | undefin
 }
 
 /**
- * The cursors of the pages in which a record is likely that stood in one of these pages: the page itself, then those
- * before and behind it, into which it is pushed by a few others that come or go.
+ * The cursors of the pages in which records are likely that stood at these positions: the page itself, then those before
+ * and behind it, into which a record is pushed by a few others that come or go.
  */
 export function pagesNear(
-  { pages }: PageIndex,
-  numbers: readonly number[],
+  index: PageIndex | undefined,
+  positions: Iterable<IndexedPosition>,
 ): readonly (string | null)[] {
-  const near = new Set(numbers.flatMap((page) => [page, page - 1, page + 1]));
+  const pages = index?.pages ?? [];
+  const near = new Set(Array.from(positions).flatMap(({ page }) => [page, page - 1, page + 1]));
   return Array.from(near).flatMap((page) => (pages[page] ? [pages[page].after] : []));
 }
 

@@ -8,8 +8,8 @@ import {
   type WalkReaders,
 } from '../../paging/drain/shared-walk.ts';
 import { createWalkSlots, walkInTurn } from '../../paging/drain/walk-slots.ts';
-import type { LookupList } from '../../paging/lookup/look-up.ts';
-import { createLookupWalks } from '../../paging/lookup/lookup-walks.ts';
+import type { LookupList } from '../../paging/find/look-up.ts';
+import { createLookupWalks } from '../../paging/drain/lookup-walks.ts';
 import { pagesToWalk, type PageIndex } from '../../paging/page-index/page-index.ts';
 import {
   createPageIndexes,

@@ -1,7 +1,7 @@
 import { isObjectType, Kind, type SelectionNode } from 'graphql';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
-import { lookUp } from '../../paging/lookup/look-up.ts';
-import type { LookedUp } from '../../paging/lookup/page-reader.ts';
+import { lookUp } from '../../paging/find/look-up.ts';
+import type { LookedUp } from '../../paging/find/page-reader.ts';
 import type { FetchPage } from '../../paging/page.ts';
 import { defaultOf, type Adapter, type Entity } from '../../schema/derived.ts';
 import {

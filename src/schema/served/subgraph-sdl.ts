@@ -16,7 +16,7 @@ import {
   type InterfaceTypeDefinitionNode,
   type ObjectTypeDefinitionNode,
 } from 'graphql';
-import { WALK_AGAIN_AFTER_MS } from '../../paging/lookup/lookup-walks.ts';
+import { WALK_AGAIN_AFTER_MS } from '../../paging/drain/lookup-walks.ts';
 import type { Adapter, Entity, NodeInterface } from '../derived.ts';
 import { isRouterField, ROUTER_TYPES } from '../names/served-names.ts';
 import { costDirectives } from './cost-directives.ts';

@@ -5,6 +5,7 @@ import { identityHash } from '../identities.ts';
 import type { FetchPage, Identified, Page } from '../page.ts';
 import { nextRecord } from '../page-index/page-index.ts';
 import type { WalkedPage, WalkedPages } from '../walk.ts';
+import { readPage } from './find.ts';
 import { locate, type Gone, type IndexedList, type Located } from './locate.ts';
 
 type Begin<R> = (after: string | null) => WalkedPages<R>;
@@ -159,11 +160,8 @@ export async function firstBehind<R extends Identified>(
   signal: AbortSignal,
 ): Promise<string | null | undefined> {
   if (end === null) return null;
-  const page = await fetchPage({ after: end, first: 1 }, signal).catch((error: unknown) => {
-    if (mayBeRefusal(error, end, signal)) return undefined;
-    throw error;
-  });
-  return page && (page.items[0]?.identity ?? null);
+  const behind = await readPage(fetchPage, { after: end, first: 1 }, signal);
+  return 'error' in behind ? undefined : (behind.page.items[0]?.identity ?? null);
 }
 
 function isLast<R>({ page, offset }: Located<R>): boolean {

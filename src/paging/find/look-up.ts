@@ -1,13 +1,13 @@
 import { codedError } from '../../errors.ts';
 import type { PageBudget } from '../page-budget.ts';
-import type { FetchPage, Identified } from '../page.ts';
+import { PAGES_PER_OPERATION, type FetchPage, type Identified } from '../page.ts';
 import {
   pagesNear,
   positionsIn,
   type PageIndex,
   type PagePosition,
 } from '../page-index/page-index.ts';
-import { readOnward } from '../position/locate.ts';
+import { readByTurns, readOnward } from './find.ts';
 import { PageReader, type LookedUp, type LookupFailure } from './page-reader.ts';
 
 /** A list that can only be read in pages, in which records are found by their ids. */
@@ -42,10 +42,9 @@ export interface LookupOptions {
 export type FoundPositions = ReadonlyMap<string, PagePosition | null | LookupFailure>;
 
 /**
- * Finds records by their identities, with fresh values. The records of one page cost one request, for as much of the
- * page as is needed. Reads in turn: the positions in the page index; the pages near them; the first and the last page
- * of the list; and the positions that a walk finds, with the pages that follow these. A record that was met on the way
- * and not read is a failure, not null. `locate` finds the record of a cursor, and says why it is another.
+ * Finds records by their ids, with fresh values: at their positions, near them, and further away (see `find.ts`). The
+ * records of one page cost one request, for as much of the page as is needed. A record that was met on the way and not
+ * read is a failure, not null.
  */
 export async function lookUp<R extends Identified>(
   list: LookupList<R>,
@@ -53,23 +52,19 @@ export async function lookUp<R extends Identified>(
   options: LookupOptions,
 ): Promise<ReadonlyMap<string, LookedUp<R>>> {
   const { index, walkFor } = list;
-  const { signal } = options;
-  const pages = new PageReader(list, identities, signal);
+  const pages = new PageReader(list, identities, options.signal);
   const { missing } = pages;
 
   const indexed = positionsIn(index?.pages ?? [], identities);
   list.onPositions?.(indexed.size, identities.length - indexed.size);
-  await pages.read(indexed);
-  if (index && missing.size > 0) {
-    const numbers = Array.from(missing).flatMap((each) => indexed.get(each)?.page ?? []);
-    await pages.readWhole(pagesNear(index, numbers));
-  }
+  await pages.readAround(indexed, (gone) => pagesNear(index, gone));
+
   let tried: ReadonlyMap<string, PagePosition> = indexed;
   /** Records that were there a moment ago. */
   const met = new Set<string>();
   if (index && missing.size > 0) {
-    const ends = await readEnds(list, index, missing, signal);
-    await readAround(pages, ends.positions);
+    const ends = await readEnds(list, index, missing, options.signal);
+    await pages.readAround(ends.positions);
     for (const identity of ends.positions.keys()) met.add(identity);
     if (ends.isAll && ![...missing].some((identity) => met.has(identity))) return pages.found();
     tried = new Map([...ends.positions, ...indexed]);
@@ -78,7 +73,13 @@ export async function lookUp<R extends Identified>(
     const gone = new Map([...tried].filter(([identity]) => missing.has(identity)));
     // After a walk, only a record that it met a moment ago, and that is gone from there, is worth another.
     if (walks > 0 && gone.size === 0) break;
-    tried = await readFound(pages, await walkFor([...missing], gone, options));
+    const walked = new Map<string, PagePosition>();
+    for (const [identity, position] of await walkFor([...missing], gone, options)) {
+      if (position && 'error' in position) pages.fail(identity, position.error);
+      else if (position) walked.set(identity, position);
+    }
+    await pages.readAround(walked);
+    tried = walked;
   }
   for (const identity of tried.keys()) met.add(identity);
   for (const identity of met) {
@@ -90,34 +91,6 @@ export async function lookUp<R extends Identified>(
 
 /** One for records of unknown position, and one for records that were gone from their positions when these were read. */
 const MAX_WALKS = 2;
-
-/** @returns the positions that were read */
-async function readFound<R extends Identified>(
-  pages: PageReader<R>,
-  found: FoundPositions,
-): Promise<ReadonlyMap<string, PagePosition>> {
-  const positions = new Map<string, PagePosition>();
-  for (const [identity, position] of found) {
-    if (position === null) continue;
-    if ('error' in position) pages.fail(identity, position.error);
-    else positions.set(identity, position);
-  }
-  await readAround(pages, positions);
-  return positions;
-}
-
-/**
- * Reads records at positions where they were met a moment ago. The list may have changed since, in front of them:
- * those that are not there are looked for in the whole page, and in the one that follows it.
- */
-async function readAround<R extends Identified>(
-  pages: PageReader<R>,
-  positions: ReadonlyMap<string, PagePosition>,
-): Promise<void> {
-  await pages.read(positions);
-  const gone = [...positions].filter(([identity]) => pages.missing.has(identity));
-  await pages.readWhole(gone.map(([, { after }]) => after));
-}
 
 /** Seconds until the list has probably stopped changing. */
 const REST_SECONDS = 1;
@@ -146,24 +119,19 @@ async function readEnds(
   signal: AbortSignal,
 ): Promise<{ positions: Map<string, PagePosition>; isAll: boolean }> {
   const last = pages.at(-1)?.after ?? null;
+  const ways = Array.from(new Set([null, last]), (after) => {
+    const maxPages = complete && after === last ? MAX_GROWN : 1;
+    // If it fails, so will the walk, with its own error.
+    return readOnward(fetchIdentities, { after, maxPages, signal }, () => !signal.aborted);
+  });
   const positions = new Map<string, PagePosition>();
   let isAll = false;
-  await Promise.all(
-    [...new Set([null, last])].map(async (end) => {
-      const bounds = { after: end, maxPages: complete && end === last ? MAX_GROWN : 1, signal };
-      try {
-        for await (const { page, after } of readOnward(fetchIdentities, bounds)) {
-          if (after === null && !page.hasNextPage) isAll = true;
-          for (const [offset, { identity }] of page.items.entries()) {
-            if (identity !== null && wanted.has(identity))
-              positions.set(identity, { after, offset });
-          }
-        }
-      } catch (error) {
-        // The walk will fail as well, with its own error.
-        if (signal.aborted) throw error;
-      }
-    }),
-  );
+  await readByTurns(ways, PAGES_PER_OPERATION, ({ page, after }) => {
+    isAll ||= after === null && !page.hasNextPage;
+    for (const { identity, index: offset } of page.items) {
+      if (identity !== null && wanted.has(identity)) positions.set(identity, { after, offset });
+    }
+    return undefined;
+  });
   return { positions, isAll };
 }

@@ -1,7 +1,8 @@
 import PQueue from 'p-queue';
-import { isOutage, mayBeRefusal, OutageDetector } from '../failures.ts';
+import { isOutage, OutageDetector } from '../failures.ts';
 import { PAGES_PER_OPERATION, type FetchPage, type Identified, type Page } from '../page.ts';
 import type { PagePosition } from '../page-index/page-index.ts';
+import { readByTurns, readOnward, readPage } from './find.ts';
 
 /** A record that was looked up; null: there is no such record. */
 export type LookedUp<R> =
@@ -43,13 +44,36 @@ export class PageReader<R extends Identified> {
   #hopeless = 0;
 
   constructor(list: ReadList<R>, identities: readonly string[], signal: AbortSignal) {
-    this.#list = list;
+    this.#list = {
+      fetchPage: this.#unlessDown(list.fetchPage),
+      fetchIdentities: this.#unlessDown(list.fetchIdentities),
+    };
     this.#signal = signal;
     this.missing = new Set(identities);
   }
 
+  /** Reads records at their positions; then the pages near those that are gone, by default the same pages, whole. */
+  async readAround<P extends PagePosition>(
+    positions: ReadonlyMap<string, P>,
+    near: (gone: readonly P[]) => readonly (string | null)[] = (gone) =>
+      gone.map(({ after }) => after),
+  ): Promise<void> {
+    await this.#readAt(positions);
+    const gone = Array.from(this.missing).flatMap((identity) => positions.get(identity) ?? []);
+    const pages = new Set(near(gone));
+    // Records are pushed out of a page to the one behind it.
+    const bounds = { maxPages: 2, signal: this.#signal };
+    const ways = Array.from(pages, (after) =>
+      readOnward(this.#list.fetchPage, { after, ...bounds }, () => !bounds.signal.aborted),
+    );
+    await readByTurns(ways, PAGES_PER_OPERATION, ({ page }) => {
+      this.#take(page);
+      return this.missing.size === 0 || undefined;
+    });
+  }
+
   /** Reads each page once, as far as its last expected record. A record that is not there stays missing. */
-  async read(positions: ReadonlyMap<string, PagePosition>): Promise<void> {
+  async #readAt(positions: ReadonlyMap<string, PagePosition>): Promise<void> {
     const byPage = Map.groupBy(positions, ([, { after }]) => after);
     await Promise.all(
       Array.from(byPage, async ([after, expected]) => {
@@ -58,22 +82,6 @@ export class PageReader<R extends Identified> {
           await this.#takeNulls(after, expected, page);
         } catch (error) {
           await this.#readOneByOne(expected, error);
-        }
-      }),
-    );
-  }
-
-  /** Reads pages that may hold missing records, and what follows each of them: records are pushed out of it to there. */
-  async readWhole(pages: readonly (string | null)[]): Promise<void> {
-    await Promise.all(
-      [...new Set(pages)].map(async (after) => {
-        try {
-          const page = await this.#queue.add(() => this.#readFrom(after, undefined));
-          const { hasNextPage, endCursor } = page;
-          if (this.missing.size === 0 || !hasNextPage || endCursor === null) return;
-          await this.#queue.add(() => this.#readFrom(endCursor, undefined));
-        } catch (error) {
-          if (this.#signal.aborted) throw error;
         }
       }),
     );
@@ -97,18 +105,17 @@ export class PageReader<R extends Identified> {
   }
 
   /** @returns the first page read */
-  async #readFrom(start: string | null, needed: number | undefined): Promise<Page<R>> {
-    const first = await this.#fetch(this.#list.fetchPage, { after: start, first: needed });
-    let page = first;
-    let left = needed;
-    for (;;) {
+  async #readFrom(start: string | null, needed: number): Promise<Page<R>> {
+    const { fetchPage } = this.#list;
+    let page = await fetchPage({ after: start, first: needed }, this.#signal);
+    const first = page;
+    for (let left = needed; ;) {
       this.#take(page);
+      const { items, hasNextPage, endCursor: after } = page;
+      left -= items.length;
       // Pages can be shorter than they were when the record was met.
-      if (left === undefined || page.items.length === 0 || page.items.length >= left) return first;
-      const { hasNextPage, endCursor: after } = page;
-      if (!hasNextPage || after === null) return first;
-      left -= page.items.length;
-      page = await this.#fetch(this.#list.fetchPage, { after, first: left });
+      if (left <= 0 || items.length === 0 || !hasNextPage || after === null) return first;
+      page = await fetchPage({ after, first: left }, this.#signal);
     }
   }
 
@@ -132,7 +139,7 @@ export class PageReader<R extends Identified> {
     );
     if (nulls.length === 0) return;
     const request = { after, first: lastOf(nulls) + 1 };
-    const named = await this.#queue.add(() => this.#fetch(this.#list.fetchIdentities, request));
+    const named = await this.#queue.add(() => this.#list.fetchIdentities(request, this.#signal));
     for (const [identity, { offset }] of nulls) {
       if (named.items[offset]?.identity !== identity || !this.missing.delete(identity)) continue;
       this.#found.set(identity, { record: items[offset]!, unplacedErrors: [] });
@@ -175,15 +182,11 @@ export class PageReader<R extends Identified> {
   ): Promise<'found' | 'failed' | 'refused'> {
     const { fetchPage, fetchIdentities } = this.#list;
     try {
-      let before: Page<Identified>;
-      try {
-        before = await this.#fetch(fetchIdentities, { after, first: Math.max(offset, 1) });
-      } catch (error) {
-        if (mayBeRefusal(error, after, this.#signal)) return 'refused';
-        throw error;
-      }
-      const from = offset === 0 ? after : before.endCursor;
-      this.#take(await this.#fetch(fetchPage, { after: from, first: 1 }));
+      const request = { after, first: Math.max(offset, 1) };
+      const before = await readPage(fetchIdentities, request, this.#signal);
+      if ('error' in before) return 'refused';
+      const from = offset === 0 ? after : before.page.endCursor;
+      this.#take(await fetchPage({ after: from, first: 1 }, this.#signal));
       return this.missing.has(identity) ? 'failed' : 'found';
     } catch (error) {
       if (this.#signal.aborted) throw error;
@@ -192,10 +195,13 @@ export class PageReader<R extends Identified> {
     }
   }
 
-  async #fetch<T>(fetch: FetchPage<T>, request: Parameters<FetchPage<T>>[0]): Promise<Page<T>> {
-    const { outage } = this.#detector;
-    if (outage) throw outage.error;
-    return this.#detector.count(fetch(request, this.#signal));
+  /** Requests no further page once the service is probably down. */
+  #unlessDown<T>(fetchPage: FetchPage<T>): FetchPage<T> {
+    return async (request, signal) => {
+      const { outage } = this.#detector;
+      if (outage) throw outage.error;
+      return this.#detector.count(fetchPage(request, signal));
+    };
   }
 }
 

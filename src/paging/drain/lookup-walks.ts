@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import { codedError } from '../../errors.ts';
-import { SharedWalk, type BeginWalk } from '../drain/shared-walk.ts';
+import type { FoundPositions, LookupOptions } from '../find/look-up.ts';
+import type { LookupFailure } from '../find/page-reader.ts';
 import { identityHash } from '../identities.ts';
 import type { Identified } from '../page.ts';
 import {
@@ -11,8 +12,7 @@ import {
   type PagePosition,
 } from '../page-index/page-index.ts';
 import type { WalkedPage } from '../walk.ts';
-import type { LookupOptions, FoundPositions } from './look-up.ts';
-import type { LookupFailure } from './page-reader.ts';
+import { SharedWalk, type BeginWalk } from './shared-walk.ts';
 
 /** A list whose walks lookups share. */
 export interface SharedList {
