@@ -21,6 +21,8 @@ export interface PageFigures {
   readonly cpu: number;
   /** Of one request. */
   readonly upstreamRequests: number;
+  /** How long it was measured. */
+  readonly seconds: number;
 }
 
 export async function pagesFrom(server: Contender['server']): Promise<Contender> {
@@ -32,26 +34,22 @@ export async function measurePages(
   upstream: Upstream,
   { server: { endpoint, headers, pid }, bodies }: Contender,
   ms: number,
+  connections = CONNECTIONS,
 ): Promise<PageFigures> {
   const { requests: before } = await upstream.tell({ do: 'look' });
   const cpu = cpuOf(pid);
-  const { done, seconds } = await load.press({
-    endpoint,
-    headers,
-    bodies,
-    connections: CONNECTIONS,
-    ms,
-  });
+  const { done, seconds } = await load.press({ endpoint, headers, bodies, connections, ms });
   const used = cpuOf(pid) - cpu;
   const { requests } = await upstream.tell({ do: 'look' });
   return {
     rate: done / seconds,
     cpu: (used / done) * 1_000_000,
     upstreamRequests: (requests - before) / done,
+    seconds,
   };
 }
 
-/** Measures each of them once a round, so that all meet the same conditions; the first rounds only warm up. */
+/** Measures each of them once a round; the first rounds only warm up. */
 export async function measureInTurn<Name extends string>(
   load: Load,
   upstream: Upstream,
@@ -61,14 +59,27 @@ export async function measureInTurn<Name extends string>(
   const names = Object.keys(contenders) as Name[];
   for (const name of names) await measurePages(load, upstream, contenders[name], warmUpMs);
   const measured: Record<Name, PageFigures>[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    const figures = {} as Record<Name, PageFigures>;
+  for await (const round of takeTurns(names, (name) =>
+    measurePages(load, upstream, contenders[name], ms),
+  )) {
+    measured.push(round);
+    if (measured.length === rounds) break;
+  }
+  return measured;
+}
+
+/** Endless rounds: measures each of them once a round, so that all meet the same conditions. */
+export async function* takeTurns<Name extends string | number, Figures>(
+  names: readonly Name[],
+  measure: (name: Name) => Promise<Figures>,
+): AsyncGenerator<Record<Name, Figures>> {
+  for (let round = 0; ; round += 1) {
+    const figures = {} as Record<Name, Figures>;
     // In another order each round, so that none always follows the same one.
     const turn = round % names.length;
     for (const name of [...names.slice(turn), ...names.slice(0, turn)]) {
-      figures[name] = await measurePages(load, upstream, contenders[name], ms);
+      figures[name] = await measure(name);
     }
-    measured.push(figures);
+    yield figures;
   }
-  return measured;
 }
