@@ -46,6 +46,8 @@ export function createLinkImport(
   async function tryLink(from: TokenLink): Promise<boolean> {
     const found = await store.read();
     if (isInUse(found)) {
+      // At once: should a failover take the pair from the store now, this process may be the only one that has it.
+      refresher.adopt(found);
       log.warn({ store: store.description }, LINK_IGNORED);
       return true;
     }

@@ -117,4 +117,29 @@ export const FOUND: readonly Plan[] = [
     ],
     seed: 125_380_552,
   },
+  // A gateway that found another's set in the store, and so did not import its link, kept nothing of what it had read.
+  {
+    replicas: 2,
+    life: 120,
+    revokesOnRefresh: false,
+    fromLink: true,
+    isPooled: true,
+    ahead: 0,
+    early: [
+      {
+        after: 0,
+        do: 'trap',
+        trap: { point: 'answer', effect: 'terminate', delayMs: 10, forMs: 200_000 },
+        oddity: null,
+      },
+      {
+        after: 0,
+        do: 'interrupt',
+        interruption: { purpose: 'read', what: 'not committed' },
+        times: 8,
+      },
+    ],
+    steps: [{ after: 60, do: 'failOver', lost: 1 }],
+    seed: 210_356_720,
+  },
 ];
