@@ -69,7 +69,7 @@ export async function* walk<R extends Identified>(
   let ended = false;
   let ahead: AbortController | undefined;
   let aheadSignal = options.signal;
-  const stalls = createStallDetector<R>();
+  const stalls = createStallDetector();
   let left = options.limit ?? Number.POSITIVE_INFINITY;
   let pagesLeft = options.maxPages ?? Number.POSITIVE_INFINITY;
   let after = options.after;
@@ -80,28 +80,33 @@ export async function* walk<R extends Identified>(
     page.catch(() => {});
     return page;
   };
+  const requestBehind = ({ endCursor }: Page<R>) => {
+    after = endCursor;
+    if (!ahead) {
+      ahead = new AbortController();
+      aheadSignal = AbortSignal.any([options.signal, ahead.signal]);
+    }
+    requested = request(aheadSignal);
+  };
   // The consumer waits for the first page and cannot leave meanwhile, so it needs no signal of its own.
   let requested = request(options.signal);
   try {
     for (;;) {
       const page = await requested;
-      onPage?.(after, page);
+      const at = after;
+      const isNewCursor = page.hasNextPage && stalls.isNew(page.endCursor);
+      // Where the cursor decides, the next page is requested before this one is looked at.
+      const isEarly = isNewCursor && left === Infinity && pagesLeft === Infinity;
+      if (isEarly) requestBehind(page);
+      onPage?.(at, page);
       const found = progress.of(page);
       const { records } = found;
-      const walked = walkedPage(page, records, after);
       left -= records.length;
       if (records.length > 0) pagesLeft -= 1;
       const goesOn = page.hasNextPage && left > 0 && pagesLeft > 0;
-      const stalled = goesOn && stalls.hasStalled(page, found);
-      if (goesOn && !stalled) {
-        after = page.endCursor;
-        if (!ahead) {
-          ahead = new AbortController();
-          aheadSignal = AbortSignal.any([options.signal, ahead.signal]);
-        }
-        requested = request(aheadSignal);
-      }
-      yield walked;
+      const stalled = goesOn && stalls.hasStalled(page, found, isNewCursor);
+      if (goesOn && !stalled && !isEarly) requestBehind(page);
+      yield walkedPage(page, records, at);
       if (!goesOn) {
         ended = true;
         return;
@@ -201,16 +206,22 @@ function isKnown(hash: number): boolean {
 const MAX_BARREN_PAGES = 1_000;
 
 /** Detects when no cursor leads on, in pages that are read one after the other. */
-function createStallDetector<R>() {
+function createStallDetector() {
   let cursors: IdentitySet | undefined;
   let barrenPages = 0;
   return {
-    hasStalled({ endCursor }: Page<R>, { records, isProved }: NewRecords<R>): boolean {
-      barrenPages = records.length === 0 ? barrenPages + 1 : 0;
+    isNew: (cursor: string | null): boolean => {
       cursors ??= new IdentitySet();
-      const isSeenCursor = endCursor === null || !cursors.add(identityHash(endCursor));
+      return cursor !== null && cursors.add(identityHash(cursor));
+    },
+    hasStalled: <R>(
+      { endCursor }: Page<R>,
+      { records, isProved }: NewRecords<R>,
+      isNewCursor: boolean,
+    ): boolean => {
+      barrenPages = records.length === 0 ? barrenPages + 1 : 0;
       // A cursor that was seen before ends the walk, unless another record is proved to be new.
-      return endCursor === null || (isSeenCursor && !isProved) || barrenPages >= MAX_BARREN_PAGES;
+      return endCursor === null || !(isNewCursor || isProved) || barrenPages >= MAX_BARREN_PAGES;
     },
   };
 }
