@@ -56,6 +56,8 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
     interactive: createFairQueue<Waiting>(),
     drain: createFairQueue<Waiting>(),
   };
+  /** When the timer ends, by `clock.elapsed`, and what restarts it; undefined while nothing waits. */
+  let timer: { readonly until: number; readonly restart: AbortController } | undefined;
 
   return {
     take: (request, until) => {
@@ -108,32 +110,44 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
       throw queueFull();
     }
     const { promise, resolve, reject } = Promise.withResolvers<EndTurn>();
-    const timer = new AbortController();
-    const stopWaiting = () => {
-      timer.abort();
-      signal.removeEventListener('abort', onAbort);
-    };
     const leave = (reason: unknown) => {
       queue.delete(caller, entry);
-      stopWaiting();
+      signal.removeEventListener('abort', onAbort);
       reject(reason);
     };
     const onAbort = () => leave(signal.reason);
     const entry: Waiting = {
       request,
+      until,
       call: () => {
         queue.take(caller, entry);
-        stopWaiting();
+        signal.removeEventListener('abort', onAbort);
         resolve(begin(request));
       },
+      refuse: () => leave(tooLate()),
     };
     queue.add(caller, entry);
     signal.addEventListener('abort', onAbort);
-    clock.sleep(Math.max(0, until - clock.elapsed()), timer.signal).then(
-      () => leave(tooLate()),
-      () => {},
-    );
+    if (!timer) void refuseLate();
+    else if (until < timer.until) timer.restart.abort();
     return promise;
+  }
+
+  /**
+   * Refuses requests that waited too long, as long as any waits. One timer for all of them: most get their turn soon,
+   * and to stop a timer for each would cost more than the wait.
+   */
+  async function refuseLate(): Promise<void> {
+    for (;;) {
+      const requests = [...waiting.interactive, ...waiting.drain];
+      const now = clock.elapsed();
+      for (const { until, refuse } of requests) if (until <= now) refuse();
+      const until = Math.min(...requests.map((one) => one.until).filter((time) => time > now));
+      if (until === Infinity) break;
+      timer = { until, restart: new AbortController() };
+      await clock.sleep(until - now, timer.restart.signal).catch(() => {});
+    }
+    timer = undefined;
   }
 
   function serve(queue: Iterable<Waiting> & { readonly size: number }): void {
@@ -147,7 +161,10 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
 
 interface Waiting {
   readonly request: QueuedRequest;
+  /** By `clock.elapsed`. */
+  readonly until: number;
   call(): void;
+  refuse(): void;
 }
 
 interface FieldInFlight {

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock, type Clock } from '../../src/clock.ts';
+import { createTurns } from '../../src/upstream/turns.ts';
 import { cut, honest, json, text } from '../support/imitations/fake-upstream.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 import { startHeldUpstream, type HeldUpstream } from '../support/imitations/upstream.ts';
@@ -193,6 +194,36 @@ test('a request without a turn in time fails, and is not sent', async () => {
   const next = ask('5');
   upstream.release('5');
   await next;
+});
+
+test('each waiting request is refused at its own time, whichever began to wait first', async () => {
+  const clock = new ManualClock();
+  const turns = createTurns({ concurrency: 1, fields: 1, clock });
+  const { signal } = new AbortController();
+  const refused: string[] = [];
+  const take = (name: string, until: number) =>
+    Promise.resolve(
+      turns.take({ priority: 'interactive', field: 'persons', caller: name, signal }, until),
+    ).catch((error: { extensions: { code: string } }) => {
+      refused.push(`${name} ${error.extensions.code}`);
+      return undefined;
+    });
+  const begun = clock.elapsed();
+  const endFirst = (await take('first', begun + SECOND))!;
+  const late = take('late', begun + 30 * SECOND);
+  // It was sent before, so its time is over sooner.
+  const early = take('early', begun + 10 * SECOND);
+  await setImmediate();
+  clock.jump(10 * SECOND);
+  await early;
+  expect(refused).toEqual(['early UPSTREAM_TIMEOUT']);
+  const served = take('served', begun + 40 * SECOND);
+  clock.jump(20 * SECOND);
+  await late;
+  expect(refused).toEqual(['early UPSTREAM_TIMEOUT', 'late UPSTREAM_TIMEOUT']);
+  endFirst();
+  expect(await served).toBeTypeOf('function');
+  expect(turns.load).toEqual({ inFlight: 1, waiting: { interactive: 0, drain: 0 } });
 });
 
 test('when too many requests wait, the next one is refused with retryAfter, and is not sent', async () => {
