@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { codedError } from '../errors.ts';
 import type { Position } from './cursor.ts';
 import { WALK_LEFT } from './failures.ts';
@@ -97,7 +98,10 @@ export async function* walk<R extends Identified>(
       const isNewCursor = page.hasNextPage && stalls.isNew(page.endCursor);
       // Where the cursor decides, the next page is requested before this one is looked at.
       const isEarly = isNewCursor && left === Infinity && pagesLeft === Infinity;
-      if (isEarly) requestBehind(page);
+      if (isEarly) {
+        requestBehind(page);
+        await onItsWay();
+      }
       onPage?.(at, page);
       const found = progress.of(page);
       const { records } = found;
@@ -117,6 +121,15 @@ export async function* walk<R extends Identified>(
     ahead?.abort(WALK_LEFT);
     onEnd?.(ended);
   }
+}
+
+/**
+ * Resolves when a request that was made just now has been written: undici does that in the next check phase of the
+ * event loop, and all work until then would come before it.
+ */
+async function onItsWay(): Promise<void> {
+  await nextTurn();
+  await nextTurn();
 }
 
 export function walkedPage<R extends Identified>(
