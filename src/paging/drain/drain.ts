@@ -51,11 +51,10 @@ export async function* drainPages<R extends Identified>(
 ): AsyncGenerator<DrainedPage<R>, void, undefined> {
   if (limit === 0) return;
   let drained = 0;
-  let last: WalkedPage<R> | undefined;
-  let lastRecords: PageRecords<R> | undefined;
+  let last: DrainedPage<R> | undefined;
   const facts = (): DrainFacts => {
-    const end = lastRecords?.list.at(-1);
-    const at = last && end ? positionOf(last, end) : position;
+    const end = last?.records.list.at(-1);
+    const at = last && end ? positionOf(last.page, end) : position;
     return { drained, resumeAfter: given === 'result' ? null : at && toCursor(at), given };
   };
   try {
@@ -66,8 +65,9 @@ export async function* drainPages<R extends Identified>(
       const records = wanted.first(Math.max(0, budget.left));
       budget.left -= records.length;
       drained += records.length;
-      if (records.length > 0) [last, lastRecords] = [page, records];
-      yield { page, records, hasNextPage, unplacedErrors };
+      const part = { page, records, hasNextPage, unplacedErrors };
+      if (records.length > 0) last = part;
+      yield part;
       if (records.length < wanted.length) throw limitExceeded(budget, facts());
       if (drained === limit) return;
     }
