@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { identityHash, identityHasher, IdentitySet } from '../../src/paging/identities.ts';
-import type { FetchPage, Page, PageRequest } from '../../src/paging/page.ts';
+import { PageRecords, type FetchPage, type Page, type PageRequest } from '../../src/paging/page.ts';
 import { walk } from '../../src/paging/walk.ts';
 
 interface Letter {
@@ -41,6 +41,51 @@ test('one page is in flight while the consumer works, and never more', async () 
     await new Promise(setImmediate);
     expect(requests.length).toBe(Math.min(consumed + 1, 10));
   }
+});
+
+test('the next page is requested, and the request written, before anything is done with a page', async () => {
+  const { fetchPage } = list(15, 5);
+  const events: string[] = [];
+  // As undici does it: a request is written in the check phase of the event loop, not when it is made.
+  const fetch: FetchPage<Letter> = async (request, signal) => {
+    await Promise.resolve();
+    setImmediate(() => events.push(`written: ${request.after}`));
+    return fetchPage(request, signal);
+  };
+  const signal = new AbortController().signal;
+  const onPage = (after: string | null) => events.push(`looked at: ${after}`);
+  for await (const _ of walk(fetch, { after: null, signal }, { onPage })) await Promise.resolve();
+  expect(events.filter((event) => event !== 'written: null')).toEqual([
+    'written: 5',
+    'looked at: null',
+    'written: 10',
+    'looked at: 5',
+    'looked at: 10',
+  ]);
+});
+
+test('records of a page are the same as columns and one by one', () => {
+  const columns = fc.record({
+    size: fc.nat(20),
+    from: fc.nat(20),
+    to: fc.nat(20),
+    without: fc.uniqueArray(fc.nat(20)),
+    first: fc.nat(25),
+  });
+  fc.assert(
+    fc.property(columns, ({ size, from, to, without, first }) => {
+      const items = Array.from({ length: size }, (_, index) => ({ identity: `${index}`, index }));
+      const [start, end] = [Math.min(from, size), Math.min(Math.max(from, to), size)];
+      const left = new Set(without.filter((index) => index >= start && index < end));
+      const page = { items, hasNextPage: false, endCursor: null };
+      const records = new PageRecords(page, start, end, left.size > 0 ? left : undefined);
+      const expected = items.slice(start, end).filter(({ index }) => !left.has(index));
+      expect(records.list).toEqual(expected);
+      expect(records.length).toBe(expected.length);
+      expect([...records.first(first)]).toEqual(expected.slice(0, first));
+      expect(records.first(first).length).toBe(Math.min(first, expected.length));
+    }),
+  );
 });
 
 test('a consumer who leaves ends the request in flight, and no further one is sent', async () => {
