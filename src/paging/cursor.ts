@@ -14,6 +14,31 @@ export interface Position {
   readonly identity: string | null;
 }
 
+/** What the positions of a page's records share. */
+export interface PageBounds {
+  /** The cursor with which the page was requested. */
+  readonly after: string | null;
+  readonly endCursor: string | null;
+  /** Records of the page as delivered. */
+  readonly size: number;
+}
+
+/** A record of a page, as far as its cursor needs it. */
+export interface PlacedRecord {
+  readonly index: number;
+  readonly identity: string | null;
+  /** The same as `identity`, where no string was made of it yet. */
+  readonly identityBytes?: IdentityBytes | undefined;
+}
+
+/** `Type:`, and behind it an id as it stands in a JSON string. */
+export interface IdentityBytes {
+  readonly prefix: string;
+  readonly bytes: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+}
+
 const VERSION = 2;
 const MAX_LENGTH = 65_536;
 const MAX_PAGE_SIZE = 1_000_000;
@@ -27,8 +52,8 @@ const MAX_PAGE_SIZE = 1_000_000;
  */
 export class CursorEncoder {
   readonly #list: string;
-  /** The position whose page the beginning belongs to. */
-  #of: Position | undefined;
+  /** The page that the beginning belongs to. */
+  #of: PageBounds | undefined;
   #head: Buffer = Buffer.alloc(0);
   #headSum = 0;
   #tail: Uint8Array = new Uint8Array(64);
@@ -38,25 +63,29 @@ export class CursorEncoder {
     this.#list = list;
   }
 
-  encode(position: Position): string {
-    const bytes = Buffer.allocUnsafe(this.maxLength(position));
-    return bytes.toString('latin1', 0, this.write(position, bytes, 0));
+  encode({ after, end: endCursor, size, offset: index, identity }: Position): string {
+    const [page, record] = [
+      { after, endCursor, size },
+      { index, identity },
+    ];
+    const bytes = Buffer.allocUnsafe(this.maxLength(page, record));
+    return bytes.toString('latin1', 0, this.write(page, record, bytes, 0));
   }
 
-  /** The most bytes that the position's cursor can have. */
-  maxLength(position: Position): number {
-    this.#begin(position);
-    const tail = MAX_DIGITS + MAX_ESCAPED * (position.identity?.length ?? 1) + BRACKETS + CHECKSUM;
+  /** The most bytes that the record's cursor can have. */
+  maxLength(page: PageBounds, record: PlacedRecord): number {
+    this.#begin(page);
+    const tail = MAX_DIGITS + MAX_ESCAPED * identityLength(record) + BRACKETS + CHECKSUM;
     if (this.#tail.length < tail) this.#tail = new Uint8Array(2 * tail);
     return this.#head.length + 4 * Math.ceil(tail / 3);
   }
 
   /** Writes the cursor as ASCII. @param into with room for `maxLength` bytes @returns where it ends */
-  write(position: Position, into: Uint8Array, at: number): number {
-    this.#begin(position);
+  write(page: PageBounds, record: PlacedRecord, into: Uint8Array, at: number): number {
+    this.#begin(page);
     into.set(this.#head, at);
     const tail = this.#tail;
-    const end = writeTail(position, tail);
+    const end = writeTail(record, tail);
     const sum = checksum(tail, end, this.#headSum);
     tail[end] = sum >>> 24;
     tail[end + 1] = sum >>> 16;
@@ -65,9 +94,11 @@ export class CursorEncoder {
     return writeBase64(tail, end + CHECKSUM, into, at + this.#head.length);
   }
 
-  #begin({ after, end, size }: Position): void {
+  #begin(page: PageBounds): void {
     const of = this.#of;
-    if (of && of.after === after && of.end === end && of.size === size) return;
+    if (of === page) return;
+    const { after, endCursor: end, size } = page;
+    if (of && of.after === after && of.endCursor === end && of.size === size) return;
     const json = `[${JSON.stringify(this.#list)},${JSON.stringify(after)},${JSON.stringify(end)},${size},`;
     const length = 1 + Buffer.byteLength(json);
     const bytes = Buffer.alloc(length + ((3 - (length % 3)) % 3), ' ');
@@ -75,7 +106,7 @@ export class CursorEncoder {
     bytes.write(json, 1);
     this.#head = Buffer.from(bytes.toString('base64url'), 'latin1');
     this.#headSum = crc32(bytes);
-    this.#of = { after, end, size, offset: 0, identity: null };
+    this.#of = page;
   }
 }
 
@@ -88,17 +119,28 @@ const BRACKETS = 3;
 const MAX_ESCAPED = 6;
 
 /** Writes what differs between the cursors of a page. @returns where it ends */
-function writeTail({ offset, identity }: Position, into: Uint8Array): number {
-  const start = writeNumber(offset, into);
+function writeTail(record: PlacedRecord, into: Uint8Array): number {
+  const start = writeNumber(record.index, into);
   into[start - 1] = COMMA;
-  let end = identity === null ? -1 : writePlain(identity, into, start);
-  if (end < 0) {
-    const bytes = Buffer.from(JSON.stringify(identity));
-    into.set(bytes, start);
-    end = start + bytes.length;
-  }
+  const { identityBytes } = record;
+  let end = identityBytes ? writePlainBytes(identityBytes, into, start) : -1;
+  if (end < 0) end = writeIdentity(record.identity, into, start);
   into[end] = CLOSING_BRACKET;
   return end + 1;
+}
+
+function writeIdentity(identity: string | null, into: Uint8Array, start: number): number {
+  const end = identity === null ? -1 : writePlain(identity, into, start);
+  if (end >= 0) return end;
+  const bytes = Buffer.from(JSON.stringify(identity));
+  into.set(bytes, start);
+  return start + bytes.length;
+}
+
+function identityLength(record: PlacedRecord): number {
+  const { identityBytes } = record;
+  if (identityBytes) return identityBytes.prefix.length + identityBytes.end - identityBytes.start;
+  return record.identity?.length ?? 1;
 }
 
 /** Writes the digits of a number. @returns where the next value begins: behind a comma */
@@ -127,6 +169,24 @@ function writePlain(text: string, into: Uint8Array, at: number): number {
     const unit = text.charCodeAt(index);
     if (unit < 32 || unit > 126 || unit === QUOTE || unit === BACKSLASH) return -1;
     into[end++] = unit;
+  }
+  into[end] = QUOTE;
+  return end + 1;
+}
+
+/** The same of an identity in bytes. */
+function writePlainBytes(
+  { prefix, bytes, start, end: stop }: IdentityBytes,
+  into: Uint8Array,
+  at: number,
+): number {
+  // The quote behind the prefix is overwritten.
+  let end = writePlain(prefix, into, at) - 1;
+  if (end < 0) return -1;
+  for (let index = start; index < stop; index += 1) {
+    const byte = bytes[index]!;
+    if (byte < 32 || byte > 126 || byte === QUOTE || byte === BACKSLASH) return -1;
+    into[end++] = byte;
   }
   into[end] = QUOTE;
   return end + 1;

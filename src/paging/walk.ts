@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { codedError } from '../errors.ts';
-import type { Position } from './cursor.ts';
+import type { PageBounds, Position } from './cursor.ts';
 import { WALK_LEFT } from './failures.ts';
 import { identityHash, IdentitySet } from './identities.ts';
 import {
@@ -18,15 +18,6 @@ export interface WalkedPage<R> extends PageBounds {
   readonly records: PageRecords<R>;
   readonly hasNextPage: boolean;
   readonly unplacedErrors?: readonly unknown[];
-}
-
-/** What the positions of a page's records share. */
-export interface PageBounds {
-  /** The cursor with which the page was requested. */
-  readonly after: string | null;
-  readonly endCursor: string | null;
-  /** Records of the page as delivered. */
-  readonly size: number;
 }
 
 /** The pages of a walk, in order. */

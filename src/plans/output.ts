@@ -1,6 +1,7 @@
 import type { AnswerError, Path } from '../answers/answer-errors.ts';
 import type { DeferredReading, Placeholder, Reading } from '../answers/read.ts';
 import type { WholeAnswer } from '../answers/write-answer.ts';
+import type { IdentityBytes } from '../paging/cursor.ts';
 import type { Identified, Page, PageIdentities, PageRecords } from '../paging/page.ts';
 
 /** A piece of an answer: text, bytes that other answers may share, or a field that is still to be filled in. */
@@ -28,6 +29,7 @@ export interface OperationAnswer extends WholeAnswer {
 /** One record of a list. */
 export interface ListRecord extends Identified {
   readonly page: RecordPage;
+  readonly identityBytes?: IdentityBytes | undefined;
 }
 
 /** The contents of a page of bytes. */
@@ -39,6 +41,8 @@ export interface PageBytes {
    */
   readonly at: Int32Array;
   readonly identityAt: (index: number) => string | null;
+  /** Undefined where the bytes of ids are not kept, and for a record without an id. */
+  readonly identityBytesAt: (index: number) => IdentityBytes | undefined;
 }
 
 /** A page that the scanner took: bytes, and columns of numbers about its records. */
@@ -70,10 +74,12 @@ export class ScannedPage implements Page<ListRecord> {
   }
 
   get items(): readonly ScannedRecord[] {
-    return (this.#items ??= Array.from(
-      this.identities.hashes,
-      (_, index) => new ScannedRecord(this, index),
-    ));
+    if (this.#items) return this.#items;
+    const items: ScannedRecord[] = [];
+    for (let i = 0; i < this.identities.hashes.length; i += 1)
+      items.push(new ScannedRecord(this, i));
+    this.#items = items;
+    return items;
   }
 
   get size(): number {
@@ -86,6 +92,10 @@ export class ScannedPage implements Page<ListRecord> {
 
   identityAt(index: number): string | null {
     return this.#contents.identityAt(index);
+  }
+
+  identityBytesAt(index: number): IdentityBytes | undefined {
+    return this.#contents.identityBytesAt(index);
   }
 
   startOf(selection: number, index: number): number {
@@ -115,6 +125,10 @@ export class ScannedRecord implements ListRecord {
   get identity(): string | null {
     return this.page.identityAt(this.index);
   }
+
+  get identityBytes(): IdentityBytes | undefined {
+    return this.page.identityBytesAt(this.index);
+  }
 }
 
 /** The contents of one page: as bytes where the scanner took the page, otherwise as readings. */
@@ -131,9 +145,17 @@ export type RecordPage =
 type HoldsPages = { hold(page: RecordPage, bytes: number): Promise<void> | undefined };
 
 /** Counts the pages of these records against the memory that answers may hold. */
-export async function holdPages(call: HoldsPages, records: Iterable<ListRecord>): Promise<void> {
-  for (const page of new Set(Array.from(records, (record) => record.page))) {
-    await call.hold(page, page.size);
+export async function holdPages(
+  call: HoldsPages,
+  edges: readonly { readonly record: ListRecord }[],
+): Promise<void> {
+  let last: RecordPage | undefined;
+  for (let i = 0; i < edges.length; i += 1) {
+    const { page } = edges[i]!.record;
+    if (page === last) continue;
+    last = page;
+    const waiting = call.hold(page, page.size);
+    if (waiting) await waiting;
   }
 }
 

@@ -1,12 +1,12 @@
 import { codedError } from '../../errors.ts';
-import type { Position } from '../cursor.ts';
+import type { PageBounds, Position } from '../cursor.ts';
 import type { DrainedPage } from '../drain/drain.ts';
 import type { Tail } from '../drain/list-walk.ts';
 import { cursorLost } from '../failures.ts';
 import type { FetchPage, Identified } from '../page.ts';
 import { locate, type IndexedList } from '../find/locate.ts';
 import { firstBehind, mayHaveSlid, walkBehind } from '../find/resume.ts';
-import { walk, type PageBounds } from '../walk.ts';
+import { walk } from '../walk.ts';
 
 /** The edges of a connection, page by page, and at the end its flags. */
 export type Slice<R> = AsyncGenerator<SlicePart<R>, SliceEnd, undefined>;

@@ -1,5 +1,5 @@
 import type { Path } from '../../answers/answer-errors.ts';
-import type { CursorEncoder, Position } from '../../paging/cursor.ts';
+import type { CursorEncoder, PageBounds, PlacedRecord } from '../../paging/cursor.ts';
 import { positionOf } from '../../paging/walk.ts';
 import { writeRecord, writeRecords, type FieldValue, type Output } from '../output.ts';
 import { errorsOfList, NullList } from '../pages/fetch-page.ts';
@@ -96,7 +96,7 @@ export function writeEdges(
       const { page, index } = record;
       written.bytes(one.head, 0, one.head.length);
       if (one.kind === 'typename') continue;
-      if (one.kind === 'cursor') written.cursor(cursors, positionOf(bounds, record));
+      if (one.kind === 'cursor') written.cursor(cursors, bounds, record);
       else if (page.kind === 'bytes') {
         const { selection } = one;
         written.bytes(page.bytes, page.startOf(selection, index), page.endOf(selection, index));
@@ -116,6 +116,8 @@ export function writeEdges(
 /** The expected size of an edge with a cursor; larger edges make the buffer grow. */
 const BYTES_OF_EDGE = 256;
 const [COMMA, QUOTE, OPENING_BRACE, CLOSING_BRACE] = [44, 34, 123, 125];
+/** So few bytes are written sooner than a copy is begun. */
+const SHORT = 24;
 
 /** Writes edges into one buffer: a separate piece for each value would cost more than the value. */
 class EdgeBytes {
@@ -133,13 +135,17 @@ class EdgeBytes {
 
   bytes(from: Buffer, start: number, end: number): void {
     this.#makeRoom(end - start);
-    this.#end += from.copy(this.#into, this.#end, start, end);
+    if (end - start > SHORT) {
+      this.#end += from.copy(this.#into, this.#end, start, end);
+      return;
+    }
+    for (let at = start; at < end; at += 1) this.#into[this.#end++] = from[at]!;
   }
 
-  cursor(cursors: CursorEncoder, position: Position): void {
-    this.#makeRoom(cursors.maxLength(position) + 2);
+  cursor(cursors: CursorEncoder, page: PageBounds, record: PlacedRecord): void {
+    this.#makeRoom(cursors.maxLength(page, record) + 2);
     this.#into[this.#end] = QUOTE;
-    this.#end = cursors.write(position, this.#into, this.#end + 1);
+    this.#end = cursors.write(page, record, this.#into, this.#end + 1);
     this.#into[this.#end++] = QUOTE;
   }
 

@@ -182,10 +182,7 @@ function createReading(
       onEdges(value.edges.length);
       errors.push(...(value.unplacedErrors as readonly UpstreamError[]));
       // `reading` is still set: another reader would otherwise read the next page before this one is kept.
-      await holdPages(
-        call,
-        value.edges.map(({ record }) => record),
-      );
+      await holdPages(call, value.edges);
       read.push(value.edges);
     }
     reading = undefined;

@@ -3,6 +3,7 @@ import { scanInAnyForm } from '../../answers/scan-any-form.ts';
 import { scanner } from '../../answers/scan.ts';
 import type { FieldShape, ObjectShape, Shape } from '../../answers/shape.ts';
 import { cut, Tape } from '../../answers/tape.ts';
+import type { IdentityBytes } from '../../paging/cursor.ts';
 import { identityHash, identityHasher, IdentitySet } from '../../paging/identities.ts';
 import { identitiesFrom } from '../../paging/page.ts';
 import { ScannedPage, type PageBytes } from '../output.ts';
@@ -110,16 +111,24 @@ function hashOf(identity: string | null): number {
 function contentsOf(bytes: Buffer, tape: Tape, places: Int32Array): PageBytes {
   const { cuts, inserts, recordCount } = tape;
   const count = tape.counts[0]!;
-  const identityOf = (index: number, type: string) => {
+  const bytesOf = (index: number, type: string) => {
     const at = 2 * (recordCount + index);
-    return identityAt(bytes, places[at]!, places[at + 1]!, type);
+    return identityBytesIn(bytes, places[at]!, places[at + 1]!, type);
   };
   if (cuts.length === 0) {
     const typeOf = typesOf(tape, count);
-    return { bytes, at: places, identityAt: (index) => identityOf(index, typeOf(index)) };
+    const identityBytesAt = (index: number) => bytesOf(index, typeOf(index));
+    return {
+      bytes,
+      at: places,
+      identityBytesAt,
+      identityAt: (index) => identityFrom(identityBytesAt(index)),
+    };
   }
   // The bytes as they came are not kept, so the identities are read now.
-  const identities = Array.from({ length: count }, (_, i) => identityOf(i, tape.typeOf(i)));
+  const identities = Array.from({ length: count }, (_, i) =>
+    identityFrom(bytesOf(i, tape.typeOf(i))),
+  );
   const start = places[0] ?? 0;
   const end = places[2 * recordCount - 1] ?? 0;
   const at = new Int32Array(2 * recordCount);
@@ -133,7 +142,12 @@ function contentsOf(bytes: Buffer, tape: Tape, places: Int32Array): PageBytes {
     at[i] = places[i]! + shift;
   }
   const own = cut(bytes, start, end, tape);
-  return { bytes: own, at, identityAt: (index) => identities[index] ?? null };
+  return {
+    bytes: own,
+    at,
+    identityAt: (index) => identities[index] ?? null,
+    identityBytesAt: () => undefined,
+  };
 }
 
 /** Most lists have records of one type. */
@@ -147,9 +161,23 @@ function typesOf(tape: Tape, count: number): (index: number) => string {
   return () => first;
 }
 
-function identityAt(bytes: Buffer, start: number, end: number, type: string): string | null {
-  if (bytes[start] === 34 && end > start) return `${type}:${textAt(bytes, start + 1, end - 1)}`;
-  return isNumberAt(bytes, start, end) ? `${type}:${bytes.toString('latin1', start, end)}` : null;
+/** Undefined for a record without an id. */
+function identityBytesIn(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  type: string,
+): IdentityBytes | undefined {
+  if (bytes[start] === 34 && end > start) {
+    return { prefix: `${type}:`, bytes, start: start + 1, end: end - 1 };
+  }
+  return isNumberAt(bytes, start, end) ? { prefix: `${type}:`, bytes, start, end } : undefined;
+}
+
+function identityFrom(identity: IdentityBytes | undefined): string | null {
+  if (!identity) return null;
+  const { prefix, bytes, start, end } = identity;
+  return prefix + textAt(bytes as Buffer, start, end);
 }
 
 function isNumberAt(bytes: Buffer, start: number, end: number): boolean {
