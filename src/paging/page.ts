@@ -71,21 +71,21 @@ export function identitiesOf(page: Page<Identified>): PageIdentities {
   );
 }
 
-/** @param scratch an empty set, which is empty again afterwards */
-export function identitiesFrom(
-  hashes: Float64Array,
-  scratch: IdentitySet = new IdentitySet(),
-): PageIdentities {
+/** @param scratch an empty set, which is empty again afterwards; it is used for small pages only, to stay small */
+export function identitiesFrom(hashes: Float64Array, scratch?: IdentitySet): PageIdentities {
+  const seen = scratch && hashes.length <= SMALL ? scratch : new IdentitySet();
   let hasRepeats = false;
   let hasUnknown = false;
   for (let at = 0; at < hashes.length; at += 1) {
     const hash = hashes[at]!;
     if (Number.isNaN(hash)) hasUnknown = true;
-    else if (!scratch.add(hash)) hasRepeats = true;
+    else if (!seen.add(hash)) hasRepeats = true;
   }
-  scratch.clear();
+  scratch?.clear();
   return { hashes, hasRepeats, isJoinable: !hasRepeats && !hasUnknown };
 }
+
+const SMALL = 1_000;
 
 /** How many records the page has. */
 export function sizeOf(page: Page<Identified>): number {

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import process from 'node:process';
 import { codedError } from '../errors.ts';
 import type { PageBounds, Position } from './cursor.ts';
 import { WALK_LEFT } from './failures.ts';
@@ -116,11 +116,11 @@ export async function* walk<R extends Identified>(
 
 /**
  * Resolves when a request that was made just now has been written: undici does that in the next check phase of the
- * event loop, and all work until then would come before it.
+ * event loop, and all work until then would come before it. The next tick comes after all promises on the way to
+ * undici, so this resolves behind it in the same phase.
  */
-async function onItsWay(): Promise<void> {
-  await nextTurn();
-  await nextTurn();
+function onItsWay(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(() => setImmediate(resolve)));
 }
 
 export function walkedPage<R extends Identified>(
