@@ -110,9 +110,13 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
       throw queueFull();
     }
     const { promise, resolve, reject } = Promise.withResolvers<EndTurn>();
+    const stopWaiting = () => {
+      signal.removeEventListener('abort', onAbort);
+      if (waiting.interactive.size + waiting.drain.size === 0) timer?.restart.abort(TIMER_ENDED);
+    };
     const leave = (reason: unknown) => {
       queue.delete(caller, entry);
-      signal.removeEventListener('abort', onAbort);
+      stopWaiting();
       reject(reason);
     };
     const onAbort = () => leave(signal.reason);
@@ -121,7 +125,7 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
       until,
       call: () => {
         queue.take(caller, entry);
-        signal.removeEventListener('abort', onAbort);
+        stopWaiting();
         resolve(begin(request));
       },
       refuse: () => leave(tooLate()),
@@ -129,7 +133,7 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
     queue.add(caller, entry);
     signal.addEventListener('abort', onAbort);
     if (!timer) void refuseLate();
-    else if (until < timer.until) timer.restart.abort();
+    else if (until < timer.until) timer.restart.abort(TIMER_ENDED);
     return promise;
   }
 
@@ -158,6 +162,9 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
     }
   }
 }
+
+/** Made once: a new one, with its stack, would cost more than the wait. */
+const TIMER_ENDED = new DOMException('The timer is set anew, or not needed.', 'AbortError');
 
 interface Waiting {
   readonly request: QueuedRequest;
