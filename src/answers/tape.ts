@@ -17,7 +17,7 @@ export class Tape {
   #types: string[] = [];
   #idCount = 0;
 
-  /** The records of the marked lists. */
+  /** Records of all marked lists together. */
   get recordCount(): number {
     return this.#recordCount;
   }
