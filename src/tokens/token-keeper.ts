@@ -55,8 +55,8 @@ import { createLinkImport, type TokenLink } from './token-import.ts';
 
 /** Keeps one token set alive: refreshes it ahead of its expiry, and once when the service reports that it expired. */
 export interface TokenKeeper {
-  /** The newest access token. Waits only for a first import. @throws TOKENS_MISSING */
-  accessToken(): Promise<AccessToken>;
+  /** The newest access token, or a promise of it until the first import is over. @throws TOKENS_MISSING */
+  accessToken(): AccessToken | Promise<AccessToken>;
   /**
    * The token to send a request again with after a 401 with `detail`, or undefined if no other token would help.
    * Refreshes if `refused` is the newest and has expired.
@@ -129,11 +129,7 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
   });
 
   return {
-    accessToken: async () => {
-      if (!refresher.tokens) await firstTry;
-      if (!refresher.tokens) await refresher.sync();
-      return accessTokenOf(held());
-    },
+    accessToken: () => (refresher.tokens ? accessTokenOf(refresher.tokens) : firstToken()),
     accepted: refresher.accepted,
     afterRefusal: async (refused, detail) => {
       const newest = held();
@@ -149,6 +145,12 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
     health: () => refresher.tokens && healthOf(refresher.tokens, refresher, clock),
     stop: () => (stopped ??= stop()),
   };
+
+  async function firstToken(): Promise<AccessToken> {
+    await firstTry;
+    if (!refresher.tokens) await refresher.sync();
+    return accessTokenOf(held());
+  }
 
   async function newerThan(refused: AccessToken, detail: string): Promise<AccessToken | undefined> {
     await refresher.sync();

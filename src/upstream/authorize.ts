@@ -5,45 +5,42 @@ import type { UpstreamAnswer } from './request.ts';
 export interface BearerTokens<
   Token extends { readonly value: string } = { readonly value: string },
 > {
-  accessToken(): Promise<Token>;
+  /** The newest token, or a promise of the first one. */
+  accessToken(): Token | Promise<Token>;
   /** Returns a newer token, or undefined if a newer one would not help. @param detail of the 401 */
   afterRefusal(refused: Token, detail: string): Promise<Token | undefined>;
   /** Called for each result that a token brought. */
   accepted(token: Token): void;
 }
 
-export type AuthorizedAnswer = Exclude<UpstreamAnswer, { kind: 'unauthorized' }>;
+export type UnauthorizedAnswer = Extract<UpstreamAnswer, { kind: 'unauthorized' }>;
+export type AuthorizedAnswer = Exclude<UpstreamAnswer, UnauthorizedAnswer>;
 
 /** One for a token that was renewed meanwhile, one for a renewal because of this request. */
 const MAX_REPLAYS = 2;
 
 /**
- * Sends with the newest token, and again with a newer one when it is refused. The service refuses a token before it
- * executes anything, so mutations are sent again as well.
+ * The token to send a request again with. The service refuses a token before it executes anything, so mutations are
+ * sent again as well.
  *
+ * @param replays how often the request was sent again so far
  * @throws UPSTREAM_UNAUTHORIZED, and what the tokens throw
  */
-export async function authorize<Token extends { readonly value: string }>(
+export async function newerToken<Token extends { readonly value: string }>(
   tokens: BearerTokens<Token>,
-  send: (token: string) => Promise<UpstreamAnswer>,
-): Promise<AuthorizedAnswer> {
-  let token = await tokens.accessToken();
-  for (let replays = 0; ; replays += 1) {
-    const answer = await send(token.value);
-    if (answer.kind !== 'unauthorized') {
-      if (answer.kind === 'result') tokens.accepted(token);
-      return answer;
-    }
-    const newer =
-      answer.status === 401 && replays < MAX_REPLAYS
-        ? await tokens.afterRefusal(token, answer.detail)
-        : undefined;
-    if (!newer) throw unauthorized(answer);
-    token = newer;
-  }
+  refused: Token,
+  answer: UnauthorizedAnswer,
+  replays: number,
+): Promise<Token> {
+  const newer =
+    answer.status === 401 && replays < MAX_REPLAYS
+      ? await tokens.afterRefusal(refused, answer.detail)
+      : undefined;
+  if (!newer) throw unauthorized(answer);
+  return newer;
 }
 
-function unauthorized({ status, detail }: { status: number; detail: string }) {
+function unauthorized({ status, detail }: UnauthorizedAnswer) {
   if (status === 401 && detail === 'token_expired') {
     return codedError(
       'UPSTREAM_UNAUTHORIZED',

@@ -19,12 +19,10 @@ export interface Breaker {
 export interface FollowedRequest {
   /** Returns the answer to a request that may not be sent now. */
   refusal(): UpstreamFailure | undefined;
-  /**
-   * Sends one attempt, unless it may not be sent now.
-   *
-   * @param send rejects when all callers have left, which says nothing about the service
-   */
-  attempt(send: () => Promise<UpstreamAnswer>): Promise<UpstreamAnswer>;
+  /** Begins an attempt. Returns the answer to one that may not be sent now: it does not begin. */
+  begin(): UpstreamFailure | undefined;
+  /** Ends the attempt. @param answer undefined if all callers have left, which says nothing about the service */
+  end(answer: UpstreamAnswer | undefined): void;
   /** To be called with the answer to the last attempt if that was not a result. */
   gaveUp(answer: UpstreamAnswer): void;
 }
@@ -70,6 +68,8 @@ export function createBreaker({ clock, onChange }: BreakerParts): Breaker {
       let since = Infinity;
       /** How many answers there had been when the latest attempt began. */
       let answersBefore = -1;
+      /** The attempt, if it is a probe. */
+      let own: object | undefined;
       const refusal = () => {
         if (state === 'closed') return undefined;
         const waitMs = pausedUntil + (kind === 'query' ? 0 : pauseMs) - clock.elapsed();
@@ -77,13 +77,23 @@ export function createBreaker({ clock, onChange }: BreakerParts): Breaker {
       };
       return {
         refusal,
-        attempt: (send) => {
+        begin: () => {
           // The breaker may have opened while the request waited for its turn.
           const answer = refusal();
-          if (answer) return Promise.resolve(answer);
+          if (answer) return answer;
           since = Math.min(since, clock.elapsed());
           answersBefore = answers;
-          return attempt(send);
+          own = state === 'closed' ? undefined : beginProbe();
+          return undefined;
+        },
+        end: (answer) => {
+          if (answer && !isOutage(answer)) answered();
+          else if (!own || own !== probe) return;
+          else if (answer) pause(pauseMs * 2);
+          else {
+            pausedUntil = clock.elapsed();
+            change('open');
+          }
         },
         gaveUp: (answer) => {
           if (state !== 'closed' || !isOutage(answer)) return;
@@ -97,22 +107,6 @@ export function createBreaker({ clock, onChange }: BreakerParts): Breaker {
       };
     },
   };
-
-  async function attempt(send: () => Promise<UpstreamAnswer>): Promise<UpstreamAnswer> {
-    const own = state === 'closed' ? undefined : beginProbe();
-    try {
-      const answer = await send();
-      if (!isOutage(answer)) answered();
-      else if (own && own === probe) pause(pauseMs * 2);
-      return answer;
-    } catch (error) {
-      if (own && own === probe) {
-        pausedUntil = clock.elapsed();
-        change('open');
-      }
-      throw error;
-    }
-  }
 
   function beginProbe(): object {
     const own = {};

@@ -110,6 +110,7 @@ const SHORTEST_SECRET = 16;
 function mayContainToken(bytes: Buffer, token: string): boolean {
   if (token.length < SHORTEST_SECRET) return false;
   if (bytes.includes(token)) return true;
+  if (!bytes.includes(BACKSLASH)) return false;
   if (token.includes('/') && bytes.includes('\\/')) return true;
   for (let at = bytes.indexOf(ESCAPE); at >= 0; at = bytes.indexOf(ESCAPE, at + 1)) {
     const digit = bytes[at + ESCAPE.length] ?? 0;
@@ -118,6 +119,7 @@ function mayContainToken(bytes: Buffer, token: string): boolean {
   return false;
 }
 
+const BACKSLASH = 0x5c;
 /** The escape of a printable ASCII character, if a digit from 2 to 7 follows. */
 const ESCAPE = '\\u00';
 

@@ -1,51 +1,26 @@
-import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import type { AuthorizedAnswer } from './authorize.ts';
 import type { UpstreamResult } from './request.ts';
-
-interface RetryOptions {
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  /** How often to send at most. */
-  readonly attempts: number;
-  /** By `clock.elapsed`: nothing is sent again later than this. */
-  readonly until: number;
-  /** Called for each failure after which the request is sent again. */
-  readonly onRetry: (code: unknown, attempt: number) => void;
-  /** Called with the last answer if it was not a result. */
-  readonly onGiveUp: (answer: AuthorizedAnswer) => void;
-}
 
 const FIRST_WAIT_MS = 100;
 /** Instead of a longer wait, the caller is told when to come back. */
 const LONGEST_WAIT_MS = 10_000;
 
+type Unanswered = Exclude<AuthorizedAnswer, UpstreamResult>;
+
 /**
- * Sends again after failures that may be temporary: no connection, 5xx, and 429 unless its Retry-After is too long.
+ * What an answer without a result means for the caller, and the time after which the request is sent again, ms. That
+ * is done after failures that may be temporary: no connection, 5xx, and 429. Infinity: it is not sent again.
  *
- * @throws coded errors, and the abort reason of the signal
+ * @param attempt how often it was sent so far
  */
-export async function retry(
-  send: () => Promise<AuthorizedAnswer>,
-  { clock, signal, attempts, until, onRetry, onGiveUp }: RetryOptions,
-): Promise<UpstreamResult> {
-  for (let attempt = 1; ; attempt += 1) {
-    const answer = await send();
-    if (answer.kind === 'result') return answer;
-    const { error, wait } = failureOf(answer, FIRST_WAIT_MS * 2 ** (attempt - 1));
-    const isLast = attempt >= attempts || wait === undefined || clock.elapsed() + wait > until;
-    if (isLast || wait > LONGEST_WAIT_MS) {
-      onGiveUp(answer);
-      if (answer.kind === 'failure' && answer.result) return answer.result;
-      throw error;
-    }
-    onRetry(error.extensions['code'], attempt);
-    await clock.sleep(wait * (1 + Math.random() / 2), signal);
-  }
+export function failureOf(answer: Unanswered, attempt: number) {
+  const { error, wait = Infinity } = judge(answer, FIRST_WAIT_MS * 2 ** (attempt - 1));
+  return { error, wait: wait > LONGEST_WAIT_MS ? Infinity : wait };
 }
 
 /** @param backoff in ms, like the `wait` that is returned; without one, sending again cannot help */
-function failureOf(answer: Exclude<AuthorizedAnswer, UpstreamResult>, backoff: number) {
+function judge(answer: Unanswered, backoff: number) {
   switch (answer.kind) {
     case 'failure':
       return { error: answer.error, wait: answer.isTemporary ? backoff : undefined };

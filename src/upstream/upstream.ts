@@ -1,8 +1,8 @@
-import { authorize, type BearerTokens } from './authorize.ts';
+import { newerToken, type AuthorizedAnswer, type BearerTokens } from './authorize.ts';
 import { createBreaker, type FollowedRequest } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
-import type { OutgoingRequest, UpstreamResult } from './request.ts';
-import { retry } from './retry.ts';
+import type { OutgoingRequest, UpstreamAnswer, UpstreamResult } from './request.ts';
+import { failureOf } from './retry.ts';
 import { shareQueries } from './share-queries.ts';
 import { noTelemetry, type UpstreamTelemetry } from './telemetry.ts';
 import { createTurns, type TurnsLoad } from './turns.ts';
@@ -67,33 +67,62 @@ export function createUpstream<Token extends { readonly value: string }>(
     }
   }
 
-  function sendWithRetries(request: OutgoingRequest, attempts: number): Promise<UpstreamResult> {
+  /** Sends a request until it is answered, or sending it again cannot help. */
+  async function sendWithRetries(
+    request: OutgoingRequest,
+    attempts: number,
+  ): Promise<UpstreamResult> {
     const { kind, signal, cause } = request;
     const until = clock.elapsed() + PATIENCE_MS;
     const followed = breaker.follow(kind);
-    return retry(() => sendInTurn(request, followed, until), {
-      clock,
-      signal,
-      attempts,
-      until,
-      onRetry: (code, attempt) => telemetry.retrying(cause, code, attempt),
-      onGiveUp: followed.gaveUp,
-    });
+    for (let attempt = 1; ; attempt += 1) {
+      const answer = followed.refusal() ?? (await sendInTurn(request, followed, until));
+      if (answer.kind === 'result') return answer;
+      const { error, wait } = failureOf(answer, attempt);
+      if (attempt >= attempts || clock.elapsed() + wait > until) {
+        followed.gaveUp(answer);
+        if (answer.kind === 'failure' && answer.result) return answer.result;
+        throw error;
+      }
+      telemetry.retrying(cause, error.extensions['code'], attempt);
+      await clock.sleep(wait * (1 + Math.random() / 2), signal);
+    }
   }
 
-  /** The token and the timeout of a request begin with its turn: before that it was not sent. */
-  async function sendInTurn(request: OutgoingRequest, followed: FollowedRequest, until: number) {
-    const refusal = followed.refusal();
-    if (refusal) return refusal;
-    const endTurn = await turns.take(request, until);
+  /**
+   * Sends a request once, and again with a newer token where the service refuses this one. Its token and its timeout
+   * begin with its turn: before that it was not sent.
+   */
+  async function sendInTurn(
+    request: OutgoingRequest,
+    followed: FollowedRequest,
+    until: number,
+  ): Promise<AuthorizedAnswer> {
+    const turn = turns.take(request, until);
+    // Awaited only if it has to wait, as is the token: each await costs as much as the step.
+    const endTurn = turn instanceof Promise ? await turn : turn;
     try {
-      return await authorize(tokens, (token) => followed.attempt(() => post(request, token)));
+      const first = tokens.accessToken();
+      let token = first instanceof Promise ? await first : first;
+      for (let replays = 0; ; replays += 1) {
+        const refusal = followed.begin();
+        if (refusal) return refusal;
+        let answer: UpstreamAnswer | undefined;
+        try {
+          answer = await post(request, token.value);
+        } finally {
+          followed.end(answer);
+        }
+        if (answer.kind === 'result') tokens.accepted(token);
+        if (answer.kind !== 'unauthorized') return answer;
+        token = await newerToken(tokens, token, answer, replays);
+      }
     } finally {
       endTurn();
     }
   }
 
-  function post(request: OutgoingRequest, token: string) {
+  function post(request: OutgoingRequest, token: string): Promise<UpstreamAnswer> {
     if (request.kind === 'mutation') queries.stopJoining();
     return connections.post(request, token);
   }

@@ -25,7 +25,7 @@ export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLende
 
   return {
     lendTo: (worker) => {
-      worker.answer('accessToken', () => keeper.accessToken());
+      worker.answer('accessToken', async () => await keeper.accessToken());
       worker.answer('afterRefusal', ({ refused, detail }) => keeper.afterRefusal(refused, detail));
       worker.onReport('accepted', (token) => keeper.accepted(token));
       worker.answer('tokens', () => stateOf(keeper));
@@ -51,8 +51,15 @@ export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLende
 async function stateOf(keeper: TokenKeeper): Promise<SharedTokenState> {
   const { present, set } = keeper;
   // Without a set it would wait for the first import.
-  const token = present ? await keeper.accessToken().catch(() => undefined) : undefined;
-  return { present, set, token };
+  return { present, set, token: present ? await tokenOf(keeper) : undefined };
+}
+
+async function tokenOf(keeper: TokenKeeper): Promise<AccessToken | undefined> {
+  try {
+    return await keeper.accessToken();
+  } catch {
+    return undefined;
+  }
 }
 
 function isSame(state: SharedTokenState, other: SharedTokenState | undefined): boolean {
@@ -82,7 +89,7 @@ export async function borrowTokens(primary: Channel): Promise<WorkerTokens> {
   };
 
   return {
-    accessToken: async () => state.token ?? take(await primary.request('accessToken', null)),
+    accessToken: () => state.token ?? primary.request('accessToken', null).then(take),
     afterRefusal: async (refused, detail) => {
       const { token } = state;
       if (token && isOlderOf(refused, token)) return token;
