@@ -63,6 +63,16 @@ export function createHandler(parts: HandlerParts): Handler {
 
   const failed = (error: unknown): Reply => errorReply(500, mask(error));
 
+  let turnEnd: Promise<void> | undefined;
+  /** Replies of one turn of the event loop are sent together at its end: sending one wakes its reader, which is slow. */
+  const endOfTurn = () =>
+    (turnEnd ??= new Promise((resolve) => {
+      setImmediate(() => {
+        turnEnd = undefined;
+        resolve();
+      });
+    }));
+
   const byNode = (request: IncomingMessage, response: ServerResponse): void => {
     const exchange = new NodeExchange(request);
     response.once('close', () => {
@@ -87,7 +97,7 @@ export function createHandler(parts: HandlerParts): Handler {
       telemetry.run(exchange, () => {
         const reply = answer(exchange);
         // This promise never rejects: `answer` handles every error.
-        if (isPromise(reply)) void reply.then(send);
+        if (isPromise(reply)) void reply.then((given) => endOfTurn().then(() => send(given)));
         else send(reply);
       });
     } catch (error) {
