@@ -24,9 +24,12 @@ export async function createLog({ level, json, colors, destination }: LogOptions
   return pino({ level, serializers: { err: describe } }, json ? joining(write) : { write });
 }
 
+/** For so long lines are collected, ms. */
+const COLLECTING_MS = 10;
+
 /**
- * Writes the lines of one turn of the event loop together, since a write to a pipe costs a tenth of a request. A line of
- * a level above `info` is written at once, with all lines before it.
+ * Writes lines together, since a write to a pipe costs as much as a tenth of a request. A line of a level above `info`
+ * is written at once, with all lines before it.
  */
 function joining(write: (text: string) => void): DestinationStream {
   let lines = '';
@@ -39,7 +42,7 @@ function joining(write: (text: string) => void): DestinationStream {
     [pino.symbols.needsMetadataGsym]: true,
     lastLevel: 0,
     write: (line: string) => {
-      if (lines === '') setImmediate(flush);
+      if (lines === '') setTimeout(flush, COLLECTING_MS);
       lines += line;
       if (destination.lastLevel > pino.levels.values['info']!) flush();
     },
