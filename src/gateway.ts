@@ -99,7 +99,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     ...config,
     served,
     callers,
-    send: (request, sender) => upstream.send({ ...request, ...sender }),
+    send: (request, sender) => upstream.send(request, sender),
     telemetry: telemetry.reading,
     budget,
     drains: { ...config, clock, tokenSet: () => tokens?.set },
@@ -126,7 +126,8 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const schemaWatch = watchLiveSchema({
     everySeconds: config.schemaPollSeconds,
     snapshot,
-    execute: (request) => upstream.send({ ...request, caller: 'gateway', cause: undefined }),
+    execute: (request, sender) =>
+      upstream.send(request, { ...sender, caller: 'gateway', cause: undefined }),
     clock,
     log,
     onChecked: telemetry.schemaCompared,

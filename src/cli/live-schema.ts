@@ -43,8 +43,8 @@ export async function readLiveSchema(
       },
     });
     try {
-      const execute: Execute = (request) =>
-        upstream.send({ ...request, caller: 'command', cause: undefined });
+      const execute: Execute = (request, sender) =>
+        upstream.send(request, { ...sender, caller: 'command', cause: undefined });
       const live = await introspect(execute, terminal.stop);
       return { ...live, service: new URL(baseUrl).host };
     } catch (error) {

@@ -2,7 +2,7 @@ import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
-import type { OutgoingRequest, UpstreamAnswer, UpstreamFailure } from './request.ts';
+import type { OutgoingRequest, Sender, UpstreamAnswer, UpstreamFailure } from './request.ts';
 import { outcomeOf, type ReportedRequest, type UpstreamTelemetry } from './telemetry.ts';
 
 /** The HTTP connections to the service. */
@@ -10,9 +10,9 @@ export interface Connections {
   /**
    * Sends a request once.
    *
-   * @throws the abort reason of the request's signal
+   * @throws the abort reason of the sender's signal
    */
-  post(request: OutgoingRequest, token: string): Promise<UpstreamAnswer>;
+  post(request: OutgoingRequest, sender: Sender, token: string): Promise<UpstreamAnswer>;
   close(): Promise<void>;
 }
 
@@ -38,13 +38,14 @@ export function openConnections(parts: ConnectionsParts): Connections {
   const pool = createPool(origin, parts);
 
   return {
-    post: (request, token) =>
+    post: (request, sender, token) =>
       new Promise((resolve, reject) => {
         // All callers may have left while the token was renewed.
-        request.signal.throwIfAborted();
-        const reported = telemetry.sending(request.cause);
+        sender.signal.throwIfAborted();
+        const reported = telemetry.sending(sender.cause);
         const sent = new SentRequest({
           request,
+          sender,
           token,
           timeoutMs,
           clock,
@@ -77,6 +78,7 @@ export function openConnections(parts: ConnectionsParts): Connections {
 
 interface SentRequestParts extends Pick<ConnectionsParts, 'timeoutMs' | 'clock'> {
   readonly request: OutgoingRequest;
+  readonly sender: Sender;
   readonly token: string;
   readonly reported: ReportedRequest;
   readonly resolve: (answer: UpstreamAnswer) => void;
@@ -88,7 +90,7 @@ class SentRequest implements Dispatcher.DispatchHandler {
   readonly #parts: SentRequestParts;
   readonly #timer: NodeJS.Timeout;
   readonly #leave = () => {
-    this.#fail(this.#parts.request.signal.reason);
+    this.#fail(this.#parts.sender.signal.reason);
     this.#controller?.abort(ABORTED);
   };
   readonly #chunks: Buffer[] = [];
@@ -100,12 +102,12 @@ class SentRequest implements Dispatcher.DispatchHandler {
 
   constructor(parts: SentRequestParts) {
     this.#parts = parts;
-    const { timeoutMs, request } = parts;
+    const { timeoutMs, sender } = parts;
     this.#timer = setTimeout(() => {
       this.#settle(timedOut(timeoutMs));
       this.#controller?.abort(ABORTED);
     }, timeoutMs);
-    request.signal.addEventListener('abort', this.#leave);
+    sender.signal.addEventListener('abort', this.#leave);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -118,11 +120,11 @@ class SentRequest implements Dispatcher.DispatchHandler {
     status: number,
     headers: HttpAnswer['headers'],
   ): void {
-    const { reported, request } = this.#parts;
+    const { reported, sender } = this.#parts;
     this.#status = status;
     this.#headers = headers;
     reported.answered(status);
-    if (status === 429 || status >= 500) request.onPressure?.();
+    if (status === 429 || status >= 500) sender.onPressure?.();
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -175,7 +177,7 @@ class SentRequest implements Dispatcher.DispatchHandler {
   #end(): void {
     this.#isOver = true;
     clearTimeout(this.#timer);
-    this.#parts.request.signal.removeEventListener('abort', this.#leave);
+    this.#parts.sender.signal.removeEventListener('abort', this.#leave);
   }
 }
 

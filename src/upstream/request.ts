@@ -2,7 +2,7 @@ import type { GraphQLError } from 'graphql';
 import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
 
-/** A request to the service: what is sent, how its answer is read, and for whom. */
+/** A request to the service: what is sent, and how its answer is read. */
 export interface OutgoingRequest<T = unknown> extends AnswerReader<T> {
   /** Only queries are shared and sent again. */
   readonly kind: 'query' | 'mutation';
@@ -12,6 +12,10 @@ export interface OutgoingRequest<T = unknown> extends AnswerReader<T> {
   readonly body: string;
   /** Distinguishes requests with the same body whose answers are read in different ways. */
   readonly key?: string;
+}
+
+/** For whom a request is sent. */
+export interface Sender {
   /** Aborted when the caller leaves. */
   readonly signal: AbortSignal;
   readonly priority: Priority;

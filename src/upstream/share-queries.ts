@@ -1,17 +1,17 @@
 import { GraphQLError } from 'graphql';
-import type { OutgoingRequest, UpstreamResult } from './request.ts';
+import type { OutgoingRequest, Sender, UpstreamResult } from './request.ts';
 
 export interface SharedQueries {
   /**
    * Joins the same query in flight, or sends this one. Resolves to the result's value, which all who joined share: it
    * must not be changed.
    */
-  send(query: OutgoingRequest): Promise<unknown>;
+  send(query: OutgoingRequest, sender: Sender): Promise<unknown>;
   /** Queries sent later join none that is in flight now; those that have joined still get the result. */
   stopJoining(): void;
 }
 
-type SendQuery = (query: OutgoingRequest) => Promise<UpstreamResult>;
+type SendQuery = (query: OutgoingRequest, sender: Sender) => Promise<UpstreamResult>;
 
 /** Sends queries that are the same at the same time once. */
 export function shareQueries(send: SendQuery): SharedQueries {
@@ -22,21 +22,22 @@ export function shareQueries(send: SendQuery): SharedQueries {
   };
 
   return {
-    send: (query) =>
+    send: (query, sender) =>
       new Promise((resolve, reject) => {
-        query.signal.throwIfAborted();
-        const queries = inFlight[query.priority];
+        sender.signal.throwIfAborted();
+        const queries = inFlight[sender.priority];
         const key = query.key ? query.body + query.key : query.body;
         let shared = queries.get(key)?.shared;
         if (!shared) {
           const slot: Slot = { shared: undefined };
-          shared = slot.shared = sendShared(send, query, () => {
+          shared = slot.shared = new SharedQuery(() => {
             if (queries.get(key) === slot) queries.delete(key);
             slot.shared = undefined;
           });
           queries.set(key, slot);
+          shared.send(send, query, sender);
         }
-        shared.join(query, resolve, reject);
+        shared.join(sender, resolve, reject);
       }),
     stopJoining: () => {
       inFlight.interactive.clear();
@@ -54,58 +55,59 @@ interface Slot {
   shared: SharedQuery | undefined;
 }
 
-interface SharedQuery {
-  join(
-    query: OutgoingRequest,
-    resolve: (value: unknown) => void,
-    reject: (reason: unknown) => void,
-  ): void;
-}
+/** One query, sent for everyone who joins it. It is aborted when all of them have left. */
+class SharedQuery {
+  readonly #joined = new Set<Joined>();
+  readonly #allLeft = new AbortController();
+  readonly #onOver: () => void;
 
-/**
- * Sends the query for everyone who joins it. It is aborted when all of them have left.
- *
- * @param onOver called when it cannot be joined any more
- */
-function sendShared(send: SendQuery, first: OutgoingRequest, onOver: () => void): SharedQuery {
-  const joined = new Set<Joined>();
-  const allLeft = new AbortController();
-  const onPressure = () => joined.forEach(({ query }) => query.onPressure?.());
+  /** @param onOver called when it cannot be joined any more */
+  constructor(onOver: () => void) {
+    this.#onOver = onOver;
+  }
 
-  send({ ...first, onPressure, signal: allLeft.signal }).then(
-    ({ value }) => settle(({ resolve }) => resolve(value)),
-    (error) =>
-      settle(({ reject }) => reject(error instanceof GraphQLError ? copyOf(error) : error)),
-  );
-  return {
-    join: (query, resolve, reject) => {
-      const one: Joined = { query, resolve, reject, leave: () => leave(one) };
-      joined.add(one);
-      query.signal.addEventListener('abort', one.leave);
-    },
-  };
+  send(send: SendQuery, query: OutgoingRequest, { priority, caller, cause }: Sender): void {
+    const all: Sender = {
+      priority,
+      caller,
+      cause,
+      signal: this.#allLeft.signal,
+      onPressure: () => this.#joined.forEach(({ sender }) => sender.onPressure?.()),
+    };
+    send(query, all).then(
+      ({ value }) => this.#settle(({ resolve }) => resolve(value)),
+      (error) =>
+        this.#settle(({ reject }) => reject(error instanceof GraphQLError ? copyOf(error) : error)),
+    );
+  }
 
-  function settle(deliver: (one: Joined) => void): void {
-    onOver();
-    for (const one of joined) {
-      one.query.signal.removeEventListener('abort', one.leave);
+  join(sender: Sender, resolve: (value: unknown) => void, reject: (reason: unknown) => void): void {
+    const one: Joined = { sender, resolve, reject, leave: () => this.#leave(one) };
+    this.#joined.add(one);
+    sender.signal.addEventListener('abort', one.leave);
+  }
+
+  #settle(deliver: (one: Joined) => void): void {
+    this.#onOver();
+    for (const one of this.#joined) {
+      one.sender.signal.removeEventListener('abort', one.leave);
       deliver(one);
     }
   }
 
-  function leave(one: Joined): void {
-    const { reason } = one.query.signal;
-    joined.delete(one);
-    if (joined.size === 0) {
-      onOver();
-      allLeft.abort(reason);
+  #leave(one: Joined): void {
+    const { reason } = one.sender.signal;
+    this.#joined.delete(one);
+    if (this.#joined.size === 0) {
+      this.#onOver();
+      this.#allLeft.abort(reason);
     }
     one.reject(reason);
   }
 }
 
 interface Joined {
-  readonly query: OutgoingRequest;
+  readonly sender: Sender;
   readonly resolve: (value: unknown) => void;
   readonly reject: (reason: unknown) => void;
   readonly leave: () => void;

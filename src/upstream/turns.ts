@@ -1,20 +1,20 @@
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import { createFairQueue } from '../fair-queue.ts';
-import type { OutgoingRequest, Priority } from './request.ts';
+import type { Priority, Sender } from './request.ts';
 
 export interface Turns {
   /**
-   * Gives the request its turn, or a promise of it if it has to wait.
+   * Gives a request its turn, or a promise of it if it has to wait.
    *
    * @param until by `clock.elapsed`
    * @throws the abort reason of the signal, and coded errors: too many requests wait, or there was no turn in time
    */
-  take(request: QueuedRequest, until: number): EndTurn | Promise<EndTurn>;
+  take(field: string, sender: QueuedSender, until: number): EndTurn | Promise<EndTurn>;
   readonly load: TurnsLoad;
 }
 
-export type QueuedRequest = Pick<OutgoingRequest, 'priority' | 'field' | 'caller' | 'signal'>;
+export type QueuedSender = Pick<Sender, 'priority' | 'caller' | 'signal'>;
 
 /** To be called once, when the request is over. */
 export type EndTurn = () => void;
@@ -60,9 +60,10 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
   let timer: { readonly until: number; readonly restart: AbortController } | undefined;
 
   return {
-    take: (request, until) => {
-      request.signal.throwIfAborted();
-      return hasSlot(request) ? begin(request) : wait(request, until);
+    take: (field, sender, until) => {
+      sender.signal.throwIfAborted();
+      const { priority } = sender;
+      return hasSlot(field, priority) ? begin(field, priority) : wait(field, sender, until);
     },
     get load() {
       return {
@@ -72,7 +73,7 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
     },
   };
 
-  function hasSlot({ priority, field }: QueuedRequest): boolean {
+  function hasSlot(field: string, priority: Priority): boolean {
     if (inFlight.interactive + inFlight.drain >= concurrency) return false;
     if (priority === 'drain' && inFlight.drain >= maxDrains) return false;
     const same = fields.get(field);
@@ -86,7 +87,7 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
     return answers > oldest.answersBefore && clock.elapsed() - oldest.since < SLOW_MS;
   }
 
-  function begin({ priority, field }: QueuedRequest): EndTurn {
+  function begin(field: string, priority: Priority): EndTurn {
     const same = fields.get(field) ?? { requests: new Set(), answers: 0 };
     fields.set(field, same);
     // Reading a clock that counts suspend is not cheap.
@@ -103,8 +104,8 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
     };
   }
 
-  function wait(request: QueuedRequest, until: number): Promise<EndTurn> {
-    const { priority, caller, signal } = request;
+  function wait(field: string, sender: QueuedSender, until: number): Promise<EndTurn> {
+    const { priority, caller, signal } = sender;
     const queue = waiting[priority];
     if (priority === 'interactive' && queue.isFull(caller, concurrency * WAITING_PER_SLOT)) {
       throw queueFull();
@@ -121,12 +122,13 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
     };
     const onAbort = () => leave(signal.reason);
     const entry: Waiting = {
-      request,
+      field,
+      priority,
       until,
       call: () => {
         queue.take(caller, entry);
         stopWaiting();
-        resolve(begin(request));
+        resolve(begin(field, priority));
       },
       refuse: () => leave(tooLate()),
     };
@@ -156,9 +158,9 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
 
   function serve(queue: Iterable<Waiting> & { readonly size: number }): void {
     if (queue.size === 0) return;
-    for (const { request, call } of queue) {
+    for (const { field, priority, call } of queue) {
       if (inFlight.interactive + inFlight.drain >= concurrency) return;
-      if (hasSlot(request)) call();
+      if (hasSlot(field, priority)) call();
     }
   }
 }
@@ -167,7 +169,8 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
 const TIMER_ENDED = new DOMException('The timer is set anew, or not needed.', 'AbortError');
 
 interface Waiting {
-  readonly request: QueuedRequest;
+  readonly field: string;
+  readonly priority: Priority;
   /** By `clock.elapsed`. */
   readonly until: number;
   call(): void;

@@ -1,7 +1,7 @@
 import { newerToken, type AuthorizedAnswer, type BearerTokens } from './authorize.ts';
 import { createBreaker, type FollowedRequest } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
-import type { OutgoingRequest, UpstreamAnswer, UpstreamResult } from './request.ts';
+import type { OutgoingRequest, Sender, UpstreamAnswer, UpstreamResult } from './request.ts';
 import { failureOf } from './retry.ts';
 import { shareQueries } from './share-queries.ts';
 import { noTelemetry, type UpstreamTelemetry } from './telemetry.ts';
@@ -13,9 +13,9 @@ export interface Upstream {
    * Resolves to what the request's reader made of the answer. Callers of the same query share it: it must not be
    * changed.
    *
-   * @throws coded errors, and the abort reason of the request's signal
+   * @throws coded errors, and the abort reason of the sender's signal
    */
-  send<T>(request: OutgoingRequest<T>): Promise<T>;
+  send<T>(request: OutgoingRequest<T>, sender: Sender): Promise<T>;
   readonly load: TurnsLoad;
   close(): Promise<void>;
 }
@@ -46,11 +46,13 @@ export function createUpstream<Token extends { readonly value: string }>(
   const turns = createTurns({ concurrency, fields, clock });
   const breaker = createBreaker({ clock, onChange: telemetry.breakerChanged });
   const connections = openConnections({ ...parts, telemetry });
-  const queries = shareQueries((query) => sendWithRetries(query, MAX_ATTEMPTS));
+  const queries = shareQueries((query, sender) => sendWithRetries(query, sender, MAX_ATTEMPTS));
 
   return {
-    send: <T>(request: OutgoingRequest<T>) =>
-      (request.kind === 'query' ? queries.send(request) : mutate(request)) as Promise<T>,
+    send: <T>(request: OutgoingRequest<T>, sender: Sender) =>
+      (request.kind === 'query'
+        ? queries.send(request, sender)
+        : mutate(request, sender)) as Promise<T>,
     get load() {
       return turns.load;
     },
@@ -58,10 +60,10 @@ export function createUpstream<Token extends { readonly value: string }>(
   };
 
   /** A query that is sent after a mutation never joins one that may have been answered before it. */
-  async function mutate(mutation: OutgoingRequest): Promise<unknown> {
+  async function mutate(mutation: OutgoingRequest, sender: Sender): Promise<unknown> {
     queries.stopJoining();
     try {
-      return (await sendWithRetries(mutation, 1)).value;
+      return (await sendWithRetries(mutation, sender, 1)).value;
     } finally {
       queries.stopJoining();
     }
@@ -70,13 +72,13 @@ export function createUpstream<Token extends { readonly value: string }>(
   /** Sends a request until it is answered, or sending it again cannot help. */
   async function sendWithRetries(
     request: OutgoingRequest,
+    sender: Sender,
     attempts: number,
   ): Promise<UpstreamResult> {
-    const { kind, signal, cause } = request;
     const until = clock.elapsed() + PATIENCE_MS;
-    const followed = breaker.follow(kind);
+    const followed = breaker.follow(request.kind);
     for (let attempt = 1; ; attempt += 1) {
-      const answer = followed.refusal() ?? (await sendInTurn(request, followed, until));
+      const answer = followed.refusal() ?? (await sendInTurn(request, sender, followed, until));
       if (answer.kind === 'result') return answer;
       const { error, wait } = failureOf(answer, attempt);
       if (attempt >= attempts || clock.elapsed() + wait > until) {
@@ -84,8 +86,8 @@ export function createUpstream<Token extends { readonly value: string }>(
         if (answer.kind === 'failure' && answer.result) return answer.result;
         throw error;
       }
-      telemetry.retrying(cause, error.extensions['code'], attempt);
-      await clock.sleep(wait * (1 + Math.random() / 2), signal);
+      telemetry.retrying(sender.cause, error.extensions['code'], attempt);
+      await clock.sleep(wait * (1 + Math.random() / 2), sender.signal);
     }
   }
 
@@ -95,10 +97,11 @@ export function createUpstream<Token extends { readonly value: string }>(
    */
   async function sendInTurn(
     request: OutgoingRequest,
+    sender: Sender,
     followed: FollowedRequest,
     until: number,
   ): Promise<AuthorizedAnswer> {
-    const turn = turns.take(request, until);
+    const turn = turns.take(request.field, sender, until);
     // Awaited only if it has to wait, as is the token: each await costs as much as the step.
     const endTurn = turn instanceof Promise ? await turn : turn;
     try {
@@ -109,7 +112,7 @@ export function createUpstream<Token extends { readonly value: string }>(
         if (refusal) return refusal;
         let answer: UpstreamAnswer | undefined;
         try {
-          answer = await post(request, token.value);
+          answer = await post(request, sender, token.value);
         } finally {
           followed.end(answer);
         }
@@ -122,8 +125,8 @@ export function createUpstream<Token extends { readonly value: string }>(
     }
   }
 
-  function post(request: OutgoingRequest, token: string): Promise<UpstreamAnswer> {
+  function post(request: OutgoingRequest, sender: Sender, token: string): Promise<UpstreamAnswer> {
     if (request.kind === 'mutation') queries.stopJoining();
-    return connections.post(request, token);
+    return connections.post(request, sender, token);
   }
 }

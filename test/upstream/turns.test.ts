@@ -203,7 +203,7 @@ test('each waiting request is refused at its own time, whichever began to wait f
   const refused: string[] = [];
   const take = (name: string, until: number) =>
     Promise.resolve(
-      turns.take({ priority: 'interactive', field: 'persons', caller: name, signal }, until),
+      turns.take('persons', { priority: 'interactive', caller: name, signal }, until),
     ).catch((error: { extensions: { code: string } }) => {
       refused.push(`${name} ${error.extensions.code}`);
       return undefined;

@@ -19,15 +19,16 @@ import { codedError } from '../../errors.ts';
 import { readSnapshot } from '../snapshot.ts';
 
 /** Sends a request to the service and returns its answer. */
-export type Execute = (request: {
-  readonly kind: 'query';
-  readonly field: string;
-  readonly body: string;
-  readonly scan: () => undefined;
-  readonly read: (answer: { readonly raw: string }) => ExecutionResult;
-  readonly signal: AbortSignal;
-  readonly priority: 'drain';
-}) => Promise<ExecutionResult>;
+export type Execute = (
+  request: {
+    readonly kind: 'query';
+    readonly field: string;
+    readonly body: string;
+    readonly scan: () => undefined;
+    readonly read: (answer: { readonly raw: string }) => ExecutionResult;
+  },
+  sender: { readonly signal: AbortSignal; readonly priority: 'drain' },
+) => Promise<ExecutionResult>;
 
 /** The schema that the service reports at this moment. */
 export interface LiveSchema {
@@ -65,16 +66,15 @@ async function answerTo<Data>(
   execute: Execute,
   signal: AbortSignal,
 ): Promise<Data> {
-  const { data, errors } = await execute({
-    kind: 'query',
+  const request = {
+    kind: 'query' as const,
     field: '__schema',
     body: JSON.stringify({ query: print(document) }),
     scan: () => undefined,
-    read: ({ raw }) => JSON.parse(raw) as ExecutionResult,
-    signal,
-    // Callers wait for interactive requests, and this one can wait.
-    priority: 'drain',
-  });
+    read: ({ raw }: { readonly raw: string }) => JSON.parse(raw) as ExecutionResult,
+  };
+  // Callers wait for interactive requests, and this one can wait.
+  const { data, errors } = await execute(request, { signal, priority: 'drain' });
   if (data && !errors?.length) return data as Data;
   const message: unknown = errors?.[0]?.message;
   const reason = typeof message === 'string' ? ` (${onOneLine(message)})` : '';

@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../../../src/clock.ts';
-import type { OutgoingRequest } from '../../../src/upstream/request.ts';
+import type { Sender } from '../../../src/upstream/request.ts';
 import { createUpstream, type Upstream } from '../../../src/upstream/upstream.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
 
@@ -7,7 +7,7 @@ import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstrea
 export interface HeldUpstream extends AsyncDisposable {
   readonly service: FakeUpstream;
   /** Sends a query that differs from others by its label. */
-  ask(label: string, sender?: Partial<OutgoingRequest>, field?: string): Promise<Answered>;
+  ask(label: string, sender?: Partial<Sender>, field?: string): Promise<Answered>;
   /** Labels of the requests, in the order of their arrival. */
   sent(): string[];
   /** Answers the requests with this label, also those to come. */
@@ -58,18 +58,19 @@ export async function startHeldUpstream({
   return {
     service,
     ask: (label, sender = {}, field = 'echo') =>
-      upstream.send({
-        ...nobody(),
-        ...sender,
-        kind: 'query',
-        field,
-        body: JSON.stringify({
-          query: `query ($label: String) { ${field}(label: $label) }`,
-          variables: { label },
-        }),
-        scan: () => undefined,
-        read: ({ raw }) => JSON.parse(raw) as Answered,
-      }),
+      upstream.send(
+        {
+          kind: 'query',
+          field,
+          body: JSON.stringify({
+            query: `query ($label: String) { ${field}(label: $label) }`,
+            variables: { label },
+          }),
+          scan: () => undefined,
+          read: ({ raw }) => JSON.parse(raw) as Answered,
+        },
+        { ...nobody(), ...sender },
+      ),
     sent: () => service.received.map(({ body }) => labelOf(body)),
     load: () => upstream.load,
     release: (label, reply = echo) => gateOf(label).resolve(reply),
@@ -81,7 +82,7 @@ export async function startHeldUpstream({
 }
 
 /** The sender of requests that a test does not look at. */
-function nobody(): Pick<OutgoingRequest, 'signal' | 'priority' | 'caller' | 'cause'> {
+function nobody(): Sender {
   const { signal } = new AbortController();
   return { signal, priority: 'interactive', caller: 'nobody', cause: undefined };
 }
