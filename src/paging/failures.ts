@@ -86,9 +86,11 @@ export function unlessAborted<T>(awaited: Promise<T>, signal: AbortSignal): Prom
   return new Promise((resolve, reject) => {
     const leave = () => reject(signal.reason as Error);
     signal.addEventListener('abort', leave);
-    const settled = () => signal.removeEventListener('abort', leave);
-    awaited.then(settled, settled);
-    awaited.then(resolve, reject);
+    const settle = (deliver: (outcome: T) => void) => (outcome: T) => {
+      signal.removeEventListener('abort', leave);
+      deliver(outcome);
+    };
+    awaited.then(settle(resolve), settle(reject));
   });
 }
 

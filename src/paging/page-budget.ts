@@ -104,21 +104,25 @@ function withinAFewPages(unscoped: PageBudget): PageBudget {
  * @returns the budgets that cannot afford the pages, each with its error
  */
 export function spendTogether(
-  budgets: Iterable<PageBudget>,
+  budgets: readonly PageBudget[],
   pages: number,
 ): ReadonlyMap<PageBudget, unknown> {
-  const charged = new Set<string>();
-  const refused = new Map<PageBudget, unknown>();
+  // Most walks have one reader, and this is called for each page.
+  const charged = budgets.length > 1 ? new Set<string>() : undefined;
+  let refused: Map<PageBudget, unknown> | undefined;
   for (const budget of budgets) {
     try {
-      budget.spend(pages, { isCharged: charged.has(budget.owner) });
-      charged.add(budget.owner);
+      budget.spend(pages, charged && { isCharged: charged.has(budget.owner) });
+      charged?.add(budget.owner);
     } catch (error) {
+      refused ??= new Map();
       refused.set(budget, error);
     }
   }
-  return refused;
+  return refused ?? NONE;
 }
+
+const NONE: ReadonlyMap<PageBudget, unknown> = new Map();
 
 interface Bucket extends CallerBudget {
   readonly isFull: () => boolean;

@@ -19,7 +19,9 @@ export interface Page<R> {
   readonly limit?: number | undefined;
   /** Errors that came with the page and belong to none of its records. */
   readonly unplacedErrors?: readonly unknown[];
-  /** Where the page's reader made them: see `identitiesOf`. */
+  /** How many records it has, where the page knows it without making them. */
+  readonly count?: number;
+  /** Where the page makes them itself: see `identitiesOf`. A page of bytes does so on first use. */
   readonly identities?: PageIdentities;
 }
 
@@ -53,7 +55,7 @@ export function overlappingSize(limit: number | undefined): number | undefined {
 /** The identities of a page's records, hashed. */
 export interface PageIdentities {
   /** One for each record; NaN for a record without an identity. */
-  readonly hashes: Float64Array;
+  readonly hashes: readonly number[];
   /** Whether an identity occurs twice. */
   readonly hasRepeats: boolean;
   /** Whether every record can be told from the others, so that the page can prove a join. */
@@ -64,15 +66,13 @@ export function identitiesOf(page: Page<Identified>): PageIdentities {
   return (
     page.identities ??
     identitiesFrom(
-      Float64Array.from(page.items, ({ identity }) =>
-        identity === null ? NaN : identityHash(identity),
-      ),
+      page.items.map(({ identity }) => (identity === null ? NaN : identityHash(identity))),
     )
   );
 }
 
 /** @param scratch an empty set, which is empty again afterwards; it is used for small pages only, to stay small */
-export function identitiesFrom(hashes: Float64Array, scratch?: IdentitySet): PageIdentities {
+export function identitiesFrom(hashes: readonly number[], scratch?: IdentitySet): PageIdentities {
   const seen = scratch && hashes.length <= SMALL ? scratch : new IdentitySet();
   let hasRepeats = false;
   let hasUnknown = false;
@@ -89,7 +89,7 @@ const SMALL = 1_000;
 
 /** How many records the page has. */
 export function sizeOf(page: Page<Identified>): number {
-  return identitiesOf(page).hashes.length;
+  return page.count ?? page.items.length;
 }
 
 /** Records of one page, in its order. A drain writes them as one piece of bytes, without an object for each. */

@@ -153,7 +153,7 @@ export class Progress<R extends Identified> {
   /** Undefined until a second page comes: most connections are one page, in which every record is new. */
   #seen: IdentitySet | undefined;
   /** Of the first page, until they are in the set. */
-  #firstHashes: Float64Array | undefined;
+  #firstHashes: readonly number[] | undefined;
   #idsAreUnique = true;
 
   /** False once an id occurred twice in one page: then no record is dropped any more. */

@@ -39,34 +39,30 @@ export interface PageBytes {
    * Start and end of each record, first all records of the first selection, then those of the next: an operation may
    * select records at several places (`edges { node }` and `nodes`), and the page holds each record once per selection.
    */
-  readonly at: Int32Array;
+  readonly at: readonly number[];
   readonly identityAt: (index: number) => string | null;
   /** Undefined where the bytes of ids are not kept, and for a record without an id. */
   readonly identityBytesAt: (index: number) => IdentityBytes | undefined;
+  readonly identities: () => PageIdentities;
+}
+
+interface PageFacts extends Pick<Page<ListRecord>, 'hasNextPage' | 'endCursor' | 'limit'> {
+  readonly count: number;
 }
 
 /** A page that the scanner took: bytes, and columns of numbers about its records. */
 export class ScannedPage implements Page<ListRecord> {
   readonly kind = 'bytes';
-  readonly identities: PageIdentities;
+  readonly count: number;
   readonly hasNextPage: boolean;
   readonly endCursor: string | null;
   readonly limit: number | undefined;
   readonly #contents: PageBytes;
   #items: readonly ScannedRecord[] | undefined;
+  #identities: PageIdentities | undefined;
 
-  constructor(
-    {
-      identities,
-      hasNextPage,
-      endCursor,
-      limit,
-    }: Omit<Page<ListRecord>, 'items' | 'identities'> & {
-      readonly identities: PageIdentities;
-    },
-    contents: PageBytes,
-  ) {
-    this.identities = identities;
+  constructor({ count, hasNextPage, endCursor, limit }: PageFacts, contents: PageBytes) {
+    this.count = count;
     this.hasNextPage = hasNextPage;
     this.endCursor = endCursor;
     this.limit = limit;
@@ -76,10 +72,13 @@ export class ScannedPage implements Page<ListRecord> {
   get items(): readonly ScannedRecord[] {
     if (this.#items) return this.#items;
     const items: ScannedRecord[] = [];
-    for (let i = 0; i < this.identities.hashes.length; i += 1)
-      items.push(new ScannedRecord(this, i));
+    for (let i = 0; i < this.count; i += 1) items.push(new ScannedRecord(this, i));
     this.#items = items;
     return items;
+  }
+
+  get identities(): PageIdentities {
+    return (this.#identities ??= this.#contents.identities());
   }
 
   get size(): number {
@@ -99,11 +98,11 @@ export class ScannedPage implements Page<ListRecord> {
   }
 
   startOf(selection: number, index: number): number {
-    return this.#contents.at[2 * (selection * this.identities.hashes.length + index)]!;
+    return this.#contents.at[2 * (selection * this.count + index)]!;
   }
 
   endOf(selection: number, index: number): number {
-    return this.#contents.at[2 * (selection * this.identities.hashes.length + index) + 1]!;
+    return this.#contents.at[2 * (selection * this.count + index) + 1]!;
   }
 
   /** Records that are neighbours, as one piece, with the commas between them. */

@@ -224,7 +224,12 @@ test('all indexes together stay within their bound: the oldest lose their record
 });
 
 function indexOf(records: number) {
-  const page = { after: null, behind: null, count: records, records: new Float64Array(records) };
+  const page = {
+    after: null,
+    behind: null,
+    count: records,
+    records: Array<number>(records).fill(0),
+  };
   return { complete: true, pages: [page] };
 }
 

@@ -201,7 +201,7 @@ class LookupWalk {
   #remember({ after, records, size }: WalkedPage<Identified>): void {
     this.#passedRecords += records.length;
     if (!this.#remembersPassed) return;
-    const hashes = new Float64Array(size);
+    const hashes = Array<number>(size).fill(0);
     for (const { identity, index } of records) {
       if (identity !== null) hashes[index] = identityHash(identity);
     }

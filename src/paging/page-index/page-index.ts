@@ -16,7 +16,7 @@ export interface IndexedPage {
   /** Records up to the start of the next page. */
   readonly count: number;
   /** Hashes of those records; undefined where too many records are remembered already. */
-  readonly records: Float64Array | undefined;
+  readonly records: readonly number[] | undefined;
 }
 
 /** Makes the index of a walk, page by page. */
@@ -34,7 +34,7 @@ export interface IndexBuilder {
 /** @param maxRecords beyond so many records, only the cursors of pages are kept */
 export function createIndexBuilder(maxRecords: number): IndexBuilder {
   const pages: IndexedPage[] = [];
-  let last: { after: string | null; behind: number | null; hashes: Float64Array } | undefined;
+  let last: { after: string | null; behind: number | null; hashes: readonly number[] } | undefined;
   let kept = 0;
   let isUsable = true;
 
@@ -79,8 +79,7 @@ function withoutSmallPages(
       merged.push(page);
       continue;
     }
-    const records =
-      before.records && page.records && Float64Array.of(...before.records, ...page.records);
+    const records = before.records && page.records && [...before.records, ...page.records];
     merged[merged.length - 1] = { ...before, count: before.count + page.count, records };
   }
   return merged;

@@ -5,7 +5,7 @@ import type { FieldShape, ObjectShape, Shape } from '../../answers/shape.ts';
 import { cut, Tape } from '../../answers/tape.ts';
 import type { IdentityBytes } from '../../paging/cursor.ts';
 import { identityHash, identityHasher, IdentitySet } from '../../paging/identities.ts';
-import { identitiesFrom } from '../../paging/page.ts';
+import { identitiesFrom, type PageIdentities } from '../../paging/page.ts';
 import { ScannedPage, type PageBytes } from '../output.ts';
 import { NO_PAGES } from '../requests/request-text.ts';
 import type { PageAnswer } from './read-page.ts';
@@ -33,10 +33,7 @@ export function pageScanner(
     noted,
   });
   const tape = new Tape();
-  const hashing = {
-    hashers: new Map<string, ReturnType<typeof identityHasher>>(),
-    scratch: new IdentitySet(),
-  };
+  const hashing: Hashing = { hashers: new Map(), scratch: new IdentitySet() };
   return scanInAnyForm((bytes) => {
     tape.reset();
     if (scan(bytes, 0, tape) !== bytes.length) return undefined;
@@ -58,35 +55,84 @@ function object(fields: readonly FieldShape[]): ObjectShape {
   return { kind: 'object', nullable: false, type: '', fields };
 }
 
-type Hashers = Map<string, ReturnType<typeof identityHasher>>;
-
-/** @param scratch see `identitiesFrom` */
-function scannedPage(
-  bytes: Buffer,
-  tape: Tape,
-  { hashers, scratch }: { readonly hashers: Hashers; readonly scratch: IdentitySet },
-): ScannedPage {
+function scannedPage(bytes: Buffer, tape: Tape, hashing: Hashing): ScannedPage {
   const { noted, counts } = tape;
-  const count = counts[0]!;
-  const places = tape.copyPlaces();
-  const contents = contentsOf(bytes, tape, places);
-  const hashes = new Float64Array(count);
-  for (let i = 0; i < count; i += 1) {
-    const at = 2 * (tape.recordCount + i);
-    const hash = hasherOf(tape.typeOf(i), hashers);
-    hashes[i] = hashAt(bytes, places[at]!, places[at + 1]!, hash) ?? hashOf(contents.identityAt(i));
-  }
   const size = noted.length > 4 ? Number(bytes.toString('latin1', noted[4], noted[5])) : 0;
   const facts = {
+    count: counts[0]!,
     hasNextPage: bytes[noted[0]!] === 116,
     endCursor: bytes[noted[2]!] === 110 ? null : textAt(bytes, noted[2]! + 1, noted[3]! - 1),
     limit: size > 0 ? size : undefined,
-    identities: identitiesFrom(hashes, scratch),
   };
-  return new ScannedPage(facts, contents);
+  return new ScannedPage(facts, contentsOf(bytes, tape, hashing));
 }
 
-function hasherOf(type: string, hashers: Hashers): ReturnType<typeof identityHasher> {
+/** Copies the records if something has to be cut out of them; otherwise refers to the bytes as they came. */
+function contentsOf(bytes: Buffer, tape: Tape, hashing: Hashing): PageBytes {
+  const count = tape.counts[0]!;
+  const at = tape.copyRecords();
+  const ids: IdPlaces = { bytes, count, at: tape.copyIds(), typeOf: typesOf(tape, count) };
+  if (tape.cuts.length === 0) {
+    return {
+      bytes,
+      at,
+      identityAt: (index) => identityFrom(identityBytesIn(ids, index)),
+      identityBytesAt: (index) => identityBytesIn(ids, index),
+      // Later, so that the next page is requested first.
+      identities: () => hashed(ids, hashing),
+    };
+  }
+  // The bytes as they came are not kept, so everything about the ids is read now.
+  const texts = Array.from({ length: count }, (_, i) => identityFrom(identityBytesIn(ids, i)));
+  const identities = hashed(ids, hashing);
+  return {
+    ...withoutCuts(bytes, at, tape),
+    identityAt: (index) => texts[index] ?? null,
+    identityBytesAt: () => undefined,
+    identities: () => identities,
+  };
+}
+
+/** Where the ids of a page are, as they were written; 0 and 0 for a record without one. */
+interface IdPlaces {
+  readonly bytes: Buffer;
+  readonly count: number;
+  /** Start and end of each. */
+  readonly at: readonly number[];
+  /** The type of a record. */
+  readonly typeOf: (index: number) => string;
+}
+
+/** Most lists have records of one type. */
+function typesOf(tape: Tape, count: number): (index: number) => string {
+  const first = count > 0 ? tape.typeOf(0) : '';
+  for (let i = 1; i < count; i += 1) {
+    if (tape.typeOf(i) === first) continue;
+    const types = Array.from({ length: count }, (_, index) => tape.typeOf(index));
+    return (index) => types[index]!;
+  }
+  return () => first;
+}
+
+interface Hashing {
+  readonly hashers: Map<string, ReturnType<typeof identityHasher>>;
+  /** See `identitiesFrom`. */
+  readonly scratch: IdentitySet;
+}
+
+function hashed(ids: IdPlaces, { hashers, scratch }: Hashing): PageIdentities {
+  const { bytes, count, at, typeOf } = ids;
+  const hashes = Array<number>(count);
+  for (let i = 0; i < count; i += 1) {
+    const hash = hasherOf(typeOf(i), hashers);
+    hashes[i] =
+      hashAt(bytes, at[2 * i]!, at[2 * i + 1]!, hash) ??
+      hashOf(identityFrom(identityBytesIn(ids, i)));
+  }
+  return identitiesFrom(hashes, scratch);
+}
+
+function hasherOf(type: string, hashers: Hashing['hashers']): ReturnType<typeof identityHasher> {
   const known = hashers.get(type) ?? identityHasher(type);
   hashers.set(type, known);
   return known;
@@ -107,71 +153,37 @@ function hashOf(identity: string | null): number {
   return identity === null ? NaN : identityHash(identity);
 }
 
-/** Copies the records if something has to be cut out of them; otherwise refers to the bytes as they came. */
-function contentsOf(bytes: Buffer, tape: Tape, places: Int32Array): PageBytes {
-  const { cuts, inserts, recordCount } = tape;
-  const count = tape.counts[0]!;
-  const bytesOf = (index: number, type: string) => {
-    const at = 2 * (recordCount + index);
-    return identityBytesIn(bytes, places[at]!, places[at + 1]!, type);
-  };
-  if (cuts.length === 0) {
-    const typeOf = typesOf(tape, count);
-    const identityBytesAt = (index: number) => bytesOf(index, typeOf(index));
-    return {
-      bytes,
-      at: places,
-      identityBytesAt,
-      identityAt: (index) => identityFrom(identityBytesAt(index)),
-    };
-  }
-  // The bytes as they came are not kept, so the identities are read now.
-  const identities = Array.from({ length: count }, (_, i) =>
-    identityFrom(bytesOf(i, tape.typeOf(i))),
-  );
+/** The records without what is cut out, and the places where they then are. */
+function withoutCuts(
+  bytes: Buffer,
+  places: readonly number[],
+  tape: Tape,
+): Pick<PageBytes, 'bytes' | 'at'> {
+  const { cuts, inserts } = tape;
   const start = places[0] ?? 0;
-  const end = places[2 * recordCount - 1] ?? 0;
-  const at = new Int32Array(2 * recordCount);
+  const end = places.at(-1) ?? 0;
+  const at: number[] = [];
   let shift = -start;
   let next = 0;
-  for (let i = 0; i < at.length; i += 1) {
-    while (next < cuts.length && cuts[next]! < places[i]!) {
+  for (const place of places) {
+    while (next < cuts.length && cuts[next]! < place) {
       shift += inserts[next / 2]!.length - (cuts[next + 1]! - cuts[next]!);
       next += 2;
     }
-    at[i] = places[i]! + shift;
+    at.push(place + shift);
   }
-  const own = cut(bytes, start, end, tape);
-  return {
-    bytes: own,
-    at,
-    identityAt: (index) => identities[index] ?? null,
-    identityBytesAt: () => undefined,
-  };
-}
-
-/** Most lists have records of one type. */
-function typesOf(tape: Tape, count: number): (index: number) => string {
-  const first = count > 0 ? tape.typeOf(0) : '';
-  for (let i = 1; i < count; i += 1) {
-    if (tape.typeOf(i) === first) continue;
-    const types = Array.from({ length: count }, (_, index) => tape.typeOf(index));
-    return (index) => types[index]!;
-  }
-  return () => first;
+  return { bytes: cut(bytes, start, end, tape), at };
 }
 
 /** Undefined for a record without an id. */
 function identityBytesIn(
-  bytes: Buffer,
-  start: number,
-  end: number,
-  type: string,
+  { bytes, at, typeOf }: IdPlaces,
+  index: number,
 ): IdentityBytes | undefined {
-  if (bytes[start] === 34 && end > start) {
-    return { prefix: `${type}:`, bytes, start: start + 1, end: end - 1 };
-  }
-  return isNumberAt(bytes, start, end) ? { prefix: `${type}:`, bytes, start, end } : undefined;
+  const [start, end] = [at[2 * index]!, at[2 * index + 1]!];
+  const prefix = `${typeOf(index)}:`;
+  if (bytes[start] === 34 && end > start) return { prefix, bytes, start: start + 1, end: end - 1 };
+  return isNumberAt(bytes, start, end) ? { prefix, bytes, start, end } : undefined;
 }
 
 function identityFrom(identity: IdentityBytes | undefined): string | null {
