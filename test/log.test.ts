@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createLog } from '../src/log.ts';
 
 const HOSTILE = 'a\u001B[31mb\nINFO: forged\r\u007F\u009B2Jc\u2028d';
@@ -26,18 +26,43 @@ test.each([true, false])(
   },
 );
 
+test('lines are written together, and with the next warning at the latest', async () => {
+  const { writes, destination } = recorder();
+  const log = await createLog({ level: 'info', destination, json: true, colors: false });
+  log.info('one');
+  log.info('two');
+  expect(writes).toEqual([]);
+  await vi.waitFor(() => expect(writes).toHaveLength(1));
+  expect(messagesOf(writes[0]!)).toEqual(['one', 'two']);
+  log.info('three');
+  log.warn('four');
+  expect(messagesOf(writes[1]!)).toEqual(['three', 'four']);
+});
+
+function messagesOf(lines: string): string[] {
+  return lines
+    .trimEnd()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as { msg: string }).msg);
+}
+
 async function written(options: { json: boolean; colors: boolean }): Promise<string> {
-  let text = '';
-  const destination = new Writable({
-    write: (chunk, _encoding, done) => {
-      text += String(chunk);
-      done();
-    },
-  });
+  const { writes, destination } = recorder();
   const log = await createLog({ level: 'info', destination, ...options });
   log.info({ path: HOSTILE }, HOSTILE);
   log.error({ err: FAILURE }, HOSTILE);
-  return text;
+  return writes.join('');
+}
+
+function recorder() {
+  const writes: string[] = [];
+  const destination = new Writable({
+    write: (chunk, _encoding, done) => {
+      writes.push(String(chunk));
+      done();
+    },
+  });
+  return { writes, destination };
 }
 
 /** All except line feeds. */

@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { identityHash, identityHasher, IdentitySet } from '../../src/paging/identities.ts';
-import { PageRecords, type FetchPage, type Page, type PageRequest } from '../../src/paging/page.ts';
+import {
+  identitiesOf,
+  PageRecords,
+  type FetchPage,
+  type Page,
+  type PageIdentities,
+  type PageRequest,
+} from '../../src/paging/page.ts';
 import { walk } from '../../src/paging/walk.ts';
 
 interface Letter {
@@ -50,7 +57,12 @@ test('the next page is requested, and the request written, before anything is do
   const fetch: FetchPage<Letter> = async (request, signal) => {
     await Promise.resolve();
     setImmediate(() => events.push(`written: ${request.after}`));
-    return fetchPage(request, signal);
+    const page = await fetchPage(request, signal);
+    const identities = () => {
+      events.push(`hashed: ${request.after}`);
+      return identitiesOf(page);
+    };
+    return new LazilyHashed(page, identities);
   };
   const signal = new AbortController().signal;
   const onPage = (after: string | null) => events.push(`looked at: ${after}`);
@@ -58,11 +70,36 @@ test('the next page is requested, and the request written, before anything is do
   expect(events.filter((event) => event !== 'written: null')).toEqual([
     'written: 5',
     'looked at: null',
+    'hashed: null',
     'written: 10',
     'looked at: 5',
+    'hashed: 5',
     'looked at: 10',
+    'hashed: 10',
   ]);
 });
+
+/** As a page of bytes does it. */
+class LazilyHashed implements Page<Letter> {
+  readonly items: readonly Letter[];
+  readonly count: number;
+  readonly hasNextPage: boolean;
+  readonly endCursor: string | null;
+  readonly #hash: () => PageIdentities;
+  #identities: PageIdentities | undefined;
+
+  constructor({ items, hasNextPage, endCursor }: Page<Letter>, hash: () => PageIdentities) {
+    this.items = items;
+    this.count = items.length;
+    this.hasNextPage = hasNextPage;
+    this.endCursor = endCursor;
+    this.#hash = hash;
+  }
+
+  get identities(): PageIdentities {
+    return (this.#identities ??= this.#hash());
+  }
+}
 
 test('records of a page are the same as columns and one by one', () => {
   const columns = fc.record({
