@@ -86,20 +86,20 @@ export async function* walk<R extends Identified>(
     for (;;) {
       const page = await requested;
       const at = after;
-      const isNewCursor = page.hasNextPage && stalls.isNew(page.endCursor);
-      // Where the cursor decides, the next page is requested before this one is looked at.
-      const isEarly = isNewCursor && left === Infinity && pagesLeft === Infinity;
+      // Where only the cursor decides, the next page is requested before this one is looked at.
+      const isUnbounded = left === Infinity && pagesLeft === Infinity;
+      const isEarly = isUnbounded && page.hasNextPage && stalls.isNew(page.endCursor);
       if (isEarly) {
         requestBehind(page);
         await onItsWay();
       }
       onPage?.(at, page);
-      const found = progress.of(page);
-      const { records } = found;
+      const records = progress.of(page);
       left -= records.length;
       if (records.length > 0) pagesLeft -= 1;
       const goesOn = page.hasNextPage && left > 0 && pagesLeft > 0;
-      const stalled = goesOn && stalls.hasStalled(page, found, isNewCursor);
+      const isNewCursor = isUnbounded ? isEarly : goesOn && stalls.isNew(page.endCursor);
+      const stalled = goesOn && stalls.hasStalled(page, records, isNewCursor, progress);
       if (goesOn && !stalled && !isEarly) requestBehind(page);
       yield walkedPage(page, records, at);
       if (!goesOn) {
@@ -142,35 +142,36 @@ export function positionOf(
   return { after, end, size, offset, identity };
 }
 
-export interface NewRecords<R> {
-  readonly records: PageRecords<R>;
-  /** Whether at least one of them is proved to be new. Records without identities prove nothing. */
-  readonly isProved: boolean;
-}
-
 /** Tells the records that a walk has not given yet from those that it has. */
 export class Progress<R extends Identified> {
-  /** Undefined until a second page comes: most connections are one page, in which every record is new. */
+  /** Until a second page comes. Most connections are one page, of which every record is new, so nothing is hashed. */
+  #first: Page<R> | undefined;
   #seen: IdentitySet | undefined;
-  /** Of the first page, until they are in the set. */
-  #firstHashes: readonly number[] | undefined;
   #idsAreUnique = true;
+  #isProved = false;
 
   /** False once an id occurred twice in one page: then no record is dropped any more. */
   get idsAreUnique(): boolean {
-    return this.#idsAreUnique;
+    return this.#first ? !identitiesOf(this.#first).hasRepeats : this.#idsAreUnique;
   }
 
-  of(page: Page<R>): NewRecords<R> {
+  /** Whether a record of the latest page is proved to be new. Records without identities prove nothing. */
+  get isProved(): boolean {
+    if (!this.#first) return this.#isProved;
+    const { hashes, hasRepeats } = identitiesOf(this.#first);
+    return !hasRepeats && hashes.some(isKnown);
+  }
+
+  /** The records of the page that no earlier one had. */
+  of(page: Page<R>): PageRecords<R> {
+    if (!this.#seen && !this.#first) {
+      this.#first = page;
+      return new PageRecords(page, 0, sizeOf(page));
+    }
+    const seen = this.#seenBefore();
     const { hashes, hasRepeats } = identitiesOf(page);
     if (hasRepeats) this.#idsAreUnique = false;
     const areUnique = this.#idsAreUnique;
-    if (!this.#seen && !this.#firstHashes) {
-      this.#firstHashes = hashes;
-      const records = new PageRecords(page, 0, hashes.length);
-      return { records, isProved: areUnique && hashes.some(isKnown) };
-    }
-    const seen = this.#seenBefore();
     // Most repeated records are those at the start, which the page shares with the one before.
     let from = 0;
     let without: Set<number> | undefined;
@@ -183,8 +184,8 @@ export class Progress<R extends Identified> {
         else (without ??= new Set()).add(index);
       } else isProved ||= known;
     }
-    const records = new PageRecords(page, from, hashes.length, without);
-    return { records, isProved: areUnique && isProved };
+    this.#isProved = areUnique && isProved;
+    return new PageRecords(page, from, hashes.length, without);
   }
 
   /** How many records of the page were given before. */
@@ -196,8 +197,11 @@ export class Progress<R extends Identified> {
   #seenBefore(): IdentitySet {
     if (this.#seen) return this.#seen;
     const seen = (this.#seen = new IdentitySet());
-    for (const hash of this.#firstHashes ?? []) if (isKnown(hash)) seen.add(hash);
-    this.#firstHashes = undefined;
+    if (!this.#first) return seen;
+    const { hashes, hasRepeats } = identitiesOf(this.#first);
+    for (const hash of hashes) if (isKnown(hash)) seen.add(hash);
+    this.#idsAreUnique = !hasRepeats;
+    this.#first = undefined;
     return seen;
   }
 }
@@ -218,14 +222,16 @@ function createStallDetector() {
       cursors ??= new IdentitySet();
       return cursor !== null && cursors.add(identityHash(cursor));
     },
-    hasStalled: <R>(
+    hasStalled: <R extends Identified>(
       { endCursor }: Page<R>,
-      { records, isProved }: NewRecords<R>,
+      records: PageRecords<R>,
       isNewCursor: boolean,
+      progress: Progress<R>,
     ): boolean => {
       barrenPages = records.length === 0 ? barrenPages + 1 : 0;
       // A cursor that was seen before ends the walk, unless another record is proved to be new.
-      return endCursor === null || !(isNewCursor || isProved) || barrenPages >= MAX_BARREN_PAGES;
+      const leadsOn = isNewCursor || progress.isProved;
+      return endCursor === null || !leadsOn || barrenPages >= MAX_BARREN_PAGES;
     },
   };
 }

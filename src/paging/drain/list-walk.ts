@@ -107,7 +107,7 @@ function walkFrom<R extends Identified>(
     progress,
     pageSize: () =>
       leavesIndex && !isNested ? overlappingSize(indexes.limitOf(field)) : undefined,
-    onPage: (at: string | null, page: Page<R>) => builder.add(at, page),
+    ...(leavesIndex && { onPage: (at: string | null, page: Page<R>) => builder.add(at, page) }),
     onEnd,
   };
   return walk(fetchPage, { after, signal, ...(wanted !== undefined && { limit: wanted }) }, part);

@@ -96,7 +96,7 @@ export async function* parallelWalk<R extends Identified>(
   function give({ after, page }: PageRead<R>, at?: number): WalkedPage<R> {
     builder.add(after, page, at);
     given.add(after);
-    const { records } = progress.of(page);
+    const records = progress.of(page);
     left -= records.length;
     return walkedPage(page, records, after);
   }
