@@ -24,27 +24,41 @@ export async function createLog({ level, json, colors, destination }: LogOptions
   return pino({ level, serializers: { err: describe } }, json ? joining(write) : { write });
 }
 
-/** For so long lines are collected, ms. */
+/** How long lines are collected, ms. */
 const COLLECTING_MS = 10;
+/** Bytes that one write puts into a pipe together, also when other processes write to it (POSIX, PIPE_BUF on Linux). */
+const ONE_WRITE = 4_096;
 
 /**
  * Writes lines together, since a write to a pipe costs as much as a tenth of a request. A line of a level above `info`
- * is written at once, with all lines before it.
+ * is written at once, with all lines before it. `flush` writes what is left.
  */
-function joining(write: (text: string) => void): DestinationStream {
-  let lines = '';
-  const flush = () => {
-    const text = lines;
-    lines = '';
-    if (text !== '') write(text);
-  };
+function joining(write: (text: string) => void): DestinationStream & { flush(): void } {
+  let lines: string[] = [];
   const destination = {
     [pino.symbols.needsMetadataGsym]: true,
     lastLevel: 0,
     write: (line: string) => {
-      if (lines === '') setTimeout(flush, COLLECTING_MS);
-      lines += line;
-      if (destination.lastLevel > pino.levels.values['info']!) flush();
+      if (lines.push(line) === 1) setTimeout(destination.flush, COLLECTING_MS);
+      if (destination.lastLevel > pino.levels.values['info']!) destination.flush();
+    },
+    flush: () => {
+      const collected = lines;
+      lines = [];
+      let text = '';
+      let bytes = 0;
+      for (const line of collected) {
+        const its = Buffer.byteLength(line);
+        // Workers share one pipe: a larger write could get the line of another one into its middle.
+        if (bytes > 0 && bytes + its > ONE_WRITE) {
+          write(text);
+          text = '';
+          bytes = 0;
+        }
+        text += line;
+        bytes += its;
+      }
+      if (bytes > 0) write(text);
     },
   };
   return destination;

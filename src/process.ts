@@ -36,6 +36,7 @@ process.exitCode = await run(args, {
   readFile: (path) => readFileSync(path, 'utf8'),
   proxyFor: (url) => getProxyForUrl(url) || undefined,
   owner: { host: hostname(), pid: process.pid, lives },
+  onExit: (listener) => void process.on('exit', listener),
   stop: stop.signal,
   hurry: hurry.signal,
 });

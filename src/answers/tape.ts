@@ -65,7 +65,7 @@ export class Tape {
 
 const INITIAL_SIZE = 256;
 
-/** Not as a typed array: to make one costs a microsecond, since its numbers are outside of the heap. */
+/** Not as a typed array: to create one takes about 1 us, because its memory is outside the V8 heap. */
 function firstOf(numbers: Int32Array, count: number): number[] {
   const first = Array<number>(count);
   for (let i = 0; i < count; i += 1) first[i] = numbers[i]!;

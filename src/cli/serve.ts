@@ -23,6 +23,7 @@ export async function serve(terminal: Terminal): Promise<void> {
     colors: terminal.stdout.isTTY === true,
     destination: terminal.stdout,
   });
+  terminal.onExit(() => log.flush());
   await using parts = new AsyncDisposableStack();
   const own: Own = (part) => parts.adopt(part, (it) => it.close());
   const process = { config, terminal, log, own };

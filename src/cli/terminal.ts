@@ -11,6 +11,8 @@ export interface Terminal {
   /** The system's proxy for an address. */
   readonly proxyFor: (url: string) => string | undefined;
   readonly owner: Owner;
+  /** Calls the listener when the process ends, also by an error that nobody expected. It cannot wait for anything. */
+  readonly onExit: (listener: () => void) => void;
   /** Aborted when the process is asked to stop. */
   readonly stop: AbortSignal;
   /** Aborted when it is asked again: it then skips every wait that is not needed. */

@@ -109,7 +109,7 @@ const SHORTEST_SECRET = 16;
 /** Whether the token may be in these bytes, as it is or written with escapes of JSON. */
 function mayContainToken(bytes: Buffer, token: string): boolean {
   if (token.length < SHORTEST_SECRET) return false;
-  if (bytes.includes(token, 0, 'latin1')) return true;
+  if (bytes.includes(token)) return true;
   if (!bytes.includes(BACKSLASH)) return false;
   if (token.includes('/') && bytes.includes('\\/')) return true;
   for (let at = bytes.indexOf(ESCAPE); at >= 0; at = bytes.indexOf(ESCAPE, at + 1)) {

@@ -9,8 +9,8 @@ const LONGEST_WAIT_MS = 10_000;
 type Unanswered = Exclude<AuthorizedAnswer, UpstreamResult>;
 
 /**
- * What an answer without a result means for the caller, and the time after which the request is sent again, ms. That
- * is done after failures that may be temporary: no connection, 5xx, and 429. Infinity: it is not sent again.
+ * The error of an answer without a result, and how long to wait before the request is sent again, ms. It is sent again
+ * after failures that may be temporary: no connection, 5xx, and 429 unless its Retry-After is too long. Infinity: never.
  *
  * @param attempt how often it was sent so far
  */

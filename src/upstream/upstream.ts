@@ -35,9 +35,10 @@ const MAX_ATTEMPTS = 4;
 const PATIENCE_MS = 30_000;
 
 /**
- * The way of a request, one file for each step: it shares the request of an equal query in flight, is sent again where
- * that may help, waits for its turn, is authorized with the newest token, and is sent. The circuit breaker refuses it
- * before it waits, and again before it is sent.
+ * The way of a request, whose steps are here and whose rules are in a file each: it shares the request of an equal query
+ * in flight (share-queries.ts), is sent again where that may help (retry.ts), waits for its turn (turns.ts), is sent with
+ * the newest token (connections.ts), and again if the service refuses that one (authorize.ts). The circuit breaker
+ * (breaker.ts) refuses it before it waits, and again before it is sent.
  */
 export function createUpstream<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,

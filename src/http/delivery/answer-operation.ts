@@ -57,6 +57,8 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
     }
 
     async function answerInParts(given: Payloads, format: IncrementalFormat): Promise<Reply> {
+      // If the caller leaves before the body is read, nothing else ends the walks behind it.
+      exchange.onLeave(() => void given.return().catch(() => {}));
       const { value: first } = await given.next();
       reportErrors(first?.first?.errors ?? []);
       if (first?.first && !first.hasNext && type) {

@@ -64,7 +64,10 @@ export function createHandler(parts: HandlerParts): Handler {
   const failed = (error: unknown): Reply => errorReply(500, mask(error));
 
   let turnEnd: Promise<void> | undefined;
-  /** Replies of one turn of the event loop are sent together at its end: sending one wakes its reader, which is slow. */
+  /**
+   * Replies that get ready in one turn of the event loop are sent together in its check phase. To send one wakes the
+   * process of its reader, if that sleeps, and this costs more than anything else about a small reply.
+   */
   const endOfTurn = () =>
     (turnEnd ??= new Promise((resolve) => {
       setImmediate(() => {

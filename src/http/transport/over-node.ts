@@ -79,7 +79,7 @@ export interface NodeAnswering {
   readonly clock: Clock;
 }
 
-/** The size up to which bytes are copied into a text, each byte as a character. */
+/** The size up to which bytes are passed on as a string with a character for each byte. */
 const SMALL = 16 * 1024;
 /** The size up to which pieces are joined, bytes. */
 const JOINED = 64 * 1024;
@@ -111,7 +111,7 @@ export function writeReply(
   if (status === 413 && !request.complete) return endUnread(body, answering);
   if (length === 0) response.end();
   else if (isPiece(body)) response.end(body);
-  // Node writes such text together with the headers, and a buffer behind them: that costs more.
+  // Node joins such a string with the headers. A buffer would be a second part of the write, which costs more.
   else if (length <= SMALL) response.end(joined(body, length).toString('latin1'), 'latin1');
   else if (length <= JOINED) response.end(joined(body, length));
   else return writeBodies([body], response);

@@ -70,23 +70,32 @@ function scannedPage(bytes: Buffer, tape: Tape, hashing: Hashing): ScannedPage {
 /** Copies the records if something has to be cut out of them; otherwise refers to the bytes as they came. */
 function contentsOf(bytes: Buffer, tape: Tape, hashing: Hashing): PageBytes {
   const count = tape.counts[0]!;
+  const ids: PlacedIds = { bytes, count, at: tape.copyIds(), typeOf: typesOf(tape, count) };
   const at = tape.copyRecords();
-  const ids: IdPlaces = { bytes, count, at: tape.copyIds(), typeOf: typesOf(tape, count) };
-  if (tape.cuts.length === 0) {
-    return {
-      bytes,
-      at,
-      identityAt: (index) => identityFrom(identityBytesIn(ids, index)),
-      identityBytesAt: (index) => identityBytesIn(ids, index),
-      // Later, so that the next page is requested first.
-      identities: () => hashed(ids, hashing),
-    };
-  }
-  // The bytes as they came are not kept, so everything about the ids is read now.
+  if (tape.cuts.length === 0) return contentsAsCame(ids, at, hashing);
   const texts = Array.from({ length: count }, (_, i) => identityFrom(identityBytesIn(ids, i)));
-  const identities = hashed(ids, hashing);
+  return contentsOfCopy(withoutCuts(bytes, at, tape), texts, hashed(ids, hashing));
+}
+
+function contentsAsCame(ids: PlacedIds, at: readonly number[], hashing: Hashing): PageBytes {
   return {
-    ...withoutCuts(bytes, at, tape),
+    bytes: ids.bytes,
+    at,
+    identityAt: (index) => identityFrom(identityBytesIn(ids, index)),
+    identityBytesAt: (index) => identityBytesIn(ids, index),
+    // Later, so that the next page is requested first.
+    identities: () => hashed(ids, hashing),
+  };
+}
+
+/** In a function of its own: functions made beside each other share what they refer to, here the bytes as they came. */
+function contentsOfCopy(
+  copy: Pick<PageBytes, 'bytes' | 'at'>,
+  texts: readonly (string | null)[],
+  identities: PageIdentities,
+): PageBytes {
+  return {
+    ...copy,
     identityAt: (index) => texts[index] ?? null,
     identityBytesAt: () => undefined,
     identities: () => identities,
@@ -94,7 +103,7 @@ function contentsOf(bytes: Buffer, tape: Tape, hashing: Hashing): PageBytes {
 }
 
 /** Where the ids of a page are, as they were written; 0 and 0 for a record without one. */
-interface IdPlaces {
+interface PlacedIds {
   readonly bytes: Buffer;
   readonly count: number;
   /** Start and end of each. */
@@ -120,7 +129,7 @@ interface Hashing {
   readonly scratch: IdentitySet;
 }
 
-function hashed(ids: IdPlaces, { hashers, scratch }: Hashing): PageIdentities {
+function hashed(ids: PlacedIds, { hashers, scratch }: Hashing): PageIdentities {
   const { bytes, count, at, typeOf } = ids;
   const hashes = Array<number>(count);
   for (let i = 0; i < count; i += 1) {
@@ -177,7 +186,7 @@ function withoutCuts(
 
 /** Undefined for a record without an id. */
 function identityBytesIn(
-  { bytes, at, typeOf }: IdPlaces,
+  { bytes, at, typeOf }: PlacedIds,
   index: number,
 ): IdentityBytes | undefined {
   const [start, end] = [at[2 * index]!, at[2 * index + 1]!];

@@ -235,6 +235,7 @@ export async function runHere(
     readFile: (path) => readFileSync(path, 'utf8'),
     proxyFor: () => undefined,
     owner: { host: 'test', pid: process.pid, lives: () => true },
+    onExit: () => {},
     // A command that would run forever ends at once; one that ends by itself is not stopped.
     stop:
       stop ??
