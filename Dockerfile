@@ -26,4 +26,4 @@ USER 1000:1000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 4000}/health`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # Not through npm: the gateway handles signals as process 1, and the arguments of `docker run` are its command.
-ENTRYPOINT ["node", "--max-semi-space-size=8", "--no-parallel-scavenge", "src/main.ts"]
+ENTRYPOINT ["node", "--max-semi-space-size=8", "src/main.ts"]
