@@ -99,7 +99,9 @@ export async function* walk<R extends Identified>(
       if (records.length > 0) pagesLeft -= 1;
       const goesOn = page.hasNextPage && left > 0 && pagesLeft > 0;
       const isNewCursor = isUnbounded ? isEarly : goesOn && stalls.isNew(page.endCursor);
-      const stalled = goesOn && stalls.hasStalled(page, records, isNewCursor, progress);
+      // A cursor that was seen before ends the walk, unless another record is proved to be new.
+      const leadsOn = goesOn && (isNewCursor || progress.isProved);
+      const stalled = goesOn && stalls.hasStalled(page.endCursor, records.length, leadsOn);
       if (goesOn && !stalled && !isEarly) requestBehind(page);
       yield walkedPage(page, records, at);
       if (!goesOn) {
@@ -222,15 +224,8 @@ function createStallDetector() {
       cursors ??= new IdentitySet();
       return cursor !== null && cursors.add(identityHash(cursor));
     },
-    hasStalled: <R extends Identified>(
-      { endCursor }: Page<R>,
-      records: PageRecords<R>,
-      isNewCursor: boolean,
-      progress: Progress<R>,
-    ): boolean => {
-      barrenPages = records.length === 0 ? barrenPages + 1 : 0;
-      // A cursor that was seen before ends the walk, unless another record is proved to be new.
-      const leadsOn = isNewCursor || progress.isProved;
+    hasStalled: (endCursor: string | null, newRecords: number, leadsOn: boolean): boolean => {
+      barrenPages = newRecords === 0 ? barrenPages + 1 : 0;
       return endCursor === null || !leadsOn || barrenPages >= MAX_BARREN_PAGES;
     },
   };
