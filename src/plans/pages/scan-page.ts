@@ -132,8 +132,11 @@ interface Hashing {
 function hashed(ids: PlacedIds, { hashers, scratch }: Hashing): PageIdentities {
   const { bytes, count, at, typeOf } = ids;
   const hashes = Array<number>(count);
+  // Most lists have records of one type.
+  let type = count > 0 ? typeOf(0) : '';
+  let hash = hasherOf(type, hashers);
   for (let i = 0; i < count; i += 1) {
-    const hash = hasherOf(typeOf(i), hashers);
+    if (typeOf(i) !== type) hash = hasherOf((type = typeOf(i)), hashers);
     hashes[i] =
       hashAt(bytes, at[2 * i]!, at[2 * i + 1]!, hash) ??
       hashOf(identityFrom(identityBytesIn(ids, i)));
