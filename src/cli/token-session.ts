@@ -209,7 +209,6 @@ async function openFor(
   const made = bounded(openStore(tokenStore, config));
   const report = await saveRescued(folder, made, {
     baseUrl: config.recruitingUrl,
-    leavesNewest: true,
   });
   stderr.write(`The token store was gone: a new one was made (${made.description}).\n`);
   printRescued(report, (text) => void stderr.write(`${text}\n`));

@@ -17,7 +17,8 @@ export async function tokensExport(address: string, terminal: Terminal): Promise
     if (isSameStore(target, config.tokenStore)) throw new CommandError(SAME_STORE, 2);
     if (!stored) throw await noTokens(session);
     // A pair in a rescue file must not be saved into this store after the move.
-    await saveRescued(session.rescueFolder, store, { baseUrl: stored.baseUrl });
+    const options = { baseUrl: stored.baseUrl };
+    const { newest } = await saveRescued(session.rescueFolder, store, options);
     const other = boundStore(openStore(target, config), systemClock);
     try {
       await moveSet(store, other, stored, replicaOf(terminal.owner));
@@ -26,6 +27,7 @@ export async function tokensExport(address: string, terminal: Terminal): Promise
     } finally {
       await other.close();
     }
+    for (const { remove } of newest) remove();
     terminal.stdout.write(
       `The token set is in ${other.description} now, and ${store.description} refuses to refresh it. ` +
         `Set TOKEN_STORE${target.kind === 'sqlite' ? `=${other.description}` : ' to its address'} for every gateway that used the other, and restart them.\n`,

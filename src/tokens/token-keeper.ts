@@ -96,7 +96,7 @@ const LONGEST_RETRY_MS = 5 * 60_000;
 export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenKeeper> {
   const parts = { ...given, store: boundStore(given.store, given.clock) };
   const { store, clock, log, link, random = Math.random } = parts;
-  await parts.rescue?.saveInto(store, parts.baseUrl);
+  const rescued = await parts.rescue?.saveInto(store, parts.baseUrl);
   let isUnavailable = false;
   const stored = await store.read().catch((cause: unknown) => {
     if (cause instanceof StoreUnavailableError) {
@@ -117,6 +117,7 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
   const refresher = createTokenRefresher(parts);
   const warnOfEnd = createEndWarnings(clock, log);
   if (stored) refresher.adopt(stored);
+  if (stored && rescued) parts.rescue?.remove(rescued.newest, stored);
   const importLink = createLinkImport(parts, refresher);
   if (!link && !isUnavailable) logUnusable(refresher.tokens);
   store.watch?.(() => void poll());

@@ -150,6 +150,7 @@ export function createTokenSync(
     // An older pair may replace the one that is held only if the store was read with that one in mind.
     const isLate = tokens !== undefined && (!before || !isSamePair(tokens, before));
     if (stored && !(isLate && stored.generation < tokens!.generation)) adopt(stored);
+    if (tokens && report) rescue?.remove(report.newest, tokens);
     if (stored && isForgottenLoss(stored)) await recordLoss(stored);
     return report;
   }

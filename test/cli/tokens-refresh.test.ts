@@ -1,9 +1,22 @@
 import { DatabaseSync } from 'node:sqlite';
-import { readdirSync } from 'node:fs';
-import { expect, test, vi } from 'vitest';
+import { copyFileSync, readdirSync } from 'node:fs';
+import pino from 'pino';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { openRescue } from '../../src/tokens/store/rescue.ts';
+import { createSealer } from '../../src/tokens/store/seal.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { runProgram } from '../support/processes/process.ts';
-import { drop, held, PERSON, reply, sentAgain } from '../support/tokens/tokens.ts';
+import { MINUTE } from '../support/random/manual-clock.ts';
+import {
+  drop,
+  held,
+  PERSON,
+  reply,
+  sentAgain,
+  startKept,
+  watchStore,
+} from '../support/tokens/tokens.ts';
 import { startOperator, startWithTokens } from './tokens-operator.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
@@ -156,7 +169,7 @@ test('a pair that cannot be saved is put into a rescue file, and `tokens recover
   expect(service.exchanges).toHaveLength(2);
 });
 
-test('the pair of a command is also in a rescue file, without a trouble, until a gateway has seen it in the store', async () => {
+test('the pair of a command is also in a rescue file, without a trouble, until a gateway has taken it over', async () => {
   const operator = await startWithTokens();
   const { done, status, file, tokens } = operator;
   const left = () => readdirSync(file('.')).filter((name) => name.startsWith('rescue-'));
@@ -174,6 +187,37 @@ test('the pair of a command is also in a rescue file, without a trouble, until a
   const { stdout } = await gateway.ended;
   expect(stdout).not.toContain('rescue file');
   expect(left()).toEqual([]);
+});
+
+test('an older copy of the store that is put back the moment a gateway has seen the pair of a command costs nothing', async () => {
+  const { done, service, storePath, file } = await startWithTokens();
+  const store = watchStore((now) => openSqliteStore(storePath, { now }));
+  const owner = { host: 'test', pid: process.pid, lives: () => true };
+  const folder = { directory: file('.'), sealer: createSealer([]), owner };
+  const rescue = openRescue(folder, pino({ level: 'silent' }));
+  onTestFinished(() => rescue.close());
+  const { clock, ask } = await startKept(service, { store, rescue });
+  await clock.asleep();
+  const copy = file('copy.db');
+  copyFileSync(storePath, copy);
+  await done('refresh');
+
+  const { holds } = store;
+  const seen = Promise.withResolvers<void>();
+  store.holds = async (pair) => {
+    store.holds = holds;
+    expect(await holds(pair)).toBe(true);
+    copyFileSync(copy, storePath);
+    seen.resolve();
+    return true;
+  };
+  await clock.pass(MINUTE);
+  await seen.promise;
+  expect(await store.read()).toMatchObject({ generation: 3, lost: false, claim: null });
+  expect((await ask(PERSON)).errors).toBeUndefined();
+  expect(service.exchanges).toHaveLength(2);
+  await clock.pass(MINUTE);
+  expect(readdirSync(file('.')).filter((name) => name.startsWith('rescue-'))).toEqual([]);
 });
 
 test('nothing is sent if the store belongs to another service', async () => {

@@ -162,6 +162,19 @@ function sealed({ pair, ...rest }: NewPair, sealer: Sealer) {
   return { version: 1, ...rest, pair: sealPair(pair, about, sealer) };
 }
 
+export type Label = Pick<NewPair, 'set' | 'generation' | 'home'>;
+
+/** What a file says of its pair without the key; undefined when that is damaged. */
+export function labelOf(text: string): Label | undefined {
+  try {
+    const label = JSON.parse(text) as Label;
+    const isWhole = typeof label.set === 'string' && typeof label.generation === 'number';
+    return isWhole ? label : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** @throws when the text is not whole, or cannot be opened */
 export function rescuedPair(text: string, sealer: Sealer): NewPair {
   let rescued: ReturnType<typeof sealed>;

@@ -2,13 +2,15 @@ import type { Logger } from 'pino';
 import {
   filesIn,
   isLeftOver,
-  rescuedPair,
+  labelOf,
   openRescueFile,
+  rescuedPair,
   removeFile,
   textOf,
+  type Label,
   type RescueFolder,
 } from './rescue-file.ts';
-import type { NewPair, StoredTokens, TokenStore } from './token-store.ts';
+import type { NewPair, TokenStore } from './token-store.ts';
 import {
   answersTo,
   forgetAnswers,
@@ -22,7 +24,7 @@ export interface Rescue {
   /**
    * Whether a pair stays there when it is saved. So it is for a command, which ends before a gateway has taken its
    * pair over: should an older copy of the store be put in its place meanwhile, this is the only copy of the pair.
-   * It stays until a gateway has seen that the store holds it.
+   * It stays until a gateway has taken it over.
    */
   readonly stays: boolean;
   /** @throws when it cannot be written */
@@ -34,6 +36,8 @@ export interface Rescue {
    * @param baseUrl of the service that the store is of
    */
   saveInto(store: TokenStore, baseUrl: string): Promise<RescueReport>;
+  /** Removes the files whose pair this process holds, which would save it again. A command removes none. */
+  remove(newest: RescueReport['newest'], held: { set: string; generation: number }): void;
   /** Keeps what the token endpoint answered, as it came. Never throws. */
   keepAnswer(unread: UnreadAnswer): void;
   /** To the refresh token of this generation, newest first. */
@@ -66,8 +70,7 @@ export function openRescue(
     },
     clear: () => file?.clear(),
     saveInto: async (store, baseUrl) => {
-      const options = { baseUrl, own: file?.path, leavesNewest: stays };
-      const report = await saveRescued(folder, store, options);
+      const report = await saveRescued(folder, store, { baseUrl, own: file?.path });
       for (const { generation } of report.saved) {
         log.warn({ generation: generation + 1 }, 'a token pair was saved from a rescue file');
       }
@@ -81,6 +84,12 @@ export function openRescue(
         log.warn({ path, store: other }, 'A rescue file of another token store was left as it is.');
       }
       return report;
+    },
+    remove: (newest, held) => {
+      if (stays) return;
+      for (const { pair, remove } of newest) {
+        if (pair.set === held.set && pair.generation < held.generation) remove();
+      }
     },
     keepAnswer: (unread) => {
       const { generation, answer } = unread;
@@ -135,22 +144,20 @@ const NOT_KEPT =
   'An answer to the renewal of the access token was not understood, and could not be kept in the rescue folder; it is held in memory. ' +
   'Free the disk, or give the gateway a folder that it may write with TOKEN_RESCUE_DIR.';
 
-export interface SavingRescued {
-  /** The service that the store is of; undefined: any. */
-  readonly baseUrl?: string | undefined;
-  /** The file of this process, which looks after it itself. */
-  readonly own?: string | undefined;
-  /** Whether a file whose pair is the newest one of the store stays: for processes that end soon. */
-  readonly leavesNewest?: boolean;
-}
-
-/** What rescue files hold that the store does not have yet is saved there, and the files are removed then. */
+/**
+ * What rescue files hold that the store does not have yet is saved there. The files are removed then, except that of the
+ * newest pair: should an older copy of the store be put in its place now, it would be the only copy of the pair.
+ *
+ * @param baseUrl of the service that the store is of; undefined: any
+ * @param own the file of this process, which looks after it itself
+ */
 export async function saveRescued(
   { directory, sealer, owner }: RescueFolder,
   store: TokenStore,
-  { baseUrl, own, leavesNewest = false }: SavingRescued,
+  { baseUrl, own }: { baseUrl?: string | undefined; own?: string | undefined },
 ): Promise<RescueReport> {
   const saved: NewPair[] = [];
+  const newest: RescueReport['newest'][number][] = [];
   const failed: RescueReport['failed'][number][] = [];
   const elsewhere: RescueReport['elsewhere'][number][] = [];
   for (const { path, name } of filesIn(directory, 'rescue')) {
@@ -162,7 +169,8 @@ export async function saveRescued(
         continue;
       }
       const label = labelOf(text);
-      const { storeId, set } = (await store.read()) ?? {};
+      // Read before the store is asked for the pair: a copy that is put in its place between the two lacks the pair.
+      const { storeId, set, generation = 0 } = (await store.read()) ?? {};
       const identity = { description: store.description, storeId, set, baseUrl };
       if (label && !belongsTo(label, identity)) {
         elsewhere.push({ path, store: label.home?.store });
@@ -173,16 +181,16 @@ export async function saveRescued(
         await store.save(pair);
         saved.push(pair);
       }
-      if (leavesNewest && isNewest(pair, await store.read())) continue;
-      // Its process may live, and have put another pair into it meanwhile.
-      if (textOf(path) === text) removeFile(path);
+      const remove = () => removeUnchanged(path, text);
+      if (generation > pair.generation + 1) remove();
+      else newest.push({ pair, remove });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
       const { set, generation } = labelIn(path) ?? {};
       failed.push({ path, why: (error as Error).message, set, generation });
     }
   }
-  return { saved, failed, elsewhere };
+  return { saved, newest, failed, elsewhere };
 }
 
 /** Which store this is, as far as it is known. */
@@ -204,12 +212,15 @@ function belongsTo({ set, home }: Label, store: StoreIdentity): boolean {
   return isHere && home.baseUrl === baseUrl;
 }
 
-function isNewest({ set, generation }: NewPair, stored: StoredTokens | null): boolean {
-  return stored?.set === set && stored.generation === generation + 1;
+/** Its process may live, and have put another pair into it meanwhile. */
+function removeUnchanged(path: string, text: string): void {
+  if (textOf(path) === text) removeFile(path);
 }
 
 export interface RescueReport {
   readonly saved: readonly NewPair[];
+  /** Files of the newest pair of the store. They stay until they are removed. */
+  readonly newest: readonly { readonly pair: NewPair; readonly remove: () => void }[];
   /** Files that are left as they are. */
   readonly failed: readonly {
     readonly path: string;
@@ -273,19 +284,6 @@ export async function waitingPairs(
     }
   }
   return waiting;
-}
-
-type Label = Pick<NewPair, 'set' | 'generation' | 'home'>;
-
-/** What a file says of its pair without the key; undefined when that is damaged. */
-function labelOf(text: string): Label | undefined {
-  try {
-    const label = JSON.parse(text) as Label;
-    const isWhole = typeof label.set === 'string' && typeof label.generation === 'number';
-    return isWhole ? label : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function labelIn(path: string): Label | undefined {
