@@ -72,19 +72,19 @@ export type Gateway = Awaited<ReturnType<typeof createGateway>>;
  * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
  */
 export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTokens)) {
-  const { config, clock } = parts;
+  const { config, clock, log } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
   const { proxyFor = () => undefined } = parts;
   const telemetry = createTelemetry({
     version: VERSION,
-    log: parts.log,
+    log,
     baseUrl,
     tokens: 'tokens' in parts ? undefined : () => keeper?.health(),
     upstreamLoad: () => upstream.load,
     drainLoad: () => planner.drainLoad,
     answerLoad: () => budget.load,
   });
-  const { log, metrics } = telemetry;
+  const { metrics } = telemetry;
   // The parts that may throw come first, so that nothing is running yet when one does.
   const snapshot = readSnapshot(parts.snapshot, config.schemaPath);
   const served = createServedSchema({
@@ -110,7 +110,6 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
       ? undefined
       : readTrustedDocuments(parts.trustedDocuments, { ...config, schema: served.schema });
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
-  // Not the log that adds request ids: a refresh belongs to no request.
   const keeper =
     'tokens' in parts ? undefined : await keepTokens({ ...parts, onExchange: telemetry.exchanged });
   const tokens = 'tokens' in parts ? parts.tokens : keeper!;

@@ -4,7 +4,7 @@ import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import { codedError, knownCode, type ErrorCode } from '../errors.ts';
 import { jsonTypeFor } from './delivery/formats.ts';
-import type { Exchange, Outcome, Reply, Stage } from './exchange.ts';
+import type { Exchange, MaskFor, Outcome, Reply, Stage } from './exchange.ts';
 
 export interface ErrorPolicyParts {
   /** The served schema. */
@@ -15,7 +15,7 @@ export interface ErrorPolicyParts {
 /** How errors reach callers. */
 export interface ErrorPolicy {
   /** Replaces an unexpected error by one that shows only an id, which is logged with the error. */
-  readonly mask: (error: unknown) => Error;
+  readonly mask: MaskFor;
   /** Answers what a stage threw. */
   readonly refuse: (exchange: Exchange, error: unknown) => Promise<Reply>;
   /** Answers a caller that accepts none of the gateway's formats. */
@@ -39,13 +39,19 @@ export function createErrorPolicy({ schema, log }: ErrorPolicyParts): ErrorPolic
     maxRequestBodySize: false,
     parserAndValidationCache: false,
     logging: false,
-    maskedErrors: { maskError: mask },
+    // What is thrown below is masked already: Yoga would not say which request it belongs to.
+    maskedErrors: false,
     plugins: [refuseAtOnce, codeRefusedRequests, noteOutcome],
   });
   const { handleRequest } = yoga;
   const { Request } = yoga.fetchAPI;
 
-  const refuse = async (exchange: Exchange, error: unknown): Promise<Reply> => {
+  const maskAll = (error: unknown, exchange: Exchange): Error =>
+    error instanceof AggregateError
+      ? new AggregateError(error.errors.map((one) => mask(one, exchange)))
+      : mask(error, exchange);
+  const refuse = async (exchange: Exchange, thrown: unknown): Promise<Reply> => {
+    const error = maskAll(thrown, exchange);
     const given = exchange.header('accept');
     // Yoga takes the first accepted type, whatever its quality value.
     const accept = jsonTypeFor(given) ?? given;
@@ -71,7 +77,8 @@ const NO_ADDRESS = ' ';
 
 interface RefusalContext {
   exchange: Exchange;
-  error: unknown;
+  /** Masked. */
+  error: Error;
 }
 
 type RefusalPlugin = Plugin<RefusalContext, RefusalContext>;
@@ -123,9 +130,7 @@ const noteOutcome: RefusalPlugin = {
 function outcomeOf({ errors }: Pick<ExecutionResult, 'errors'>): Outcome | undefined {
   const first = errors?.[0];
   if (!first) return undefined;
-  const code: unknown = first.extensions?.['code'];
-  // An unexpected error has no code until it is masked.
-  return code === undefined && !isForCallers(first) ? 'INTERNAL_SERVER_ERROR' : knownCode(code);
+  return knownCode(first.extensions?.['code']);
 }
 
 async function replyOf(response: Response): Promise<Reply> {
@@ -137,19 +142,19 @@ async function replyOf(response: Response): Promise<Reply> {
   };
 }
 
-function maskUnexpected(log: Logger) {
-  const logged = (cause: unknown): string => {
+function maskUnexpected(log: Logger): MaskFor {
+  const logged = (cause: unknown, { requestId }: Exchange): string => {
     const id = randomUUID();
-    log.error({ err: cause, errorId: id }, 'unexpected error');
+    log.error({ requestId, err: cause, errorId: id }, 'unexpected error');
     return id;
   };
-  return (error: unknown): Error => {
+  return (error, exchange) => {
     if (isForCallers(error)) {
       const cause = unexpectedCause(error);
-      return cause === undefined ? error : withId(error, logged(cause));
+      return cause === undefined ? error : withId(error, logged(cause, exchange));
     }
     if (isAbort(error)) {
-      log.debug('the caller left');
+      log.debug({ requestId: exchange.requestId }, 'the caller left');
       return codedError('INTERNAL_SERVER_ERROR', 'The request was cancelled by its caller.');
     }
     if (isTooDeep(error)) {
@@ -158,7 +163,7 @@ function maskUnexpected(log: Logger) {
         'The operation is nested too deeply to be parsed. Split it into several operations.',
       );
     }
-    const id = logged(error instanceof GraphQLError ? error.originalError : error);
+    const id = logged(error instanceof GraphQLError ? error.originalError : error, exchange);
     const masked = codedError(
       'INTERNAL_SERVER_ERROR',
       `An unexpected error happened in the gateway. Report this id to its operator: ${id}`,

@@ -161,6 +161,9 @@ export function isPiece(body: Body | AsyncIterable<Body>): body is Piece {
   return typeof body === 'string' || body instanceof Uint8Array;
 }
 
+/** Replaces an unexpected error by one for callers. @param exchange whose answer the error is part of */
+export type MaskFor = (error: unknown, exchange: Exchange) => Error;
+
 /** Makes the reply of a stage that refuses a request itself, as a GraphQL answer in JSON. No cache keeps it. */
 export function errorReply(status: number, error: Error): Reply {
   return {

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { AsyncLocalStorage } from 'node:async_hooks';
 import { context as contexts, ROOT_CONTEXT, type Context } from '@opentelemetry/api';
 import type { Logger } from 'pino';
 import type { Cause } from '../cause.ts';
@@ -31,8 +30,6 @@ export interface RequestTelemetryParts {
   readonly log: Logger;
   readonly metrics: MetricRegistry;
   readonly spans: Spans;
-  /** The request on whose behalf the current code runs. */
-  readonly current: AsyncLocalStorage<RequestCause>;
 }
 
 /**
@@ -41,7 +38,7 @@ export interface RequestTelemetryParts {
  * name people, so they are not looked at.
  */
 export function requestTelemetry(parts: RequestTelemetryParts): ExchangeTelemetry {
-  const { log, spans, current } = parts;
+  const { log, spans } = parts;
   const metrics = requestMetrics(parts.metrics);
   return {
     run: (exchange, work) => {
@@ -53,7 +50,7 @@ export function requestTelemetry(parts: RequestTelemetryParts): ExchangeTelemetr
       const cost = { upstreamRequests: 0, pages: 0 };
       const cause: RequestCause = { requestId, context, cost, begun };
       exchange.cause = cause;
-      return current.run(cause, () => contexts.with(context, work));
+      return contexts.with(context, work);
     },
     ended: (exchange, status) => {
       const cause = requestCause(exchange.cause)!;

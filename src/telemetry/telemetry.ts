@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Logger } from 'pino';
 import type { ExchangeTelemetry } from '../http/exchange.ts';
 import type { ReadingTelemetry } from '../plans/telemetry.ts';
@@ -6,7 +5,7 @@ import type { TokenHealth } from '../tokens/token-health.ts';
 import type { UpstreamTelemetry } from '../upstream/telemetry.ts';
 import { createMetricRegistry, type MetricRegistry, type Metrics } from './metrics.ts';
 import { readingTelemetry, type ReadingLoad } from './reading-telemetry.ts';
-import { requestTelemetry, type RequestCause } from './request-telemetry.ts';
+import { requestTelemetry } from './request-telemetry.ts';
 import { createSpans } from './spans.ts';
 import { tokenTelemetry } from './token-telemetry.ts';
 import { upstreamTelemetry, type UpstreamLoad } from './upstream-telemetry.ts';
@@ -23,8 +22,6 @@ export interface TelemetryParts extends ReadingLoad {
 
 /** Logs, metrics and spans, and what the other stages need to report to them. */
 export interface Telemetry {
-  /** For lines that are logged on behalf of requests: adds the id of the request. */
-  readonly log: Logger;
   /** Names and label values contain nothing personal and nothing secret. */
   readonly metrics: Metrics;
   readonly requests: ExchangeTelemetry;
@@ -39,17 +36,14 @@ export interface Telemetry {
 export function createTelemetry(parts: TelemetryParts): Telemetry {
   const metrics = createMetricRegistry();
   const spans = createSpans(parts.version);
-  const current = new AsyncLocalStorage<RequestCause>();
-  const log = addRequestIds(parts.log, () => current.getStore()?.requestId);
   const server = serverOf(parts.baseUrl);
 
   reportVersion(metrics, parts.version);
   // Each registers its metrics, in this order.
   return {
-    log,
     metrics,
     schemaCompared: schemaTelemetry(metrics),
-    requests: requestTelemetry({ ...parts, metrics, spans, current }),
+    requests: requestTelemetry({ ...parts, metrics, spans }),
     upstream: upstreamTelemetry({ ...parts, metrics, spans, server }),
     reading: readingTelemetry({ ...parts, metrics, spans }),
     exchanged: parts.tokens
@@ -79,17 +73,6 @@ function serverOf(baseUrl: string) {
     'server.address': hostname,
     'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
   };
-}
-
-/** A child logger with bindings cannot do this: it outlives every request. */
-function addRequestIds(log: Logger, requestId: () => string | undefined): Logger {
-  const formatters = {
-    log: (line: object) => {
-      const id = requestId();
-      return id === undefined || 'requestId' in line ? line : { requestId: id, ...line };
-    },
-  };
-  return log.child({}, { formatters });
 }
 
 function reportVersion({ gauge }: MetricRegistry, version: string): void {

@@ -196,11 +196,18 @@ function createPool(origin: string, { proxy, concurrency, timeoutMs }: Connectio
     : new ProxyAgent({ ...options, uri: proxy, proxyTunnel: true });
 }
 
+const MOST_BEHIND = 1.25;
+
 /** Created once: a new error and its stack would cost more than the request that it ends. */
 const ABORTED = new DOMException('The request was aborted.', 'AbortError');
 
-/** Copies: a view of the buffers that sockets are read into would keep all of them in memory. */
+/**
+ * A body that arrived whole is not copied if the memory behind it holds little else, such as the headers: a buffer keeps
+ * all memory behind it.
+ */
 function joined(chunks: readonly Buffer[], size: number): Buffer {
+  const [first] = chunks;
+  if (chunks.length === 1 && first!.buffer.byteLength <= size * MOST_BEHIND) return first!;
   const body = Buffer.allocUnsafeSlow(size);
   let at = 0;
   for (const chunk of chunks) at += chunk.copy(body, at);

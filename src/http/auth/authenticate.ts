@@ -4,8 +4,11 @@ import type { Caller, Exchange, Reply, Stage } from '../exchange.ts';
 /** The credentials that are accepted. A header whose function is undefined is ignored. */
 export interface Credentials {
   readonly apiKeyOwner?: ((key: string) => Caller | undefined) | undefined;
-  readonly bearerTokenOwner?: ((token: string) => Promise<Caller | undefined>) | undefined;
+  readonly bearerTokenOwner?: BearerTokenOwner | undefined;
 }
+
+/** @param requestId for the log */
+export type BearerTokenOwner = (token: string, requestId: string) => Promise<Caller | undefined>;
 
 type Identity =
   | { readonly kind: 'known'; readonly caller: Caller }
@@ -50,7 +53,7 @@ function identify(
   }
   const token = bearerToken(authorization);
   if (token === undefined) return { kind: 'refused', header: 'authorization' };
-  return bearerTokenOwner!(token).then((person): Identity => {
+  return bearerTokenOwner!(token, exchange.requestId).then((person): Identity => {
     if (!person) return { kind: 'refused', header: 'authorization' };
     return { kind: 'known', caller: program ? onBehalf(program, person) : person };
   });

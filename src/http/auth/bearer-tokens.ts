@@ -1,7 +1,7 @@
 import { jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
-import type { Caller } from '../exchange.ts';
+import type { BearerTokenOwner } from './authenticate.ts';
 
 export interface BearerTokenParts {
   readonly issuer: string;
@@ -27,8 +27,8 @@ export function bearerTokenOwners({
   keys,
   clock,
   log,
-}: BearerTokenParts): (token: string) => Promise<Caller | undefined> {
-  return async (token) => {
+}: BearerTokenParts): BearerTokenOwner {
+  return async (token, requestId) => {
     try {
       const { payload } = await jwtVerify(token, keys, {
         issuer,
@@ -46,7 +46,7 @@ export function bearerTokenOwners({
     } catch (error) {
       // Only the kind of fault: messages may contain a piece of the token.
       const { code, claim } = error as { code?: string; claim?: string };
-      log.info({ code, claim }, 'a bearer token was refused');
+      log.info({ requestId, code, claim }, 'a bearer token was refused');
       return undefined;
     }
   };

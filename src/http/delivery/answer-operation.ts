@@ -1,4 +1,4 @@
-import { codeOfFirst, type AnswerError, type Mask } from '../../answers/answer-errors.ts';
+import { codeOfFirst, type AnswerError } from '../../answers/answer-errors.ts';
 import {
   writeAnswer,
   writePayload,
@@ -9,20 +9,27 @@ import { codedError, knownCode } from '../../errors.ts';
 import type { Call, CallVariables } from '../../plans/call.ts';
 import type { OperationPlan } from '../../plans/operation/plan-operation.ts';
 import type { Planner } from '../../plans/planner.ts';
-import { errorReply, JSON_TYPE, type Answer, type Exchange, type Reply } from '../exchange.ts';
+import {
+  errorReply,
+  JSON_TYPE,
+  type Answer,
+  type Exchange,
+  type MaskFor,
+  type Reply,
+} from '../exchange.ts';
 import { deliveryFor, FORMATS, jsonTypeFor, multipartReply } from './formats.ts';
 
 export interface AnswerParts {
   readonly planner: Pick<Planner, 'createCall'>;
   /** Masks unexpected errors. Errors of the service are not passed to it. */
-  readonly mask: Mask;
+  readonly mask: MaskFor;
 }
 
 /**
  * Answers operations by their plans: in parts, as `multipart/mixed`, if the operation is incremental and the caller
  * accepts parts; otherwise whole.
  */
-export function answerOperation({ planner, mask }: AnswerParts): Answer<OperationPlan> {
+export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer<OperationPlan> {
   return (operation, values, exchange) => {
     const accept = exchange.header('accept');
     const type = jsonTypeFor(accept);
@@ -33,6 +40,10 @@ export function answerOperation({ planner, mask }: AnswerParts): Answer<Operatio
     const payloads = operation.plan.stream(call);
     if (!payloads) return answerWhole(call);
     return delivery === 'none' ? UNSUPPORTED_FORMAT : answerInParts(payloads, delivery);
+
+    function mask(error: unknown): Error {
+      return maskFor(error, exchange);
+    }
 
     function callOf(): Call {
       const made = planner.createCall({

@@ -45,7 +45,7 @@ export function cors(
       if (!isPreflight(exchange)) return undefined;
       const origin = exchange.header('origin')!;
       if (isListed(origin)) return allowed;
-      report(origin);
+      report(origin, exchange.requestId);
       return REFUSED;
     },
   };
@@ -60,14 +60,14 @@ function isPreflight(exchange: Exchange): boolean {
 }
 
 /** Logs each origin once, and only some: anyone can send any origin, as often as they like. */
-function reportOnce(log: Logger): (origin: string) => void {
+function reportOnce(log: Logger): (origin: string, requestId: string) => void {
   const reported = new Set<string>();
-  return (origin) => {
+  return (origin, requestId) => {
     const isOrigin = URL.canParse(origin) && new URL(origin).origin === origin;
     if (!isOrigin || reported.has(origin) || reported.size >= MOST_REPORTED) return;
     reported.add(origin);
     log.warn(
-      { origin },
+      { requestId, origin },
       'a preflight was refused, because its origin is not listed. To allow pages of this origin, add it to CORS_ORIGINS.',
     );
   };

@@ -4,6 +4,7 @@ import {
   errorReply,
   type Exchange,
   type ExchangeTelemetry,
+  type MaskFor,
   type Reply,
   type Stage,
 } from '../exchange.ts';
@@ -18,7 +19,7 @@ export interface HandlerParts {
   /** Runs around all stages. */
   readonly telemetry: ExchangeTelemetry;
   /** Masks unexpected errors. */
-  readonly mask: (error: unknown) => Error;
+  readonly mask: MaskFor;
   readonly clock: Clock;
 }
 
@@ -32,49 +33,49 @@ export interface Handler {
 export function createHandler(parts: HandlerParts): Handler {
   const { stages, refuse, telemetry, mask, clock } = parts;
 
-  const answer = (exchange: Exchange): Reply | Promise<Reply> => {
+  /**
+   * Calls the stages from this one on, until one replies. With a callback and without await: most stages return no
+   * promise, and each promise between two steps costs as much as a step.
+   */
+  const answerFrom = (first: number, exchange: Exchange, send: (reply: Reply) => void): void => {
+    let reply: ReturnType<Stage>;
+    let at = first;
     try {
-      const reply = passFrom(0, exchange);
-      return isPromise(reply) ? reply.catch((error: unknown) => refused(exchange, error)) : reply;
+      while ((reply = stages[at]!(exchange)) === undefined) at += 1;
     } catch (error) {
-      return refused(exchange, error);
+      return void refused(exchange, error).then(send);
     }
+    if (!isPromise(reply)) return send(reply);
+    reply.then(
+      (given) => (given ? send(given) : answerFrom(at + 1, exchange, send)),
+      (error: unknown) => refused(exchange, error).then(send),
+    );
   };
 
-  // Without await, because most stages return no promise: awaiting each of them would cost a turn of the event loop.
-  const passFrom = (first: number, exchange: Exchange): Reply | Promise<Reply> => {
-    for (let at = first; at < stages.length; at += 1) {
-      const reply = stages[at]!(exchange);
-      if (reply === undefined) continue;
-      if (!isPromise(reply)) return reply;
-      return reply.then((given) => given ?? passFrom(at + 1, exchange));
-    }
-    throw new Error('No stage has replied.');
-  };
-
-  const refused = (exchange: Exchange, error: unknown): Reply | Promise<Reply> => {
+  const refused = async (exchange: Exchange, error: unknown): Promise<Reply> => {
     try {
-      const reply = refuse(exchange, error);
-      return isPromise(reply) ? reply.catch(failed) : reply;
+      return await refuse(exchange, error);
     } catch (thrown) {
-      return failed(thrown);
+      return failed(exchange, thrown);
     }
   };
 
-  const failed = (error: unknown): Reply => errorReply(500, mask(error));
+  const failed = (exchange: Exchange, error: unknown): Reply =>
+    errorReply(500, mask(error, exchange));
 
-  let turnEnd: Promise<void> | undefined;
+  let ready: (() => void)[] = [];
   /**
    * Replies that get ready in one turn of the event loop are sent together in its check phase. To send one wakes the
    * process of its reader, if that sleeps, and this costs more than anything else about a small reply.
    */
-  const endOfTurn = () =>
-    (turnEnd ??= new Promise((resolve) => {
-      setImmediate(() => {
-        turnEnd = undefined;
-        resolve();
-      });
-    }));
+  const atEndOfTurn = (send: () => void): void => {
+    if (ready.push(send) > 1) return;
+    setImmediate(() => {
+      const all = ready;
+      ready = [];
+      for (const one of all) one();
+    });
+  };
 
   const byNode = (request: IncomingMessage, response: ServerResponse): void => {
     const exchange = new NodeExchange(request);
@@ -84,7 +85,7 @@ export function createHandler(parts: HandlerParts): Handler {
       telemetry.ended(exchange, response.headersSent ? response.statusCode : undefined);
     });
     const broken = (error: unknown) => {
-      const reply = failed(error);
+      const reply = failed(exchange, error);
       if (response.headersSent) response.destroy();
       else void writeReply(reply, { ...reply.headers }, { request, response, clock });
     };
@@ -97,12 +98,9 @@ export function createHandler(parts: HandlerParts): Handler {
       }
     };
     try {
-      telemetry.run(exchange, () => {
-        const reply = answer(exchange);
-        // This promise never rejects: `answer` handles every error.
-        if (isPromise(reply)) void reply.then((given) => endOfTurn().then(() => send(given)));
-        else send(reply);
-      });
+      telemetry.run(exchange, () =>
+        answerFrom(0, exchange, (reply) => atEndOfTurn(() => send(reply))),
+      );
     } catch (error) {
       broken(error);
     }
@@ -120,17 +118,21 @@ export function createHandler(parts: HandlerParts): Handler {
         exchange.end();
       };
       const send = (reply: Reply) => {
-        const headers = headersOf(reply, exchange);
-        const response = responseOf({ ...reply, headers }, failed);
-        ended(response.status);
-        resolve(response);
+        try {
+          const headers = headersOf(reply, exchange);
+          const response = responseOf({ ...reply, headers }, (error) => void mask(error, exchange));
+          ended(response.status);
+          resolve(response);
+        } catch (error) {
+          reject(error as Error);
+        }
       };
       telemetry.run(exchange, () => {
         exchange.onLeave(() => {
           ended(undefined);
           reject(request.signal.reason as Error);
         });
-        void Promise.resolve(answer(exchange)).then(send).catch(reject);
+        answerFrom(0, exchange, send);
       });
     });
   };

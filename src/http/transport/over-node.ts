@@ -112,10 +112,25 @@ export function writeReply(
   if (length === 0) response.end();
   else if (isPiece(body)) response.end(body);
   // Node joins such a string with the headers. A buffer would be a second part of the write, which costs more.
-  else if (length <= SMALL) response.end(joined(body, length).toString('latin1'), 'latin1');
+  else if (length <= SMALL) response.end(latin1Of(body), 'latin1');
   else if (length <= JOINED) response.end(joined(body, length));
   else return writeBodies([body], response);
   return undefined;
+}
+
+/** A string with a character for each byte. */
+function latin1Of(pieces: readonly Piece[]): string {
+  let all = '';
+  for (const piece of pieces) {
+    const isOne = typeof piece === 'string' && Buffer.byteLength(piece) === piece.length;
+    all += isOne ? piece : asBuffer(piece).toString('latin1');
+  }
+  return all;
+}
+
+function asBuffer(piece: Piece): Buffer {
+  if (typeof piece === 'string') return Buffer.from(piece);
+  return Buffer.isBuffer(piece) ? piece : Buffer.from(piece);
 }
 
 async function writeBodies(

@@ -1,7 +1,7 @@
 import type { FragmentDefinitionNode, GraphQLObjectType } from 'graphql';
 import type { AnswerError } from '../../answers/answer-errors.ts';
 import type { DeferredReading } from '../../answers/read.ts';
-import type { Call } from '../call.ts';
+import type { Call, Requester } from '../call.ts';
 import type { ForwardedAnswer } from '../forwarded/forwarded-answer.ts';
 import type { ForwardedFields } from '../forwarded/forwarded-fields.ts';
 import { withCursorHints } from '../forwarded/misplaced-cursors.ts';
@@ -29,6 +29,29 @@ export interface FieldGroup {
   readonly drains: Pick<Drains, 'separate'>;
 }
 
+/** Answers an operation of which the service answers every field. */
+export async function answerForwarded(group: FieldGroup, call: Call): Promise<OperationAnswer> {
+  const { forwarded, root } = group;
+  let service: ForwardedAnswer;
+  try {
+    // The only request of an operation has none to be shared with.
+    service = await requestForwarded(group, call, { request: (request) => call.send(request) });
+    const waiting = call.hold(service, service.size);
+    if (waiting) await waiting;
+  } catch (error) {
+    return failed(forwarded, error, root);
+  }
+  const { data, extensions } = service;
+  const errors = withHints(service.errors, group, call);
+  if (!data) return { data, errors, extensions, deferred: [] };
+  const output: Output = {
+    parts: data.whole as Part[],
+    errors: errors as AnswerError[],
+    deferred: data.deferred.flat(),
+  };
+  return filled(call, output, extensions);
+}
+
 /** Answers the fields of a group together. */
 export async function answerGroup(
   group: FieldGroup,
@@ -36,25 +59,8 @@ export async function answerGroup(
   given?: GivenValues,
 ): Promise<OperationAnswer> {
   const { forwarded, root } = group;
-  if (group.isForwardedOnly) {
-    try {
-      const service = await requestForwarded(group, call);
-      const { data, errors, extensions } = service;
-      const waiting = call.hold(service, service.size);
-      if (waiting) await waiting;
-      if (!data) return { data, errors, extensions, deferred: [] };
-      const output: Output = {
-        parts: data.whole as Part[],
-        errors: errors as AnswerError[],
-        deferred: data.deferred.flat(),
-      };
-      return await filled(call, output, extensions);
-    } catch (error) {
-      return failed(forwarded, error, root);
-    }
-  }
   const answered =
-    group.service && requestForwarded(group, call).catch((error: unknown) => ({ error }));
+    group.service && requestForwarded(group, call, call).catch((error: unknown) => ({ error }));
   const values = await Promise.all(
     group.fields.map(async (field) =>
       field.kind === 'forwarded' ? undefined : (given?.get(field) ?? readField(call, field)),
@@ -72,7 +78,7 @@ export async function answerGroup(
   if (service && 'error' in service) {
     output.errors.push({ thrown: service.error, path: [firstOf(forwarded)] });
   } else if (service) {
-    output.errors.push(...service.errors);
+    output.errors.push(...withHints(service.errors, group, call));
     ({ extensions } = service);
   }
   for (const [i, field] of group.fields.entries()) {
@@ -88,33 +94,34 @@ export async function answerGroup(
   return filled(call, output, extensions);
 }
 
-async function requestForwarded(group: FieldGroup, call: Call): Promise<ForwardedAnswer> {
-  const answer = await answerOfService(group, call);
-  if (answer.errors.length === 0) return answer;
-  const places = {
-    selections: group.forwarded.flatMap(({ collected: { nodes } }) => nodes),
-    fragments: group.fragments,
-    variables: call.variables.values,
-  };
-  return { ...answer, errors: withCursorHints(answer.errors, places) };
+function requestForwarded(
+  group: FieldGroup,
+  call: Call,
+  requester: Pick<Requester, 'request'>,
+): Promise<ForwardedAnswer> {
+  const { service, isQuery } = group;
+  if (!isQuery) return mutate(group, call);
+  return requestSparingParents(requester, (pages) => service!.request(call.variables, pages));
 }
 
-async function answerOfService(
-  { service, isForwardedOnly, isQuery, drains }: FieldGroup,
-  call: Call,
-): Promise<ForwardedAnswer> {
-  if (isQuery) {
-    // The only request of an operation has none to be shared with.
-    const requester = isForwardedOnly ? { request: call.send.bind(call) } : call;
-    return requestSparingParents(requester, (pages) => service!.request(call.variables, pages));
-  }
-  // Reads that start after the mutation was sent, or after it was answered, must not share what was read before.
+/** Reads that start after the mutation was sent, or after it was answered, must not share what was read before. */
+async function mutate({ service, drains }: FieldGroup, call: Call): Promise<ForwardedAnswer> {
   drains.separate();
   try {
     return await call.send(service!.request(call.variables));
   } finally {
     drains.separate();
   }
+}
+
+function withHints(
+  errors: readonly AnswerError[],
+  { forwarded, fragments }: FieldGroup,
+  { variables }: Call,
+): readonly AnswerError[] {
+  if (errors.length === 0) return errors;
+  const selections = forwarded.flatMap(({ collected: { nodes } }) => nodes);
+  return withCursorHints(errors, { selections, fragments, variables: variables.values });
 }
 
 function readField(
@@ -173,10 +180,11 @@ async function filled(
   output: Output,
   extensions: string | undefined,
 ): Promise<OperationAnswer> {
+  const hasPlaceholders = output.parts.some(isPlaceholder);
   const {
     parts,
     errors,
     deferred = [],
-  } = output.parts.some(isPlaceholder) ? await fillPlaceholders(call, output) : output;
+  } = hasPlaceholders ? await fillPlaceholders(call, output) : output;
   return { data: parts as (string | Buffer)[], errors, extensions, deferred };
 }

@@ -7,7 +7,7 @@ import { nestedPlaceholders } from '../lists/nested-lists.ts';
 import type { FieldValue } from '../output.ts';
 import { pageCost } from '../requests/page-cost.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
-import { answerGroup, type FieldGroup } from './answer-group.ts';
+import { answerForwarded, answerGroup, type FieldGroup } from './answer-group.ts';
 import { LOCAL, rootField } from './root-field.ts';
 import { checkBelowRoot, isAllowed } from './root-rules.ts';
 import {
@@ -76,7 +76,7 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
       const group = groups.get(use);
       if (!group) return NOTHING;
       if (isOneList) call.stopSharing();
-      return answerGroup(group, call, given);
+      return group.isForwardedOnly ? answerForwarded(group, call) : answerGroup(group, call, given);
     },
   };
 

@@ -76,7 +76,12 @@ test('the reason for refusing a token is logged, without any part of the token o
   expect(await owner(token)).toBeUndefined();
   expect(await owner('nonsense')).toBeUndefined();
   expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
-    { level: 30, code: 'ERR_JWT_CLAIM_VALIDATION_FAILED', claim: 'aud' },
+    {
+      requestId: 'of-the-request',
+      level: 30,
+      code: 'ERR_JWT_CLAIM_VALIDATION_FAILED',
+      claim: 'aud',
+    },
     { level: 30, code: 'ERR_JWS_INVALID' },
   ]);
   for (const part of [...token.split('.'), 'ada', 'elsewhere', 'nonsense']) {
@@ -85,11 +90,12 @@ test('the reason for refusing a token is logged, without any part of the token o
 });
 
 function ownerBy(clock: ManualClock, lines: string[] = []) {
-  return bearerTokenOwners({
+  const owner = bearerTokenOwners({
     ...issuer.jwt,
     scopes: [...issuer.jwt.scopes, 'graph'],
     keys: createLocalJWKSet({ keys: issuer.keys }),
     clock,
     log: pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) }),
   });
+  return (token: string) => owner(token, 'of-the-request');
 }
