@@ -67,7 +67,7 @@ export async function listen(
     response.shouldKeepAlive &&= !lastAnswers;
     const ofConnection = answering.get(request.socket)!;
     ofConnection.push(response);
-    response.once('close', () => {
+    response.on('close', () => {
       ofConnection.splice(ofConnection.indexOf(response), 1);
       // Its headers may have promised, before the shutdown began, to keep the connection.
       if (closing) setImmediate(() => server.closeIdleConnections());

@@ -32,16 +32,12 @@ export interface BudgetOwner {
 
 /** What callers may still use of the pages of a minute. It is the ledger of processes that report to this one. */
 export interface CallerBudgets extends PageLedger {
-  of(name: string): CallerBudget;
+  /** @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX for more than a whole minute has */
+  spend(caller: string, pages: number): void;
+  /** Spends nothing. @throws as `spend` */
+  check(caller: string, pages: number): void;
   /** Reports what was not reported yet. */
   close(): Promise<void>;
-}
-
-interface CallerBudget {
-  /** @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX for more than a whole minute has */
-  spend(pages: number): void;
-  /** Spends nothing. @throws as `spend` */
-  check(pages: number): void;
 }
 
 /** Enough for 500 records, the default of CONNECTION_MAX, and for finding the page at which they begin. */
@@ -51,25 +47,25 @@ export function createPageBudget(
   callers: CallerBudgets,
   { name, mayDrain }: BudgetOwner,
 ): PageBudget {
-  const unscoped = new UnscopedPages(name, callers.of(name));
+  const unscoped = new UnscopedPages(name, callers);
   return mayDrain ? unscoped : withinAFewPages(unscoped);
 }
 
 class UnscopedPages implements PageBudget {
   readonly owner: string;
-  readonly #caller: CallerBudget;
+  readonly #callers: CallerBudgets;
 
-  constructor(owner: string, caller: CallerBudget) {
+  constructor(owner: string, callers: CallerBudgets) {
     this.owner = owner;
-    this.#caller = caller;
+    this.#callers = callers;
   }
 
   spend(pages: number, options?: { readonly isCharged: boolean }): void {
-    if (options?.isCharged !== true) this.#caller.spend(pages);
+    if (options?.isCharged !== true) this.#callers.spend(this.owner, pages);
   }
 
   check(pages: number): void {
-    this.#caller.check(pages);
+    this.#callers.check(this.owner, pages);
   }
 
   get forSearch(): PageBudget {
@@ -124,7 +120,9 @@ export function spendTogether(
 
 const NONE: ReadonlyMap<PageBudget, unknown> = new Map();
 
-interface Bucket extends CallerBudget {
+interface Bucket {
+  readonly spend: (pages: number) => void;
+  readonly check: (pages: number) => void;
   readonly isFull: () => boolean;
   /** Takes pages that were spent so many ms ago, whether they were there or not, and returns how many are left. */
   readonly take: (pages: number, ago: number) => number;
@@ -157,19 +155,12 @@ export function createCallerBudgets(
       : undefined;
 
   return {
-    of: (name) => {
-      sweep();
-      // The bucket is looked up for each call: a long operation would keep one that was swept and replaced.
-      return {
-        spend: (pages) => {
-          bucketOf(name)?.spend(pages);
-          reports?.add(name, pages);
-        },
-        check: (pages) => bucketOf(name)?.check(pages),
-      };
+    spend: (caller, pages) => {
+      bucketOf(caller)?.spend(pages);
+      reports?.add(caller, pages);
     },
+    check: (caller, pages) => bucketOf(caller)?.check(pages),
     take: async ({ spent, ago }) => {
-      sweep();
       return spent.map(({ caller, pages }) => {
         reports?.add(caller, pages, ago);
         return bucketOf(caller)?.take(pages, ago) ?? Infinity;
@@ -180,8 +171,12 @@ export function createCallerBudgets(
 
   function bucketOf(name: string): Bucket | undefined {
     if (perMinute === 0) return undefined;
-    const bucket = buckets.get(name) ?? createBucket(perMinute, clock);
-    buckets.set(name, bucket);
+    let bucket = buckets.get(name);
+    if (!bucket) {
+      sweep();
+      bucket = createBucket(perMinute, clock);
+      buckets.set(name, bucket);
+    }
     return bucket;
   }
 

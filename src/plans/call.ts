@@ -65,7 +65,8 @@ export interface CallParts {
   readonly signal: () => AbortSignal;
   readonly pages: PageBudget;
   readonly drainMaxItems: number;
-  readonly held: HeldBytes;
+  /** Called on first use, as most answers are small. */
+  readonly openBytes: () => HeldBytes;
   readonly cause: Cause | undefined;
 }
 
@@ -79,10 +80,10 @@ export class Call implements Requester {
   /** Shared by all fields of the operation that return several records by their ids. */
   readonly references = { count: 0 };
   readonly cause: Cause | undefined;
-  /** The parts of its answer that are in memory. */
-  readonly held: HeldBytes;
   /** Bytes of its pieces, the uncounted ones too. */
   #bytes = 0;
+  #held: HeldBytes | undefined;
+  #isOver = false;
   readonly #parts: CallParts;
   #isSharing = true;
   #requests: DataLoader<ChargedRequest<unknown>, unknown, string> | undefined;
@@ -93,7 +94,6 @@ export class Call implements Requester {
     this.variables = parts.variables;
     this.pages = parts.pages;
     this.cause = parts.cause;
-    this.held = parts.held;
     this.drainBudget = { max: parts.drainMaxItems, left: parts.drainMaxItems };
   }
 
@@ -115,6 +115,20 @@ export class Call implements Requester {
   hold(piece: object, bytes: number): Promise<void> | undefined {
     this.#bytes += bytes;
     return this.#bytes < UNCOUNTED ? undefined : this.held.hold(piece, bytes);
+  }
+
+  /** The parts of its answer that are in memory. */
+  get held(): HeldBytes {
+    if (this.#held) return this.#held;
+    this.#held = this.#parts.openBytes();
+    if (this.#isOver) this.#held.release();
+    return this.#held;
+  }
+
+  /** To be called when its answer is sent, or its caller has left: it holds nothing from then on. */
+  end(): void {
+    this.#isOver = true;
+    this.#held?.release();
   }
 
   /** Loads records by their ids. */

@@ -124,7 +124,7 @@ export function createPlanner(parts: PlannerParts): Planner {
         ...request,
         send,
         drainMaxItems,
-        held: parts.budget.open(),
+        openBytes: () => parts.budget.open(),
         pages: createPageBudget(callers, budgetOwner),
       }),
     get drainLoad() {

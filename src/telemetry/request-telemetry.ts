@@ -142,6 +142,7 @@ function endSpan(
   { cause, status, outcome }: Ended,
 ): void {
   const span = spanOf(cause.context);
+  if (!span.isRecording()) return span.end();
   span.updateName(operationType ? `${operationType} ${trustedName}`.trimEnd() : method);
   span.setAttributes({
     ...(status !== undefined && { 'http.response.status_code': status }),

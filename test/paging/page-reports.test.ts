@@ -17,7 +17,7 @@ describe('two processes that share a ledger', () => {
     expect(await spendAll(other, 40)).toBeLessThanOrEqual(20 + 3);
     expect(await spendAll(one, 40)).toBeLessThanOrEqual(3);
     expect(await spendAll(other, 40)).toBe(0);
-    expect(() => one.of(CALLER).check(30)).toThrow(/60 pages a minute.*Try again in 3\d s/);
+    expect(() => one.check(CALLER, 30)).toThrow(/60 pages a minute.*Try again in 3\d s/);
     clock.jump(40 * SECOND);
     const [first, second] = [await spendAll(one, 60), await spendAll(other, 60)];
     expect(first + second).toBeGreaterThanOrEqual(34);
@@ -29,7 +29,7 @@ describe('two processes that share a ledger', () => {
     const { clock, ledger, start } = world(6_000);
     const one = start();
     for (let spent = 0; spent < 1_000; spent += 1) {
-      one.of(`key:${spent % 2}`).spend(1);
+      one.spend(`key:${spent % 2}`, 1);
       // A thousand in two seconds.
       clock.jump(2);
       await setImmediate();
@@ -38,11 +38,11 @@ describe('two processes that share a ledger', () => {
     await setImmediate();
     expect(ledger.reports.length).toBeLessThanOrEqual(6);
     expect(totalOf(ledger.reports)).toBe(1_000);
-    one.of('key:0').spend(5_500);
+    one.spend('key:0', 5_500);
     await setImmediate();
     const { length } = ledger.reports;
     for (let refused = 0; refused < 100; refused += 1) {
-      expect(() => one.of('key:0').spend(500)).toThrow(/6000 pages a minute/);
+      expect(() => one.spend('key:0', 500)).toThrow(/6000 pages a minute/);
       await setImmediate();
     }
     clock.jump(SECOND);
@@ -60,8 +60,8 @@ describe('two processes that share a ledger', () => {
     // The next report.
     ledger.isHeld = true;
     await setImmediate();
-    expect(() => one.of(CALLER).check(6)).toThrow(/Try again in 1 s/);
-    expect(() => one.of(CALLER).check(5)).not.toThrow();
+    expect(() => one.check(CALLER, 6)).toThrow(/Try again in 1 s/);
+    expect(() => one.check(CALLER, 5)).not.toThrow();
   });
 
   test('pay back in the next minute what they have given too much', async () => {
@@ -73,7 +73,7 @@ describe('two processes that share a ledger', () => {
     ledger.release();
     await setImmediate();
     await setImmediate();
-    expect(() => other.of(CALLER).spend(1)).toThrow(/Try again in 61 s/);
+    expect(() => other.spend(CALLER, 1)).toThrow(/Try again in 61 s/);
     clock.jump(70 * SECOND);
     expect(await spendAll(other, 60)).toBe(10);
     expect(await spendAll(one, 60)).toBeLessThanOrEqual(3);
@@ -86,8 +86,8 @@ describe('two processes that share a ledger', () => {
     await one.close();
     expect(totalOf(ledger.reports)).toBe(10);
     const other = start();
-    other.of(CALLER).spend(5_990);
-    expect(() => other.of(CALLER).spend(1)).not.toThrow();
+    other.spend(CALLER, 5_990);
+    expect(() => other.spend(CALLER, 1)).not.toThrow();
     ledger.isHeld = true;
     clock.jump(SECOND);
     const closing = other.close();
@@ -286,7 +286,7 @@ async function spendAll(budgets: CallerBudgets, wanted: number, caller = CALLER)
 /** The message of the refusal; undefined if there was none. */
 function attempt(budgets: CallerBudgets, pages: number, caller = CALLER): string | undefined {
   try {
-    budgets.of(caller).spend(pages);
+    budgets.spend(caller, pages);
     return undefined;
   } catch (error) {
     return (error as Error).message;

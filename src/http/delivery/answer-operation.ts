@@ -52,7 +52,7 @@ export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer
         signal: () => exchange.signal,
         cause: exchange.cause,
       });
-      exchange.onEnd(made.held.release);
+      exchange.onEnd(() => made.end());
       return made;
     }
 

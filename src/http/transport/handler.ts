@@ -79,7 +79,8 @@ export function createHandler(parts: HandlerParts): Handler {
 
   const byNode = (request: IncomingMessage, response: ServerResponse): void => {
     const exchange = new NodeExchange(request);
-    response.once('close', () => {
+    // Not `once`, which adds two objects to each request: a response closes once.
+    response.on('close', () => {
       if (!response.writableFinished) exchange.leave();
       exchange.end();
       telemetry.ended(exchange, response.headersSent ? response.statusCode : undefined);
@@ -124,7 +125,7 @@ export function createHandler(parts: HandlerParts): Handler {
           ended(response.status);
           resolve(response);
         } catch (error) {
-          reject(error as Error);
+          reject(error);
         }
       };
       telemetry.run(exchange, () => {
