@@ -12,9 +12,10 @@ import { honest, refusal, startGatewayOverFake } from '../support/imitations/fak
 import { ask } from '../support/clients/multipart.ts';
 import { noTelemetry } from '../support/gateway/stages.ts';
 import { recordingLog, startGateway } from '../support/gateway/gateway.ts';
-import { post, startFront, type Body } from './front.ts';
+import type { Body } from './front.ts';
 
 const DAY = 86_400_000;
+const SCHEMA = buildSchema('type Query { any: Int }');
 const ELSEWHERE = 'https://internal.example.test';
 
 test('a store that becomes the store of another service is reported by an id, which is logged with the cause', async () => {
@@ -75,27 +76,21 @@ test('a store that becomes the store of another service is reported by an id, wh
 
 describe('after an unexpected error the caller gets only an id, which is also logged', () => {
   const WORDS = `ENOENT ${ELSEWHERE}/srv/recruiting/secret.db`;
-  const QUERY = '{ __typename }';
 
-  test('an error while an operation is prepared', async () => {
-    let isBroken = false;
-    const elapsed = () => {
-      if (isBroken) throw new Error(WORDS);
-      return systemClock.elapsed();
-    };
-    await using front = await startFront({ clock: { ...systemClock, elapsed } });
-    for (const send of [
-      () => fetch(`${front.url}/graphql`, post({ query: QUERY })),
-      () => front.gateway.fetch('/graphql', post({ query: QUERY })),
-    ]) {
-      isBroken = true;
-      const text = await (await send()).text();
-      isBroken = false;
-      expectMasked(text, front.gateway.logged);
-    }
-    expect(await (await fetch(`${front.url}/graphql`, post({ query: QUERY }))).json()).toEqual({
-      data: { __typename: 'Query' },
+  test('an error in a stage', async () => {
+    const { log, logged } = recordingLog();
+    const errors = createErrorPolicy({ schema: SCHEMA, log });
+    const handler = createHandler({
+      ...errors,
+      telemetry: noTelemetry,
+      stages: [throwing],
+      clock: systemClock,
     });
+    const server = await listen(handler, { host: '127.0.0.1', port: 0 });
+    onTestFinished(() => server.close());
+    for (const response of [await fetch(server.url), await handler.fetch(server.url)]) {
+      expectMasked(await response.text(), logged);
+    }
   });
 
   test('an error in a stage and in the refusal of it', async () => {
@@ -197,7 +192,7 @@ function handlerOf(stage: () => Reply, log: Logger): Handler {
     telemetry: noTelemetry,
     stages: [stage],
     refuse: stage,
-    mask: createErrorPolicy({ schema: buildSchema('type Query { any: Int }'), log }).mask,
+    mask: createErrorPolicy({ schema: SCHEMA, log }).mask,
     clock: systemClock,
   });
 }
