@@ -10,14 +10,13 @@ import type { CheckedOperation } from '../operations/operations.ts';
 export type Stage = (exchange: Exchange) => Reply | undefined | Promise<Reply | undefined>;
 
 /**
- * Answers a valid and allowed operation. Undefined if the caller accepts none of its formats.
+ * Answers a valid and allowed operation, with the variables of the exchange. Undefined if the caller accepts none of its
+ * formats.
  *
- * @param variables coerced
  * @throws errors that are answered as a refused request: with `errors`, and without `data`
  */
 export type Answer<Plan> = (
   operation: CheckedOperation<Plan>,
-  variables: Readonly<Record<string, unknown>>,
   exchange: Exchange,
 ) => Reply | undefined | Promise<Reply | undefined>;
 

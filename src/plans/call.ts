@@ -1,13 +1,18 @@
 import DataLoader from 'dataloader';
 import PQueue from 'p-queue';
-import type { HeldBytes } from '../answers/budget.ts';
+import type { AnswerBudget, HeldBytes } from '../answers/budget.ts';
 import type { UpstreamError } from '../answers/answer-errors.ts';
 import type { Reading } from '../answers/read.ts';
 import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
 import type { DrainBudget } from '../paging/drain/drain.ts';
 import { PAGES_PER_OPERATION } from '../paging/page.ts';
-import type { PageBudget } from '../paging/page-budget.ts';
+import {
+  createPageBudget,
+  type BudgetOwner,
+  type CallerBudgets,
+  type PageBudget,
+} from '../paging/page-budget.ts';
 import type { ListRecord } from './output.ts';
 
 /** The variables of a request to the gateway, as values and as the caller wrote them. */
@@ -15,7 +20,7 @@ export interface CallVariables {
   /** Coerced to their types. */
   readonly values: Readonly<Record<string, unknown>>;
   /** As JSON; undefined for a variable that was not given. */
-  readonly text: (name: string) => string | undefined;
+  text(name: string): string | undefined;
 }
 
 /** The caller that requests are sent for. A walk that several callers share is sent for the one who started it. */
@@ -58,16 +63,23 @@ export interface SendOptions extends RequestOrigin {
   readonly onPressure?: () => void;
 }
 
+/** Who called. */
+export interface CallOrigin {
+  /** Undefined only before it is known. */
+  readonly budgetOwner: BudgetOwner | undefined;
+  /** Aborted when the caller leaves. Read on first use, because making one costs something. */
+  readonly signal: AbortSignal;
+  /** For telemetry; passed on unread. */
+  readonly cause: Cause | undefined;
+}
+
+/** What all calls have in common. */
 export interface CallParts {
   readonly send: SendRequest;
-  readonly variables: CallVariables;
-  /** Creates the signal on first use: most operations need none. */
-  readonly signal: () => AbortSignal;
-  readonly pages: PageBudget;
+  readonly callers: CallerBudgets;
+  /** Records that one operation may drain. */
   readonly drainMaxItems: number;
-  /** Called on first use, as most answers are small. */
-  readonly openBytes: () => HeldBytes;
-  readonly cause: Cause | undefined;
+  readonly budget: AnswerBudget;
 }
 
 /** What one operation has of its own while it is answered. */
@@ -84,22 +96,24 @@ export class Call implements Requester {
   #bytes = 0;
   #held: HeldBytes | undefined;
   #isOver = false;
+  readonly #origin: CallOrigin;
   readonly #parts: CallParts;
   #isSharing = true;
   #requests: DataLoader<ChargedRequest<unknown>, unknown, string> | undefined;
   #records: RecordLoader | undefined;
 
-  constructor(parts: CallParts) {
+  constructor(variables: CallVariables, origin: CallOrigin, parts: CallParts) {
+    this.#origin = origin;
     this.#parts = parts;
-    this.variables = parts.variables;
-    this.pages = parts.pages;
-    this.cause = parts.cause;
+    this.variables = variables;
+    this.pages = createPageBudget(parts.callers, origin.budgetOwner!);
+    this.cause = origin.cause;
     this.drainBudget = { max: parts.drainMaxItems, left: parts.drainMaxItems };
   }
 
   /** Aborted when the caller leaves. */
   get signal(): AbortSignal {
-    return this.#parts.signal();
+    return this.#origin.signal;
   }
 
   get caller(): string {
@@ -120,7 +134,7 @@ export class Call implements Requester {
   /** The parts of its answer that are in memory. */
   get held(): HeldBytes {
     if (this.#held) return this.#held;
-    this.#held = this.#parts.openBytes();
+    this.#held = this.#parts.budget.open();
     if (this.#isOver) this.#held.release();
     return this.#held;
   }

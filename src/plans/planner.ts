@@ -1,9 +1,6 @@
-import type { AnswerBudget } from '../answers/budget.ts';
-import type { Cause } from '../cause.ts';
-import { createPageBudget, type BudgetOwner, type CallerBudgets } from '../paging/page-budget.ts';
 import type { AllowedMutations } from '../schema/served/served-schema.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
-import { Call, type CallVariables, type SendRequest } from './call.ts';
+import { Call, type CallOrigin, type CallParts, type CallVariables } from './call.ts';
 import { createDrains, type DrainParts } from './lists/drains.ts';
 import { createPageInlining } from './lists/inlined-pages.ts';
 import {
@@ -58,35 +55,21 @@ import type { ReadingTelemetry } from './telemetry.ts';
 export interface Planner {
   /** @throws coded errors for operations that can never be answered */
   plan(document: PlannedDocument): OperationPlan;
-  createCall(request: CallRequest): Call;
+  createCall(variables: CallVariables, origin: CallOrigin): Call;
   /** Drains that run, and drains that wait for their turn. */
   readonly drainLoad: { readonly running: number; readonly waiting: number };
 }
 
-export interface CallRequest {
-  readonly variables: CallVariables;
-  readonly budgetOwner: BudgetOwner;
-  /** Returns a signal that is aborted when the caller leaves. Called on first use. */
-  readonly signal: () => AbortSignal;
-  /** For telemetry; passed on unread. */
-  readonly cause: Cause | undefined;
-}
-
-export interface PlannerParts {
+export interface PlannerParts extends CallParts {
   readonly served: ServedSchema;
-  readonly send: SendRequest;
   readonly telemetry: ReadingTelemetry;
   readonly mutations: AllowedMutations;
   readonly connectionMax: number;
-  /** Records that one operation may drain. */
-  readonly drainMaxItems: number;
   readonly drains: DrainParts;
-  readonly budget: AnswerBudget;
-  readonly callers: CallerBudgets;
 }
 
 export function createPlanner(parts: PlannerParts): Planner {
-  const { served, send, telemetry, mutations, connectionMax, drainMaxItems, callers } = parts;
+  const { served, send, telemetry, mutations, connectionMax } = parts;
   const { schema, upstream, adapters, nested, entities, nodes, upstreamType, toUpstream } = served;
   const drains = createDrains({ send, telemetry }, parts.drains);
   const derived = new Set(
@@ -119,14 +102,7 @@ export function createPlanner(parts: PlannerParts): Planner {
   };
   return {
     plan: (document) => planOperation(shared, document),
-    createCall: ({ budgetOwner, ...request }) =>
-      new Call({
-        ...request,
-        send,
-        drainMaxItems,
-        openBytes: () => parts.budget.open(),
-        pages: createPageBudget(callers, budgetOwner),
-      }),
+    createCall: (variables, origin) => new Call(variables, origin, parts),
     get drainLoad() {
       return drains.load;
     },

@@ -1,7 +1,15 @@
-import { ROOT_CONTEXT, SpanKind, type Attributes, type Context } from '@opentelemetry/api';
+import {
+  ROOT_CONTEXT,
+  SpanKind,
+  type Attributes,
+  type Context,
+  type Span,
+} from '@opentelemetry/api';
+import type { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import { knownCode } from '../errors.ts';
-import type { UpstreamTelemetry } from '../upstream/telemetry.ts';
+import type { ReadAs } from '../upstream/request.ts';
+import type { ReportedRequest, UpstreamOutcome, UpstreamTelemetry } from '../upstream/telemetry.ts';
 import type { MetricRegistry } from './metrics.ts';
 import { requestCause, type RequestCause } from './request-telemetry.ts';
 import { end, spanOf, traceHeaders, type Spans } from './spans.ts';
@@ -25,30 +33,44 @@ export function upstreamTelemetry(parts: UpstreamTelemetryParts): UpstreamTeleme
   const { spans, log, server } = parts;
   const metrics = upstreamMetrics(parts);
   const attributes = { 'http.request.method': 'POST', ...server };
-  return {
-    sending: (given) => {
-      const cause = requestCause(given);
-      const begun = performance.now();
+
+  class Sending implements ReportedRequest {
+    readonly headers: Readonly<Record<string, string>>;
+    readonly #begun = performance.now();
+    readonly #cause: RequestCause | undefined;
+    readonly #span: Span;
+
+    constructor(cause: RequestCause | undefined) {
+      this.#cause = cause;
       const parent = cause?.context ?? ROOT_CONTEXT;
       const context = spans.begin('POST', SpanKind.CLIENT, parent, attributes);
-      const span = spanOf(context);
+      this.#span = spanOf(context);
+      this.headers = headersFor(cause, context);
       if (cause) cause.cost.upstreamRequests += 1;
-      return {
-        headers: headersFor(cause, context),
-        answered: (status) => void span.setAttribute('http.response.status_code', status),
-        read: (how) => metrics.answers(1, how),
-        ended: (outcome, error) => {
-          metrics.requests(1, outcome);
-          metrics.duration((performance.now() - begun) / 1000);
-          end(span, outcome === 'ok' || outcome === 'left' ? undefined : outcome);
-          if (!error || !log.isLevelEnabled('debug')) return;
-          log.debug(
-            { requestId: cause?.requestId, err: error },
-            'a request to the service got no usable answer',
-          );
-        },
-      };
-    },
+    }
+
+    answered(status: number): void {
+      this.#span.setAttribute('http.response.status_code', status);
+    }
+
+    read(how: ReadAs): void {
+      metrics.answers(1, how);
+    }
+
+    ended(outcome: UpstreamOutcome, error?: GraphQLError): void {
+      metrics.requests(1, outcome);
+      metrics.duration((performance.now() - this.#begun) / 1000);
+      end(this.#span, outcome === 'ok' || outcome === 'left' ? undefined : outcome);
+      if (!error || !log.isLevelEnabled('debug')) return;
+      log.debug(
+        { requestId: this.#cause?.requestId, err: error },
+        'a request to the service got no usable answer',
+      );
+    }
+  }
+
+  return {
+    sending: (cause) => new Sending(requestCause(cause)),
     retrying: (given, code, attempt) => {
       const known = knownCode(code);
       metrics.retries(1, known);

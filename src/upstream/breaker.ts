@@ -62,51 +62,57 @@ export function createBreaker({ clock, onChange }: BreakerParts): Breaker {
   let pausedUntil = 0;
   let probe: object | undefined;
 
-  return {
-    follow: (kind) => {
-      /** When the first attempt began. */
-      let since = Infinity;
-      /** How many answers there had been when the latest attempt began. */
-      let answersBefore = -1;
-      /** The attempt, if it is a probe. */
-      let own: object | undefined;
-      const refusal = () => {
-        if (state === 'closed') return undefined;
-        const waitMs = pausedUntil + (kind === 'query' ? 0 : pauseMs) - clock.elapsed();
-        return waitMs > 0 ? refused(waitMs) : undefined;
-      };
-      return {
-        refusal,
-        begin: () => {
-          // The breaker may have opened while the request waited for its turn.
-          const answer = refusal();
-          if (answer) return answer;
-          since = Math.min(since, clock.elapsed());
-          answersBefore = answers;
-          own = state === 'closed' ? undefined : beginProbe();
-          return undefined;
-        },
-        end: (answer) => {
-          if (answer && !isOutage(answer)) answered();
-          else if (!own || own !== probe) return;
-          else if (answer) pause(pauseMs * 2);
-          else {
-            pausedUntil = clock.elapsed();
-            change('open');
-          }
-        },
-        gaveUp: (answer) => {
-          if (state !== 'closed' || !isOutage(answer)) return;
-          // Other requests were answered while this one was in flight, or it was never sent.
-          if (answersBefore !== answers) return;
-          failures += 1;
-          failingSince = Math.min(failingSince, since);
-          const hasLasted = clock.elapsed() - failingSince >= FAILING_MS;
-          if (failures >= FAILURES_TO_OPEN && hasLasted) open(answer);
-        },
-      };
-    },
-  };
+  class Followed implements FollowedRequest {
+    readonly #kind: OutgoingRequest['kind'];
+    /** When the first attempt began. */
+    #since = Infinity;
+    /** How many answers there had been when the latest attempt began. */
+    #answersBefore = -1;
+    /** The attempt, if it is a probe. */
+    #probe: object | undefined;
+
+    constructor(kind: OutgoingRequest['kind']) {
+      this.#kind = kind;
+    }
+
+    refusal(): UpstreamFailure | undefined {
+      if (state === 'closed') return undefined;
+      const waitMs = pausedUntil + (this.#kind === 'query' ? 0 : pauseMs) - clock.elapsed();
+      return waitMs > 0 ? refused(waitMs) : undefined;
+    }
+
+    begin(): UpstreamFailure | undefined {
+      // The breaker may have opened while the request waited for its turn.
+      const answer = this.refusal();
+      if (answer) return answer;
+      this.#since = Math.min(this.#since, clock.elapsed());
+      this.#answersBefore = answers;
+      this.#probe = state === 'closed' ? undefined : beginProbe();
+      return undefined;
+    }
+
+    end(answer: UpstreamAnswer | undefined): void {
+      if (answer && !isOutage(answer)) answered();
+      else if (!this.#probe || this.#probe !== probe) return;
+      else if (answer) pause(pauseMs * 2);
+      else {
+        pausedUntil = clock.elapsed();
+        change('open');
+      }
+    }
+
+    gaveUp(answer: UpstreamAnswer): void {
+      if (state !== 'closed' || !isOutage(answer)) return;
+      // Other requests were answered while this one was in flight, or it was never sent.
+      if (this.#answersBefore !== answers) return;
+      failures += 1;
+      failingSince = Math.min(failingSince, this.#since);
+      const hasLasted = clock.elapsed() - failingSince >= FAILING_MS;
+      if (failures >= FAILURES_TO_OPEN && hasLasted) open(answer);
+    }
+  }
+
+  return { follow: (kind) => new Followed(kind) };
 
   function beginProbe(): object {
     const own = {};

@@ -89,6 +89,7 @@ describe('after an unexpected error the caller gets only an id, which is also lo
     const server = await listen(handler, { host: '127.0.0.1', port: 0 });
     onTestFinished(() => server.close());
     for (const response of [await fetch(server.url), await handler.fetch(server.url)]) {
+      expect(response.headers.get('content-type')).toMatch(/json/);
       expectMasked(await response.text(), logged);
     }
   });

@@ -1,4 +1,4 @@
-import { codeOfFirst, type AnswerError } from '../../answers/answer-errors.ts';
+import { codeOfFirst, type AnswerError, type Mask } from '../../answers/answer-errors.ts';
 import {
   writeAnswer,
   writePayload,
@@ -6,6 +6,7 @@ import {
   type Payload,
 } from '../../answers/write-answer.ts';
 import { codedError, knownCode } from '../../errors.ts';
+import type { Json } from '../../json.ts';
 import type { Call, CallVariables } from '../../plans/call.ts';
 import type { OperationPlan } from '../../plans/operation/plan-operation.ts';
 import type { Planner } from '../../plans/planner.ts';
@@ -30,73 +31,80 @@ export interface AnswerParts {
  * accepts parts; otherwise whole.
  */
 export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer<OperationPlan> {
-  return (operation, values, exchange) => {
+  return (operation, exchange) => {
     const accept = exchange.header('accept');
     const type = jsonTypeFor(accept);
-    if (!operation.isIncremental) return type || namesParts(accept) ? answerWhole() : undefined;
-    const delivery = deliveryFor(accept);
-    if (delivery === 'whole') return type ? answerWhole() : undefined;
-    const call = callOf();
-    const payloads = operation.plan.stream(call);
-    if (!payloads) return answerWhole(call);
-    return delivery === 'none' ? UNSUPPORTED_FORMAT : answerInParts(payloads, delivery);
+    const { plan, isIncremental } = operation;
+    const delivery = isIncremental ? deliveryFor(accept) : 'whole';
+    if (delivery === 'whole' && !type && (isIncremental || !namesParts(accept))) return undefined;
+    const call = planner.createCall(new GivenVariables(exchange), exchange);
+    exchange.onEnd(() => call.end());
+    const payloads = delivery === 'whole' ? undefined : plan.stream(call);
+    if (!payloads) return answerWhole(plan, call, { exchange, accept, type });
+    if (delivery === 'none') return UNSUPPORTED_FORMAT;
+    return answerInParts(payloads, delivery as IncrementalFormat, { exchange, accept, type });
+  };
 
-    function mask(error: unknown): Error {
-      return maskFor(error, exchange);
-    }
-
-    function callOf(): Call {
-      const made = planner.createCall({
-        variables: variablesOf(exchange, values),
-        budgetOwner: exchange.budgetOwner!,
-        signal: () => exchange.signal,
-        cause: exchange.cause,
-      });
-      exchange.onEnd(() => made.end());
-      return made;
-    }
-
-    function answerWhole(given = callOf()): Promise<Reply> {
-      return operation.plan.answer(given).then((answer): Reply => {
-        reportErrors(answer.errors);
-        const body = writeAnswer(answer, mask);
-        if (type || !namesParts(accept)) {
-          return { status: 200, headers: { 'content-type': type ?? JSON_TYPE }, body };
-        }
-        return multipartReply(deliveryFor(accept), [body]);
-      });
-    }
-
-    async function answerInParts(given: Payloads, format: IncrementalFormat): Promise<Reply> {
-      // If the caller leaves before the body is read, nothing else ends the walks behind it.
-      exchange.onLeave(() => void given.return().catch(() => {}));
-      const { value: first } = await given.next();
-      reportErrors(first?.first?.errors ?? []);
-      if (first?.first && !first.hasNext && type) {
-        await given.return();
-        const body = writeAnswer(first.first, mask);
-        return { status: 200, headers: { 'content-type': type }, body };
+  function answerWhole(
+    plan: OperationPlan,
+    call: Call,
+    { exchange, accept, type }: Asked,
+  ): Promise<Reply> {
+    return plan.answer(call).then((answer): Reply => {
+      const mask = masked(exchange);
+      report(answer.errors, exchange, mask);
+      const body = writeAnswer(answer, mask);
+      if (type || !namesParts(accept)) {
+        return { status: 200, headers: { 'content-type': type ?? JSON_TYPE }, body };
       }
-      return multipartReply(format, textsOf(first!, given, format));
-    }
+      return multipartReply(deliveryFor(accept), [body]);
+    });
+  }
 
-    async function* textsOf(first: Payload, further: Payloads, format: IncrementalFormat) {
+  async function answerInParts(
+    payloads: Payloads,
+    format: IncrementalFormat,
+    { exchange, type }: Asked,
+  ): Promise<Reply> {
+    // If the caller leaves before the body is read, nothing else ends the walks behind it.
+    exchange.onLeave(() => void payloads.return().catch(() => {}));
+    const mask = masked(exchange);
+    const { value: first } = await payloads.next();
+    report(first?.first?.errors ?? [], exchange, mask);
+    if (first?.first && !first.hasNext && type) {
+      await payloads.return();
+      const body = writeAnswer(first.first, mask);
+      return { status: 200, headers: { 'content-type': type }, body };
+    }
+    return multipartReply(format, textsOf());
+
+    async function* textsOf() {
       try {
-        yield writePayload(first, format, mask);
-        for await (const payload of further) {
-          reportErrors(payload.incremental?.flatMap(({ errors }) => errors) ?? []);
+        yield writePayload(first!, format, mask);
+        for await (const payload of payloads) {
+          report(payload.incremental?.flatMap(({ errors }) => errors) ?? [], exchange, mask);
           yield writePayload(payload, format, mask);
         }
       } finally {
-        await further.return();
+        await payloads.return();
       }
     }
+  }
 
-    function reportErrors(errors: readonly AnswerError[]): void {
-      const code = codeOfFirst(errors, mask);
-      if (code !== undefined) exchange.outcome ??= knownCode(code);
-    }
-  };
+  function masked(exchange: Exchange): Mask {
+    return (error) => maskFor(error, exchange);
+  }
+}
+
+interface Asked {
+  readonly exchange: Exchange;
+  readonly accept: string | undefined;
+  readonly type: ReturnType<typeof jsonTypeFor>;
+}
+
+function report(errors: readonly AnswerError[], exchange: Exchange, mask: Mask): void {
+  const code = codeOfFirst(errors, mask);
+  if (code !== undefined) exchange.outcome ??= knownCode(code);
 }
 
 type Payloads = AsyncGenerator<Payload, void, undefined>;
@@ -105,19 +113,25 @@ function namesParts(accept = ''): boolean {
   return /multipart\/mixed/i.test(accept);
 }
 
-function variablesOf(
-  { params, exactVariables }: Exchange,
-  values: CallVariables['values'],
-): CallVariables {
-  const given = (params['variables'] ?? {}) as Record<string, unknown>;
-  return {
-    values,
-    text: (name) => {
-      if (!Object.hasOwn(given, name)) return undefined;
-      return exactVariables?.get(name)?.raw ?? JSON.stringify(given[name]);
-    },
-  };
+/** Does not keep the exchange: a walk that several callers share outlives the exchange that began it. */
+class GivenVariables implements CallVariables {
+  readonly values: CallVariables['values'];
+  readonly #given: Readonly<Record<string, unknown>>;
+  readonly #exact: Json | undefined;
+
+  constructor({ variables, params, exactVariables }: Exchange) {
+    this.values = variables;
+    this.#given = (params['variables'] ?? NONE) as Record<string, unknown>;
+    this.#exact = exactVariables;
+  }
+
+  text(name: string): string | undefined {
+    if (!Object.hasOwn(this.#given, name)) return undefined;
+    return this.#exact?.get(name)?.raw ?? JSON.stringify(this.#given[name]);
+  }
 }
+
+const NONE = {};
 
 const UNSUPPORTED_FORMAT = errorReply(
   406,

@@ -100,8 +100,7 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>): Operat
       return undefined;
     },
 
-    answer: (exchange) =>
-      answer(exchange.operation as CheckedOperation<Plan>, exchange.variables, exchange),
+    answer: (exchange) => answer(exchange.operation as CheckedOperation<Plan>, exchange),
   };
 }
 

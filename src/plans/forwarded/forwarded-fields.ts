@@ -1,4 +1,5 @@
 import { Kind, OperationTypeNode, type FragmentDefinitionNode, type SelectionNode } from 'graphql';
+import type { Json } from '../../json.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';
 import {
   writeRequest,
@@ -38,6 +39,7 @@ export function forwardedFields({
   // A mutation cannot be sent again without the inlined pages that failed.
   const whole = write(isQuery ? 'all' : 'safe');
   const scan = forwardedScanner(fields);
+  const read = (answer: Json) => readForwarded(answer, fields, isQuery);
   return {
     request: (variables, pages = 'all') => {
       const written = pages === 'all' || !isQuery ? whole : write(pages);
@@ -48,7 +50,7 @@ export function forwardedFields({
         key: written.key(variables),
         pages: written.pages(variables),
         scan,
-        read: (answer) => readForwarded(answer, fields, isQuery),
+        read,
       };
     },
   };

@@ -116,10 +116,10 @@ export function writeRequest(
 const NONE = {};
 
 /** Writes the values of these variables as members of a JSON object. */
-function members(names: Iterable<string>, { text }: CallVariables, own: OwnVariables): string {
+function members(names: Iterable<string>, variables: CallVariables, own: OwnVariables): string {
   let written = '';
   for (const variable of names) {
-    const value = Object.hasOwn(own, variable) ? own[variable] : text(variable);
+    const value = Object.hasOwn(own, variable) ? own[variable] : variables.text(variable);
     if (value === undefined) continue;
     written += `${written === '' ? '' : ','}${JSON.stringify(variable)}:${value}`;
   }

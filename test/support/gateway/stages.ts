@@ -36,7 +36,7 @@ export function handlerFor(
     trusted: undefined,
     trustedDocumentsOnly: false,
     isRouter: () => false,
-    answer: async ({ document, name }, variableValues, exchange) => {
+    answer: async ({ document, name }, exchange) => {
       const type = jsonTypeFor(exchange.header('accept'));
       if (!type) return undefined;
       const contextValue = contextOf(exchange);
@@ -45,7 +45,7 @@ export function handlerFor(
         schema: executed,
         document: withoutStream(document),
         operationName,
-        variableValues,
+        variableValues: exchange.variables,
         contextValue,
       });
       return { status: 200, headers: { 'content-type': type }, body: JSON.stringify(result) };
