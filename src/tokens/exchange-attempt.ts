@@ -67,6 +67,10 @@ const SEND_WITHIN_MS = 25_000;
 const CLAIM_LIFE_MS = 150_000;
 const LOOKS = { shortest: 1_000, longest: 5_000 };
 
+const REFUSED =
+  'The service refused the refresh token. Another process may have exchanged it before, and its token pair may still ' +
+  'arrive in the store: it is waited for. Do not import a new token meanwhile.';
+
 export interface ExchangeAttempt {
   /** Connects, claims, sends once and saves, in this order. Nothing is sent if a step before that failed. */
   exchange(from: HeldTokens): Promise<AttemptResult>;
@@ -201,7 +205,11 @@ export function createExchangeAttempt(
     try {
       let overtaken = await isOvertaken(from);
       const left = until - clock.elapsed();
-      if (!overtaken && left > 0) onRefused?.(left / 1000);
+      if (!overtaken && left > 0) {
+        const waitSeconds = Math.round(left / 1000);
+        log.warn({ generation: from.generation, waitSeconds }, REFUSED);
+        onRefused?.(waitSeconds);
+      }
       while (!overtaken && clock.elapsed() < until) {
         if (isStopping()) {
           await close(exchange, 'uncertain');

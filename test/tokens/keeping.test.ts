@@ -689,7 +689,7 @@ describe('a refresh that takes long', () => {
     const { claim } = store;
     // As after a failover, which may have lost the claim of another process.
     store.claim = async (wanted) => (await claim(wanted)) && { exclusive: false };
-    const { ask, clock } = await startKept(service, { store });
+    const { ask, clock, logged } = await startKept(service, { store });
     await clock.asleep();
     await ask(PERSON);
     const refusal = arrived(service, reply(400, { error: 'invalid_grant' }));
@@ -708,6 +708,14 @@ describe('a refresh that takes long', () => {
       ],
     });
     expect(await store.read()).toMatchObject({ lost: false });
+    expect(logged.filter(({ msg }) => /refused the refresh token/.test(String(msg)))).toEqual([
+      expect.objectContaining({
+        level: 40,
+        generation: 2,
+        waitSeconds: expect.any(Number),
+        msg: expect.stringMatching(/another process may have.*do not import a new token/i),
+      }),
+    ]);
     await clock.pass(3 * MINUTE);
     expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
     expect(service.exchanges).toHaveLength(2);
