@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { postBare, standstill } from '../support/clients/bare-client.ts';
 import { honest, silence, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { next, partsOf } from '../support/clients/multipart.ts';
 
 const STREAM = '{ allPersons @stream { id firstName } }';
@@ -59,6 +59,38 @@ test('when a client leaves, the request in flight is aborted, and no further one
   expect(upstream.received).toHaveLength(4);
   await server.close();
 });
+
+test('a client that leaves before it reads anything of a stream ends its walk', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 1000 });
+  const leaving = new AbortController();
+  await streamed(gateway, leaving.signal);
+  const walks = async () =>
+    (await gateway.gateway.metrics.text()).match(/^recruiting_walks_total.*/gm);
+  expect(await walks()).toBeNull();
+  leaving.abort();
+  await expect.poll(walks).toEqual(['recruiting_walks_total{kind="drain",outcome="stopped"} 1']);
+});
+
+test('a client that leaves before it reads anything of a shared stream does not hold up the others', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 1000 });
+  const leaving = new AbortController();
+  const [, stays] = await Promise.all([streamed(gateway, leaving.signal), streamed(gateway)]);
+  leaving.abort();
+  const text = await stays.text();
+  expect(text.split('"id":')).toHaveLength(1001);
+  expect(gateway.sandbox.stats.requests.graphql).toBeLessThan(30);
+});
+
+async function streamed(gateway: TestGateway, signal?: AbortSignal): Promise<Response> {
+  const response = await gateway.fetch('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'multipart/mixed' },
+    body: JSON.stringify({ query: '{ allPersons @stream(initialCount: 10) { id } }' }),
+    ...(signal && { signal }),
+  });
+  expect(response.headers.get('content-type')).toMatch(/^multipart\/mixed/);
+  return response;
+}
 
 test('a long stream needs no more memory than a short one', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 24_000 });

@@ -66,8 +66,6 @@ export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer
     format: IncrementalFormat,
     { exchange, type }: Asked,
   ): Promise<Reply> {
-    // If the caller leaves before the body is read, nothing else ends the walks behind it.
-    exchange.onLeave(() => void payloads.return().catch(() => {}));
     const mask = masked(exchange);
     const { value: first } = await payloads.next();
     report(first?.first?.errors ?? [], exchange, mask);
