@@ -10,9 +10,8 @@ import {
   saveRescued,
   waitingPairs,
   type RescueReport,
-  type StoreIdentity,
 } from '../tokens/store/rescue.ts';
-import type { RescueFolder } from '../tokens/store/rescue-file.ts';
+import type { RescueFolder, StoreIdentity } from '../tokens/store/rescue-file.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import { createTokenRefresher, type TokenRefresher } from '../tokens/token-refresher.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';

@@ -69,7 +69,7 @@ const LOOKS = { shortest: 1_000, longest: 5_000 };
 
 const REFUSED =
   'The service refused the refresh token. Another process may have exchanged it before, and its token pair may still ' +
-  'arrive in the store: it is waited for. Do not import a new token meanwhile.';
+  'arrive in the store: this process waits for it. Do not import a new token meanwhile.';
 
 export interface ExchangeAttempt {
   /** Connects, claims, sends once and saves, in this order. Nothing is sent if a step before that failed. */

@@ -8,6 +8,7 @@ export const SAME_STORE =
  * Moves the current set to another store. It can be repeated: an interrupted move is finished then.
  *
  * @param stored what the source holds
+ * @returns the generation that was moved
  * @throws Error with a message for the operator
  */
 export async function moveSet(
@@ -15,7 +16,7 @@ export async function moveSet(
   target: TokenStore,
   stored: StoredTokens,
   replica: string,
-): Promise<void> {
+): Promise<number> {
   const to = target.description;
   const there = await target.read();
   // Two addresses can be of one store.
@@ -44,4 +45,5 @@ export async function moveSet(
     await source.moveBack(to);
     throw error;
   });
+  return moved.generation;
 }

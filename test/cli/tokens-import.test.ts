@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startProgram } from '../support/processes/process.ts';
@@ -119,6 +119,25 @@ test('a set that the service refuses does not replace a working one', async () =
   });
   await operator.done('refresh');
   expect(service.exchanges.at(-1)).toMatchObject({ outcome: 'answered' });
+});
+
+test('after an import that the service refused, an older copy of the store costs nothing either', async () => {
+  const { done, tokens, service, storePath, file } = await startWithTokens();
+  copyFileSync(storePath, file('copy.db'));
+  await done('refresh');
+  const made = { access_token: 'made-up-access', refresh_token: 'made-up-refresh' };
+  const refused = await tokens(['import', '-', '--replace'], { stdin: [JSON.stringify(made)] });
+  expect(refused.stderr).toContain('Nothing was replaced: generation 3 is in use again.');
+  copyFileSync(file('copy.db'), storePath);
+  const { code, stderr } = await tokens(['refresh']);
+  expect(code).toBe(0);
+  expect(stderr).toContain('was saved from a rescue file into the store: generation 3');
+  expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
+    'answered',
+    'answered',
+    'refused',
+    'answered',
+  ]);
 });
 
 test('an uncertain set is uncertain again when its replacement is refused', async () => {

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
-import { copyFileSync, readdirSync } from 'node:fs';
+import { copyFileSync, readdirSync, rmSync } from 'node:fs';
 import pino from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openRescue } from '../../src/tokens/store/rescue.ts';
@@ -16,6 +16,7 @@ import {
   sentAgain,
   startKept,
   watchStore,
+  type WatchedStore,
 } from '../support/tokens/tokens.ts';
 import { startOperator, startWithTokens } from './tokens-operator.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
@@ -190,35 +191,66 @@ test('the pair of a command is also in a rescue file, without a trouble, until a
 });
 
 test('an older copy of the store that is put back the moment a gateway has seen the pair of a command costs nothing', async () => {
-  const { done, service, storePath, file } = await startWithTokens();
-  const store = watchStore((now) => openSqliteStore(storePath, { now }));
-  const owner = { host: 'test', pid: process.pid, lives: () => true };
-  const folder = { directory: file('.'), sealer: createSealer([]), owner };
-  const rescue = openRescue(folder, pino({ level: 'silent' }));
-  onTestFinished(() => rescue.close());
-  const { clock, ask } = await startKept(service, { store, rescue });
-  await clock.asleep();
-  const copy = file('copy.db');
-  copyFileSync(storePath, copy);
+  const { done, service, storePath, file, startHere, left } = await startBesideGateway();
+  const { store, clock, ask } = await startHere();
+  copyFileSync(storePath, file('copy.db'));
   await done('refresh');
-
-  const { holds } = store;
-  const seen = Promise.withResolvers<void>();
-  store.holds = async (pair) => {
-    store.holds = holds;
-    expect(await holds(pair)).toBe(true);
-    copyFileSync(copy, storePath);
-    seen.resolve();
-    return true;
-  };
+  const seen = atNextLook(store, () => copyFileSync(file('copy.db'), storePath));
   await clock.pass(MINUTE);
-  await seen.promise;
+  await seen;
   expect(await store.read()).toMatchObject({ generation: 3, lost: false, claim: null });
   expect((await ask(PERSON)).errors).toBeUndefined();
   expect(service.exchanges).toHaveLength(2);
   await clock.pass(MINUTE);
-  expect(readdirSync(file('.')).filter((name) => name.startsWith('rescue-'))).toEqual([]);
+  expect(left()).toEqual([]);
 });
+
+test('a rescue file that another gateway removes first disturbs neither the start of a gateway nor its next look', async () => {
+  const { done, file, startHere, left } = await startBesideGateway();
+  const removeAll = () => left().forEach((name) => rmSync(file(name)));
+  await done('refresh');
+  const { store, clock, logged } = await startHere((own) => void atNextLook(own, removeAll));
+  await done('refresh');
+  const seen = atNextLook(store, removeAll);
+  await clock.pass(MINUTE);
+  await seen;
+  expect(logged.filter(({ level }) => Number(level) > 40)).toEqual([]);
+});
+
+/** An operator, and a gateway in this process that shares the store and the rescue folder of the commands. */
+async function startBesideGateway() {
+  const operator = await startWithTokens();
+  const { service, storePath, file } = operator;
+  const startHere = async (prepare: (store: WatchedStore) => void = () => {}) => {
+    const store = watchStore((now) => openSqliteStore(storePath, { now }));
+    const owner = { host: 'test', pid: 1, lives: () => true };
+    const folder = { directory: file('.'), sealer: createSealer([]), owner };
+    const rescue = openRescue(folder, pino({ level: 'silent' }));
+    onTestFinished(() => rescue.close());
+    prepare(store);
+    const kept = await startKept(service, { store, rescue });
+    await kept.clock.asleep();
+    return kept;
+  };
+  /** Rescue files of commands. */
+  const left = () =>
+    readdirSync(file('.')).filter((name) => name.startsWith(`rescue-test-${process.pid}-`));
+  return { ...operator, startHere, left };
+}
+
+/** Does this just after the store was asked for the pair of a rescue file, and has it. */
+async function atNextLook(store: WatchedStore, change: () => void): Promise<void> {
+  const { holds } = store;
+  await new Promise<void>((resolve) => {
+    store.holds = async (pair) => {
+      store.holds = holds;
+      expect(await holds(pair)).toBe(true);
+      change();
+      resolve();
+      return true;
+    };
+  });
+}
 
 test('nothing is sent if the store belongs to another service', async () => {
   const { tokens, service } = await startWithTokens();

@@ -175,6 +175,25 @@ export function labelOf(text: string): Label | undefined {
   }
 }
 
+/** Which store this is, as far as it is known. */
+export interface StoreIdentity {
+  readonly description: string;
+  /** Undefined if it is empty, or is not there; so is its current set. */
+  readonly storeId: string | undefined;
+  readonly set: string | undefined;
+  readonly baseUrl: string | undefined;
+}
+
+/** Whether a pair is of this store. An empty store has nothing that shows which one it is: then its address does. */
+export function belongsTo({ set, home }: Label, store: StoreIdentity): boolean {
+  if (set === store.set) return true;
+  // Then only a store that knows the set can say.
+  if (!home) return store.set !== undefined;
+  const { description, storeId, baseUrl = home.baseUrl } = store;
+  const isHere = storeId === undefined ? home.store === description : home.storeId === storeId;
+  return isHere && home.baseUrl === baseUrl;
+}
+
 /** @throws when the text is not whole, or cannot be opened */
 export function rescuedPair(text: string, sealer: Sealer): NewPair {
   let rescued: ReturnType<typeof sealed>;

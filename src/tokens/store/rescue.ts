@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import {
+  belongsTo,
   filesIn,
   isLeftOver,
   labelOf,
@@ -9,8 +10,9 @@ import {
   textOf,
   type Label,
   type RescueFolder,
+  type StoreIdentity,
 } from './rescue-file.ts';
-import type { NewPair, TokenStore } from './token-store.ts';
+import type { NewPair, StoredTokens, TokenStore } from './token-store.ts';
 import {
   answersTo,
   forgetAnswers,
@@ -36,7 +38,10 @@ export interface Rescue {
    * @param baseUrl of the service that the store is of
    */
   saveInto(store: TokenStore, baseUrl: string): Promise<RescueReport>;
-  /** Removes the files whose pair this process holds, which would save it again. A command removes none. */
+  /**
+   * Removes the files whose pair this process holds, or a later one. Should an older copy of the store be put in its
+   * place, this process saves that one into it. A command, which ends soon, removes none.
+   */
   remove(newest: RescueReport['newest'], held: { set: string; generation: number }): void;
   /** Keeps what the token endpoint answered, as it came. Never throws. */
   keepAnswer(unread: UnreadAnswer): void;
@@ -170,7 +175,8 @@ export async function saveRescued(
       }
       const label = labelOf(text);
       // Read before the store is asked for the pair: a copy that is put in its place between the two lacks the pair.
-      const { storeId, set, generation = 0 } = (await store.read()) ?? {};
+      const head = await store.read();
+      const { storeId, set } = head ?? {};
       const identity = { description: store.description, storeId, set, baseUrl };
       if (label && !belongsTo(label, identity)) {
         elsewhere.push({ path, store: label.home?.store });
@@ -182,7 +188,7 @@ export async function saveRescued(
         saved.push(pair);
       }
       const remove = () => removeUnchanged(path, text);
-      if (generation > pair.generation + 1) remove();
+      if (isSuperseded(pair, head)) remove();
       else newest.push({ pair, remove });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
@@ -193,28 +199,22 @@ export async function saveRescued(
   return { saved, newest, failed, elsewhere };
 }
 
-/** Which store this is, as far as it is known. */
-export interface StoreIdentity {
-  readonly description: string;
-  /** Undefined if it is empty, or is not there; so is its current set. */
-  readonly storeId: string | undefined;
-  readonly set: string | undefined;
-  readonly baseUrl: string | undefined;
+/**
+ * Whether the store has a later pair than this one. A set that was imported after it replaces it only when it was
+ * refreshed once: an import that the service refuses is taken back.
+ */
+function isSuperseded({ set, generation }: NewPair, head: StoredTokens | null): boolean {
+  const next = generation + 1;
+  return head !== null && head.generation > (head.set === set ? next : next + 1);
 }
 
-/** Whether a pair is of this store. An empty store has nothing that shows which one it is: then its address does. */
-function belongsTo({ set, home }: Label, store: StoreIdentity): boolean {
-  if (set === store.set) return true;
-  // Then only a store that knows the set can say.
-  if (!home) return store.set !== undefined;
-  const { description, storeId, baseUrl = home.baseUrl } = store;
-  const isHere = storeId === undefined ? home.store === description : home.storeId === storeId;
-  return isHere && home.baseUrl === baseUrl;
-}
-
-/** Its process may live, and have put another pair into it meanwhile. */
+/** Its process may live, and have put another pair into it meanwhile; or another process may have removed it. */
 function removeUnchanged(path: string, text: string): void {
-  if (textOf(path) === text) removeFile(path);
+  try {
+    if (textOf(path) === text) removeFile(path);
+  } catch {
+    // The next sync looks at it again.
+  }
 }
 
 export interface RescueReport {
