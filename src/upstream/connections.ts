@@ -196,6 +196,7 @@ function createPool(origin: string, { proxy, concurrency, timeoutMs }: Connectio
     : new ProxyAgent({ ...options, uri: proxy, proxyTunnel: true });
 }
 
+/** Bytes of memory for each byte of a body. */
 const MOST_BEHIND = 1.25;
 
 /** Created once: a new error and its stack would cost more than the request that it ends. */

@@ -7,7 +7,7 @@ import type { AnswerReader, UpstreamAnswer, UpstreamFailure, UpstreamResult } fr
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Has the memory behind it to itself; undefined if the body was larger than MAX_RESPONSE_BYTES. */
+  /** Keeps hardly more memory than its own; undefined if the body was larger than MAX_RESPONSE_BYTES. */
   readonly body: Buffer | undefined;
 }
 

@@ -60,18 +60,22 @@ test('when a client leaves, the request in flight is aborted, and no further one
   await server.close();
 });
 
-test('a client that leaves before it reads anything of a stream ends its walk', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 1000 });
-  const leaving = new AbortController();
-  await streamed(gateway, leaving.signal);
-  const walks = async () =>
-    (await gateway.gateway.metrics.text()).match(/^recruiting_walks_total.*/gm);
-  expect(await walks()).toBeNull();
-  leaving.abort();
-  await expect.poll(walks).toEqual(['recruiting_walks_total{kind="drain",outcome="stopped"} 1']);
-});
+test.each(['leaves', 'cancels the body'])(
+  'a client that %s before it reads anything of a stream ends its walk',
+  async (how) => {
+    await using gateway = await startGatewayOverSandbox({ persons: 1000 });
+    const leaving = new AbortController();
+    const response = await streamed(gateway, leaving.signal);
+    const walks = async () =>
+      (await gateway.gateway.metrics.text()).match(/^recruiting_walks_total.*/gm);
+    expect(await walks()).toBeNull();
+    if (how === 'leaves') leaving.abort();
+    else await response.body!.cancel();
+    await expect.poll(walks).toEqual(['recruiting_walks_total{kind="drain",outcome="stopped"} 1']);
+  },
+);
 
-test('a client that leaves before it reads anything of a shared stream does not hold up the others', async () => {
+test('a client that leaves before it reads anything of a shared stream does not end it for the others', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 1000 });
   const leaving = new AbortController();
   const [, stays] = await Promise.all([streamed(gateway, leaving.signal), streamed(gateway)]);

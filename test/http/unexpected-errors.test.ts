@@ -60,6 +60,7 @@ test('a store that becomes the store of another service is reported by an id, wh
   expect(errors![0]!.message).toContain(id);
   expect(JSON.stringify(errors)).not.toContain(ELSEWHERE);
   const logged = gateway.logged.filter(({ errorId }) => errorId === id);
+  expect(gateway.logged.filter(({ msg }) => msg === 'unexpected error')).toEqual(logged);
   expect(logged).toMatchObject([
     {
       level: 50,

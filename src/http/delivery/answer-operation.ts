@@ -48,7 +48,7 @@ export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer
   function answerWhole(
     plan: OperationPlan,
     call: Call,
-    { exchange, accept, type }: Asked,
+    { exchange, accept, type }: Accepting,
   ): Promise<Reply> {
     return plan.answer(call).then((answer): Reply => {
       const mask = masked(exchange);
@@ -64,8 +64,10 @@ export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer
   async function answerInParts(
     payloads: Payloads,
     format: IncrementalFormat,
-    { exchange, type }: Asked,
+    { exchange, type }: Accepting,
   ): Promise<Reply> {
+    // If the caller leaves before the body is read, nothing else ends a walk that is read for it alone.
+    exchange.onLeave(() => void payloads.return().catch(() => {}));
     const mask = masked(exchange);
     const { value: first } = await payloads.next();
     report(first?.first?.errors ?? [], exchange, mask);
@@ -89,12 +91,19 @@ export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer
     }
   }
 
+  /** Masks each error once, since what is masked is logged: an error is read for its code, and then written. */
   function masked(exchange: Exchange): Mask {
-    return (error) => maskFor(error, exchange);
+    let known: Map<unknown, Error> | undefined;
+    return (error) => {
+      known ??= new Map();
+      const made = known.get(error) ?? maskFor(error, exchange);
+      known.set(error, made);
+      return made;
+    };
   }
 }
 
-interface Asked {
+interface Accepting {
   readonly exchange: Exchange;
   readonly accept: string | undefined;
   readonly type: ReturnType<typeof jsonTypeFor>;

@@ -2,6 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
 import {
   errorReply,
+  isPiece,
+  isPieces,
   type Exchange,
   type ExchangeTelemetry,
   type MaskFor,
@@ -100,7 +102,11 @@ export function createHandler(parts: HandlerParts): Handler {
     };
     try {
       telemetry.run(exchange, () =>
-        answerFrom(0, exchange, (reply) => atEndOfTurn(() => send(reply))),
+        answerFrom(0, exchange, (reply) => {
+          // A stream is written in the asynchronous context of its request, which an operator may trace.
+          if (isStream(reply)) send(reply);
+          else atEndOfTurn(() => send(reply));
+        }),
       );
     } catch (error) {
       broken(error);
@@ -121,7 +127,13 @@ export function createHandler(parts: HandlerParts): Handler {
       const send = (reply: Reply) => {
         try {
           const headers = headersOf(reply, exchange);
-          const response = responseOf({ ...reply, headers }, (error) => void mask(error, exchange));
+          const response = responseOf(
+            { ...reply, headers },
+            {
+              onBreak: (error) => void mask(error, exchange),
+              onCancel: () => exchange.leave(),
+            },
+          );
           ended(response.status);
           resolve(response);
         } catch (error) {
@@ -149,6 +161,10 @@ function headersOf({ headers }: Reply, { replyHeaders }: Exchange): Record<strin
     all['vary'] = `${vary}, ${replyHeaders['vary']}`;
   }
   return all;
+}
+
+function isStream({ body = '' }: Reply): boolean {
+  return !isPiece(body) && !isPieces(body);
 }
 
 function isPromise<T>(value: T | Promise<T>): value is Promise<T> {

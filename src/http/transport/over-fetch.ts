@@ -43,14 +43,17 @@ export class FetchExchange extends Exchange {
   }
 }
 
-/** @param onBreak called with what the body threw */
-export function responseOf(
-  { status, headers, body }: Reply,
-  onBreak: (error: unknown) => void,
-): Response {
+export function responseOf({ status, headers, body }: Reply, listeners: BodyListeners): Response {
   const isText = body === undefined || isPiece(body) || isPieces(body);
-  const content = isText ? joined(body ?? '') : streamOf(body, onBreak);
+  const content = isText ? joined(body ?? '') : streamOf(body, listeners);
   return new Response(hasNoBody(status) ? null : content, { status, headers });
+}
+
+export interface BodyListeners {
+  /** Called with what the body threw. */
+  readonly onBreak: (error: unknown) => void;
+  /** Called when the caller wants no more of the body. */
+  readonly onCancel: () => void;
 }
 
 /** Statuses that must not have a body (RFC 9110, 15.3.5 and 15.4.5). */
@@ -60,7 +63,7 @@ function hasNoBody(status: number): boolean {
 
 function streamOf(
   body: AsyncIterable<Body>,
-  onBreak: (error: unknown) => void,
+  { onBreak, onCancel }: BodyListeners,
 ): ReadableStream<Uint8Array> {
   const iterator = body[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>(
@@ -76,6 +79,8 @@ function streamOf(
         }
       },
       cancel: async () => {
+        // Before its first part is read, this alone would not even begin the iterator, and so end nothing.
+        onCancel();
         await iterator.return?.();
       },
     },

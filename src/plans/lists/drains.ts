@@ -160,24 +160,24 @@ export function createDrains(
     },
     walk: (list, { position, limit, call, keepsAll, tail, isSearch = false }) => {
       forgetOtherSets();
+      // Closures of a walk that several callers share must not refer to the call of the first: that ends earlier.
+      const { pages, caller, cause, signal } = call;
       const walkable = { ...list, indexes, pace };
       // So few records are read like any page, without a turn of the drains.
       if (limit !== undefined && limit <= LARGEST_PAGE) {
-        const { signal } = call;
         return walkList(
           { ...walkable, fetchPage: list.fetcher(call) },
           { position, limit, signal },
         );
       }
-      const { pages, caller } = call;
       const budget = isSearch ? pages.forSearch : pages;
       budget.check(pagesToWalk(indexes.get(list.key), { position, limit, tail }));
       const begin: BeginWalk<ListRecord> = (from, readers) =>
-        reportedWalk({ telemetry, kind: 'drain', list: list.field, cause: call.cause }, (cause) => {
-          const { signal } = readers;
-          const requester = drainRequester(send, pace, readers, { caller, cause });
+        reportedWalk({ telemetry, kind: 'drain', list: list.field, cause }, (own) => {
+          const { signal: ofReaders } = readers;
+          const requester = drainRequester(send, pace, readers, { caller, cause: own });
           const fetchPage = list.fetcher(requester);
-          const turn = { slots, owner: caller, operation: pages, signal };
+          const turn = { slots, owner: caller, operation: pages, signal: ofReaders };
           return walkInTurn(turn, (takeSlot) => {
             const inTurn: typeof fetchPage = (request, of) => {
               const needsSlot = request.after !== null || !list.hasInlinedPage;
@@ -186,12 +186,11 @@ export function createDrains(
             };
             return walkList(
               { ...walkable, onIndex, fetchPage: inTurn },
-              { position: from ?? position, limit, tail, signal },
+              { position: from ?? position, limit, tail, signal: ofReaders },
             );
           });
         });
       const name = JSON.stringify([list.key, list.selection, position, limit]);
-      const { signal } = call;
       return list.selection === undefined
         ? begin(null, onlyReader(budget, signal))
         : shared.join(name, begin, { budget, signal, keepsAll });

@@ -31,25 +31,24 @@ export interface FieldGroup {
 
 /** Answers an operation of which the service answers every field. */
 export async function answerForwarded(group: FieldGroup, call: Call): Promise<OperationAnswer> {
-  const { forwarded, root } = group;
-  let service: ForwardedAnswer;
   try {
     // The only request of an operation has none to be shared with.
-    service = await requestForwarded(group, call, { request: (request) => call.send(request) });
+    const requester = { request: call.send.bind(call) };
+    const service = await requestForwarded(group, call, requester);
     const waiting = call.hold(service, service.size);
     if (waiting) await waiting;
+    const { data, extensions } = service;
+    const errors = withHints(service.errors, group, call);
+    if (!data) return { data, errors, extensions, deferred: [] };
+    const output: Output = {
+      parts: data.whole as Part[],
+      errors: errors as AnswerError[],
+      deferred: data.deferred.flat(),
+    };
+    return await filled(call, output, extensions);
   } catch (error) {
-    return failed(forwarded, error, root);
+    return failed(group.forwarded, error, group.root);
   }
-  const { data, extensions } = service;
-  const errors = withHints(service.errors, group, call);
-  if (!data) return { data, errors, extensions, deferred: [] };
-  const output: Output = {
-    parts: data.whole as Part[],
-    errors: errors as AnswerError[],
-    deferred: data.deferred.flat(),
-  };
-  return filled(call, output, extensions);
 }
 
 /** Answers the fields of a group together. */

@@ -14,8 +14,8 @@ import {
 import { walkKey } from '../lists/list-arguments.ts';
 import type { ListRecord } from '../output.ts';
 import type { FieldParts } from '../lists/list-field.ts';
-import { NullList, pageFetcher } from '../pages/fetch-page.ts';
-import { pageRequests, type PageRequests } from '../pages/page-request.ts';
+import { NullList, pageFetcher, type PageSource } from '../pages/fetch-page.ts';
+import { pageRequests } from '../pages/page-request.ts';
 
 /** Finds records by their ids in a list at the root, using what earlier walks left behind of it. */
 export function lookupInList(
@@ -34,22 +34,22 @@ export function lookupInList(
 
   return (call) => {
     const { variables } = call;
-    const pagesOf = (of: PageRequests, requester: Requester): FetchPage<ListRecord> =>
-      orNothing(pageFetcher({ adapter, requests: of, variables, telemetry }, requester));
+    const fetchShown = fetcherOf({ adapter, requests: shown, variables, telemetry });
+    const fetchBare = fetcherOf({ adapter, requests: bare, variables, telemetry });
     return {
       name: `${type.name} ${shown.name(variables)}`,
       find: async (ids) => {
         // With a custom scalar, 12 and "12" are two ids of one record.
         const byIdentity = Map.groupBy(ids, (id) => `${type.name}:${id}`);
         const list = {
-          fetchPage: pagesOf(shown, call),
-          fetchIdentities: pagesOf(bare, call.forSearch),
+          fetchPage: fetchShown(call),
+          fetchIdentities: fetchBare(call.forSearch),
           ...drains.lookup({
             key,
             field: `${adapter.parent}.${adapter.name}`,
             name: adapter.name,
-            origin: call,
-            fetcher: (requester) => pagesOf(bare, requester),
+            origin: { caller: call.caller, cause: call.cause },
+            fetcher: fetchBare,
           }),
         };
         const { signal, pages } = call;
@@ -73,6 +73,11 @@ function lookupResult(result: NonNullable<LookedUp<ListRecord>>): LookupResult {
     record: result.record,
     unplacedErrors: result.unplacedErrors as readonly UpstreamError[],
   };
+}
+
+/** Created here, not where the call is in scope: the walk of a list keeps it for callers to come. */
+function fetcherOf(source: PageSource): (requester: Requester) => FetchPage<ListRecord> {
+  return (requester) => orNothing(pageFetcher(source, requester));
 }
 
 /** Turns a list that is null into an empty page. */
