@@ -56,7 +56,9 @@ export class CursorEncoder {
   #of: PageBounds | undefined;
   #head: Buffer = Buffer.alloc(0);
   #headSum = 0;
+  /** What differs between the cursors of the page, and the checksum. */
   #tail: Uint8Array = new Uint8Array(64);
+  #tailLength = 0;
 
   /** @param list names the list with its filters: the cursor is refused for any other */
   constructor(list: string) {
@@ -64,34 +66,38 @@ export class CursorEncoder {
   }
 
   encode({ after, end: endCursor, size, offset: index, identity }: Position): string {
-    const [page, record] = [
-      { after, endCursor, size },
-      { index, identity },
-    ];
-    const bytes = Buffer.allocUnsafe(this.maxLength(page, record));
-    return bytes.toString('latin1', 0, this.write(page, record, bytes, 0));
+    const bytes = Buffer.allocUnsafe(this.prepare({ after, endCursor, size }, { index, identity }));
+    return bytes.toString('latin1', 0, this.write(bytes, 0));
   }
 
-  /** The most bytes that the record's cursor can have. */
-  maxLength(page: PageBounds, record: PlacedRecord): number {
+  /** Prepares the cursor of a record, for `write`. @returns its length */
+  prepare(page: PageBounds, record: PlacedRecord): number {
     this.#begin(page);
-    const tail = MAX_DIGITS + MAX_ESCAPED * identityLength(record) + BRACKETS + CHECKSUM;
-    if (this.#tail.length < tail) this.#tail = new Uint8Array(2 * tail);
-    return this.#head.length + 4 * Math.ceil(tail / 3);
-  }
-
-  /** Writes the cursor as ASCII. @param into with room for `maxLength` bytes @returns where it ends */
-  write(page: PageBounds, record: PlacedRecord, into: Uint8Array, at: number): number {
-    this.#begin(page);
-    into.set(this.#head, at);
+    // Read once: a record of a scanned page creates it.
+    const { identityBytes } = record;
+    const length = identityBytes ? lengthOf(identityBytes) : (record.identity?.length ?? 1);
+    const most = MAX_DIGITS + MAX_ESCAPED * length + BRACKETS + CHECKSUM;
+    if (this.#tail.length < most) this.#tail = new Uint8Array(2 * most);
     const tail = this.#tail;
-    const end = writeTail(record, tail);
+    const start = writeNumber(record.index, tail);
+    tail[start - 1] = COMMA;
+    let end = identityBytes ? writePlainBytes(identityBytes, tail, start) : -1;
+    if (end < 0) end = writeIdentity(record.identity, tail, start);
+    tail[end] = CLOSING_BRACKET;
+    end += 1;
     const sum = checksum(tail, end, this.#headSum);
     tail[end] = sum >>> 24;
     tail[end + 1] = sum >>> 16;
     tail[end + 2] = sum >>> 8;
     tail[end + 3] = sum;
-    return writeBase64(tail, end + CHECKSUM, into, at + this.#head.length);
+    this.#tailLength = end + CHECKSUM;
+    return this.#head.length + Math.ceil((this.#tailLength * 4) / 3);
+  }
+
+  /** Writes the prepared cursor as ASCII. @returns where it ends */
+  write(into: Uint8Array, at: number): number {
+    into.set(this.#head, at);
+    return writeBase64(this.#tail, this.#tailLength, into, at + this.#head.length);
   }
 
   #begin(page: PageBounds): void {
@@ -118,17 +124,6 @@ const BRACKETS = 3;
 /** Bytes of one UTF-16 unit in JSON, as in \u0000. */
 const MAX_ESCAPED = 6;
 
-/** Writes what differs between the cursors of a page. @returns where it ends */
-function writeTail(record: PlacedRecord, into: Uint8Array): number {
-  const start = writeNumber(record.index, into);
-  into[start - 1] = COMMA;
-  const { identityBytes } = record;
-  let end = identityBytes ? writePlainBytes(identityBytes, into, start) : -1;
-  if (end < 0) end = writeIdentity(record.identity, into, start);
-  into[end] = CLOSING_BRACKET;
-  return end + 1;
-}
-
 function writeIdentity(identity: string | null, into: Uint8Array, start: number): number {
   const end = identity === null ? -1 : writePlain(identity, into, start);
   if (end >= 0) return end;
@@ -137,10 +132,8 @@ function writeIdentity(identity: string | null, into: Uint8Array, start: number)
   return start + bytes.length;
 }
 
-function identityLength(record: PlacedRecord): number {
-  const { identityBytes } = record;
-  if (identityBytes) return identityBytes.prefix.length + identityBytes.end - identityBytes.start;
-  return record.identity?.length ?? 1;
+function lengthOf({ prefix, start, end }: IdentityBytes): number {
+  return prefix.length + end - start;
 }
 
 /** Writes the digits of a number. @returns where the next value begins: behind a comma */
@@ -208,15 +201,21 @@ const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
 /** Without padding. @returns where it ends */
 function writeBase64(bytes: Uint8Array, length: number, into: Uint8Array, at: number): number {
   let end = at;
-  for (let from = 0; from < length; from += 3) {
-    const [second, third] = [from + 1 < length, from + 2 < length];
-    const group =
-      (bytes[from]! << 16) | (second ? bytes[from + 1]! << 8 : 0) | (third ? bytes[from + 2]! : 0);
-    into[end++] = ALPHABET[group >>> 18]!;
-    into[end++] = ALPHABET[(group >>> 12) & 63]!;
-    if (second) into[end++] = ALPHABET[(group >>> 6) & 63]!;
-    if (third) into[end++] = ALPHABET[group & 63]!;
+  const whole = length - (length % 3);
+  for (let from = 0; from < whole; from += 3) {
+    const group = (bytes[from]! << 16) | (bytes[from + 1]! << 8) | bytes[from + 2]!;
+    into[end] = ALPHABET[group >>> 18]!;
+    into[end + 1] = ALPHABET[(group >>> 12) & 63]!;
+    into[end + 2] = ALPHABET[(group >>> 6) & 63]!;
+    into[end + 3] = ALPHABET[group & 63]!;
+    end += 4;
   }
+  if (whole === length) return end;
+  const hasTwo = whole + 2 === length;
+  const rest = (bytes[whole]! << 16) | (hasTwo ? bytes[whole + 1]! << 8 : 0);
+  into[end++] = ALPHABET[rest >>> 18]!;
+  into[end++] = ALPHABET[(rest >>> 12) & 63]!;
+  if (hasTwo) into[end++] = ALPHABET[(rest >>> 6) & 63]!;
   return end;
 }
 

@@ -143,9 +143,9 @@ class EdgeBytes {
   }
 
   cursor(cursors: CursorEncoder, page: PageBounds, record: PlacedRecord): void {
-    this.#makeRoom(cursors.maxLength(page, record) + 2);
+    this.#makeRoom(cursors.prepare(page, record) + 2);
     this.#into[this.#end] = QUOTE;
-    this.#end = cursors.write(page, record, this.#into, this.#end + 1);
+    this.#end = cursors.write(this.#into, this.#end + 1);
     this.#into[this.#end++] = QUOTE;
   }
 
