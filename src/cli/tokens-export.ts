@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import { readStoreAddress, type StoreAddress } from '../config/store-address.ts';
 import { systemClock } from '../clock.ts';
 import { boundStore } from '../tokens/store/bounded-store.ts';
-import type { RescueFolder } from '../tokens/store/rescue-file.ts';
 import { saveRescued } from '../tokens/store/rescue.ts';
 import { moveSet, SAME_STORE } from '../tokens/token-move.ts';
 import { CommandError, type Terminal } from './terminal.ts';
@@ -21,31 +20,23 @@ export async function tokensExport(address: string, terminal: Terminal): Promise
     const options = { baseUrl: stored.baseUrl };
     const { newest } = await saveRescued(session.rescueFolder, store, options);
     const other = boundStore(openStore(target, config), systemClock);
-    let moved: number;
+    const generations = newest.map(({ pair }) => pair.generation + 1);
     try {
-      moved = await moveSet(store, other, stored, replicaOf(terminal.owner));
+      await moveSet(store, other, stored, {
+        replica: replicaOf(terminal.owner),
+        newest: Math.max(0, ...generations),
+      });
     } catch (error) {
       throw new CommandError((error as Error).message);
     } finally {
       await other.close();
     }
-    // If an older copy of this store was put in its place meanwhile, that one was moved.
-    const later = newest.filter(({ pair }) => pair.generation >= moved);
-    for (const one of newest) if (!later.includes(one)) one.remove();
-    if (later.length > 0) terminal.stderr.write(laterPair(session.rescueFolder));
+    for (const { remove } of newest) remove();
     terminal.stdout.write(
       `The token set is in ${other.description} now, and ${store.description} refuses to refresh it. ` +
         `Set TOKEN_STORE${target.kind === 'sqlite' ? `=${other.description}` : ' to its address'} for every gateway that used the other, and restart them.\n`,
     );
   });
-}
-
-function laterPair({ directory }: RescueFolder): string {
-  return (
-    `A rescue file in ${directory} holds a newer token pair than the one that was moved: do not remove that file. ` +
-    'Before anything else, run `tokens recover` with TOKEN_STORE set to the other store and TOKEN_RESCUE_DIR to this ' +
-    'folder: it saves the pair there.\n'
-  );
 }
 
 /** With its absolute path: the source store reports it from then on, wherever a command is started. */

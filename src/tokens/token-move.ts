@@ -8,15 +8,15 @@ export const SAME_STORE =
  * Moves the current set to another store. It can be repeated: an interrupted move is finished then.
  *
  * @param stored what the source holds
- * @returns the generation that was moved
+ * @param newest the newest generation that is known; default: that of the store
  * @throws Error with a message for the operator
  */
 export async function moveSet(
   source: TokenStore,
   target: TokenStore,
   stored: StoredTokens,
-  replica: string,
-): Promise<number> {
+  { replica, newest = 0 }: { readonly replica: string; readonly newest?: number },
+): Promise<void> {
   const to = target.description;
   const there = await target.read();
   // Two addresses can be of one store.
@@ -28,6 +28,14 @@ export async function moveSet(
   }
   const wasMoved = stored.movedTo === to;
   const moved = await source.moveOut({ to, replica });
+  if (moved.generation < newest) {
+    // Moved, its spent refresh token would be sent from there.
+    if (!wasMoved) await source.moveBack(to);
+    throw new Error(
+      `The store ${source.description} was replaced by an older copy meanwhile, and nothing was moved. ` +
+        'Run `tokens recover`, which saves the newest pair of the rescue file into it, and then this command again.',
+    );
+  }
   await target.moveIn({ ...moved, replica }).catch(async (error: Error) => {
     // It may be there all the same: taken back, it would be in use in both stores.
     if (error instanceof StoreUnavailableError || error instanceof NoAnswerError) {
@@ -45,5 +53,4 @@ export async function moveSet(
     await source.moveBack(to);
     throw error;
   });
-  return moved.generation;
 }

@@ -121,13 +121,15 @@ test('a set that the service refuses does not replace a working one', async () =
   expect(service.exchanges.at(-1)).toMatchObject({ outcome: 'answered' });
 });
 
-test('after an import that the service refused, an older copy of the store costs nothing either', async () => {
+test('after imports that the service refused, an older copy of the store costs nothing either', async () => {
   const { done, tokens, service, storePath, file } = await startWithTokens();
   copyFileSync(storePath, file('copy.db'));
   await done('refresh');
-  const made = { access_token: 'made-up-access', refresh_token: 'made-up-refresh' };
-  const refused = await tokens(['import', '-', '--replace'], { stdin: [JSON.stringify(made)] });
-  expect(refused.stderr).toContain('Nothing was replaced: generation 3 is in use again.');
+  for (const name of ['one', 'other']) {
+    const made = { access_token: `access-${name}`, refresh_token: `refresh-${name}` };
+    const refused = await tokens(['import', '-', '--replace'], { stdin: [JSON.stringify(made)] });
+    expect(refused.stderr).toContain('Nothing was replaced: generation 3 is in use again.');
+  }
   copyFileSync(file('copy.db'), storePath);
   const { code, stderr } = await tokens(['refresh']);
   expect(code).toBe(0);
@@ -135,6 +137,7 @@ test('after an import that the service refused, an older copy of the store costs
   expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
     'answered',
     'answered',
+    'refused',
     'refused',
     'answered',
   ]);

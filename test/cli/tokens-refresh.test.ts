@@ -209,7 +209,11 @@ test('a rescue file that another gateway removes first disturbs neither the star
   const { done, file, startHere, left } = await startBesideGateway();
   const removeAll = () => left().forEach((name) => rmSync(file(name)));
   await done('refresh');
-  const { store, clock, logged } = await startHere((own) => void atNextLook(own, removeAll));
+  let atStart: Promise<void> | undefined;
+  const { store, clock, logged } = await startHere((own) => {
+    atStart = atNextLook(own, removeAll);
+  });
+  await atStart;
   await done('refresh');
   const seen = atNextLook(store, removeAll);
   await clock.pass(MINUTE);

@@ -270,7 +270,7 @@ export class Process {
     const [from, to] = [source, target].map((store) => boundStore(store, this.clock));
     try {
       const stored = await from!.read();
-      if (stored) await moveSet(from!, to!, stored, this.name);
+      if (stored) await moveSet(from!, to!, stored, { replica: this.name });
       return stored !== null;
     } catch (error) {
       this.#given.observer.note(`${this.name} cannot move the set: ${(error as Error).message}`);

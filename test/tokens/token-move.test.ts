@@ -19,12 +19,12 @@ test.each([true, false])(
       },
     };
     const stored = (await source.read())!;
-    await expect(moveSet(source, goesDown, stored, 'test')).rejects.toThrow(
+    await expect(moveSet(source, goesDown, stored, { replica: 'test' })).rejects.toThrow(
       /whether postgres:.* has it is unknown .*Run the command again/,
     );
     const after = (await source.read())!;
     expect(after).toMatchObject({ movedTo: target.description });
-    await moveSet(source, target, after, 'test');
+    await moveSet(source, target, after, { replica: 'test' });
     expect(await target.read()).toMatchObject({ pair: stored.pair, movedTo: null });
   },
 );
@@ -37,8 +37,22 @@ test('a set that the target certainly did not take stays in use in the source', 
     moveIn: () => Promise.reject(new Error('database or disk is full')),
   };
   const stored = (await source.read())!;
-  await expect(moveSet(source, isFull, stored, 'test')).rejects.toThrow('disk is full');
+  await expect(moveSet(source, isFull, stored, { replica: 'test' })).rejects.toThrow(
+    'disk is full',
+  );
   expect(await source.read()).toMatchObject({ movedTo: null, pair: stored.pair });
+});
+
+test('a set that is older than a pair that is known is not moved', async () => {
+  const source = await filled();
+  const target = timedDatabase(Date.now).open();
+  const stored = (await source.read())!;
+  const newest = stored.generation + 1;
+  await expect(moveSet(source, target, stored, { replica: 'test', newest })).rejects.toThrow(
+    /replaced by an older copy.*nothing was moved.*tokens recover/,
+  );
+  expect(await source.read()).toMatchObject({ movedTo: null, pair: stored.pair });
+  expect(await target.read()).toBeNull();
 });
 
 async function filled(): Promise<TokenStore> {

@@ -204,8 +204,8 @@ export async function saveRescued(
  * refreshed once: an import that the service refuses is taken back.
  */
 function isSuperseded({ set, generation }: NewPair, head: StoredTokens | null): boolean {
-  const next = generation + 1;
-  return head !== null && head.generation > (head.set === set ? next : next + 1);
+  if (!head || head.generation <= generation + 1) return false;
+  return head.set === set || !head.imported;
 }
 
 /** Its process may live, and have put another pair into it meanwhile; or another process may have removed it. */
