@@ -75,6 +75,23 @@ test.each(['leaves', 'cancels the body'])(
   },
 );
 
+test('a client that cancels the body while it reads causes no entry in the log', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 1000 });
+  const { upstream, logged } = gateway;
+  upstream.answer(honest, silence);
+  const response = await streamed(gateway);
+  const reader = response.body!.getReader();
+  // The first records, and the others of the first page.
+  for (let part = 0; part < 2; part += 1) expect((await reader.read()).done).toBe(false);
+  const pending = reader.read();
+  await upstream.arrived(2);
+  await reader.cancel();
+  expect(await pending).toEqual({ done: true, value: undefined });
+  expect(await upstream.received[1]!.over).toBe('cut');
+  expect((await gateway.ask('{ __typename }')).errors).toBeUndefined();
+  expect(logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
+});
+
 test('a client that leaves before it reads anything of a shared stream does not end it for the others', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 1000 });
   const leaving = new AbortController();

@@ -91,14 +91,12 @@ export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer
     }
   }
 
-  /** Masks each error once, since what is masked is logged: an error is read for its code, and then written. */
+  /** Masks an error once, since what is masked is logged: the first of an answer is read for its code, then written. */
   function masked(exchange: Exchange): Mask {
-    let known: Map<unknown, Error> | undefined;
+    let last: { readonly error: unknown; readonly masked: Error } | undefined;
     return (error) => {
-      known ??= new Map();
-      const made = known.get(error) ?? maskFor(error, exchange);
-      known.set(error, made);
-      return made;
+      if (!last || last.error !== error) last = { error, masked: maskFor(error, exchange) };
+      return last.masked;
     };
   }
 }

@@ -66,19 +66,23 @@ function streamOf(
   { onBreak, onCancel }: BodyListeners,
 ): ReadableStream<Uint8Array> {
   const iterator = body[Symbol.asyncIterator]();
+  let isCancelled = false;
   return new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
         try {
           const { done, value } = await iterator.next();
+          if (isCancelled) return;
           if (done) controller.close();
           else controller.enqueue(joined(value));
         } catch (error) {
+          if (isCancelled) return;
           onBreak(error);
           controller.error(error);
         }
       },
       cancel: async () => {
+        isCancelled = true;
         // Before its first part is read, this alone would not even begin the iterator, and so end nothing.
         onCancel();
         await iterator.return?.();
