@@ -13,6 +13,7 @@ import {
 } from '../tokens/store/rescue.ts';
 import type { RescueFolder, StoreIdentity } from '../tokens/store/rescue-file.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
+import { REFUSED } from '../tokens/exchange-attempt.ts';
 import { createTokenRefresher, type TokenRefresher } from '../tokens/token-refresher.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';
@@ -94,7 +95,7 @@ export async function withTokenService<T>(
     replica: replicaOf(terminal.owner),
     onRefused: (waitSeconds) => {
       wasRefused = true;
-      print(refusedText(waitSeconds));
+      print(`${REFUSED} It waits at most ${duration(waitSeconds)}.`);
     },
   });
   // A signal does not end an exchange that is under way; it only prevents the next one.
@@ -132,14 +133,6 @@ function printRescued({ saved, failed }: RescueReport, print: (text: string) => 
       `The rescue file ${path} could not be saved into the store: ${why}. It was left as it is.`,
     );
   }
-}
-
-/** The set is lost only if no other process has the next pair: where a claim can be lost, time alone shows that. */
-function refusedText(waitSeconds: number): string {
-  return (
-    'The service refused the refresh token. Another process may have exchanged it before, and its token pair may still ' +
-    `arrive in the store: this command waits for that, at most ${duration(waitSeconds)}. Do not import a new token meanwhile.`
-  );
 }
 
 const STOPPED_WAITING =

@@ -67,7 +67,8 @@ const SEND_WITHIN_MS = 25_000;
 const CLAIM_LIFE_MS = 150_000;
 const LOOKS = { shortest: 1_000, longest: 5_000 };
 
-const REFUSED =
+/** Said before the wait. The set is lost only if no other process has the next pair: time alone shows that. */
+export const REFUSED =
   'The service refused the refresh token. Another process may have exchanged it before, and its token pair may still ' +
   'arrive in the store: this process waits for it. Do not import a new token meanwhile.';
 

@@ -219,7 +219,7 @@ function removeUnchanged(path: string, text: string): void {
 
 export interface RescueReport {
   readonly saved: readonly NewPair[];
-  /** Files of the newest pair of the store. They stay until they are removed. */
+  /** Files whose pair no later one of the store replaces. They stay until they are removed. */
   readonly newest: readonly { readonly pair: NewPair; readonly remove: () => void }[];
   /** Files that are left as they are. */
   readonly failed: readonly {
