@@ -152,16 +152,16 @@ export type Body = Piece | readonly Piece[];
 /** A Buffer is a piece too. */
 export type Piece = string | Uint8Array;
 
-export function isPieces(body: Body | AsyncIterable<Body>): body is readonly Piece[] {
-  return Array.isArray(body);
-}
-
 export function isPiece(body: Body | AsyncIterable<Body>): body is Piece {
   return typeof body === 'string' || body instanceof Uint8Array;
 }
 
 /** Replaces an unexpected error by one for callers. @param exchange whose answer the error is part of */
 export type MaskFor = (error: unknown, exchange: Exchange) => Error;
+
+export function isStream(body: Reply['body']): body is AsyncIterable<Body> {
+  return body !== undefined && !isPiece(body) && !Array.isArray(body);
+}
 
 /** Makes the reply of a stage that refuses a request itself, as a GraphQL answer in JSON. No cache keeps it. */
 export function errorReply(status: number, error: Error): Reply {

@@ -2,8 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
 import {
   errorReply,
-  isPiece,
-  isPieces,
+  isStream,
   type Exchange,
   type ExchangeTelemetry,
   type MaskFor,
@@ -104,7 +103,7 @@ export function createHandler(parts: HandlerParts): Handler {
       telemetry.run(exchange, () =>
         answerFrom(0, exchange, (reply) => {
           // A stream is written in the asynchronous context of its request, which an operator may trace.
-          if (isStream(reply)) send(reply);
+          if (isStream(reply.body)) send(reply);
           else atEndOfTurn(() => send(reply));
         }),
       );
@@ -161,10 +160,6 @@ function headersOf({ headers }: Reply, { replyHeaders }: Exchange): Record<strin
     all['vary'] = `${vary}, ${replyHeaders['vary']}`;
   }
   return all;
-}
-
-function isStream({ body = '' }: Reply): boolean {
-  return !isPiece(body) && !isPieces(body);
 }
 
 function isPromise<T>(value: T | Promise<T>): value is Promise<T> {

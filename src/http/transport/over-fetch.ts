@@ -1,5 +1,5 @@
 import { BodyTooLarge, readBody } from '../../read-body.ts';
-import { isPiece, isPieces, Exchange, type Body, type Piece, type Reply } from '../exchange.ts';
+import { isPiece, isStream, Exchange, type Body, type Piece, type Reply } from '../exchange.ts';
 
 /** An exchange through `fetch`, without a socket. */
 export class FetchExchange extends Exchange {
@@ -44,8 +44,7 @@ export class FetchExchange extends Exchange {
 }
 
 export function responseOf({ status, headers, body }: Reply, listeners: BodyListeners): Response {
-  const isText = body === undefined || isPiece(body) || isPieces(body);
-  const content = isText ? joined(body ?? '') : streamOf(body, listeners);
+  const content = isStream(body) ? streamOf(body, listeners) : joined(body ?? '');
   return new Response(hasNoBody(status) ? null : content, { status, headers });
 }
 

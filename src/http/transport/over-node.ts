@@ -4,7 +4,7 @@ import { finished } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
 import { BodyTooLarge } from '../../read-body.ts';
-import { Exchange, isPiece, isPieces, type Body, type Piece, type Reply } from '../exchange.ts';
+import { Exchange, isPiece, isStream, type Body, type Piece, type Reply } from '../exchange.ts';
 
 /** An exchange over a socket. */
 export class NodeExchange extends Exchange {
@@ -100,7 +100,7 @@ export function writeReply(
 ): Promise<void> | undefined {
   const { request, response } = answering;
   if (response.destroyed) return undefined;
-  if (!isPiece(body) && !isPieces(body)) {
+  if (isStream(body)) {
     response.writeHead(status, headers);
     return writeBodies(body, response);
   }

@@ -179,11 +179,10 @@ async function filled(
   output: Output,
   extensions: string | undefined,
 ): Promise<OperationAnswer> {
-  const hasPlaceholders = output.parts.some(isPlaceholder);
   const {
     parts,
     errors,
     deferred = [],
-  } = hasPlaceholders ? await fillPlaceholders(call, output) : output;
+  } = output.parts.some(isPlaceholder) ? await fillPlaceholders(call, output) : output;
   return { data: parts as (string | Buffer)[], errors, extensions, deferred };
 }
