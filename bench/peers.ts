@@ -18,9 +18,14 @@ export async function startHive(service: Service): Promise<Server> {
   });
 }
 
-/** Forwards bytes without reading them. */
+/** Forwards bytes without looking at them. */
 export async function startBareProxy(service: Service): Promise<Server> {
   return await startPeer('peers/bare-proxy.mjs', { args: [service.endpoint, service.token] });
+}
+
+/** Does the same at the lowest cost. */
+export async function startLeanestProxy(service: Service): Promise<Server> {
+  return await startPeer('peers/leanest-proxy.mjs', { args: [service.endpoint, service.token] });
 }
 
 export interface BareLoop extends AsyncDisposable {

@@ -1,38 +1,27 @@
 import { createServer } from 'node:http';
 import { Pool } from 'undici';
 
-// Forwards each request with a token and reads nothing: no gateway on Node costs less.
+// Forwards each request with a token and looks at nothing, as one would write it with undici's documentation.
 const [endpoint, token] = process.argv.slice(2);
-const { origin, pathname } = new URL(endpoint);
+const { origin, pathname: path } = new URL(endpoint);
 const pool = new Pool(origin, { connections: 16 });
 const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
 
 const server = createServer((request, response) => {
-  const parts = [];
-  request.on('data', (part) => parts.push(part));
-  request.on('end', () => pass(parts.length === 1 ? parts[0] : Buffer.concat(parts), response));
+  pass(request, response).catch(() => response.writeHead(502).end());
 });
 
-function pass(body, response) {
+async function pass(request, response) {
   const parts = [];
-  let status = 0;
-  pool.dispatch(
-    { path: pathname, method: 'POST', headers, body },
-    {
-      onRequestStart() {},
-      onResponseStart: (_controller, code) => (status = code),
-      onResponseData: (_controller, part) => parts.push(part),
-      onResponseEnd: () => {
-        const answer = parts.length === 1 ? parts[0] : Buffer.concat(parts);
-        response.writeHead(status, {
-          'content-type': 'application/json',
-          'content-length': answer.length,
-        });
-        response.end(answer);
-      },
-      onResponseError: () => response.writeHead(502).end(),
-    },
-  );
+  for await (const part of request) parts.push(part);
+  const body = Buffer.concat(parts);
+  const answer = await pool.request({ path, method: 'POST', headers, body });
+  const bytes = Buffer.from(await answer.body.arrayBuffer());
+  response.writeHead(answer.statusCode, {
+    'content-type': 'application/json',
+    'content-length': bytes.length,
+  });
+  response.end(bytes);
 }
 
 server.listen(0, '127.0.0.1', () => {
