@@ -3,6 +3,7 @@ import type { ServedSchema } from '../schema/served/served-schema.ts';
 import { Call, type CallOrigin, type CallParts, type CallVariables } from './call.ts';
 import { createDrains, type DrainParts } from './lists/drains.ts';
 import { createPageInlining } from './lists/inlined-pages.ts';
+import { createLocalFields } from './operation/local-fields.ts';
 import {
   planOperation,
   type OperationPlan,
@@ -98,7 +99,7 @@ export function createPlanner(parts: PlannerParts): Planner {
     telemetry,
     connectionMax,
     variants: createKeptVariants(),
-    sdl: served.subgraphSdl,
+    local: createLocalFields(schema, served.subgraphSdl),
   };
   return {
     plan: (document) => planOperation(shared, document),

@@ -8,7 +8,8 @@ import type { FieldValue } from '../output.ts';
 import { pageCost } from '../requests/page-cost.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
 import { answerForwarded, answerGroup, type FieldGroup } from './answer-group.ts';
-import { LOCAL, rootField } from './root-field.ts';
+import { LOCAL } from './local-fields.ts';
+import { rootField } from './root-field.ts';
 import { checkBelowRoot, isAllowed } from './root-rules.ts';
 import {
   rootFieldName,

@@ -1,21 +1,11 @@
 import {
-  executeSync,
   isNonNullType,
-  Kind,
   OperationTypeNode,
-  type DocumentNode,
+  SchemaMetaFieldDef,
   type GraphQLObjectType,
 } from 'graphql';
-import {
-  collectFields,
-  isStreamed,
-  selectionsOf,
-  type CollectedField,
-} from '../../answers/collect-fields.ts';
-import type { ShapeScope } from '../../answers/shape.ts';
-import type { Call } from '../call.ts';
+import { isStreamed, type CollectedField } from '../../answers/collect-fields.ts';
 import { listField, type FieldParts } from '../lists/list-field.ts';
-import type { FieldValue } from '../output.ts';
 import {
   recordField,
   recordsField,
@@ -23,6 +13,7 @@ import {
   type SelectedField,
 } from '../records/record-fields.ts';
 import { idReader, nodeReader, representationReader } from '../records/record-references.ts';
+import { LOCAL } from './local-fields.ts';
 import { isAllowed, refusedMutation } from './root-rules.ts';
 import type { PlanParts, RootField, VariantParts } from './variant.ts';
 
@@ -31,7 +22,6 @@ export function rootField(
   parts: PlanParts,
   {
     operation,
-    fragments,
     shared,
     root,
   }: VariantParts & { readonly shared: FieldParts; readonly root: GraphQLObjectType },
@@ -39,7 +29,8 @@ export function rootField(
 ): RootField {
   const { key, nodes } = collected;
   const name = nodes[0]!.name.value;
-  const definition = root.getFields()[name];
+  const definition =
+    root.getFields()[name] ?? (name === '__schema' ? SchemaMetaFieldDef : undefined);
   const field = { key, collected, isNullable: !definition || !isNonNullType(definition.type) };
   if (operation.operation === OperationTypeNode.MUTATION && definition && !isAllowed(parts, name)) {
     const refused = { parts: undefined, errors: [{ thrown: refusedMutation(name), path: [key] }] };
@@ -48,8 +39,7 @@ export function rootField(
   if (name === '__typename') return { ...field, isNullable: false, kind: 'forwarded' };
   if (operation.operation !== OperationTypeNode.QUERY) return { ...field, kind: 'forwarded' };
   if (LOCAL.has(name) && (name !== '_service' || parts.derived.has(name))) {
-    const read = localField(parts, { operation, fragments, collected, scope: shared.scope });
-    return { ...field, kind: 'read', read };
+    return { ...field, kind: 'read', read: parts.local.plan(shared.scope, collected) };
   }
   for (const adapter of parts.adapters) {
     const kind =
@@ -92,47 +82,4 @@ function readRecords(
   }
   const entity = entities.find(({ field }) => field === name)!;
   return recordField(shared, selected, { argument: 'id', read: idReader(entity, nodes) });
-}
-
-/** The fields that the gateway answers from its own schema. */
-export const LOCAL = new Set(['__schema', '__type', '_service']);
-
-/** Answers introspection and `_service`. The value is made once if it depends on no variables. */
-function localField(
-  { schema, sdl }: PlanParts,
-  {
-    operation,
-    fragments,
-    collected,
-    scope,
-  }: Pick<VariantParts, 'operation' | 'fragments'> & {
-    collected: CollectedField;
-    scope: ShapeScope;
-  },
-): (call: Call) => FieldValue {
-  const { key, nodes } = collected;
-  if (nodes[0]!.name.value === '_service') {
-    const type = schema.getType('_Service') as GraphQLObjectType;
-    const members = [...collectFields(scope, type, selectionsOf(nodes)).values()].map(
-      (field) =>
-        `${JSON.stringify(field.key)}:${JSON.stringify(field.nodes[0]!.name.value === 'sdl' ? sdl() : type.name)}`,
-    );
-    const value: FieldValue = { parts: [`{${members.join(',')}}`], errors: [] };
-    return () => value;
-  }
-  const document: DocumentNode = {
-    kind: Kind.DOCUMENT,
-    definitions: [
-      { ...operation, selectionSet: { kind: Kind.SELECTION_SET, selections: nodes } },
-      ...fragments.values(),
-    ],
-  };
-  const read = (variableValues: Readonly<Record<string, unknown>>): FieldValue => {
-    const { data } = executeSync({ schema, document, variableValues });
-    return { parts: [JSON.stringify(data?.[key] ?? null)], errors: [] };
-  };
-  if ((operation.variableDefinitions ?? []).length > 0)
-    return ({ variables }) => read(variables.values);
-  let once: FieldValue | undefined;
-  return () => (once ??= read({}));
 }

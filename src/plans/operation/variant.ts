@@ -9,6 +9,7 @@ import type { ListField } from '../lists/list-field.ts';
 import type { FieldValue, OperationAnswer } from '../output.ts';
 import type { RequestWriter } from '../requests/request-text.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
+import type { LocalFields } from './local-fields.ts';
 import type { RootRules } from './root-rules.ts';
 
 /** The plan of an operation for one outcome of its conditions, and one set of sizes of inlined pages. */
@@ -55,8 +56,7 @@ export interface PlanParts extends RootRules {
   readonly telemetry: ReadingTelemetry;
   readonly connectionMax: number;
   readonly variants: KeptVariants;
-  /** Returns the SDL for `_service`. */
-  readonly sdl: () => string;
+  readonly local: LocalFields;
 }
 
 /** What one variant is planned with. */

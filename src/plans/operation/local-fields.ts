@@ -1,0 +1,209 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { getArgumentValues } from '@graphql-tools/utils';
+import {
+  defaultFieldResolver,
+  getNullableType,
+  isListType,
+  isObjectType,
+  SchemaMetaFieldDef,
+  TypeMetaFieldDef,
+  visit,
+  type FieldNode,
+  type GraphQLField,
+  type GraphQLObjectType,
+  type GraphQLOutputType,
+  type GraphQLResolveInfo,
+  type GraphQLSchema,
+  type GraphQLLeafType,
+  type SelectionNode,
+} from 'graphql';
+import { LRUCache } from 'lru-cache';
+import {
+  collectFields,
+  selectionsOf,
+  type CollectedField,
+  type SelectionScope,
+} from '../../answers/collect-fields.ts';
+import type { Call } from '../call.ts';
+import type { FieldValue, Part } from '../output.ts';
+
+/** The root fields that the gateway answers from its own schema: introspection and `_service`. */
+export const LOCAL = new Set(['__schema', '__type', '_service']);
+
+export interface LocalFields {
+  /** Plans one of these fields. */
+  plan(scope: SelectionScope, field: CollectedField): (call: Call) => Promise<FieldValue>;
+}
+
+/** Bytes of all values of introspection fields that are kept, together. */
+const MAX_KEPT = 8 * 1024 * 1024;
+/** Characters of one piece. */
+const PIECE = 16 * 1024;
+
+/**
+ * Answers are made of pieces, one in each turn of the event loop for all callers together: an introspection of a large
+ * schema takes a second. They are held like the pieces of the service's answers, and the latest are kept.
+ *
+ * @param sdl for `_service`
+ */
+export function createLocalFields(schema: GraphQLSchema, sdl: () => string): LocalFields {
+  const kept = new LRUCache<string, readonly Buffer[]>({
+    maxSize: MAX_KEPT,
+    sizeCalculation: (pieces, key) =>
+      pieces.reduce((size, piece) => size + piece.length, key.length + 1),
+  });
+  let planned = 0;
+  let turn: Promise<void> = Promise.resolve();
+  const ownTurn = () => (turn = turn.then(() => nextTurn()));
+  let sdlPiece: Buffer | undefined;
+
+  return {
+    plan: (scope, { key, nodes }) => {
+      const name = nodes[0]!.name.value;
+      if (name === '_service') return planService(scope, nodes);
+      const definition = name === '__schema' ? SchemaMetaFieldDef : TypeMetaFieldDef;
+      const names = variablesOf(scope, nodes);
+      const id = (planned += 1);
+      return async (call) => {
+        const { values } = call.variables;
+        const keptAs = `${id} ${JSON.stringify(names.map((one) => values[one]))}`;
+        try {
+          const known = kept.get(keptAs);
+          for (const piece of known ?? []) await call.hold(piece, piece.length);
+          if (known) return { parts: known, errors: [] };
+          const pieces: Buffer[] = [];
+          const field = { key, definition, node: nodes[0]!, selections: selectionsOf(nodes) };
+          for (const text of writeValue({ scope, schema, values }, field)) {
+            const piece = Buffer.from(text);
+            pieces.push(piece);
+            await call.hold(piece, piece.length);
+            await ownTurn();
+            call.signal.throwIfAborted();
+          }
+          kept.set(keptAs, pieces);
+          return { parts: pieces, errors: [] };
+        } catch (error) {
+          return { parts: undefined, errors: [{ thrown: error, path: [key] }] };
+        }
+      };
+    },
+  };
+
+  function planService(scope: SelectionScope, nodes: readonly FieldNode[]) {
+    const type = schema.getType('_Service') as GraphQLObjectType;
+    const piece = (sdlPiece ??= Buffer.from(JSON.stringify(sdl())));
+    const parts: Part[] = [];
+    for (const { key, nodes: own } of collectFields(scope, type, selectionsOf(nodes)).values()) {
+      parts.push(`${parts.length > 0 ? ',' : '{'}${JSON.stringify(key)}:`);
+      parts.push(own[0]!.name.value === 'sdl' ? piece : JSON.stringify(type.name));
+    }
+    const value: FieldValue = { parts: [...parts, '}'], errors: [] };
+    return async (call: Call) => {
+      await call.hold(piece, piece.length);
+      return value;
+    };
+  }
+}
+
+/** The variables that the value depends on, apart from those of `@skip` and `@include`. */
+function variablesOf(
+  { fragments }: SelectionScope,
+  nodes: readonly FieldNode[],
+): readonly string[] {
+  const names = new Set<string>();
+  for (const node of [...nodes, ...fragments.values()]) {
+    visit(node, {
+      Directive: () => false,
+      Variable: ({ name }) => void names.add(name.value),
+    });
+  }
+  return [...names];
+}
+
+interface Introspected {
+  readonly scope: SelectionScope;
+  readonly schema: GraphQLSchema;
+  /** Of variables. */
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+interface IntrospectionField {
+  readonly key: string;
+  /** Undefined for `__typename`. */
+  readonly definition: GraphQLField<unknown, unknown> | undefined;
+  readonly node: FieldNode;
+  readonly selections: readonly SelectionNode[];
+}
+
+/** Writes the value of a root field as JSON, in pieces: graphql-js could execute it only in one go. */
+function* writeValue(
+  { scope, schema, values }: Introspected,
+  root: IntrospectionField,
+): Generator<string, void, undefined> {
+  /** Each place of the selection has one type, since introspection has no abstract ones. */
+  const collected = new Map<readonly SelectionNode[], readonly IntrospectionField[]>();
+  const info = (fieldName: string) => ({ schema, fieldName }) as GraphQLResolveInfo;
+  let text = '';
+  yield* writeField(root, undefined);
+  yield text;
+
+  function* writeField(
+    { definition, node, selections }: IntrospectionField,
+    of: unknown,
+  ): Generator<string, void, undefined> {
+    const { type, resolve = defaultFieldResolver, name } = definition!;
+    const args = getArgumentValues(definition!, node, values);
+    yield* write(type, resolve(of, args, undefined, info(name)), selections);
+  }
+
+  function* write(
+    type: GraphQLOutputType,
+    value: unknown,
+    selections: readonly SelectionNode[],
+  ): Generator<string, void, undefined> {
+    const inner = getNullableType(type);
+    if (value === null || value === undefined) text += 'null';
+    else if (isListType(inner)) {
+      text += '[';
+      let separator = '';
+      for (const one of value as Iterable<unknown>) {
+        text += separator;
+        separator = ',';
+        yield* write(inner.ofType, one, selections);
+      }
+      text += ']';
+    } else if (isObjectType(inner)) {
+      let separator = '{';
+      for (const field of fieldsOf(inner, selections)) {
+        text += `${separator}${field.key}:`;
+        separator = ',';
+        if (field.definition) yield* writeField(field, value);
+        else text += JSON.stringify(inner.name);
+      }
+      text += '}';
+    } else text += JSON.stringify((inner as GraphQLLeafType).serialize(value));
+    if (text.length < PIECE) return;
+    yield text;
+    text = '';
+  }
+
+  function fieldsOf(
+    type: GraphQLObjectType,
+    selections: readonly SelectionNode[],
+  ): readonly IntrospectionField[] {
+    const known = collected.get(selections);
+    if (known) return known;
+    const definitions = type.getFields();
+    const fields = Array.from(
+      collectFields(scope, type, selections).values(),
+      ({ key, nodes }) => ({
+        key: JSON.stringify(key),
+        definition: definitions[nodes[0]!.name.value],
+        node: nodes[0]!,
+        selections: selectionsOf(nodes),
+      }),
+    );
+    collected.set(selections, fields);
+    return fields;
+  }
+}
