@@ -25,6 +25,7 @@ beforeAll(async () => {
     auth,
     corsOrigins: [LISTED],
     maxBodyBytes: MAX,
+    maxDepth: 4,
     maxAliases: 2,
     maxTokens: 100,
     pagesPerMinute: 1,
@@ -66,6 +67,12 @@ const inAddress = (text: string) => ({
   path: `/graphql?query=${encodeURIComponent(text)}`,
 });
 const RENAME = 'mutation { rename(id: 1, name: "New") { id } }';
+const OPTIONAL = ['id', 'name', 'stage', 'score', 'rank'].map((name) => `${name} @skip(if: false)`);
+/** Each fragment spreads the next one seven times: more than 10,000 fields, within the limit of tokens. */
+const SPREADS = ['A', 'B', 'C', 'D'].map((name) => `...${name} `.repeat(7));
+const FRAGMENTS = [...SPREADS.slice(1), 'id '.repeat(7)].map(
+  (inside, at) => `fragment ${'ABCD'[at]} on Named { ${inside}}`,
+);
 
 describe.each([
   ['over a socket', overSocket],
@@ -121,7 +128,46 @@ describe.each([
     ['unknown names', query('{ me { id } }', { operationName: 'A' }), 400, 'BAD_USER_INPUT'],
     ['mutations in an address', inAddress(RENAME), 405, 'BAD_USER_INPUT'],
     ['too many tokens', query(`{ me { ${'id '.repeat(100)} } }`), 400, 'OPERATION_TOO_COMPLEX'],
+    [
+      'too many levels',
+      query('{ candidate(id: 1) { vacancy { lead { vacancy { id } } } } }'),
+      400,
+      'OPERATION_TOO_COMPLEX',
+    ],
+    [
+      'too many levels of introspection',
+      query(`{ __schema { queryType ${'{ ofType '.repeat(18)} { name } ${'}'.repeat(18)} } }`),
+      400,
+      'OPERATION_TOO_COMPLEX',
+    ],
     ['too many aliases', query('{ me { a: id b: id c: id } }'), 400, 'OPERATION_TOO_COMPLEX'],
+    [
+      'too many root fields',
+      query(`{ ${'__typename '.repeat(51)} }`),
+      400,
+      'OPERATION_TOO_COMPLEX',
+    ],
+    [
+      'too many directives',
+      query(
+        `{ candidate(id: 1) { ${'...A '.repeat(21)} } } fragment A on Candidate { ${OPTIONAL.join(' ')} }`,
+      ),
+      400,
+      'OPERATION_TOO_COMPLEX',
+    ],
+    [
+      'too many fields',
+      query(`{ me { ${SPREADS[0]}} } ${FRAGMENTS.join(' ')}`),
+      400,
+      'OPERATION_TOO_COMPLEX',
+    ],
+    [
+      'too many selections of one field',
+      { ...toOpen, ...query(`{ me { ${'id '.repeat(101)} } }`) },
+      400,
+      'OPERATION_TOO_COMPLEX',
+    ],
+    ['a long name', query(`{ ${'a'.repeat(256)}: __typename }`), 400, 'OPERATION_TOO_COMPLEX'],
     ['a missing scope', query(RENAME), 403, 'FORBIDDEN'],
     ['router fields', query('{ _service { sdl } }'), 403, 'FORBIDDEN'],
     ['the SDL', { ...toOpen, ...query('{ _service { sdl } }') }, 403, 'FORBIDDEN'],
@@ -157,6 +203,39 @@ describe.each([
     await overSocket(ask);
     const { errors } = JSON.parse((await send(ask)).text) as Body;
     expect(errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }]);
+  });
+
+  test.each([
+    ['costs more pages than a minute has', 'items { id }', 'OPERATION_TOO_COMPLEX'],
+    ['needs the scope drain', 'items { friends { id } }', 'FORBIDDEN'],
+  ])('an operation that %s is refused', async (_check, selected, code) => {
+    const before = upstreamRequests();
+    const lists = ['candidates', 'activeCandidates'].map((list) => `${list} { ${selected} }`);
+    const answer = await send(query(`{ ${lists.join(' ')} }`));
+    const { data, errors } = JSON.parse(answer.text) as Body;
+    expect(data).toBeNull();
+    expect(errors).toMatchObject([{ extensions: { code } }]);
+    expect(upstreamRequests()).toBe(before);
+  });
+
+  test('while the gateway stops, /ready replies 503, and operations are still answered', async () => {
+    await using stopping = await startFront();
+    const to = () => stopping;
+    const ready = async () => (await send({ to, method: 'GET', path: '/ready' })).status;
+    await expect.poll(ready).toBe(200);
+    stopping.gateway.gateway.sayNotReady();
+    expect(await ready()).toBe(503);
+    const { text } = await send({ to, ...query('{ me { id } }') });
+    expect(JSON.parse(text)).toMatchObject({ data: { me: { id: expect.any(Number) as number } } });
+  });
+
+  test('what needs the service is refused once its connections are closed', async () => {
+    await using closed = await startFront();
+    const ask = { to: () => closed, ...query('{ me { id } }') };
+    expect(JSON.parse((await send(ask)).text)).not.toHaveProperty('errors');
+    await closed.gateway.gateway.close();
+    const { errors } = JSON.parse((await send(ask)).text) as Body;
+    expect(errors).toMatchObject([{ message: 'The gateway is stopping. Send the request again.' }]);
   });
 
   test('a valid request is answered, with the headers of every answer', async () => {
