@@ -3,6 +3,15 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import type { ObjectShape } from '../../src/answers/shape.ts';
 import { pageScanner } from '../../src/plans/pages/scan-page.ts';
+import {
+  after,
+  honest,
+  startGatewayOverFake,
+  type Reply,
+} from '../support/imitations/fake-upstream.ts';
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
 
 const PERSON: ObjectShape = {
   kind: 'object',
@@ -26,8 +35,6 @@ const PERSON: ObjectShape = {
 test('of a page whose ids are cut out, the bytes as they came are not kept', async () => {
   const { page, came } = scanned();
   expect(page.piece(0, 0, 1).toString()).toBe('{"firstName":"Ada"},{"firstName":"Bo"}');
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
   // What a WeakRef referred to in this turn is not collected before its end.
   await new Promise(setImmediate);
   collect();
@@ -53,4 +60,39 @@ function ownBuffer(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
   return bytes;
+}
+
+test('a drain keeps the pages of a list, and not what arrived together with them', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 2_000 });
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  // The 42 pages have 140 KB together, and what arrives has 2.5 MB.
+  upstream.answer(afterHints, ...Array<Reply>(40).fill(afterHints), after(gate.promise, honest));
+  const before = await buffers();
+  const drain = gateway.ask<{ allPersons: unknown[] }>('{ allPersons { id firstName } }');
+  await upstream.arrived(42);
+  await expect.poll(async () => (await buffers()) - before).toBeLessThan(MEGABYTE);
+  gate.resolve();
+  expect((await drain).data.allPersons).toHaveLength(2_000);
+  expect(upstream.received).toHaveLength(42);
+});
+
+const MEGABYTE = 1024 * 1024;
+
+/** Answers as the sandbox does, after 56 KB of interim answers, in one write: all of it is read at once. */
+const afterHints: Reply = async (response, received, sandbox) => {
+  const { socket } = response;
+  socket!.cork();
+  for (let hint = 0; hint < 4; hint += 1) {
+    response.writeEarlyHints({ link: '</a.css>; rel=preload', 'x-more': 'x'.repeat(14_000) });
+  }
+  await honest(response, received, sandbox);
+  socket!.uncork();
+};
+
+/** Bytes of all buffers in use. */
+async function buffers(): Promise<number> {
+  await new Promise(setImmediate);
+  collect();
+  return process.memoryUsage().arrayBuffers;
 }
