@@ -1,4 +1,7 @@
+import { createServer } from 'node:http';
 import { connect } from 'node:net';
+import { Duplex } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { Body, Reply } from '../../src/http/exchange.ts';
@@ -89,6 +92,57 @@ test('other requests are answered while a large answer is written', async () => 
   expect(await (await fetch(url)).text()).toBe('in between');
   expect(await writing).toBe(3_000 * 64 * 1024);
 });
+
+test.each<[string, (pieces: Buffer[]) => Body | AsyncIterable<Body>]>([
+  ['in pieces', (pieces) => pieces],
+  [
+    'while it is produced',
+    async function* (pieces) {
+      yield* pieces;
+    },
+  ],
+])(
+  'other requests get a turn after 256 KB of an answer that is written %s, however fast it is read',
+  async (_, bodyOf) => {
+    const huge = Array<Buffer>(300).fill(Buffer.alloc(64 * 1024, 'x'));
+    const handler = createHandler({
+      ...parts,
+      stages: [({ path }) => reply(path === '/huge' ? bodyOf(huge) : 'in between')],
+    });
+    const reader = instantReader(handler, '/huge');
+    let most = 0;
+    let other: InstantReader | undefined;
+    for (let before = 0; !reader.isClosed(); before = reader.bytes()) {
+      await nextTurn();
+      most = Math.max(most, reader.bytes() - before);
+      if (reader.bytes() > 0) other ??= instantReader(handler, '/other');
+    }
+    expect(reader.bytes()).toBeGreaterThan(300 * 64 * 1024);
+    expect(most).toBeLessThanOrEqual(MEGABYTE / 4);
+    expect(other!.isClosed()).toBe(true);
+  },
+);
+
+interface InstantReader {
+  /** The bytes that were read so far. */
+  readonly bytes: () => number;
+  readonly isClosed: () => boolean;
+}
+
+/** Sends a request, and reads the answer while it is written, which no reader in another process could do faster. */
+function instantReader(handler: Handler, path: string): InstantReader {
+  let bytes = 0;
+  const socket = new Duplex({
+    read: () => {},
+    write: (chunk: Buffer, _encoding, done) => {
+      bytes += chunk.length;
+      done();
+    },
+  });
+  createServer(handler).emit('connection', socket);
+  socket.push(`GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`);
+  return { bytes: () => bytes, isClosed: () => socket.writableFinished };
+}
 
 const parts = {
   telemetry: noTelemetry,
