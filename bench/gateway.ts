@@ -29,11 +29,16 @@ const KEY = 'the-key-of-the-benchmark';
 
 /** All checks on: callers have a key and a budget, and each request is logged and counted. */
 export const FRONT_DOOR: Readonly<Record<string, string>> = {
-  AUTH_API_KEYS: `bench:${createHash('sha256').update(KEY).digest('hex')}:read+drain`,
+  AUTH_API_KEYS: keyWith('read+drain'),
   ALLOW_ANONYMOUS: 'false',
   PAGES_PER_MINUTE: '100000000',
   LOG_LEVEL: 'info',
 };
+
+/** The entry of the key that all requests have. */
+export function keyWith(scopes: string): string {
+  return `bench:${createHash('sha256').update(KEY).digest('hex')}:${scopes}`;
+}
 
 /** The gateway as it runs in production, in front of this service; without `env` it needs no credentials. */
 export async function startGateway(

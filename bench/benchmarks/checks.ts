@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PERSONS } from '../ask.ts';
 import { temporaryFolder } from '../child-processes.ts';
-import { FRONT_DOOR, startGateway, type Server } from '../gateway.ts';
+import { FRONT_DOOR, keyWith, startGateway, type Server } from '../gateway.ts';
+import { startIssuer } from '../issuer.ts';
 import { startLoad } from '../load.ts';
 import { CONNECTIONS, measureInTurn, pagesFrom, type Contender } from '../measure-pages.ts';
 import type { Benchmark, Row } from '../report.ts';
@@ -14,21 +15,33 @@ const OPEN = { AUTH_API_KEYS: '', ALLOW_ANONYMOUS: 'true' };
 const NO_BUDGET = { PAGES_PER_MINUTE: '0' };
 const NO_LINES = { LOG_LEVEL: 'warn' };
 
-/** Which checks each gateway lacks. Limits of sizes, host names and metrics cannot be switched off. */
+/** A key that may only read, at a gateway where another one is the router's. */
+const SCOPES = {
+  AUTH_API_KEYS: `${keyWith('read')},gate:${'0'.repeat(64)}:read`,
+  ROUTER_CALLERS: 'key:gate',
+};
+
+/**
+ * Which checks each gateway lacks, or has in addition. Limits of sizes, host names and metrics cannot be switched off.
+ * Nor can the limits of operations, which are checked once for each text: here never while it is measured.
+ */
 const variants = {
   'without API keys': OPEN,
   'without a budget of pages': NO_BUDGET,
   'without a line of log for each request': NO_LINES,
   'without all three': { ...OPEN, ...NO_BUDGET, ...NO_LINES },
+  'with a key that may only read, and with ROUTER_CALLERS': SCOPES,
 } satisfies Record<string, Record<string, string>>;
 const TRUSTED = 'with trusted documents, asked for by id';
 const ORIGIN = 'with CORS, asked from an allowed origin';
+const OTHER_SITE = 'with CORS, asked from an allowed origin of another site';
 
 export const checks: Benchmark = {
   title: `what the checks of the front door cost of a page, ${CONNECTIONS} connections, ${ROUNDS} rounds`,
   measure: async () => {
     await using upstream = await startUpstream({ persons: 5_000 });
     await using load = startLoad();
+    await using issuer = await startIssuer();
     await using started = new AsyncDisposableStack();
     const gateway = async (env: Record<string, string>) =>
       started.use(await startAnother(upstream, env));
@@ -40,7 +53,18 @@ export const checks: Benchmark = {
     contenders[TRUSTED] = byId(await gateway({ TRUSTED_DOCUMENTS: manifest() }), everything);
     const origin = 'https://app.example.com';
     const cors = await gateway({ CORS_ORIGINS: origin });
-    contenders[ORIGIN] = await pagesFrom({ ...cors, headers: { ...cors.headers, origin } });
+    const ofPage = { ...cors.headers, origin };
+    contenders[ORIGIN] = await pagesFrom({ ...cors, headers: ofPage });
+    const ofOtherSite = { ...ofPage, 'sec-fetch-site': 'cross-site' };
+    contenders[OTHER_SITE] = await pagesFrom({ ...cors, headers: ofOtherSite });
+    const jwts = await gateway({ AUTH_API_KEYS: '', ...issuer.env });
+    for (const [algorithm, token] of issuer.tokens) {
+      const headers = { authorization: `Bearer ${token}` };
+      contenders[`with a JWT by ${algorithm}, and no API key`] = await pagesFrom({
+        ...jwts,
+        headers,
+      });
+    }
     const options = { rounds: ROUNDS, ms: 1_500, warmUpMs: 2_500 };
     const rounds = await measureInTurn(load, upstream, contenders, options);
     const all = rounds.map((one) => one['everything']!);
