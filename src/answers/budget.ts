@@ -12,12 +12,16 @@ export interface AnswerBudget {
 export interface HeldBytes {
   /**
    * Holds a piece until `release`. A piece that several operations share is counted once. Returns a promise if the
-   * operation has to wait until others release theirs.
+   * operation has to wait until others release theirs: 30 s at most, for all its pieces together.
    *
    * @throws OPERATION_TOO_COMPLEX, RATE_LIMITED
    */
   hold(piece: object, bytes: number): Promise<void> | undefined;
-  /** Announces the least size of an answer, before anything is fetched. @throws OPERATION_TOO_COMPLEX */
+  /**
+   * Announces the least size of a part of the answer, before anything is fetched.
+   *
+   * @throws OPERATION_TOO_COMPLEX
+   */
   expect(bytes: number): void;
   release(): void;
 }
@@ -52,6 +56,7 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
   function open(): HeldBytes {
     const own = new Set<object>();
     let ownBytes = 0;
+    const patience = createPatience(clock);
     let expected = 0;
     let isReleased = false;
 
@@ -75,7 +80,7 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
         if (isReleased || own.has(piece)) return undefined;
         if (ownBytes + bytes > max) throw tooLarge(ownBytes + bytes, max);
         if (!fits(piece, bytes) || (waiting.size > 0 && !holding.has(own) && !pieces.has(piece))) {
-          return wait({ own, piece, bytes, take: () => take(piece, bytes) });
+          return wait({ own, piece, bytes, patience, take: () => take(piece, bytes) });
         }
         take(piece, bytes);
         return undefined;
@@ -109,7 +114,7 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
     used -= shared.bytes;
   }
 
-  function wait({ own, piece, bytes, take }: Wanted): Promise<void> {
+  function wait({ own, piece, bytes, patience, take }: Wanted): Promise<void> {
     const added = waitingPieces.has(piece) ? 0 : bytes;
     if (waitingBytes + added > max || isStuck(own)) throw usedUp(max);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -118,6 +123,7 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
       if (!waiting.delete(waiter)) return;
       if (waitingPieces.remove(piece)) waitingBytes -= bytes;
       waitingOperations.remove(own);
+      patience.end();
       over.abort();
       settle();
     };
@@ -140,7 +146,7 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
       waiter.refuse();
       serve();
     };
-    clock.sleep(PATIENCE_MS, over.signal).then(lost, () => {});
+    clock.sleep(patience.begin(), over.signal).then(lost, () => {});
     return promise;
   }
 
@@ -173,10 +179,36 @@ interface Wanted {
   readonly own: object;
   readonly piece: object;
   readonly bytes: number;
+  readonly patience: Patience;
   take(): void;
 }
 
-interface Waiter extends Omit<Wanted, 'take'> {
+/** How long one operation may still wait. Waits for several pieces at the same time count once. */
+interface Patience {
+  /** Begins a wait. Returns how long it may last, ms. */
+  begin(): number;
+  end(): void;
+}
+
+function createPatience(clock: Clock): Patience {
+  let left = PATIENCE_MS;
+  let waits = 0;
+  let since = 0;
+  return {
+    begin: () => {
+      const now = clock.elapsed();
+      if (waits === 0) since = now;
+      waits += 1;
+      return Math.max(0, left - (now - since));
+    },
+    end: () => {
+      waits -= 1;
+      if (waits === 0) left -= clock.elapsed() - since;
+    },
+  };
+}
+
+interface Waiter extends Omit<Wanted, 'take' | 'patience'> {
   leave(): void;
   go(): void;
   refuse(): void;

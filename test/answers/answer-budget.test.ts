@@ -164,3 +164,23 @@ test('an operation that holds something is served before one that holds nothing 
   await more;
   expect(budget.load).toEqual({ bytes: 50, waiting: 1 });
 });
+
+test('an operation that waits again and again waits 30 s in all', async () => {
+  const clock = new ManualClock();
+  const budget = createAnswerBudget(MAX, clock);
+  const [one, slow, slower] = [budget.open(), budget.open(), budget.open()];
+  void slow.hold({}, 40);
+  void slower.hold({}, 10);
+  void one.hold({}, 35);
+  const together = [one.hold({}, 30), one.hold({}, 20)];
+  clock.jump(20 * SECOND);
+  slow.release();
+  // The two waits at the same time count once: 10 s are left.
+  await Promise.all(together);
+  const last = one.hold({}, 15);
+  clock.jump(9 * SECOND);
+  await setImmediate();
+  expect(budget.load).toEqual({ bytes: 95, waiting: 1 });
+  clock.jump(SECOND);
+  await expect(last).rejects.toMatchObject({ extensions: { code: 'RATE_LIMITED' } });
+});
