@@ -3,7 +3,6 @@ import {
   GraphQLError,
   GraphQLSchema,
   isObjectType,
-  specifiedDirectives,
   type GraphQLFieldResolver,
 } from 'graphql';
 
@@ -71,5 +70,8 @@ export function failure(message: string, extensions: Record<string, unknown> = {
 
 /** Leaves out the definitions of `@defer` and `@stream`: graphql 17 executes nothing with a schema that has them. */
 export function withoutIncremental(schema: GraphQLSchema): GraphQLSchema {
-  return new GraphQLSchema({ ...schema.toConfig(), directives: specifiedDirectives });
+  const directives = schema.getDirectives().filter(({ name }) => !INCREMENTAL.includes(name));
+  return new GraphQLSchema({ ...schema.toConfig(), directives });
 }
+
+const INCREMENTAL = ['defer', 'stream'];
