@@ -18,7 +18,7 @@ test('a walk that lookups wait for ends when they have their records, or leave',
   for (const wanted of ['2', 'nobody']) {
     const { lookupWalks, walks, find } = startWorld();
     const leaving = new AbortController();
-    const found = find(wanted, leaving.signal);
+    const found = find(wanted, { signal: leaving.signal });
     lookupWalks.separate();
     expect(walks[0]!.aborted).toBe(false);
     if (wanted === 'nobody') leaving.abort();
@@ -38,7 +38,17 @@ test('a list is walked again some time after a walk began, however often lookups
   expect(walks).toHaveLength(2);
 });
 
-/** A list of endless pages of one record each. */
+test('the walk of a list in which nobody looks up anything any more ends with the next walk of another', async () => {
+  const { clock, walks, find } = startWorld();
+  await find('0', { key: 'one' });
+  await find('0', { key: 'two' });
+  clock.jump(WALK_AGAIN_AFTER_MS);
+  expect(walks.map(({ aborted }) => aborted)).toEqual([false, false]);
+  await find('0', { key: 'three' });
+  expect(walks.map(({ aborted }) => aborted)).toEqual([true, true, false]);
+});
+
+/** Lists of endless pages of one record each. */
 function startWorld() {
   const clock = new ManualClock();
   const lookupWalks = createLookupWalks({ clock, maxItems: 1_000, maxRecords: 1_000 });
@@ -57,8 +67,15 @@ function startWorld() {
       yield { records, after, endCursor: after, size: 1, hasNextPage: true };
     }
   };
-  const list = { key: 'list', name: 'list', index: () => undefined, begin };
-  const find = (identity: string, signal = new AbortController().signal) =>
-    lookupWalks.find(list, [identity], new Map(), { signal, pages: freePages() });
+  const find = (
+    identity: string,
+    {
+      key = 'list',
+      signal = new AbortController().signal,
+    }: { key?: string; signal?: AbortSignal } = {},
+  ) => {
+    const list = { key, name: key, index: () => undefined, begin };
+    return lookupWalks.find(list, [identity], new Map(), { signal, pages: freePages() });
+  };
   return { clock, lookupWalks, walks, find };
 }

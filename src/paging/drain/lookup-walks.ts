@@ -64,6 +64,7 @@ export function createLookupWalks(limits: LookupWalkLimits): LookupWalks {
       if (!walk || isOver(walk) || isOutdated(walk, tried)) {
         // Lookups may still wait for pages of the old one.
         walk?.retire();
+        retireOver();
         walk = new LookupWalk(list, limits);
         walks.set(list.key, walk);
       }
@@ -74,6 +75,15 @@ export function createLookupWalks(limits: LookupWalkLimits): LookupWalks {
       walks = new Map();
     },
   };
+
+  /** Callers choose the directives of their operations, and so how many lists there are. */
+  function retireOver(): void {
+    for (const [key, walk] of walks) {
+      if (!isOver(walk)) continue;
+      walk.retire();
+      walks.delete(key);
+    }
+  }
 }
 
 function isOver({ end, failsFor, age }: LookupWalk): boolean {
