@@ -140,7 +140,7 @@ export function createDrains(
             {
               ...list,
               index: () => its.get(list.key),
-              // It takes no turn of the drains: a caller waits for one record, and a list has one such walk.
+              // It takes no turn of the drains: a caller waits for one record, and lists of one key have one such walk.
               begin: (position, readers) =>
                 reportedWalk(
                   { telemetry, kind: 'search', list: list.field, cause: list.origin.cause },

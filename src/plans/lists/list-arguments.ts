@@ -1,15 +1,8 @@
 import { hash } from 'node:crypto';
 import { getArgumentValues } from '@graphql-tools/utils';
-import {
-  Kind,
-  print,
-  visit,
-  type ASTNode,
-  type DirectiveNode,
-  type FieldNode,
-  type GraphQLField,
-} from 'graphql';
+import { Kind, print, visit, type ASTNode, type FieldNode, type GraphQLField } from 'graphql';
 import type { CallVariables } from '../call.ts';
+import type { WrittenOperation } from '../requests/request-text.ts';
 
 /** The arguments of a derived field in one call, and the names of its list, which depend on them. */
 export interface ListArguments {
@@ -29,21 +22,21 @@ export interface ListKeys {
  * Makes a function that reads the arguments. It reads them only once if they have no variables.
  *
  * @param own the arguments that are not filters of the upstream's list
- * @param directives of the operation: the service may return another list for other directives
+ * @param operation whose directives count too: the service may return another list for others
  */
 export function listArguments(
   definition: GraphQLField<unknown, unknown>,
   node: FieldNode,
   own: readonly (string | undefined)[],
-  directives: readonly DirectiveNode[] = [],
+  operation: WrittenOperation,
 ): (variables: CallVariables) => ListArguments {
-  const mentioned = variablesIn([node.arguments ?? [], directives].flat());
   const unfiltered = new Map<string, ListKeys>();
   const read = (variables: CallVariables): ListArguments => {
     const values = getArgumentValues(definition, node, variables.values);
     const filters = Object.entries(values).filter(([name]) => !own.includes(name));
-    const marks = [...directiveMarks(directives, variables), ...exactNumbers(node, own, variables)];
-    const given = Object.fromEntries(marks.length > 0 ? [...filters, ['', marks]] : filters);
+    const texts = textsOf(operation, variables);
+    const marks = [...directiveMarks(operation, texts), ...exactNumbers(node, own, texts)];
+    const given = marked(Object.fromEntries(filters), marks);
     const known = Object.keys(given).length === 0 ? unfiltered : new Map<string, ListKeys>();
     return {
       values,
@@ -57,44 +50,86 @@ export function listArguments(
       },
     };
   };
-  if (mentioned.length > 0) return read;
-  let once: ListArguments | undefined;
-  return (variables) => (once ??= read(variables));
+  return onceUnless(mentionsVariables([node.arguments ?? [], operation.directives ?? []]), read);
+}
+
+/** Makes a function that names a list as `ListKeys.walk` does, with these filters in all calls. */
+export function walkKeys(
+  list: string,
+  filters: Filters,
+  operation: WrittenOperation,
+): (variables: CallVariables) => string {
+  const key = (variables: CallVariables) =>
+    walkKey(list, marked(filters, directiveMarks(operation, textsOf(operation, variables))));
+  return onceUnless(mentionsVariables([operation.directives ?? []]), key);
 }
 
 /** A nested list has a name for each parent, so only a few names are kept. */
 const MAX_KNOWN = 4;
 
-function variablesIn(nodes: readonly ASTNode[]): string[] {
-  const found = new Set<string>();
-  for (const node of nodes) visit(node, { Variable: ({ name }) => void found.add(name.value) });
-  return [...found];
+function onceUnless<T>(
+  depends: boolean,
+  make: (variables: CallVariables) => T,
+): (variables: CallVariables) => T {
+  if (depends) return make;
+  let once: T | undefined;
+  return (variables) => (once ??= make(variables));
 }
 
-function directiveMarks(directives: readonly DirectiveNode[], variables: CallVariables): string[] {
-  return directives.map((directive) => {
-    const used = variablesIn([directive]).map((name) => [name, variables.text(name)]);
-    return `${print(directive)}${used.length > 0 ? JSON.stringify(used) : ''}`;
-  });
+function mentionsVariables(nodes: readonly (readonly ASTNode[])[]): boolean {
+  let found = false;
+  for (const node of nodes.flat()) visit(node, { Variable: () => void (found = true) });
+  return found;
+}
+
+/** Returns the value of a variable as it was written; undefined for one without a value. */
+type VariableTexts = (name: string) => string | undefined;
+
+function textsOf(
+  { variableDefinitions }: WrittenOperation,
+  variables: CallVariables,
+): VariableTexts {
+  return (name) => {
+    const given = variables.text(name);
+    if (given !== undefined) return given;
+    const { defaultValue } =
+      variableDefinitions.find(({ variable }) => variable.name.value === name) ?? {};
+    return defaultValue && print(defaultValue);
+  };
+}
+
+/** The directives of an operation, with the values of their variables. */
+function directiveMarks({ directives = [] }: WrittenOperation, texts: VariableTexts): string[] {
+  return directives.map((directive) =>
+    print(
+      visit(directive, {
+        Variable: ({ name }) => {
+          const value = texts(name.value);
+          // The value of an enum is printed as it is, and so is the text.
+          return value === undefined ? undefined : { kind: Kind.ENUM, value };
+        },
+      }),
+    ),
+  );
 }
 
 /** Finds numbers that JavaScript cannot represent: two different filters could otherwise get one name. */
 function exactNumbers(
   { arguments: args = [] }: FieldNode,
   own: readonly (string | undefined)[],
-  variables: CallVariables,
+  texts: VariableTexts,
 ): string[] {
-  const texts: string[] = [];
+  const found: string[] = [];
   for (const arg of args) {
     if (own.includes(arg.name.value)) continue;
     visit(arg, {
       enter: (node) => {
-        if (node.kind === Kind.INT || node.kind === Kind.FLOAT) texts.push(node.value);
-        if (node.kind === Kind.VARIABLE) texts.push(...numbersIn(variables.text(node.name.value)));
+        if (node.kind === Kind.INT || node.kind === Kind.FLOAT) found.push(node.value);
+        if (node.kind === Kind.VARIABLE) found.push(...numbersIn(texts(node.name.value)));
       },
     });
   }
-  return texts.filter(
+  return found.filter(
     (text) => Number(text) !== Number(text.slice(0, 15)) && String(Number(text)) !== text,
   );
 }
@@ -104,6 +139,11 @@ function numbersIn(json = ''): readonly string[] {
 }
 
 type Filters = Readonly<Record<string, unknown>>;
+
+/** Adds what distinguishes lists beside their filters. No filter has an empty name. */
+function marked(filters: Filters, marks: readonly string[]): Filters {
+  return marks.length > 0 ? { ...filters, '': marks } : filters;
+}
 
 /**
  * Names a list in its cursors: the upstream's field and the given filters, hashed to 8 characters. A null filter counts
@@ -118,7 +158,7 @@ function cursorKey(field: string, filters: Filters): string {
  * Names a list for what walks share and remember. Here null and absent filters make two lists, since the upstream may
  * treat them differently. Hashed, since filters may be of any length.
  */
-export function walkKey(field: string, filters: Filters): string {
+function walkKey(field: string, filters: Filters): string {
   return hash('sha256', `${field}${JSON.stringify(sorted(filters, isThere))}`);
 }
 

@@ -75,7 +75,7 @@ export function listField(
       definitionOf(scope, adapter, node!),
       node!,
       ownArguments(adapter, kind),
-      operation.directives,
+      operation,
     ),
     shown: requests(recordSelections.length > 0 ? recordSelections : [[]]),
     bare: () => (bare ??= requests([[]])),

@@ -11,7 +11,7 @@ import {
   type RecordLookup,
   type Requester,
 } from '../call.ts';
-import { walkKey } from '../lists/list-arguments.ts';
+import { walkKeys } from '../lists/list-arguments.ts';
 import type { ListRecord } from '../output.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { NullList, pageFetcher, type PageSource } from '../pages/fetch-page.ts';
@@ -24,13 +24,12 @@ export function lookupInList(
   adapter: Adapter,
   selections: readonly SelectionNode[],
 ): (call: Call) => RecordLookup {
-  // Without directives this is the list that drains without filters read, so both share its page index.
-  const { directives: _, ...plain } = operation;
   const requests = (recordSelections: (readonly SelectionNode[])[]) =>
-    pageRequests({ writer, scope, operation: plain, adapter, args: [], recordSelections });
+    pageRequests({ writer, scope, operation, adapter, args: [], recordSelections });
   const shown = requests([onlyOf(type.name, adapter, selections)]);
   const bare = requests([[]]);
-  const key = walkKey(adapter.name, defaultsOf(adapter));
+  // This is the list that drains without filters read, so both share its page index.
+  const keyOf = walkKeys(adapter.name, defaultsOf(adapter), operation);
 
   return (call) => {
     const { variables } = call;
@@ -45,7 +44,7 @@ export function lookupInList(
           fetchPage: fetchShown(call),
           fetchIdentities: fetchBare(call.forSearch),
           ...drains.lookup({
-            key,
+            key: keyOf(variables),
             field: `${adapter.parent}.${adapter.name}`,
             name: adapter.name,
             origin: { caller: call.caller, cause: call.cause },

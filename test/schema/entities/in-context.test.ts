@@ -1,0 +1,110 @@
+import { getDirectiveValues, type GraphQLResolveInfo } from 'graphql';
+import { expect, test } from 'vitest';
+import { sideBySide } from '../../same/side-by-side.ts';
+import {
+  makeExecutableSchema,
+  pageOf,
+  PERSONS,
+  type PageArgs,
+} from '../../support/imitations/executable-schema.ts';
+
+/*
+ * Like Shopify's `@inContext`, a directive of the operation chooses which list the service returns. The service has no
+ * field for one person, so the gateway finds a person in the list.
+ */
+
+const BY_ID = 'person(id: "1") { name }';
+const ENTITIES = '_entities(representations: [{ __typename: "Person", id: "1" }])';
+
+test.each([
+  ['without the directive', 'query', 'Somebody'],
+  ['with the directive', 'query @inContext(country: "FR")', 'Quelqu’un'],
+  ['with a variable in it', 'query ($in: String! = "DE") @inContext(country: $in)', 'Jemand'],
+])('a record is looked up in the list that an operation %s reads', async (_, query, name) => {
+  const world = await startContexts();
+  expect(await world.ask(`${query} { ${BY_ID} }`)).toEqual({ person: { name } });
+  const entities = await world.ask(`${query} { ${ENTITIES} { ... on Person { name } } }`);
+  expect(entities).toEqual({ _entities: [{ name }] });
+});
+
+test('a record that only an operation with a directive can see is found by it, and by no other', async () => {
+  const world = await startContexts();
+  const only = 'person(id: "only FR") { name }';
+  for (const [query, person] of [
+    ['query', null],
+    ['query @inContext(country: "FR")', { name: 'Quelqu’un' }],
+    ['query @inContext(country: "DE")', null],
+    ['query', null],
+  ] as const) {
+    expect(await world.ask(`${query} { ${only} }`)).toEqual({ person });
+  }
+});
+
+test('what a drain remembers of positions serves lookups with the same directives, and no others', async () => {
+  const world = await startContexts();
+  const drained = '{ allPersons { id } }';
+  const found = '{ person(id: "1") { name } }';
+  await world.ask(`query @inContext(country: "FR") ${drained}`);
+  const walked = world.sent();
+  const query = 'query ($in: String!) @inContext(country: $in)';
+  await world.ask(`${query} ${found}`, { in: 'FR' });
+  expect(world.sent()).toBe(walked + 1);
+  await world.ask(`${query} ${found}`, { in: 'DE' });
+  expect(world.sent()).toBeGreaterThan(walked + 2);
+});
+
+test.each(['person(id: "nobody") { name }', 'personsConnection { totalCount }'])(
+  'what is remembered for one default of a variable in a directive is not used for another: %s',
+  async (field) => {
+    const world = await startContexts();
+    const inContext = (country: string) =>
+      world.ask(`query ($in: String! = "${country}") @inContext(country: $in) { ${field} }`);
+    const french = await inContext('FR');
+    const sent = world.sent();
+    expect(await inContext('FR')).toEqual(french);
+    expect(world.sent()).toBeLessThan(sent + 3);
+    const again = world.sent();
+    await inContext('DE');
+    expect(world.sent()).toBeGreaterThan(again + 2);
+  },
+);
+
+const NAMES: Readonly<Record<string, string>> = { FR: 'Quelqu’un', DE: 'Jemand' };
+
+/** A list of 150 persons, and of one more in the context FR. */
+async function startContexts() {
+  const schema = makeExecutableSchema(
+    `directive @inContext(country: String!) on QUERY
+     type Person { id: ID! name: String! }
+     ${PERSONS}`,
+    {
+      Query: {
+        persons: (_: unknown, args: PageArgs, __: unknown, info: GraphQLResolveInfo) => {
+          const country = countryOf(info);
+          const name = NAMES[country] ?? 'Somebody';
+          const ids = Array.from({ length: 150 }, (___, at) => String(150 - at));
+          if (country === 'FR') ids.unshift('only FR');
+          return pageOf(
+            ids.map((id) => ({ id, name })),
+            args,
+          );
+        },
+      },
+    },
+  );
+  const world = await sideBySide({ schema });
+  return {
+    ask: async (query: string, variables?: Record<string, unknown>) => {
+      const { data, errors } = await world.through({ query, variables });
+      expect(errors).toBeUndefined();
+      return JSON.parse(data!) as unknown;
+    },
+    /** Requests so far. */
+    sent: () => world.gateway.upstream.received.length,
+  };
+}
+
+function countryOf({ schema, operation, variableValues }: GraphQLResolveInfo): string {
+  const values = getDirectiveValues(schema.getDirective('inContext')!, operation, variableValues);
+  return String(values?.['country']);
+}
