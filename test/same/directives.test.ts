@@ -1,7 +1,28 @@
-import { print, visit, type GraphQLFieldResolver } from 'graphql';
+import fc from 'fast-check';
+import {
+  getOperationAST,
+  parse,
+  print,
+  TypeInfo,
+  validate,
+  visit,
+  visitWithTypeInfo,
+  type FieldNode,
+  type GraphQLFieldResolver,
+  type OperationDefinitionNode,
+} from 'graphql';
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import { all, putTogether } from '../support/clients/multipart.ts';
+import {
+  makeExecutableSchema,
+  personPages,
+  PERSONS,
+} from '../support/imitations/executable-schema.ts';
+import { randomDocument } from '../support/random/random-operation.ts';
+import { isUsual, randomRuns } from '../support/random/random-runs.ts';
 import { sideBySide } from './side-by-side.ts';
+
+const RUNS = randomRuns(150);
 
 test.each([
   ['an operation', 'query @inContext(country: "FR") { seen }', ['@inContext(country: "FR")']],
@@ -40,6 +61,141 @@ test.each([
   for (const directive of expected)
     expect(through.data).toContain(JSON.stringify(directive).slice(1, -1));
 });
+
+/** A field that the service does not get at the root, because the gateway answers it itself. */
+const OWN = 'type: __type(name: "Shop") { name }';
+const [OWN_FIELD] = (parse(`{ ${OWN} }`).definitions[0] as OperationDefinitionNode).selectionSet
+  .selections as readonly [FieldNode];
+
+test.each([
+  ['a spread', '{ ...F @spread(name: "x") } fragment F on Query { seen OWN }'],
+  ['a fragment', '{ ...F } fragment F on Query @fragment(name: "f") { seen OWN }'],
+  ['an inline fragment', '{ ... @inline(name: "i") { seen OWN } }'],
+  ['a typed inline fragment', '{ ... on Query @inline(name: "i") { OWN seen } }'],
+  ['an operation', 'query @inContext(country: "FR") { OWN ... { seen } }'],
+  [
+    'a spread with a variable',
+    'query ($in: String!) { ...F @spread(name: $in) } fragment F on Query { seen OWN }',
+  ],
+  [
+    'two spreads of one fragment',
+    '{ ...F @spread(name: "x") ...F @spread(name: "y") } fragment F on Query { seen OWN }',
+  ],
+  [
+    'fragments in each other',
+    `{ ...F @spread(name: "x") a: seen }
+     fragment F on Query @fragment(name: "f") { ... @inline(name: "i") { ...G @spread(name: "y") } }
+     fragment G on Query @fragment(name: "g") { OWN seen ...H @spread(name: "z") }
+     fragment H on Query @fragment(name: "h") { b: seen }`,
+  ],
+  [
+    'a spread that is skipped',
+    `query ($no: Boolean = false) { ...F @include(if: $no) @spread(name: "x") ...G @skip(if: $no) }
+     fragment F on Query { seen OWN } fragment G on Query @fragment(name: "g") { a: seen OWN }`,
+  ],
+  [
+    'a fragment that is used below the root too',
+    `{ ...F @spread(name: "x") shop { query { ...F @spread(name: "y") } } }
+     fragment F on Query @fragment(name: "f") { seen OWN ...G @spread(name: "z") }
+     fragment G on Query @fragment(name: "g") { a: seen OWN }`,
+  ],
+])(
+  'a custom directive on %s reaches the service without the fields that the gateway answers',
+  async (_, query) => {
+    const world = await sideBySide({ schema: shopSchema() });
+    const variables = query.includes('$in') ? { in: 'v' } : undefined;
+    const mixed = query.replaceAll('OWN', OWN);
+    const { sentText, through } = await world.expectSame({ query: mixed, variables });
+    expect(through.errors).toBeUndefined();
+    expect(sentText).toHaveLength(1);
+    for (const [, directive] of query.matchAll(/@(inContext|spread|fragment|inline)/g)) {
+      expect(sentText[0]).toContain(`@${directive}`);
+    }
+  },
+);
+
+test('a custom directive on a spread reaches the service beside a list that the gateway adds', async () => {
+  const world = await sideBySide({ schema: shopWithPersons() });
+  const query = `{ ...F @spread(name: "x") }
+    fragment F on Query @fragment(name: "f") { seen allPersons { id } }`;
+  const { data } = await world.through({ query });
+  const direct = await world.direct({ query: query.replace('allPersons { id }', '') });
+  const { allPersons, ...rest } = JSON.parse(data!) as Record<string, unknown>;
+  expect(rest).toEqual(JSON.parse(direct.data!));
+  expect(allPersons).toEqual([{ id: '1' }, { id: '2' }]);
+});
+
+test('a fragment may have the name that another would be sent by', async () => {
+  const world = await sideBySide({ schema: shopSchema() });
+  const query = `{ ...F @spread(name: "x") } fragment F on Query { seen ${OWN} }`;
+  const { sentText } = await world.expectSame({ query });
+  const [, name] = /\.\.\.(\w+)/.exec(sentText[0]!)!;
+  const both = `{ ...F @spread(name: "x") ...${name} @spread(name: "y") }
+    fragment F on Query { seen ${OWN} }
+    fragment ${name} on Query { a: seen ${OWN} }`;
+  const { through } = await world.expectSame({ query: both });
+  expect(through.data).toContain('"a"');
+});
+
+test.each([
+  '{ ...F @spread(name: "x") ... @defer { b: seen } } fragment F on Query { a: seen }',
+  '{ ...F @defer @spread(name: "x") b: seen } fragment F on Query @fragment(name: "f") { a: seen }',
+  `{ ...F @spread(name: "x") }
+   fragment F on Query @fragment(name: "f") { a: seen ... @defer @inline(name: "i") { b: seen } }`,
+  `{ ...F @spread(name: "x") ... @defer { ... @inline(name: "i") { ...F @spread(name: "y") } } }
+   fragment F on Query { a: seen ... @defer { b: seen } allPersons { id } }`,
+  `query ($yes: Boolean = true) { ...F @include(if: $yes) @spread(name: "x") ...F @skip(if: $yes)
+     ... @defer { a: shop { ...S @spread(name: "s") } } }
+   fragment F on Query { a: shop { name } } fragment S on Shop { seen }`,
+])('custom directives at the root reach the service beside deferred fields: %s', async (query) => {
+  const world = await sideBySide({ schema: shopWithPersons() });
+  const parts = await all(world.gateway, query);
+  expect(parts.flatMap(({ errors = [] }) => errors)).toEqual([]);
+  const sent = world.gateway.upstream.received.map(({ body }) => body);
+  const forwarded = sent.filter((body) => !body.includes('persons'));
+  for (const directive of query.match(/@(spread|inline|fragment)\(name: "\w+"\)/g)!) {
+    const written = JSON.stringify(directive).slice(1, -1);
+    expect(forwarded.some((body) => body.includes(written))).toBe(true);
+  }
+  const names = Object.keys(putTogether(parts)!).toSorted();
+  const whole = JSON.parse((await world.through({ query })).data!) as object;
+  expect(names).toEqual(Object.keys(whole).toSorted());
+});
+
+test(
+  'random operations of custom directives, and of fields that the gateway answers, have the answers of the service',
+  async () => {
+    const schema = shopSchema();
+    const world = await sideBySide({ schema });
+    const query = schema.getQueryType();
+    const sent: string[] = [];
+    await fc.assert(
+      fc.asyncProperty(fc.gen(), async (g) => {
+        const asked = randomDocument(schema, g, { scalar: (name) => (name === 'Int' ? 1 : '1') });
+        const document = parse(asked.query);
+        fc.pre(validate(schema, document).length === 0);
+        // `seen` sees all fragments of the document, those of other operations too.
+        fc.pre(getOperationAST(document) !== null);
+        const types = new TypeInfo(schema);
+        const mixed = visit(
+          document,
+          visitWithTypeInfo(types, {
+            SelectionSet: (node) => {
+              if (types.getParentType() !== query || g(fc.boolean)) return undefined;
+              return { ...node, selections: [...node.selections, OWN_FIELD] };
+            },
+          }),
+        );
+        const { sentText } = await world.expectSame({ ...asked, query: print(mixed) });
+        sent.push(...sentText);
+      }),
+      { numRuns: RUNS, maxSkipsPerRun: 400, unbiased: true, endOnFailure: true },
+    );
+    const spreads = sent.filter((text) => /\.\.\.\w+ @spread/.test(text));
+    expect(spreads.length).toBeGreaterThan(isUsual ? 10 : 0);
+  },
+  RUNS * 2_000,
+);
 
 test('the directives of an operation that was not selected do not reach the service', async () => {
   const world = await sideBySide({ schema: shopSchema() });
@@ -90,17 +246,28 @@ const seen = (...[, , , info]: Parameters<GraphQLFieldResolver<never, unknown, n
 };
 
 function shopSchema() {
-  return makeExecutableSchema(
-    `directive @inContext(country: String) on QUERY | MUTATION
-     directive @tag(name: String!) repeatable on
-       FIELD | FRAGMENT_SPREAD | INLINE_FRAGMENT | FRAGMENT_DEFINITION | VARIABLE_DEFINITION
-     type Query { seen(first: Int): String shop: Shop }
-     type Mutation { seen: String }
-     type Shop { seen: String name: String }`,
-    {
-      Query: { seen, shop: () => ({ name: 'Shop' }) },
-      Mutation: { seen },
-      Shop: { seen },
-    },
-  );
+  return makeExecutableSchema(SHOP, RESOLVERS);
 }
+
+function shopWithPersons() {
+  const sdl = `${SHOP} ${PERSONS.replace('type Query', 'extend type Query')} type Person { id: ID! }`;
+  const query = { ...RESOLVERS.Query, persons: personPages(['1', '2']) };
+  return makeExecutableSchema(sdl, { ...RESOLVERS, Query: query });
+}
+
+const SHOP = `
+  directive @inContext(country: String) on QUERY | MUTATION
+  directive @tag(name: String!) repeatable on
+    FIELD | FRAGMENT_SPREAD | INLINE_FRAGMENT | FRAGMENT_DEFINITION | VARIABLE_DEFINITION
+  directive @spread(name: String!) on FRAGMENT_SPREAD
+  directive @inline(name: String!) on INLINE_FRAGMENT
+  directive @fragment(name: String!) on FRAGMENT_DEFINITION
+  type Query { seen(first: Int): String shop: Shop }
+  type Mutation { seen: String }
+  type Shop { seen: String name: String query: Query }`;
+
+const RESOLVERS = {
+  Query: { seen, shop: () => ({ name: 'Shop' }) },
+  Mutation: { seen },
+  Shop: { seen, query: () => ({}) },
+};

@@ -97,12 +97,19 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
 
   function forwardedService(own: readonly RootField[]) {
     const isDeferred = new Set(fields.map(({ collected: { deferred } }) => deferred)).size > 1;
+    const ownNodes = new Set(own.flatMap(({ collected: { nodes } }) => nodes));
     // Fields that this call skips are sent too, with their directives, unless only the gateway knows them.
-    const selections = isDeferred
-      ? own.flatMap(({ collected: { nodes } }) => nodes)
-      : onlyForwarded(isForwardable, operation.selectionSet.selections, fragments);
+    const { selections, fragments: sent } = onlyForwarded(
+      (node) => (isDeferred ? ownNodes.has(node) : isForwardable(node.name.value)),
+      { selections: operation.selectionSet.selections, fragments },
+    );
     const shapes = own.map((field) => forwardedShape(scope, root, field));
-    return forwardedFields({ writer, operation: written, selections, fields: shapes });
+    return forwardedFields({
+      writer,
+      operation: { ...written, fragments: sent },
+      selections,
+      fields: shapes,
+    });
   }
 
   function isForwardable(name: string): boolean {
