@@ -125,6 +125,28 @@ test('a custom directive on a spread reaches the service beside a list that the 
   expect(allPersons).toEqual([{ id: '1' }, { id: '2' }]);
 });
 
+test('a custom directive on a list that the gateway adds below an object is sent with each of its pages', async () => {
+  const schema = makeExecutableSchema(
+    `directive @tag(name: String!) on FIELD
+     type Person { id: ID! }
+     type Team { id: ID! members(first: Int, after: String): PersonPage! }
+     ${PERSONS}
+     extend type Query { team(id: ID!): Team }`,
+    {
+      Query: { team: () => ({ id: '1' }), persons: personPages([]) },
+      Team: { members: personPages(Array.from({ length: 120 }, (_, at) => String(at))) },
+    },
+  );
+  const world = await sideBySide({ schema });
+  const query =
+    '{ team(id: "1") { allMembers { id } ...F } } fragment F on Team { allMembers @tag(name: "x") { id } }';
+  const { data } = await world.through({ query });
+  expect(JSON.parse(data!)).toMatchObject({ team: { allMembers: { length: 120 } } });
+  const sent = world.gateway.upstream.received.map(({ body }) => body);
+  expect(sent).toHaveLength(3);
+  for (const body of sent) expect(body).toContain('@tag');
+});
+
 test('a fragment may have the name that another would be sent by', async () => {
   const world = await sideBySide({ schema: shopSchema() });
   const query = `{ ...F @spread(name: "x") } fragment F on Query { seen ${OWN} }`;

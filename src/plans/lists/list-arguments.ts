@@ -21,8 +21,9 @@ export interface ListKeys {
 /**
  * Makes a function that reads the arguments. It reads them only once if they have no variables.
  *
+ * @param node with the directives of the upstream. They count, and those of the operation: for others, the service may
+ *   return another list
  * @param own the arguments that are not filters of the upstream's list
- * @param operation whose directives count too: the service may return another list for others
  */
 export function listArguments(
   definition: GraphQLField<unknown, unknown>,
@@ -35,7 +36,11 @@ export function listArguments(
     const values = getArgumentValues(definition, node, variables.values);
     const filters = Object.entries(values).filter(([name]) => !own.includes(name));
     const texts = textsOf(operation, variables);
-    const marks = [...directiveMarks(operation, texts), ...exactNumbers(node, own, texts)];
+    const marks = [
+      ...directiveMarks(operation, texts),
+      ...directiveMarks(node, texts).map((mark) => `${node.kind} ${mark}`),
+      ...exactNumbers(node, own, texts),
+    ];
     const given = marked(Object.fromEntries(filters), marks);
     const known = Object.keys(given).length === 0 ? unfiltered : new Map<string, ListKeys>();
     return {
@@ -50,7 +55,8 @@ export function listArguments(
       },
     };
   };
-  return onceUnless(mentionsVariables([node.arguments ?? [], operation.directives ?? []]), read);
+  const { arguments: args = [], directives = [] } = node;
+  return onceUnless(mentionsVariables([args, directives, operation.directives ?? []]), read);
 }
 
 /** Makes a function that names a list as `ListKeys.walk` does, with these filters in all calls. */
@@ -98,8 +104,11 @@ function textsOf(
   };
 }
 
-/** The directives of an operation, with the values of their variables. */
-function directiveMarks({ directives = [] }: WrittenOperation, texts: VariableTexts): string[] {
+/** The directives of an operation or a field, with the values of their variables. */
+function directiveMarks(
+  { directives = [] }: Pick<FieldNode, 'directives'>,
+  texts: VariableTexts,
+): string[] {
   return directives.map((directive) =>
     print(
       visit(directive, {

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { FieldNode, GraphQLField, GraphQLObjectType } from 'graphql';
+import type { DirectiveNode, FieldNode, GraphQLField, GraphQLObjectType } from 'graphql';
 import { selectionsOf } from '../../answers/collect-fields.ts';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import type { Placeholder } from '../../answers/read.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
 import type { Adapter, NestedAdapter } from '../../schema/derived.ts';
+import { isIncremental } from '../../schema/incremental-directives.ts';
 import type { Call, CallVariables } from '../call.ts';
 import { pageFetcher, type PageSource } from '../pages/fetch-page.ts';
 import { pageRequests, type PageRequests } from '../pages/page-request.ts';
@@ -47,7 +48,7 @@ export function listField(
   { kind, key, nodes }: { kind: 'all' | 'connection'; key: string; nodes: readonly FieldNode[] },
 ): ListField {
   const { writer, scope, operation } = parts;
-  const [node] = nodes;
+  const node = { ...nodes[0]!, directives: directivesOf(nodes) };
   const selections = selectionsOf(nodes);
   const connection =
     kind === 'connection' ? connectionShape(scope, adapter.connection!, selections) : undefined;
@@ -62,7 +63,8 @@ export function listField(
       scope,
       operation,
       adapter,
-      args: node!.arguments ?? [],
+      args: node.arguments ?? [],
+      directives: node.directives,
       recordSelections: of,
       way,
     });
@@ -72,8 +74,8 @@ export function listField(
     key,
     connection,
     argumentsOf: listArguments(
-      definitionOf(scope, adapter, node!),
-      node!,
+      definitionOf(scope, adapter, node),
+      node,
       ownArguments(adapter, kind),
       operation,
     ),
@@ -134,6 +136,18 @@ function definitionOf(
   node: FieldNode,
 ): GraphQLField<unknown, unknown> {
   return (schema.getType(parent) as GraphQLObjectType).getFields()[node.name.value]!;
+}
+
+/** The directives of the upstream: of one node, as if the caller had written the field once. */
+function directivesOf(nodes: readonly FieldNode[]): readonly DirectiveNode[] {
+  const all = nodes.map(({ directives = [] }) => directives.filter((one) => !isConsumed(one)));
+  return all.find((some) => some.length > 0) ?? [];
+}
+
+/** Whether it has done its part when the operation was planned, or the gateway implements it. */
+function isConsumed(directive: DirectiveNode): boolean {
+  const { value: name } = directive.name;
+  return name === 'skip' || name === 'include' || isIncremental(directive);
 }
 
 function ownArguments(

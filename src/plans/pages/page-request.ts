@@ -4,6 +4,7 @@ import {
   GraphQLInt,
   isRequiredArgument,
   type ArgumentNode,
+  type DirectiveNode,
   type GraphQLObjectType,
   type SelectionNode,
   type VariableDefinitionNode,
@@ -74,6 +75,8 @@ export interface PageRequestParts {
   readonly adapter: Adapter;
   /** As the caller wrote them. Only those that the upstream knows are sent. */
   readonly args: readonly ArgumentNode[];
+  /** Those of the upstream. */
+  readonly directives?: readonly DirectiveNode[];
   /** The selections of each record: several where a connection selects both `nodes` and `edges { node }`. */
   readonly recordSelections: readonly (readonly SelectionNode[])[];
   /** How a nested list is reached. */
@@ -106,6 +109,7 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
   const filters = new Set(adapter.filters.map(({ name }) => name));
   const list = fieldNode(adapter.name, {
     selections: [...lists, info],
+    directives: parts.directives,
     args: [
       argumentNode('first', FIRST),
       argumentNode('after', AFTER),

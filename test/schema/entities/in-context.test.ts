@@ -69,12 +69,41 @@ test.each(['person(id: "nobody") { name }', 'personsConnection { totalCount }'])
   },
 );
 
+test.each([
+  ['allPersons', '{ id }', (list: unknown) => (list as unknown[]).length],
+  ['personsConnection', '{ totalCount }', (list: unknown) => (list as Total).totalCount],
+] as const)(
+  'a directive on %s is sent with each of its pages, and makes another list',
+  async (field, selection, count) => {
+    const world = await startContexts();
+    const query = `query ($in: String! = "DE", $yes: Boolean = true) {
+      plain: ${field} ${selection}
+      french: ${field} @include(if: $yes) @inContext(country: "FR") ${selection}
+      german: ${field} @inContext(country: $in) ${selection}
+      ...F
+    }
+    fragment F on Query { plain: ${field} @skip(if: false) ${selection} }`;
+    for (const [variables, german] of [
+      [{}, 150],
+      [{ in: 'FR' }, 151],
+    ] as const) {
+      const data = (await world.ask(query, variables)) as Record<string, unknown>;
+      const counts = Object.entries(data).map(([key, list]) => [key, count(list)]);
+      expect(Object.fromEntries(counts)).toEqual({ plain: 150, french: 151, german });
+    }
+  },
+);
+
+interface Total {
+  readonly totalCount: number;
+}
+
 const NAMES: Readonly<Record<string, string>> = { FR: 'Quelqu’un', DE: 'Jemand' };
 
 /** A list of 150 persons, and of one more in the context FR. */
 async function startContexts() {
   const schema = makeExecutableSchema(
-    `directive @inContext(country: String!) on QUERY
+    `directive @inContext(country: String!) on QUERY | FIELD
      type Person { id: ID! name: String! }
      ${PERSONS}`,
     {
@@ -104,7 +133,10 @@ async function startContexts() {
   };
 }
 
-function countryOf({ schema, operation, variableValues }: GraphQLResolveInfo): string {
-  const values = getDirectiveValues(schema.getDirective('inContext')!, operation, variableValues);
-  return String(values?.['country']);
+function countryOf({ schema, operation, fieldNodes, variableValues }: GraphQLResolveInfo): string {
+  const directive = schema.getDirective('inContext')!;
+  const values = [...fieldNodes, operation].map(
+    (node) => getDirectiveValues(directive, node, variableValues)?.['country'],
+  );
+  return values.find((country) => typeof country === 'string') ?? '';
 }
