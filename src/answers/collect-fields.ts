@@ -5,7 +5,7 @@ import {
   type DirectiveNode,
   type FieldNode,
   type FragmentDefinitionNode,
-  type GraphQLObjectType,
+  type GraphQLCompositeType,
   type GraphQLSchema,
   type SelectionNode,
 } from 'graphql';
@@ -33,10 +33,13 @@ export interface DeferUse {
   readonly label: string | undefined;
 }
 
-/** Collects the fields of an object of this type, in the order of the answer. */
+/**
+ * Collects the fields of an object of this type, in the order of the answer. Of an abstract type: those that are
+ * selected whatever the object's type is.
+ */
 export function collectFields(
   scope: SelectionScope,
-  type: GraphQLObjectType,
+  type: GraphQLCompositeType,
   selections: readonly SelectionNode[],
 ): ReadonlyMap<string, CollectedField> {
   const fields = new Map<
@@ -130,7 +133,11 @@ function valueOf(value: Argument['value'] | undefined, isTrue: SelectionScope['i
   return value?.kind === Kind.BOOLEAN && value.value;
 }
 
-function applies(schema: GraphQLSchema, on: string | undefined, type: GraphQLObjectType): boolean {
+function applies(
+  schema: GraphQLSchema,
+  on: string | undefined,
+  type: GraphQLCompositeType,
+): boolean {
   if (on === undefined || on === type.name) return true;
   const condition = schema.getType(on);
   if (isObjectType(condition)) return false;

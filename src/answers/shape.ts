@@ -57,6 +57,8 @@ export interface AbstractShape extends OfType {
   readonly kind: 'abstract';
   /** Returns the shape for a type, by the upstream's name; undefined for a type that is not allowed here. */
   readonly of: (upstreamType: string) => ObjectShape | undefined;
+  /** The fields that are selected of all types. */
+  readonly common: () => readonly FieldShape[];
 }
 
 export interface FieldShape {
@@ -146,6 +148,7 @@ export function shapeOf(
     ...of,
     kind: 'abstract',
     of: possibleShapes(scope, named, selections),
+    common: () => fieldsOf(scope, named, selections),
   };
 }
 
@@ -173,15 +176,15 @@ const SCALARS: Readonly<Record<string, LeafShape['kind']>> = Object.assign(Objec
 
 function fieldsOf(
   scope: ShapeScope,
-  type: GraphQLObjectType,
+  type: GraphQLObjectType | GraphQLAbstractType,
   selections: readonly SelectionNode[],
 ): FieldShape[] {
-  const definitions = type.getFields();
+  const definitions = 'getFields' in type ? type.getFields() : {};
   const id = scope.globalIds?.ids.get(type.name);
   const fields: FieldShape[] = [];
   for (const { key, nodes, deferred } of collectFields(scope, type, selections).values()) {
     const name = nodes[0]!.name.value;
-    const placeholder = scope.placeholderAt(type, key, nodes);
+    const placeholder = isObjectType(type) ? scope.placeholderAt(type, key, nodes) : undefined;
     if (placeholder) {
       fields.push({ key, shape: placeholder, isSilent: false, deferred });
     } else if (name === '__typename') {
@@ -216,14 +219,17 @@ export interface KeyBytes {
 /** The assumed length of a list that is not paged: its length is unknown until it is read. */
 export const ASSUMED_LIST_LENGTH = 10;
 
-/** Counts the bytes of all keys of one record: the answer repeats them in every record. */
+/**
+ * Counts the bytes of all keys of one record: the answer repeats them in every record. Not those of nested lists that
+ * the gateway drains, whose records are counted on their own.
+ */
 export function keyBytesOf(shapes: readonly Shape[]): KeyBytes {
   let all = 0;
   let ofAliases = 0;
   const count = (shape: FieldShape['shape'], times: number): void => {
     if (shape.kind === 'list') count(shape.of, times * ASSUMED_LIST_LENGTH);
-    if (shape.kind !== 'object') return;
-    for (const field of shape.fields) {
+    if (shape.kind !== 'object' && shape.kind !== 'abstract') return;
+    for (const field of shape.kind === 'object' ? shape.fields : shape.common()) {
       if (field.isSilent) continue;
       all += times * (field.key.length + 4);
       ofAliases += times * Math.max(0, field.key.length - (field.nameLength ?? field.key.length));

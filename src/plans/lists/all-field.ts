@@ -75,9 +75,11 @@ export function drainedPages(
 }
 
 /** Refuses answers that are too large before anything is read: a key is repeated in every record, however long. */
-function expectBytes({ field, call, keys }: OpenedList, limit: number | undefined): void {
+function expectBytes({ field, call, keys, isNested }: OpenedList, limit: number | undefined): void {
   const { all, ofAliases } = field.shown.keyBytes;
   const length = field.parts.drains.lengthOf(keys.walk);
+  // Nested lists share one limit of records, and were announced together when the operation began.
+  if (isNested && length === undefined) return;
   const most = Math.min(limit ?? Infinity, call.drainBudget.max);
   // The length of a list that was never walked is unknown. Then only the bytes that the caller's aliases add count.
   call.held.expect(length === undefined ? most * ofAliases : Math.min(most, length) * all);

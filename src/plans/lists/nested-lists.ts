@@ -1,7 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { FieldNode } from 'graphql';
 import { inlinedPageKey, type Path } from '../../answers/answer-errors.ts';
 import type { Placeholder } from '../../answers/read.ts';
-import type { PlaceholderShape, ShapeScope } from '../../answers/shape.ts';
+import { selectionsOf } from '../../answers/collect-fields.ts';
+import {
+  keyBytesOf,
+  shapeOf,
+  type PlaceholderShape,
+  type ShapeScope,
+} from '../../answers/shape.ts';
 import type { NestedAdapter } from '../../schema/derived.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';
 import type { Call } from '../call.ts';
@@ -61,14 +68,22 @@ export function isPlaceholder(part: Part): part is Placeholder {
   return typeof part !== 'string' && !Buffer.isBuffer(part);
 }
 
-/** Returns a placeholder for each derived field of a nested list, which the shape of an answer holds in its place. */
+export interface NestedPlaceholders {
+  /** Returns a placeholder for a derived field of a nested list, which the shape of an answer holds in its place. */
+  readonly at: ShapeScope['placeholderAt'];
+  /** By how many bytes aliases lengthen the records of the `all…` fields, a record of each. */
+  readonly aliasBytes: () => number;
+}
+
 export function nestedPlaceholders(
   nested: readonly NestedAdapter[],
   shared: Parameters<typeof listField>[0],
-): { at: ShapeScope['placeholderAt'] } {
+): NestedPlaceholders {
   const fields = new Map<string, { adapter: NestedAdapter; kind: 'all' | 'connection' }>();
   // Nothing below them is deferred: they are sent whole, together with their parent.
   const whole = { ...shared, scope: { ...shared.scope, defers: false } };
+  /** By the node that selects the field, which may be in the shapes of several types. */
+  const aliasBytes = new Map<FieldNode, number>();
   for (const adapter of nested) {
     const { parent, all, connection } = adapter;
     if (all) fields.set(`${parent}.${all.field}`, { adapter, kind: 'all' });
@@ -81,6 +96,10 @@ export function nestedPlaceholders(
       let made: ListField | undefined;
       const filling: Filling = () =>
         (made ??= listField(whole, found.adapter, { kind: found.kind, key, nodes }));
+      if (found.kind === 'all' && !aliasBytes.has(nodes[0]!)) {
+        const record = shapeOf(whole.scope, found.adapter.recordType, selectionsOf(nodes));
+        aliasBytes.set(nodes[0]!, keyBytesOf([record]).ofAliases);
+      }
       return {
         kind: 'placeholder',
         filling,
@@ -88,5 +107,6 @@ export function nestedPlaceholders(
         pageKey: inlinedPageKey(type.name, key),
       };
     },
+    aliasBytes: () => [...aliasBytes.values()].reduce((sum, bytes) => sum + bytes, 0),
   };
 }

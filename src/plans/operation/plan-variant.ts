@@ -68,12 +68,15 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
       ([use, some]) => [use, groupOf(some)],
     ),
   );
+  const nestedAliasBytes = placeholders.aliasBytes();
   const isOneList = fields.length === 1 && fields[0]!.kind === 'list' && !variant.hasNested;
 
   return {
     size,
     fields,
     answer: (call, use, given) => {
+      // Of nested lists, only how many records they may have together is known before their parents are read.
+      if (nestedAliasBytes > 0 && !use) call.held.expect(nestedAliasBytes * call.drainBudget.max);
       const group = groups.get(use);
       if (!group) return NOTHING;
       if (isOneList) call.stopSharing();

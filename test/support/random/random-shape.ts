@@ -75,7 +75,7 @@ function randomAbstract(
     (name) => [name, randomObject(choose, depth, name)] as const,
   );
   const shapes = new Map(types);
-  return { ...of, kind: 'abstract', of: (name) => shapes.get(name) };
+  return { ...of, kind: 'abstract', of: (name) => shapes.get(name), common: () => [] };
 }
 
 /** Makes an answer that matches the shape, or nearly: some values are at the limits of their types. */
