@@ -1,6 +1,8 @@
+import fc from 'fast-check';
 import { buildSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 import { canonical, Verbatim } from './exact-json.ts';
 import { startSideBySide, type SideBySide } from './side-by-side.ts';
 
@@ -17,6 +19,9 @@ const SPELLINGS = [
   '0.1000000000000000055511151231257827021181583404541015625',
   '3.14159265358979323846264338327950288419716939937510',
   '123456789012345678901234567890.123456789',
+  '12345678.123456789',
+  '90071992.547409931',
+  '0.00000015',
 ];
 
 let answer: string;
@@ -93,6 +98,20 @@ describe('a number of a variable reaches the service digit for digit', () => {
   });
 });
 
+test('any number of a variable reaches the service digit for digit', async () => {
+  const number = fc.stringMatching(/^-?(0|[1-9]\d{0,19})(\.\d{1,19})?([eE][+-]?\d{1,2})?$/);
+  await fc.assert(
+    fc.asyncProperty(number, async (text) => {
+      const { data } = await echoing.through({
+        query: 'query ($value: Any) { echo(value: $value) }',
+        variables: { value: new Verbatim(text) },
+      });
+      expect(data).toBe(`{"echo":${text}}`);
+    }),
+    { numRuns: randomRuns(300) },
+  );
+});
+
 describe('a literal number in an operation reaches the service digit for digit', () => {
   test.each(SPELLINGS.filter((text) => text !== '-0'))('%s', async (number) => {
     const { through } = await echoing.expectSame({ query: `{ echo(value: ${number}) }` });
@@ -108,6 +127,19 @@ test('the keys of a custom scalar keep their order, numeric keys included', asyn
   await answersSame('{"any":{"2":1,"1":2,"b":{"10":0,"9":0},"a":3}}');
   await answersSame('{"list":[{"any":{"z":1,"10":2,"2":3}}]}', '{ list { any } }');
 });
+
+test.each(['{"b":1,"1":2}', '{"b":1,"\\u0031":2}', '{"b":{"a":1,"1\\u00302":2}}'])(
+  'the keys of a variable keep their order, numeric keys included: %s',
+  async (text) => {
+    const { sentText } = await echoing.both({
+      query: 'query ($value: Any) { echo(value: $value) }',
+      variables: { value: new Verbatim(text) },
+    });
+    expect(sentText.map(canonical)).toEqual([
+      expect.stringContaining(`"variables":{"value":${canonical(text)}}`),
+    ]);
+  },
+);
 
 function after(number: string): RegExp {
   return new RegExp(`:${number.replaceAll(/[.+]/g, '\\$&')}[,}]`);

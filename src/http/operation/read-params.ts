@@ -35,12 +35,16 @@ export function readParams(maxBytes: number): Stage {
 }
 
 /**
- * Whether `JSON.parse` may lose how the text was written: a number with more digits than JavaScript can hold, with an
- * exponent, or with zeros at the end; or a numeric key, which JavaScript would put before the others.
+ * Whether `JSON.parse` may lose how the text was written: a number with more digits than JavaScript can hold, before and
+ * behind its point together, with an exponent, or with zeros that JavaScript would write in another way; or a numeric
+ * key, which JavaScript would put before the others.
  */
 function mayLoseNumber(text: string): boolean {
-  return /\d{16}|\d\.?\d*[eE][+-]?\d|\.\d*0(?!\d)|-0|"\d+"\s*:/.test(text);
+  return LOSSY.test(text);
 }
+
+const LOSSY =
+  /\d(?:(?:\.?\d){15}|\.?\d*[eE][+-]?\d)|\.(?:0{6}|\d*0(?!\d))|-0|"(?:\d|\\u003\d)+"\s*:/;
 
 function jsonIn(text: string): Json | undefined {
   const json = parseJson(text);
