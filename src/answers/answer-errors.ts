@@ -20,6 +20,10 @@ export interface UpstreamError {
 export type AnswerError =
   UpstreamError | { readonly thrown: unknown; readonly path: Path | undefined };
 
+export function isOfService(error: AnswerError): error is UpstreamError {
+  return !('thrown' in error);
+}
+
 /** Returns the path as the caller knows it, without the names that the gateway adds to requests. */
 export function callerPath(path: Path): Path {
   const own = path.findIndex((step) => typeof step === 'string' && step.startsWith(OWN_KEYS));

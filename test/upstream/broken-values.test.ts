@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { PERSONS } from '../support/imitations/executable-schema.ts';
 import {
   altered,
   json,
@@ -291,6 +292,54 @@ test('a broken value in the answer of a mutation is an error at its path', async
     errors: [{ path: ['rename', 'id'], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }],
   });
 });
+
+describe('root fields that are null although their types do not allow it', () => {
+  const SDL = `${PERSONS} type Person { id: ID! } extend type Query { a: String b: String! c: String! }`;
+  const refusal = { message: 'C is locked.', path: ['c'], extensions: { code: 'LOCKED' } };
+  const tooMany = {
+    representations: Array.from({ length: 10_001 }, () => ({ __typename: 'Person', id: '1' })),
+  };
+  const entities = '_entities(representations: $representations) { __typename }';
+
+  test.each([
+    ['both null', '{ b c a }', { b: null, c: null, a: '1' }, [broken('b')]],
+    ['both left out', '{ c b a }', { a: '1' }, [broken('c')]],
+    ['and others of a wrong type', '{ b a c }', { a: 1, b: null, c: 2 }, [broken('b')]],
+    ['behind another wrong value', '{ a b c }', { a: 1, c: 2 }, [broken('a'), broken('b')]],
+    ['no data at all', '{ b c }', null, [broken('b')]],
+  ])('have one error, like one null in graphql-js: %s', async (_, query, data, errors) => {
+    await using gateway = await startGatewayOverFake({ persons: 0 }, { snapshot: SDL });
+    gateway.upstream.answer(json({ data }));
+    expect(await gateway.ask(query)).toMatchObject({ data: null, errors });
+  });
+
+  test('have the errors of the service, too', async () => {
+    await using gateway = await startGatewayOverFake({ persons: 0 }, { snapshot: SDL });
+    gateway.upstream.answer(json({ data: { b: null, c: null, a: '1' }, errors: [refusal] }));
+    expect(await gateway.ask('{ b c a }')).toMatchObject({
+      data: null,
+      errors: [refusal, broken('b')],
+    });
+  });
+
+  test('have one error together with fields that the gateway answers', async () => {
+    await using gateway = await startGatewayOverFake({ persons: 0 }, { snapshot: SDL });
+    gateway.upstream.answer(json({ data: { b: null, c: null } }));
+    const refusedX = { path: ['x'], extensions: { code: 'OPERATION_TOO_COMPLEX' } };
+    for (const [fields, error] of [
+      [`b c x: ${entities}`, broken('b')],
+      [`x: ${entities} b c`, broken('b')],
+      [`x: ${entities} y: ${entities}`, refusedX],
+    ] as const) {
+      const query = `query ($representations: [_Any!]!) { ${fields} }`;
+      expect(await gateway.ask(query, tooMany)).toMatchObject({ data: null, errors: [error] });
+    }
+  });
+});
+
+function broken(...path: Path) {
+  return { path, extensions: { code: 'UPSTREAM_BAD_RESPONSE' } };
+}
 
 function startRich() {
   const { schema } = fullService();

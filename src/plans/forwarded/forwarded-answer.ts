@@ -1,4 +1,9 @@
-import { callerPath, type AnswerError, type UpstreamError } from '../../answers/answer-errors.ts';
+import {
+  callerPath,
+  isOfService,
+  type AnswerError,
+  type UpstreamError,
+} from '../../answers/answer-errors.ts';
 import { readValue, type DeferredReading } from '../../answers/read.ts';
 import { scanInAnyForm } from '../../answers/scan-any-form.ts';
 import { matches } from '../../answers/scan-leaf.ts';
@@ -121,8 +126,9 @@ export function readForwarded(
     );
     const value = data?.get(key);
     const reading = readValue(shape, value, own, isExplained);
-    for (const error of reading.errors)
-      found.push({ ...error, path: [key, ...(error.path ?? [])] });
+    // As in graphql-js, nulls that propagate to the root have one error, and those of the service.
+    const told = isWhole ? reading.errors : reading.errors.filter(isOfService);
+    for (const error of told) found.push({ ...error, path: [key, ...(error.path ?? [])] });
     if (!reading.parts) isWhole = false;
     for (const one of reading.deferred) deferred[field]!.push({ ...one, path: [key, ...one.path] });
     return (reading.parts ?? []).map((part) =>
@@ -145,7 +151,7 @@ export function readForwarded(
 
 /** Sorts the errors of the service in its own order, and those of the gateway behind them. */
 function orderOf(error: AnswerError): number {
-  return 'thrown' in error ? Number.MAX_SAFE_INTEGER : error.order;
+  return isOfService(error) ? error.order : Number.MAX_SAFE_INTEGER;
 }
 
 function asCallerSees(error: UpstreamError): AnswerError {

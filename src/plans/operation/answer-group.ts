@@ -1,5 +1,5 @@
 import type { FragmentDefinitionNode, GraphQLObjectType } from 'graphql';
-import type { AnswerError } from '../../answers/answer-errors.ts';
+import { isOfService, type AnswerError } from '../../answers/answer-errors.ts';
 import type { DeferredReading } from '../../answers/read.ts';
 import type { Call, Requester } from '../call.ts';
 import type { ForwardedAnswer } from '../forwarded/forwarded-answer.ts';
@@ -73,24 +73,36 @@ export async function answerGroup(
     deferred: [],
   };
   let extensions: string | undefined;
-  let isNull = false;
   if (service && 'error' in service) {
     output.errors.push({ thrown: service.error, path: [firstOf(forwarded)] });
   } else if (service) {
     output.errors.push(...withHints(service.errors, group, call));
     ({ extensions } = service);
   }
-  for (const [i, field] of group.fields.entries()) {
-    const value =
-      values[i] ?? ofService(service, forwarded.indexOf(field)) ?? withoutService(field, root);
-    for (const error of value.errors) output.errors.push(error);
+  const answers = group.fields.map((field, i) => ({
+    field,
+    value: values[i] ?? ofService(service, forwarded.indexOf(field)) ?? withoutService(field, root),
+  }));
+  // The errors of the forwarded fields are there already.
+  let isNull = answers.some((one) => one.field.kind === 'forwarded' && nullsRoot(one));
+  for (const [i, answer] of answers.entries()) {
+    const { field, value } = answer;
+    const isMissing = nullsRoot(answer);
+    // As in graphql-js, nulls that propagate to the root have one error, and those of the service.
+    const errors = isNull && isMissing ? value.errors.filter(isOfService) : value.errors;
+    for (const error of errors) output.errors.push(error);
     for (const one of value.deferred ?? []) output.deferred.push(one);
-    if (!value.parts && !field.isNullable) isNull = true;
+    isNull ||= isMissing;
     output.parts.push(`${i > 0 ? ',' : ''}${JSON.stringify(field.key)}:`);
     for (const part of value.parts ?? ['null']) output.parts.push(part);
   }
   if (isNull) return { data: null, errors: output.errors, extensions, deferred: [] };
   return filled(call, output, extensions);
+}
+
+/** Whether a null is where none is allowed, so that all data are null. */
+function nullsRoot({ field, value }: { field: RootField; value: FieldValue }): boolean {
+  return !value.parts && !field.isNullable;
 }
 
 function requestForwarded(
