@@ -1,5 +1,6 @@
 import { getArgumentValues, GraphQLStreamDirective } from '@graphql-tools/utils';
 import {
+  Kind,
   parse,
   valueFromASTUntyped,
   visit,
@@ -44,23 +45,26 @@ export function isIncremental({ name }: DirectiveNode): boolean {
 }
 
 /**
- * Whether the document defers or streams anything, with these variables.
- *
- * @throws BAD_USER_INPUT if the `initialCount` of a `@stream` is negative
+ * Makes a function that says whether a document defers or streams anything with these variables. The document is read
+ * only once. The function throws BAD_USER_INPUT if the `initialCount` of a `@stream` is negative.
  */
-export function asksForIncremental(document: DocumentNode, variables: Variables): boolean {
-  let found = false;
+export function incrementalAsked(document: DocumentNode): (variables: Variables) => boolean {
+  const directives: ReturnType<typeof argumentsOf>[] = [];
   visit(document, {
     Directive: (node) => {
-      if (!isIncremental(node)) return false;
-      const { if: condition, initialCount = 0 } = argumentsOf(node, variables);
-      if (condition === false) return false;
-      if (typeof initialCount !== 'number' || initialCount < 0) throw badCount(initialCount);
-      found = true;
-      return false;
+      if (isIncremental(node)) directives.push(argumentsOf(node));
     },
   });
-  return found;
+  return (variables) => {
+    let found = false;
+    for (const { condition, initialCount } of directives) {
+      if (condition(variables) === false) continue;
+      const count = initialCount(variables);
+      if (count !== undefined && (typeof count !== 'number' || count < 0)) throw badCount(count);
+      found = true;
+    }
+    return found;
+  };
 }
 
 export interface StreamArguments {
@@ -77,12 +81,18 @@ export function streamAt(node: FieldNode, variables: Variables): StreamArguments
   return { initialCount, label: label ?? undefined };
 }
 
-function argumentsOf(node: DirectiveNode, variables: Variables): Record<string, unknown> {
-  const given = (node.arguments ?? []).map(({ name, value }) => [
-    name.value,
-    valueFromASTUntyped(value, { ...variables }),
-  ]);
-  return Object.fromEntries(given) as Record<string, unknown>;
+function argumentsOf(directive: DirectiveNode) {
+  return {
+    condition: argumentOf(directive, 'if'),
+    initialCount: argumentOf(directive, 'initialCount'),
+  };
+}
+
+function argumentOf(directive: DirectiveNode, argument: string): (variables: Variables) => unknown {
+  const value = directive.arguments?.find(({ name }) => name.value === argument)?.value;
+  if (value?.kind === Kind.VARIABLE) return (variables) => variables[value.name.value];
+  const constant = value && valueFromASTUntyped(value);
+  return () => constant;
 }
 
 function badCount(count: unknown) {

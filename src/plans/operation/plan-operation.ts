@@ -6,7 +6,7 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import type { Payload } from '../../answers/write-answer.ts';
-import { asksForIncremental } from '../../schema/incremental-directives.ts';
+import { incrementalAsked } from '../../schema/incremental-directives.ts';
 import type { Call } from '../call.ts';
 import type { OperationAnswer } from '../output.ts';
 import { planVariant } from './plan-variant.ts';
@@ -39,6 +39,7 @@ export function planOperation(
   const decide = parts.inlining.decisions(document);
   const variants = parts.variants.ofOperation();
   const isQuery = operation.operation === OperationTypeNode.QUERY;
+  const asksForIncremental = incrementalAsked(document);
   const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
     // Only the `if` of `@defer` and `@stream` may have no value. It is true by default.
     const isTrue = (name: string) => values[name] !== false;
@@ -62,7 +63,7 @@ export function planOperation(
     answer: (call) => variant(call, false).answer(call),
     stream: (call) => {
       // `@defer` and `@stream` are ignored in a mutation.
-      if (!isQuery || !asksForIncremental(document, call.variables.values)) return undefined;
+      if (!isQuery || !asksForIncremental(call.variables.values)) return undefined;
       return streamOperation(variant(call, true), call);
     },
   };

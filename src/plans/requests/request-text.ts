@@ -17,7 +17,7 @@ import {
 import { INLINED_PAGE, type Path, type UpstreamError } from '../../answers/answer-errors.ts';
 import { TYPE_KEY } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
-import { asksForIncremental, isIncremental } from '../../schema/incremental-directives.ts';
+import { incrementalAsked, isIncremental } from '../../schema/incremental-directives.ts';
 import type { CallVariables, Requester, UpstreamRequest } from '../call.ts';
 import { fieldNode } from './added-fields.ts';
 
@@ -98,7 +98,7 @@ export function writeRequest(
   // Two derived fields may be sent as the same page but are filled in differently; `id` and `recordId` are sent as the
   // same field; and `@defer` is not sent.
   const unsent =
-    rewritten !== selected || (writer.defers && asksForIncremental(selected, NONE))
+    rewritten !== selected || (writer.defers && incrementalAsked(selected)(NONE))
       ? print(selected)
       : '';
   const ofUnsent = unsent === '' ? used : variablesOf(selected);
