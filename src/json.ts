@@ -44,6 +44,22 @@ export class Json {
     return raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1);
   }
 
+  /** As a value of JavaScript, except that numbers stay as they were written. */
+  get value(): unknown {
+    switch (this.kind) {
+      case 'object':
+        return Object.fromEntries(this.keys.map((key, at) => [key, this.values[at]!.value]));
+      case 'list':
+        return this.values.map(({ value }) => value);
+      case 'string':
+        return this.string;
+      case 'number':
+        return this;
+      default:
+        return JSON.parse(this.raw);
+    }
+  }
+
   get isNull(): boolean {
     return this.kind === 'null';
   }

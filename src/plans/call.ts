@@ -21,6 +21,11 @@ export interface CallVariables {
   readonly values: Readonly<Record<string, unknown>>;
   /** As JSON; undefined for a variable that was not given. */
   text(name: string): string | undefined;
+  /**
+   * Not coerced: a number is a `Json` if `values` may have lost how it was written. Undefined for a variable that was not
+   * given.
+   */
+  given(name: string): unknown;
 }
 
 /** The caller that requests are sent for. A walk that several callers share is sent for the one who started it. */
@@ -233,8 +238,8 @@ export interface WantedRecord {
   readonly id: RecordId;
 }
 
-/** An id as the upstream takes it. */
-export type RecordId = string | number;
+/** An id as the upstream takes it, as JSON. */
+export type RecordId = string;
 
 /** Finds the records of one type by their ids, with one selection of their fields. */
 export interface RecordLookup {
@@ -267,7 +272,7 @@ function createRecordLoader(): RecordLoader {
       );
       return wanted.map(({ lookup, id }) => found.get(lookup.name)?.get(id) ?? null);
     },
-    { cacheKeyFn: ({ lookup, id }) => `${typeof id} ${id} ${lookup.name}` },
+    { cacheKeyFn: ({ lookup, id }) => `${id} ${lookup.name}` },
   );
 }
 

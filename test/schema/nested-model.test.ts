@@ -174,7 +174,10 @@ function recordOf(reference: RecordReference): unknown {
   if (typeof reference === 'string') return codedError('BAD_USER_INPUT', reference);
   const { entity, id } = reference;
   const all: FullRecord[] = [...records.vacancies, ...records.candidates];
-  return all.find((each) => each.__typename === entity.type.name && each.id === id) ?? null;
+  return (
+    all.find((each) => each.__typename === entity.type.name && JSON.stringify(each.id) === id) ??
+    null
+  );
 }
 
 /** The filters of these lists have the names of the gateway's arguments. */

@@ -134,6 +134,11 @@ class GivenVariables implements CallVariables {
     if (!Object.hasOwn(this.#given, name)) return undefined;
     return this.#exact?.get(name)?.raw ?? JSON.stringify(this.#given[name]);
   }
+
+  given(name: string): unknown {
+    if (!Object.hasOwn(this.#given, name)) return undefined;
+    return this.#exact ? this.#exact.get(name)?.value : this.#given[name];
+  }
 }
 
 const NONE = {};

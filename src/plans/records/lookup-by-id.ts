@@ -115,7 +115,7 @@ export function lookupById(
   }
 
   function send(ids: readonly RecordId[], call: Call): Promise<BatchAnswer> {
-    const own = Object.fromEntries(ids.map((id, at) => [variableFor(at), JSON.stringify(id)]));
+    const own = Object.fromEntries(ids.map((id, at) => [variableFor(at), id]));
     return requestSparingParents(call, (pages) => {
       const text = textFor(ids.length, pages);
       return {

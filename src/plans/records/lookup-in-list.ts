@@ -8,6 +8,7 @@ import {
   asError,
   type Call,
   type LookupResult,
+  type RecordId,
   type RecordLookup,
   type Requester,
 } from '../call.ts';
@@ -39,7 +40,7 @@ export function lookupInList(
       name: `${type.name} ${shown.name(variables)}`,
       find: async (ids) => {
         // With a custom scalar, 12 and "12" are two ids of one record.
-        const byIdentity = Map.groupBy(ids, (id) => `${type.name}:${id}`);
+        const byIdentity = Map.groupBy(ids, (id) => `${type.name}:${textOf(id)}`);
         const list = {
           fetchPage: fetchShown(call),
           fetchIdentities: fetchBare(call.forSearch),
@@ -64,6 +65,10 @@ export function lookupInList(
       },
     };
   };
+}
+
+function textOf(id: RecordId): string {
+  return id.startsWith('"') ? (JSON.parse(id) as string) : id;
 }
 
 function lookupResult(result: NonNullable<LookedUp<ListRecord>>): LookupResult {

@@ -1,15 +1,15 @@
-import { getArgumentValues } from '@graphql-tools/utils';
 import type { FieldNode, GraphQLField } from 'graphql';
 import { ownError, type AnswerError, type Path } from '../../answers/answer-errors.ts';
 import { collectFields, selectionsOf } from '../../answers/collect-fields.ts';
 import { codedError } from '../../errors.ts';
 import type { Entity } from '../../schema/derived.ts';
-import type { Call, RecordLookup } from '../call.ts';
+import type { Call, CallVariables, RecordLookup } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { writeReading, writeRecord, type FieldValue, type Output } from '../output.ts';
 import { errorsOfList } from '../pages/fetch-page.ts';
 import { lookupById } from './lookup-by-id.ts';
 import { lookupInList } from './lookup-in-list.ts';
+import { givenArgument } from './given-argument.ts';
 import type { ReadReference, RecordReference } from './record-references.ts';
 
 export type FieldPlan = (call: Call) => Promise<FieldValue>;
@@ -30,15 +30,16 @@ export interface RecordArgument {
 /** Plans a field that returns one record, like `person(id)`. */
 export function recordField(
   parts: FieldParts,
-  { definition, key, nodes }: SelectedField,
+  selected: SelectedField,
   { argument, read }: RecordArgument,
 ): FieldPlan {
+  const { key, nodes } = selected;
   const lookUp = lookups(parts, nodes);
+  const given = argumentOf(parts, selected, argument);
   const path = [key];
   return async (call) => {
     try {
-      const args = getArgumentValues(definition, nodes[0]!, call.variables.values);
-      return await lookUp(call)(read(args[argument]), path);
+      return await lookUp(call)(read(given(call.variables)), path);
     } catch (error) {
       return { parts: undefined, errors: errorsOfList(error, path) };
     }
@@ -56,14 +57,15 @@ const REFERENCES_PER_PAGE = 100;
  */
 export function recordsField(
   parts: FieldParts,
-  { definition, key, nodes }: SelectedField,
+  selected: SelectedField,
   { argument, read }: RecordArgument,
 ): FieldPlan {
+  const { key, nodes } = selected;
   const lookUp = lookups(parts, nodes);
+  const given = argumentOf(parts, selected, argument);
   return async (call) => {
     try {
-      const args = getArgumentValues(definition, nodes[0]!, call.variables.values);
-      const references = args[argument] as readonly unknown[];
+      const references = asList(given(call.variables));
       call.references.count += references.length;
       if (call.references.count > MAX_REFERENCES) throw tooMany();
       const pages = Math.floor(references.length / REFERENCES_PER_PAGE);
@@ -84,6 +86,19 @@ export function recordsField(
       return { parts: undefined, errors: errorsOfList(error, [key]) };
     }
   };
+}
+
+function argumentOf(
+  { operation: { variableDefinitions } }: FieldParts,
+  { definition, nodes }: SelectedField,
+  argument: string,
+): (variables: CallVariables) => unknown {
+  return givenArgument({ definition, node: nodes[0]!, argument, variableDefinitions });
+}
+
+/** In GraphQL, a value stands for a list of this value. */
+function asList(given: unknown): readonly unknown[] {
+  return Array.isArray(given) ? given : [given];
 }
 
 /** Plans the lookups for what a field selects, on first use of each type. */

@@ -9,6 +9,7 @@ import {
   type GraphQLOutputType,
 } from 'graphql';
 import { decodeGlobalId, type GlobalId } from '../../answers/global-id.ts';
+import { Json, parseJson } from '../../json.ts';
 import type { Entity, NodeInterface } from '../../schema/derived.ts';
 import type { RecordId } from '../call.ts';
 
@@ -16,8 +17,8 @@ import type { RecordId } from '../call.ts';
 export type RecordReference = { readonly entity: Entity; readonly id: RecordId } | string;
 
 /**
- * Reads a reference. Messages repeat nothing of it except the name of its type. Returns a message instead of throwing an
- * error: a body of one megabyte can hold half a million references.
+ * Reads a reference, as `givenArgument` returns it. Messages repeat nothing of it except the name of its type. Returns a
+ * message instead of throwing an error: a body of one megabyte can hold half a million references.
  */
 export type ReadReference = (given: unknown) => RecordReference;
 
@@ -90,7 +91,7 @@ function readGlobal({ type, id }: GlobalId, entity: Entity): RecordReference {
   if (type !== entity.type.name) {
     return `This is the global id of another type. Pass the id of a ${entity.type.name}.`;
   }
-  return readOwn(isWrittenAsText(entity.idType) ? id : parsed(id), entity);
+  return readOwn(isWrittenAsText(entity.idType) ? id : valueIn(id), entity);
 }
 
 /** As in `globalIdJson`. */
@@ -98,12 +99,9 @@ function isWrittenAsText(type: GraphQLOutputType): boolean {
   return [GraphQLID, GraphQLString, GraphQLInt].some((one) => one === type) || isEnumType(type);
 }
 
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
+function valueIn(text: string): unknown {
+  const json = parseJson(text);
+  return json instanceof Json ? json.value : undefined;
 }
 
 function readOwn(given: unknown, entity: Entity): RecordReference {
@@ -120,24 +118,42 @@ function readOwn(given: unknown, entity: Entity): RecordReference {
  * @returns undefined for a value that cannot be such an id
  */
 function readId(given: unknown, type: GraphQLInputType | GraphQLOutputType): RecordId | undefined {
-  if (typeof given !== 'string' && typeof given !== 'number') return undefined;
+  const number = numberIn(given);
+  const text = typeof given === 'string' ? given : undefined;
   const named = getNamedType(type);
-  if (named === GraphQLInt) {
-    const number = typeof given === 'string' && CANONICAL_INT.test(given) ? Number(given) : given;
-    return isInt32(number) ? number : undefined;
-  }
-  if (named === GraphQLFloat) return typeof given === 'number' ? given : undefined;
+  if (named === GraphQLInt) return intIn(number ?? CANONICAL_INT.exec(text ?? '')?.[0]);
+  if (named === GraphQLFloat) return number;
   if (named === GraphQLID || named === GraphQLString) {
-    // A number that JavaScript cannot represent has already lost digits.
-    if (typeof given === 'number') return Number.isSafeInteger(given) ? String(given) : undefined;
-    return given;
+    return asString(number === undefined ? text : digitsOf(number));
   }
-  if (isEnumType(named)) return named.getValue(String(given)) ? given : undefined;
-  return given;
+  if (isEnumType(named)) return named.getValue(text ?? '') ? asString(text) : undefined;
+  return number ?? asString(text);
+}
+
+/** Returns a number as it was written. */
+function numberIn(given: unknown): string | undefined {
+  if (given instanceof Json) return given.raw;
+  // A whole number that JavaScript cannot represent has already lost digits.
+  const isKnown = typeof given === 'number' && Number.isSafeInteger(Math.trunc(given));
+  return isKnown ? String(given) : undefined;
 }
 
 const CANONICAL_INT = /^(0|-?[1-9]\d*)$/;
 
-function isInt32(value: unknown): value is number {
-  return typeof value === 'number' && (value | 0) === value;
+function intIn(text: string | undefined): string | undefined {
+  const number = Number(text);
+  return (number | 0) === number ? String(number) : undefined;
+}
+
+/** Returns the digits of a whole number, even of one that JavaScript cannot represent. */
+function digitsOf(number: string): string | undefined {
+  const value = Number(number);
+  if (Number.isSafeInteger(value)) return String(value);
+  return DIGITS.test(number) ? number : undefined;
+}
+
+const DIGITS = /^-?\d+$/;
+
+function asString(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : JSON.stringify(text);
 }
