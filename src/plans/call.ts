@@ -245,6 +245,8 @@ export type RecordId = string;
 export interface RecordLookup {
   /** Equal for lookups that send the same to the upstream. */
   readonly name: string;
+  /** By how many bytes the caller's aliases lengthen each record. */
+  readonly aliasBytes: number;
   /** @returns a result for each id; none for an id without a record */
   find(ids: readonly RecordId[]): Promise<ReadonlyMap<RecordId, LookupResult>>;
 }

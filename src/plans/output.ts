@@ -163,13 +163,13 @@ export function holdPage(
   call: HoldsPages,
   records: PageRecords<ListRecord>,
 ): Promise<void> | undefined {
-  if (records.length === 0) return undefined;
-  const page = contentsOf(records);
-  return call.hold(page, page.size);
+  return records.length === 0 ? undefined : holdWhole(call, records.page);
 }
 
-function contentsOf({ page }: PageRecords<ListRecord>): RecordPage {
-  return page instanceof ScannedPage ? page : page.items[0]!.page;
+/** Counts a page of which all records may be kept. */
+export function holdWhole(call: HoldsPages, page: Page<ListRecord>): Promise<void> | undefined {
+  const contents = page instanceof ScannedPage ? page : page.items[0]?.page;
+  return contents && call.hold(contents, contents.size);
 }
 
 /** Writes records of one page: see `writeRecords`. */

@@ -176,7 +176,7 @@ test('an operation that waits again and again waits 30 s in all', async () => {
   clock.jump(20 * SECOND);
   slow.release();
   // The two waits at the same time count once: 10 s are left.
-  for (const one of together) await one;
+  for (const waiting of together) await waiting;
   const last = one.hold({}, 15);
   clock.jump(9 * SECOND);
   await setImmediate();

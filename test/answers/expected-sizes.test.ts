@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Answer, TestGatewayOptions } from '../support/gateway/gateway.ts';
 import {
   makeExecutableSchema,
   pageOf,
@@ -56,3 +57,80 @@ test('long aliases of an interface are refused before anything is requested', as
   const short = await gateway.ask<{ allThings: object[] }>('{ allThings { id theName: name } }');
   expect(short.data.allThings).toHaveLength(100);
 });
+
+const BY_LIST = `
+  type Person { id: ID! name: String text: String }
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+  type Query { persons(first: Int, after: String): PersonPage! }
+`;
+const BY_ID = BY_LIST.replace('type Query {', 'type Query { person(id: ID!): Person');
+
+describe.each([
+  ['the field of an id', BY_ID],
+  ['a list', BY_LIST],
+])('records that are found with %s', (_way, snapshot) => {
+  const PERSONS = 600;
+  const representations = Array.from({ length: PERSONS }, (_, id) => ({
+    __typename: 'Person',
+    id: String(id),
+  }));
+  const entities = (selection: string) =>
+    `query ($r: [_Any!]!) { _entities(representations: $r) { ... on Person { ${selection} } } }`;
+
+  test('with long aliases are refused before anything is requested', async () => {
+    const gateway = await start({ answerBytes: 2_000_000 });
+    const { data, errors } = await gateway.ask(entities(wide('name')), { r: representations });
+    expect(data).toBeNull();
+    expect(errors?.map(codeOfAnswer)).toEqual(['OPERATION_TOO_COMPLEX']);
+    expect(gateway.upstream.received).toEqual([]);
+  });
+
+  test('count against the memory for answers', async () => {
+    const gateway = await start({ answerBytes: 1_000_000 });
+    const { errors } = await gateway.ask(entities('text'), { r: representations });
+    expect(new Set(errors?.map(codeOfAnswer))).toEqual(new Set(['OPERATION_TOO_COMPLEX']));
+    const few = await gateway.ask<{ _entities: object[] }>(entities('id'), {
+      r: representations.slice(0, 10),
+    });
+    expect(few.data._entities).toHaveLength(10);
+    expect(await gateway.gateway.metrics.text()).toContain('\nrecruiting_answer_bytes 0\n');
+  });
+
+  async function start(config: NonNullable<TestGatewayOptions['config']>) {
+    const persons = representations.map(({ id }) => ({
+      id,
+      name: 'Ada',
+      text: 'x'.repeat(5_000),
+    }));
+    const find = (_: unknown, { id }: { id: string }) => persons[Number(id)] ?? null;
+    const list = (_: unknown, args: PageArgs) => pageOf(persons, args);
+    const resolvers = snapshot === BY_ID ? { person: find, persons: list } : { persons: list };
+    const schema = makeExecutableSchema(snapshot, { Query: resolvers });
+    const gateway = await startGatewayOverFake({ schema }, { snapshot, config });
+    onTestFinished(() => gateway[Symbol.asyncDispose]());
+    return gateway;
+  }
+});
+
+test('references of several fields cost as much as in one field', async () => {
+  const schema = makeExecutableSchema(BY_ID, { Query: { person: () => null } });
+  const gateway = await startGatewayOverFake(
+    { schema },
+    { snapshot: BY_ID, config: { pagesPerMinute: 30 } },
+  );
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  const fields = Array.from(
+    { length: 29 },
+    (_, at) => `a${at}: _entities(representations: $r) { __typename }`,
+  );
+  const ask = () =>
+    gateway.ask(`query ($r: [_Any!]!) { ${fields.join(' ')} }`, { r: Array(99).fill(0) });
+  const codes = ({ errors }: Answer<unknown>) => new Set(errors?.map(codeOfAnswer));
+  expect(codes(await ask())).toEqual(new Set(['BAD_USER_INPUT']));
+  expect(codes(await ask())).toContain('RATE_LIMITED');
+});
+
+function codeOfAnswer({ extensions }: { readonly extensions?: Record<string, unknown> }): unknown {
+  return extensions?.['code'];
+}

@@ -7,7 +7,7 @@ import {
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { readValue } from '../../answers/read.ts';
 import { readAnswer, type Found } from '../../answers/service-answer.ts';
-import { shapeOf, type Shape } from '../../answers/shape.ts';
+import { keyBytesOf, shapeOf, type Shape } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import type { EntityLookup } from '../../schema/derived.ts';
 import type { Call, LookupResult, RecordId, RecordLookup } from '../call.ts';
@@ -41,6 +41,8 @@ interface BatchAnswer {
   /** Whether the upstream refused to execute the request: a variable, or the request itself, is invalid. */
   readonly isRefused: boolean;
   readonly nullingPages: ReadonlySet<string>;
+  /** Bytes. */
+  readonly size: number;
 }
 
 /** Finds records with the upstream's by-id field: many ids in one request, under aliases. */
@@ -54,6 +56,7 @@ export function lookupById(
     ...shapeOf(scope, root.getFields()[by.field]!.type, selections),
     nullable: true,
   };
+  const { ofAliases: aliasBytes } = keyBytesOf([shape]);
   const texts = new Map<string, RequestText>();
   const textFor = (count: number, pages: PagesToInline): RequestText => {
     const name = `${count} ${typeof pages === 'string' ? pages : [...pages].join(' ')}`;
@@ -64,6 +67,7 @@ export function lookupById(
 
   return (call) => ({
     name: `${by.field} ${textFor(1, 'all').name(call.variables)}`,
+    aliasBytes,
     find: async (ids) => {
       const values = await Promise.all(
         batches(ids).map((batch) =>
@@ -114,9 +118,9 @@ export function lookupById(
     return (await Promise.all(each)).flat();
   }
 
-  function send(ids: readonly RecordId[], call: Call): Promise<BatchAnswer> {
+  async function send(ids: readonly RecordId[], call: Call): Promise<BatchAnswer> {
     const own = Object.fromEntries(ids.map((id, at) => [variableFor(at), id]));
-    return requestSparingParents(call, (pages) => {
+    const answer = await requestSparingParents<BatchAnswer>(call, (pages) => {
       const text = textFor(ids.length, pages);
       return {
         kind: 'query',
@@ -125,9 +129,11 @@ export function lookupById(
         key: text.key(call.variables),
         pages: text.pages(call.variables),
         scan: () => undefined,
-        read: (answer) => readBatch(answer, ids.length),
+        read: (json) => readBatch(json, ids.length),
       };
     });
+    await call.hold(answer, answer.size);
+    return answer;
   }
 
   function written(count: number, pages: PagesToInline): RequestText {
@@ -166,6 +172,7 @@ function readBatch(answer: Json, count: number): BatchAnswer {
     values: isWhole || count === 1 ? valuesOf(data, errors, keys) : undefined,
     isRefused: data === undefined,
     nullingPages: nullingPagesOf(data, errors),
+    size: answer.raw.length,
   };
 }
 

@@ -13,7 +13,7 @@ import {
   type Requester,
 } from '../call.ts';
 import { walkKeys } from '../lists/list-arguments.ts';
-import type { ListRecord } from '../output.ts';
+import { holdWhole, type ListRecord } from '../output.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { NullList, pageFetcher, type PageSource } from '../pages/fetch-page.ts';
 import { pageRequests } from '../pages/page-request.ts';
@@ -38,11 +38,12 @@ export function lookupInList(
     const fetchBare = fetcherOf({ adapter, requests: bare, variables, telemetry });
     return {
       name: `${type.name} ${shown.name(variables)}`,
+      aliasBytes: shown.keyBytes.ofAliases,
       find: async (ids) => {
         // With a custom scalar, 12 and "12" are two ids of one record.
         const byIdentity = Map.groupBy(ids, (id) => `${type.name}:${textOf(id)}`);
         const list = {
-          fetchPage: fetchShown(call),
+          fetchPage: held(call, fetchShown(call)),
           fetchIdentities: fetchBare(call.forSearch),
           ...drains.lookup({
             key: keyOf(variables),
@@ -82,6 +83,15 @@ function lookupResult(result: NonNullable<LookedUp<ListRecord>>): LookupResult {
 /** Created here, not where the call is in scope: the walk of a list keeps it for callers to come. */
 function fetcherOf(source: PageSource): (requester: Requester) => FetchPage<ListRecord> {
   return (requester) => orNothing(pageFetcher(source, requester));
+}
+
+/** Counts the pages, whose records are kept, against the memory that answers may hold. */
+function held(call: Call, fetchPage: FetchPage<ListRecord>): FetchPage<ListRecord> {
+  return async (request, signal) => {
+    const page = await fetchPage(request, signal);
+    await holdWhole(call, page);
+    return page;
+  };
 }
 
 /** Turns a list that is null into an empty page. */

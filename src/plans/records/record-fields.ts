@@ -39,7 +39,7 @@ export function recordField(
   const path = [key];
   return async (call) => {
     try {
-      return await lookUp(call)(read(given(call.variables)), path);
+      return await lookUp(call).find(read(given(call.variables)), path);
     } catch (error) {
       return { parts: undefined, errors: errorsOfList(error, path) };
     }
@@ -66,13 +66,17 @@ export function recordsField(
   return async (call) => {
     try {
       const references = asList(given(call.variables));
+      const before = call.references.count;
       call.references.count += references.length;
       if (call.references.count > MAX_REFERENCES) throw tooMany();
-      const pages = Math.floor(references.length / REFERENCES_PER_PAGE);
+      // Of all fields together: 29 of 99 references each cost 28 pages.
+      const pages = pagesFor(call.references.count) - pagesFor(before);
       if (pages > 0) call.pages.spend(pages);
-      const lookUpOne = lookUp(call);
+      const records = lookUp(call);
+      const wanted = references.map(read);
+      records.expect(wanted);
       const values = await Promise.all(
-        references.map((reference, index) => lookUpOne(read(reference), [key, index])),
+        wanted.map((reference, index) => records.find(reference, [key, index])),
       );
       const output: Output = { parts: ['['], errors: [] };
       for (const [index, value] of values.entries()) {
@@ -88,6 +92,10 @@ export function recordsField(
   };
 }
 
+function pagesFor(references: number): number {
+  return Math.floor(references / REFERENCES_PER_PAGE);
+}
+
 function argumentOf(
   { operation: { variableDefinitions } }: FieldParts,
   { definition, nodes }: SelectedField,
@@ -101,34 +109,54 @@ function asList(given: unknown): readonly unknown[] {
   return Array.isArray(given) ? given : [given];
 }
 
+interface Lookups {
+  /** Refuses answers that are too large before anything is requested: an alias is repeated in every record. */
+  expect(wanted: readonly RecordReference[]): void;
+  find(reference: RecordReference, path: Path): Promise<FieldValue>;
+}
+
 /** Plans the lookups for what a field selects, on first use of each type. */
-function lookups(parts: FieldParts, nodes: readonly FieldNode[]) {
+function lookups(parts: FieldParts, nodes: readonly FieldNode[]): (call: Call) => Lookups {
   // Nothing is deferred in a record: it is sent whole.
   const whole = { ...parts, scope: { ...parts.scope, defers: false } };
   const plans = new Map<Entity, (call: Call) => RecordLookup>();
   return (call: Call) => {
     const own = new Map<Entity, RecordLookup>();
-    return async (reference: RecordReference, path: Path): Promise<FieldValue> => {
-      if (typeof reference === 'string') return refused(reference, path);
-      const { entity, id } = reference;
+    const lookupOf = (entity: Entity): RecordLookup => {
+      const known = own.get(entity);
+      if (known) return known;
       const plan = plans.get(entity) ?? lookupFor(whole, entity, nodes);
       plans.set(entity, plan);
-      const lookup = own.get(entity) ?? plan(call);
+      const lookup = plan(call);
       own.set(entity, lookup);
-      const output: Output = { parts: [], errors: [] };
-      try {
-        const found = await call.records.load({ lookup, id });
-        if (!found) return { parts: undefined, errors: [] };
-        const { record, unplacedErrors } = found;
-        output.errors.push(...unplacedErrors.map((error): AnswerError => ({ ...error, path })));
-        const isThere =
-          'identity' in record
-            ? writeRecord(record, 0, output, path)
-            : writeReading(record, output, path);
-        return isThere ? output : { parts: undefined, errors: output.errors };
-      } catch (error) {
-        return { parts: undefined, errors: [...output.errors, ...errorsOfList(error, path)] };
-      }
+      return lookup;
+    };
+    return {
+      expect: (wanted) => {
+        let bytes = 0;
+        for (const one of wanted) {
+          if (typeof one !== 'string') bytes += lookupOf(one.entity).aliasBytes;
+        }
+        if (bytes > 0) call.held.expect(bytes);
+      },
+      find: async (reference, path) => {
+        if (typeof reference === 'string') return refused(reference, path);
+        const { entity, id } = reference;
+        const output: Output = { parts: [], errors: [] };
+        try {
+          const found = await call.records.load({ lookup: lookupOf(entity), id });
+          if (!found) return { parts: undefined, errors: [] };
+          const { record, unplacedErrors } = found;
+          output.errors.push(...unplacedErrors.map((error): AnswerError => ({ ...error, path })));
+          const isThere =
+            'identity' in record
+              ? writeRecord(record, 0, output, path)
+              : writeReading(record, output, path);
+          return isThere ? output : { parts: undefined, errors: output.errors };
+        } catch (error) {
+          return { parts: undefined, errors: [...output.errors, ...errorsOfList(error, path)] };
+        }
+      },
     };
   };
 }
