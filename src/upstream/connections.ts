@@ -1,6 +1,7 @@
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
+import { BodyParts } from '../read-body.ts';
 import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
 import type { OutgoingRequest, Sender, UpstreamAnswer, UpstreamFailure } from './request.ts';
 import { outcomeOf, type ReportedRequest, type UpstreamTelemetry } from './telemetry.ts';
@@ -93,12 +94,11 @@ class SentRequest implements Dispatcher.DispatchHandler {
     this.#fail(this.#parts.sender.signal.reason);
     this.#controller?.abort(ABORTED);
   };
-  readonly #chunks: Buffer[] = [];
+  readonly #body = new BodyParts();
   #controller: Dispatcher.DispatchController | undefined;
   #isOver = false;
   #status = 0;
   #headers: HttpAnswer['headers'] = {};
-  #size = 0;
 
   constructor(parts: SentRequestParts) {
     this.#parts = parts;
@@ -127,12 +127,9 @@ class SentRequest implements Dispatcher.DispatchHandler {
     if (status === 429 || status >= 500) sender.onPressure?.();
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#size += chunk.length;
-    if (this.#size <= MAX_RESPONSE_BYTES) {
-      this.#chunks.push(chunk);
-      return;
-    }
+  onResponseData(controller: Dispatcher.DispatchController, part: Buffer): void {
+    this.#body.add(part);
+    if (this.#body.size <= MAX_RESPONSE_BYTES) return;
     this.#settle(this.#read(undefined));
     controller.abort(ABORTED);
   }
@@ -141,7 +138,7 @@ class SentRequest implements Dispatcher.DispatchHandler {
     // All callers have left, so nothing is read.
     if (this.#isOver) return;
     try {
-      this.#settle(this.#read(joined(this.#chunks, this.#size)));
+      this.#settle(this.#read(this.#body.join()));
     } catch (error) {
       this.#fail(error);
     }
@@ -196,24 +193,8 @@ function createPool(origin: string, { proxy, concurrency, timeoutMs }: Connectio
     : new ProxyAgent({ ...options, uri: proxy, proxyTunnel: true });
 }
 
-/** Bytes of memory for each byte of a body. */
-const MOST_BEHIND = 1.25;
-
 /** Created once: a new error and its stack would cost more than the request that it ends. */
 const ABORTED = new DOMException('The request was aborted.', 'AbortError');
-
-/**
- * A body that arrived whole is not copied if the memory behind it holds little else, such as the headers: a buffer keeps
- * all memory behind it.
- */
-function joined(chunks: readonly Buffer[], size: number): Buffer {
-  const [first] = chunks;
-  if (chunks.length === 1 && first!.buffer.byteLength <= size * MOST_BEHIND) return first!;
-  const body = Buffer.allocUnsafeSlow(size);
-  let at = 0;
-  for (const chunk of chunks) at += chunk.copy(body, at);
-  return body;
-}
 
 function timedOut(timeoutMs: number): UpstreamFailure {
   return {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
-import { BodyTooLarge } from '../../read-body.ts';
+import { BodyParts, BodyTooLarge } from '../../read-body.ts';
 import { Exchange, isPiece, isStream, type Body, type Piece, type Reply } from '../exchange.ts';
 
 /** An exchange over a socket. */
@@ -39,23 +39,21 @@ export class NodeExchange extends Exchange {
   readBody(maxBytes: number): Promise<string> {
     const { request } = this;
     return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = [];
-      let size = 0;
+      const parts = new BodyParts();
       const stop = () => {
         request.off('data', onData).off('end', onEnd).pause();
         this.offLeave(onLeave);
       };
-      const onData = (chunk: Buffer) => {
-        size += chunk.length;
-        chunks.push(chunk);
-        if (size <= maxBytes) return;
+      const onData = (part: Buffer) => {
+        parts.add(part);
+        if (parts.size <= maxBytes) return;
         // Destroying the request would close the connection before the caller has the answer.
         stop();
         reject(new BodyTooLarge(`The body is larger than ${maxBytes} bytes.`));
       };
       const onEnd = () => {
         this.offLeave(onLeave);
-        resolve(textOf(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+        resolve(textOf(parts.join()));
       };
       const onLeave = () => {
         stop();

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
+import { BodyParts } from '../../read-body.ts';
 import { readGrant, type Grant, type RawAnswer } from '../token-set.ts';
 import { MAX_BODY_BYTES, objectIn, pairNamedIn } from './answer-text.ts';
 import { clientOver, openConnection, PlainError, reasonOf } from './connection.ts';
@@ -163,20 +164,18 @@ interface Body {
 
 /** Reads as much as arrives: a complete pair is not thrown away because the end of its answer is missing. */
 async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<Body> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
+  const parts = new BodyParts();
   let flaw: string | undefined;
   try {
-    for await (const chunk of body) {
-      chunks.push(chunk);
-      size += chunk.byteLength;
+    for await (const part of body) {
+      parts.add(part);
       // Leaving the loop destroys the stream.
-      if (size > MAX_BODY_BYTES) throw new PlainError('its body is too large');
+      if (parts.size > MAX_BODY_BYTES) throw new PlainError('its body is too large');
     }
   } catch (error) {
     flaw = reasonOf(error);
   }
-  const bytes = Buffer.concat(chunks).subarray(0, MAX_BODY_BYTES);
+  const bytes = parts.join().subarray(0, MAX_BODY_BYTES);
   return { bytes, ...(flaw !== undefined && { flaw }) };
 }
 

@@ -1,0 +1,88 @@
+/** Gateways with so little memory that a request, or an answer of the service, which took many times its size would end them. */
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import { honest, startFakeUpstream, type Reply } from '../support/imitations/fake-upstream.ts';
+import { bundled } from '../support/processes/bundled.ts';
+import { served, startProcess, temporaryFolder } from '../support/processes/process.ts';
+
+/** Of the heap. A gateway that was just started has 30 MB of it in use. */
+const MEGABYTES = 96;
+const BYTES = 1_000_000;
+const PERSONS = '{ persons(first: 1) { items { id } } }';
+
+test.concurrent(
+  'a request that arrives byte by byte takes hardly more memory than its bytes',
+  async () => {
+    await using gateway = await start();
+    const { url, ask, firstPage } = gateway;
+    const body = JSON.stringify({ query: PERSONS });
+    const chunk = `${body.length.toString(16)}\r\n${body}\r\n`;
+    const response = await exchange(url, [
+      'POST /graphql HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n',
+      'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n',
+      singleBytes(),
+      `${chunk}0\r\n\r\n`,
+    ]);
+    expect(response).toContain(firstPage);
+    expect(await ask({ query: PERSONS })).toBe(firstPage);
+  },
+);
+
+test.concurrent(
+  'an answer of the service that arrives byte by byte takes hardly more memory than its bytes',
+  async () => {
+    await using gateway = await start();
+    const { upstream, ask, firstPage } = gateway;
+    upstream.answer(byteByByte, honest);
+    expect(await ask({ query: PERSONS })).toContain('UPSTREAM_BAD_RESPONSE');
+    expect(await ask({ query: PERSONS })).toBe(firstPage);
+  },
+);
+
+async function start() {
+  await using ends = new AsyncDisposableStack();
+  const folder = ends.use(temporaryFolder());
+  const upstream = ends.use(await startFakeUpstream());
+  const program = startProcess([await bundled('src/process.ts')], {
+    env: {
+      NODE_OPTIONS: `--max-old-space-size=${MEGABYTES}`,
+      RECRUITING_URL: upstream.url,
+      TOKEN_LINK: upstream.tokenLink,
+      TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
+      ALLOW_ANONYMOUS: 'true',
+    },
+  });
+  const { url } = ends.use(await served(program));
+  const ask = async (body: object | string) => {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+    return await response.text();
+  };
+  const firstPage = await ask({ query: PERSONS });
+  const open = ends.move();
+  return { upstream, url, ask, firstPage, [Symbol.asyncDispose]: () => open.disposeAsync() };
+}
+
+function singleBytes(): string {
+  return '1\r\n \r\n'.repeat(BYTES);
+}
+
+const byteByByte: Reply = ({ socket }) => {
+  socket!.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n');
+  socket!.write('transfer-encoding: chunked\r\nconnection: close\r\n\r\n');
+  socket!.end(`${singleBytes()}0\r\n\r\n`);
+};
+
+/** Sends these texts on a connection of their own, and returns all that is answered. */
+function exchange(url: string, texts: readonly string[]): Promise<string> {
+  return new Promise((done) => {
+    let answer = '';
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').setEncoding('utf8');
+    socket.on('error', () => {}).on('close', () => done(answer));
+    socket.on('data', (text: string) => (answer += text));
+    for (const text of texts) socket.write(text);
+  });
+}
