@@ -82,6 +82,16 @@ export function parseJson(text: string): Json | 'too deep' | undefined {
   }
 }
 
+/**
+ * Returns the values of these keys of an object, as they were written; nothing is made of the others. If a key is
+ * repeated, its last value counts.
+ *
+ * @param text JSON that `JSON.parse` has accepted; only an object has members
+ */
+export function membersIn(text: string, keys: ReadonlySet<string>): Map<string, string> {
+  return new Parser(text).members(keys);
+}
+
 /** Created once and thrown only to leave the parser. */
 const INVALID = new Error('not JSON');
 const TOO_DEEP = new Error('too deep');
@@ -104,6 +114,19 @@ class Parser {
     this.#skipSpace();
     if (this.#at < this.#text.length) throw INVALID;
     return value;
+  }
+
+  members(keys: ReadonlySet<string>): Map<string, string> {
+    const members = new Map<string, string>();
+    this.#skipSpace();
+    if (this.#text.charCodeAt(this.#at) !== OPEN_OBJECT) return members;
+    for (let isFirst = true; !this.#hasEnded(CLOSE_OBJECT, isFirst); isFirst = false) {
+      const key = this.#key();
+      const start = this.#at;
+      this.#skipValue();
+      if (keys.has(key)) members.set(key, this.#text.slice(start, this.#at));
+    }
+    return members;
   }
 
   #value(level: number): Json {
@@ -132,20 +155,24 @@ class Parser {
     const start = this.#at;
     const keys: string[] = [];
     const values: Json[] = [];
-    for (let isFirst = true; ; isFirst = false) {
-      if (this.#hasEnded(CLOSE_OBJECT, isFirst)) break;
-      const key = this.#at;
-      if (this.#text.charCodeAt(key) !== QUOTE) throw INVALID;
-      const hasEscape = this.#skipString();
-      const raw = this.#text.slice(key, this.#at);
-      keys.push(hasEscape ? (JSON.parse(raw) as string) : raw.slice(1, -1));
-      this.#skipSpace();
-      if (this.#text.charCodeAt(this.#at) !== COLON) throw INVALID;
-      this.#at += 1;
-      this.#skipSpace();
+    for (let isFirst = true; !this.#hasEnded(CLOSE_OBJECT, isFirst); isFirst = false) {
+      keys.push(this.#key());
       values.push(this.#value(level));
     }
     return new Json('object', this.#text, [start, this.#at], { keys, values });
+  }
+
+  /** Reads a key, and skips the colon behind it and the space around that. */
+  #key(): string {
+    const start = this.#at;
+    if (this.#text.charCodeAt(start) !== QUOTE) throw INVALID;
+    const hasEscape = this.#skipString();
+    const raw = this.#text.slice(start, this.#at);
+    this.#skipSpace();
+    if (this.#text.charCodeAt(this.#at) !== COLON) throw INVALID;
+    this.#at += 1;
+    this.#skipSpace();
+    return hasEscape ? (JSON.parse(raw) as string) : raw.slice(1, -1);
   }
 
   #list(level: number): Json {
@@ -172,6 +199,22 @@ class Parser {
     this.#at += 1;
     this.#skipSpace();
     return false;
+  }
+
+  /** However deep the value is. */
+  #skipValue(): void {
+    const text = this.#text;
+    let level = 0;
+    do {
+      const code = text.charCodeAt(this.#at);
+      if (code === QUOTE) this.#skipString();
+      else if (level === 0 && code !== OPEN_LIST && code !== OPEN_OBJECT) this.#value(0);
+      else {
+        if (code === OPEN_LIST || code === OPEN_OBJECT) level += 1;
+        else if (code === CLOSE_LIST || code === CLOSE_OBJECT) level -= 1;
+        this.#at += 1;
+      }
+    } while (level > 0 && this.#at < text.length);
   }
 
   /** @returns whether the string has an escape */

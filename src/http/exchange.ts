@@ -1,7 +1,7 @@
 import type { Cause } from '../cause.ts';
 import type { ErrorCode } from '../errors.ts';
-import type { Json } from '../json.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
+import type { CallVariables } from '../plans/call.ts';
 
 /**
  * One step of answering a request. It replies, or returns undefined for the next stage to continue. What it throws is
@@ -72,14 +72,18 @@ export abstract class Exchange {
   caller: Caller | undefined = undefined;
   /** The name whose minute of pages the operation is charged to, and whether one operation may cost many pages. */
   budgetOwner: { readonly name: string; readonly mayDrain: boolean } | undefined = undefined;
-  params: Params = {};
-  /** The variables with every number as it was written; undefined if JavaScript can hold all of them. */
-  exactVariables: Json | undefined = undefined;
+  /** Empty once the variables are coerced: the values that the operation does not use may be large. */
+  params: Params = NO_PARAMS;
+  /**
+   * The text of the variables, with every number as it was written; undefined if JavaScript can hold all of them, and
+   * once the variables are coerced.
+   */
+  writtenVariables: string | undefined = undefined;
   /** The name of a trusted operation, or its id if it has none; empty for any other operation. */
   trustedName = '';
   operation: CheckedOperation | undefined = undefined;
-  /** Coerced. */
-  variables: Readonly<Record<string, unknown>> = {};
+  /** Those that the operation declares. */
+  variables: CallVariables = NO_VARIABLES;
   /** Undefined until the operation is executed. */
   operationType: string | undefined = undefined;
   /** The code of the first error of the answer. */
@@ -136,6 +140,13 @@ export abstract class Exchange {
     this.#leaving = undefined;
   }
 }
+
+export const NO_PARAMS: Params = {};
+const NO_VARIABLES: CallVariables = {
+  values: {},
+  text: () => undefined,
+  given: () => undefined,
+};
 
 export interface Reply {
   readonly status: number;

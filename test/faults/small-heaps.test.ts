@@ -1,13 +1,18 @@
 /** Gateways with so little memory that a request, or an answer of the service, which took many times its size would end them. */
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { honest, startFakeUpstream, type Reply } from '../support/imitations/fake-upstream.ts';
+import {
+  after,
+  honest,
+  startFakeUpstream,
+  type Reply,
+} from '../support/imitations/fake-upstream.ts';
 import { bundled } from '../support/processes/bundled.ts';
 import { served, startProcess, temporaryFolder } from '../support/processes/process.ts';
 
 /** Of the heap. A gateway that was just started has 30 MB of it in use. */
-const MEGABYTES = 96;
-const BYTES = 1_000_000;
+const MEGABYTES = 64;
+const BYTES = 400_000;
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 
 test.concurrent(
@@ -36,6 +41,27 @@ test.concurrent(
     upstream.answer(byteByByte, honest);
     expect(await ask({ query: PERSONS })).toContain('UPSTREAM_BAD_RESPONSE');
     expect(await ask({ query: PERSONS })).toBe(firstPage);
+  },
+);
+
+test.concurrent.each([
+  ['with a number that JavaScript writes otherwise', '1.50,'],
+  ['', ''],
+])(
+  'variables that an operation does not declare are not kept while it waits for the service: %s',
+  async (_, number) => {
+    await using gateway = await start();
+    const { upstream, ask, firstPage } = gateway;
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(after(gate.promise, honest));
+    const unused = `[${number}${'[],'.repeat(BYTES / 3)}0]`;
+    const answers = Array.from({ length: 12 }, (__, at) => {
+      const query = `query Waiting${at}($first: Int) { persons(first: $first) { items { id } } }`;
+      return ask(`{"query":"${query}","variables":{"unused":${unused},"first":1}}`);
+    });
+    await Promise.race([upstream.arrived(answers.length), Promise.all(answers)]);
+    gate.resolve();
+    expect(await Promise.all(answers)).toEqual(answers.map(() => firstPage));
   },
 );
 

@@ -112,6 +112,42 @@ test('any number of a variable reaches the service digit for digit', async () =>
   );
 });
 
+describe('a number of a variable is found in the body of its request', () => {
+  const query =
+    '"query":"query ($value: Any, $other: Any) { echo(value: $value) other: echo(value: $other) }"';
+  test.each([
+    [
+      'behind other variables with brackets and quotes',
+      '"variables":{"x":["]}",{"\\"":"\\\\"}],"value":1.50}',
+    ],
+    [
+      'behind another one of 1,000 levels',
+      `"variables":{"x":${'['.repeat(1_000)}${']'.repeat(1_000)},"value":1.50}`,
+    ],
+    ['behind an earlier value of its name', '"variables":{"value":"a","value" : 1.50 }'],
+    ['behind earlier variables', '"variables":{"value":2},"variables":{"value":1.50}'],
+    ['under a name with escapes', '"\\u0076ariables":{"v\\u0061lue":1.50}'],
+  ])('%s', async (_, variables) => {
+    const { gateway } = echoing;
+    await gateway.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: ` { ${query} , ${variables} } `,
+    });
+    expect(gateway.upstream.received.at(-1)!.body).toContain('"variables":{"value":1.50}');
+  });
+
+  test.each(['null', '{}', '{"other":null}'])('where the variables are %s', async (variables) => {
+    const { gateway } = echoing;
+    const response = await gateway.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: `{${query},"extensions":{"cost":1.50},"variables":${variables}}`,
+    });
+    expect(await response.json()).toEqual({ data: { echo: null, other: null } });
+  });
+});
+
 describe('a literal number in an operation reaches the service digit for digit', () => {
   test.each(SPELLINGS.filter((text) => text !== '-0'))('%s', async (number) => {
     const { through } = await echoing.expectSame({ query: `{ echo(value: ${number}) }` });

@@ -6,8 +6,7 @@ import {
   type Payload,
 } from '../../answers/write-answer.ts';
 import { codedError, knownCode } from '../../errors.ts';
-import type { Json } from '../../json.ts';
-import type { Call, CallVariables } from '../../plans/call.ts';
+import type { Call } from '../../plans/call.ts';
 import type { OperationPlan } from '../../plans/operation/plan-operation.ts';
 import type { Planner } from '../../plans/planner.ts';
 import {
@@ -37,7 +36,7 @@ export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer
     const { plan, isIncremental } = operation;
     const delivery = isIncremental ? deliveryFor(accept) : 'whole';
     if (delivery === 'whole' && !type && (isIncremental || !namesParts(accept))) return undefined;
-    const call = planner.createCall(new GivenVariables(exchange), exchange);
+    const call = planner.createCall(exchange.variables, exchange);
     exchange.onEnd(() => call.end());
     const payloads = delivery === 'whole' ? undefined : plan.stream(call);
     if (!payloads) return answerWhole(plan, call, { exchange, accept, type });
@@ -117,31 +116,6 @@ type Payloads = AsyncGenerator<Payload, void, undefined>;
 function namesParts(accept = ''): boolean {
   return /multipart\/mixed/i.test(accept);
 }
-
-/** Does not keep the exchange: a walk that several callers share outlives the exchange that began it. */
-class GivenVariables implements CallVariables {
-  readonly values: CallVariables['values'];
-  readonly #given: Readonly<Record<string, unknown>>;
-  readonly #exact: Json | undefined;
-
-  constructor({ variables, params, exactVariables }: Exchange) {
-    this.values = variables;
-    this.#given = (params['variables'] ?? NONE) as Record<string, unknown>;
-    this.#exact = exactVariables;
-  }
-
-  text(name: string): string | undefined {
-    if (!Object.hasOwn(this.#given, name)) return undefined;
-    return this.#exact?.get(name)?.raw ?? JSON.stringify(this.#given[name]);
-  }
-
-  given(name: string): unknown {
-    if (!Object.hasOwn(this.#given, name)) return undefined;
-    return this.#exact ? this.#exact.get(name)?.value : this.#given[name];
-  }
-}
-
-const NONE = {};
 
 const UNSUPPORTED_FORMAT = errorReply(
   406,

@@ -8,7 +8,9 @@ import { badRequest, codedError, forbidden } from '../../errors.ts';
 import { tooComplex } from '../../operations/limits.ts';
 import type { CheckedOperation, Operations } from '../../operations/operations.ts';
 import type { TrustedDocument } from '../../operations/trusted-documents.ts';
-import type { Answer, Exchange, Params, Stage } from '../exchange.ts';
+import type { CallVariables } from '../../plans/call.ts';
+import { NO_PARAMS, type Answer, type Exchange, type Params, type Stage } from '../exchange.ts';
+import { DeclaredVariables } from './declared-variables.ts';
 import { readParams } from './read-params.ts';
 import { trustedDocuments } from './trusted.ts';
 
@@ -91,12 +93,19 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>): Operat
       const { operation } = exchange.operation!;
       // From here on, telemetry counts the request as an executed operation.
       exchange.operationType = operation.operation;
+      const { params, writtenVariables } = exchange;
+      exchange.params = NO_PARAMS;
+      exchange.writtenVariables = undefined;
       const { variableDefinitions = [] } = operation;
       if (variableDefinitions.length === 0) return undefined;
-      const given = (exchange.params['variables'] ?? {}) as Record<string, unknown>;
+      const given = (params['variables'] ?? {}) as Record<string, unknown>;
       const result: Coercion = getVariableValues(schema, variableDefinitions, given, coercion);
       if (result.errors) throw new AggregateError(result.errors);
-      exchange.variables = (result.variableValues ?? result).coerced!;
+      const values = (result.variableValues ?? result).coerced!;
+      exchange.variables = new DeclaredVariables(values, variableDefinitions, {
+        given,
+        written: writtenVariables,
+      });
       return undefined;
     },
 
@@ -106,9 +115,9 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>): Operat
 
 interface Coercion {
   readonly errors?: readonly GraphQLError[];
-  readonly coerced?: Exchange['variables'];
+  readonly coerced?: CallVariables['values'];
   /** In graphql 17 they are here. */
-  readonly variableValues?: { readonly coerced: Exchange['variables'] };
+  readonly variableValues?: { readonly coerced: CallVariables['values'] };
 }
 
 const PARAMS: ReadonlySet<string> = new Set(['query', 'variables', 'operationName', 'extensions']);

@@ -1,6 +1,6 @@
 import type { GraphQLError } from 'graphql';
 import { codedError } from '../../errors.ts';
-import { parseJson, type Json } from '../../json.ts';
+import { membersIn } from '../../json.ts';
 import { BodyTooLarge } from '../../read-body.ts';
 import type { Exchange, Params, Stage } from '../exchange.ts';
 
@@ -17,7 +17,7 @@ export function readParams(maxBytes: number): Stage {
       return exchange.readBody(maxBytes).then(
         (text) => {
           exchange.params = paramsIn(text);
-          if (mayLoseNumber(text)) exchange.exactVariables = jsonIn(text)?.get('variables');
+          if (mayLoseNumber(text)) exchange.writtenVariables = variablesIn(text);
           return undefined;
         },
         (error: unknown) => {
@@ -29,7 +29,7 @@ export function readParams(maxBytes: number): Stage {
     checkAddress(exchange, maxBytes);
     exchange.params = paramsInAddress(exchange.query);
     const variables = new URLSearchParams(exchange.query).get('variables') ?? '';
-    if (mayLoseNumber(variables)) exchange.exactVariables = jsonIn(variables);
+    if (mayLoseNumber(variables)) exchange.writtenVariables = variables;
     return undefined;
   };
 }
@@ -46,10 +46,11 @@ function mayLoseNumber(text: string): boolean {
 const LOSSY =
   /\d(?:(?:\.?\d){15}|\.?\d*[eE][+-]?\d)|\.(?:0{6}|\d*0(?!\d))|-0|"(?:\d|\\u003\d)+"\s*:/;
 
-function jsonIn(text: string): Json | undefined {
-  const json = parseJson(text);
-  return typeof json === 'string' ? undefined : json;
+function variablesIn(body: string): string | undefined {
+  return membersIn(body, VARIABLES).get('variables');
 }
+
+const VARIABLES: ReadonlySet<string> = new Set(['variables']);
 
 /** @throws GraphQLError if the headers alone are a reason to refuse the request */
 function checkBody(exchange: Exchange, maxBytes: number): void {

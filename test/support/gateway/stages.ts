@@ -45,7 +45,7 @@ export function handlerFor(
         schema: executed,
         document: withoutStream(document),
         operationName,
-        variableValues: exchange.variables,
+        variableValues: exchange.variables.values,
         contextValue,
       });
       return { status: 200, headers: { 'content-type': type }, body: JSON.stringify(result) };
