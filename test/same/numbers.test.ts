@@ -1,7 +1,12 @@
 import fc from 'fast-check';
 import { buildSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import {
+  makeExecutableSchema,
+  pageOf,
+  PERSONS,
+  type PageArgs,
+} from '../support/imitations/executable-schema.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { canonical, Verbatim } from './exact-json.ts';
 import { startSideBySide, type SideBySide } from './side-by-side.ts';
@@ -148,6 +153,28 @@ describe('a number of a variable is found in the body of its request', () => {
   });
 });
 
+describe('filters that JavaScript cannot tell apart are of two lists', () => {
+  test.each([
+    ['1e400', '1e500'],
+    ['1e-400', '0'],
+    ['12345678.123456789', '12345678.1234567891'],
+    ['0.1', '0.1000000000000000055511151231257827021181583404541015625'],
+  ])('%s and %s', async (one, other) => {
+    await using persons = await startSideBySide({ schema: filteredSchema() });
+    const ask = async (min: string, after: string | null) => {
+      const { data, errors } = await persons.through({
+        query:
+          'query ($min: Any, $after: String) { personsConnection(first: 1, min: $min, after: $after) { edges { cursor } } }',
+        variables: { min: new Verbatim(min), after },
+      });
+      return { cursor: /"cursor":"([^"]+)"/.exec(data ?? '')?.[1], errors };
+    };
+    const { cursor } = await ask(one, null);
+    expect((await ask(one, cursor!)).errors).toBeUndefined();
+    expect((await ask(other, cursor!)).errors?.join()).toContain('CURSOR_INVALID');
+  });
+});
+
 describe('a literal number in an operation reaches the service digit for digit', () => {
   test.each(SPELLINGS.filter((text) => text !== '-0'))('%s', async (number) => {
     const { through } = await echoing.expectSame({ query: `{ echo(value: ${number}) }` });
@@ -196,4 +223,12 @@ function echoSchema() {
      type Query { echo(value: Any): Any echoes(values: [Any!]): Any echoIn(in: In): Any float(value: Float): Float }`,
     { Query: { echo, echoes: echo, echoIn: echo, float: echo } },
   );
+}
+
+function filteredSchema() {
+  const persons = Array.from({ length: 3 }, (_, at) => ({ id: String(at) }));
+  const sdl = PERSONS.replace('persons(', 'persons(min: Any, ');
+  return makeExecutableSchema(`scalar Any type Person { id: ID! } ${sdl}`, {
+    Query: { persons: (_: unknown, args: PageArgs) => pageOf(persons, args) },
+  });
 }

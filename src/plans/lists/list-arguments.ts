@@ -138,13 +138,22 @@ function exactNumbers(
       },
     });
   }
-  return found.filter(
-    (text) => Number(text) !== Number(text.slice(0, 15)) && String(Number(text)) !== text,
+  return found.filter(isLost);
+}
+
+/** Whether a double may hold another value than the one that is written: 15 digits are always kept. */
+function isLost(number: string): boolean {
+  const [mantissa = ''] = number.split(/e/i);
+  const digits = mantissa.replaceAll(/\D/g, '').replace(/^0+/, '');
+  const size = Math.abs(Number(number));
+  return (
+    digits.length > 15 || (digits !== '' && !(size > Number.MIN_VALUE * 2 ** 52 && size < Infinity))
   );
 }
 
 function numbersIn(json = ''): readonly string[] {
-  return json.match(/-?\d[\d.eE+-]{14,}/g) ?? [];
+  const found = json.match(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g) ?? [];
+  return found.filter((text) => !text.startsWith('"'));
 }
 
 type Filters = Readonly<Record<string, unknown>>;
