@@ -17,7 +17,7 @@ export class DeclaredVariables implements CallVariables {
   readonly values: CallVariables['values'];
   /** As they were written; undefined if `#given` has them. */
   readonly #written: ReadonlyMap<string, string> | undefined;
-  readonly #given = new Map<string, unknown>();
+  readonly #given: GivenVariables['given'];
 
   /** @param values coerced */
   constructor(
@@ -26,32 +26,46 @@ export class DeclaredVariables implements CallVariables {
     { given, written }: GivenVariables,
   ) {
     this.values = values;
-    const names = definitions.map(({ variable }) => variable.name.value);
-    if (written !== undefined) {
-      this.#written = cutOut(written, new Set(names));
-      return;
-    }
-    for (const name of names) {
-      if (Object.hasOwn(given, name)) this.#given.set(name, given[name]);
-    }
+    this.#given = written === undefined ? onlyOf(given, definitions) : NONE;
+    this.#written = written === undefined ? undefined : cutOut(written, definitions);
   }
 
   text(name: string): string | undefined {
     if (this.#written) return this.#written.get(name);
-    return JSON.stringify(this.#given.get(name));
+    return Object.hasOwn(this.#given, name) ? JSON.stringify(this.#given[name]) : undefined;
   }
 
   given(name: string): unknown {
     const written = this.#written?.get(name);
-    if (written === undefined) return this.#given.get(name);
+    if (written === undefined)
+      return Object.hasOwn(this.#given, name) ? this.#given[name] : undefined;
     const json = parseJson(written);
     return json instanceof Json ? json.value : JSON.parse(written);
   }
 }
 
+const NONE = {};
+
+/** The given values themselves, if there are no others: most requests give only what their operation declares. */
+function onlyOf(
+  given: GivenVariables['given'],
+  definitions: readonly VariableDefinitionNode[],
+): GivenVariables['given'] {
+  const names = definitions.map(nameOf).filter((name) => Object.hasOwn(given, name));
+  if (names.length === Object.keys(given).length) return given;
+  return Object.fromEntries(names.map((name) => [name, given[name]]));
+}
+
 /** Copies the members: a part of a string keeps the whole string in memory. */
-function cutOut(text: string, names: ReadonlySet<string>): ReadonlyMap<string, string> {
-  const members = membersIn(text, names);
+function cutOut(
+  text: string,
+  definitions: readonly VariableDefinitionNode[],
+): ReadonlyMap<string, string> {
+  const members = membersIn(text, new Set(definitions.map(nameOf)));
   for (const [name, member] of members) members.set(name, Buffer.from(member).toString());
   return members;
+}
+
+function nameOf({ variable }: VariableDefinitionNode): string {
+  return variable.name.value;
 }
