@@ -60,10 +60,22 @@ const QUERIES: readonly (readonly [query: string, variables?: Record<string, unk
     'query ($s: Boolean!) { __schema { t: __typename types @skip(if: $s) { name } queryType { name @include(if: $s) kind } } }',
     { s: false },
   ],
+  ['query ($s: Boolean!) { __schema { queryType { name @skip(if: $s) } } }', { s: true }],
   [
     '{ __schema { queryType { name } queryType { k: kind ... on __Type { name possibleTypes { name } } } } }',
   ],
 ];
+
+test('the fields of `_service` may be skipped', async () => {
+  const gateway = await start();
+  const query = 'query ($s: Boolean!) { _service { __typename sdl @skip(if: $s) } }';
+  expect(await gateway.ask(query, { s: true })).toEqual({
+    data: { _service: { __typename: '_Service' } },
+  });
+  expect(await gateway.ask('{ _service { sdl @include(if: false) } }')).toEqual({
+    data: { _service: {} },
+  });
+});
 
 test('answers to introspection are not kept beyond a few megabytes', async () => {
   const gateway = await start();

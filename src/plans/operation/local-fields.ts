@@ -92,9 +92,9 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
   function planService(scope: SelectionScope, nodes: readonly FieldNode[]) {
     const type = schema.getType('_Service') as GraphQLObjectType;
     const piece = (sdlPiece ??= Buffer.from(JSON.stringify(sdl())));
-    const parts: Part[] = [];
+    const parts: Part[] = ['{'];
     for (const { key, nodes: own } of collectFields(scope, type, selectionsOf(nodes)).values()) {
-      parts.push(`${parts.length > 0 ? ',' : '{'}${JSON.stringify(key)}:`);
+      parts.push(`${parts.length > 1 ? ',' : ''}${JSON.stringify(key)}:`);
       parts.push(own[0]!.name.value === 'sdl' ? piece : JSON.stringify(type.name));
     }
     const value: FieldValue = { parts: [...parts, '}'], errors: [] };
@@ -173,7 +173,8 @@ function* writeValue(
       }
       text += ']';
     } else if (isObjectType(inner)) {
-      let separator = '{';
+      text += '{';
+      let separator = '';
       for (const field of fieldsOf(inner, selections)) {
         text += `${separator}${field.key}:`;
         separator = ',';
