@@ -118,6 +118,8 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     concurrency: config.upstreamConcurrency,
     fields: Object.keys(snapshot.getQueryType()?.getFields() ?? {}).length,
     timeoutMs: config.upstreamTimeoutMs,
+    // They count against ANSWER_BYTES once they have been read.
+    maxArriving: config.answerBytes,
     tokens,
     clock,
     telemetry: telemetry.upstream,

@@ -3,19 +3,54 @@ export class BodyTooLarge extends Error {
   override name = 'BodyTooLarge';
 }
 
+/** The bodies that are arriving together are larger than allowed; what was read of this one is dropped. */
+export class BodiesTooLarge extends Error {
+  override name = 'BodiesTooLarge';
+}
+
+/** How much of bodies may be in memory while they arrive, bytes. */
+export interface BodyLimits {
+  readonly each: number;
+  readonly all?: ArrivingBytes;
+}
+
 /**
- * Reads a response body as UTF-8, never more than `limit` bytes of it.
+ * Reads a body as UTF-8.
  *
- * @throws BodyTooLarge as soon as the limit is passed; leaving the loop destroys the stream
+ * @throws BodyTooLarge, BodiesTooLarge as soon as a limit is passed; leaving the loop destroys the stream
  */
-export async function readBody(body: AsyncIterable<Uint8Array>, limit: number): Promise<string> {
-  const parts = new BodyParts();
-  for await (const part of body) {
-    parts.add(part);
-    if (parts.size > limit) throw new BodyTooLarge(`The body is larger than ${limit} bytes.`);
+export async function readBody(
+  body: AsyncIterable<Uint8Array>,
+  limits: BodyLimits,
+): Promise<string> {
+  const parts = new BodyParts(limits);
+  try {
+    for await (const part of body) parts.add(part);
+    // Without the byte order mark that some servers put in front of their JSON.
+    return new TextDecoder().decode(parts.bytes());
+  } finally {
+    parts.drop();
   }
-  // Without the byte order mark that some servers put in front of their JSON.
-  return new TextDecoder().decode(parts.join());
+}
+
+/** Counts the bytes of bodies that are arriving at the same time. */
+export class ArrivingBytes {
+  readonly #max: number;
+  #bytes = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** @returns whether a body of this size may go on: a small one always may, and one that arrives alone */
+  add(part: number, size: number): boolean {
+    this.#bytes += part;
+    return this.#bytes <= this.#max || size <= BLOCK || size === this.#bytes;
+  }
+
+  remove(size: number): void {
+    this.#bytes -= size;
+  }
 }
 
 /**
@@ -24,6 +59,7 @@ export async function readBody(body: AsyncIterable<Uint8Array>, limit: number): 
  * parts are kept as they are. Others are copied into blocks.
  */
 export class BodyParts {
+  readonly #limits: BodyLimits;
   #parts: Uint8Array[] = [];
   #size = 0;
   #block: Uint8Array = NO_BLOCK;
@@ -31,13 +67,22 @@ export class BodyParts {
   #from = 0;
   #to = 0;
 
+  constructor(limits: BodyLimits) {
+    this.#limits = limits;
+  }
+
   get size(): number {
     return this.#size;
   }
 
+  /** @throws BodyTooLarge, BodiesTooLarge */
   add(part: Uint8Array): void {
     const { byteLength } = part;
     this.#size += byteLength;
+    const { each, all } = this.#limits;
+    const mayGoOn = all?.add(byteLength, this.#size) ?? true;
+    if (this.#size > each) throw new BodyTooLarge(`The body is larger than ${each} bytes.`);
+    if (!mayGoOn) throw new BodiesTooLarge('The bodies that are arriving are too large together.');
     if (this.#size === byteLength || (byteLength >= LARGE && holdsLittleElse(part))) {
       this.#endCopies();
       this.#parts.push(part);
@@ -53,23 +98,29 @@ export class BodyParts {
     this.#to += byteLength;
   }
 
-  /** Returns the whole body, in memory that holds hardly anything else, and keeps nothing of it. */
-  join(): Buffer {
+  /** Returns the whole body, and keeps nothing of it. The memory behind it may hold more. */
+  bytes(): Buffer {
     this.#endCopies();
     const parts = this.#parts;
+    const size = this.#size;
+    this.drop();
+    return parts.length === 1 ? asBuffer(parts[0]!) : joined(parts, size);
+  }
+
+  /** Does the same, in memory that holds hardly anything else. */
+  ownBytes(): Buffer {
+    const bytes = this.bytes();
+    return holdsLittleElse(bytes) ? bytes : joined([bytes], bytes.length);
+  }
+
+  /** To be called when the body does not go on. What has arrived of it is dropped. */
+  drop(): void {
+    this.#limits.all?.remove(this.#size);
     this.#parts = [];
     this.#block = NO_BLOCK;
+    this.#size = 0;
     this.#from = 0;
     this.#to = 0;
-    const [first] = parts;
-    if (parts.length === 1 && holdsLittleElse(first!)) return asBuffer(first!);
-    const body = Buffer.allocUnsafeSlow(this.#size);
-    let at = 0;
-    for (const part of parts) {
-      body.set(part, at);
-      at += part.byteLength;
-    }
-    return body;
   }
 
   #endCopies(): void {
@@ -80,7 +131,7 @@ export class BodyParts {
 }
 
 const NO_BLOCK = new Uint8Array();
-/** The size of the largest block, bytes. */
+/** The size of the largest block, and of a body that always may arrive, bytes. */
 const BLOCK = 64 * 1024;
 /** The size from which the object for a part counts for little, bytes. */
 const LARGE = 1024;
@@ -90,6 +141,16 @@ const MOST_BEHIND = 1.25;
 /** A part keeps all memory behind it, for example the headers that arrived with it. */
 function holdsLittleElse({ buffer, byteLength }: Uint8Array): boolean {
   return buffer.byteLength <= byteLength * MOST_BEHIND;
+}
+
+function joined(parts: readonly Uint8Array[], size: number): Buffer {
+  const body = Buffer.allocUnsafeSlow(size);
+  let at = 0;
+  for (const part of parts) {
+    body.set(part, at);
+    at += part.byteLength;
+  }
+  return body;
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {

@@ -89,7 +89,7 @@ function gatewayOver(
 
   async function wholeAnswer(response: Response, signal: AbortSignal): Promise<Json> {
     try {
-      const text = response.body ? await readBody(response.body, MAX_BYTES) : '';
+      const text = response.body ? await readBody(response.body, { each: MAX_BYTES }) : '';
       return jsonOf(text, response);
     } catch (error) {
       signal.throwIfAborted();

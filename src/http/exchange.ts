@@ -2,6 +2,7 @@ import type { Cause } from '../cause.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import type { CallVariables } from '../plans/call.ts';
+import type { BodyLimits } from '../read-body.ts';
 
 /**
  * One step of answering a request. It replies, or returns undefined for the next stage to continue. What it throws is
@@ -56,11 +57,11 @@ export abstract class Exchange {
   /** @param name in lower case */
   abstract header(name: string): string | undefined;
   /**
-   * Reads the body as UTF-8, once, and never more than `maxBytes` of it.
+   * Reads the body as UTF-8, once.
    *
-   * @throws BodyTooLarge; AbortError if the caller leaves
+   * @throws BodyTooLarge, BodiesTooLarge; AbortError if the caller leaves
    */
-  abstract readBody(maxBytes: number): Promise<string>;
+  abstract readBody(limits: BodyLimits): Promise<string>;
 
   /** The id of this request in the log, in the answer and at the service. */
   requestId = '';

@@ -1,7 +1,7 @@
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
-import { BodyParts } from '../read-body.ts';
+import { ArrivingBytes, BodiesTooLarge, BodyParts, type BodyLimits } from '../read-body.ts';
 import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
 import type { OutgoingRequest, Sender, UpstreamAnswer, UpstreamFailure } from './request.ts';
 import { outcomeOf, type ReportedRequest, type UpstreamTelemetry } from './telemetry.ts';
@@ -25,6 +25,8 @@ export interface ConnectionsParts {
   readonly proxy?: string | undefined;
   /** Requests in flight at a time, each on a connection of its own. */
   readonly concurrency: number;
+  /** Bytes of all answers that are arriving at the same time; small ones always may. Default: no limit. */
+  readonly maxArriving?: number;
   /** Time for one request from when it is sent, ms. */
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -37,6 +39,8 @@ export function openConnections(parts: ConnectionsParts): Connections {
   const { agent, timeoutMs, clock, telemetry } = parts;
   const { origin, pathname: path } = new URL(`${parts.baseUrl}/graphql`);
   const pool = createPool(origin, parts);
+  const all = new ArrivingBytes(parts.maxArriving ?? Infinity);
+  const limits = { each: MAX_RESPONSE_BYTES, all };
 
   return {
     post: (request, sender, token) =>
@@ -50,6 +54,7 @@ export function openConnections(parts: ConnectionsParts): Connections {
           token,
           timeoutMs,
           clock,
+          limits,
           reported,
           resolve,
           reject,
@@ -81,6 +86,7 @@ interface SentRequestParts extends Pick<ConnectionsParts, 'timeoutMs' | 'clock'>
   readonly request: OutgoingRequest;
   readonly sender: Sender;
   readonly token: string;
+  readonly limits: BodyLimits;
   readonly reported: ReportedRequest;
   readonly resolve: (answer: UpstreamAnswer) => void;
   readonly reject: (reason: unknown) => void;
@@ -94,7 +100,7 @@ class SentRequest implements Dispatcher.DispatchHandler {
     this.#fail(this.#parts.sender.signal.reason);
     this.#controller?.abort(ABORTED);
   };
-  readonly #body = new BodyParts();
+  readonly #body: BodyParts;
   #controller: Dispatcher.DispatchController | undefined;
   #isOver = false;
   #status = 0;
@@ -102,7 +108,8 @@ class SentRequest implements Dispatcher.DispatchHandler {
 
   constructor(parts: SentRequestParts) {
     this.#parts = parts;
-    const { timeoutMs, sender } = parts;
+    const { timeoutMs, sender, limits } = parts;
+    this.#body = new BodyParts(limits);
     this.#timer = setTimeout(() => {
       this.#settle(timedOut(timeoutMs));
       this.#controller?.abort(ABORTED);
@@ -128,17 +135,20 @@ class SentRequest implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, part: Buffer): void {
-    this.#body.add(part);
-    if (this.#body.size <= MAX_RESPONSE_BYTES) return;
-    this.#settle(this.#read(undefined));
-    controller.abort(ABORTED);
+    if (this.#isOver) return;
+    try {
+      this.#body.add(part);
+    } catch (error) {
+      this.#settle(error instanceof BodiesTooLarge ? tooMuchArriving() : this.#read(undefined));
+      controller.abort(ABORTED);
+    }
   }
 
   onResponseEnd(): void {
     // All callers have left, so nothing is read.
     if (this.#isOver) return;
     try {
-      this.#settle(this.#read(this.#body.join()));
+      this.#settle(this.#read(this.#body.ownBytes()));
     } catch (error) {
       this.#fail(error);
     }
@@ -173,6 +183,7 @@ class SentRequest implements Dispatcher.DispatchHandler {
 
   #end(): void {
     this.#isOver = true;
+    this.#body.drop();
     clearTimeout(this.#timer);
     this.#parts.sender.signal.removeEventListener('abort', this.#leave);
   }
@@ -195,6 +206,21 @@ function createPool(origin: string, { proxy, concurrency, timeoutMs }: Connectio
 
 /** Created once: a new error and its stack would cost more than the request that it ends. */
 const ABORTED = new DOMException('The request was aborted.', 'AbortError');
+
+function tooMuchArriving(): UpstreamFailure {
+  return {
+    kind: 'failure',
+    isTemporary: false,
+    error: codedError(
+      'RATE_LIMITED',
+      'The answers of the recruiting service that are arriving are too large together. ' +
+        `Try again in ${RETRY_SECONDS} s, and request fewer records or fields at a time.`,
+      { extensions: { retryAfter: RETRY_SECONDS } },
+    ),
+  };
+}
+
+const RETRY_SECONDS = 5;
 
 function timedOut(timeoutMs: number): UpstreamFailure {
   return {

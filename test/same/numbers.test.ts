@@ -161,11 +161,11 @@ describe('filters that JavaScript cannot tell apart are of two lists', () => {
     ['0.1', '0.1000000000000000055511151231257827021181583404541015625'],
   ])('%s and %s', async (one, other) => {
     await using persons = await startSideBySide({ schema: filteredSchema() });
-    const ask = async (min: string, after: string | null) => {
+    const ask = async (min: string, position: string | null) => {
       const { data, errors } = await persons.through({
         query:
           'query ($min: Any, $after: String) { personsConnection(first: 1, min: $min, after: $after) { edges { cursor } } }',
-        variables: { min: new Verbatim(min), after },
+        variables: { min: new Verbatim(min), after: position },
       });
       return { cursor: /"cursor":"([^"]+)"/.exec(data ?? '')?.[1], errors };
     };

@@ -108,7 +108,7 @@ export function keysAt(
         signal: AbortSignal.timeout(timeoutMs),
       });
       if (statusCode !== 200) throw new Error(`the server answered with status ${statusCode}`);
-      return parse(await readBody(body, MAX_BODY_BYTES));
+      return parse(await readBody(body, { each: MAX_BODY_BYTES }));
     } catch (error) {
       throw new Error(reasonOf(error, timeoutMs), { cause: error });
     } finally {

@@ -1,4 +1,4 @@
-import { BodyTooLarge, readBody } from '../../read-body.ts';
+import { BodiesTooLarge, BodyTooLarge, readBody, type BodyLimits } from '../../read-body.ts';
 import { isPiece, isStream, Exchange, type Body, type Piece, type Reply } from '../exchange.ts';
 
 /** An exchange through `fetch`, without a socket. */
@@ -31,13 +31,13 @@ export class FetchExchange extends Exchange {
     return this.#request.headers.get(name) ?? undefined;
   }
 
-  async readBody(maxBytes: number): Promise<string> {
+  async readBody(limits: BodyLimits): Promise<string> {
     const { body } = this.#request;
     if (!body) return '';
     try {
-      return await readBody(body, maxBytes);
+      return await readBody(body, limits);
     } catch (error) {
-      if (error instanceof BodyTooLarge) throw error;
+      if (error instanceof BodyTooLarge || error instanceof BodiesTooLarge) throw error;
       throw new DOMException('The caller left while sending.', 'AbortError');
     }
   }

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
-import { BodyParts, BodyTooLarge } from '../../read-body.ts';
+import { BodyParts, type BodyLimits } from '../../read-body.ts';
 import { Exchange, isPiece, isStream, type Body, type Piece, type Reply } from '../exchange.ts';
 
 /** An exchange over a socket. */
@@ -36,28 +36,30 @@ export class NodeExchange extends Exchange {
     return typeof value === 'object' ? value.join(', ') : value;
   }
 
-  readBody(maxBytes: number): Promise<string> {
+  readBody(limits: BodyLimits): Promise<string> {
     const { request } = this;
     return new Promise((resolve, reject) => {
-      const parts = new BodyParts();
-      const stop = () => {
+      const parts = new BodyParts(limits);
+      const stop = (reason: unknown) => {
+        parts.drop();
         request.off('data', onData).off('end', onEnd).pause();
         this.offLeave(onLeave);
+        reject(reason);
       };
       const onData = (part: Buffer) => {
-        parts.add(part);
-        if (parts.size <= maxBytes) return;
-        // Destroying the request would close the connection before the caller has the answer.
-        stop();
-        reject(new BodyTooLarge(`The body is larger than ${maxBytes} bytes.`));
+        try {
+          parts.add(part);
+        } catch (error) {
+          // Destroying the request would close the connection before the caller has the answer.
+          stop(error);
+        }
       };
       const onEnd = () => {
         this.offLeave(onLeave);
-        resolve(textOf(parts.join()));
+        resolve(textOf(parts.bytes()));
       };
       const onLeave = () => {
-        stop();
-        reject(new DOMException('The caller left while sending.', 'AbortError'));
+        stop(new DOMException('The caller left while sending.', 'AbortError'));
       };
       request.on('data', onData).on('end', onEnd);
       this.onLeave(onLeave);
@@ -106,7 +108,7 @@ export function writeReply(
   // These have no body (RFC 9110, 8.6).
   if (status !== 204 && status !== 304) headers['content-length'] = String(length);
   response.writeHead(status, headers);
-  if (status === 413 && !request.complete) return endUnread(body, answering);
+  if (headers['connection'] === 'close' && !request.complete) return endUnread(body, answering);
   if (length === 0) response.end();
   else if (isPiece(body)) response.end(body);
   // Node joins such a string with the headers. A buffer would be a second part of the write, which costs more.
@@ -196,7 +198,7 @@ function lengthOf(body: Body): number {
 }
 
 /**
- * Ends the connection of a caller whose body is too large, after the caller could read the answer. Closing a connection
+ * Ends the connection of a caller whose body is not read to its end, after the caller could read the answer. Closing a connection
  * while the caller sends resets it, and the unread answer is lost: so the rest of the body is discarded for a while.
  */
 async function endUnread(body: Body, { request, response, clock }: NodeAnswering): Promise<void> {

@@ -40,7 +40,7 @@ export async function get(url: URL, options: GetOptions): Promise<GetAnswer> {
 
 async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<string | undefined> {
   try {
-    return await readBody(body, MAX_BODY_BYTES);
+    return await readBody(body, { each: MAX_BODY_BYTES });
   } catch (error) {
     if (error instanceof BodyTooLarge) return undefined;
     throw error;

@@ -164,7 +164,7 @@ interface Body {
 
 /** Reads as much as arrives: a complete pair is not thrown away because the end of its answer is missing. */
 async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<Body> {
-  const parts = new BodyParts();
+  const parts = new BodyParts({ each: Infinity });
   let flaw: string | undefined;
   try {
     for await (const part of body) {
@@ -175,7 +175,7 @@ async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<Body> {
   } catch (error) {
     flaw = reasonOf(error);
   }
-  const bytes = parts.join().subarray(0, MAX_BODY_BYTES);
+  const bytes = parts.bytes().subarray(0, MAX_BODY_BYTES);
   return { bytes, ...(flaw !== undefined && { flaw }) };
 }
 

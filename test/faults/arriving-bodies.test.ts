@@ -1,0 +1,76 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { listen } from '../../src/http/listen.ts';
+import { honest, startGatewayOverFake, type Reply } from '../support/imitations/fake-upstream.ts';
+
+const MEGABYTE = 1024 * 1024;
+const QUERY = '{ persons { items { firstName } } }';
+
+test('requests that do not end take 64 MiB together, and small ones are accepted all the same', async () => {
+  await using gateway = await startGatewayOverFake(
+    { persons: 1 },
+    { config: { maxBodyBytes: 17 * MEGABYTE } },
+  );
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  const { port } = new URL(server.url);
+  const large = 16 * MEGABYTE;
+  const send = async (bytes: number): Promise<Socket> => {
+    const socket = connect(Number(port), '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'connect');
+    const head = `POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${large}\r\n\r\n`;
+    socket.write(head);
+    socket.write(Buffer.alloc(bytes, ' '), () => {});
+    return socket;
+  };
+  // The server reads what is sent to the last byte before the next one begins.
+  const unfinished = await Promise.all([1, 2, 3, 4].map(() => send(large - 1)));
+  const answers = unfinished.map(async (socket) => ((await once(socket, 'data')) as [Buffer])[0]);
+  const fifth = await send(large - 1);
+  const refusal = await Promise.race([
+    ...answers,
+    once(fifth, 'data').then(([data]) => data as Buffer),
+  ]);
+  expect(refusal.toString()).toContain('429 Too Many Requests');
+  expect(refusal.toString()).toContain('RATE_LIMITED');
+  expect(await post(server.url, JSON.stringify({ query: QUERY }))).toMatchObject({ data: {} });
+  for (const socket of [...unfinished, fifth]) socket.destroy();
+  // Nothing of them counts any more.
+  await expect
+    .poll(() => post(server.url, `${' '.repeat(large - 100)}${JSON.stringify({ query: QUERY })}`))
+    .toMatchObject({ data: {} });
+});
+
+test('answers of the service that are arriving take no more than ANSWER_BYTES together', async () => {
+  await using gateway = await startGatewayOverFake(
+    { persons: 1 },
+    { config: { answerBytes: 3 * MEGABYTE } },
+  );
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  const name = 'x'.repeat(2 * MEGABYTE);
+  const answer = JSON.stringify({ data: { persons: { items: [{ firstName: name }] } } });
+  const halting: Reply = async (response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.write(answer.slice(0, -10));
+    await gate.promise;
+    response.end(answer.slice(-10));
+  };
+  upstream.answer(halting);
+  const both = ['A', 'B'].map((operation) => gateway.ask(`query ${operation} ${QUERY}`));
+  const first = await Promise.race(both);
+  expect(first.errors?.[0]?.extensions).toMatchObject({ code: 'RATE_LIMITED', retryAfter: 5 });
+  gate.resolve();
+  const [one, other] = await Promise.all(both);
+  const whole = one === first ? other : one;
+  expect(whole?.data).toEqual({ persons: { items: [{ firstName: name }] } });
+  upstream.answer(honest);
+  expect((await gateway.ask(QUERY)).errors).toBeUndefined();
+});
+
+async function post(url: string, body: string): Promise<unknown> {
+  const headers = { 'content-type': 'application/json' };
+  return await (await fetch(`${url}/graphql`, { method: 'POST', headers, body })).json();
+}
