@@ -194,6 +194,9 @@ test.each([
     await using _ = gateway;
     const { errors } = await gateway.ask('{ allPersons { id } }');
     expect(errors).toMatchObject([{ path: ['allPersons'], extensions: { code: 'DRAIN_STALLED' } }]);
+    expect(errors?.[0]?.message).toMatch(
+      /The drain ended after \d+ records\. None of them is in this answer\.$/,
+    );
     expect(errors![0]!.extensions['drained']).toBeGreaterThanOrEqual(50);
   },
 );

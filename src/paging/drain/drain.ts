@@ -114,7 +114,7 @@ export function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
   }
   const { message, extensions } = error instanceof GraphQLError ? error : {};
   if (message !== undefined && extensions?.['code'] === 'DRAIN_STALLED') {
-    return codedError('DRAIN_STALLED', `${message} ${IN_THE_ANSWER[given]}`.trimEnd(), {
+    return codedError('DRAIN_STALLED', `${message} ${ended}. ${IN_THE_ANSWER[given]}`.trimEnd(), {
       extensions: extended,
     });
   }
