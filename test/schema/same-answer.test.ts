@@ -45,11 +45,13 @@ test.each([
       fc.asyncProperty(fc.gen(), async (g) => {
         const operation = randomOperation(schema, g, { scalar: fullScalar });
         fc.pre(validate(schema, parse(operation.query)).length === 0);
-        valid += 1;
         const [direct, through] = await Promise.all([
           askDirectly(world, operation),
           world.ask(inServedNames(operation.query, prefix), operation.variables),
         ]);
+        // Some operations have more directives than the gateway allows, spreads included.
+        fc.pre(!through.errors?.some(({ message }) => /has \d+ directives/.test(message)));
+        valid += 1;
         expect(
           comparable(through, prefix),
           operation.query + JSON.stringify(operation.variables),
