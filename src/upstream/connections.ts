@@ -108,8 +108,9 @@ class SentRequest implements Dispatcher.DispatchHandler {
 
   constructor(parts: SentRequestParts) {
     this.#parts = parts;
-    const { timeoutMs, sender, limits } = parts;
-    this.#body = new BodyParts(limits);
+    const { timeoutMs, sender, request, limits } = parts;
+    // A mutation has been executed when its answer arrives, so it is not refused.
+    this.#body = new BodyParts(request.kind === 'mutation' ? { each: limits.each } : limits);
     this.#timer = setTimeout(() => {
       this.#settle(timedOut(timeoutMs));
       this.#controller?.abort(ABORTED);

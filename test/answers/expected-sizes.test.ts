@@ -23,6 +23,15 @@ test.each([
   expect(gateway.upstream.received).toEqual([]);
 });
 
+test('several nested lists have no more records together than one', async () => {
+  await using gateway = await startTeams({ teams: 3 }, { config: { answerBytes: 40_000_000 } });
+  const members = `allMembers { ${LONG}: id }`;
+  const one = await gateway.ask(`{ allTeams { ${members} } }`);
+  expect(one.errors).toBeUndefined();
+  const three = await gateway.ask(`{ allTeams { a: ${members} b: ${members} c: ${members} } }`);
+  expect(three.errors).toBeUndefined();
+});
+
 test('an ordinary alias in the nested lists of many parents is not refused', async () => {
   const config = { answerBytes: 20_000_000 };
   await using gateway = await startTeams({ teams: 1_000 }, { config });
@@ -89,6 +98,8 @@ describe.each([
     const gateway = await start({ answerBytes: 1_000_000 });
     const { errors } = await gateway.ask(entities('text'), { r: representations });
     expect(codesOf({ errors })).toEqual(new Set(['OPERATION_TOO_COMPLEX']));
+    // A page that is too large is not narrowed down to its records.
+    expect(gateway.upstream.received.length).toBeLessThan(40);
     const few = await gateway.ask<{ _entities: object[] }>(entities('id'), {
       r: representations.slice(0, 10),
     });

@@ -104,6 +104,15 @@ test('answers to introspection count against the memory for answers', async () =
   });
 });
 
+test('callers who ask for the same at the same time share one value', async () => {
+  const snapshot = printSchema(publishedSchemas[0]![1]());
+  const gateway = await start({ snapshot, config: { answerBytes: 5 * MEGABYTE } });
+  const ask = () => sizeOf(gateway, repeated(['a', 'b']));
+  const sizes = new Set(await Promise.all(Array.from({ length: 10 }, ask)));
+  expect(sizes.size).toBe(1);
+  expect([...sizes][0]).toBeGreaterThan(MEGABYTE);
+});
+
 test('other callers are answered while a large schema is written', async () => {
   const gateway = await start({ snapshot: printSchema(publishedSchemas[0]![1]()) });
   const large = { isOver: false };

@@ -1,10 +1,13 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { honest, startGatewayOverFake, type Reply } from '../support/imitations/fake-upstream.ts';
 
 const MEGABYTE = 1024 * 1024;
+/** Megabytes are copied meanwhile, and other tests run. */
+const LONG = { timeout: 20_000 };
 const QUERY = '{ persons { items { firstName } } }';
 
 test('requests that do not end take 64 MiB together, and small ones are accepted all the same', async () => {
@@ -39,7 +42,10 @@ test('requests that do not end take 64 MiB together, and small ones are accepted
   for (const socket of [...unfinished, fifth]) socket.destroy();
   // Nothing of them counts any more.
   await expect
-    .poll(() => post(server.url, `${' '.repeat(large - 100)}${JSON.stringify({ query: QUERY })}`))
+    .poll(
+      () => post(server.url, `${' '.repeat(large - 100)}${JSON.stringify({ query: QUERY })}`),
+      LONG,
+    )
     .toMatchObject({ data: {} });
 });
 
@@ -68,6 +74,30 @@ test('answers of the service that are arriving take no more than ANSWER_BYTES to
   expect(whole?.data).toEqual({ persons: { items: [{ firstName: name }] } });
   upstream.answer(honest);
   expect((await gateway.ask(QUERY)).errors).toBeUndefined();
+});
+
+test('the answer of a mutation is never refused: it has been executed', async () => {
+  const snapshot = 'type Query { a: String } type Mutation { add(name: String): String }';
+  await using gateway = await startGatewayOverFake(
+    {},
+    { snapshot, config: { answerBytes: 3 * MEGABYTE, mutations: 'all' } },
+  );
+  const gate = Promise.withResolvers<void>();
+  const answer = `{"data":{"add":"${'x'.repeat(2 * MEGABYTE)}"}}`;
+  const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let at = 0;
+  gateway.upstream.answer(async (response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.write(answer.slice(0, -10), () => begun[at++]!.resolve());
+    await gate.promise;
+    response.end(answer.slice(-10));
+  });
+  const both = ['A', 'B'].map((name) => gateway.ask(`mutation ${name} { add(name: "${name}") }`));
+  await Promise.all(begun.map(({ promise }) => promise));
+  // The gateway reads in these turns of the event loop what has been written.
+  for (let turn = 0; turn < 500; turn += 1) await setImmediate();
+  gate.resolve();
+  for (const { errors } of await Promise.all(both)) expect(errors).toBeUndefined();
 });
 
 async function post(url: string, body: string): Promise<unknown> {

@@ -43,14 +43,14 @@ export function readParams(maxBytes: number): Stage {
 /**
  * Whether `JSON.parse` may lose how the text was written: a number with more digits than JavaScript can hold, before and
  * behind its point together, with an exponent, or with zeros that JavaScript would write in another way; or a numeric
- * key, which JavaScript would put before the others.
+ * key of up to ten digits, which JavaScript would put before the others.
  */
 function mayLoseNumber(text: string): boolean {
   return LOSSY.test(text);
 }
 
 const LOSSY =
-  /\d(?:(?:\.?\d){15}|\.?\d*[eE][+-]?\d)|\.(?:0{6}|\d*0(?!\d))|-0|"(?:\d|\\u003\d)+"\s*:/;
+  /\d(?:(?:\.?\d){15}|\.?\d*[eE][+-]?\d)|\.(?:0{6}|\d*0(?!\d))|-0|"(?:\d|\\u003\d){1,10}"\s*:/;
 
 function variablesIn(body: string): string | undefined {
   return membersIn(body, VARIABLES).get('variables');

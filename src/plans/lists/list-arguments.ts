@@ -152,7 +152,8 @@ function isLost(number: string): boolean {
 }
 
 function numbersIn(json = ''): readonly string[] {
-  const found = json.match(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g) ?? [];
+  // Without escapes, a string ends at the next quote.
+  const found = json.replaceAll(/\\./g, '').match(/"[^"]*"|-?\d[\d.eE+-]*/g) ?? [];
   return found.filter((text) => !text.startsWith('"'));
 }
 

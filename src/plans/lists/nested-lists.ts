@@ -71,7 +71,7 @@ export function isPlaceholder(part: Part): part is Placeholder {
 export interface NestedPlaceholders {
   /** Returns a placeholder for a derived field of a nested list, which the shape of an answer holds in its place. */
   readonly at: ShapeScope['placeholderAt'];
-  /** By how many bytes aliases lengthen the records of the `all…` fields, a record of each. */
+  /** By how many bytes aliases lengthen each record of the `all…` field with the longest ones. */
   readonly aliasBytes: () => number;
 }
 
@@ -107,6 +107,6 @@ export function nestedPlaceholders(
         pageKey: inlinedPageKey(type.name, key),
       };
     },
-    aliasBytes: () => [...aliasBytes.values()].reduce((sum, bytes) => sum + bytes, 0),
+    aliasBytes: () => Math.max(0, ...aliasBytes.values()),
   };
 }

@@ -37,6 +37,8 @@ export interface LocalFields {
 
 /** Bytes of all values of introspection fields that are kept, together. */
 const MAX_KEPT = 8 * 1024 * 1024;
+/** Smaller values are written again: an entry would take more memory than the value. Bytes. */
+const SMALLEST_KEPT = 4 * 1024;
 /** Characters of one piece. */
 const PIECE = 16 * 1024;
 
@@ -50,8 +52,10 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
   const kept = new LRUCache<string, readonly Buffer[]>({
     maxSize: MAX_KEPT,
     sizeCalculation: (pieces, key) =>
-      pieces.reduce((size, piece) => size + piece.length, key.length + 1),
+      pieces.reduce((size, piece) => size + piece.length, 2 * key.length),
   });
+  /** Values that are being written. Each promise is resolved when its value is kept, or when nobody writes it any more. */
+  const begun = new Map<string, Promise<void>>();
   let planned = 0;
   let turn: Promise<void> = Promise.resolve();
   const ownTurn = () => (turn = turn.then(() => nextTurn()));
@@ -64,30 +68,52 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
       const definition = name === '__schema' ? SchemaMetaFieldDef : TypeMetaFieldDef;
       const names = variablesOf(scope, nodes);
       const id = (planned += 1);
+      const field = { key, definition, node: nodes[0]!, selections: selectionsOf(nodes) };
       return async (call) => {
         const { values } = call.variables;
+        const texts = () => writeValue({ scope, schema, values }, field);
         const keptAs = `${id} ${JSON.stringify(names.map((one) => values[one]))}`;
         try {
-          const known = kept.get(keptAs);
-          for (const piece of known ?? []) await call.hold(piece, piece.length);
-          if (known) return { parts: known, errors: [] };
-          const pieces: Buffer[] = [];
-          const field = { key, definition, node: nodes[0]!, selections: selectionsOf(nodes) };
-          for (const text of writeValue({ scope, schema, values }, field)) {
-            const piece = Buffer.from(text);
-            pieces.push(piece);
-            await call.hold(piece, piece.length);
-            await ownTurn();
-            call.signal.throwIfAborted();
-          }
-          kept.set(keptAs, pieces);
-          return { parts: pieces, errors: [] };
+          return { parts: await knownOrWritten(call, keptAs, texts), errors: [] };
         } catch (error) {
           return { parts: undefined, errors: [{ thrown: error, path: [key] }] };
         }
       };
     },
   };
+
+  async function knownOrWritten(
+    call: Call,
+    keptAs: string,
+    texts: () => Iterable<string>,
+  ): Promise<readonly Buffer[]> {
+    for (let other = begun.get(keptAs); other; other = begun.get(keptAs)) {
+      await other;
+      call.signal.throwIfAborted();
+    }
+    const known = kept.get(keptAs);
+    for (const piece of known ?? []) await call.hold(piece, piece.length);
+    if (known) return known;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    begun.set(keptAs, promise);
+    try {
+      const pieces: Buffer[] = [];
+      let size = 0;
+      for (const text of texts()) {
+        const piece = Buffer.from(text);
+        pieces.push(piece);
+        size += piece.length;
+        await call.hold(piece, piece.length);
+        await ownTurn();
+        call.signal.throwIfAborted();
+      }
+      if (size >= SMALLEST_KEPT) kept.set(keptAs, pieces.map(alone));
+      return pieces;
+    } finally {
+      begun.delete(keptAs);
+      resolve();
+    }
+  }
 
   function planService(scope: SelectionScope, nodes: readonly FieldNode[]) {
     const type = schema.getType('_Service') as GraphQLObjectType;
@@ -103,6 +129,14 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
       return value;
     };
   }
+}
+
+/** Small buffers share memory, all of which each of them keeps. */
+function alone(piece: Buffer): Buffer {
+  if (piece.buffer.byteLength === piece.length) return piece;
+  const copy = Buffer.allocUnsafeSlow(piece.length);
+  piece.copy(copy);
+  return copy;
 }
 
 /** The variables that the value depends on, apart from those of `@skip` and `@include`. */

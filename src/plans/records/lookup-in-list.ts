@@ -1,5 +1,6 @@
-import { isObjectType, Kind, type SelectionNode } from 'graphql';
+import { isObjectType, Kind, type GraphQLError, type SelectionNode } from 'graphql';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
+import { PagesRefused } from '../../paging/failures.ts';
 import { lookUp } from '../../paging/find/look-up.ts';
 import type { LookedUp } from '../../paging/find/page-reader.ts';
 import type { FetchPage } from '../../paging/page.ts';
@@ -68,8 +69,11 @@ export function lookupInList(
   };
 }
 
+/** Routers may write 12 as 12.0. */
 function textOf(id: RecordId): string {
-  return id.startsWith('"') ? (JSON.parse(id) as string) : id;
+  if (id.startsWith('"')) return JSON.parse(id) as string;
+  const number = Number(id);
+  return Number.isSafeInteger(number) ? String(number) : id;
 }
 
 function lookupResult(result: NonNullable<LookedUp<ListRecord>>): LookupResult {
@@ -89,7 +93,13 @@ function fetcherOf(source: PageSource): (requester: Requester) => FetchPage<List
 function held(call: Call, fetchPage: FetchPage<ListRecord>): FetchPage<ListRecord> {
   return async (request, signal) => {
     const page = await fetchPage(request, signal);
-    await holdWhole(call, page);
+    try {
+      await holdWhole(call, page);
+    } catch (error) {
+      const { message, extensions } = error as GraphQLError;
+      // A failure of the page itself would be narrowed down to one of its records.
+      throw new PagesRefused(message, { extensions });
+    }
     return page;
   };
 }
