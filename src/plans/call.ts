@@ -260,6 +260,13 @@ export interface FoundRecord {
 }
 
 function createRecordLoader(): RecordLoader {
+  /** A name has the text of a whole request, and there may be ten thousand keys. */
+  const numbers = new Map<string, number>();
+  const numberOf = (name: string): number => {
+    const known = numbers.get(name) ?? numbers.size;
+    numbers.set(name, known);
+    return known;
+  };
   return new DataLoader(
     async (wanted) => {
       const found = new Map<string, ReadonlyMap<RecordId, LookupResult>>();
@@ -274,7 +281,7 @@ function createRecordLoader(): RecordLoader {
       );
       return wanted.map(({ lookup, id }) => found.get(lookup.name)?.get(id) ?? null);
     },
-    { cacheKeyFn: ({ lookup, id }) => `${id} ${lookup.name}` },
+    { cacheKeyFn: ({ lookup, id }) => `${numberOf(lookup.name)} ${id}` },
   );
 }
 
