@@ -57,7 +57,7 @@ describe.each(publishedSchemas)('%s', (_, load) => {
     async () => {
       const customScalars = BEYOND_JAVASCRIPT;
       service = serviceOf({ schema, ...seededMock(SEED + 1, { customScalars }), amend });
-      await expectSameAnswers(world, schema, Math.ceil(RUNS / 3));
+      await expectSameAnswers(world, schema, RUNS);
     },
     RUNS * 2_000,
   );
