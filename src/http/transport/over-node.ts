@@ -198,8 +198,9 @@ function lengthOf(body: Body): number {
 }
 
 /**
- * Ends the connection of a caller whose body is not read to its end, after the caller could read the answer. Closing a connection
- * while the caller sends resets it, and the unread answer is lost: so the rest of the body is discarded for a while.
+ * Ends the connection of a caller whose body is not read to its end, after the caller could read the answer. Closing a
+ * connection while the caller sends resets it, and the unread answer is lost: so the rest of the body is discarded for a
+ * while.
  */
 async function endUnread(body: Body, { request, response, clock }: NodeAnswering): Promise<void> {
   for (const part of partsOf(body)) response.write(part);

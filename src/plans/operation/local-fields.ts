@@ -44,7 +44,8 @@ const PIECE = 16 * 1024;
 
 /**
  * Answers are made of pieces, one in each turn of the event loop for all callers together: an introspection of a large
- * schema takes a second. They are held like the pieces of the service's answers, and the latest are kept.
+ * schema takes a tenth of a second, and an operation may select thirty. Pieces are held like those of the service's
+ * answers, and the latest are kept.
  *
  * @param sdl for `_service`
  */
@@ -124,8 +125,9 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
       parts.push(own[0]!.name.value === 'sdl' ? piece : JSON.stringify(type.name));
     }
     const value: FieldValue = { parts: [...parts, '}'], errors: [] };
+    const isSelected = parts.includes(piece);
     return async (call: Call) => {
-      await call.hold(piece, piece.length);
+      if (isSelected) await call.hold(piece, piece.length);
       return value;
     };
   }
