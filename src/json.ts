@@ -1,56 +1,123 @@
+import {
+  afterSpace,
+  BACKSLASH,
+  checkJson,
+  CLOSE_LIST,
+  CLOSE_OBJECT,
+  COMMA,
+  firstIn,
+  LETTER_F,
+  LETTER_N,
+  LETTER_T,
+  OPEN_LIST,
+  OPEN_OBJECT,
+  QUOTE,
+  SPACE,
+} from './json-grammar.ts';
+import { atOnce, type Pausable } from './pausable.ts';
+
 /**
  * A JSON value that keeps the text it was written as. The general reading passes that text on, because `JSON.parse`
  * changes values such as `1e400`, `12345678901234567890` and `{"2":0,"1":0}`.
+ *
+ * It is a place in the text, which was checked before. What is inside is looked up when it is asked for, and not kept:
+ * objects for all values of an answer of 50 MB would take more than a gigabyte.
  */
 export class Json {
-  readonly kind: 'object' | 'list' | 'string' | 'number' | 'boolean' | 'null';
-  /** Of an object, one for each of `values`. If a key is repeated, its last value counts. */
-  readonly keys: readonly string[];
-  /** Of an object or a list. */
-  readonly values: readonly Json[];
-  readonly #text: string;
+  readonly #document: CheckedText;
   readonly #start: number;
   readonly #end: number;
 
-  constructor(
-    kind: Json['kind'],
-    text: string,
-    [start, end]: readonly [number, number],
-    inner = NOTHING,
-  ) {
-    this.kind = kind;
-    this.keys = inner.keys;
-    this.values = inner.values;
-    this.#text = text;
+  constructor(document: CheckedText, start: number, end: number) {
+    this.#document = document;
     this.#start = start;
     this.#end = end;
   }
 
-  /** As it was written. */
-  get raw(): string {
-    return this.#text.slice(this.#start, this.#end);
+  get kind(): 'object' | 'list' | 'string' | 'number' | 'boolean' | 'null' {
+    switch (this.#document.text.charCodeAt(this.#start)) {
+      case OPEN_OBJECT:
+        return 'object';
+      case OPEN_LIST:
+        return 'list';
+      case QUOTE:
+        return 'string';
+      case LETTER_T:
+      case LETTER_F:
+        return 'boolean';
+      case LETTER_N:
+        return 'null';
+      default:
+        return 'number';
+    }
   }
 
-  /** Returns the value of an object's key. */
-  get(key: string): Json | undefined {
-    const at = this.keys.lastIndexOf(key);
-    return at < 0 ? undefined : this.values[at];
+  /** As it was written. */
+  get raw(): string {
+    return this.#document.text.slice(this.#start, this.#end);
+  }
+
+  /** Of `raw`. */
+  get length(): number {
+    return this.#end - this.#start;
+  }
+
+  get isNull(): boolean {
+    return this.#document.text.charCodeAt(this.#start) === LETTER_N;
+  }
+
+  /** Whether nothing is in it, for a list or an object. */
+  get isEmpty(): boolean {
+    const code = this.#document.text.charCodeAt(firstIn(this.#document.text, this.#start));
+    return code === CLOSE_LIST || code === CLOSE_OBJECT;
   }
 
   /** The decoded text of a string; undefined for any other value. */
   get string(): string | undefined {
-    if (this.kind !== 'string') return undefined;
-    const { raw } = this;
-    return raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1);
+    return this.kind === 'string' ? decoded(this.raw) : undefined;
+  }
+
+  /** Returns the value of an object's key. If the key is repeated, its last value counts. */
+  get(key: string): Json | undefined {
+    return this.members(new Set([key])).get(key);
+  }
+
+  /** The values of these keys of an object; of all keys by default. */
+  members(keys?: ReadonlySet<string>): Map<string, Json> {
+    const members = new Map<string, Json>();
+    if (this.kind !== 'object') return members;
+    const document = this.#document;
+    const { text } = document;
+    for (let at = firstIn(text, this.#start); text.charCodeAt(at) !== CLOSE_OBJECT;) {
+      const keyEnd = endOfString(text, at);
+      const key = decoded(text.slice(at, keyEnd));
+      const start = afterSpace(text, afterSpace(text, keyEnd) + 1);
+      const end = document.endOf(start);
+      if (!keys || keys.has(key)) members.set(key, new Json(document, start, end));
+      at = nextIn(text, end);
+    }
+    return members;
+  }
+
+  /** The elements of a list; none of any other value. */
+  *elements(): Generator<Json, undefined, undefined> {
+    if (this.kind !== 'list') return;
+    const document = this.#document;
+    const { text } = document;
+    for (let at = firstIn(text, this.#start); text.charCodeAt(at) !== CLOSE_LIST;) {
+      const end = document.endOf(at);
+      yield new Json(document, at, end);
+      at = nextIn(text, end);
+    }
   }
 
   /** As a value of JavaScript, except that numbers stay as they were written. */
   get value(): unknown {
     switch (this.kind) {
       case 'object':
-        return Object.fromEntries(this.keys.map((key, at) => [key, this.values[at]!.value]));
+        return Object.fromEntries(Array.from(this.members(), ([key, { value }]) => [key, value]));
       case 'list':
-        return this.values.map(({ value }) => value);
+        return Array.from(this.elements(), ({ value }) => value);
       case 'string':
         return this.string;
       case 'number':
@@ -59,210 +126,90 @@ export class Json {
         return JSON.parse(this.raw);
     }
   }
-
-  get isNull(): boolean {
-    return this.kind === 'null';
-  }
 }
 
-const NOTHING: { keys: readonly string[]; values: readonly Json[] } = { keys: [], values: [] };
-
-/** Nested lists and objects. The limit protects the stack: reading an answer is recursive. */
-export const MAX_LEVELS = 500;
-
-/** @returns undefined when the text is not JSON, `too deep` when it is nested more than 500 levels deep */
+/** @returns undefined when the text is not JSON, `too deep` when it is nested more than MAX_LEVELS deep */
 export function parseJson(text: string): Json | 'too deep' | undefined {
-  const parser = new Parser(text);
-  try {
-    return parser.document();
-  } catch (error) {
-    if (error === TOO_DEEP) return 'too deep';
-    if (error === INVALID) return undefined;
-    throw error;
-  }
+  return atOnce(jsonIn(text));
+}
+
+/** Does the same in steps. */
+export function* jsonIn(text: string): Pausable<Json | 'too deep' | undefined> {
+  const checked = yield* checkJson(text);
+  if (!(checked instanceof Map)) return checked;
+  const document = new CheckedText(text, checked);
+  const start = afterSpace(text, 0);
+  return new Json(document, start, document.endOf(start));
 }
 
 /**
  * Returns the values of these keys of an object, as they were written; nothing is made of the others. If a key is
  * repeated, its last value counts.
  *
- * @param text JSON that `JSON.parse` has accepted; only an object has members
+ * @param text JSON that `JSON.parse` has accepted, however deep it is; only an object has members
  */
 export function membersIn(text: string, keys: ReadonlySet<string>): Map<string, string> {
-  return new Parser(text).members(keys);
+  const whole = new Json(new CheckedText(text, new Map()), afterSpace(text, 0), text.length);
+  return new Map(Array.from(whole.members(keys), ([key, { raw }]) => [key, raw]));
 }
 
-/** Created once and thrown only to leave the parser. */
-const INVALID = new Error('not JSON');
-const TOO_DEEP = new Error('too deep');
+class CheckedText {
+  readonly text: string;
+  /** By their starts. */
+  readonly #endsOfLarge: ReadonlyMap<number, number>;
 
-const [SPACE, TAB, LINE_FEED, RETURN] = [32, 9, 10, 13];
-const [QUOTE, BACKSLASH, COMMA, COLON] = [34, 92, 44, 58];
-const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
-
-class Parser {
-  readonly #text: string;
-  #at = 0;
-
-  constructor(text: string) {
-    this.#text = text;
+  constructor(text: string, endsOfLarge: ReadonlyMap<number, number>) {
+    this.text = text;
+    this.#endsOfLarge = endsOfLarge;
   }
 
-  document(): Json {
-    this.#skipSpace();
-    const value = this.#value(0);
-    this.#skipSpace();
-    if (this.#at < this.#text.length) throw INVALID;
-    return value;
+  /** Returns the end of the value that begins here. */
+  endOf(start: number): number {
+    const { text } = this;
+    const code = text.charCodeAt(start);
+    if (code === QUOTE) return endOfString(text, start);
+    if (code !== OPEN_LIST && code !== OPEN_OBJECT) return endOfWord(text, start);
+    return this.#endsOfLarge.get(start) ?? endOfNested(text, start);
   }
+}
 
-  members(keys: ReadonlySet<string>): Map<string, string> {
-    const members = new Map<string, string>();
-    this.#skipSpace();
-    if (this.#text.charCodeAt(this.#at) !== OPEN_OBJECT) return members;
-    for (let isFirst = true; !this.#hasEnded(CLOSE_OBJECT, isFirst); isFirst = false) {
-      const key = this.#key();
-      const start = this.#at;
-      this.#skipValue();
-      if (keys.has(key)) members.set(key, this.#text.slice(start, this.#at));
-    }
-    return members;
-  }
-
-  #value(level: number): Json {
-    switch (this.#text.charCodeAt(this.#at)) {
-      case OPEN_OBJECT:
-        return this.#object(level + 1);
-      case OPEN_LIST:
-        return this.#list(level + 1);
-      case QUOTE: {
-        const start = this.#at;
-        this.#skipString();
-        return new Json('string', this.#text, [start, this.#at]);
-      }
-      default:
-        return (
-          this.#word('true', 'boolean') ??
-          this.#word('false', 'boolean') ??
-          this.#word('null', 'null') ??
-          this.#number()
-        );
-    }
-  }
-
-  #object(level: number): Json {
-    if (level > MAX_LEVELS) throw TOO_DEEP;
-    const start = this.#at;
-    const keys: string[] = [];
-    const values: Json[] = [];
-    for (let isFirst = true; !this.#hasEnded(CLOSE_OBJECT, isFirst); isFirst = false) {
-      keys.push(this.#key());
-      values.push(this.#value(level));
-    }
-    return new Json('object', this.#text, [start, this.#at], { keys, values });
-  }
-
-  /** Reads a key, and skips the colon behind it and the space around that. */
-  #key(): string {
-    const start = this.#at;
-    if (this.#text.charCodeAt(start) !== QUOTE) throw INVALID;
-    const hasEscape = this.#skipString();
-    const raw = this.#text.slice(start, this.#at);
-    this.#skipSpace();
-    if (this.#text.charCodeAt(this.#at) !== COLON) throw INVALID;
-    this.#at += 1;
-    this.#skipSpace();
-    return hasEscape ? (JSON.parse(raw) as string) : raw.slice(1, -1);
-  }
-
-  #list(level: number): Json {
-    if (level > MAX_LEVELS) throw TOO_DEEP;
-    const start = this.#at;
-    const values: Json[] = [];
-    for (let isFirst = true; !this.#hasEnded(CLOSE_LIST, isFirst); isFirst = false) {
-      values.push(this.#value(level));
-    }
-    return new Json('list', this.#text, [start, this.#at], { keys: [], values });
-  }
-
-  /** Skips the bracket or comma before the next element, and the space around it. */
-  #hasEnded(close: number, isFirst: boolean): boolean {
-    if (isFirst) this.#at += 1;
-    this.#skipSpace();
-    const code = this.#text.charCodeAt(this.#at);
-    if (code === close) {
-      this.#at += 1;
-      return true;
-    }
-    if (isFirst) return false;
-    if (code !== COMMA) throw INVALID;
-    this.#at += 1;
-    this.#skipSpace();
-    return false;
-  }
-
-  /** However deep the value is. */
-  #skipValue(): void {
-    const text = this.#text;
-    let level = 0;
-    do {
-      const code = text.charCodeAt(this.#at);
-      if (code === QUOTE) this.#skipString();
-      else if (level === 0 && code !== OPEN_LIST && code !== OPEN_OBJECT) this.#value(0);
-      else {
-        if (code === OPEN_LIST || code === OPEN_OBJECT) level += 1;
-        else if (code === CLOSE_LIST || code === CLOSE_OBJECT) level -= 1;
-        this.#at += 1;
-      }
-    } while (level > 0 && this.#at < text.length);
-  }
-
-  /** @returns whether the string has an escape */
-  #skipString(): boolean {
-    const text = this.#text;
-    let hasEscape = false;
-    let at = this.#at + 1;
-    for (; ; at += 1) {
-      const code = text.charCodeAt(at);
-      if (code === QUOTE) break;
-      if (code === BACKSLASH) {
-        ESCAPE.lastIndex = at;
-        const [escape] = ESCAPE.exec(text) ?? [];
-        if (escape === undefined) throw INVALID;
-        hasEscape = true;
-        at += escape.length - 1;
-      } else if (!(code >= SPACE)) {
-        // A control character, or the end of the text.
-        throw INVALID;
-      }
-    }
-    this.#at = at + 1;
-    return hasEscape;
-  }
-
-  #word(word: string, kind: Json['kind']): Json | undefined {
-    if (!this.#text.startsWith(word, this.#at)) return undefined;
-    const start = this.#at;
-    this.#at += word.length;
-    return new Json(kind, this.#text, [start, this.#at]);
-  }
-
-  #number(): Json {
-    NUMBER.lastIndex = this.#at;
-    const [number] = NUMBER.exec(this.#text) ?? [];
-    if (number === undefined) throw INVALID;
-    const start = this.#at;
-    this.#at += number.length;
-    return new Json('number', this.#text, [start, this.#at]);
-  }
-
-  #skipSpace(): void {
-    for (; ; this.#at += 1) {
-      const code = this.#text.charCodeAt(this.#at);
-      if (code !== SPACE && code !== LINE_FEED && code !== RETURN && code !== TAB) return;
+function endOfNested(text: string, start: number): number {
+  let level = 0;
+  for (let at = start; ; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(text, at) - 1;
+    else if (code === OPEN_LIST || code === OPEN_OBJECT) level += 1;
+    else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
+      level -= 1;
+      if (level === 0) return at + 1;
     }
   }
 }
 
-const ESCAPE = /\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/y;
-const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; ; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at + 1;
+    if (code === BACKSLASH) at += 1;
+  }
+}
+
+/** Of a number, `true`, `false` or `null`. */
+function endOfWord(text: string, start: number): number {
+  for (let at = start + 1; ; at += 1) {
+    const code = text.charCodeAt(at);
+    // Not above the space, or not a number: white space, or the end of the text.
+    if (code === COMMA || code === CLOSE_LIST || code === CLOSE_OBJECT || !(code > SPACE))
+      return at;
+  }
+}
+
+/** The place of the next key or element, or of the closing bracket. @param end of the value before */
+function nextIn(text: string, end: number): number {
+  const at = afterSpace(text, end);
+  return text.charCodeAt(at) === COMMA ? afterSpace(text, at + 1) : at;
+}
+
+function decoded(raw: string): string {
+  return raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1);
+}

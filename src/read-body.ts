@@ -98,13 +98,15 @@ export class BodyParts {
     this.#to += byteLength;
   }
 
-  /** Returns the whole body, and keeps nothing of it. The memory behind it may hold more. */
+  /**
+   * Returns the whole body, and keeps nothing of it. It counts as arriving until `drop`. The memory behind it may hold
+   * more.
+   */
   bytes(): Buffer {
     this.#endCopies();
     const parts = this.#parts;
-    const size = this.#size;
-    this.drop();
-    return parts.length === 1 ? asBuffer(parts[0]!) : joined(parts, size);
+    this.#forget();
+    return parts.length === 1 ? asBuffer(parts[0]!) : joined(parts, this.#size);
   }
 
   /** Does the same, in memory that holds hardly anything else. */
@@ -113,12 +115,16 @@ export class BodyParts {
     return holdsLittleElse(bytes) ? bytes : joined([bytes], bytes.length);
   }
 
-  /** To be called when the body does not go on. What has arrived of it is dropped. */
+  /** To be called when the body was read, or does not go on. What has arrived of it is dropped. */
   drop(): void {
     this.#limits.all?.remove(this.#size);
+    this.#size = 0;
+    this.#forget();
+  }
+
+  #forget(): void {
     this.#parts = [];
     this.#block = NO_BLOCK;
-    this.#size = 0;
     this.#from = 0;
     this.#to = 0;
   }

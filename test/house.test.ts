@@ -46,7 +46,7 @@ const arrows: Record<string, readonly string[]> = {
   answers: [],
   schema: ['paging'],
   paging: ['fair-queue.ts', 'page-ledger.ts'],
-  upstream: ['fair-queue.ts', 'retry-after.ts'],
+  upstream: ['fair-queue.ts', 'json-grammar.ts', 'retry-after.ts'],
   tokens: ['page-ledger.ts', 'retry-after.ts', 'sync-folder.ts'],
   workers: ['page-ledger.ts', 'telemetry', 'tokens'],
   sandbox: [],
@@ -55,14 +55,16 @@ const arrows: Record<string, readonly string[]> = {
   'cause.ts': [],
   'clock.ts': [],
   'fair-queue.ts': [],
-  'json.ts': [],
+  'json-grammar.ts': [],
+  'json.ts': ['json-grammar.ts'],
   'page-ledger.ts': [],
+  'pausable.ts': [],
   'compile-cache.js': [],
   'read-body.ts': [],
   'retry-after.ts': [],
   'sync-folder.ts': [],
 };
-const everybody = ['cause.ts', 'errors.ts', 'clock.ts', 'json.ts', 'read-body.ts'];
+const everybody = ['cause.ts', 'errors.ts', 'clock.ts', 'json.ts', 'pausable.ts', 'read-body.ts'];
 const files = globSync('src/**/*.{ts,js}');
 
 test('folders import only what the house allows', () => {

@@ -60,6 +60,17 @@ export function brokenValue(what: string, expected: string): GraphQLError {
   );
 }
 
+/** Errors per answer. Each is copied, placed and written, and all other requests wait meanwhile. */
+export const MAX_ERRORS = 3_000;
+
+/** Stands for all broken values behind the first MAX_ERRORS. */
+export function moreBroken(): UpstreamError {
+  return ownError(
+    'UPSTREAM_BAD_RESPONSE',
+    `The recruiting service returned more values that its schema does not allow. They are null without an error of their own.`,
+  );
+}
+
 /** Replaces unexpected errors; every error that the service did not send goes through it. */
 export type Mask = (error: unknown) => Error;
 

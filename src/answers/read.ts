@@ -1,54 +1,29 @@
 import {
   brokenValue,
   callerPath,
+  MAX_ERRORS,
+  moreBroken,
   startsWith,
   type AnswerError,
   type Path,
   type UpstreamError,
 } from './answer-errors.ts';
 import { globalIdJson } from './global-id.ts';
+import { leafText } from './read-leaf.ts';
+import type { DeferredReading, Part, Reading } from './reading.ts';
 import type { Json } from '../json.ts';
+import { STEP, type Pausable } from '../pausable.ts';
 import {
+  objectShape,
   TYPE_KEY,
   type AbstractShape,
   type FieldShape,
-  type PlaceholderShape,
   type LeafShape,
   type ListShape,
   type ObjectShape,
+  type PlaceholderShape,
   type Shape,
 } from './shape.ts';
-
-/** A value that was read: its text, with placeholders where something is filled in later. */
-export interface Reading {
-  /** Undefined if there is a null where none is allowed, so that the value around it has to be null. */
-  readonly parts: readonly (string | Placeholder)[] | undefined;
-  /** Their paths begin at the value. */
-  readonly errors: readonly AnswerError[];
-  /** The fields that `@defer` puts off. */
-  readonly deferred: readonly DeferredReading[];
-}
-
-/** Fields of an object that are sent in a later part of the answer. */
-export interface DeferredReading {
-  readonly label: string | undefined;
-  /** From the value that was read to this object. */
-  readonly path: Path;
-  /** Reads the object with these fields only. The paths of the reading begin at the object. */
-  readonly read: () => Reading;
-}
-
-/** Stands for a derived field of a nested list until it is filled in. */
-export interface Placeholder {
-  readonly shape: PlaceholderShape;
-  /** From the value that was read to the field. */
-  readonly path: Path;
-  /** The parent's id. */
-  readonly id: Json | undefined;
-  /** The first page of the list, if it was inlined, and the errors in it. */
-  readonly page: Json | undefined;
-  readonly errors: readonly UpstreamError[];
-}
 
 /**
  * The general reading: writes a value in the form of its shape, whatever the form and the order of keys it came in. A
@@ -58,16 +33,16 @@ export interface Placeholder {
  * @param errors of the service; their paths begin at the value
  * @param isExplained whether an error without a path may explain any null
  */
-export function readValue(
+export function* readValue(
   shape: Shape,
   value: Json | undefined,
   errors: readonly UpstreamError[],
   isExplained = false,
-): Reading {
+): Pausable<Reading> {
   const reader = new Reader(errors, isExplained);
-  const isThere = reader.read(shape, value);
+  const isThere = yield* reader.read(shape, value);
   const deferred = isThere ? reader.deferred() : NOTHING_DEFERRED;
-  return { parts: isThere ? reader.parts : undefined, errors: reader.errors(), deferred };
+  return { parts: isThere ? reader.parts() : undefined, errors: reader.errors(), deferred };
 }
 
 const NOTHING_DEFERRED: readonly DeferredReading[] = [];
@@ -81,9 +56,15 @@ interface DeferredFields {
 }
 
 class Reader {
-  readonly parts: (string | Placeholder)[] = [];
+  /** What is written before `#text`. */
+  readonly #parts: Part[] = [];
+  #text = '';
+  /** Characters that were looked at since the last pause, roughly. */
+  #progress = 0;
   readonly #errors: readonly UpstreamError[];
   readonly #found: AnswerError[] = [];
+  /** Whether there were more errors than are told. */
+  #hasMore = false;
   /** Errors that belong to a placeholder or to deferred fields. */
   readonly #taken = new Set<UpstreamError>();
   readonly #path: (string | number)[] = [];
@@ -99,7 +80,7 @@ class Reader {
   errors(): AnswerError[] {
     const left = this.#errors.filter((error) => !this.#taken.has(error));
     const own = left.map((error) => ({ ...error, path: error.path && callerPath(error.path) }));
-    return [...own, ...this.#found];
+    return [...own, ...this.#found, ...(this.#hasMore ? [moreBroken()] : [])];
   }
 
   deferred(): readonly DeferredReading[] {
@@ -112,61 +93,91 @@ class Reader {
     );
   }
 
+  /** To be called at the end. */
+  parts(): readonly Part[] {
+    this.#endText();
+    return this.#parts;
+  }
+
   /** @returns false when the value around this one has to be null */
-  read(shape: Shape, value: Json | undefined): boolean {
-    const mark = this.parts.length;
+  *read(shape: Shape, value: Json | undefined): Pausable<boolean> {
+    const [partsBefore, textBefore] = [this.#parts.length, this.#text];
     const deferredBefore = this.#deferred?.length ?? 0;
     if (value === undefined || value.isNull) {
       if (!shape.nullable) this.#complain('null', shape.type);
-    } else if (this.#write(shape, value)) return true;
-    this.parts.length = mark;
+    } else if (yield* this.#write(shape, value)) return true;
+    this.#parts.length = partsBefore;
+    this.#text = textBefore;
     if (this.#deferred) this.#deferred.length = deferredBefore;
-    if (shape.nullable) this.parts.push('null');
+    if (shape.nullable) this.#text += 'null';
     return shape.nullable;
   }
 
-  #write(shape: Shape, value: Json): boolean {
+  *#write(shape: Shape, value: Json): Pausable<boolean> {
     switch (shape.kind) {
       case 'list':
-        return this.#list(shape, value);
+        return yield* this.#list(shape, value);
       case 'object':
         return value.kind === 'object'
-          ? this.#object(shape, value)
+          ? yield* this.#object(shape, value)
           : this.#complain('no object', named(shape));
       case 'abstract':
         return value.kind === 'object'
-          ? this.#abstract(shape, value)
+          ? yield* this.#abstract(shape, value)
           : this.#complain('no object', named(shape));
-      default: {
-        const text = leafText(shape, value);
-        if (text === undefined) return this.#complain('something else', named(shape));
-        this.parts.push(shape.globalIdOf === undefined ? text : globalIdJson(shape, text));
-        return true;
-      }
+      default:
+        return this.#leaf(shape, value);
     }
   }
 
-  #list(shape: ListShape, value: Json): boolean {
-    if (value.kind !== 'list') return this.#complain('no list', named(shape));
-    this.parts.push('[');
-    for (let i = 0; i < value.values.length; i += 1) {
-      if (i > 0) this.parts.push(',');
-      this.#path.push(i);
-      const isThere = this.read(shape.of, value.values[i]);
-      this.#path.pop();
-      if (!isThere) return false;
-    }
-    this.parts.push(']');
+  #leaf(shape: LeafShape, value: Json): boolean {
+    const text = leafText(shape, value);
+    if (text === undefined) return this.#complain('something else', named(shape));
+    this.#text += shape.globalIdOf === undefined ? text : globalIdJson(shape, text);
+    this.#progress += text.length;
     return true;
   }
 
-  #abstract(shape: AbstractShape, value: Json): boolean {
-    const type = value.get(TYPE_KEY)?.string;
-    const known = type === undefined ? undefined : shape.of(type);
-    return known ? this.#object(known, value) : this.#complain('an unknown type', named(shape));
+  *#list(shape: ListShape, value: Json): Pausable<boolean> {
+    if (value.kind !== 'list') return this.#complain('no list', named(shape));
+    this.#text += '[';
+    let index = 0;
+    for (const element of value.elements()) {
+      if (index > 0) this.#text += ',';
+      this.#path.push(index);
+      const isThere = yield* this.read(shape.of, element);
+      this.#path.pop();
+      if (!isThere) return false;
+      index += 1;
+      this.#progress += EACH;
+      if (this.#progress > STEP) yield* this.#pause();
+    }
+    this.#text += ']';
+    return true;
   }
 
-  #object(shape: ObjectShape, value: Json): boolean {
+  *#pause(): Pausable<void> {
+    this.#progress = 0;
+    this.#endText();
+    yield;
+  }
+
+  /** Text that was put together from many pieces takes several times the memory of its bytes. */
+  #endText(): void {
+    if (this.#text === '') return;
+    this.#parts.push(this.#text.length < SHORT ? this.#text : Buffer.from(this.#text));
+    this.#text = '';
+  }
+
+  *#abstract(shape: AbstractShape, value: Json): Pausable<boolean> {
+    const type = value.get(TYPE_KEY)?.string;
+    const known = type === undefined ? undefined : shape.of(type);
+    if (!known) return this.#complain('an unknown type', named(shape));
+    return yield* this.#object(known, value);
+  }
+
+  *#object(shape: ObjectShape, value: Json): Pausable<boolean> {
+    const members = value.members(shape.sentKeys);
     let open = '{';
     let putOff: FieldShape[] | undefined;
     for (const one of shape.fields) {
@@ -176,17 +187,18 @@ class Reader {
         (putOff ??= []).push(one);
         continue;
       }
-      this.parts.push(`${open}${JSON.stringify(key)}:`);
+      this.#text += `${open}${JSON.stringify(key)}:`;
       open = ',';
       this.#path.push(sentKey);
       let isThere = true;
       if (field.kind === 'placeholder') this.#placeholder(field, value);
-      else if (field.kind === 'typename') isThere = this.#typename(field, value.get(key));
-      else isThere = this.read(field, value.get(sentKey));
+      else if (field.kind === 'typename') isThere = this.#typename(field, members.get(key));
+      else isThere = yield* this.read(field, members.get(sentKey));
       this.#path.pop();
       if (!isThere) return false;
+      if (this.#progress > STEP) yield* this.#pause();
     }
-    this.parts.push(open === '{' ? '{}' : '}');
+    this.#text += open === '{' ? '{}' : '}';
     if (putOff) this.#putOff(putOff, value);
     return true;
   }
@@ -197,12 +209,10 @@ class Reader {
       const errors = some
         .flatMap(keysOf)
         .flatMap((key) => this.#takeErrors([...path, key], path.length));
-      const shape: ObjectShape = {
-        kind: 'object',
-        nullable: true,
-        type: '',
-        fields: some.map((field) => ({ ...field, deferred: undefined })),
-      };
+      const shape = objectShape(
+        { nullable: true, type: '' },
+        some.map((field) => ({ ...field, deferred: undefined })),
+      );
       (this.#deferred ??= []).push({ path, label: use?.label, shape, value, errors });
     }
   }
@@ -224,7 +234,7 @@ class Reader {
   ): boolean {
     if (value?.string !== upstream)
       return this.#complain(value?.isNull === false ? 'another type' : 'null', upstream);
-    this.parts.push(JSON.stringify(served));
+    this.#text += JSON.stringify(served);
     return true;
   }
 
@@ -233,7 +243,8 @@ class Reader {
     const path = [...this.#path];
     const at = pageKey === undefined ? undefined : [...path.slice(0, -1), pageKey];
     const errors = at ? this.#takeErrors(at, at.length) : [];
-    this.parts.push({
+    this.#endText();
+    this.#parts.push({
       shape,
       path,
       id: idKey === undefined ? undefined : parent.get(idKey),
@@ -245,6 +256,10 @@ class Reader {
   /** Reports an invalid value, unless an error of the service explains why it is null. */
   #complain(what: string, expected: string): false {
     const path = this.#path;
+    if (this.#found.length >= MAX_ERRORS) {
+      this.#hasMore = true;
+      return false;
+    }
     const isExplained =
       this.#isExplained || this.#errors.some((error) => error.path && startsWith(error.path, path));
     if (!isExplained || what !== 'null') {
@@ -253,6 +268,12 @@ class Reader {
     return false;
   }
 }
+
+/** Characters of text that stays text. */
+const SHORT = 256;
+
+/** What an element costs beside its text, in characters. */
+const EACH = 32;
 
 /** The keys under which the service may report errors of a field. */
 function keysOf({ key, sentKey = key, shape }: FieldShape): readonly string[] {
@@ -264,34 +285,3 @@ function keysOf({ key, sentKey = key, shape }: FieldShape): readonly string[] {
 function named({ type }: Shape): string {
   return type.endsWith('!') ? type.slice(0, -1) : type;
 }
-
-/** Returns a leaf as it was written if its type allows it. A number for an ID becomes the string of its digits. */
-function leafText(shape: LeafShape, value: Json): string | undefined {
-  const { kind } = value;
-  switch (shape.kind) {
-    case 'any':
-      return value.raw;
-    case 'string':
-      return kind === 'string' ? value.raw : undefined;
-    case 'id':
-      if (kind === 'string') return value.raw;
-      return kind === 'number' && isWhole(value.raw) ? `"${value.raw}"` : undefined;
-    case 'boolean':
-      return kind === 'boolean' ? value.raw : undefined;
-    case 'float':
-      return kind === 'number' ? value.raw : undefined;
-    case 'int': {
-      const number = Number(value.raw);
-      return kind === 'number' && (number | 0) === number ? value.raw : undefined;
-    }
-    case 'enum':
-      return shape.values!.has(value.string ?? '') ? value.raw : undefined;
-  }
-}
-
-/** Of any number of digits. */
-function isWhole(number: string): boolean {
-  return DIGITS.test(number) || Number.isInteger(Number(number));
-}
-
-const DIGITS = /^-?\d+$/;

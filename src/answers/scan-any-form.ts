@@ -1,36 +1,59 @@
+import { STEP, type Pausable } from '../pausable.ts';
 import { scanString } from './scan-leaf.ts';
-import { TYPE_KEY, type FieldShape, type ObjectShape, type Shape } from './shape.ts';
+import { objectShape, TYPE_KEY, type FieldShape, type ObjectShape, type Shape } from './shape.ts';
+import { PAUSED, Tape, type Scan } from './tape.ts';
+
+/** How the bytes of an answer become a value. */
+export interface AnswerScan<T> {
+  /** Scans the whole answer. */
+  readonly scan: Scan;
+  /** Makes the value of an answer that was scanned. Returns undefined if it has to be read in general all the same. */
+  readonly take: (bytes: Buffer, tape: Tape) => Pausable<T | undefined>;
+  /** Of the answer; missing keys are left to the scan. */
+  readonly shape: ObjectShape;
+}
 
 /**
  * Makes a function that scans an answer as it came and, if that fails, in the form that scanners take: without white
  * space, with its keys in the order of the selections. So a service that indents its JSON, or orders its keys in
- * another way, need not be read value by value.
+ * another way, need not be read value by value. The function returns undefined for an answer that does not match.
  *
  * The conversion checks nothing that the scan checks. It only moves bytes and never changes them.
- *
- * @param scan returns undefined for an answer that does not match
- * @param shape of the answer; missing keys are left to the scan
  */
-export function scanInAnyForm<T>(
-  scan: (bytes: Buffer) => T | undefined,
-  shape: ObjectShape,
-): (bytes: Buffer) => T | undefined {
+export function scanInAnyForm<T>({
+  scan,
+  take,
+  shape,
+}: AnswerScan<T>): (bytes: Buffer) => Pausable<T | undefined> {
   // Most of such answers have to be read in general anyway.
-  if (isFilledInLater(shape)) return scan;
-  const write = objectWriter(shape.fields);
-  return (bytes) => {
-    const found = scan(bytes);
-    if (found !== undefined) return found;
-    const compact = withoutSpace(bytes);
-    const foundInOrder = compact === bytes ? undefined : scan(compact);
+  const write = isFilledInLater(shape) ? undefined : objectWriter(shape);
+  // For answers that are scanned without a pause, so that no other answer can use it meanwhile.
+  const shared = new Tape();
+  return function* scanned(bytes) {
+    const tape = bytes.length > STEP ? new Tape() : shared;
+    const found = yield* scanAs(bytes, tape);
+    if (found !== undefined || !write) return found;
+    const compact = yield* withoutSpace(bytes);
+    const foundInOrder = compact === bytes ? undefined : yield* scanAs(compact, tape);
     if (foundInOrder !== undefined) return foundInOrder;
-    const sorted = { bytes: Buffer.allocUnsafeSlow(compact.length), at: 0 };
-    if (write(compact, 0, sorted) !== compact.length) return undefined;
+    const sorted = { bytes: Buffer.allocUnsafeSlow(compact.length), at: 0, pauseAt: STEP };
+    if ((yield* write(compact, 0, sorted)) !== compact.length) return undefined;
     // A repeated key makes `write` fail, so equal lengths mean that every byte was written.
     return sorted.at === compact.length && !sorted.bytes.equals(compact)
-      ? scan(sorted.bytes)
+      ? yield* scanAs(sorted.bytes, tape)
       : undefined;
   };
+
+  function* scanAs(bytes: Buffer, tape: Tape): Pausable<T | undefined> {
+    tape.reset();
+    let end = scan(bytes, 0, tape);
+    while (end === PAUSED) {
+      yield;
+      tape.pauseAt += STEP;
+      end = scan(bytes, 0, tape);
+    }
+    return end === bytes.length ? yield* take(bytes, tape) : undefined;
+  }
 }
 
 /** Whether another request, or a later part of the answer, has to complete the answer. */
@@ -50,11 +73,16 @@ function isFilledInLater(shape: FieldShape['shape']): boolean {
 }
 
 /** Removes white space, except between two values: `1 2` must not become a number. */
-function withoutSpace(bytes: Buffer): Buffer {
+function* withoutSpace(bytes: Buffer): Pausable<Buffer> {
   let size = 0;
   let out: Buffer | undefined;
   let from = 0;
+  let pauseAt = STEP;
   for (let at = 0; at < bytes.length; at += 1) {
+    if (at > pauseAt) {
+      pauseAt = at + STEP;
+      yield;
+    }
     const byte = bytes[at]!;
     if (byte === 34) {
       const end = scanString(bytes, at);
@@ -100,34 +128,36 @@ function isMark(byte: number | undefined): boolean {
 interface Sorted {
   readonly bytes: Buffer;
   at: number;
+  pauseAt: number;
 }
 
 /** Writes the value that begins at `at`. @returns its end; -1 if it does not match the shape */
-type Write = (bytes: Buffer, at: number, sorted: Sorted) => number;
+type Write = (bytes: Buffer, at: number, sorted: Sorted) => Pausable<number>;
 
-function writerOf(shape: FieldShape['shape']): Write {
+/** Undefined for a value that is copied as it is. */
+function writerOf(shape: FieldShape['shape']): Write | undefined {
   switch (shape.kind) {
     case 'object':
-      return objectWriter(shape.fields);
+      return objectWriter(shape);
     case 'list':
       return listWriter(shape.of);
     case 'abstract': {
       const writers = new Map<string, Write>();
-      return (bytes, at, sorted) => {
+      return function* writeAbstract(bytes, at, sorted) {
         if (bytes[at] !== 123) return copyValue(bytes, at, sorted);
         const name = typeIn(bytes, at);
         const known = name === undefined ? undefined : (writers.get(name) ?? shape.of(name));
         if (!known || name === undefined) return -1;
         const write =
-          typeof known === 'function' ? known : objectWriter([TYPE_FIELD, ...known.fields]);
+          typeof known === 'function'
+            ? known
+            : objectWriter(objectShape(known, [TYPE_FIELD, ...known.fields]));
         writers.set(name, write);
-        return write(bytes, at, sorted);
+        return yield* write(bytes, at, sorted);
       };
     }
-    case 'placeholder':
-      return () => -1;
     default:
-      return copyValue;
+      return undefined;
   }
 }
 
@@ -153,24 +183,29 @@ function typeIn(bytes: Buffer, open: number): string | undefined {
 
 function listWriter(of: Shape): Write {
   const write = writerOf(of);
-  return (bytes, at, sorted) => {
+  return function* writeList(bytes, at, sorted) {
     if (bytes[at] !== 91 || bytes[at + 1] === 93) return copyValue(bytes, at, sorted);
     let end = at;
     do {
       copy(bytes, end, end + 1, sorted);
-      end = write(bytes, end + 1, sorted);
+      const start = end + 1;
+      end = write ? yield* write(bytes, start, sorted) : copyValue(bytes, start, sorted);
       if (end < 0) return -1;
+      if (sorted.at > sorted.pauseAt) {
+        sorted.pauseAt = sorted.at + STEP;
+        yield;
+      }
     } while (bytes[end] === 44);
     return bytes[end] === 93 ? copy(bytes, end, end + 1, sorted) : -1;
   };
 }
 
-function objectWriter(fields: readonly FieldShape[]): Write {
+function objectWriter({ fields }: ObjectShape): Write {
   // Made when the first answer in another form arrives: most services send none.
-  let writers: readonly Write[] | undefined;
+  let writers: readonly (Write | undefined)[] | undefined;
   const places = new Map(fields.map(({ key, sentKey = key }, place) => [sentKey, place]));
   const isWhole = fields.every(({ shape, deferred }) => shape.kind !== 'placeholder' && !deferred);
-  return (bytes, open, sorted) => {
+  return function* writeObject(bytes, open, sorted) {
     if (bytes[open] !== 123) return copyValue(bytes, open, sorted);
     if (!isWhole) return -1;
     writers ??= fields.map(({ shape }) => writerOf(shape));
@@ -179,14 +214,6 @@ function objectWriter(fields: readonly FieldShape[]): Write {
     let isFirst = true;
     let next = 0;
     let at = open;
-    const writeField = (place: number, key: number) => {
-      const colon = scanString(bytes, key);
-      sorted.bytes[sorted.at] = isFirst ? 123 : 44;
-      sorted.at += 1;
-      isFirst = false;
-      copy(bytes, key, colon + 1, sorted);
-      return writers![place]!(bytes, colon + 1, sorted);
-    };
     do {
       const key = at + 1;
       const colon = scanString(bytes, key);
@@ -194,7 +221,8 @@ function objectWriter(fields: readonly FieldShape[]): Write {
       const place = places.get(bytes.toString('latin1', key + 1, colon - 1));
       if (place === undefined || later[place] !== undefined || place < next) return -1;
       if (place === next && later.length === 0) {
-        at = writeField(place, key);
+        at = yield* writeMember(writers[place], bytes, [key, colon + 1], sorted, isFirst);
+        isFirst = false;
         next += 1;
       } else {
         later[place] = key;
@@ -205,10 +233,27 @@ function objectWriter(fields: readonly FieldShape[]): Write {
     if (bytes[at] !== 125) return -1;
     for (; next < later.length; next += 1) {
       const key = later[next];
-      if (key !== undefined && writeField(next, key) < 0) return -1;
+      if (key === undefined) continue;
+      const value = scanString(bytes, key) + 1;
+      const end = yield* writeMember(writers[next], bytes, [key, value], sorted, isFirst);
+      if (end < 0) return -1;
+      isFirst = false;
     }
     return copy(bytes, at, at + 1, sorted);
   };
+}
+
+function* writeMember(
+  write: Write | undefined,
+  bytes: Buffer,
+  [key, value]: readonly [number, number],
+  sorted: Sorted,
+  isFirst: boolean,
+): Pausable<number> {
+  sorted.bytes[sorted.at] = isFirst ? 123 : 44;
+  sorted.at += 1;
+  copy(bytes, key, value, sorted);
+  return write ? yield* write(bytes, value, sorted) : copyValue(bytes, value, sorted);
 }
 
 function copyValue(bytes: Buffer, at: number, sorted: Sorted): number {

@@ -1,4 +1,44 @@
-import type { Tape } from './tape.ts';
+import { globalIdJson } from './global-id.ts';
+import type { LeafShape } from './shape.ts';
+import type { Scan, Tape } from './tape.ts';
+
+export function leafScanner(shape: LeafShape): Scan {
+  return shape.globalIdOf === undefined ? plainScanner(shape) : globalIdScanner(shape);
+}
+
+function plainScanner({ kind, values }: LeafShape): Scan {
+  switch (kind) {
+    case 'string':
+      return scanString;
+    case 'id':
+      return scanId;
+    case 'int':
+      return scanInt;
+    case 'float':
+      return scanNumber;
+    case 'boolean':
+      return scanBoolean;
+    case 'any':
+      return scanAny;
+    case 'enum':
+      return enumScanner([...values!]);
+  }
+}
+
+function globalIdScanner(shape: LeafShape): Scan {
+  const scan = plainScanner(shape);
+  return (bytes, at, tape) => {
+    const { cuts, inserts } = tape;
+    const before = cuts.length;
+    const end = scan(bytes, at, tape);
+    if (end < 0) return -1;
+    cuts.length = before;
+    inserts.length = before / 2;
+    cuts.push(at, end);
+    inserts.push(globalIdJson(shape, (bytes as Buffer).toString('utf8', at, end)));
+    return end;
+  };
+}
 
 export function scanNull(bytes: Uint8Array, at: number): number {
   return bytes[at + 1] === 117 && bytes[at + 2] === 108 && bytes[at + 3] === 108 ? at + 4 : -1;
@@ -33,7 +73,7 @@ function isHexDigit(byte: number): boolean {
 }
 
 /** An id may be a number, which is served as the string of its digits (specification, 3.5.5). */
-export function scanId(bytes: Uint8Array, at: number, { cuts, inserts }: Tape): number {
+function scanId(bytes: Uint8Array, at: number, { cuts, inserts }: Tape): number {
   if (bytes[at] === 34) return scanString(bytes, at);
   const end = scanDigits(bytes, at);
   if (end < 0 || isNumberByte(bytes[end]!)) return -1;
@@ -50,7 +90,7 @@ function scanDigits(bytes: Uint8Array, at: number): number {
   return end === start || (bytes[start] === 48 && end > start + 1) ? -1 : end;
 }
 
-export function scanInt(bytes: Uint8Array, at: number): number {
+function scanInt(bytes: Uint8Array, at: number): number {
   const end = scanDigits(bytes, at);
   if (end < 0 || isNumberByte(bytes[end]!)) return -1;
   if (end - at <= 9) return end;
@@ -58,7 +98,7 @@ export function scanInt(bytes: Uint8Array, at: number): number {
   return (value | 0) === value ? end : -1;
 }
 
-export function scanNumber(bytes: Uint8Array, at: number): number {
+function scanNumber(bytes: Uint8Array, at: number): number {
   let end = scanDigits(bytes, at);
   if (end >= 0 && bytes[end] === 46) end = scanMore(bytes, end + 1);
   if (end >= 0 && (bytes[end] === 101 || bytes[end] === 69)) {
@@ -78,13 +118,13 @@ function isNumberByte(byte: number): boolean {
   return byte === 46 || byte === 101 || byte === 69;
 }
 
-export function scanBoolean(bytes: Uint8Array, at: number): number {
+function scanBoolean(bytes: Uint8Array, at: number): number {
   if (matches(bytes, at, TRUE)) return at + 4;
   return matches(bytes, at, FALSE) ? at + 5 : -1;
 }
 
 /** A custom scalar is passed on whatever it is, except null. */
-export function scanAny(bytes: Uint8Array, at: number): number {
+function scanAny(bytes: Uint8Array, at: number): number {
   return bytes[at] === 110 ? -1 : scanAnyWithin(MAX_SCANNED_LEVELS, bytes, at);
 }
 
@@ -115,7 +155,7 @@ function scanAnyWithin(levels: number, bytes: Uint8Array, at: number): number {
   }
 }
 
-export function enumScanner(values: readonly string[]): (bytes: Uint8Array, at: number) => number {
+function enumScanner(values: readonly string[]): (bytes: Uint8Array, at: number) => number {
   const known = values.map((value) => Buffer.from(`"${value}"`));
   return (bytes, at) => {
     for (const value of known) if (matches(bytes, at, value)) return at + value.length;

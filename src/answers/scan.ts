@@ -1,34 +1,6 @@
-import {
-  enumScanner,
-  matches,
-  scanAny,
-  scanBoolean,
-  scanId,
-  scanInt,
-  scanNull,
-  scanNumber,
-  scanString,
-} from './scan-leaf.ts';
-import { globalIdJson } from './global-id.ts';
-import {
-  TYPE_KEY,
-  type FieldShape,
-  type LeafShape,
-  type ObjectShape,
-  type Shape,
-} from './shape.ts';
-import type { Tape } from './tape.ts';
-
-/**
- * Checks the bytes of an answer against a shape without creating objects.
- *
- * It accepts only what the general reading (read.ts) would return unchanged except for the cuts: compact JSON with the
- * keys in the order in which they were selected. scan-any-form.ts converts other forms to this one. Everything else is
- * left to the general reading.
- *
- * @returns the end of the value; -1 if the bytes do not match
- */
-export type Scan = (bytes: Uint8Array, at: number, tape: Tape) => number;
+import { leafScanner, matches, scanNull, scanString } from './scan-leaf.ts';
+import { TYPE_KEY, type FieldShape, type ObjectShape, type Shape } from './shape.ts';
+import { PAUSED, type Scan, type Tape } from './tape.ts';
 
 export interface Marks {
   /** Lists whose elements are records. */
@@ -37,6 +9,13 @@ export interface Marks {
   readonly noted?: readonly FieldShape[];
 }
 
+/**
+ * Makes a function that checks the bytes of an answer against a shape without creating objects.
+ *
+ * It accepts only what the general reading (read.ts) would return unchanged except for the cuts: compact JSON with the
+ * keys in the order in which they were selected. scan-any-form.ts converts other forms to this one. Everything else is
+ * left to the general reading.
+ */
 export function scanner(shape: Shape, marks: Marks = {}): Scan {
   const scan = scannerOf(shape, marks);
   if (!shape.nullable) return scan;
@@ -68,82 +47,75 @@ function scannerOf(shape: Shape, marks: Marks): Scan {
       };
     }
     default:
-      return shape.globalIdOf === undefined ? leafScanner(shape) : globalIdScanner(shape);
+      return leafScanner(shape);
   }
-}
-
-function leafScanner({ kind, values }: LeafShape): Scan {
-  switch (kind) {
-    case 'string':
-      return scanString;
-    case 'id':
-      return scanId;
-    case 'int':
-      return scanInt;
-    case 'float':
-      return scanNumber;
-    case 'boolean':
-      return scanBoolean;
-    case 'any':
-      return scanAny;
-    case 'enum':
-      return enumScanner([...values!]);
-  }
-}
-
-function globalIdScanner(shape: LeafShape): Scan {
-  const scan = leafScanner(shape);
-  return (bytes, at, tape) => {
-    const { cuts, inserts } = tape;
-    const before = cuts.length;
-    const end = scan(bytes, at, tape);
-    if (end < 0) return -1;
-    cuts.length = before;
-    inserts.length = before / 2;
-    cuts.push(at, end);
-    inserts.push(globalIdJson(shape, (bytes as Buffer).toString('utf8', at, end)));
-    return end;
-  };
 }
 
 function listScanner(of: Scan, isMarked: boolean): Scan {
   if (isMarked) return recordsScanner(of);
   return (bytes, at, tape) => {
-    if (bytes[at] !== 91) return -1;
+    const { places } = tape;
     let end = at + 1;
-    if (bytes[end] === 93) return end + 1;
+    if (places.length > 0) end = places.pop()!;
+    else {
+      if (bytes[at] !== 91) return -1;
+      if (bytes[end] === 93) return end + 1;
+    }
     for (;;) {
-      end = of(bytes, end, tape);
-      if (end < 0) return -1;
+      const start = end;
+      end = of(bytes, start, tape);
+      if (end < 0) {
+        if (end === PAUSED) places.push(start);
+        return end;
+      }
       const byte = bytes[end];
       end += 1;
       if (byte === 93) return end;
       if (byte !== 44) return -1;
+      if (end > tape.pauseAt) {
+        places.push(end);
+        return PAUSED;
+      }
     }
   };
 }
 
 function recordsScanner(of: Scan): Scan {
   return (bytes, at, tape) => {
-    if (bytes[at] !== 91) return -1;
+    const { places } = tape;
     let end = at + 1;
     let count = 0;
-    if (bytes[end] === 93) {
-      tape.counts.push(0);
-      return end + 1;
+    let idsBefore = tape.idCount;
+    if (places.length > 0) {
+      idsBefore = places.pop()!;
+      count = places.pop()!;
+      end = places.pop()!;
+    } else {
+      if (bytes[at] !== 91) return -1;
+      if (bytes[end] === 93) {
+        tape.counts.push(0);
+        return end + 1;
+      }
     }
     for (;;) {
       const start = end;
-      const idsBefore = tape.idCount;
-      end = of(bytes, end, tape);
-      if (end < 0) return -1;
+      end = of(bytes, start, tape);
+      if (end < 0) {
+        if (end === PAUSED) places.push(start, count, idsBefore);
+        return end;
+      }
       tape.addRecord(start, end);
       if (tape.idCount === idsBefore) tape.addId(0, 0, '');
+      idsBefore = tape.idCount;
       count += 1;
       const byte = bytes[end];
       end += 1;
       if (byte === 93) break;
       if (byte !== 44) return -1;
+      if (end > tape.pauseAt) {
+        places.push(end, count, idsBefore);
+        return PAUSED;
+      }
     }
     tape.counts.push(count);
     return end;
@@ -162,12 +134,24 @@ function objectScanner({ fields }: ObjectShape, marks: Marks, hasType = false): 
     }),
   );
   if (hasType) steps.unshift(scanType);
-  const [first, ...others] = steps;
-  if (!first) return () => -1;
+  if (steps.length === 0) return () => -1;
   return (bytes, at, tape) => {
-    let end = first(bytes, at, tape);
-    for (let i = 0; i < others.length && end >= 0; i += 1) end = others[i]!(bytes, end, tape);
-    return end >= 0 && bytes[end] === 125 ? end + 1 : -1;
+    const { places } = tape;
+    let end = at;
+    let i = 0;
+    if (places.length > 0) {
+      i = places.pop()!;
+      end = places.pop()!;
+    }
+    for (; i < steps.length; i += 1) {
+      const start = end;
+      end = steps[i]!(bytes, start, tape);
+      if (end < 0) {
+        if (end === PAUSED) places.push(start, i);
+        return end;
+      }
+    }
+    return bytes[end] === 125 ? end + 1 : -1;
   };
 }
 
@@ -223,10 +207,14 @@ function fieldScanner(
   }
   return (bytes, at, tape) => {
     if (!matches(bytes, at, head)) return -1;
+    const { places } = tape;
     const start = at + length;
-    const cutsBefore = tape.cuts.length;
+    const cutsBefore = places.length > 0 ? places.pop()! : tape.cuts.length;
     const end = scan(bytes, start, tape);
-    if (end < 0) return -1;
+    if (end < 0) {
+      if (end === PAUSED) places.push(cutsBefore);
+      return end;
+    }
     if (idOf !== undefined && bytes[start] !== 110) tape.addId(start, end, idOf);
     if (note >= 0) {
       tape.noted[2 * note] = start;
@@ -246,8 +234,11 @@ function fieldScanner(
 function withKey(key: string, length: number, scan: Scan): Scan {
   const served = JSON.stringify(key);
   return (bytes, at, tape) => {
-    tape.cuts.push(at - length + 1, at - 1);
-    tape.inserts.push(served);
+    // It may go on with a value whose key it has replaced before.
+    if (tape.places.length === 0) {
+      tape.cuts.push(at - length + 1, at - 1);
+      tape.inserts.push(served);
+    }
     return scan(bytes, at, tape);
   };
 }

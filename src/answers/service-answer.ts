@@ -1,5 +1,12 @@
 import type { Json } from '../json.ts';
-import { ownError, startsWith, type Path, type UpstreamError } from './answer-errors.ts';
+import { STEP, type Pausable } from '../pausable.ts';
+import {
+  MAX_ERRORS,
+  ownError,
+  startsWith,
+  type Path,
+  type UpstreamError,
+} from './answer-errors.ts';
 
 /** An answer of the service, taken apart. */
 export interface ServiceAnswer {
@@ -9,14 +16,17 @@ export interface ServiceAnswer {
   readonly extensions: string | undefined;
 }
 
-export function readAnswer(answer: Json): ServiceAnswer {
-  const extensions = answer.get('extensions');
+export function* readAnswer(answer: Json): Pausable<ServiceAnswer> {
+  const members = answer.members(MEMBERS);
+  const extensions = members.get('extensions');
   return {
-    data: answer.get('data'),
-    errors: readErrors(answer.get('errors')?.values ?? []),
+    data: members.get('data'),
+    errors: yield* readErrors(members.get('errors')),
     extensions: extensions?.kind === 'object' ? extensions.raw : undefined,
   };
 }
+
+const MEMBERS: ReadonlySet<string> = new Set(['data', 'errors', 'extensions']);
 
 /** A value within an answer, with its errors. Their paths begin at the value. */
 export interface Found {
@@ -37,26 +47,33 @@ export function descend({ value, errors }: Found, path: readonly string[]): Foun
   };
 }
 
-/** Errors per answer. Each is copied, placed and written, and all other requests wait meanwhile. */
-const MAX_ERRORS = 3_000;
-
-function readErrors(errors: readonly Json[]): readonly UpstreamError[] {
-  const read = errors.slice(0, MAX_ERRORS).map(readError);
-  if (errors.length <= MAX_ERRORS) return read;
-  return [...read, tooMany(errors.length - MAX_ERRORS)];
+function* readErrors(errors: Json | undefined): Pausable<readonly UpstreamError[]> {
+  const read: UpstreamError[] = [];
+  let count = 0;
+  let progress = 0;
+  for (const error of errors?.elements() ?? []) {
+    if (count < MAX_ERRORS) read.push(readError(error, count));
+    count += 1;
+    progress += error.length;
+    if (progress <= STEP) continue;
+    progress = 0;
+    yield;
+  }
+  return count > MAX_ERRORS ? [...read, tooMany(count - MAX_ERRORS)] : read;
 }
 
 function readError(error: Json, order: number): UpstreamError {
-  const message = error.get('message')?.string ?? 'The recruiting service reported an error.';
-  const members = error.keys.flatMap((key, i) =>
-    NOT_PASSED_ON.has(key) || (key === 'extensions' && error.values[i]!.kind !== 'object')
-      ? []
-      : [`${JSON.stringify(key)}:${error.values[i]!.raw}`],
-  );
-  const code = error.get('extensions')?.get('code');
+  const known = error.members();
+  const extensions = known.get('extensions');
+  const members: string[] = [];
+  for (const [key, value] of known) {
+    if (NOT_PASSED_ON.has(key) || (key === 'extensions' && value.kind !== 'object')) continue;
+    members.push(`${JSON.stringify(key)}:${value.raw}`);
+  }
+  const code = extensions?.get('code');
   return {
-    message,
-    path: readPath(error.get('path')),
+    message: known.get('message')?.string ?? 'The recruiting service reported an error.',
+    path: readPath(known.get('path')),
     members: members.join(','),
     code: code?.string ?? code?.raw,
     order,
@@ -68,7 +85,7 @@ const NOT_PASSED_ON = new Set(['message', 'path', 'locations']);
 
 function readPath(path: Json | undefined): Path | undefined {
   if (path?.kind !== 'list') return undefined;
-  const steps = path.values.map((step) =>
+  const steps = Array.from(path.elements(), (step) =>
     /^\d+$/.test(step.raw) ? Number(step.raw) : step.string,
   );
   return steps.some((step) => step === undefined) ? undefined : (steps as Path);

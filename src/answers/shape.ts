@@ -50,6 +50,8 @@ export interface ObjectShape extends OfType {
   readonly kind: 'object';
   /** In the order of the answer. */
   readonly fields: readonly FieldShape[];
+  /** The keys of the fields in the service's answer. */
+  readonly sentKeys: ReadonlySet<string>;
 }
 
 /** A value of an abstract type: the answer has its type name under `_rsType`, before all other keys. */
@@ -142,8 +144,7 @@ export function shapeOf(
     return { ...of, kind: 'enum', values: new Set(named.getValues().map(({ name }) => name)) };
   }
   if (isScalarType(named)) return { ...of, kind: SCALARS[named.name] ?? 'any' };
-  if (isObjectType(named))
-    return { ...of, kind: 'object', fields: fieldsOf(scope, named, selections) };
+  if (isObjectType(named)) return objectShape(of, fieldsOf(scope, named, selections));
   return {
     ...of,
     kind: 'abstract',
@@ -152,18 +153,13 @@ export function shapeOf(
   };
 }
 
-/** Returns the shape of an object of exactly this type, which may be null. */
-function objectShape(
-  scope: ShapeScope,
-  type: GraphQLObjectType,
-  selections: readonly SelectionNode[],
+/** @param fields in the order of the answer */
+export function objectShape(
+  { nullable, type }: OfType,
+  fields: readonly FieldShape[],
 ): ObjectShape {
-  return {
-    kind: 'object',
-    nullable: true,
-    type: type.name,
-    fields: fieldsOf(scope, type, selections),
-  };
+  const sentKeys = new Set(fields.map(({ key, sentKey = key }) => sentKey));
+  return { kind: 'object', nullable, type, fields, sentKeys };
 }
 
 const SCALARS: Readonly<Record<string, LeafShape['kind']>> = Object.assign(Object.create(null), {
@@ -259,7 +255,9 @@ function possibleShapes(
   return (name) => {
     const type = types.get(name);
     if (!type) return undefined;
-    const known = shapes.get(name) ?? objectShape(scope, type, selections);
+    const known =
+      shapes.get(name) ??
+      objectShape({ nullable: true, type: type.name }, fieldsOf(scope, type, selections));
     shapes.set(name, known);
     return known;
   };

@@ -1,3 +1,17 @@
+import { STEP, type Pausable } from '../pausable.ts';
+
+/**
+ * Checks the value that begins at a byte, and takes notes.
+ *
+ * A list pauses behind `Tape.pauseAt`: it and everything around it return PAUSED. Called again with the same arguments,
+ * they go on where they were, which the tape knows.
+ *
+ * @returns the end of the value; -1 if the bytes do not match; PAUSED
+ */
+export type Scan = (bytes: Uint8Array, at: number, tape: Tape) => number;
+
+export const PAUSED = -2;
+
 /**
  * The notes of a scan. One tape is used for all scans of a scanner, so its contents must be copied to be kept. Its
  * arrays keep their size: emptied, they would have to grow again in each scan.
@@ -11,6 +25,10 @@ export class Tape {
   readonly noted: number[] = [];
   /** The number of records of each marked list. */
   readonly counts: number[] = [];
+  /** The byte behind which a list pauses. */
+  pauseAt = STEP;
+  /** Where the lists and objects around a pause go on, the outermost one last; empty while nothing is paused. */
+  readonly places: number[] = [];
   #records = new Int32Array(INITIAL_SIZE);
   #recordCount = 0;
   #ids = new Int32Array(INITIAL_SIZE);
@@ -57,6 +75,8 @@ export class Tape {
   }
 
   reset(): void {
+    this.pauseAt = STEP;
+    this.places.length = 0;
     if (this.cuts.length > 0) this.cuts.length = this.inserts.length = 0;
     if (this.counts.length > 0) this.counts.length = 0;
     this.#recordCount = this.#idCount = 0;
@@ -78,32 +98,50 @@ function doubled(full: Int32Array): Int32Array<ArrayBuffer> {
   return larger;
 }
 
-/** Copies a part of the bytes and applies the cuts. */
-export function cut(
+/**
+ * Copies a part of the bytes and applies the cuts.
+ *
+ * @param places starts and ends in the bytes, in turn and in ascending order
+ * @returns the copy, and where these places are in it
+ */
+export function* cut(
   bytes: Buffer,
-  start: number,
-  end: number,
+  [start, end]: readonly [number, number],
   { cuts, inserts }: Pick<Tape, 'cuts' | 'inserts'>,
-): Buffer {
+  places: readonly number[],
+): Pausable<{ readonly bytes: Buffer; readonly at: number[] }> {
   let first = 0;
   while (first < cuts.length && cuts[first]! < start) first += 2;
+  const at: number[] = [];
+  let next = first;
+  let shift = -start;
   // The quote behind the last digit of an id is an insert without a cut, at the very end.
-  let last = first;
-  while (last < cuts.length && (cuts[last]! < end || cuts[last + 1] === end)) last += 2;
-  let length = end - start;
-  for (let i = first; i < last; i += 2) {
-    length += inserts[i / 2]!.length - (cuts[i + 1]! - cuts[i]!);
+  const passCuts = (until: number, isEnd: boolean) => {
+    for (; next < cuts.length; next += 2) {
+      const isBefore = cuts[next]! < until || (isEnd && cuts[next + 1] === until);
+      if (!isBefore) return;
+      shift += inserts[next / 2]!.length - (cuts[next + 1]! - cuts[next]!);
+    }
+  };
+  for (let i = 0; i < places.length; i += 1) {
+    passCuts(places[i]!, i % 2 === 1);
+    at.push(places[i]! + shift);
   }
+  passCuts(end, true);
   // Not from the shared pool: a part of it would keep the whole pool alive.
-  const out = Buffer.allocUnsafeSlow(length);
+  const out = Buffer.allocUnsafeSlow(end + shift);
   let from = start;
-  let at = 0;
-  for (let i = first; i < last; i += 2) {
-    at += bytes.copy(out, at, from, cuts[i]);
+  let written = 0;
+  let pauseAt = start + STEP;
+  for (let i = first; i < next; i += 2) {
+    written += bytes.copy(out, written, from, cuts[i]);
     const insert = inserts[i / 2]!;
-    if (insert !== '') at += out.write(insert, at, 'latin1');
+    if (insert !== '') written += out.write(insert, written, 'latin1');
     from = cuts[i + 1]!;
+    if (from <= pauseAt) continue;
+    pauseAt = from + STEP;
+    yield;
   }
-  bytes.copy(out, at, from, end);
-  return out;
+  bytes.copy(out, written, from, end);
+  return { bytes: out, at };
 }

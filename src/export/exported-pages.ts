@@ -99,13 +99,13 @@ async function* pagesOf(
   const request = { query: operation.text(limit), variables: { after: after ?? null } };
   let hasEnded = false;
   for await (const payload of gateway.stream(request, signal)) {
-    const increments = payload.get('incremental')?.values ?? [];
+    const increments = [...(payload.get('incremental')?.elements() ?? [])];
     // The first payload has no records, since @stream sends none with it by default.
     if (!increments[0]) failOn(payload);
     for (const increment of increments) {
       const items = increment.get('items');
       if (items?.kind !== 'list') failOn(increment);
-      else if (items.values.length > 0) yield pageOf(increment, items);
+      else if (!items.isEmpty) yield pageOf(increment, items);
     }
     hasEnded =
       payload.get('hasNext')?.kind !== 'boolean' || payload.get('hasNext')?.raw === 'false';
@@ -115,23 +115,25 @@ async function* pagesOf(
 
 /** @throws GatewayFailure if a payload without records has an error */
 function failOn(payload: Json): void {
-  const [error] = payload.get('errors')?.values ?? [];
+  const [error] = payload.get('errors')?.elements() ?? [];
   if (error) throw GatewayFailure.of(error);
 }
 
-function pageOf(increment: Json, { values }: Json): PageOfOperation {
+function pageOf(increment: Json, items: Json): PageOfOperation {
   const extensions = increment.get('extensions');
   const resumeAfter = extensions?.get('resumeAfter')?.string;
   if (resumeAfter === undefined) {
     throw new GatewayFailure(TOO_OLD, { isTemporary: false });
   }
   const length = Number(extensions?.get('listLength')?.raw);
-  const errors = increment.get('errors')?.values ?? [];
   return {
-    records: values.map((value) => ({ id: idOf(value), value })),
+    records: Array.from(items.elements(), (value) => ({ id: idOf(value), value })),
     resumeAfter,
     listLength: Number.isInteger(length) ? length : undefined,
-    faults: errors.map((error) => error.get('message')?.string ?? 'The gateway gave no reason.'),
+    faults: Array.from(
+      increment.get('errors')?.elements() ?? [],
+      (error) => error.get('message')?.string ?? 'The gateway gave no reason.',
+    ),
   };
 }
 

@@ -52,7 +52,7 @@ function gatewayOver(
     ask: async (query, signal) => {
       const answer = await wholeAnswer(await post({ query }, 'application/json', signal), signal);
       const data = answer.get('data');
-      const [error] = answer.get('errors')?.values ?? [];
+      const [error] = answer.get('errors')?.elements() ?? [];
       if (error) throw GatewayFailure.of(error);
       if (data?.kind !== 'object') throw GatewayFailure.notAGateway(url, 'no data');
       return data;
@@ -99,7 +99,7 @@ function gatewayOver(
 
   function jsonOf(text: string, { status }: Response): Json {
     const json = parseJson(text);
-    const isAnswer = json instanceof Object && json.kind === 'object' && json.keys.length > 0;
+    const isAnswer = json instanceof Object && json.kind === 'object' && !json.isEmpty;
     if (!isAnswer) throw GatewayFailure.notAGateway(url, `HTTP ${status}`, status);
     return json;
   }

@@ -17,18 +17,26 @@ export function recordFormat(name: FormatName, keys: readonly string[]): RecordF
   if (name === 'ndjson') {
     return { header: '', write: (records) => records.map((one) => `${jsonLine(one)}\n`).join('') };
   }
+  const wanted = new Set(keys);
   return {
     header: csv([keys]),
-    write: (records) => csv(records.map((record) => keys.map((key) => cell(record.get(key))))),
+    write: (records) =>
+      csv(
+        records.map((record) => {
+          const members = record.members(wanted);
+          return keys.map((key) => cell(members.get(key)));
+        }),
+      ),
   };
 }
 
 /** The record as the service wrote it, without the id that only the export selected. */
 function jsonLine(record: Json): string {
-  const { keys, values } = record;
   const text =
     record.kind === 'object'
-      ? `{${keys.flatMap((key, at) => (key === ID_KEY ? [] : [`${JSON.stringify(key)}:${values[at]!.raw}`])).join(',')}}`
+      ? `{${Array.from(record.members())
+          .flatMap(([key, { raw }]) => (key === ID_KEY ? [] : [`${JSON.stringify(key)}:${raw}`]))
+          .join(',')}}`
       : record.raw;
   // In JSON, a line break stands only between values: in strings it is escaped.
   return text.replaceAll(/[\r\n]+\s*/g, '');

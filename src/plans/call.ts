@@ -2,9 +2,10 @@ import DataLoader from 'dataloader';
 import PQueue from 'p-queue';
 import type { AnswerBudget, HeldBytes } from '../answers/budget.ts';
 import type { UpstreamError } from '../answers/answer-errors.ts';
-import type { Reading } from '../answers/read.ts';
+import type { Reading } from '../answers/reading.ts';
 import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
+import type { Pausable } from '../pausable.ts';
 import type { DrainBudget } from '../paging/drain/drain.ts';
 import { PAGES_PER_OPERATION } from '../paging/page.ts';
 import {
@@ -52,9 +53,9 @@ export interface UpstreamRequest<T> {
   readonly key: string;
   /** Cost in pages. */
   readonly pages: number;
-  /** Returns undefined for an answer that only `read` can take. */
-  readonly scan: (bytes: Buffer) => T | undefined;
-  readonly read: (answer: Json) => T;
+  /** Returns undefined for an answer that only `read` can take. Default: `read` takes all. */
+  readonly scan?: ((bytes: Buffer) => Pausable<T | undefined>) | undefined;
+  readonly read: (answer: Json) => Pausable<T>;
 }
 
 /** Results are shared by all callers who send the same request: they must not be changed. */

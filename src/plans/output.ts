@@ -1,11 +1,8 @@
 import type { AnswerError, Path } from '../answers/answer-errors.ts';
-import type { DeferredReading, Placeholder, Reading } from '../answers/read.ts';
+import type { DeferredReading, Part, Placeholder, Reading } from '../answers/reading.ts';
 import type { WholeAnswer } from '../answers/write-answer.ts';
 import type { IdentityBytes } from '../paging/cursor.ts';
 import type { Identified, Page, PageIdentities, PageRecords } from '../paging/page.ts';
-
-/** A piece of an answer: text, bytes that other answers may share, or a field that is still to be filled in. */
-export type Part = string | Buffer | Placeholder;
 
 /** Collects what is written of an answer. */
 export interface Output {
@@ -241,8 +238,12 @@ export function writeReading(
     errors.push({ ...error, path: [...path, ...(error.path ?? [])] });
   if (!reading.parts) return false;
   for (const part of reading.parts) {
-    parts.push(typeof part === 'string' ? part : { ...part, path: [...path, ...part.path] });
+    parts.push(isPlaceholder(part) ? { ...part, path: [...path, ...part.path] } : part);
   }
   for (const one of reading.deferred) deferred?.push({ ...one, path: [...path, ...one.path] });
   return true;
+}
+
+export function isPlaceholder(part: Part): part is Placeholder {
+  return typeof part !== 'string' && !Buffer.isBuffer(part);
 }

@@ -1,6 +1,8 @@
+import PQueue from 'p-queue';
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
+import { atOnce, beginning, inTurns, type Pausable } from '../pausable.ts';
 import { ArrivingBytes, BodiesTooLarge, BodyParts, type BodyLimits } from '../read-body.ts';
 import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
 import type { OutgoingRequest, Sender, UpstreamAnswer, UpstreamFailure } from './request.ts';
@@ -41,6 +43,8 @@ export function openConnections(parts: ConnectionsParts): Connections {
   const pool = createPool(origin, parts);
   const all = new ArrivingBytes(parts.maxArriving ?? Infinity);
   const limits = { each: MAX_RESPONSE_BYTES, all };
+  // One at a time: while it is read, an answer takes several times its size.
+  const largeAnswers = new PQueue({ concurrency: 1 });
 
   return {
     post: (request, sender, token) =>
@@ -55,6 +59,7 @@ export function openConnections(parts: ConnectionsParts): Connections {
           timeoutMs,
           clock,
           limits,
+          largeAnswers,
           reported,
           resolve,
           reject,
@@ -87,6 +92,7 @@ interface SentRequestParts extends Pick<ConnectionsParts, 'timeoutMs' | 'clock'>
   readonly sender: Sender;
   readonly token: string;
   readonly limits: BodyLimits;
+  readonly largeAnswers: PQueue;
   readonly reported: ReportedRequest;
   readonly resolve: (answer: UpstreamAnswer) => void;
   readonly reject: (reason: unknown) => void;
@@ -140,7 +146,9 @@ class SentRequest implements Dispatcher.DispatchHandler {
     try {
       this.#body.add(part);
     } catch (error) {
-      this.#settle(error instanceof BodiesTooLarge ? tooMuchArriving() : this.#read(undefined));
+      const answer =
+        error instanceof BodiesTooLarge ? tooMuchArriving() : atOnce(this.#read(undefined));
+      this.#settle(answer);
       controller.abort(ABORTED);
     }
   }
@@ -148,10 +156,24 @@ class SentRequest implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     // All callers have left, so nothing is read.
     if (this.#isOver) return;
+    clearTimeout(this.#timer);
+    const reading = this.#read(this.#body.ownBytes());
     try {
-      this.#settle(this.#read(this.#body.ownBytes()));
+      const { done, value } = beginning(reading, this.#parts.clock);
+      if (done) this.#settle(value);
+      else void this.#goOn(reading);
     } catch (error) {
       this.#fail(error);
+    }
+  }
+
+  /** Reads the rest of a large answer, unless its callers leave. */
+  async #goOn(reading: Pausable<UpstreamAnswer>): Promise<void> {
+    const { largeAnswers, sender } = this.#parts;
+    try {
+      this.#settle(await largeAnswers.add(() => inTurns(reading, sender.signal)));
+    } catch (error) {
+      if (!this.#isOver) this.#fail(error);
     }
   }
 
@@ -159,7 +181,7 @@ class SentRequest implements Dispatcher.DispatchHandler {
     this.#settle(unreachable(error));
   }
 
-  #read(body: Buffer | undefined): UpstreamAnswer {
+  #read(body: Buffer | undefined): Pausable<UpstreamAnswer> {
     const { token, clock, request } = this.#parts;
     const answer = { status: this.#status, headers: this.#headers, body };
     return readResponse(answer, { token, now: clock.now, request });

@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { codedError } from '../errors.ts';
-import { MAX_LEVELS, parseJson, type Json } from '../json.ts';
+import { MAX_LEVELS } from '../json-grammar.ts';
+import { jsonIn, type Json } from '../json.ts';
+import { STEP, type Pausable } from '../pausable.ts';
 import { parseRetryAfter } from '../retry-after.ts';
 import type { AnswerReader, UpstreamAnswer, UpstreamFailure, UpstreamResult } from './request.ts';
 
@@ -22,10 +24,10 @@ export const MAX_RESPONSE_BYTES = 64 * MEGABYTE;
  *
  * @param facts `token`: what the request was sent with. It is removed from what is passed on.
  */
-export function readResponse(
+export function* readResponse(
   { status, headers, body }: HttpAnswer,
   { token, now, request }: { token: string; now: () => number; request: AnswerReader<unknown> },
-): UpstreamAnswer {
+): Pausable<UpstreamAnswer> {
   if (!body) {
     return unusable(
       `it is larger than ${MAX_RESPONSE_BYTES / MEGABYTE} MB. Request fewer records or fields at a time.`,
@@ -37,12 +39,13 @@ export function readResponse(
       'it is compressed, which the gateway does not accept. The operator has to turn off compression in the proxy in front of the service.',
     );
   }
-  if (status === 200 && isUtf8(body) && !mayContainToken(body, token)) {
-    const value = request.scan(body);
+  const hasToken = yield* containsToken(body, token);
+  if (status === 200 && request.scan && !hasToken && isUtf8(body)) {
+    const value = yield* request.scan(body);
     if (value !== undefined) return { kind: 'result', value, hasErrors: false, readAs: 'scanned' };
   }
-  // The decoder drops the byte order mark that some servers put in front of their JSON.
-  const json = parseJson(withoutToken(new TextDecoder().decode(body), token));
+  const text = yield* decoded(body);
+  const json = yield* jsonIn(hasToken ? withoutToken(text, token) : text);
   if (json === 'too deep') return unusable(`it is nested more than ${MAX_LEVELS} levels deep.`);
   if (status === 401 || status === 403) {
     return { kind: 'unauthorized', status, detail: json?.get('detail')?.string ?? '' };
@@ -50,7 +53,7 @@ export function readResponse(
   if (status === 429) {
     return { kind: 'rate-limited', retryAfter: parseRetryAfter(headers['retry-after'], now()) };
   }
-  const result = json && isGraphQL(json) ? resultOf(json, request) : undefined;
+  const result = json && isGraphQL(json) ? yield* resultOf(json, request) : undefined;
   if (status >= 500) {
     return {
       ...unusable(`it has status ${status}. Try again later.`),
@@ -67,11 +70,11 @@ export function readResponse(
   );
 }
 
-function resultOf(json: Json, request: AnswerReader<unknown>): UpstreamResult {
+function* resultOf(json: Json, request: AnswerReader<unknown>): Pausable<UpstreamResult> {
   return {
     kind: 'result',
-    value: request.read(json),
-    hasErrors: (json.get('errors')?.values.length ?? 0) > 0,
+    value: yield* request.read(json),
+    hasErrors: json.get('errors')?.isEmpty === false,
     readAs: 'general',
   };
 }
@@ -80,7 +83,7 @@ function isGraphQL(json: Json): boolean {
   const [data, errors] = [json.get('data'), json.get('errors')];
   if (data && data.kind !== 'object' && !data.isNull) return false;
   if (errors && errors.kind !== 'list' && !errors.isNull) return false;
-  return data !== undefined || (errors?.values.length ?? 0) > 0;
+  return data !== undefined || errors?.isEmpty === false;
 }
 
 function isCompressed(headers: HttpAnswer['headers']): boolean {
@@ -100,17 +103,47 @@ function unusable(why: string): UpstreamFailure {
   };
 }
 
+/** Drops the byte order mark that some servers put in front of their JSON. */
+function* decoded(bytes: Buffer): Pausable<string> {
+  const decoder = new TextDecoder();
+  if (bytes.length <= WINDOW) return decoder.decode(bytes);
+  let text = '';
+  for (let at = 0; at < bytes.length; at += WINDOW) {
+    text += decoder.decode(bytes.subarray(at, at + WINDOW), { stream: true });
+    yield;
+  }
+  return text + decoder.decode();
+}
+
 /**
  * Shorter tokens are not removed: a word of the data may be the same (`test` on a staging service), and a token of
  * that length is not a secret.
  */
 const SHORTEST_SECRET = 16;
 
-/** Whether the token may be in these bytes, as it is or written with escapes of JSON. */
-function mayContainToken(bytes: Buffer, token: string): boolean {
+/** Whether the token is in these bytes, as it is or written with escapes of JSON. */
+function* containsToken(bytes: Buffer, token: string): Pausable<boolean> {
   if (token.length < SHORTEST_SECRET) return false;
+  // So that a token between two windows is in one of them, even if each of its characters is an escape.
+  const overlap = 2 * '\\u0000'.length * token.length;
+  for (let at = 0; at < bytes.length; at += WINDOW) {
+    if (at > 0) yield;
+    if (isTokenIn(bytes.subarray(Math.max(0, at - overlap), at + WINDOW), token)) return true;
+  }
+  return false;
+}
+
+/** Bytes that are searched or decoded between two pauses. */
+const WINDOW = 4 * STEP;
+
+function isTokenIn(bytes: Buffer, token: string): boolean {
   if (bytes.includes(token)) return true;
-  if (!bytes.includes(BACKSLASH)) return false;
+  // Most answers contain no such escapes, and then need no copy.
+  if (!bytes.includes(BACKSLASH) || !mayHide(bytes, token)) return false;
+  return withoutNeedlessEscapes(bytes.toString('latin1')).includes(token);
+}
+
+function mayHide(bytes: Buffer, token: string): boolean {
   if (token.includes('/') && bytes.includes('\\/')) return true;
   for (let at = bytes.indexOf(ESCAPE); at >= 0; at = bytes.indexOf(ESCAPE, at + 1)) {
     const digit = bytes[at + ESCAPE.length] ?? 0;
@@ -128,10 +161,7 @@ const ESCAPE = '\\u00';
  * what is read of the answer goes to callers and to logs.
  */
 function withoutToken(text: string, token: string): string {
-  if (token.length < SHORTEST_SECRET) return text;
-  // Most answers contain no such escapes, and then need no copy.
-  const readable = /\\u00[2-7]|\\\//.test(text) ? withoutNeedlessEscapes(text) : text;
-  return readable.includes(token) ? readable.replaceAll(token, '[removed]') : text;
+  return withoutNeedlessEscapes(text).replaceAll(token, '[removed]');
 }
 
 /** The same JSON with printable ASCII characters unescaped: a token has no others (RFC 6750, section 2.1). */

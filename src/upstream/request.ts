@@ -1,6 +1,7 @@
 import type { GraphQLError } from 'graphql';
 import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
+import type { Pausable } from '../pausable.ts';
 
 /** A request to the service: what is sent, and how its answer is read. */
 export interface OutgoingRequest<T = unknown> extends AnswerReader<T> {
@@ -34,10 +35,10 @@ export interface Sender {
 export type Priority = 'interactive' | 'drain';
 
 export interface AnswerReader<T> {
-  /** Returns undefined for an answer that only `read` can take. */
-  readonly scan: (bytes: Buffer) => T | undefined;
+  /** Returns undefined for an answer that only `read` can take. Default: `read` takes all. */
+  readonly scan?: ((bytes: Buffer) => Pausable<T | undefined>) | undefined;
   /** @param answer an object with `data`, or a list of `errors`, or both */
-  readonly read: (answer: Json) => T;
+  readonly read: (answer: Json) => Pausable<T>;
 }
 
 /** What one HTTP answer of the service, or its absence, means. */

@@ -4,17 +4,19 @@ import { expect, test } from 'vitest';
 import { scanInAnyForm } from '../../src/answers/scan-any-form.ts';
 import { readValue } from '../../src/answers/read.ts';
 import { scanner } from '../../src/answers/scan.ts';
-import type { ObjectShape, Shape } from '../../src/answers/shape.ts';
-import { cut, Tape } from '../../src/answers/tape.ts';
+import { objectShape, type ObjectShape, type Shape } from '../../src/answers/shape.ts';
+import { cut, PAUSED, Tape } from '../../src/answers/tape.ts';
 import { parseJson, type Json } from '../../src/json.ts';
+import { atOnce, type Pausable } from '../../src/pausable.ts';
 import { mutated } from '../support/random/mutated-bytes.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { randomAnswer, randomObject, type Choose } from '../support/random/random-shape.ts';
 
 const RUNS = randomRuns(3_000);
 
-test('an answer that is taken as bytes is the same as when it is read value by value, however it is written', () => {
+test('an answer that is taken as bytes, with pauses or without, is the same as when it is read value by value', () => {
   const taken = { as: { written: 0, mutated: 0 }, all: 0 };
+  let paused = 0;
   fc.assert(
     fc.property(fc.gen(), (g) => {
       const choose: Choose = (below) => g(fc.nat, below - 1);
@@ -29,6 +31,13 @@ test('an answer that is taken as bytes is the same as when it is read value by v
       if (scanned === undefined) return;
       taken.as[times === 0 ? 'written' : 'mutated'] += 1;
       expect(scanned, bytes.toString()).toEqual(read(shape, bytes));
+      let pauses = 0;
+      const often = () => {
+        pauses += 1;
+        return choose(20);
+      };
+      expect(scan(shape, bytes, often)).toEqual(scanned);
+      if (pauses > 1) paused += 1;
     }),
     { numRuns: RUNS },
   );
@@ -36,6 +45,7 @@ test('an answer that is taken as bytes is the same as when it is read value by v
   expect(taken.as.written).toBeGreaterThan(RUNS / 10);
   expect(taken.as.mutated).toBeGreaterThan(RUNS / 20);
   expect(taken.all - taken.as.written - taken.as.mutated).toBeGreaterThan(RUNS / 10);
+  expect(paused).toBeGreaterThan(RUNS / 10);
 });
 
 test('an answer with white space and another order of keys is taken as bytes too', () => {
@@ -49,7 +59,7 @@ test('an answer with white space and another order of keys is taken as bytes too
       const bytes = mutated(Buffer.from(spelledOtherwise(answer, choose)), choose, times);
       if (!isUtf8(bytes)) return;
       taken.all += 1;
-      const scanned = scanInAnyForm((some) => scan(shape, some), shape)(bytes);
+      const scanned = atOnce(taker(shape)(bytes));
       if (scanned === undefined) return;
       taken[times === 0 ? 'asWritten' : 'mutated'] += 1;
       const general = read(shape, bytes) as { text: string; errors: unknown[] };
@@ -65,15 +75,12 @@ test('an answer with white space and another order of keys is taken as bytes too
 test.each(['[1 2]', '["a" "b"]', '[tr ue]', '{"a" "b"}', '[1 ,, 2]', '[- 1]'])(
   'white space joins nothing that it parts: %s',
   (value) => {
-    const shape: ObjectShape = {
-      kind: 'object',
-      nullable: false,
-      type: 'T!',
-      fields: [{ key: 'a', shape: { kind: 'any', nullable: true, type: 'T' }, isSilent: false }],
-    };
-    const take = scanInAnyForm((bytes) => scan(shape, bytes), shape);
-    expect(take(Buffer.from(`{ "a": [1, 2] }`))).toBeDefined();
-    expect(take(Buffer.from(`{ "a": ${value} }`))).toBeUndefined();
+    const shape = objectShape({ nullable: false, type: 'T!' }, [
+      { key: 'a', shape: { kind: 'any', nullable: true, type: 'T' }, isSilent: false },
+    ]);
+    const take = taker(shape);
+    expect(atOnce(take(Buffer.from(`{ "a": [1, 2] }`)))).toBeDefined();
+    expect(atOnce(take(Buffer.from(`{ "a": ${value} }`)))).toBeUndefined();
   },
 );
 
@@ -85,18 +92,34 @@ test.each(['string', 'id', 'int', 'float', 'boolean', 'any'] as const)(
   },
 );
 
-function scan(shape: Shape, bytes: Buffer): { text: string; errors: unknown[] } | undefined {
+/** @param pauses returns in how many bytes to pause next; default: never */
+function scan(
+  shape: Shape,
+  bytes: Buffer,
+  pauses: () => number = () => Infinity,
+): { text: string; errors: unknown[] } | undefined {
   const tape = new Tape();
-  const end = scanner(shape)(bytes, 0, tape);
-  return end === bytes.length
-    ? { text: cut(bytes, 0, end, tape).toString(), errors: [] }
-    : undefined;
+  const scanOn = scanner(shape);
+  let end = PAUSED;
+  for (tape.pauseAt = pauses(); end === PAUSED; tape.pauseAt += pauses()) {
+    end = scanOn(bytes, 0, tape);
+  }
+  return end === bytes.length ? atOnce(textOf(bytes, tape)) : undefined;
+}
+
+function taker(shape: ObjectShape) {
+  return scanInAnyForm({ scan: scanner(shape), take: textOf, shape });
+}
+
+function* textOf(bytes: Buffer, tape: Tape): Pausable<{ text: string; errors: unknown[] }> {
+  const { bytes: text } = yield* cut(bytes, [0, bytes.length], tape, []);
+  return { text: text.toString(), errors: [] };
 }
 
 function read(shape: Shape, bytes: Buffer) {
   const json = parseJson(new TextDecoder().decode(bytes));
   if (json === undefined || json === 'too deep') return json;
-  const { parts, errors } = readValue(shape, json, []);
+  const { parts, errors } = atOnce(readValue(shape, json, []));
   return { text: parts?.map(String).join(''), errors };
 }
 
@@ -108,14 +131,14 @@ function spelledOtherwise(value: Json, choose: Choose): string {
   if (value.kind === 'list') {
     return spaced(
       '[',
-      value.values.map((one) => spelledOtherwise(one, choose)),
+      Array.from(value.elements(), (one) => spelledOtherwise(one, choose)),
       ']',
     );
   }
   if (value.kind !== 'object') return value.raw;
-  const members = value.values.map(
-    (one, i) =>
-      `${JSON.stringify(value.keys[i])}${space()}:${space()}${spelledOtherwise(one, choose)}`,
+  const members = Array.from(
+    value.members(),
+    ([key, one]) => `${JSON.stringify(key)}${space()}:${space()}${spelledOtherwise(one, choose)}`,
   );
   for (let i = members.length - 1; i > 0; i -= 1) {
     const other = choose(i + 1);
@@ -127,9 +150,9 @@ function spelledOtherwise(value: Json, choose: Choose): string {
 /** What is passed on as it came, a custom scalar, may have lost its white space. */
 function compact({ text, errors }: { text: string; errors: unknown[] }) {
   const print = (value: Json): string => {
-    if (value.kind === 'list') return `[${value.values.map(print).join(',')}]`;
+    if (value.kind === 'list') return `[${Array.from(value.elements(), print).join(',')}]`;
     if (value.kind !== 'object') return value.raw;
-    return `{${value.values.map((one, i) => `${JSON.stringify(value.keys[i])}:${print(one)}`).join(',')}}`;
+    return `{${Array.from(value.members(), ([key, one]) => `${JSON.stringify(key)}:${print(one)}`).join(',')}}`;
   };
   return { text: print(parseJson(text) as Json), errors };
 }

@@ -1,7 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import type { ObjectShape } from '../../src/answers/shape.ts';
+import { objectShape } from '../../src/answers/shape.ts';
+import { atOnce } from '../../src/pausable.ts';
 import { pageScanner } from '../../src/plans/pages/scan-page.ts';
 import {
   after,
@@ -13,24 +14,19 @@ import {
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-const PERSON: ObjectShape = {
-  kind: 'object',
-  nullable: false,
-  type: 'Person',
-  fields: [
-    {
-      key: 'id',
-      shape: { kind: 'id', nullable: false, type: 'ID' },
-      isSilent: true,
-      idOf: 'Person',
-    },
-    {
-      key: 'firstName',
-      shape: { kind: 'string', nullable: false, type: 'String' },
-      isSilent: false,
-    },
-  ],
-};
+const PERSON = objectShape({ nullable: false, type: 'Person' }, [
+  {
+    key: 'id',
+    shape: { kind: 'id', nullable: false, type: 'ID' },
+    isSilent: true,
+    idOf: 'Person',
+  },
+  {
+    key: 'firstName',
+    shape: { kind: 'string', nullable: false, type: 'String' },
+    isSilent: false,
+  },
+]);
 
 test('of a page whose ids are cut out, the bytes as they came are not kept', async () => {
   const { page, came } = scanned();
@@ -48,7 +44,7 @@ function scanned() {
   const items = '[{"id":"1","firstName":"Ada"},{"id":"2","firstName":"Bo"}]';
   const info = '{"hasNextPage":false,"endCursor":null}';
   const bytes = ownBuffer(`{"data":{"persons":{"items":${items},"pageInfo":${info}}}}`);
-  const page = scan(bytes)?.page;
+  const page = atOnce(scan(bytes))?.page;
   if (!page || !('piece' in page)) throw new Error('The scanner did not take the page.');
   return {
     page: page as typeof page & { piece: (...at: number[]) => Buffer },

@@ -56,7 +56,9 @@ export class NodeExchange extends Exchange {
       };
       const onEnd = () => {
         this.offLeave(onLeave);
-        resolve(textOf(parts.bytes()));
+        const text = textOf(parts.bytes());
+        parts.drop();
+        resolve(text);
       };
       const onLeave = () => {
         stop(new DOMException('The caller left while sending.', 'AbortError'));

@@ -4,15 +4,22 @@ import {
   type AnswerError,
   type UpstreamError,
 } from '../../answers/answer-errors.ts';
-import { readValue, type DeferredReading } from '../../answers/read.ts';
+import { readValue } from '../../answers/read.ts';
+import type { DeferredReading, Part } from '../../answers/reading.ts';
 import { scanInAnyForm } from '../../answers/scan-any-form.ts';
 import { matches } from '../../answers/scan-leaf.ts';
 import { scanner } from '../../answers/scan.ts';
 import { readAnswer } from '../../answers/service-answer.ts';
-import type { FieldShape, ObjectShape, Shape, TypenameShape } from '../../answers/shape.ts';
-import { cut, Tape } from '../../answers/tape.ts';
+import {
+  objectShape,
+  type FieldShape,
+  type Shape,
+  type TypenameShape,
+} from '../../answers/shape.ts';
+import { cut, type Tape } from '../../answers/tape.ts';
 import type { Json } from '../../json.ts';
-import type { Part } from '../output.ts';
+import type { Pausable } from '../../pausable.ts';
+import { isPlaceholder } from '../output.ts';
 import { NO_PAGES, nullingPagesOf } from '../requests/request-text.ts';
 
 /** The answer of the service to the forwarded fields. Callers who send the same request share it. */
@@ -40,58 +47,56 @@ export interface ForwardedData {
 
 export type ForwardedShape = FieldShape & { readonly shape: Shape | TypenameShape };
 
-/** Makes a function that takes an answer as bytes; undefined for an answer that has to be read in general. */
+/** Makes a function that takes an answer as bytes; it returns undefined for one that has to be read in general. */
 export function forwardedScanner(
   fields: readonly ForwardedShape[],
-): (bytes: Buffer) => ForwardedAnswer | undefined {
-  const data: ObjectShape = { kind: 'object', nullable: false, type: '', fields };
-  const scan = scanner(data, { noted: fields });
+): (bytes: Buffer) => Pausable<ForwardedAnswer | undefined> {
+  const data = objectShape(ROOT, fields);
+  const scanData = scanner(data, { noted: fields });
   const scanExtensions = scanner(ANYTHING);
-  const tape = new Tape();
   const answer = [
     { key: 'data', shape: data, isSilent: false },
     { key: 'extensions', shape: ANYTHING, isSilent: false },
   ];
-  return scanInAnyForm(
-    (bytes) => {
-      if (!matches(bytes, 0, DATA)) return undefined;
-      tape.reset();
-      const end = scan(bytes, DATA.length, tape);
-      if (end < 0) return undefined;
-      let extensions: string | undefined;
-      let close = end;
-      if (matches(bytes, end, EXTENSIONS)) {
-        const start = end + EXTENSIONS.length;
-        close = bytes[start] === 123 ? scanExtensions(bytes, start, tape) : -1;
-        if (close < 0) return undefined;
-        extensions = bytes.toString('utf8', start, close);
-      }
-      if (bytes[close] !== 125 || close + 1 !== bytes.length) return undefined;
-      const hasCuts = tape.cuts.length > 0;
-      const start = DATA.length + 1;
-      const inside = hasCuts ? cut(bytes, start, end - 1, tape) : bytes.subarray(start, end - 1);
-      const at = [...tape.noted];
-      // The tape is used again, so the cuts are copied for `valueOf`, which may have to apply them.
-      const cuts = hasCuts ? { cuts: [...tape.cuts], inserts: [...tape.inserts] } : undefined;
-      return {
-        data: {
-          whole: [inside],
-          valueOf: (field) => {
-            const [from, to] = [at[2 * field]!, at[2 * field + 1]!];
-            return [cuts ? cut(bytes, from, to, cuts) : bytes.subarray(from, to)];
-          },
-          deferred: NOTHING,
-        },
-        errors: NO_ERRORS,
-        extensions,
-        nullingPages: NO_PAGES,
-        size: bytes.length,
-      };
-    },
-    { kind: 'object', nullable: false, type: '', fields: answer },
-  );
+  return scanInAnyForm({ scan, take, shape: objectShape(ROOT, answer) });
+
+  function scan(bytes: Uint8Array, at: number, tape: Tape): number {
+    if (!matches(bytes, at, DATA)) return -1;
+    const end = scanData(bytes, DATA.length, tape);
+    if (end < 0) return end;
+    tape.noted.length = 2 * fields.length;
+    if (!matches(bytes, end, EXTENSIONS)) return bytes[end] === 125 ? end + 1 : -1;
+    const start = end + EXTENSIONS.length;
+    const close = bytes[start] === 123 ? scanExtensions(bytes, start, tape) : -1;
+    if (close < 0 || bytes[close] !== 125) return -1;
+    tape.noted.push(start, close);
+    return close + 1;
+  }
+
+  function* take(bytes: Buffer, tape: Tape): Pausable<ForwardedAnswer> {
+    const [start, close] = tape.noted.slice(2 * fields.length);
+    const extensions = start === undefined ? undefined : bytes.toString('utf8', start, close);
+    const inside = [DATA.length + 1, tape.noted[2 * fields.length - 1]!] as const;
+    const places = tape.noted.slice(0, 2 * fields.length);
+    const { bytes: whole, at } =
+      tape.cuts.length > 0
+        ? yield* cut(bytes, inside, tape, places)
+        : { bytes: bytes.subarray(...inside), at: places.map((place) => place - inside[0]) };
+    return {
+      data: {
+        whole: [whole],
+        valueOf: (field) => [whole.subarray(at[2 * field], at[2 * field + 1])],
+        deferred: NOTHING,
+      },
+      errors: NO_ERRORS,
+      extensions,
+      nullingPages: NO_PAGES,
+      size: bytes.length,
+    };
+  }
 }
 
+const ROOT = { nullable: false, type: '' };
 const ANYTHING: Shape = { kind: 'any', nullable: false, type: '' };
 
 const DATA = Buffer.from('{"data":');
@@ -100,14 +105,14 @@ const NO_ERRORS: readonly AnswerError[] = [];
 const NOTHING: readonly never[] = [];
 
 /** Reads an answer in general, whatever its form. */
-export function readForwarded(
+export function* readForwarded(
   answer: Json,
   fields: readonly ForwardedShape[],
   isQuery: boolean,
-): ForwardedAnswer {
-  const { data, errors, extensions } = readAnswer(answer);
+): Pausable<ForwardedAnswer> {
+  const { data, errors, extensions } = yield* readAnswer(answer);
   const nullingPages = isQuery ? nullingPagesOf(data, errors) : NO_PAGES;
-  const size = answer.raw.length;
+  const size = answer.length;
   const isNull = data === undefined || data.isNull;
   if (isNull && errors.length > 0) {
     return { data: data && null, errors: errors.map(asCallerSees), extensions, nullingPages, size };
@@ -118,23 +123,31 @@ export function readForwarded(
   // An error without a path may explain any null.
   const isExplained = unplaced.some(({ path }) => !path);
   let isWhole = true;
-  const deferred: DeferredReading[][] = fields.map(() => []);
-  const values = fields.map(({ key, shape }, field): readonly Part[] => {
-    if (shape.kind === 'typename') return [JSON.stringify(shape.served)];
+  const members = data?.members(keys);
+  const deferred: DeferredReading[][] = [];
+  const values: (readonly Part[])[] = [];
+  for (const { key, shape } of fields) {
+    const putOff: DeferredReading[] = [];
+    deferred.push(putOff);
+    if (shape.kind === 'typename') {
+      values.push([JSON.stringify(shape.served)]);
+      continue;
+    }
     const own = errors.flatMap((error) =>
       error.path && error.path[0] === key ? [{ ...error, path: error.path.slice(1) }] : [],
     );
-    const value = data?.get(key);
-    const reading = readValue(shape, value, own, isExplained);
+    const reading = yield* readValue(shape, members?.get(key), own, isExplained);
     // As in graphql-js, nulls that propagate to the root have one error, and those of the service.
     const told = isWhole ? reading.errors : reading.errors.filter(isOfService);
     for (const error of told) found.push({ ...error, path: [key, ...(error.path ?? [])] });
     if (!reading.parts) isWhole = false;
-    for (const one of reading.deferred) deferred[field]!.push({ ...one, path: [key, ...one.path] });
-    return (reading.parts ?? []).map((part) =>
-      typeof part === 'string' ? part : { ...part, path: [key, ...part.path] },
+    for (const one of reading.deferred) putOff.push({ ...one, path: [key, ...one.path] });
+    values.push(
+      (reading.parts ?? []).map((part) =>
+        isPlaceholder(part) ? { ...part, path: [key, ...part.path] } : part,
+      ),
     );
-  });
+  }
   const whole = () =>
     values.flatMap((parts, i): Part[] => [
       `${i > 0 ? ',' : ''}${JSON.stringify(fields[i]!.key)}:`,

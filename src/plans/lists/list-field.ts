@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { DirectiveNode, FieldNode, GraphQLField, GraphQLObjectType } from 'graphql';
 import { selectionsOf } from '../../answers/collect-fields.ts';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
-import type { Placeholder } from '../../answers/read.ts';
+import type { Placeholder } from '../../answers/reading.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
+import { atOnce } from '../../pausable.ts';
 import type { Adapter, NestedAdapter } from '../../schema/derived.ts';
 import { isIncremental } from '../../schema/incremental-directives.ts';
 import type { Call, CallVariables } from '../call.ts';
@@ -189,7 +190,7 @@ function parentOf(
         reach.kind === 'id' && !isPlain ? unreachable(withoutId(parent).errors) : undefined,
     },
     // Undefined for a list that starts after a cursor, and where the failure of the page would null its parent.
-    inlinedPage: page && shown.readInlined(page, errors, keys),
+    inlinedPage: page && atOnce(shown.readInlined(page, errors, keys)),
   };
 }
 

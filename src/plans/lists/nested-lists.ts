@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FieldNode } from 'graphql';
 import { inlinedPageKey, type Path } from '../../answers/answer-errors.ts';
-import type { Placeholder } from '../../answers/read.ts';
+import type { Placeholder } from '../../answers/reading.ts';
 import { selectionsOf } from '../../answers/collect-fields.ts';
 import {
   keyBytesOf,
@@ -12,7 +12,7 @@ import {
 import type { NestedAdapter } from '../../schema/derived.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';
 import type { Call } from '../call.ts';
-import type { FieldValue, Output, Part } from '../output.ts';
+import { isPlaceholder, type FieldValue, type Output } from '../output.ts';
 import { idKey } from '../pages/record-identity.ts';
 import { readAll } from './all-field.ts';
 import { readConnection } from './connection-field.ts';
@@ -62,10 +62,6 @@ function fill(call: Call, placeholder: Placeholder): Promise<FieldValue> {
   const field = (placeholder.shape.filling as Filling)();
   const list = () => openList(field, call, placeholder);
   return field.connection ? readConnection(list, path) : readAll(call, list, path);
-}
-
-export function isPlaceholder(part: Part): part is Placeholder {
-  return typeof part !== 'string' && !Buffer.isBuffer(part);
 }
 
 export interface NestedPlaceholders {

@@ -1,6 +1,6 @@
 import type { FieldNode } from 'graphql';
 import type { AnswerError, Path } from '../../answers/answer-errors.ts';
-import type { DeferredReading } from '../../answers/read.ts';
+import type { DeferredReading } from '../../answers/reading.ts';
 import { codedError } from '../../errors.ts';
 import { CursorEncoder } from '../../paging/cursor.ts';
 import { positionOf } from '../../paging/walk.ts';

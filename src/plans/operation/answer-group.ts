@@ -1,6 +1,6 @@
 import type { FragmentDefinitionNode, GraphQLObjectType } from 'graphql';
 import { isOfService, type AnswerError } from '../../answers/answer-errors.ts';
-import type { DeferredReading } from '../../answers/read.ts';
+import type { DeferredReading, Part } from '../../answers/reading.ts';
 import type { Call, Requester } from '../call.ts';
 import type { ForwardedAnswer } from '../forwarded/forwarded-answer.ts';
 import type { ForwardedFields } from '../forwarded/forwarded-fields.ts';
@@ -9,8 +9,8 @@ import { readAll } from '../lists/all-field.ts';
 import { readConnection } from '../lists/connection-field.ts';
 import type { Drains } from '../lists/drains.ts';
 import { openList } from '../lists/list-field.ts';
-import { fillPlaceholders, isPlaceholder } from '../lists/nested-lists.ts';
-import type { FieldValue, OperationAnswer, Output, Part } from '../output.ts';
+import { fillPlaceholders } from '../lists/nested-lists.ts';
+import { isPlaceholder, type FieldValue, type OperationAnswer, type Output } from '../output.ts';
 import { requestSparingParents } from '../requests/request-text.ts';
 import { rootFieldName, type GivenValues, type RootField } from './variant.ts';
 

@@ -25,7 +25,8 @@ import {
   type SelectionScope,
 } from '../../answers/collect-fields.ts';
 import type { Call } from '../call.ts';
-import type { FieldValue, Part } from '../output.ts';
+import type { Part } from '../../answers/reading.ts';
+import type { FieldValue } from '../output.ts';
 
 /** The root fields that the gateway answers from its own schema: introspection and `_service`. */
 export const LOCAL = new Set(['__schema', '__type', '_service']);

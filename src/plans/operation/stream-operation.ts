@@ -1,6 +1,7 @@
 import type { DeferUse } from '../../answers/collect-fields.ts';
-import type { DeferredReading } from '../../answers/read.ts';
+import type { DeferredReading } from '../../answers/reading.ts';
 import type { Increment, Payload, PendingPart } from '../../answers/write-answer.ts';
+import { inTurns, nextTurn } from '../../pausable.ts';
 import type { Call } from '../call.ts';
 import { fillPlaceholders } from '../lists/nested-lists.ts';
 import {
@@ -10,7 +11,7 @@ import {
   type PartAnswer,
 } from '../lists/streamed-field.ts';
 import type { StreamedList } from '../lists/streamed-list.ts';
-import type { FieldValue, Output } from '../output.ts';
+import { isPlaceholder, type FieldValue, type Output } from '../output.ts';
 import type { GivenValues, RootField, Variant } from './variant.ts';
 
 /** A payload of one source, and what begins when it is sent. */
@@ -146,17 +147,17 @@ export async function* streamOperation(
   async function* stepsOf(readings: readonly Announced<DeferredReading>[]): Steps {
     const incremental: Increment[] = [];
     const further: Announced<DeferredReading>[] = [];
-    for (const { what, part } of readings) {
+    for (const [count, { what, part }] of readings.entries()) {
       const { path } = what;
-      const reading = what.read();
+      if (count % READINGS_PER_TURN === READINGS_PER_TURN - 1) await nextTurn();
+      const reading = await inTurns(what.read(), call.signal);
       const errors = reading.errors.map((error) => ({
         ...error,
         path: [...path, ...(error.path ?? [])],
       }));
       const output: Output = { parts: [...(reading.parts ?? [])], errors };
       for (const [i, one] of output.parts.entries()) {
-        if (typeof one !== 'string' && 'shape' in one)
-          output.parts[i] = { ...one, path: [...path, ...one.path] };
+        if (isPlaceholder(one)) output.parts[i] = { ...one, path: [...path, ...one.path] };
       }
       const whole = await fillPlaceholders(call, output);
       const parts = reading.parts && membersOf(whole.parts as (string | Buffer)[]);
@@ -174,9 +175,14 @@ export async function* streamOperation(
 
 /** Removes the braces, which are written with every payload. */
 function membersOf(parts: readonly (string | Buffer)[]): readonly (string | Buffer)[] {
-  const text = parts.map((part) => part.toString()).join('');
-  return [text.slice(1, -1)];
+  const members = [...parts];
+  members[0] = members[0]!.slice(1);
+  members.push(members.pop()!.slice(0, -1));
+  return members;
 }
+
+/** Each takes some microseconds, and a list may have a hundred thousand. */
+const READINGS_PER_TURN = 500;
 
 /** Several sources, read as one. */
 interface MergedSources<T> {

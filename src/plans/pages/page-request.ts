@@ -21,6 +21,7 @@ import {
   type ShapeScope,
 } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
+import type { Pausable } from '../../pausable.ts';
 import { LARGEST_PAGE, type Adapter } from '../../schema/derived.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';
 import {
@@ -58,7 +59,7 @@ export interface PageRequests {
     page: Json | undefined,
     errors: readonly UpstreamError[],
     keys: readonly string[],
-  ): PageAnswer;
+  ): Pausable<PageAnswer>;
 }
 
 export interface PageArguments {
@@ -151,23 +152,25 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
         key: written.key(variables),
         body: written.body(variables, own),
         pages: written.pages(variables, values),
-        scan: (bytes) => scan?.(bytes),
-        read: (answer) => {
-          const { data: value, errors } = readAnswer(answer);
+        scan,
+        read: function* read(answer) {
+          const { data: value, errors } = yield* readAnswer(answer);
           const found = way
             ? way.descend({ value, errors }, { key: adapter.name, parentId })
             : descend({ value, errors }, [adapter.name]);
           return {
-            ...readPage(reading, found, keys),
+            ...(yield* readPage(reading, found, keys)),
             nullingPages: nullingPagesOf(value, errors),
           };
         },
       };
     },
-    readInlined: (page, errors, inlined) => ({
-      ...readPage(reading, { value: page, errors }, inlined),
-      nullingPages: NO_PAGES,
-    }),
+    readInlined: function* readInlined(page, errors, inlined) {
+      return {
+        ...(yield* readPage(reading, { value: page, errors }, inlined)),
+        nullingPages: NO_PAGES,
+      };
+    },
   };
 }
 

@@ -1,12 +1,14 @@
 import { isNullableType } from 'graphql';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
-import { readValue, type Reading } from '../../answers/read.ts';
+import { readValue } from '../../answers/read.ts';
+import type { Reading } from '../../answers/reading.ts';
 import type { Found } from '../../answers/service-answer.ts';
 import type { Shape } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
+import type { Pausable } from '../../pausable.ts';
 import { identitiesOf, type Page } from '../../paging/page.ts';
 import type { Adapter } from '../../schema/derived.ts';
-import type { ListRecord, RecordPage } from '../output.ts';
+import { isPlaceholder, type ListRecord, type RecordPage } from '../output.ts';
 import type { RecordIdentity } from './record-identity.ts';
 
 /** The answer to the request for a page. */
@@ -28,17 +30,17 @@ export interface PageReading {
 }
 
 /** Reads a page in general, whatever its form, and gives each record its own errors. */
-export function readPage(
+export function* readPage(
   { adapter, identity, shapes }: PageReading,
   { value, errors }: Found,
   keys: readonly string[],
-): Omit<PageAnswer, 'nullingPages'> {
+): Pausable<Omit<PageAnswer, 'nullingPages'>> {
   const nullable = isNullableType(adapter.field.type) && (value === undefined || value.isNull);
   // A list that is null without an error, as its type allows, has no records.
   const ifNull = isNullableType(adapter.itemsType) && errors.length === 0 ? NO_RECORDS : undefined;
   const lists = keys.map((key) => {
     const items = value?.kind === 'object' ? value.get(key) : undefined;
-    if (items?.kind === 'list') return items.values;
+    if (items?.kind === 'list') return Array.from(items.elements());
     return value?.kind === 'object' && (items === undefined || items.isNull) ? ifNull : undefined;
   });
   const pageInfo = value?.get('pageInfo');
@@ -48,19 +50,18 @@ export function readPage(
     return { page: undefined, isNull: nullable && errors.length === 0, errors };
   }
   const { byRecord, unplaced } = sortErrors(errors, keys, first.length);
-  const readings = lists.map((list, selection) =>
-    first.map((_, index) =>
-      readValue(
-        shapes[selection]!,
-        list![index],
-        byRecord.get(`${selection}.${index}`) ?? NO_ERRORS,
-      ),
-    ),
-  );
-  const size = readings.reduce(
-    (sum, some) => sum + some.reduce((all, reading) => all + sizeOf(reading), 0),
-    0,
-  );
+  const readings: Reading[][] = [];
+  let size = 0;
+  for (const [selection, list] of lists.entries()) {
+    const some: Reading[] = [];
+    readings.push(some);
+    for (let index = 0; index < first.length; index += 1) {
+      const own = byRecord.get(`${selection}.${index}`) ?? NO_ERRORS;
+      const reading = yield* readValue(shapes[selection]!, list![index], own);
+      size += sizeOf(reading);
+      some.push(reading);
+    }
+  }
   const page: RecordPage = { kind: 'readings', readings, size };
   const limit = Number(pageInfo?.get('first')?.raw);
   const read: Page<ListRecord> = {
@@ -78,7 +79,7 @@ export function readPage(
 }
 
 function sizeOf({ parts = [] }: Reading): number {
-  return parts.reduce((sum, part) => sum + (typeof part === 'string' ? part.length : 0), 0);
+  return parts.reduce((sum, part) => sum + (isPlaceholder(part) ? 0 : part.length), 0);
 }
 
 const NO_RECORDS: readonly Json[] = [];

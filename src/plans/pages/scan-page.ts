@@ -1,11 +1,12 @@
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { scanInAnyForm } from '../../answers/scan-any-form.ts';
 import { scanner } from '../../answers/scan.ts';
-import type { FieldShape, ObjectShape, Shape } from '../../answers/shape.ts';
-import { cut, Tape } from '../../answers/tape.ts';
+import { objectShape, type FieldShape, type ObjectShape, type Shape } from '../../answers/shape.ts';
+import { cut, type Tape } from '../../answers/tape.ts';
 import type { IdentityBytes } from '../../paging/cursor.ts';
 import { identityHash, identityHasher, IdentitySet } from '../../paging/identities.ts';
 import { identitiesFrom, type PageIdentities } from '../../paging/page.ts';
+import type { Pausable } from '../../pausable.ts';
 import { ScannedPage, type PageBytes } from '../output.ts';
 import { NO_PAGES } from '../requests/request-text.ts';
 import type { PageAnswer } from './read-page.ts';
@@ -16,7 +17,7 @@ export function pageScanner(
   keys: readonly string[],
   shapes: readonly Shape[],
   sizes: readonly string[],
-): (bytes: Buffer) => PageAnswer | undefined {
+): (bytes: Buffer) => Pausable<PageAnswer | undefined> {
   const lists = shapes.map((of): Shape => ({ kind: 'list', of, nullable: false, type: '' }));
   const noted = [
     shown('hasNextPage', { kind: 'boolean', nullable: false, type: '' }),
@@ -32,19 +33,20 @@ export function pageScanner(
     lists: new Set(lists),
     noted,
   });
-  const tape = new Tape();
   const hashing: Hashing = { hashers: new Map(), scratch: new IdentitySet() };
-  return scanInAnyForm((bytes) => {
-    tape.reset();
-    if (scan(bytes, 0, tape) !== bytes.length) return undefined;
-    if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
-    return {
-      page: scannedPage(bytes, tape, hashing),
-      isNull: false,
-      errors: NO_ERRORS,
-      nullingPages: NO_PAGES,
-    };
-  }, answer);
+  return scanInAnyForm({
+    scan,
+    shape: answer,
+    take: function* take(bytes, tape) {
+      if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
+      return {
+        page: yield* scannedPage(bytes, tape, hashing),
+        isNull: false,
+        errors: NO_ERRORS,
+        nullingPages: NO_PAGES,
+      };
+    },
+  });
 }
 
 function shown(key: string, shape: Shape): FieldShape {
@@ -52,10 +54,10 @@ function shown(key: string, shape: Shape): FieldShape {
 }
 
 function object(fields: readonly FieldShape[]): ObjectShape {
-  return { kind: 'object', nullable: false, type: '', fields };
+  return objectShape({ nullable: false, type: '' }, fields);
 }
 
-function scannedPage(bytes: Buffer, tape: Tape, hashing: Hashing): ScannedPage {
+function* scannedPage(bytes: Buffer, tape: Tape, hashing: Hashing): Pausable<ScannedPage> {
   const { noted, counts } = tape;
   const size = noted.length > 4 ? Number(bytes.toString('latin1', noted[4], noted[5])) : 0;
   const facts = {
@@ -64,17 +66,18 @@ function scannedPage(bytes: Buffer, tape: Tape, hashing: Hashing): ScannedPage {
     endCursor: bytes[noted[2]!] === 110 ? null : textAt(bytes, noted[2]! + 1, noted[3]! - 1),
     limit: size > 0 ? size : undefined,
   };
-  return new ScannedPage(facts, contentsOf(bytes, tape, hashing));
+  return new ScannedPage(facts, yield* contentsOf(bytes, tape, hashing));
 }
 
 /** Copies the records if something has to be cut out of them; otherwise refers to the bytes as they came. */
-function contentsOf(bytes: Buffer, tape: Tape, hashing: Hashing): PageBytes {
+function* contentsOf(bytes: Buffer, tape: Tape, hashing: Hashing): Pausable<PageBytes> {
   const count = tape.counts[0]!;
   const ids: PlacedIds = { bytes, count, at: tape.copyIds(), typeOf: typesOf(tape, count) };
   const at = tape.copyRecords();
   if (tape.cuts.length === 0) return contentsAsCame(ids, at, hashing);
   const texts = Array.from({ length: count }, (_, i) => identityFrom(identityBytesIn(ids, i)));
-  return contentsOfCopy(withoutCuts(bytes, at, tape), texts, hashed(ids, hashing));
+  const copy = yield* cut(bytes, [at[0] ?? 0, at.at(-1) ?? 0], tape, at);
+  return contentsOfCopy(copy, texts, hashed(ids, hashing));
 }
 
 function contentsAsCame(ids: PlacedIds, at: readonly number[], hashing: Hashing): PageBytes {
@@ -163,28 +166,6 @@ function hashAt(
 
 function hashOf(identity: string | null): number {
   return identity === null ? NaN : identityHash(identity);
-}
-
-/** The records without what is cut out, and the places where they then are. */
-function withoutCuts(
-  bytes: Buffer,
-  places: readonly number[],
-  tape: Tape,
-): Pick<PageBytes, 'bytes' | 'at'> {
-  const { cuts, inserts } = tape;
-  const start = places[0] ?? 0;
-  const end = places.at(-1) ?? 0;
-  const at: number[] = [];
-  let shift = -start;
-  let next = 0;
-  for (const place of places) {
-    while (next < cuts.length && cuts[next]! < place) {
-      shift += inserts[next / 2]!.length - (cuts[next + 1]! - cuts[next]!);
-      next += 2;
-    }
-    at.push(place + shift);
-  }
-  return { bytes: cut(bytes, start, end, tape), at };
 }
 
 /** Undefined for a record without an id. */

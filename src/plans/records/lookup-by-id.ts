@@ -9,6 +9,7 @@ import { readValue } from '../../answers/read.ts';
 import { readAnswer, type Found } from '../../answers/service-answer.ts';
 import { keyBytesOf, shapeOf, type Shape } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
+import { atOnce, type Pausable } from '../../pausable.ts';
 import type { EntityLookup } from '../../schema/derived.ts';
 import type { Call, LookupResult, RecordId, RecordLookup } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
@@ -128,7 +129,6 @@ export function lookupById(
         body: text.body(call.variables, own),
         key: text.key(call.variables),
         pages: text.pages(call.variables),
-        scan: () => undefined,
         read: (json) => readBatch(json, ids.length),
       };
     });
@@ -164,15 +164,15 @@ function keyFor(at: number): string {
   return `_rsRecord${at}`;
 }
 
-function readBatch(answer: Json, count: number): BatchAnswer {
-  const { data, errors } = readAnswer(answer);
+function* readBatch(answer: Json, count: number): Pausable<BatchAnswer> {
+  const { data, errors } = yield* readAnswer(answer);
   const keys = Array.from({ length: count }, (_, at) => keyFor(at));
   const isWhole = data !== undefined && !data.isNull;
   return {
     values: isWhole || count === 1 ? valuesOf(data, errors, keys) : undefined,
     isRefused: data === undefined,
     nullingPages: nullingPagesOf(data, errors),
-    size: answer.raw.length,
+    size: answer.length,
   };
 }
 
@@ -192,7 +192,8 @@ function valuesOf(
     if (at) at.push({ ...error, path: error.path!.slice(1) });
     else unplaced.push({ ...error, path: [] });
   }
-  const values = keys.map((key) => ({ value: data?.get(key), errors: byKey.get(key)! }));
+  const found = data?.members(new Set(keys));
+  const values = keys.map((key) => ({ value: found?.get(key), errors: byKey.get(key)! }));
   const unexplained = values.filter(({ value, errors: own }) => isNone(value) && own.length === 0);
   for (const { errors: own } of unexplained.length > 0 ? unexplained : values.slice(0, 1)) {
     own.push(...unplaced);
@@ -230,5 +231,5 @@ function foundFor(
   // The record as a whole failed: its errors are reported at the path of the field.
   if (isNone(value) && errors.every(({ path }) => path?.length === 0))
     return [[id, new PageFailure(errors)]];
-  return [[id, { record: readValue(shape, value, errors), unplacedErrors: [] }]];
+  return [[id, { record: atOnce(readValue(shape, value, errors)), unplacedErrors: [] }]];
 }

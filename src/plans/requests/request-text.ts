@@ -234,18 +234,42 @@ export function nullingPagesOf(
   data: Json | undefined,
   errors: readonly UpstreamError[],
 ): ReadonlySet<string> {
-  const keys = errors.flatMap(({ path = [] }) => {
+  const failed = errors.flatMap(({ path = [] }) => {
     const last = path.findLastIndex((step) => INLINED_PAGE.test(String(step)));
-    if (last < 0) return [];
-    const parent = valueAt(data, path.slice(0, last));
-    return !parent || parent.isNull ? [String(path[last])] : [];
+    return last < 0 ? [] : [{ parent: path.slice(0, last), key: String(path[last]) }];
   });
-  return keys.length > 0 ? new Set(keys) : NO_PAGES;
+  return failed.length > 0 ? new Set(withoutParent(data, failed, 0)) : NO_PAGES;
 }
 
-function valueAt(data: Json | undefined, path: Path): Json | undefined {
-  let value = data;
-  for (const step of path)
-    value = typeof step === 'number' ? value?.values[step] : value?.get(step);
-  return value;
+interface FailedPage {
+  readonly parent: Path;
+  readonly key: string;
+}
+
+/** The keys of the pages whose parent is null. Each list on the way is passed once, however many pages failed in it. */
+function withoutParent(
+  value: Json | undefined,
+  failed: readonly FailedPage[],
+  depth: number,
+): string[] {
+  if (!value || value.isNull) return failed.map(({ key }) => key);
+  const byStep = Map.groupBy(failed, ({ parent }) => parent[depth]);
+  byStep.delete(undefined);
+  const inner = (step: string | number, below: Json | undefined) =>
+    withoutParent(below, byStep.get(step) ?? [], depth + 1);
+  const steps = [...byStep.keys()] as (string | number)[];
+  if (value.kind !== 'list') {
+    const found = value.members(new Set(steps.map(String)));
+    return steps.flatMap((step) => inner(step, found.get(String(step))));
+  }
+  const wanted = new Set(steps);
+  const keys: string[] = [];
+  let index = 0;
+  for (const element of value.elements()) {
+    if (wanted.delete(index)) keys.push(...inner(index, element));
+    if (wanted.size === 0) return keys;
+    index += 1;
+  }
+  // Not in the list at all.
+  return [...keys, ...[...wanted].flatMap((step) => inner(step, undefined))];
 }

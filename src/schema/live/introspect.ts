@@ -16,6 +16,7 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { codedError } from '../../errors.ts';
+import { inOneStep, type Pausable } from '../../pausable.ts';
 import { readSnapshot } from '../snapshot.ts';
 
 /** Sends a request to the service and returns its answer. */
@@ -24,8 +25,7 @@ export type Execute = (
     readonly kind: 'query';
     readonly field: string;
     readonly body: string;
-    readonly scan: () => undefined;
-    readonly read: (answer: { readonly raw: string }) => ExecutionResult;
+    readonly read: (answer: { readonly raw: string }) => Pausable<ExecutionResult>;
   },
   sender: { readonly signal: AbortSignal; readonly priority: 'drain' },
 ) => Promise<ExecutionResult>;
@@ -70,8 +70,7 @@ async function answerTo<Data>(
     kind: 'query' as const,
     field: '__schema',
     body: JSON.stringify({ query: print(document) }),
-    scan: () => undefined,
-    read: ({ raw }: { readonly raw: string }) => JSON.parse(raw) as ExecutionResult,
+    read: ({ raw }: { readonly raw: string }) => inOneStep(JSON.parse(raw) as ExecutionResult),
   };
   // Callers wait for interactive requests, and this one can wait.
   const { data, errors } = await execute(request, { signal, priority: 'drain' });

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../../../src/clock.ts';
+import { inOneStep } from '../../../src/pausable.ts';
 import type { Sender } from '../../../src/upstream/request.ts';
 import { createUpstream, type Upstream } from '../../../src/upstream/upstream.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
@@ -66,8 +67,7 @@ export async function startHeldUpstream({
             query: `query ($label: String) { ${field}(label: $label) }`,
             variables: { label },
           }),
-          scan: () => undefined,
-          read: ({ raw }) => JSON.parse(raw) as Answered,
+          read: ({ raw }) => inOneStep(JSON.parse(raw) as Answered),
         },
         { ...nobody(), ...sender },
       ),

@@ -1,10 +1,11 @@
-import type {
-  AbstractShape,
-  FieldShape,
-  LeafShape,
-  ObjectShape,
-  Shape,
-  TypenameShape,
+import {
+  objectShape,
+  type AbstractShape,
+  type FieldShape,
+  type LeafShape,
+  type ObjectShape,
+  type Shape,
+  type TypenameShape,
 } from '../../../src/answers/shape.ts';
 
 /** Returns a whole number from 0 up to this one, exclusive. */
@@ -59,7 +60,7 @@ export function randomObject(choose: Choose, depth: number, upstream = 'Person')
       ...((isSilent || shape.kind === 'id') && { idOf: upstream }),
     });
   }
-  return { kind: 'object', nullable: choose(2) === 0, type: upstream, fields };
+  return objectShape({ nullable: choose(2) === 0, type: upstream }, fields);
 }
 
 const GLOBAL: ReadonlySet<string> = new Set(['string', 'id', 'int', 'float', 'enum']);

@@ -1,0 +1,56 @@
+import type { Clock } from './clock.ts';
+
+/**
+ * Work on something large. It yields about every `STEP` bytes; whoever does it decides whether others may go on
+ * meanwhile.
+ */
+export type Pausable<T> = Generator<undefined, T, undefined>;
+
+/** Bytes that are read or written between two yields, roughly. */
+export const STEP = 64 * 1024;
+
+/** Does all of the work now. */
+export function atOnce<T>(work: Pausable<T>): T {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+  }
+}
+
+/** Does all of the work now if that takes some milliseconds at most, and otherwise the first part of it. */
+export function beginning<T>(work: Pausable<T>, clock: Clock): IteratorResult<undefined, T> {
+  const first = work.next();
+  if (first.done) return first;
+  const until = clock.elapsed() + BEGINNING_MS;
+  for (;;) {
+    const next = work.next();
+    if (next.done || clock.elapsed() >= until) return next;
+  }
+}
+
+const BEGINNING_MS = 5;
+
+/**
+ * Does the work in turns of the event loop, one step in each.
+ *
+ * @throws the abort reason of the signal; the rest is not done then
+ */
+export async function inTurns<T>(work: Pausable<T>, signal: AbortSignal): Promise<T> {
+  for (;;) {
+    signal.throwIfAborted();
+    const { done, value } = work.next();
+    if (done) return value;
+    await nextTurn();
+  }
+}
+
+/** Resolves when the event loop has done what was waiting. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
+}
+
+/** Work that is done already. */
+// oxlint-disable-next-line require-yield -- nothing is left to pause in
+export function* inOneStep<T>(value: T): Pausable<T> {
+  return value;
+}
