@@ -1,12 +1,4 @@
-import {
-  Kind,
-  OperationTypeNode,
-  type FieldNode,
-  type FragmentDefinitionNode,
-  type InlineFragmentNode,
-  type SelectionNode,
-} from 'graphql';
-import { OWN_KEYS } from '../../answers/answer-errors.ts';
+import { OperationTypeNode, type SelectionNode } from 'graphql';
 import type { Json } from '../../json.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';
 import {
@@ -62,62 +54,4 @@ export function forwardedFields({
       };
     },
   };
-}
-
-/** Selections of the root, and the fragments that they may spread. */
-export interface RootSelections {
-  readonly selections: readonly SelectionNode[];
-  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-}
-
-/**
- * Leaves only forwarded fields in selections of the root, and in their fragments. A fragment that loses fields gets a
- * second definition under another name, since it may also be spread below the root, where the service answers all of it.
- */
-export function onlyForwarded(
-  isForwarded: (field: FieldNode) => boolean,
-  { selections, fragments }: RootSelections,
-): RootSelections {
-  const defined = new Map(fragments);
-  const names = new Map<string, string | undefined>();
-  return { selections: leftOf(selections), fragments: defined };
-
-  function leftOf(some: readonly SelectionNode[]): readonly SelectionNode[] {
-    return some.flatMap((selection): SelectionNode[] => {
-      if (selection.kind === Kind.FIELD) return isForwarded(selection) ? [selection] : [];
-      if (selection.kind === Kind.INLINE_FRAGMENT) {
-        const left = reduced(selection);
-        return left ? [left] : [];
-      }
-      const { value } = selection.name;
-      if (!names.has(value)) names.set(value, nameOfReduced(value));
-      const name = names.get(value);
-      if (name === undefined) return [];
-      return name === value
-        ? [selection]
-        : [{ ...selection, name: { kind: Kind.NAME, value: name } }];
-    });
-  }
-
-  /** The fragment itself if it loses nothing; undefined if nothing is left. */
-  function reduced<F extends FragmentDefinitionNode | InlineFragmentNode>(
-    fragment: F,
-  ): F | undefined {
-    const all = fragment.selectionSet.selections;
-    const left = leftOf(all);
-    if (left.length === 0) return undefined;
-    const isSame = left.length === all.length && left.every((one, i) => one === all[i]);
-    if (isSame) return fragment;
-    return { ...fragment, selectionSet: { kind: Kind.SELECTION_SET, selections: left } };
-  }
-
-  function nameOfReduced(name: string): string | undefined {
-    const fragment = fragments.get(name);
-    const left = fragment && reduced(fragment);
-    if (!left || left === fragment) return left && name;
-    let value = `${OWN_KEYS}Forwarded_${name}`;
-    while (defined.has(value)) value += '_';
-    defined.set(value, { ...left, name: { kind: Kind.NAME, value } });
-    return value;
-  }
 }

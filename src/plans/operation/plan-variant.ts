@@ -1,12 +1,13 @@
-import { OperationTypeNode, type GraphQLObjectType } from 'graphql';
+import { OperationTypeNode, type FieldNode, type GraphQLObjectType } from 'graphql';
 import { collectFields, selectionsOf, type DeferUse } from '../../answers/collect-fields.ts';
 import { shapeOf, type ShapeScope } from '../../answers/shape.ts';
 import type { ForwardedShape } from '../forwarded/forwarded-answer.ts';
-import { forwardedFields, onlyForwarded } from '../forwarded/forwarded-fields.ts';
+import { forwardedFields } from '../forwarded/forwarded-fields.ts';
 import { nestedPlaceholders } from '../lists/nested-lists.ts';
 import type { FieldValue } from '../output.ts';
 import { pageCost } from '../requests/page-cost.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
+import { reduceRoot, type RootSelections } from '../requests/root-selections.ts';
 import { answerForwarded, answerGroup, type FieldGroup } from './answer-group.ts';
 import { LOCAL } from './local-fields.ts';
 import { rootField } from './root-field.ts';
@@ -56,9 +57,12 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     : { ...written, operation: OperationTypeNode.QUERY, directives: [] };
   const shared = { ...parts, writer, scope, operation: reading };
   const placeholders = nestedPlaceholders(parts.nested, shared);
-  const collected = [...collectFields(scope, root, operation.selectionSet.selections).values()];
+  const asked: RootSelections = { selections: operation.selectionSet.selections, fragments };
+  const collected = [...collectFields(scope, root, asked.selections).values()];
   checkBelowRoot(parts, collected, root, fragments);
-  const planned = collected.map((field) => rootField(parts, { ...variant, shared, root }, field));
+  const planned = collected.map((field) =>
+    rootField(parts, { ...variant, shared, root }, field),
+  );
   const fields = planned.map((field) =>
     isLoneTypename(field, planned) ? constant(field, JSON.stringify(root.name)) : field,
   );
@@ -102,10 +106,12 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     const isDeferred = new Set(fields.map(({ collected: { deferred } }) => deferred)).size > 1;
     const ownNodes = new Set(own.flatMap(({ collected: { nodes } }) => nodes));
     // Fields that this call skips are sent too, with their directives, unless only the gateway knows them.
-    const { selections, fragments: sent } = onlyForwarded(
-      (node) => (isDeferred ? ownNodes.has(node) : isForwardable(node.name.value)),
-      { selections: operation.selectionSet.selections, fragments },
-    );
+    const isSent = (node: FieldNode) =>
+      isDeferred ? ownNodes.has(node) : isForwardable(node.name.value);
+    const { selections, fragments: sent } = reduceRoot(asked, {
+      field: (node) => (isSent(node) ? [node] : []),
+      fragment: (node) => node,
+    });
     const shapes = own.map((field) => forwardedShape(scope, root, field));
     return forwardedFields({
       writer,

@@ -1,5 +1,6 @@
 import {
   getNamedType,
+  getOperationAST,
   isAbstractType,
   Kind,
   print,
@@ -12,6 +13,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
   type SelectionNode,
+  type SelectionSetNode,
   type VariableDefinitionNode,
 } from 'graphql';
 import { INLINED_PAGE, type Path, type UpstreamError } from '../../answers/answer-errors.ts';
@@ -199,13 +201,27 @@ function onlyDefined(document: DocumentNode, used: ReadonlySet<string>): Documen
   });
 }
 
-function fieldOf({ definitions }: DocumentNode): string {
-  for (const definition of definitions) {
-    if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
-    const [selection] = definition.selectionSet.selections;
-    if (selection?.kind === Kind.FIELD) return selection.name.value;
+function fieldOf(document: DocumentNode): string {
+  let within: SelectionSetNode | undefined = getOperationAST(document)?.selectionSet;
+  while (within) {
+    const [first]: readonly SelectionNode[] = within.selections;
+    if (first?.kind === Kind.FIELD) return first.name.value;
+    within =
+      first?.kind === Kind.FRAGMENT_SPREAD
+        ? fragmentOf(document, first.name.value)?.selectionSet
+        : first?.selectionSet;
   }
   return '';
+}
+
+function fragmentOf(
+  { definitions }: DocumentNode,
+  name: string,
+): FragmentDefinitionNode | undefined {
+  return definitions.find(
+    (one): one is FragmentDefinitionNode =>
+      one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === name,
+  );
 }
 
 export const NO_PAGES: ReadonlySet<string> = new Set();
