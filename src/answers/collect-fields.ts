@@ -67,7 +67,7 @@ export function collectFields(
       }
       const inner = deferOf(scope, selection.directives) ?? deferred;
       if (selection.kind === Kind.INLINE_FRAGMENT) {
-        if (applies(scope.schema, selection.typeCondition?.name.value, type)) {
+        if (isApplicable(scope.schema, selection.typeCondition?.name.value, type)) {
           collect(selection.selectionSet.selections, inner);
         }
         continue;
@@ -77,7 +77,7 @@ export function collectFields(
       const fragment = scope.fragments.get(name);
       if (!fragment || seen.has(name) || spread.has(name)) continue;
       seen.add(name);
-      if (applies(scope.schema, fragment.typeCondition.name.value, type)) {
+      if (isApplicable(scope.schema, fragment.typeCondition.name.value, type)) {
         collect(fragment.selectionSet.selections, inner);
       }
     }
@@ -133,7 +133,8 @@ function valueOf(value: Argument['value'] | undefined, isTrue: SelectionScope['i
   return value?.kind === Kind.BOOLEAN && value.value;
 }
 
-function applies(
+/** Whether a fragment on a type (undefined: without one) applies to each object of another one. */
+export function isApplicable(
   schema: GraphQLSchema,
   on: string | undefined,
   type: GraphQLCompositeType,

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { getArgumentValues } from '@graphql-tools/utils';
 import { Kind, print, visit, type ASTNode, type FieldNode, type GraphQLField } from 'graphql';
 import type { CallVariables } from '../call.ts';
+import type { FieldPlaces } from '../requests/field-places.ts';
 import type { WrittenOperation } from '../requests/request-text.ts';
 
 /** The arguments of a derived field in one call, and the names of its list, which depend on them. */
@@ -18,29 +19,30 @@ export interface ListKeys {
   readonly walk: string;
 }
 
+/** Where directives of the service may be that a list is requested with: for others, it may return another list. */
+export interface DirectedBy {
+  readonly operation: WrittenOperation;
+  readonly places: FieldPlaces;
+}
+
 /**
  * Makes a function that reads the arguments. It reads them only once if they have no variables.
  *
- * @param node with the directives of the upstream. They count, and those of the operation: for others, the service may
- *   return another list
  * @param own the arguments that are not filters of the upstream's list
  */
 export function listArguments(
   definition: GraphQLField<unknown, unknown>,
   node: FieldNode,
   own: readonly (string | undefined)[],
-  operation: WrittenOperation,
+  directed: DirectedBy,
 ): (variables: CallVariables) => ListArguments {
   const unfiltered = new Map<string, ListKeys>();
+  const directiveMarks = marksOf(directed);
   const read = (variables: CallVariables): ListArguments => {
     const values = getArgumentValues(definition, node, variables.values);
     const filters = Object.entries(values).filter(([name]) => !own.includes(name));
-    const texts = textsOf(operation, variables);
-    const marks = [
-      ...directiveMarks(operation, texts),
-      ...directiveMarks(node, texts).map((mark) => `${node.kind} ${mark}`),
-      ...exactNumbers(node, own, texts),
-    ];
+    const texts = textsOf(directed.operation, variables);
+    const marks = [...directiveMarks(variables), ...exactNumbers(node, own, texts)];
     const given = marked(Object.fromEntries(filters), marks);
     const known = Object.keys(given).length === 0 ? unfiltered : new Map<string, ListKeys>();
     return {
@@ -55,19 +57,19 @@ export function listArguments(
       },
     };
   };
-  const { arguments: args = [], directives = [] } = node;
-  return onceUnless(mentionsVariables([args, directives, operation.directives ?? []]), read);
+  return onceUnless(mentionVariables([...(node.arguments ?? []), ...directivesIn(directed)]), read);
 }
 
 /** Makes a function that names a list as `ListKeys.walk` does, with these filters in all calls. */
 export function walkKeys(
   list: string,
   filters: Filters,
-  operation: WrittenOperation,
+  directed: DirectedBy,
 ): (variables: CallVariables) => string {
+  const directiveMarks = marksOf(directed);
   const key = (variables: CallVariables) =>
-    walkKey(list, marked(filters, directiveMarks(operation, textsOf(operation, variables))));
-  return onceUnless(mentionsVariables([operation.directives ?? []]), key);
+    walkKey(list, marked(filters, directiveMarks(variables)));
+  return onceUnless(mentionVariables(directivesIn(directed)), key);
 }
 
 /** A nested list has a name for each parent, so only a few names are kept. */
@@ -82,9 +84,13 @@ function onceUnless<T>(
   return (variables) => (once ??= make(variables));
 }
 
-function mentionsVariables(nodes: readonly (readonly ASTNode[])[]): boolean {
+function directivesIn({ operation, places }: DirectedBy): readonly ASTNode[] {
+  return [...(operation.directives ?? []), ...places.outline];
+}
+
+function mentionVariables(nodes: readonly ASTNode[]): boolean {
   let found = false;
-  for (const node of nodes.flat()) visit(node, { Variable: () => void (found = true) });
+  for (const node of nodes) visit(node, { Variable: () => void (found = true) });
   return found;
 }
 
@@ -104,22 +110,24 @@ function textsOf(
   };
 }
 
-/** The directives of an operation or a field, with the values of their variables. */
-function directiveMarks(
-  { directives = [] }: Pick<FieldNode, 'directives'>,
-  texts: VariableTexts,
-): string[] {
-  return directives.map((directive) =>
-    print(
-      visit(directive, {
-        Variable: ({ name }) => {
-          const value = texts(name.value);
-          // The value of an enum is printed as it is, and so is the text.
-          return value === undefined ? undefined : { kind: Kind.ENUM, value };
-        },
-      }),
-    ),
-  );
+/** Makes a function that prints the directives, with the values of their variables. */
+function marksOf(directed: DirectedBy): (variables: CallVariables) => readonly string[] {
+  const nodes = directivesIn(directed);
+  const marks = (variables: CallVariables) => {
+    const texts = textsOf(directed.operation, variables);
+    return nodes.map((node) => print(withValues(node, texts)));
+  };
+  return onceUnless(mentionVariables(nodes), marks);
+}
+
+function withValues(node: ASTNode, texts: VariableTexts): ASTNode {
+  return visit(node, {
+    Variable: ({ name }) => {
+      const value = texts(name.value);
+      // The value of an enum is printed as it is, and so is the text.
+      return value === undefined ? undefined : { kind: Kind.ENUM, value };
+    },
+  });
 }
 
 /** Finds numbers that JavaScript cannot represent: two different filters could otherwise get one name. */

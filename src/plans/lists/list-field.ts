@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import type { DirectiveNode, FieldNode, GraphQLField, GraphQLObjectType } from 'graphql';
+import type { FieldNode, GraphQLField, GraphQLObjectType } from 'graphql';
 import { selectionsOf } from '../../answers/collect-fields.ts';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import type { Placeholder } from '../../answers/reading.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
 import { atOnce } from '../../pausable.ts';
 import type { Adapter, NestedAdapter } from '../../schema/derived.ts';
-import { isIncremental } from '../../schema/incremental-directives.ts';
 import type { Call, CallVariables } from '../call.ts';
 import { pageFetcher, type PageSource } from '../pages/fetch-page.ts';
 import { pageRequests, type PageRequests } from '../pages/page-request.ts';
 import type { PageAnswer } from '../pages/read-page.ts';
 import { wayToParent, withoutId } from '../pages/way-to-parent.ts';
+import type { FieldPlaces } from '../requests/field-places.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
 import { connectionShape, type ConnectionShape } from './connection-shape.ts';
@@ -27,6 +27,14 @@ export interface FieldParts {
   readonly drains: Drains;
   readonly telemetry: ReadingTelemetry;
   readonly connectionMax: number;
+}
+
+/** A derived field of a list, as a caller selects it. */
+export interface SelectedList {
+  readonly kind: 'all' | 'connection';
+  readonly key: string;
+  readonly nodes: readonly FieldNode[];
+  readonly places: FieldPlaces;
 }
 
 /** One `all…` or `…Connection` field of an operation: made once, opened in every call. */
@@ -46,10 +54,10 @@ export interface ListField {
 export function listField(
   parts: FieldParts,
   adapter: Adapter,
-  { kind, key, nodes }: { kind: 'all' | 'connection'; key: string; nodes: readonly FieldNode[] },
+  { kind, key, nodes, places }: SelectedList,
 ): ListField {
   const { writer, scope, operation } = parts;
-  const node = { ...nodes[0]!, directives: directivesOf(nodes) };
+  const node = nodes[0]!;
   const selections = selectionsOf(nodes);
   const connection =
     kind === 'connection' ? connectionShape(scope, adapter.connection!, selections) : undefined;
@@ -65,7 +73,7 @@ export function listField(
       operation,
       adapter,
       args: node.arguments ?? [],
-      directives: node.directives,
+      places,
       recordSelections: of,
       way,
     });
@@ -78,7 +86,7 @@ export function listField(
       definitionOf(scope, adapter, node),
       node,
       ownArguments(adapter, kind),
-      operation,
+      { operation, places },
     ),
     shown: requests(recordSelections.length > 0 ? recordSelections : [[]]),
     bare: () => (bare ??= requests([[]])),
@@ -137,18 +145,6 @@ function definitionOf(
   node: FieldNode,
 ): GraphQLField<unknown, unknown> {
   return (schema.getType(parent) as GraphQLObjectType).getFields()[node.name.value]!;
-}
-
-/** The directives of the upstream: of one node, as if the caller had written the field once. */
-function directivesOf(nodes: readonly FieldNode[]): readonly DirectiveNode[] {
-  const all = nodes.map(({ directives = [] }) => directives.filter((one) => !isConsumed(one)));
-  return all.find((some) => some.length > 0) ?? [];
-}
-
-/** Whether it has done its part when the operation was planned, or the gateway implements it. */
-function isConsumed(directive: DirectiveNode): boolean {
-  const { value: name } = directive.name;
-  return name === 'skip' || name === 'include' || isIncremental(directive);
 }
 
 function ownArguments(

@@ -14,6 +14,7 @@ import { idOf } from '../../schema/derivation/reach-parent.ts';
 import type { Call } from '../call.ts';
 import { isPlaceholder, type FieldValue, type Output } from '../output.ts';
 import { idKey } from '../pages/record-identity.ts';
+import { placeBelowRoot } from '../requests/field-places.ts';
 import { readAll } from './all-field.ts';
 import { readConnection } from './connection-field.ts';
 import { listField, openList, type ListField } from './list-field.ts';
@@ -91,7 +92,12 @@ export function nestedPlaceholders(
       if (!found) return undefined;
       let made: ListField | undefined;
       const filling: Filling = () =>
-        (made ??= listField(whole, found.adapter, { kind: found.kind, key, nodes }));
+        (made ??= listField(whole, found.adapter, {
+          kind: found.kind,
+          key,
+          nodes,
+          places: placeBelowRoot(nodes, whole.operation.fragments),
+        }));
       if (found.kind === 'all' && !aliasBytes.has(nodes[0]!)) {
         const record = shapeOf(whole.scope, found.adapter.recordType, selectionsOf(nodes));
         aliasBytes.set(nodes[0]!, keyBytesOf([record]).ofAliases);

@@ -5,6 +5,7 @@ import type { ForwardedShape } from '../forwarded/forwarded-answer.ts';
 import { forwardedFields } from '../forwarded/forwarded-fields.ts';
 import { nestedPlaceholders } from '../lists/nested-lists.ts';
 import type { FieldValue } from '../output.ts';
+import { placesAtRoot } from '../requests/field-places.ts';
 import { pageCost } from '../requests/page-cost.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
 import { reduceRoot, type RootSelections } from '../requests/root-selections.ts';
@@ -58,10 +59,11 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   const shared = { ...parts, writer, scope, operation: reading };
   const placeholders = nestedPlaceholders(parts.nested, shared);
   const asked: RootSelections = { selections: operation.selectionSet.selections, fragments };
+  const placesOf = placesAtRoot(asked, scope);
   const collected = [...collectFields(scope, root, asked.selections).values()];
   checkBelowRoot(parts, collected, root, fragments);
   const planned = collected.map((field) =>
-    rootField(parts, { ...variant, shared, root }, field),
+    rootField(parts, { ...variant, shared, root, placesOf }, field),
   );
   const fields = planned.map((field) =>
     isLoneTypename(field, planned) ? constant(field, JSON.stringify(root.name)) : field,

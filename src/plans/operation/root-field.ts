@@ -13,18 +13,21 @@ import {
   type SelectedField,
 } from '../records/record-fields.ts';
 import { idReader, nodeReader, representationReader } from '../records/record-references.ts';
+import type { placesAtRoot } from '../requests/field-places.ts';
 import { LOCAL } from './local-fields.ts';
 import { isAllowed, refusedMutation } from './root-rules.ts';
 import type { PlanParts, RootField, VariantParts } from './variant.ts';
 
+interface RootFieldParts extends VariantParts {
+  readonly shared: FieldParts;
+  readonly root: GraphQLObjectType;
+  readonly placesOf: ReturnType<typeof placesAtRoot>;
+}
+
 /** Decides how a root field is answered: by the service, from a list, or by the gateway itself. */
 export function rootField(
   parts: PlanParts,
-  {
-    operation,
-    shared,
-    root,
-  }: VariantParts & { readonly shared: FieldParts; readonly root: GraphQLObjectType },
+  { operation, shared, root, placesOf }: RootFieldParts,
   collected: CollectedField,
 ): RootField {
   const { key, nodes } = collected;
@@ -56,11 +59,11 @@ export function rootField(
     return {
       ...field,
       kind: 'list',
-      list: listField({ ...shared, scope }, adapter, { kind, key, nodes }),
+      list: listField({ ...shared, scope }, adapter, { kind, key, nodes, places: placesOf(nodes) }),
     };
   }
   if (!parts.derived.has(name)) return { ...field, kind: 'forwarded' };
-  const selected = { definition: definition!, key, nodes };
+  const selected = { definition: definition!, key, nodes, places: placesOf(nodes) };
   return { ...field, kind: 'read', read: readRecords(parts, shared, selected, name) };
 }
 

@@ -4,7 +4,6 @@ import {
   GraphQLInt,
   isRequiredArgument,
   type ArgumentNode,
-  type DirectiveNode,
   type GraphQLObjectType,
   type SelectionNode,
   type VariableDefinitionNode,
@@ -30,6 +29,7 @@ import {
   orTypename,
   variableDefinitionNode,
 } from '../requests/added-fields.ts';
+import type { FieldPlaces } from '../requests/field-places.ts';
 import {
   NO_PAGES,
   nullingPagesOf,
@@ -76,8 +76,7 @@ export interface PageRequestParts {
   readonly adapter: Adapter;
   /** As the caller wrote them. Only those that the upstream knows are sent. */
   readonly args: readonly ArgumentNode[];
-  /** Those of the upstream. */
-  readonly directives?: readonly DirectiveNode[];
+  readonly places: FieldPlaces;
   /** The selections of each record: several where a connection selects both `nodes` and `edges { node }`. */
   readonly recordSelections: readonly (readonly SelectionNode[])[];
   /** How a nested list is reached. */
@@ -87,6 +86,7 @@ export interface PageRequestParts {
 const PARENT_ID = '_rsParentId';
 const FIRST = '_rs_first';
 const AFTER = '_rs_after';
+const SOME_INFO = fieldNode('pageInfo', { selections: [fieldNode('hasNextPage')] });
 
 export function pageRequests(parts: PageRequestParts): PageRequests {
   const { writer, scope, operation, adapter, recordSelections, way } = parts;
@@ -108,14 +108,18 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
     selections: ['hasNextPage', 'endCursor', ...sizes].map((name) => fieldNode(name)),
   });
   const filters = new Set(adapter.filters.map(({ name }) => name));
-  const list = fieldNode(adapter.name, {
-    selections: [...lists, info],
-    directives: parts.directives,
-    args: [
-      argumentNode('first', FIRST),
-      argumentNode('after', AFTER),
-      ...parts.args.filter(({ name }) => filters.has(name.value)),
-    ],
+  const args = [
+    argumentNode('first', FIRST),
+    argumentNode('after', AFTER),
+    ...parts.args.filter(({ name }) => filters.has(name.value)),
+  ];
+  const { selections: root, fragments } = parts.places.select(({ directives, isFirst }) => {
+    const list = fieldNode(adapter.name, {
+      selections: isFirst ? [...lists, info] : [SOME_INFO],
+      directives,
+      args,
+    });
+    return [way ? way.wrap(list, PARENT_ID) : list];
   });
   const variableDefinitions = [
     ...operation.variableDefinitions,
@@ -123,12 +127,7 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
     ...(way?.definitions(PARENT_ID) ?? []),
   ];
   const write = (pages: PagesToInline) =>
-    writeRequest(
-      writer,
-      { ...operation, variableDefinitions },
-      [way ? way.wrap(list, PARENT_ID) : list],
-      pages,
-    );
+    writeRequest(writer, { ...operation, variableDefinitions, fragments }, root, pages);
   const whole = write('all');
   const shapes = recordSelections.map((selections, i) =>
     recordShape(parts, i === 0 ? identity : undefined, selections),

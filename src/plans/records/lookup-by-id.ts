@@ -1,9 +1,4 @@
-import {
-  OperationTypeNode,
-  type FieldNode,
-  type GraphQLObjectType,
-  type SelectionNode,
-} from 'graphql';
+import { OperationTypeNode, type GraphQLObjectType } from 'graphql';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { readValue } from '../../answers/read.ts';
 import { readAnswer, type Found } from '../../answers/service-answer.ts';
@@ -20,6 +15,7 @@ import {
   orTypename,
   variableDefinitionNode,
 } from '../requests/added-fields.ts';
+import type { PlacedSelections } from '../requests/field-places.ts';
 import {
   requestSparingParents,
   nullingPagesOf,
@@ -50,7 +46,7 @@ interface BatchAnswer {
 export function lookupById(
   { writer, scope, operation }: FieldParts,
   by: ById,
-  selections: readonly SelectionNode[],
+  { selections, places }: PlacedSelections,
 ): (call: Call) => RecordLookup {
   const root = scope.schema.getQueryType() as GraphQLObjectType;
   const shape: Shape = {
@@ -137,19 +133,23 @@ export function lookupById(
   }
 
   function written(count: number, pages: PagesToInline): RequestText {
-    const fields: FieldNode[] = [];
-    const definitions = [...operation.variableDefinitions];
-    for (let at = 0; at < count; at += 1) {
-      const args = [argumentNode(by.argument.name, variableFor(at))];
-      fields.push(
-        fieldNode(by.field, { alias: keyFor(at), args, selections: orTypename(selections) }),
-      );
-      definitions.push(variableDefinitionNode(variableFor(at), by.argument.type));
-    }
+    const numbers = Array.from({ length: count }, (_, at) => at);
+    const { selections: fields, fragments } = places.select(({ directives, isFirst }) =>
+      numbers.map((at) =>
+        fieldNode(by.field, {
+          alias: keyFor(at),
+          args: [argumentNode(by.argument.name, variableFor(at))],
+          directives,
+          selections: orTypename(isFirst ? selections : []),
+        }),
+      ),
+    );
+    const ids = numbers.map((at) => variableDefinitionNode(variableFor(at), by.argument.type));
     const query = {
       ...operation,
       operation: OperationTypeNode.QUERY,
-      variableDefinitions: definitions,
+      variableDefinitions: [...operation.variableDefinitions, ...ids],
+      fragments,
     };
     return writeRequest(writer, query, fields, pages);
   }

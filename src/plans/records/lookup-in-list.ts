@@ -18,20 +18,21 @@ import { holdWhole, type ListRecord } from '../output.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { NullList, pageFetcher, type PageSource } from '../pages/fetch-page.ts';
 import { pageRequests } from '../pages/page-request.ts';
+import type { PlacedSelections } from '../requests/field-places.ts';
 
 /** Finds records by their ids in a list at the root, using what earlier walks left behind of it. */
 export function lookupInList(
   { writer, scope, operation, drains, telemetry }: FieldParts,
   { type }: Entity,
   adapter: Adapter,
-  selections: readonly SelectionNode[],
+  { selections, places }: PlacedSelections,
 ): (call: Call) => RecordLookup {
   const requests = (recordSelections: (readonly SelectionNode[])[]) =>
-    pageRequests({ writer, scope, operation, adapter, args: [], recordSelections });
+    pageRequests({ writer, scope, operation, adapter, args: [], places, recordSelections });
   const shown = requests([onlyOf(type.name, adapter, selections)]);
   const bare = requests([[]]);
   // This is the list that drains without filters read, so both share its page index.
-  const keyOf = walkKeys(adapter.name, defaultsOf(adapter), operation);
+  const keyOf = walkKeys(adapter.name, defaultsOf(adapter), { operation, places });
 
   return (call) => {
     const { variables } = call;

@@ -7,6 +7,7 @@ import type { Call, CallVariables, RecordLookup } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { writeReading, writeRecord, type FieldValue, type Output } from '../output.ts';
 import { errorsOfList } from '../pages/fetch-page.ts';
+import type { FieldPlaces } from '../requests/field-places.ts';
 import { lookupById } from './lookup-by-id.ts';
 import { lookupInList } from './lookup-in-list.ts';
 import { givenArgument } from './given-argument.ts';
@@ -19,6 +20,7 @@ export interface SelectedField {
   readonly definition: GraphQLField<unknown, unknown>;
   readonly key: string;
   readonly nodes: readonly FieldNode[];
+  readonly places: FieldPlaces;
 }
 
 /** Which argument of such a field refers to records, and how. */
@@ -33,8 +35,8 @@ export function recordField(
   selected: SelectedField,
   { argument, read }: RecordArgument,
 ): FieldPlan {
-  const { key, nodes } = selected;
-  const lookUp = lookups(parts, nodes);
+  const { key } = selected;
+  const lookUp = lookups(parts, selected);
   const given = argumentOf(parts, selected, argument);
   const path = [key];
   return async (call) => {
@@ -60,8 +62,8 @@ export function recordsField(
   selected: SelectedField,
   { argument, read }: RecordArgument,
 ): FieldPlan {
-  const { key, nodes } = selected;
-  const lookUp = lookups(parts, nodes);
+  const { key } = selected;
+  const lookUp = lookups(parts, selected);
   const given = argumentOf(parts, selected, argument);
   return async (call) => {
     try {
@@ -116,7 +118,7 @@ interface Lookups {
 }
 
 /** Plans the lookups for what a field selects, on first use of each type. */
-function lookups(parts: FieldParts, nodes: readonly FieldNode[]): (call: Call) => Lookups {
+function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lookups {
   // Nothing is deferred in a record: it is sent whole.
   const whole = { ...parts, scope: { ...parts.scope, defers: false } };
   const plans = new Map<Entity, (call: Call) => RecordLookup>();
@@ -125,7 +127,7 @@ function lookups(parts: FieldParts, nodes: readonly FieldNode[]): (call: Call) =
     const lookupOf = (entity: Entity): RecordLookup => {
       const known = own.get(entity);
       if (known) return known;
-      const plan = plans.get(entity) ?? lookupFor(whole, entity, nodes);
+      const plan = plans.get(entity) ?? lookupFor(whole, entity, selected);
       plans.set(entity, plan);
       const lookup = plan(call);
       own.set(entity, lookup);
@@ -164,13 +166,14 @@ function lookups(parts: FieldParts, nodes: readonly FieldNode[]): (call: Call) =
 function lookupFor(
   parts: FieldParts,
   entity: Entity,
-  nodes: readonly FieldNode[],
+  { nodes, places }: SelectedField,
 ): (call: Call) => RecordLookup {
   const collected = collectFields(parts.scope, entity.type, selectionsOf(nodes));
   const selections = [...collected.values()].flatMap((field) => field.nodes);
+  const placed = { selections, places };
   return entity.lookup!.kind === 'id'
-    ? lookupById(parts, entity.lookup!, selections)
-    : lookupInList(parts, entity, entity.lookup!.adapter, selections);
+    ? lookupById(parts, entity.lookup!, placed)
+    : lookupInList(parts, entity, entity.lookup!.adapter, placed);
 }
 
 /** Creates no exception: with a thousand invalid references, the stack traces would cost more than the rest. */

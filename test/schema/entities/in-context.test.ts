@@ -1,4 +1,10 @@
-import { getDirectiveValues, type GraphQLResolveInfo } from 'graphql';
+import {
+  getDirectiveValues,
+  Kind,
+  type GraphQLResolveInfo,
+  type SelectionNode,
+  type SelectionSetNode,
+} from 'graphql';
 import { expect, test } from 'vitest';
 import { sideBySide } from '../../same/side-by-side.ts';
 import {
@@ -98,12 +104,94 @@ interface Total {
   readonly totalCount: number;
 }
 
+/** Where a directive can be that is for one field of the root. */
+const PLACES: readonly (readonly [place: string, write: WriteSelection])[] = [
+  ['the field', ({ on, field, below }) => `{ ${field} ${on} ${below} }`],
+  [
+    'a spread',
+    ({ on, field, below, name }) =>
+      `{ ...${name} ${on} } fragment ${name} on Query { ${field} ${below} }`,
+  ],
+  [
+    'a fragment',
+    ({ on, field, below, name }) =>
+      `{ ...${name} } fragment ${name} on Query ${on} { ${field} ${below} }`,
+  ],
+  ['an inline fragment', ({ on, field, below }) => `{ ... ${on} { ${field} ${below} } }`],
+];
+
+type WriteSelection = (parts: {
+  readonly on: string;
+  readonly field: string;
+  readonly below: string;
+  /** Of a fragment. */
+  readonly name: string;
+}) => string;
+
+const IN = '@inContext(country: $in)';
+
+test.each(PLACES)(
+  'a record is looked up in the list that a directive on %s chooses',
+  async (_, write) => {
+    const world = await startContexts();
+    const person = { field: 'person(id: "only FR")', below: '{ name }', name: 'F' };
+    const query = `query ($in: String! = "FR") ${write({ on: IN, ...person })}`;
+    const french = { person: { name: 'Quelqu’un' } };
+    expect(await world.ask(query)).toEqual(french);
+    expect(await world.ask(query, { in: 'DE' })).toEqual({ person: null });
+    expect(await world.ask(write({ on: '', ...person }))).toEqual({ person: null });
+    expect(await world.ask(query, { in: 'FR' })).toEqual(french);
+  },
+);
+
+test.each(PLACES)(
+  'what a drain remembers of positions serves lookups with the same directives on %s, and no others',
+  async (_, write) => {
+    const world = await startContexts();
+    const french = '@inContext(country: "FR")';
+    await world.ask(write({ on: french, field: 'allPersons', below: '{ id }', name: 'F' }));
+    const walked = world.sent();
+    const person = { field: 'person(id: "1")', below: '{ name }', name: 'G' };
+    const query = `query ($in: String!) ${write({ on: IN, ...person })}`;
+    await world.ask(query, { in: 'FR' });
+    expect(world.sent()).toBe(walked + 1);
+    await world.ask(query, { in: 'DE' });
+    expect(world.sent()).toBeGreaterThan(walked + 2);
+  },
+);
+
+test.each(PLACES)(
+  'a cursor belongs to the list that a directive on %s chooses',
+  async (_, write) => {
+    const world = await startContexts();
+    const page = (name: string) =>
+      `query ($in: String = "FR", $after: String) ${write({
+        on: IN,
+        field: 'people: personsConnection(first: 1, after: $after)',
+        below: '{ totalCount nodes { id } pageInfo { endCursor } }',
+        name,
+      })}`;
+    const first = (await world.ask(page('F'))) as Page;
+    expect(first.people).toMatchObject({ totalCount: 151, nodes: [{ id: 'only FR' }] });
+    const after = first.people.pageInfo.endCursor;
+    const second = (await world.ask(page('G'), { after })) as Page;
+    expect(second.people).toMatchObject({ totalCount: 151, nodes: [{ id: '150' }] });
+    const { errors } = await world.through({ query: page('F'), variables: { in: 'DE', after } });
+    expect(errors?.join()).toContain('CURSOR_INVALID');
+  },
+);
+
+interface Page {
+  readonly people: { readonly pageInfo: { readonly endCursor: string } };
+}
+
 const NAMES: Readonly<Record<string, string>> = { FR: 'Quelqu’un', DE: 'Jemand' };
 
 /** A list of 150 persons, and of one more in the context FR. */
 async function startContexts() {
   const schema = makeExecutableSchema(
-    `directive @inContext(country: String!) on QUERY | FIELD
+    `directive @inContext(country: String!) on
+       QUERY | FIELD | FRAGMENT_SPREAD | FRAGMENT_DEFINITION | INLINE_FRAGMENT
      type Person { id: ID! name: String! }
      ${PERSONS}`,
     {
@@ -123,6 +211,7 @@ async function startContexts() {
   );
   const world = await sideBySide({ schema });
   return {
+    through: world.through,
     ask: async (query: string, variables?: Record<string, unknown>) => {
       const { data, errors } = await world.through({ query, variables });
       expect(errors).toBeUndefined();
@@ -133,10 +222,18 @@ async function startContexts() {
   };
 }
 
-function countryOf({ schema, operation, fieldNodes, variableValues }: GraphQLResolveInfo): string {
+/** Of the operation, or of anything at its root: the gateway requests each list by itself. */
+function countryOf({ schema, operation, fragments, variableValues }: GraphQLResolveInfo): string {
   const directive = schema.getDirective('inContext')!;
-  const values = [...fieldNodes, operation].map(
-    (node) => getDirectiveValues(directive, node, variableValues)?.['country'],
-  );
+  const nodes = [operation, ...Object.values(fragments)];
+  const values = nodes
+    .flatMap((node) => [node, ...selectionsIn(node.selectionSet)])
+    .map((node) => getDirectiveValues(directive, node, variableValues)?.['country']);
   return values.find((country) => typeof country === 'string') ?? '';
+}
+
+function selectionsIn({ selections }: SelectionSetNode): readonly SelectionNode[] {
+  return selections.flatMap((one) =>
+    one.kind === Kind.INLINE_FRAGMENT ? [one, ...selectionsIn(one.selectionSet)] : [one],
+  );
 }
