@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import {
   after,
   honest,
+  json,
   startFakeUpstream,
   type Reply,
 } from '../support/imitations/fake-upstream.ts';
@@ -62,6 +63,20 @@ test.concurrent.each([
     await Promise.race([upstream.arrived(answers.length), Promise.all(answers)]);
     gate.resolve();
     expect(await Promise.all(answers)).toEqual(answers.map(() => firstPage));
+  },
+);
+
+test.concurrent(
+  'an answer of the service with an error in it takes only a few times its bytes',
+  async () => {
+    await using gateway = await start();
+    const { upstream, ask } = gateway;
+    const items = Array.from({ length: BYTES / 4 }, (_, id) => ({ id, firstName: `First ${id}` }));
+    const error = { message: 'No name.', path: ['persons', 'items', 3, 'firstName'] };
+    upstream.answer(json({ data: { persons: { items } }, errors: [error] }));
+    const answer = await ask({ query: '{ persons { items { id firstName } } }' });
+    expect(answer).toContain(`{"id":"${BYTES / 4 - 1}","firstName":"First ${BYTES / 4 - 1}"}`);
+    expect(answer).toContain('No name.');
   },
 );
 
