@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { parse, validate, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { GatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { waysOfReading } from '../support/gateway/ways-of-reading.ts';
 import { randomDocument } from '../support/random/random-operation.ts';
 import { Verbatim } from './exact-json.ts';
 import { publishedSchemas } from './published-schemas.ts';
@@ -12,7 +12,6 @@ import {
   type SentOperation,
   type Compared,
   type SideBySide,
-  type Ways,
 } from './side-by-side.ts';
 import { isUsual, randomRuns, SEED } from '../support/random/random-runs.ts';
 
@@ -21,24 +20,17 @@ const RUNS = randomRuns(80);
 /** How often to try to make a failing operation smaller. */
 const TRIES = 100;
 
-/** Counts how the answers of the service were read. */
-async function waysOf({ metrics }: GatewayOverFake['gateway']): Promise<Ways> {
-  const text = await metrics.text();
-  return Object.fromEntries(
-    ['scanned', 'general'].map((read) => {
-      const [, count] = new RegExp(`answers_total\\{read="${read}"\\} (\\d+)`).exec(text) ?? [];
-      return [read, Number(count ?? 0)];
-    }),
-  );
-}
-
 describe.each(publishedSchemas)('%s', (_, load) => {
   let schema: GraphQLSchema;
   let world: SideBySide;
   let service: Service;
   beforeAll(async () => {
     schema = load();
-    world = await startSideBySide({ schema, service: (operation) => service(operation), waysOf });
+    world = await startSideBySide({
+      schema,
+      service: (operation) => service(operation),
+      waysOf: waysOfReading,
+    });
   });
   afterAll(() => world[Symbol.asyncDispose]());
 
