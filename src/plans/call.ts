@@ -256,7 +256,8 @@ export interface RecordLookup {
 export type LookupResult = FoundRecord | Error;
 
 export interface FoundRecord {
-  readonly record: ListRecord | Reading;
+  /** Bytes where a scanner took the record. */
+  readonly record: ListRecord | Reading | Buffer;
   readonly unplacedErrors: readonly UpstreamError[];
 }
 

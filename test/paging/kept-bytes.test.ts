@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { objectShape } from '../../src/answers/shape.ts';
 import { atOnce } from '../../src/pausable.ts';
 import { pageScanner } from '../../src/plans/pages/scan-page.ts';
+import { batchScanner } from '../../src/plans/records/scan-batch.ts';
 import {
   after,
   honest,
@@ -56,6 +57,23 @@ function ownBuffer(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
   return bytes;
+}
+
+test('of a batch of records whose ids are cut out, the bytes as they came are not kept', async () => {
+  const { batch, came } = scannedBatch();
+  await new Promise(setImmediate);
+  collect();
+  expect(came.deref()).toBeUndefined();
+  expect(batch.records.map(String)).toEqual(['{"firstName":"Ada"}', 'undefined']);
+  expect(batch.size).toBe('{"firstName":"Ada"},"_rsRecord1":null'.length);
+});
+
+function scannedBatch() {
+  const records = '"_rsRecord0":{"id":"1","firstName":"Ada"},"_rsRecord1":null';
+  const bytes = ownBuffer(`{"data":{${records}},"extensions":{"trace":"${'x'.repeat(1_000)}"}}`);
+  const batch = atOnce(batchScanner({ ...PERSON, nullable: true })(bytes));
+  if (!batch) throw new Error('The scanner did not take the batch.');
+  return { batch, came: new WeakRef(bytes) };
 }
 
 test('a drain keeps the pages of a list, and not what arrived together with them', async () => {

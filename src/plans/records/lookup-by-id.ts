@@ -17,24 +17,27 @@ import {
 } from '../requests/added-fields.ts';
 import type { PlacedSelections } from '../requests/field-places.ts';
 import {
+  NO_PAGES,
   requestSparingParents,
   nullingPagesOf,
   writeRequest,
   type RequestText,
   type PagesToInline,
 } from '../requests/request-text.ts';
+import { BATCH, batchScanner, keyFor, type ScannedBatch } from './scan-batch.ts';
 
 type ById = Extract<EntityLookup, { kind: 'id' }>;
 
-/** Ids per request. */
-const BATCH = 50;
 /** A failed batch of so many ids or fewer is sent again as single requests. */
 const FEW = 6;
+
+/** The answer for one id: bytes where the scanner took the record, otherwise what is read in general. */
+type Answered = Buffer | Found;
 
 /** The answer to a batch. */
 interface BatchAnswer {
   /** One for each id; undefined if the request failed as a whole, so that nothing is known of a single id. */
-  readonly values: readonly Found[] | undefined;
+  readonly values: readonly Answered[] | undefined;
   /** Whether the upstream refused to execute the request: a variable, or the request itself, is invalid. */
   readonly isRefused: boolean;
   readonly nullingPages: ReadonlySet<string>;
@@ -54,6 +57,7 @@ export function lookupById(
     nullable: true,
   };
   const { ofAliases: aliasBytes } = keyBytesOf([shape]);
+  const scan = batchScanner(shape);
   const texts = new Map<string, RequestText>();
   const textFor = (count: number, pages: PagesToInline): RequestText => {
     const name = `${count} ${typeof pages === 'string' ? pages : [...pages].join(' ')}`;
@@ -78,7 +82,7 @@ export function lookupById(
   async function findBatch(
     ids: readonly RecordId[],
     call: Call,
-  ): Promise<readonly (Found | Error)[]> {
+  ): Promise<readonly (Answered | Error)[]> {
     const { values, isRefused } = await send(ids, call);
     if (values) return values;
     if (!isRefused) return inParts(ids, call);
@@ -93,7 +97,7 @@ export function lookupById(
   async function inParts(
     ids: readonly RecordId[],
     call: Call,
-  ): Promise<readonly (Found | Error)[]> {
+  ): Promise<readonly (Answered | Error)[]> {
     if (ids.length <= FEW) return alone(ids, call);
     const half = Math.ceil(ids.length / 2);
     const parts = [ids.slice(0, half), ids.slice(half)].map((part) =>
@@ -105,7 +109,10 @@ export function lookupById(
     return (await Promise.all(parts)).flat();
   }
 
-  async function alone(ids: readonly RecordId[], call: Call): Promise<readonly (Found | Error)[]> {
+  async function alone(
+    ids: readonly RecordId[],
+    call: Call,
+  ): Promise<readonly (Answered | Error)[]> {
     const each = ids.map((id) =>
       send([id], call).then(
         ({ values }) => values!,
@@ -125,6 +132,7 @@ export function lookupById(
         body: text.body(call.variables, own),
         key: text.key(call.variables),
         pages: text.pages(call.variables),
+        scan: (bytes) => scanned(scan(bytes), ids.length),
         read: (json) => readBatch(json, ids.length),
       };
     });
@@ -160,9 +168,18 @@ function variableFor(at: number): string {
   return `_rsKey${at}`;
 }
 
-function keyFor(at: number): string {
-  return `_rsRecord${at}`;
+function* scanned(
+  scanning: Pausable<ScannedBatch | undefined>,
+  count: number,
+): Pausable<BatchAnswer | undefined> {
+  const batch = yield* scanning;
+  if (batch?.records.length !== count) return undefined;
+  const { records, size } = batch;
+  const values = records.map((record) => record ?? NONE);
+  return { values, isRefused: false, nullingPages: NO_PAGES, size };
 }
+
+const NONE: Found = { value: undefined, errors: [] };
 
 function* readBatch(answer: Json, count: number): Pausable<BatchAnswer> {
   const { data, errors } = yield* readAnswer(answer);
@@ -205,9 +222,9 @@ function isNone(value: Json | undefined): boolean {
   return value === undefined || value.isNull;
 }
 
-function areAlike([one, other]: readonly (Found | Error)[]): boolean {
+function areAlike([one, other]: readonly (Answered | Error)[]): boolean {
   const [reason, otherReason] = [one, other].map((each) =>
-    each === undefined || each instanceof Error || !isNone(each.value)
+    each === undefined || each instanceof Error || Buffer.isBuffer(each) || !isNone(each.value)
       ? undefined
       : each.errors[0]?.message,
   );
@@ -223,13 +240,17 @@ function batches(ids: readonly RecordId[]): (readonly RecordId[])[] {
 function foundFor(
   shape: Shape,
   id: RecordId,
-  found: Found | Error,
+  found: Answered | Error,
 ): (readonly [RecordId, LookupResult])[] {
   if (found instanceof Error) return [[id, found]];
+  if (Buffer.isBuffer(found)) return [[id, { record: found, unplacedErrors: NO_ERRORS }]];
   const { value, errors } = found;
   if (isNone(value) && errors.length === 0) return [];
   // The record as a whole failed: its errors are reported at the path of the field.
   if (isNone(value) && errors.every(({ path }) => path?.length === 0))
     return [[id, new PageFailure(errors)]];
-  return [[id, { record: atOnce(readValue(shape, value, errors)), unplacedErrors: [] }]];
+  const record = atOnce(readValue(shape, value, errors));
+  return [[id, { record, unplacedErrors: NO_ERRORS }]];
 }
+
+const NO_ERRORS: readonly UpstreamError[] = [];

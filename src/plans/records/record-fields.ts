@@ -150,6 +150,10 @@ function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lo
           if (!found) return { parts: undefined, errors: [] };
           const { record, unplacedErrors } = found;
           output.errors.push(...unplacedErrors.map((error): AnswerError => ({ ...error, path })));
+          if (Buffer.isBuffer(record)) {
+            output.parts.push(record);
+            return output;
+          }
           const isThere =
             'identity' in record
               ? writeRecord(record, 0, output, path)
