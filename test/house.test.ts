@@ -133,7 +133,8 @@ const rooms: Record<string, readonly string[]> = {
   ],
   'plans/output.ts': [],
   'plans/telemetry.ts': [],
-  'plans/call.ts': ['plans/output.ts'],
+  'plans/record-loader.ts': ['plans/output.ts'],
+  'plans/call.ts': ['plans/output.ts', 'plans/record-loader.ts'],
   'plans/requests': ['plans/call.ts'],
   'plans/pages': ['plans/call.ts', 'plans/output.ts', 'plans/requests', 'plans/telemetry.ts'],
   'plans/lists': [
@@ -148,6 +149,7 @@ const rooms: Record<string, readonly string[]> = {
     'plans/lists',
     'plans/output.ts',
     'plans/pages',
+    'plans/record-loader.ts',
     'plans/requests',
     'plans/telemetry.ts',
   ],

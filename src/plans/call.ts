@@ -1,8 +1,6 @@
 import DataLoader from 'dataloader';
 import PQueue from 'p-queue';
 import type { AnswerBudget, HeldBytes } from '../answers/budget.ts';
-import type { UpstreamError } from '../answers/answer-errors.ts';
-import type { Reading } from '../answers/reading.ts';
 import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
 import type { Pausable } from '../pausable.ts';
@@ -14,7 +12,7 @@ import {
   type CallerBudgets,
   type PageBudget,
 } from '../paging/page-budget.ts';
-import type { ListRecord } from './output.ts';
+import { RecordLoader } from './record-loader.ts';
 
 /** The variables of a request to the gateway, as values and as the caller wrote them. */
 export interface CallVariables {
@@ -153,7 +151,7 @@ export class Call implements Requester {
 
   /** Loads records by their ids. */
   get records(): RecordLoader {
-    return (this.#records ??= createRecordLoader());
+    return (this.#records ??= new RecordLoader());
   }
 
   /** Requests pages that are only read to find a record: see `PageBudget.forSearch`. */
@@ -229,68 +227,4 @@ const UNCOUNTED = 65_536;
 interface ChargedRequest<T> {
   readonly request: UpstreamRequest<T>;
   readonly budget: PageBudget;
-}
-
-/** Loads the records that an operation wants by their ids: each once, those of one selection together. */
-export type RecordLoader = DataLoader<WantedRecord, FoundRecord | null, string>;
-
-export interface WantedRecord {
-  readonly lookup: RecordLookup;
-  readonly id: RecordId;
-}
-
-/** An id as the upstream takes it, as JSON. */
-export type RecordId = string;
-
-/** Finds the records of one type by their ids, with one selection of their fields. */
-export interface RecordLookup {
-  /** Equal for lookups that send the same to the upstream. */
-  readonly name: string;
-  /** By how many bytes the caller's aliases lengthen each record. */
-  readonly aliasBytes: number;
-  /** @returns a result for each id; none for an id without a record */
-  find(ids: readonly RecordId[]): Promise<ReadonlyMap<RecordId, LookupResult>>;
-}
-
-/** An error means that it is unknown whether there is such a record. */
-export type LookupResult = FoundRecord | Error;
-
-export interface FoundRecord {
-  /** Bytes where a scanner took the record. */
-  readonly record: ListRecord | Reading | Buffer;
-  readonly unplacedErrors: readonly UpstreamError[];
-}
-
-function createRecordLoader(): RecordLoader {
-  /** A name has the text of a whole request, and there may be ten thousand keys. */
-  const numbers = new Map<string, number>();
-  const numberOf = (name: string): number => {
-    const known = numbers.get(name) ?? numbers.size;
-    numbers.set(name, known);
-    return known;
-  };
-  return new DataLoader(
-    async (wanted) => {
-      const found = new Map<string, ReadonlyMap<RecordId, LookupResult>>();
-      await Promise.all(
-        Array.from(
-          Map.groupBy(wanted, ({ lookup }) => lookup.name),
-          async ([name, records]) => {
-            const ids = records.map(({ id }) => id);
-            found.set(name, await records[0]!.lookup.find(ids).catch(allFailed(ids)));
-          },
-        ),
-      );
-      return wanted.map(({ lookup, id }) => found.get(lookup.name)?.get(id) ?? null);
-    },
-    { cacheKeyFn: ({ lookup, id }) => `${numberOf(lookup.name)} ${id}` },
-  );
-}
-
-function allFailed(ids: readonly RecordId[]) {
-  return (error: unknown) => new Map(ids.map((id) => [id, asError(error)]));
-}
-
-export function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error('The lookup failed.', { cause: error });
 }

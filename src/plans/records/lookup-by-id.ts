@@ -6,9 +6,10 @@ import { keyBytesOf, shapeOf, type Shape } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import { atOnce, type Pausable } from '../../pausable.ts';
 import type { EntityLookup } from '../../schema/derived.ts';
-import type { Call, LookupResult, RecordId, RecordLookup } from '../call.ts';
+import type { Call } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { PageFailure } from '../pages/fetch-page.ts';
+import type { LookupResult, RecordId, RecordLookup } from '../record-loader.ts';
 import {
   argumentNode,
   fieldNode,
@@ -75,7 +76,12 @@ export function lookupById(
           findBatch(batch, call).catch((error: Error) => batch.map(() => error)),
         ),
       );
-      return new Map(values.flat().flatMap((value, at) => foundFor(shape, ids[at]!, value)));
+      const found = new Map<RecordId, LookupResult>();
+      for (const [at, value] of values.flat().entries()) {
+        const result = resultOf(shape, value);
+        if (result) found.set(ids[at]!, result);
+      }
+      return found;
     },
   });
 
@@ -237,20 +243,16 @@ function batches(ids: readonly RecordId[]): (readonly RecordId[])[] {
   );
 }
 
-function foundFor(
-  shape: Shape,
-  id: RecordId,
-  found: Answered | Error,
-): (readonly [RecordId, LookupResult])[] {
-  if (found instanceof Error) return [[id, found]];
-  if (Buffer.isBuffer(found)) return [[id, { record: found, unplacedErrors: NO_ERRORS }]];
-  const { value, errors } = found;
-  if (isNone(value) && errors.length === 0) return [];
+/** Undefined if there is no record. */
+function resultOf(shape: Shape, answered: Answered | Error): LookupResult | undefined {
+  if (answered instanceof Error) return answered;
+  if (Buffer.isBuffer(answered)) return { record: answered, unplacedErrors: NO_ERRORS };
+  const { value, errors } = answered;
+  if (isNone(value) && errors.length === 0) return undefined;
   // The record as a whole failed: its errors are reported at the path of the field.
   if (isNone(value) && errors.every(({ path }) => path?.length === 0))
-    return [[id, new PageFailure(errors)]];
-  const record = atOnce(readValue(shape, value, errors));
-  return [[id, { record, unplacedErrors: NO_ERRORS }]];
+    return new PageFailure(errors);
+  return { record: atOnce(readValue(shape, value, errors)), unplacedErrors: NO_ERRORS };
 }
 
 const NO_ERRORS: readonly UpstreamError[] = [];

@@ -5,19 +5,13 @@ import { lookUp } from '../../paging/find/look-up.ts';
 import type { LookedUp } from '../../paging/find/page-reader.ts';
 import type { FetchPage } from '../../paging/page.ts';
 import { defaultOf, type Adapter, type Entity } from '../../schema/derived.ts';
-import {
-  asError,
-  type Call,
-  type LookupResult,
-  type RecordId,
-  type RecordLookup,
-  type Requester,
-} from '../call.ts';
+import type { Call, Requester } from '../call.ts';
 import { walkKeys } from '../lists/list-arguments.ts';
 import { holdWhole, type ListRecord } from '../output.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { NullList, pageFetcher, type PageSource } from '../pages/fetch-page.ts';
 import { pageRequests } from '../pages/page-request.ts';
+import { asError, type LookupResult, type RecordId, type RecordLookup } from '../record-loader.ts';
 import type { PlacedSelections } from '../requests/field-places.ts';
 
 /** Finds records by their ids in a list at the root, using what earlier walks left behind of it. */

@@ -3,10 +3,11 @@ import { ownError, type AnswerError, type Path } from '../../answers/answer-erro
 import { collectFields, selectionsOf } from '../../answers/collect-fields.ts';
 import { codedError } from '../../errors.ts';
 import type { Entity } from '../../schema/derived.ts';
-import type { Call, CallVariables, RecordLookup } from '../call.ts';
+import type { Call, CallVariables } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { writeReading, writeRecord, type FieldValue, type Output } from '../output.ts';
 import { errorsOfList } from '../pages/fetch-page.ts';
+import type { LoadedRecords, LookupResult, RecordId, RecordLookup } from '../record-loader.ts';
 import type { FieldPlaces } from '../requests/field-places.ts';
 import { lookupById } from './lookup-by-id.ts';
 import { lookupInList } from './lookup-in-list.ts';
@@ -41,7 +42,10 @@ export function recordField(
   const path = [key];
   return async (call) => {
     try {
-      return await lookUp(call).find(read(given(call.variables)), path);
+      const reference = read(given(call.variables));
+      const { write } = await lookUp(call).load([reference]);
+      const output: Output = { parts: [], errors: [] };
+      return write(reference, output, path) ? output : { parts: undefined, errors: output.errors };
     } catch (error) {
       return { parts: undefined, errors: errorsOfList(error, path) };
     }
@@ -77,14 +81,11 @@ export function recordsField(
       const records = lookUp(call);
       const wanted = references.map(read);
       records.expect(wanted);
-      const values = await Promise.all(
-        wanted.map((reference, index) => records.find(reference, [key, index])),
-      );
+      const { write } = await records.load(wanted);
       const output: Output = { parts: ['['], errors: [] };
-      for (const [index, value] of values.entries()) {
+      for (const [index, reference] of wanted.entries()) {
         if (index > 0) output.parts.push(',');
-        output.parts.push(...(value.parts ?? ['null']));
-        for (const error of value.errors) output.errors.push(error);
+        if (!write(reference, output, [key, index])) output.parts.push('null');
       }
       output.parts.push(']');
       return output;
@@ -114,7 +115,12 @@ function asList(given: unknown): readonly unknown[] {
 interface Lookups {
   /** Refuses answers that are too large before anything is requested: an alias is repeated in every record. */
   expect(wanted: readonly RecordReference[]): void;
-  find(reference: RecordReference, path: Path): Promise<FieldValue>;
+  load(wanted: readonly RecordReference[]): Promise<Loaded>;
+}
+
+interface Loaded {
+  /** Writes one of the records that were loaded. @returns false for null, of which only the errors are written */
+  write(reference: RecordReference, output: Output, path: Path): boolean;
 }
 
 /** Plans the lookups for what a field selects, on first use of each type. */
@@ -141,30 +147,50 @@ function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lo
         }
         if (bytes > 0) call.held.expect(bytes);
       },
-      find: async (reference, path) => {
-        if (typeof reference === 'string') return refused(reference, path);
-        const { entity, id } = reference;
-        const output: Output = { parts: [], errors: [] };
-        try {
-          const found = await call.records.load({ lookup: lookupOf(entity), id });
-          if (!found) return { parts: undefined, errors: [] };
-          const { record, unplacedErrors } = found;
-          output.errors.push(...unplacedErrors.map((error): AnswerError => ({ ...error, path })));
-          if (Buffer.isBuffer(record)) {
-            output.parts.push(record);
-            return output;
-          }
-          const isThere =
-            'identity' in record
-              ? writeRecord(record, 0, output, path)
-              : writeReading(record, output, path);
-          return isThere ? output : { parts: undefined, errors: output.errors };
-        } catch (error) {
-          return { parts: undefined, errors: [...output.errors, ...errorsOfList(error, path)] };
+      load: async (wanted) => {
+        const ids = new Map<Entity, RecordId[]>();
+        for (const one of wanted) {
+          if (typeof one === 'string') continue;
+          const some = ids.get(one.entity);
+          if (some) some.push(one.id);
+          else ids.set(one.entity, [one.id]);
         }
+        const found = new Map<Entity, LoadedRecords>();
+        await Promise.all(
+          Array.from(ids, async ([entity, some]) => {
+            found.set(entity, await call.records.load(lookupOf(entity), some));
+          }),
+        );
+        return {
+          write: (reference, output, path) => {
+            if (typeof reference === 'string') {
+              output.errors.push(refused(reference, path));
+              return false;
+            }
+            const { entity, id } = reference;
+            return writeResult(found.get(entity)!(id), output, path);
+          },
+        };
       },
     };
   };
+}
+
+function writeResult(result: LookupResult | undefined, output: Output, path: Path): boolean {
+  if (!result) return false;
+  if (result instanceof Error) {
+    for (const error of errorsOfList(result, path)) output.errors.push(error);
+    return false;
+  }
+  const { record, unplacedErrors } = result;
+  for (const error of unplacedErrors) output.errors.push({ ...error, path });
+  if (!Buffer.isBuffer(record)) {
+    return 'identity' in record
+      ? writeRecord(record, 0, output, path)
+      : writeReading(record, output, path);
+  }
+  output.parts.push(record);
+  return true;
 }
 
 function lookupFor(
@@ -181,8 +207,8 @@ function lookupFor(
 }
 
 /** Creates no exception: with a thousand invalid references, the stack traces would cost more than the rest. */
-function refused(message: string, path: Path): FieldValue {
-  return { parts: undefined, errors: [ownError('BAD_USER_INPUT', message, path)] };
+function refused(message: string, path: Path): AnswerError {
+  return ownError('BAD_USER_INPUT', message, path);
 }
 
 function tooMany() {

@@ -11,7 +11,7 @@ import {
 import { decodeGlobalId, type GlobalId } from '../../answers/global-id.ts';
 import { Json, parseJson } from '../../json.ts';
 import type { Entity, NodeInterface } from '../../schema/derived.ts';
-import type { RecordId } from '../call.ts';
+import type { RecordId } from '../record-loader.ts';
 
 /** The record that a caller refers to, or a message that says why the reference is invalid. */
 export type RecordReference = { readonly entity: Entity; readonly id: RecordId } | string;
