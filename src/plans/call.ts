@@ -3,6 +3,7 @@ import PQueue from 'p-queue';
 import type { AnswerBudget, HeldBytes } from '../answers/budget.ts';
 import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
+import { mapKey } from '../map-key.ts';
 import type { Pausable } from '../pausable.ts';
 import type { DrainBudget } from '../paging/drain/drain.ts';
 import { PAGES_PER_OPERATION } from '../paging/page.ts';
@@ -215,7 +216,7 @@ export class Call implements Requester {
       {
         // A batch would hold back the first answer until the last one has arrived.
         batch: false,
-        cacheKeyFn: ({ request: { body, key } }) => body + key,
+        cacheKeyFn: ({ request: { body, key } }) => mapKey(body + key),
       },
     );
   }

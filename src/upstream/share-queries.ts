@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql';
+import { mapKey } from '../map-key.ts';
 import type { OutgoingRequest, Sender, UpstreamResult } from './request.ts';
 
 export interface SharedQueries {
@@ -26,7 +27,7 @@ export function shareQueries(send: SendQuery): SharedQueries {
       new Promise((resolve, reject) => {
         sender.signal.throwIfAborted();
         const queries = inFlight[sender.priority];
-        const key = query.key ? query.body + query.key : query.body;
+        const key = mapKey(query.key ? query.body + query.key : query.body);
         let shared = queries.get(key)?.shared;
         if (!shared) {
           const slot: Slot = { shared: undefined };
