@@ -1,10 +1,12 @@
 import { OperationTypeNode, type GraphQLObjectType } from 'graphql';
+import PQueue from 'p-queue';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { readValue } from '../../answers/read.ts';
 import { readAnswer, type Found } from '../../answers/service-answer.ts';
 import { keyBytesOf, shapeOf, type Shape } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import { atOnce, type Pausable } from '../../pausable.ts';
+import { PAGES_PER_OPERATION } from '../../paging/page.ts';
 import type { EntityLookup } from '../../schema/derived.ts';
 import type { Call } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
@@ -71,10 +73,13 @@ export function lookupById(
     name: `${by.field} ${textFor(1, 'all').name(call.variables)}`,
     aliasBytes,
     find: async (ids) => {
-      const values = await Promise.all(
-        batches(ids).map((batch) =>
-          findBatch(batch, call).catch((error: Error) => batch.map(() => error)),
-        ),
+      // The text of a request is long, so none is written long before it is sent.
+      const queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
+      const values = await queue.addAll(
+        batches(ids).map((batch) => () => {
+          const found = findBatch(batch, call);
+          return found.catch((error: Error) => batch.map(() => error));
+        }),
       );
       const found = new Map<RecordId, LookupResult>();
       for (const [at, value] of values.flat().entries()) {
