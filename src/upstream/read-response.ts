@@ -39,7 +39,8 @@ export function* readResponse(
       'it is compressed, which the gateway does not accept. The operator has to turn off compression in the proxy in front of the service.',
     );
   }
-  const hasToken = yield* containsToken(body, token);
+  const hasToken =
+    body.length <= WINDOW ? isTokenIn(body, token) : yield* isTokenInLarge(body, token);
   if (status === 200 && request.scan && !hasToken && isUtf8(body)) {
     const value = yield* request.scan(body);
     if (value !== undefined) return { kind: 'result', value, hasErrors: false, readAs: 'scanned' };
@@ -121,9 +122,8 @@ function* decoded(bytes: Buffer): Pausable<string> {
  */
 const SHORTEST_SECRET = 16;
 
-/** Whether the token is in these bytes, as it is or written with escapes of JSON. */
-function* containsToken(bytes: Buffer, token: string): Pausable<boolean> {
-  if (token.length < SHORTEST_SECRET) return false;
+/** Searches in windows. */
+function* isTokenInLarge(bytes: Buffer, token: string): Pausable<boolean> {
   // So that a token between two windows is in one of them, even if each of its characters is an escape.
   const overlap = 2 * '\\u0000'.length * token.length;
   for (let at = 0; at < bytes.length; at += WINDOW) {
@@ -136,7 +136,9 @@ function* containsToken(bytes: Buffer, token: string): Pausable<boolean> {
 /** Bytes that are searched or decoded between two pauses. */
 const WINDOW = 4 * STEP;
 
+/** Whether the token is in these bytes, as it is or written with escapes of JSON. */
 function isTokenIn(bytes: Buffer, token: string): boolean {
+  if (token.length < SHORTEST_SECRET) return false;
   if (bytes.includes(token)) return true;
   // Most answers contain no such escapes, and then need no copy.
   if (!bytes.includes(BACKSLASH) || !mayHide(bytes, token)) return false;
