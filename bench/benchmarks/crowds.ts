@@ -3,7 +3,8 @@ import { FRONT_DOOR, startGateway, type BenchGateway, type Server } from '../gat
 import { startLoad, type Load } from '../load.ts';
 import { peakOf, watchPeak } from '../process-figures.ts';
 import type { Benchmark, Row } from '../report.ts';
-import { startUpstream } from '../services.ts';
+import type { UpstreamCommand } from '../processes/upstream-process.ts';
+import { startUpstream, type Upstream } from '../services.ts';
 
 const PERSONS = 100_000;
 const HEAP_MB = 512;
@@ -12,9 +13,12 @@ const ALIASES = 30;
 const STALLED = 30;
 /** The time for which clients that do not read are observed, ms. */
 const STALLED_MS = 20_000;
+/** An answer of the service of 17 MB, or 27 MB indented. */
+const ITEMS = 350_000;
 const MB = 1024 * 1024;
 
 const DRAIN = JSON.stringify({ query: '{ allPersons { id firstName } }' });
+const LARGE = JSON.stringify({ query: 'query Large { persons { items { id firstName } } }' });
 
 export const crowds: Benchmark = {
   title: `what a gateway with ${HEAP_MB} MB of heap lives through, ${PERSONS} persons`,
@@ -23,11 +27,14 @@ export const crowds: Benchmark = {
     ...(await measure(`${DRAINS} identical drains at once`, drainTogether)),
     ...(await measure(`${ALIASES} long aliases in one operation`, drainLongAliases)),
     ...(await measure(`${STALLED} clients that stop reading`, stopReading)),
+    ...(await measure(`one answer with ${ITEMS} items`, readLarge('compact'))),
+    ...(await measure('the same with an error', readLarge('with an error'))),
+    ...(await measure('the same indented', readLarge('pretty'))),
   ],
 };
 
 /** Gives rows of its own. */
-type Crowd = (load: Load, server: BenchGateway) => Promise<Row[]>;
+type Crowd = (load: Load, server: BenchGateway, upstream: Upstream) => Promise<Row[]>;
 
 async function measure(name: string, crowd: Crowd): Promise<Row[]> {
   await using upstream = await startUpstream({ persons: PERSONS });
@@ -39,7 +46,7 @@ async function measure(name: string, crowd: Crowd): Promise<Row[]> {
   });
   watchPeak(gateway.pid);
   const health = watchHealth(gateway);
-  const own = await crowd(load, gateway);
+  const own = await crowd(load, gateway, upstream);
   const { slowest, peak } = await health.stop();
   const alive = !gateway.hasEnded();
   return [
@@ -55,18 +62,30 @@ async function measure(name: string, crowd: Crowd): Promise<Row[]> {
   ].map((row) => ({ ...row, what: `${name}: ${row.what}` }));
 }
 
-/** Several times, since the functions of a young process are still being compiled. */
 async function readOnce(load: Load, gateway: BenchGateway): Promise<Row[]> {
+  return [await longestBlock(load, gateway, DRAIN)];
+}
+
+/** Several times, since the functions of a young process are still being compiled. */
+async function longestBlock(load: Load, gateway: BenchGateway, body: string): Promise<Row> {
   const { endpoint, headers } = gateway;
   const figures: number[] = [];
   for (let round = 0; round < 5; round += 1) {
     await gateway.report();
     await wait(50);
-    await load.read({ endpoint, headers, body: DRAIN, clients: 1 });
+    await load.read({ endpoint, headers, body, clients: 1 });
     figures.push((await gateway.report()).longestBlock);
   }
   const what = 'the longest block of the event loop';
-  return [{ what, figures, unit: 'ms', promise: { atMost: 50 } }];
+  return { what, figures, unit: 'ms', promise: { atMost: 50 } };
+}
+
+/** A plain list, which the service does not page. */
+function readLarge(style: (UpstreamCommand & { readonly do: 'enlarge' })['style']): Crowd {
+  return async (load, gateway, upstream) => {
+    await upstream.tell({ do: 'enlarge', items: ITEMS, style });
+    return [await longestBlock(load, gateway, LARGE)];
+  };
 }
 
 async function drainTogether(load: Load, { endpoint, headers }: Server): Promise<Row[]> {

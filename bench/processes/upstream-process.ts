@@ -18,6 +18,8 @@ export type JsonStyle = 'compact' | 'pretty' | 'reversed keys';
 export type UpstreamCommand =
   /** Serves this many persons from now on. Each list keeps the answers that were prepared for it. */
   | { readonly do: 'serve'; readonly list: string; readonly persons: number }
+  /** Answers requests for an operation called Large with one page of so many items, from now on. */
+  | { readonly do: 'enlarge'; readonly items: number; readonly style: JsonStyle | 'with an error' }
   | { readonly do: 'look' };
 
 export interface UpstreamState {
@@ -42,6 +44,7 @@ const lists = new Map<string, List>();
 let list = await listOf('first', persons);
 let requests = 0;
 let unprepared = 0;
+let large: Buffer | undefined;
 let refreshes = 0;
 
 const server = createServer({ noDelay: true }, serve);
@@ -54,6 +57,7 @@ process.on('disconnect', () => process.exit());
 
 async function obey(command: UpstreamCommand): Promise<void> {
   if (command.do === 'serve') list = await listOf(command.list, command.persons);
+  if (command.do === 'enlarge') large = message(largePage(command));
   process.send!({ requests, unprepared } satisfies UpstreamState);
 }
 
@@ -75,7 +79,7 @@ function serve(socket: Socket): void {
 }
 
 function preparedAnswer(body: string): Buffer | undefined {
-  const bytes = list.prepared.get(body);
+  const bytes = large && body.includes('query Large') ? large : list.prepared.get(body);
   if (bytes) requests += 1;
   return bytes;
 }
@@ -94,7 +98,7 @@ async function answer(path: string, body: string): Promise<Buffer> {
     headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
     body: Buffer.from(body, 'latin1'),
   });
-  const bytes = message(styled(await response.text()));
+  const bytes = message(styled(await response.text(), style));
   prepared.set(body, bytes);
   return bytes;
 }
@@ -112,9 +116,18 @@ function newTokens() {
   };
 }
 
-function styled(json: string): string {
-  if (style === 'compact') return json;
-  if (style === 'pretty') return JSON.stringify(JSON.parse(json), null, 2);
+/** As for `{ persons { items { id firstName } } }`. */
+function largePage({ items: count, style: own }: UpstreamCommand & { readonly do: 'enlarge' }) {
+  const items = Array.from({ length: count }, (_, id) => ({ id, firstName: `First name ${id}` }));
+  const data = { persons: { items } };
+  const error = { message: 'No name.', path: ['persons', 'items', 1, 'firstName'] };
+  if (own === 'with an error') return JSON.stringify({ data, errors: [error] });
+  return styled(JSON.stringify({ data }), own);
+}
+
+function styled(json: string, own: JsonStyle): string {
+  if (own === 'compact') return json;
+  if (own === 'pretty') return JSON.stringify(JSON.parse(json), null, 2);
   return JSON.stringify(withKeysReversed(JSON.parse(json)));
 }
 
