@@ -66,9 +66,12 @@ export class Json {
     return this.#document.text.charCodeAt(this.#start) === LETTER_N;
   }
 
-  /** Whether nothing is in it, for a list or an object. */
+  /** Whether it has neither elements nor members: true of all that is no list or object. */
   get isEmpty(): boolean {
-    const code = this.#document.text.charCodeAt(firstIn(this.#document.text, this.#start));
+    const { text } = this.#document;
+    const open = text.charCodeAt(this.#start);
+    if (open !== OPEN_LIST && open !== OPEN_OBJECT) return true;
+    const code = text.charCodeAt(firstIn(text, this.#start));
     return code === CLOSE_LIST || code === CLOSE_OBJECT;
   }
 

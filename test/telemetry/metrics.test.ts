@@ -77,6 +77,19 @@ test('each attempt of an upstream request is counted by its outcome, and each re
   expect(await counted('recruiting_upstream_request_duration_seconds_count')).toEqual({ '': 5 });
 });
 
+test.each([
+  ['no errors', {}, 'ok'],
+  ['null for errors', { errors: null }, 'ok'],
+  ['an empty list of errors', { errors: [] }, 'ok'],
+  ['an error', { errors: [{ message: 'no' }] }, 'graphql_error'],
+])('an answer with data and %s is counted as such', async (_, errors, outcome) => {
+  gateway.upstream.answer(json({ data: { persons: null }, ...errors }));
+  await gateway.ask('{ persons(first: 1) { items { id } } }');
+  expect(await counted('recruiting_upstream_requests_total')).toEqual({
+    [`{outcome="${outcome}"}`]: 1,
+  });
+});
+
 test('drains are counted by outcome, pages, and whether a page index was used', async () => {
   await gateway.ask('{ allPersons { id } }');
   await gateway.ask('{ allPersons { id } }');

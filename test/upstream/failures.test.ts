@@ -109,6 +109,16 @@ test.each<[string, Reply]>([
   await expectWorking(gateway);
 });
 
+test.each([{ errors: null }, { errors: [] }, { data: null, errors: 5 }])(
+  'an answer without data and without a list of errors is no GraphQL: %j',
+  async (body) => {
+    await using gateway = await startGatewayOverFake();
+    gateway.upstream.answer(json(body));
+    const { errors } = await gateway.ask(PERSONS);
+    expect(errors![0]!.message).toContain('it is not GraphQL JSON (status 200)');
+  },
+);
+
 test('a redirect is not followed, and the message tells the operator', async () => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(text('', 307, { location: '/graphql' }), honest);
