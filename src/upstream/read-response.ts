@@ -125,12 +125,21 @@ const SHORTEST_SECRET = 16;
 /** Searches in windows. */
 function* isTokenInLarge(bytes: Buffer, token: string): Pausable<boolean> {
   // So that a token between two windows is in one of them, even if each of its characters is an escape.
-  const overlap = 2 * '\\u0000'.length * token.length;
+  const overlap = '\\u0000'.length * token.length;
+  let from = 0;
   for (let at = 0; at < bytes.length; at += WINDOW) {
     if (at > 0) yield;
-    if (isTokenIn(bytes.subarray(Math.max(0, at - overlap), at + WINDOW), token)) return true;
+    from = beforeEscape(bytes, Math.max(0, at - overlap), from);
+    if (isTokenIn(bytes.subarray(from, at + WINDOW), token)) return true;
   }
   return false;
+}
+
+/** Returns the place, or the one before if that is the backslash of an escape. @param known a place outside of escapes */
+function beforeEscape(bytes: Buffer, place: number, known: number): number {
+  let first = place;
+  while (first > known && bytes[first - 1] === BACKSLASH) first -= 1;
+  return place - ((place - first) % 2);
 }
 
 /** Bytes that are searched or decoded between two pauses. */

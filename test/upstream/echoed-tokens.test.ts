@@ -68,6 +68,27 @@ test('only the token is removed from an answer that contains it', async () => {
   });
 });
 
+test.each([0, 1])(
+  'a token of escapes is removed from a large answer, however many backslashes are in front of it (%i)',
+  async (shift) => {
+    const { schema } = fullService();
+    await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
+    // A large answer is searched in parts of 256 KiB.
+    const border = 256 * 1024;
+    gateway.upstream.answer((response, received, sandbox) => {
+      const all = JSON.stringify({ data: { me: me({ extra: '@' }) } });
+      const [head, tail] = all.split('@') as [string, string];
+      const filled = border - 30 - shift - head.length;
+      const slashes = '\\\\'.repeat(5_000);
+      const before = 'x'.repeat(filled - slashes.length) + slashes;
+      return text(head + before + escaped(received.token) + tail)(response, received, sandbox);
+    });
+    const { data } = await gateway.ask<{ me: { extra: string } }>(ME);
+    expect(data.me.extra.slice(-11)).toBe('\\\\[removed]');
+    expect(data.me.extra).not.toContain(gateway.upstream.received[0]!.token);
+  },
+);
+
 function me(fields: Record<string, unknown>) {
   return { _rsType: 'Candidate', id: 1, name: null, extra: null, ...fields };
 }
