@@ -169,9 +169,12 @@ class SentRequest implements Dispatcher.DispatchHandler {
 
   /** Reads the rest of a large answer, unless its callers leave. */
   async #goOn(reading: Pausable<UpstreamAnswer>): Promise<void> {
-    const { largeAnswers, sender } = this.#parts;
+    const {
+      largeAnswers,
+      sender: { signal },
+    } = this.#parts;
     try {
-      this.#settle(await largeAnswers.add(() => inTurns(reading, sender.signal)));
+      this.#settle(await largeAnswers.add(() => inTurns(reading, signal), { signal }));
     } catch (error) {
       if (!this.#isOver) this.#fail(error);
     }

@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../../../src/clock.ts';
-import { inOneStep } from '../../../src/pausable.ts';
+import { inOneStep, type Pausable } from '../../../src/pausable.ts';
 import type { Sender } from '../../../src/upstream/request.ts';
 import { createUpstream, type Upstream } from '../../../src/upstream/upstream.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
@@ -25,12 +25,15 @@ export interface HeldUpstreamOptions {
   concurrency?: number;
   fields?: number;
   clock?: Clock;
+  /** Reads all answers before JSON is made of them. */
+  scan?: (bytes: Buffer) => Pausable<undefined>;
 }
 
 export async function startHeldUpstream({
   concurrency = 16,
   fields = 1,
   clock = systemClock,
+  scan,
 }: HeldUpstreamOptions = {}): Promise<HeldUpstream> {
   const service = await startFakeUpstream();
   const upstream = createUpstream({
@@ -67,6 +70,7 @@ export async function startHeldUpstream({
             query: `query ($label: String) { ${field}(label: $label) }`,
             variables: { label },
           }),
+          scan,
           read: ({ raw }) => inOneStep(JSON.parse(raw) as Answered),
         },
         { ...nobody(), ...sender },
