@@ -14,6 +14,7 @@ import type { DeferredReading, Part, Reading } from './reading.ts';
 import type { Json } from '../json.ts';
 import { STEP, type Pausable } from '../pausable.ts';
 import {
+  isLeaf,
   objectShape,
   TYPE_KEY,
   type AbstractShape,
@@ -68,7 +69,6 @@ class Reader {
   /** Errors that belong to a placeholder or to deferred fields. */
   readonly #taken = new Set<UpstreamError>();
   readonly #path: (string | number)[] = [];
-
   readonly #isExplained: boolean;
   #deferred: DeferredFields[] | undefined;
 
@@ -101,41 +101,49 @@ class Reader {
 
   /** @returns false when the value around this one has to be null */
   *read(shape: Shape, value: Json | undefined): Pausable<boolean> {
+    if (isLeaf(shape)) return this.#leaf(shape, value);
+    if (value === undefined || value.isNull) return this.#null(shape);
     const [partsBefore, textBefore] = [this.#parts.length, this.#text];
     const deferredBefore = this.#deferred?.length ?? 0;
-    if (value === undefined || value.isNull) {
-      if (!shape.nullable) this.#complain('null', shape.type);
-    } else if (yield* this.#write(shape, value)) return true;
+    if (yield* this.#inner(shape, value)) return true;
     this.#parts.length = partsBefore;
     this.#text = textBefore;
     if (this.#deferred) this.#deferred.length = deferredBefore;
-    if (shape.nullable) this.#text += 'null';
-    return shape.nullable;
+    return this.#nullFor(shape);
   }
 
-  *#write(shape: Shape, value: Json): Pausable<boolean> {
-    switch (shape.kind) {
-      case 'list':
-        return yield* this.#list(shape, value);
-      case 'object':
-        return value.kind === 'object'
-          ? yield* this.#object(shape, value)
-          : this.#complain('no object', named(shape));
-      case 'abstract':
-        return value.kind === 'object'
-          ? yield* this.#abstract(shape, value)
-          : this.#complain('no object', named(shape));
-      default:
-        return this.#leaf(shape, value);
-    }
-  }
-
-  #leaf(shape: LeafShape, value: Json): boolean {
+  /** No generator, which would cost more than the rest. */
+  #leaf(shape: LeafShape, value: Json | undefined): boolean {
+    if (value === undefined || value.isNull) return this.#null(shape);
     const text = leafText(shape, value);
-    if (text === undefined) return this.#complain('something else', named(shape));
+    if (text === undefined) {
+      this.#complain('something else', named(shape));
+      return this.#nullFor(shape);
+    }
     this.#text += shape.globalIdOf === undefined ? text : globalIdJson(shape, text);
     this.#progress += text.length;
     return true;
+  }
+
+  #null(shape: Shape): boolean {
+    if (!shape.nullable) this.#complain('null', shape.type);
+    return this.#nullFor(shape);
+  }
+
+  #nullFor({ nullable }: Shape): boolean {
+    if (nullable) this.#text += 'null';
+    return nullable;
+  }
+
+  #inner(shape: ListShape | ObjectShape | AbstractShape, value: Json): Pausable<boolean> {
+    switch (shape.kind) {
+      case 'list':
+        return this.#list(shape, value);
+      case 'object':
+        return this.#object(shape, value);
+      case 'abstract':
+        return this.#abstract(shape, value);
+    }
   }
 
   *#list(shape: ListShape, value: Json): Pausable<boolean> {
@@ -145,7 +153,9 @@ class Reader {
     for (const element of value.elements()) {
       if (index > 0) this.#text += ',';
       this.#path.push(index);
-      const isThere = yield* this.read(shape.of, element);
+      const isThere = isLeaf(shape.of)
+        ? this.#leaf(shape.of, element)
+        : yield* this.read(shape.of, element);
       this.#path.pop();
       if (!isThere) return false;
       index += 1;
@@ -170,6 +180,7 @@ class Reader {
   }
 
   *#abstract(shape: AbstractShape, value: Json): Pausable<boolean> {
+    if (value.kind !== 'object') return this.#complain('no object', named(shape));
     const type = value.get(TYPE_KEY)?.string;
     const known = type === undefined ? undefined : shape.of(type);
     if (!known) return this.#complain('an unknown type', named(shape));
@@ -177,6 +188,7 @@ class Reader {
   }
 
   *#object(shape: ObjectShape, value: Json): Pausable<boolean> {
+    if (value.kind !== 'object') return this.#complain('no object', named(shape));
     const members = value.members(shape.sentKeys);
     let open = '{';
     let putOff: FieldShape[] | undefined;
@@ -193,6 +205,7 @@ class Reader {
       let isThere = true;
       if (field.kind === 'placeholder') this.#placeholder(field, value);
       else if (field.kind === 'typename') isThere = this.#typename(field, members.get(key));
+      else if (isLeaf(field)) isThere = this.#leaf(field, members.get(sentKey));
       else isThere = yield* this.read(field, members.get(sentKey));
       this.#path.pop();
       if (!isThere) return false;

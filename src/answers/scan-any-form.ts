@@ -32,7 +32,7 @@ export function scanInAnyForm<T>({
   return function* scanned(bytes) {
     const tape = bytes.length > STEP ? new Tape() : shared;
     const found = yield* scanAs(bytes, tape);
-    if (found !== undefined || !write) return found;
+    if (found !== undefined || !write || bytes.includes(ERRORS)) return found;
     const compact = yield* withoutSpace(bytes);
     const foundInOrder = compact === bytes ? undefined : yield* scanAs(compact, tape);
     if (foundInOrder !== undefined) return foundInOrder;
@@ -55,6 +55,9 @@ export function scanInAnyForm<T>({
     return end === bytes.length ? yield* take(bytes, tape) : undefined;
   }
 }
+
+/** An answer with errors is read in general, whatever its form. Data with this text costs a little more then. */
+const ERRORS = Buffer.from('"errors":');
 
 /** Whether another request, or a later part of the answer, has to complete the answer. */
 function isFilledInLater(shape: FieldShape['shape']): boolean {

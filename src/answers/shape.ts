@@ -41,6 +41,10 @@ export interface LeafShape extends OfType {
   readonly globalIdOf?: string;
 }
 
+export function isLeaf(shape: Shape): shape is LeafShape {
+  return shape.kind !== 'object' && shape.kind !== 'list' && shape.kind !== 'abstract';
+}
+
 export interface ListShape extends OfType {
   readonly kind: 'list';
   readonly of: Shape;
