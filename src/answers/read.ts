@@ -42,11 +42,9 @@ export function* readValue(
 ): Pausable<Reading> {
   const reader = new Reader(errors, isExplained);
   const isThere = yield* reader.read(shape, value);
-  const deferred = isThere ? reader.deferred() : NOTHING_DEFERRED;
+  const deferred = isThere ? reader.deferred() : [];
   return { parts: isThere ? reader.parts() : undefined, errors: reader.errors(), deferred };
 }
-
-const NOTHING_DEFERRED: readonly DeferredReading[] = [];
 
 interface DeferredFields {
   readonly path: Path;
@@ -89,7 +87,7 @@ class Reader {
         path,
         label,
         read: () => readValue(shape, value, errors, this.#isExplained),
-      })) ?? NOTHING_DEFERRED
+      })) ?? []
     );
   }
 

@@ -224,7 +224,9 @@ function objectWriter({ fields }: ObjectShape): Write {
       const place = places.get(bytes.toString('latin1', key + 1, colon - 1));
       if (place === undefined || later[place] !== undefined || place < next) return -1;
       if (place === next && later.length === 0) {
-        at = yield* writeMember(writers[place], bytes, [key, colon + 1], sorted, isFirst);
+        const write = writers[place];
+        copyKey(bytes, [key, colon + 1], sorted, isFirst);
+        at = write ? yield* write(bytes, colon + 1, sorted) : copyValue(bytes, colon + 1, sorted);
         isFirst = false;
         next += 1;
       } else {
@@ -238,7 +240,9 @@ function objectWriter({ fields }: ObjectShape): Write {
       const key = later[next];
       if (key === undefined) continue;
       const value = scanString(bytes, key) + 1;
-      const end = yield* writeMember(writers[next], bytes, [key, value], sorted, isFirst);
+      const write = writers[next];
+      copyKey(bytes, [key, value], sorted, isFirst);
+      const end = write ? yield* write(bytes, value, sorted) : copyValue(bytes, value, sorted);
       if (end < 0) return -1;
       isFirst = false;
     }
@@ -246,17 +250,16 @@ function objectWriter({ fields }: ObjectShape): Write {
   };
 }
 
-function* writeMember(
-  write: Write | undefined,
+/** Copies a key with its colon, and the separator before it. */
+function copyKey(
   bytes: Buffer,
   [key, value]: readonly [number, number],
   sorted: Sorted,
   isFirst: boolean,
-): Pausable<number> {
+): void {
   sorted.bytes[sorted.at] = isFirst ? 123 : 44;
   sorted.at += 1;
   copy(bytes, key, value, sorted);
-  return write ? yield* write(bytes, value, sorted) : copyValue(bytes, value, sorted);
 }
 
 function copyValue(bytes: Buffer, at: number, sorted: Sorted): number {
