@@ -2,6 +2,7 @@ import { STEP, type Pausable } from '../pausable.ts';
 import { scanString } from './scan-leaf.ts';
 import { objectShape, TYPE_KEY, type FieldShape, type ObjectShape, type Shape } from './shape.ts';
 import { PAUSED, Tape, type Scan } from './tape.ts';
+import { withoutSpace } from './without-space.ts';
 
 /** How the bytes of an answer become a value. */
 export interface AnswerScan<T> {
@@ -75,59 +76,6 @@ function isFilledInLater(shape: FieldShape['shape']): boolean {
   }
 }
 
-/** Removes white space, except between two values: `1 2` must not become a number. */
-function* withoutSpace(bytes: Buffer): Pausable<Buffer> {
-  let size = 0;
-  let out: Buffer | undefined;
-  let from = 0;
-  let pauseAt = STEP;
-  for (let at = 0; at < bytes.length; at += 1) {
-    if (at > pauseAt) {
-      pauseAt = at + STEP;
-      yield;
-    }
-    const byte = bytes[at]!;
-    if (byte === 34) {
-      const end = scanString(bytes, at);
-      if (end < 0) return bytes;
-      at = end - 1;
-      continue;
-    }
-    if (!isSpace(byte)) continue;
-    let end = at + 1;
-    while (isSpace(bytes[end]!)) end += 1;
-    if (isMark(bytes[at - 1]) || isMark(bytes[end])) {
-      out ??= Buffer.allocUnsafeSlow(bytes.length);
-      size += bytes.copy(out, size, from, at);
-      from = end;
-    }
-    at = end - 1;
-  }
-  if (!out) return bytes;
-  size += bytes.copy(out, size, from);
-  // A copy, because records may be kept for long, and indented JSON is twice as large.
-  const compact = Buffer.allocUnsafeSlow(size);
-  out.copy(compact, 0, 0, size);
-  return compact;
-}
-
-function isSpace(byte: number): boolean {
-  return byte === 32 || byte === 10 || byte === 13 || byte === 9;
-}
-
-/** Whether it is one of `[ ] { } : ,` or an end of the text. */
-function isMark(byte: number | undefined): boolean {
-  return (
-    byte === 44 ||
-    byte === 58 ||
-    byte === 123 ||
-    byte === 125 ||
-    byte === 91 ||
-    byte === 93 ||
-    byte === undefined
-  );
-}
-
 interface Sorted {
   readonly bytes: Buffer;
   at: number;
@@ -148,7 +96,7 @@ function writerOf(shape: FieldShape['shape']): Write | undefined {
       const writers = new Map<string, Write>();
       return function* writeAbstract(bytes, at, sorted) {
         if (bytes[at] !== 123) return copyValue(bytes, at, sorted);
-        const name = typeIn(bytes, at);
+        const name = yield* typeIn(bytes, at);
         const known = name === undefined ? undefined : (writers.get(name) ?? shape.of(name));
         if (!known || name === undefined) return -1;
         const write =
@@ -171,11 +119,11 @@ const TYPE_FIELD: FieldShape = {
 };
 
 /** Finds the type name of an object, whatever the order of its keys. */
-function typeIn(bytes: Buffer, open: number): string | undefined {
+function* typeIn(bytes: Buffer, open: number): Pausable<string | undefined> {
   for (let at = open + 1; ; at += 1) {
     const colon = scanString(bytes, at);
     if (colon < 0) return undefined;
-    const end = endOf(bytes, colon + 1);
+    const end = yield* endOf(bytes, colon + 1);
     if (bytes.toString('latin1', at + 1, colon - 1) === TYPE_KEY) {
       return bytes.toString('latin1', colon + 2, end - 1);
     }
@@ -231,7 +179,7 @@ function objectWriter({ fields }: ObjectShape): Write {
         next += 1;
       } else {
         later[place] = key;
-        at = endOf(bytes, colon + 1);
+        at = yield* endOf(bytes, colon + 1);
       }
       if (at < 0) return -1;
     } while (bytes[at] === 44);
@@ -263,7 +211,7 @@ function copyKey(
 }
 
 function copyValue(bytes: Buffer, at: number, sorted: Sorted): number {
-  const end = endOf(bytes, at);
+  const end = endWithin(bytes, { at, depth: 0 }, Infinity);
   return end < 0 ? -1 : copy(bytes, at, end, sorted);
 }
 
@@ -274,9 +222,19 @@ function copy(bytes: Buffer, start: number, end: number, sorted: Sorted): number
 }
 
 /** Returns the end of any value; -1 if the text ends before. */
-function endOf(bytes: Buffer, start: number): number {
-  let depth = 0;
-  for (let at = start; at < bytes.length; at += 1) {
+function* endOf(bytes: Buffer, start: number): Pausable<number> {
+  const passed = { at: start, depth: 0 };
+  for (;;) {
+    const end = endWithin(bytes, passed, passed.at + STEP);
+    if (end !== PAUSED) return end;
+    yield;
+  }
+}
+
+/** Does the same up to a place. @returns PAUSED if the end is farther; `passed` is where it goes on then */
+function endWithin(bytes: Buffer, passed: { at: number; depth: number }, until: number): number {
+  let { depth } = passed;
+  for (let { at } = passed; at < bytes.length; at += 1) {
     const byte = bytes[at]!;
     if (byte === 34) {
       at = scanString(bytes, at) - 1;
@@ -286,7 +244,14 @@ function endOf(bytes: Buffer, start: number): number {
       if (depth === 0) return at;
       depth -= 1;
       if (depth === 0) return at + 1;
-    } else if (byte === 44 && depth === 0) return at;
+    } else if (byte === 44) {
+      if (depth === 0) return at;
+      if (at > until) {
+        passed.at = at;
+        passed.depth = depth;
+        return PAUSED;
+      }
+    }
   }
   return -1;
 }

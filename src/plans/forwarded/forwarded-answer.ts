@@ -20,7 +20,7 @@ import { cut, type Tape } from '../../answers/tape.ts';
 import type { Json } from '../../json.ts';
 import type { Pausable } from '../../pausable.ts';
 import { isPlaceholder } from '../output.ts';
-import { NO_PAGES, nullingPagesOf } from '../requests/request-text.ts';
+import { NO_PAGES, nullingPagesOf } from '../requests/nulling-pages.ts';
 
 /** The answer of the service to the forwarded fields. Callers who send the same request share it. */
 export interface ForwardedAnswer {
@@ -111,7 +111,7 @@ export function* readForwarded(
   isQuery: boolean,
 ): Pausable<ForwardedAnswer> {
   const { data, errors, extensions } = yield* readAnswer(answer);
-  const nullingPages = isQuery ? nullingPagesOf(data, errors) : NO_PAGES;
+  const nullingPages = isQuery ? yield* nullingPagesOf(data, errors) : NO_PAGES;
   const size = answer.length;
   const isNull = data === undefined || data.isNull;
   if (isNull && errors.length > 0) {

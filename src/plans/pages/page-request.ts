@@ -30,9 +30,8 @@ import {
   variableDefinitionNode,
 } from '../requests/added-fields.ts';
 import type { FieldPlaces } from '../requests/field-places.ts';
+import { NO_PAGES, nullingPagesOf } from '../requests/nulling-pages.ts';
 import {
-  NO_PAGES,
-  nullingPagesOf,
   writeRequest,
   type RequestWriter,
   type PagesToInline,
@@ -159,7 +158,7 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
             : descend({ value, errors }, [adapter.name]);
           return {
             ...(yield* readPage(reading, found, keys)),
-            nullingPages: nullingPagesOf(value, errors),
+            nullingPages: yield* nullingPagesOf(value, errors),
           };
         },
       };

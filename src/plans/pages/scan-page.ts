@@ -8,7 +8,7 @@ import { identityHash, identityHasher, IdentitySet } from '../../paging/identiti
 import { identitiesFrom, type PageIdentities } from '../../paging/page.ts';
 import type { Pausable } from '../../pausable.ts';
 import { ScannedPage, type PageBytes } from '../output.ts';
-import { NO_PAGES } from '../requests/request-text.ts';
+import { NO_PAGES } from '../requests/nulling-pages.ts';
 import type { PageAnswer } from './read-page.ts';
 
 /** Makes a function that takes a page as bytes; it returns undefined for a page that has to be read in general. */

@@ -19,10 +19,10 @@ import {
   variableDefinitionNode,
 } from '../requests/added-fields.ts';
 import type { PlacedSelections } from '../requests/field-places.ts';
+import { nullingPagesOf } from '../requests/nulling-pages.ts';
 import {
   NO_PAGES,
   requestSparingParents,
-  nullingPagesOf,
   writeRequest,
   type RequestText,
   type PagesToInline,
@@ -199,7 +199,7 @@ function* readBatch(answer: Json, count: number): Pausable<BatchAnswer> {
   return {
     values: isWhole || count === 1 ? valuesOf(data, errors, keys) : undefined,
     isRefused: data === undefined,
-    nullingPages: nullingPagesOf(data, errors),
+    nullingPages: yield* nullingPagesOf(data, errors),
     size: answer.length,
   };
 }

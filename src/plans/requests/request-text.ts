@@ -16,9 +16,7 @@ import {
   type SelectionSetNode,
   type VariableDefinitionNode,
 } from 'graphql';
-import { INLINED_PAGE, type Path, type UpstreamError } from '../../answers/answer-errors.ts';
 import { TYPE_KEY } from '../../answers/shape.ts';
-import type { Json } from '../../json.ts';
 import { incrementalAsked, isIncremental } from '../../schema/incremental-directives.ts';
 import type { CallVariables, Requester, UpstreamRequest } from '../call.ts';
 import { fieldNode } from './added-fields.ts';
@@ -224,8 +222,6 @@ function fragmentOf(
   );
 }
 
-export const NO_PAGES: ReadonlySet<string> = new Set();
-
 /**
  * Sends a request, and sends it again without the inlined pages whose failure also nulled their parent. That happens
  * where the upstream's list must not be null. The derived field may be null, so its failure must not null the parent.
@@ -244,48 +240,4 @@ export async function requestSparingParents<T extends InliningAnswer>(
 interface InliningAnswer {
   /** The keys of the inlined pages whose failure also nulled their parent. */
   readonly nullingPages: ReadonlySet<string>;
-}
-
-export function nullingPagesOf(
-  data: Json | undefined,
-  errors: readonly UpstreamError[],
-): ReadonlySet<string> {
-  const failed = errors.flatMap(({ path = [] }) => {
-    const last = path.findLastIndex((step) => INLINED_PAGE.test(String(step)));
-    return last < 0 ? [] : [{ parent: path.slice(0, last), key: String(path[last]) }];
-  });
-  return failed.length > 0 ? new Set(withoutParent(data, failed, 0)) : NO_PAGES;
-}
-
-interface FailedPage {
-  readonly parent: Path;
-  readonly key: string;
-}
-
-/** The keys of the pages whose parent is null. Each list on the way is passed once, however many pages failed in it. */
-function withoutParent(
-  value: Json | undefined,
-  failed: readonly FailedPage[],
-  depth: number,
-): string[] {
-  if (!value || value.isNull) return failed.map(({ key }) => key);
-  const byStep = Map.groupBy(failed, ({ parent }) => parent[depth]);
-  byStep.delete(undefined);
-  const inner = (step: string | number, below: Json | undefined) =>
-    withoutParent(below, byStep.get(step) ?? [], depth + 1);
-  const steps = [...byStep.keys()] as (string | number)[];
-  if (value.kind !== 'list') {
-    const found = value.members(new Set(steps.map(String)));
-    return steps.flatMap((step) => inner(step, found.get(String(step))));
-  }
-  const wanted = new Set(steps);
-  const keys: string[] = [];
-  let index = 0;
-  for (const element of value.elements()) {
-    if (wanted.delete(index)) keys.push(...inner(index, element));
-    if (wanted.size === 0) return keys;
-    index += 1;
-  }
-  // Not in the list at all.
-  return [...keys, ...[...wanted].flatMap((step) => inner(step, undefined))];
 }
