@@ -221,7 +221,7 @@ class Reader {
         .flatMap(keysOf)
         .flatMap((key) => this.#takeErrors([...path, key], path.length));
       const shape = objectShape(
-        { nullable: true, type: '' },
+        { nullable: false, type: '' },
         some.map((field) => ({ ...field, deferred: undefined })),
       );
       (this.#deferred ??= []).push({ path, label: use?.label, shape, value, errors });

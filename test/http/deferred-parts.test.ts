@@ -1,9 +1,11 @@
 import { printSchema } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { after, honest, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { after, honest, json, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { all, ask, FORMATS, next, partsOf, putTogether } from '../support/clients/multipart.ts';
 import { fullService } from '../support/imitations/full-service.ts';
+
+const NO_STAGE = { message: 'No stage.', path: ['me', 'stage'] };
 
 test('a deferred field next to a streamed list does not wait for the end of the list', async () => {
   await using gateway = await startGatewayOverFake({ persons: 600 });
@@ -91,6 +93,23 @@ describe.each(FORMATS)('%s', (format) => {
     },
   );
 });
+
+test.each(FORMATS)(
+  'a null that deferred fields do not allow nulls these fields, with its error: %s',
+  async (format) => {
+    const { schema } = fullService();
+    await using gateway = await startGatewayOverFake({ schema }, { snapshot: printSchema(schema) });
+    const me = { _rsType: 'Candidate', id: 1, stage: null };
+    gateway.upstream.answer(json({ data: { me }, errors: [NO_STAGE] }));
+    const query = '{ me { ... on Candidate { id ... @defer { stage } } } }';
+    const [first, later] = await all(gateway, query, {}, format);
+    expect(first?.data).toEqual({ me: { id: 1 } });
+    expect(later).toEqual({
+      incremental: [{ data: null, path: ['me'], errors: [NO_STAGE] }],
+      hasNext: false,
+    });
+  },
+);
 
 test('inside a drained list that is not streamed, @defer has no effect', async () => {
   await using gateway = await startGatewayOverSandbox();
