@@ -6,7 +6,7 @@ export const MAX_LEVELS = 500;
 /**
  * Checks a text against the grammar of JSON (RFC 8259).
  *
- * @returns the ends of its large lists and objects, by their starts; undefined when the text is not JSON, `too deep` when
+ * @returns the ends of large lists and objects, by their starts; undefined when the text is not JSON, `too deep` when
  *   it is nested more than MAX_LEVELS deep
  */
 export function* checkJson(text: string): Pausable<Map<number, number> | 'too deep' | undefined> {
@@ -30,7 +30,10 @@ export const [QUOTE, BACKSLASH, COMMA, COLON] = [34, 92, 44, 58];
 export const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 export const [LETTER_F, LETTER_N, LETTER_T] = [102, 110, 116];
 
-/** Characters from which the end of a list or an object is remembered, because to look for it would take long. */
+/**
+ * The end of a list or an object is remembered if so many characters of it would have to be passed to find it: those in
+ * inner ones whose end is remembered do not count. So deep nesting takes no more memory than the same text without it.
+ */
 const LARGE = 1024;
 
 class Check {
@@ -38,6 +41,8 @@ class Check {
   readonly #endsOfLarge = new Map<number, number>();
   /** The starts of the lists and objects that are open. */
   readonly #open: number[] = [];
+  /** How many characters of each are in inner ones whose end is known. */
+  readonly #known: number[] = [];
   #at: number;
   /** Whether a value comes next; otherwise, what follows a value. */
   #isValue = true;
@@ -69,6 +74,7 @@ class Check {
     if (code === OPEN_OBJECT || code === OPEN_LIST) {
       const first = firstIn(text, this.#at);
       this.#open.push(this.#at);
+      this.#known.push(0);
       if (this.#open.length > MAX_LEVELS) throw TOO_DEEP;
       this.#at = first;
       if (text.charCodeAt(first) === code + 2) this.#close(first);
@@ -99,7 +105,14 @@ class Check {
   /** @param at of the closing bracket */
   #close(at: number): void {
     const start = this.#open.pop()!;
-    if (at - start >= LARGE) this.#endsOfLarge.set(start, at + 1);
+    let known = this.#known.pop()!;
+    const length = at + 1 - start;
+    if (length - known >= LARGE) {
+      this.#endsOfLarge.set(start, at + 1);
+      known = length;
+    }
+    const around = this.#known.length - 1;
+    if (around >= 0) this.#known[around]! += known;
     this.#at = afterSpace(this.#text, at + 1);
     this.#isValue = false;
   }

@@ -172,19 +172,24 @@ class CheckedText {
     const code = text.charCodeAt(start);
     if (code === QUOTE) return endOfString(text, start);
     if (code !== OPEN_LIST && code !== OPEN_OBJECT) return endOfWord(text, start);
-    return this.#endsOfLarge.get(start) ?? endOfNested(text, start);
+    return this.#endOfNested(start);
   }
-}
 
-function endOfNested(text: string, start: number): number {
-  let level = 0;
-  for (let at = start; ; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) at = endOfString(text, at) - 1;
-    else if (code === OPEN_LIST || code === OPEN_OBJECT) level += 1;
-    else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
-      level -= 1;
-      if (level === 0) return at + 1;
+  #endOfNested(start: number): number {
+    const { text } = this;
+    let level = 0;
+    for (let at = start; ; at += 1) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) at = endOfString(text, at) - 1;
+      else if (code === OPEN_LIST || code === OPEN_OBJECT) {
+        const end = this.#endsOfLarge.get(at);
+        if (end === undefined) level += 1;
+        else if (level === 0) return end;
+        else at = end - 1;
+      } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
+        level -= 1;
+        if (level === 0) return at + 1;
+      }
     }
   }
 }

@@ -267,15 +267,12 @@ class Reader {
   /** Reports an invalid value, unless an error of the service explains why it is null. */
   #complain(what: string, expected: string): false {
     const path = this.#path;
-    if (this.#found.length >= MAX_ERRORS) {
-      this.#hasMore = true;
-      return false;
-    }
     const isExplained =
       this.#isExplained || this.#errors.some((error) => error.path && startsWith(error.path, path));
-    if (!isExplained || what !== 'null') {
+    if (isExplained && what === 'null') return false;
+    if (this.#found.length < MAX_ERRORS) {
       this.#found.push({ thrown: brokenValue(what, expected), path: [...callerPath(path)] });
-    }
+    } else this.#hasMore = true;
     return false;
   }
 }

@@ -123,7 +123,7 @@ function* typeIn(bytes: Buffer, open: number): Pausable<string | undefined> {
   for (let at = open + 1; ; at += 1) {
     const colon = scanString(bytes, at);
     if (colon < 0) return undefined;
-    const end = yield* endOf(bytes, colon + 1);
+    const end = yield* endOf(bytes, { at: colon + 1, depth: 0 });
     if (bytes.toString('latin1', at + 1, colon - 1) === TYPE_KEY) {
       return bytes.toString('latin1', colon + 2, end - 1);
     }
@@ -179,7 +179,9 @@ function objectWriter({ fields }: ObjectShape): Write {
         next += 1;
       } else {
         later[place] = key;
-        at = yield* endOf(bytes, colon + 1);
+        const passed = { at: colon + 1, depth: 0 };
+        at = endWithin(bytes, passed, at + STEP);
+        if (at === PAUSED) at = yield* endOf(bytes, passed);
       }
       if (at < 0) return -1;
     } while (bytes[at] === 44);
@@ -221,9 +223,14 @@ function copy(bytes: Buffer, start: number, end: number, sorted: Sorted): number
   return end;
 }
 
+/** How far a value was passed over. */
+interface Passed {
+  at: number;
+  depth: number;
+}
+
 /** Returns the end of any value; -1 if the text ends before. */
-function* endOf(bytes: Buffer, start: number): Pausable<number> {
-  const passed = { at: start, depth: 0 };
+function* endOf(bytes: Buffer, passed: Passed): Pausable<number> {
   for (;;) {
     const end = endWithin(bytes, passed, passed.at + STEP);
     if (end !== PAUSED) return end;
@@ -232,7 +239,7 @@ function* endOf(bytes: Buffer, start: number): Pausable<number> {
 }
 
 /** Does the same up to a place. @returns PAUSED if the end is farther; `passed` is where it goes on then */
-function endWithin(bytes: Buffer, passed: { at: number; depth: number }, until: number): number {
+function endWithin(bytes: Buffer, passed: Passed, until: number): number {
   let { depth } = passed;
   for (let { at } = passed; at < bytes.length; at += 1) {
     const byte = bytes[at]!;

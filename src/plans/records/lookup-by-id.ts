@@ -19,9 +19,8 @@ import {
   variableDefinitionNode,
 } from '../requests/added-fields.ts';
 import type { PlacedSelections } from '../requests/field-places.ts';
-import { nullingPagesOf } from '../requests/nulling-pages.ts';
+import { NO_PAGES, nullingPagesOf } from '../requests/nulling-pages.ts';
 import {
-  NO_PAGES,
   requestSparingParents,
   writeRequest,
   type RequestText,
