@@ -1,5 +1,5 @@
 import { STEP, type Pausable } from '../pausable.ts';
-import { scanString } from './scan-leaf.ts';
+import { matches, scanString } from './scan-leaf.ts';
 import { objectShape, TYPE_KEY, type FieldShape, type ObjectShape, type Shape } from './shape.ts';
 import { PAUSED, Tape, type Scan } from './tape.ts';
 import { withoutSpace } from './without-space.ts';
@@ -33,10 +33,11 @@ export function scanInAnyForm<T>({
   return function* scanned(bytes) {
     const tape = bytes.length > STEP ? new Tape() : shared;
     const found = yield* scanAs(bytes, tape);
-    if (found !== undefined || !write || bytes.includes(ERRORS)) return found;
+    if (found !== undefined || !write) return found;
     const compact = yield* withoutSpace(bytes);
     const foundInOrder = compact === bytes ? undefined : yield* scanAs(compact, tape);
     if (foundInOrder !== undefined) return foundInOrder;
+    if (yield* hasErrors(compact)) return undefined;
     const sorted = { bytes: Buffer.allocUnsafeSlow(compact.length), at: 0, pauseAt: STEP };
     if ((yield* write(compact, 0, sorted)) !== compact.length) return undefined;
     // A repeated key makes `write` fail, so equal lengths mean that every byte was written.
@@ -57,8 +58,17 @@ export function scanInAnyForm<T>({
   }
 }
 
-/** An answer with errors is read in general, whatever its form. Data with this text costs a little more then. */
-const ERRORS = Buffer.from('"errors":');
+/** Whether an answer has errors, so that it has to be read in general, whatever its form. @param compact without space */
+function* hasErrors(compact: Buffer): Pausable<boolean> {
+  if (matches(compact, 0, ERRORS_FIRST)) return true;
+  if (!matches(compact, 0, DATA_FIRST)) return false;
+  const end = yield* endOf(compact, { at: DATA_FIRST.length, depth: 0 });
+  return end >= 0 && matches(compact, end, ERRORS_NEXT);
+}
+
+const ERRORS_FIRST = Buffer.from('{"errors":');
+const DATA_FIRST = Buffer.from('{"data":');
+const ERRORS_NEXT = Buffer.from(',"errors":');
 
 /** Whether another request, or a later part of the answer, has to complete the answer. */
 function isFilledInLater(shape: FieldShape['shape']): boolean {
