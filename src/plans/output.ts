@@ -12,6 +12,14 @@ export interface Output {
   readonly deferred?: DeferredReading[] | undefined;
 }
 
+/** An output in which every placeholder is filled in. */
+export interface FilledOutput extends Output {
+  readonly parts: Written[];
+}
+
+/** What can be sent as it is. */
+type Written = Exclude<Part, Placeholder>;
+
 /** The value of one field. Undefined `parts` stand for null. */
 export interface FieldValue {
   readonly parts: readonly Part[] | undefined;
@@ -242,6 +250,18 @@ export function writeReading(
   }
   for (const one of reading.deferred) deferred?.push({ ...one, path: [...path, ...one.path] });
   return true;
+}
+
+/** Removes the braces of an object, which are written with the payload that it is sent in. */
+export function membersOf(parts: readonly Written[]): readonly Written[] {
+  const members = [...parts];
+  members[0] = members[0]!.slice(1);
+  members.push(members.pop()!.slice(0, -1));
+  return members;
+}
+
+export function isFilled(output: Output): output is FilledOutput {
+  return !output.parts.some(isPlaceholder);
 }
 
 export function isPlaceholder(part: Part): part is Placeholder {

@@ -74,6 +74,8 @@ describe.each(FORMATS)('%s', (format) => {
     `{ vacanciesConnection(first: 3) { nodes @stream(initialCount: 1) { id relatedConnection(first: 1) { nodes { __typename ...Name @defer } } } } } fragment Name on Named { name }`,
     `{ vacancies(first: 3) { items { lead { id ... @defer { score } } ... @defer { lead { rank name } contactsConnection(first: 4) { edges { node { ... on Agency { ... @defer { label } } ... on Candidate { score } } } } } } } }`,
     `{ allVacancies(limit: 4) @stream { ... @defer { fragileConnection(first: 2) { nodes { text } } allCandidates(limit: 9) { ... @defer { score } rank } } } }`,
+    `{ vacanciesConnection(first: 2) { ... @defer { nodes { id candidatesConnection(first: 1) { nodes { id } } } } } }`,
+    `{ vacanciesConnection(first: 2) { ... @defer { edges @stream { node { allCandidates(limit: 2) { name } fragileConnection(first: 2) { nodes { text } } } } } } }`,
     `{ vacancy(id: 1) { ... @defer { lead { ... @defer { vacancy { ... @defer { title } } } } } } ... @defer { vacancy(id: 1) { name } } }`,
   ])(
     'the joined parts equal the whole answer below other records too, with the same errors: %s',

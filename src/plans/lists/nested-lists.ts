@@ -12,7 +12,13 @@ import {
 import type { NestedAdapter } from '../../schema/derived.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';
 import type { Call } from '../call.ts';
-import { isPlaceholder, type FieldValue, type Output } from '../output.ts';
+import {
+  isFilled,
+  isPlaceholder,
+  type FieldValue,
+  type FilledOutput,
+  type Output,
+} from '../output.ts';
 import { idKey } from '../pages/record-identity.ts';
 import { placeBelowRoot } from '../requests/field-places.ts';
 import { readAll } from './all-field.ts';
@@ -26,13 +32,13 @@ type Filling = () => ListField;
  * Fills in the derived fields of nested lists: first the lists of all parents, at the same time, then the lists nested
  * in their records.
  */
-export async function fillPlaceholders(call: Call, output: Output): Promise<Output> {
+export async function fillPlaceholders(call: Call, output: Output): Promise<FilledOutput> {
+  if (isFilled(output)) return output;
   const { parts, errors, deferred } = output;
-  if (!parts.some(isPlaceholder)) return output;
   let begun = 0;
   let turn = Promise.resolve();
   const filled = await Promise.all(
-    parts.map(async (part): Promise<Output | string | Buffer> => {
+    parts.map(async (part): Promise<FilledOutput | string | Buffer> => {
       if (!isPlaceholder(part)) return part;
       begun += 1;
       // An operation may have ten thousand placeholders. Other requests are served between batches of them.
@@ -45,7 +51,7 @@ export async function fillPlaceholders(call: Call, output: Output): Promise<Outp
       });
     }),
   );
-  const all: Output = { parts: [], errors: [...errors], deferred };
+  const all: FilledOutput = { parts: [], errors: [...errors], deferred };
   for (const part of filled) {
     if (typeof part === 'string' || Buffer.isBuffer(part)) all.parts.push(part);
     else {

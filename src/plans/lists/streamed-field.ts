@@ -7,6 +7,7 @@ import { positionOf } from '../../paging/walk.ts';
 import { streamAt, type StreamArguments } from '../../schema/incremental-directives.ts';
 import type { Call } from '../call.ts';
 import {
+  membersOf,
   writeRecords,
   type FieldValue,
   type ListRecord,
@@ -18,6 +19,7 @@ import { drainedPages } from './all-field.ts';
 import { writeConnection, writeEdges } from './connection-field.ts';
 import type { ConnectionField } from './connection-shape.ts';
 import { openList, type ListField, type OpenedList } from './list-field.ts';
+import { fillPlaceholders } from './nested-lists.ts';
 import {
   openListConnection,
   type ConnectionEdge,
@@ -205,26 +207,14 @@ function openStreamedConnection(
   ): Promise<PartAnswer> {
     const deferred: DeferredReading[] = [];
     const output: Output = { parts: [], errors: [], deferred };
+    const nothing = { data: undefined, extensions: undefined, deferred };
     try {
       const { isThere, started } = await write(opened, fields, output);
-      const [open, ...rest] = output.parts as (string | Buffer)[];
-      // Without the braces, which are written with the payload.
-      const members = isThere ? [String(open).slice(1), ...rest.slice(0, -1)] : undefined;
-      return {
-        data: members,
-        errors: output.errors,
-        extensions: undefined,
-        deferred,
-        streams: started,
-      };
+      if (!isThere) return { ...nothing, errors: output.errors };
+      const { parts, errors } = await fillPlaceholders(call, output);
+      return { ...nothing, data: membersOf(parts), errors, streams: started };
     } catch (error) {
-      return {
-        data: undefined,
-        errors: errorsOfList(error, path),
-        extensions: undefined,
-        deferred,
-        streams: [],
-      };
+      return { ...nothing, errors: [...output.errors, ...errorsOfList(error, path)] };
     }
   }
 

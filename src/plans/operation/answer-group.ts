@@ -10,7 +10,7 @@ import { readConnection } from '../lists/connection-field.ts';
 import type { Drains } from '../lists/drains.ts';
 import { openList } from '../lists/list-field.ts';
 import { fillPlaceholders } from '../lists/nested-lists.ts';
-import { isPlaceholder, type FieldValue, type OperationAnswer, type Output } from '../output.ts';
+import { isFilled, type FieldValue, type OperationAnswer, type Output } from '../output.ts';
 import { requestSparingParents } from '../requests/request-text.ts';
 import { rootFieldName, type GivenValues, type RootField } from './variant.ts';
 
@@ -195,6 +195,6 @@ async function filled(
     parts,
     errors,
     deferred = [],
-  } = output.parts.some(isPlaceholder) ? await fillPlaceholders(call, output) : output;
-  return { data: parts as (string | Buffer)[], errors, extensions, deferred };
+  } = isFilled(output) ? output : await fillPlaceholders(call, output);
+  return { data: parts, errors, extensions, deferred };
 }

@@ -11,7 +11,7 @@ import {
   type PartAnswer,
 } from '../lists/streamed-field.ts';
 import type { StreamedList } from '../lists/streamed-list.ts';
-import { isPlaceholder, type FieldValue, type Output } from '../output.ts';
+import { isPlaceholder, membersOf, type FieldValue, type Output } from '../output.ts';
 import type { GivenValues, RootField, Variant } from './variant.ts';
 
 /** A payload of one source, and what begins when it is sent. */
@@ -133,7 +133,7 @@ export async function* streamOperation(
       const { count, isNull, extensions } = next;
       const index = list.sent() - count;
       const { parts: all, errors, deferred = [] } = await fillPlaceholders(call, next);
-      const parts = isNull ? undefined : (all as (string | Buffer)[]);
+      const parts = isNull ? undefined : all;
       const incremental = [{ of: part, kind: 'items', index, parts, errors, extensions } as const];
       if (isNull) return { incremental };
       const readings = deferred.map(announce);
@@ -160,7 +160,7 @@ export async function* streamOperation(
         if (isPlaceholder(one)) output.parts[i] = { ...one, path: [...path, ...one.path] };
       }
       const whole = await fillPlaceholders(call, output);
-      const parts = reading.parts && membersOf(whole.parts as (string | Buffer)[]);
+      const parts = reading.parts && membersOf(whole.parts);
       incremental.push({ of: part, kind: 'data', parts, errors: whole.errors });
       for (const one of reading.deferred) {
         further.push(announce({ ...one, path: [...path, ...one.path] }));
@@ -171,14 +171,6 @@ export async function* streamOperation(
     yield step;
     return yield* stepsOf(further);
   }
-}
-
-/** Removes the braces, which are written with every payload. */
-function membersOf(parts: readonly (string | Buffer)[]): readonly (string | Buffer)[] {
-  const members = [...parts];
-  members[0] = members[0]!.slice(1);
-  members.push(members.pop()!.slice(0, -1));
-  return members;
 }
 
 /** Each takes some microseconds, and a list may have a hundred thousand. */
