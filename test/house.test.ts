@@ -290,11 +290,6 @@ test('no object that is made for a request has a getter outside of a class', () 
   expect(found.map(inSource).toSorted()).toEqual(madeOnce);
 });
 
-test('files have at most 300 lines', () => {
-  const long = files.filter((file) => read(file).split('\n').length > 300);
-  expect(long).toEqual([]);
-});
-
 function importsOf(file: string): string[] {
   return [...read(file).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, path]) =>
     relative('.', join(dirname(file), path!)),
