@@ -69,6 +69,13 @@ export function mayBeRefusal(error: unknown, after: string | null, signal: Abort
   return after !== null && !signal.aborted && !isOutage(error);
 }
 
+/** Whether a page may have failed because of what is selected of its records: then their identities can be read. */
+export function mayBeOfRecords(error: unknown, signal: AbortSignal): boolean {
+  if (signal.aborted || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') return false;
+  // What interrupted a drain is the cause of its error.
+  return !isOutage(error) && !isOutage((error as Error).cause);
+}
+
 /** The record of a cursor is gone, and where it stood is unknown. */
 export function cursorLost(cause?: unknown): GraphQLError {
   const said =

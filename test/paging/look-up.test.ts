@@ -199,7 +199,11 @@ function startWorld(
               index: () => indexes.get('letters'),
               begin: (position, readers) =>
                 walkList(
-                  { ...walkable, fetchPage: readers.held(fetchPage) },
+                  {
+                    ...walkable,
+                    fetchPage: readers.held(fetchPage),
+                    fetchIdentities: readers.held(fetchPage),
+                  },
                   { position, signal: readers.signal },
                 ),
             },
@@ -216,7 +220,10 @@ function startWorld(
     clock,
     walk: async () => {
       const { signal } = new AbortController();
-      const pages = walkList({ ...walkable, fetchPage }, { position: null, signal });
+      const pages = walkList(
+        { ...walkable, fetchPage, fetchIdentities: fetchPage },
+        { position: null, signal },
+      );
       const walking = (async () => {
         for await (const _ of pages);
       })();

@@ -165,6 +165,7 @@ function startWorld(list: ModelList, concurrency: number, maxRecords = 1_000) {
   const held = new HeldRequests(list);
   const walkable: WalkableList<Letter> = {
     fetchPage: held.fetchPage,
+    fetchIdentities: held.fetchPage,
     key: 'letters',
     field: 'letters',
     indexes: createPageIndexes(maxRecords),

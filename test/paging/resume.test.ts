@@ -178,7 +178,7 @@ test.each([
   };
   const after = { after: null, end, size: 10, offset: 9, identity: items[9]!.identity };
   const reading = readForward(
-    { list: { fetchPage }, fetchPage },
+    { list: { fetchIdentities: fetchPage }, fetchPage },
     { first: 5, after, before: null, signal },
   );
   await expect(whole(reading)).rejects.toBe(failure);
@@ -225,20 +225,21 @@ function cursorAt(model: ModelList, count: number): string {
 
 function worldOf(model: ModelList) {
   const meanwhile: Change[] = [];
+  const fetchPage: FetchPage<Letter> = async (request) => {
+    const page = model.answer(request);
+    const change = meanwhile.shift();
+    if (change) model.apply(change);
+    return page;
+  };
   const list: WalkableList<Letter> = {
-    fetchPage: async (request) => {
-      const page = model.answer(request);
-      const change = meanwhile.shift();
-      if (change) model.apply(change);
-      return page;
-    },
+    fetchPage,
+    fetchIdentities: fetchPage,
     key: 'letters',
     field: 'Query.letters',
     indexes: createPageIndexes(10_000),
     pace: createPace(4),
   };
-  const { fetchPage } = list;
-  const searched = { fetchPage, index: () => list.indexes.get(list.key) };
+  const searched = { fetchIdentities: fetchPage, index: () => list.indexes.get(list.key) };
   const walk = (position: Position | null, tail?: Tail) =>
     drainPages(walkList(list, { position, tail, signal }), {
       limit: undefined,
@@ -263,16 +264,16 @@ function worldOf(model: ModelList) {
       return ids;
     },
     first: (first: number, after: Position) =>
-      whole(
-        readForward(
-          { list: searched, fetchPage: searched.fetchPage },
-          { first, after, before: null, signal },
-        ),
-      ),
+      whole(readForward({ list: searched, fetchPage }, { first, after, before: null, signal })),
     last: (last: number, before: Position) =>
       whole(
         readBackward(
-          { list: searched, walk: (tail) => walk(null, tail) },
+          {
+            list: searched,
+            fetchPage,
+            walk: (tail) => walk(null, tail),
+            walkIdentities: (tail) => walk(null, tail),
+          },
           { last, before, after: null, signal },
         ),
       ),

@@ -2,11 +2,12 @@ import { codedError } from '../../errors.ts';
 import type { PageBounds, Position } from '../cursor.ts';
 import type { DrainedPage } from '../drain/drain.ts';
 import type { Tail } from '../drain/list-walk.ts';
-import { cursorLost } from '../failures.ts';
-import type { FetchPage, Identified } from '../page.ts';
-import { locate, type IndexedList } from '../find/locate.ts';
+import { cursorLost, mayBeOfRecords } from '../failures.ts';
+import { readPage } from '../find/find.ts';
+import { locate, type IndexedList, type Located } from '../find/locate.ts';
 import { firstBehind, mayHaveSlid, walkBehind } from '../find/resume.ts';
-import { walk } from '../walk.ts';
+import type { FetchPage, Identified } from '../page.ts';
+import { walk, type WalkedPages } from '../walk.ts';
 
 /** The edges of a connection, page by page, and at the end its flags. */
 export type Slice<R> = AsyncGenerator<SlicePart<R>, SliceEnd, undefined>;
@@ -39,13 +40,14 @@ export interface ForwardOptions {
 
 export interface ForwardSource<R> {
   /** In which the records of cursors are located. */
-  readonly list: IndexedList<R>;
+  readonly list: IndexedList;
   /** Fetches the pages of the edges. */
   readonly fetchPage: FetchPage<R>;
 }
 
 /**
- * Reads the `first` records behind a position, over as many pages as that takes.
+ * Reads the `first` records behind a position, over as many pages as that takes. With `before`, they are first counted
+ * by their identities: a record whose selection fails matters only if it is one of them.
  *
  * `hasPreviousPage` is true whenever a cursor was given, without a request: the record of the cursor itself comes
  * before (Relay's cursor connections specification leaves it to the server).
@@ -54,32 +56,101 @@ export async function* readForward<R extends Identified>(
   { list, fetchPage }: ForwardSource<R>,
   { first, after, before, signal }: ForwardOptions,
 ): Slice<R> {
-  if (before && before.identity === null) throw noIdentities();
-  const border = before && (await borderAt(list, before, signal));
-  let left = first ?? Number.POSITIVE_INFINITY;
-  let hasNextPage = false;
-  // `first: 0` reads one record for its `hasNextPage`, and gives none. In front of a border, one record more than
-  // wanted tells whether another one follows.
-  const limit = first === undefined ? undefined : border ? first + 1 : Math.max(first, 1);
-  const bound = limit === undefined ? { maxPages: 1 } : { limit };
-  const begin = (from: string | null) => walk(fetchPage, { after: from, signal, ...bound });
-  const pages = walkBehind(list, after, begin, signal);
+  const hasPreviousPage = after !== null;
+  if (before) {
+    const border = await borderAt(list, before, signal);
+    const span = await spanUpTo(border, list, { first, after, signal });
+    if (span.records > 0) {
+      yield* edgesFrom(
+        walk(fetchPage, { after: span.start, limit: span.records, signal }),
+        span.records,
+      );
+    }
+    return { hasNextPage: span.hasNextPage, hasPreviousPage };
+  }
+  const readOn = <T extends Identified>(
+    fetch: FetchPage<T>,
+    bound: { limit?: number; maxPages?: number },
+  ) => walkBehind(list, after, (from) => walk(fetch, { after: from, signal, ...bound }), signal);
+  if (first === 0) {
+    let hasNextPage = false;
+    for await (const page of readOn(orIdentities(fetchPage, list), { limit: 1 })) {
+      hasNextPage = page.records.length > 0 || page.hasNextPage;
+      yield { edges: [], unplacedErrors: page.unplacedErrors ?? [] };
+    }
+    return { hasNextPage, hasPreviousPage };
+  }
+  const pages = readOn(fetchPage, first === undefined ? { maxPages: 1 } : { limit: first });
+  const hasNextPage = yield* edgesFrom(pages, first);
+  return { hasNextPage, hasPreviousPage };
+}
+
+/** @param records how many of them; undefined: all @returns whether there are more */
+async function* edgesFrom<R extends Identified>(
+  pages: WalkedPages<R>,
+  records = Number.POSITIVE_INFINITY,
+): AsyncGenerator<SlicePart<R>, boolean, undefined> {
+  let left = records;
+  let hasMore = false;
   for await (const page of pages) {
-    const given = page.records.list;
-    const met = border
-      ? given.findIndex(({ identity }) => identity !== null && identity === border.record)
-      : -1;
-    const found = met < 0 ? given : given.slice(0, met);
-    const edges = edgesOf(page, found.length > left ? found.slice(0, left) : found);
+    const edges = edgesOf(page, page.records.first(left).list);
     left -= edges.length;
-    hasNextPage = found.length > edges.length || (met < 0 && page.hasNextPage);
+    hasMore = page.records.length > edges.length || page.hasNextPage;
     yield { edges, unplacedErrors: page.unplacedErrors ?? [] };
+  }
+  return hasMore;
+}
+
+/** Where the records of a page do not matter, those that fail must not either. */
+function orIdentities<R extends Identified>(
+  fetchPage: FetchPage<R>,
+  { fetchIdentities }: IndexedList,
+): FetchPage<R | Identified> {
+  return async (request, signal) => {
+    try {
+      return await fetchPage(request, signal);
+    } catch (error) {
+      if (!mayBeOfRecords(error, signal)) throw error;
+      return fetchIdentities(request, signal);
+    }
+  };
+}
+
+/** Records in front of a border. */
+interface Span {
+  /** The cursor with which they begin. */
+  readonly start: string | null;
+  readonly records: number;
+  readonly hasNextPage: boolean;
+}
+
+/** Counts the records between a position and a border: `first` at most, or a page of them. */
+async function spanUpTo(
+  border: Border,
+  list: IndexedList,
+  { first, after, signal }: Pick<ForwardOptions, 'first' | 'after' | 'signal'>,
+): Promise<Span> {
+  // One more than wanted tells whether another one follows.
+  const bound = first === undefined ? { maxPages: 1 } : { limit: first + 1 };
+  const begin = (from: string | null) =>
+    walk(list.fetchIdentities, { after: from, signal, ...bound });
+  let start: string | null | undefined;
+  let counted = 0;
+  let hasMore = false;
+  for await (const page of walkBehind(list, after, begin, signal)) {
+    // Null is the start of the list.
+    if (start === undefined) start = page.after;
+    const met = indexOf(border, page.records.list);
+    counted += met < 0 ? page.records.length : met;
+    hasMore = met < 0 && page.hasNextPage;
     if (met >= 0) break;
   }
+  const records = first === undefined ? counted : Math.min(counted, first);
   return {
+    start: start ?? null,
+    records,
     // Without `first`, the edges end at their page or at the border, and the border's record is a next one.
-    hasNextPage: hasNextPage || (first === undefined && border?.hasNextPage === true),
-    hasPreviousPage: after !== null,
+    hasNextPage: counted > records || hasMore || (first === undefined && border.hasNextPage),
   };
 }
 
@@ -92,10 +163,13 @@ export interface BackwardOptions {
   readonly signal: AbortSignal;
 }
 
-export interface BackwardSource<R> {
-  readonly list: IndexedList<R>;
-  /** Walks to the end of the list, from as late as the tail allows. */
-  readonly walk: (tail: Tail | undefined) => AsyncGenerator<DrainedPage<R>, void, undefined>;
+/** Walks to the end of a list, from as late as the tail allows. */
+type WalkToEnd<R> = (tail: Tail | undefined) => AsyncGenerator<DrainedPage<R>, void, undefined>;
+
+export interface BackwardSource<R> extends ForwardSource<R> {
+  readonly walk: WalkToEnd<R>;
+  /** The same with nothing of the records but their identities. */
+  readonly walkIdentities: WalkToEnd<Identified>;
 }
 
 /**
@@ -103,101 +177,194 @@ export interface BackwardSource<R> {
  * front of the position in its page, one request is enough; otherwise the list is walked, or only the end of it if
  * the page index knows where that begins.
  *
+ * What is walked, and is not among the edges, must not fail them: if a page fails, or the record of the position is not
+ * met because it is null, the list is walked again by its identities, and then only the edges are read.
+ *
  * Both flags are exact, as Relay's cursor connections specification (section 4.4) defines them for `last`.
  */
 export async function* readBackward<R extends Identified>(
   source: BackwardSource<R>,
   { last, before, after, signal }: BackwardOptions,
 ): Slice<R> {
-  const border: Border<R> = before
-    ? await borderAt(source.list, before, signal)
-    : { record: null, hasNextPage: false };
-  if (border.edges && !after && (border.isStart || border.edges.length > last)) {
-    return yield* slice(border.edges, last, border.hasNextPage, []);
+  const { list, fetchPage } = source;
+  const own = before && !after ? await pageUpTo(fetchPage, before, signal) : undefined;
+  if (own && isEnough(own, last)) return yield* slice(own, last, true);
+  const border = before ? await borderAt(list, before, signal) : END;
+  if (!own && border.at && !after) {
+    const front = await pageUpTo(fetchPage, { ...border.at, identity: undefined }, signal);
+    if (front && isEnough(front, last)) return yield* slice(front, last, border.hasNextPage);
   }
-  if (before && before.identity === null) throw noIdentities();
-  const tails = after ? [undefined] : [{ records: last + 1, before: border.record }, undefined];
-  for (const tail of tails) {
-    const run = await readUpTo(source.walk(tail), border.record, last + 1).catch(
-      (error: unknown) => {
-        if (tail === undefined || signal.aborted) throw error;
-        // The service may refuse the cursor with which the tail begins.
-        return undefined;
-      },
-    );
-    if (!run) continue;
-    const isEnough = run.isStart || run.edges.length > last || tail === undefined;
-    const isRight = run.isMet || border.record === null || tail === undefined;
-    if (isEnough && isRight)
-      return yield* slice(run.edges, last, border.hasNextPage, run.unplacedErrors);
+  const wanted = { border, last, after };
+  const run = await runTo(source.walk, wanted).catch((error: unknown) => {
+    if (!mayBeOfRecords(error, signal)) throw error;
+    return undefined;
+  });
+  if (run && (run.isMet || border.record === null))
+    return yield* slice(run, last, border.hasNextPage);
+  for (let attempt = 1; ; attempt += 1) {
+    const named = await runTo(source.walkIdentities, wanted);
+    const window = await readWindow(source, named.edges.slice(-last), signal);
+    // A list that changes all the time is given as it was read.
+    if (!window.isSame && attempt < MAX_ATTEMPTS) continue;
+    yield window;
+    return { hasNextPage: border.hasNextPage, hasPreviousPage: named.edges.length > last };
   }
-  throw new TypeError('A whole walk is always enough.');
+}
+
+const MAX_ATTEMPTS = 3;
+
+/** Records in front of a border, as far back as they were read. */
+interface Run<R> {
+  readonly edges: readonly Edge<R>[];
+  readonly unplacedErrors: readonly unknown[];
+  /** Whether they begin at the start of the list. */
+  readonly isStart: boolean;
+}
+
+function isEnough({ edges, isStart }: Run<unknown>, last: number): boolean {
+  return isStart || edges.length > last;
+}
+
+/**
+ * Reads the records in front of a position in its page.
+ *
+ * @param position `identity` undefined: the page is read up to the record, and not the record itself
+ * @returns undefined if the record is not at its position, or the page cannot be read
+ */
+async function pageUpTo<R extends Identified>(
+  fetchPage: FetchPage<R>,
+  {
+    after,
+    offset,
+    identity,
+  }: Pick<Position, 'after' | 'offset'> & { identity: string | null | undefined },
+  signal: AbortSignal,
+): Promise<Run<R> | undefined> {
+  const isStart = after === null;
+  const first = identity === undefined ? offset : offset + 1;
+  if (first === 0) return { edges: [], unplacedErrors: [], isStart };
+  const request = { after, first };
+  const read = await readPage(fetchPage, request, signal, (error) => mayBeOfRecords(error, signal));
+  if ('error' in read) return undefined;
+  const { items, endCursor, unplacedErrors = [] } = read.page;
+  if (items.length < first) return undefined;
+  if (identity !== undefined && identity !== null && items[offset]!.identity !== identity)
+    return undefined;
+  const edges = edgesOf({ after, endCursor, size: items.length }, items.slice(0, offset));
+  return { edges, unplacedErrors, isStart };
+}
+
+interface WantedRun extends Pick<BackwardOptions, 'last' | 'after'> {
+  readonly border: Border;
+}
+
+/** Walks to a border, at first from as late as possible. */
+async function runTo<R extends Identified>(
+  walkToEnd: WalkToEnd<R>,
+  { border, last, after }: WantedRun,
+): Promise<Run<R> & { readonly isMet: boolean }> {
+  if (!after) {
+    const tail = { records: last + 1, before: border.record };
+    // The service may refuse the cursor with which the tail begins.
+    const late = await readUpTo(walkToEnd(tail), border, last + 1).catch(() => undefined);
+    if (late && isEnough(late, last) && (late.isMet || border.record === null)) return late;
+  }
+  return readUpTo(walkToEnd(undefined), border, last + 1);
 }
 
 async function readUpTo<R extends Identified>(
   pages: AsyncGenerator<DrainedPage<R>, void, undefined>,
-  border: string | null,
+  border: Border,
   wanted: number,
-) {
+): Promise<Run<R> & { readonly isMet: boolean }> {
   let edges: Edge<R>[] = [];
   const unplacedErrors: unknown[] = [];
   let isStart: boolean | undefined;
   for await (const page of pages) {
-    const [start] = page.records;
-    if (start) isStart ??= page.page.after === null;
+    if (page.records.length > 0) isStart ??= page.page.after === null;
     unplacedErrors.push(...page.unplacedErrors);
     const records = page.records.list;
-    const met = records.findIndex(({ identity }) => border !== null && identity === border);
+    const met = indexOf(border, records);
     edges.push(...edgesOf(page.page, records.slice(0, met < 0 ? undefined : met)));
     edges = edges.slice(-wanted);
-    if (met >= 0) return { edges, unplacedErrors, isStart, isMet: true };
+    if (met >= 0) return { edges, unplacedErrors, isStart: isStart ?? false, isMet: true };
   }
   return { edges, unplacedErrors, isStart: isStart ?? false, isMet: false };
 }
 
 function* slice<R>(
-  edges: readonly Edge<R>[],
+  { edges, unplacedErrors }: Run<R>,
   last: number,
   hasNextPage: boolean,
-  unplacedErrors: readonly unknown[],
 ): Generator<SlicePart<R>, SliceEnd> {
   const wanted = last === 0 ? [] : edges.slice(-last);
   yield { edges: wanted, unplacedErrors };
   return { hasNextPage, hasPreviousPage: edges.length > last };
 }
 
+/** Reads records that a walk of identities met, and no others. */
+async function readWindow<R extends Identified>(
+  { list, fetchPage }: ForwardSource<R>,
+  named: readonly Edge<Identified>[],
+  signal: AbortSignal,
+): Promise<SlicePart<R> & { readonly isSame: boolean }> {
+  const edges: Edge<R>[] = [];
+  const unplacedErrors: unknown[] = [];
+  const [head] = named;
+  if (!head) return { edges, unplacedErrors, isSame: true };
+  const { page, record } = head;
+  // Only the last record of a page has a cursor of the service.
+  const inFront =
+    record.index > 0 &&
+    (await list.fetchIdentities({ after: page.after, first: record.index }, signal));
+  const start = inFront ? inFront.endCursor : page.after;
+  if (inFront && start === null) return { edges, unplacedErrors, isSame: false };
+  for await (const part of edgesFrom(
+    walk(fetchPage, { after: start, limit: named.length, signal }),
+    named.length,
+  )) {
+    edges.push(...part.edges);
+    unplacedErrors.push(...part.unplacedErrors);
+  }
+  const isSame = named.every(({ record: { identity } }, at) => {
+    const read = edges[at]?.record;
+    return read !== undefined && (read.identity === null || read.identity === identity);
+  });
+  return { edges, unplacedErrors, isSame };
+}
+
 /** Where `before` is in the list as it is now. */
-interface Border<R> {
+interface Border {
   /** The first record behind the edges; null: they reach to the end of the list. */
   readonly record: string | null;
   readonly hasNextPage: boolean;
-  /** The edges in front of it in its page. */
-  readonly edges?: readonly Edge<R>[];
-  /** Whether these begin at the start of the list. */
-  readonly isStart?: boolean;
+  /** Undefined if the record of `before` is gone. */
+  readonly at?: Located;
 }
 
-async function borderAt<R extends Identified>(
-  list: IndexedList<R>,
-  before: Position,
-  signal: AbortSignal,
-): Promise<Border<R>> {
+const END: Border = { record: null, hasNextPage: false };
+
+async function borderAt(list: IndexedList, before: Position, signal: AbortSignal): Promise<Border> {
   const found = await locate(list, before, signal);
-  // If the record is gone, the edges reach to the end of its page: records may come twice, but none is skipped.
-  if (!('page' in found)) {
-    const behind = await firstBehind(list.fetchPage, before.end, signal);
-    if (behind === undefined) throw cursorLost(found.refusal?.error);
-    if (behind === null || !mayHaveSlid(before, found, behind)) {
-      return { record: behind, hasNextPage: behind !== null };
-    }
-    // If its page ends further to the front than it did, only the end of the list is late enough.
-    if (!found.isNear.end) throw cursorLost();
-    return { record: null, hasNextPage: false };
+  if ('page' in found) {
+    // The record was null when its cursor was made, if the cursor does not name it.
+    const { identity } = found.page.items[found.offset]!;
+    if (identity === null) throw noIdentities();
+    return { record: identity, hasNextPage: true, at: found };
   }
-  const { page, after, offset } = found;
-  const { items, endCursor } = page;
-  const edges = edgesOf({ after, endCursor, size: items.length }, items.slice(0, offset));
-  return { record: before.identity, hasNextPage: true, edges, isStart: after === null };
+  // If the record is gone, the edges reach to the end of its page: records may come twice, but none is skipped.
+  const behind = await firstBehind(list.fetchIdentities, before.end, signal);
+  if (behind === undefined) throw cursorLost(found.refusal?.error);
+  if (behind === null || !mayHaveSlid(before, found, behind)) {
+    return { record: behind, hasNextPage: behind !== null };
+  }
+  // If its page ends further to the front than it did, only the end of the list is late enough.
+  if (!found.isNear.end) throw cursorLost();
+  return END;
+}
+
+function indexOf({ record }: Border, records: readonly Identified[]): number {
+  return record === null ? -1 : records.findIndex(({ identity }) => identity === record);
 }
 
 function edgesOf<R>(page: PageBounds, records: readonly R[]): Edge<R>[] {

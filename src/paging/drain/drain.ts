@@ -72,6 +72,8 @@ export async function* drainPages<R extends Identified>(
       if (drained === limit) return;
     }
   } catch (error) {
+    // Nothing of it is of use, and another walk may follow.
+    if (given === 'result') budget.left += drained;
     if (signal.aborted || drained === 0 || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
     if (given === 'result' && error instanceof PagesRefused) throw error;
     throw interrupted(error, facts());

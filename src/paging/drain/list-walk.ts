@@ -4,11 +4,12 @@ import { createIndexBuilder, pageOf, type PageIndex } from '../page-index/page-i
 import type { PageIndexes } from '../page-index/page-indexes.ts';
 import { parallelWalk, type ParallelWalkOptions } from '../page-index/parallel-walk.ts';
 import type { Pace } from '../page-index/prefetch-pages.ts';
+import type { IndexedList } from '../find/locate.ts';
 import { walkBehind } from '../find/resume.ts';
 import { Progress, walk, type WalkedPages } from '../walk.ts';
 
 /** A list that leaves an index when it is walked. */
-export interface WalkableList<R> {
+export interface WalkableList<R> extends Pick<IndexedList, 'fetchIdentities'> {
   readonly fetchPage: FetchPage<R>;
   /** Names the list with its filters. */
   readonly key: string;
@@ -51,10 +52,11 @@ export function walkList<R extends Identified>(
   options: ListWalkOptions,
 ): WalkedPages<R> {
   const { position, signal } = options;
+  const { fetchIdentities } = list;
   const fetchPage = learningLimit(list);
   const begin = (after: string | null) => walkFrom(after, { ...list, fetchPage }, options);
   const index = () => list.indexes.get(list.key);
-  return walkBehind({ fetchPage, index }, position, begin, signal);
+  return walkBehind({ fetchIdentities, index }, position, begin, signal);
 }
 
 /** Learns the page limit from every page that was requested without a size, or got less than its size. */

@@ -16,6 +16,7 @@
  *                        `locate`                            `lookUp`
  *   finds                the record of one cursor            many records, by their ids
  *   returns              its page, or what is there instead  their values
+ *   selects              identities alone                    what the caller wants of the records
  *   1 its position       from the cursor                     from the page index
  *   3 further away       20 pages on from its position, and  both ends of the list; then a walk of the list, which all
  *                        20 from the start                   lookups share: where it met the record, 1 and 2 again

@@ -9,14 +9,18 @@ import {
 import { readByTurns, readOnward, readPage, type ReadPage, type Way } from './find.ts';
 
 /** A list, and what the last walk remembers of it. */
-export interface IndexedList<R> {
-  readonly fetchPage: FetchPage<R>;
+export interface IndexedList {
+  /**
+   * Fetches pages with nothing of the records but their identities: what a caller selects may fail for the very record
+   * that is located, or for one beside it.
+   */
+  readonly fetchIdentities: FetchPage<Identified>;
   readonly index?: (() => PageIndex | undefined) | undefined;
 }
 
 /** A record at its position, in a page that was read just now. */
-export interface Located<R> extends PagePosition {
-  readonly page: Page<R>;
+export interface Located extends PagePosition {
+  readonly page: Page<Identified>;
 }
 
 /** The record was not found. */
@@ -36,13 +40,13 @@ export interface Gone {
 const MAX_PAGES_EACH_WAY = 20;
 
 /** Finds the record of a cursor, one page at a time: at its position, near it, and further away (see `find.ts`). */
-export async function locate<R extends Identified>(
-  { fetchPage, index }: IndexedList<R>,
+export async function locate(
+  { fetchIdentities, index }: IndexedList,
   position: Position,
   signal: AbortSignal,
-): Promise<Located<R> | Gone> {
+): Promise<Located | Gone> {
   const { after, offset, identity } = position;
-  const own = await readPage(fetchPage, { after, first: offset + 1 }, signal);
+  const own = await readPage(fetchIdentities, { after, first: offset + 1 }, signal);
   const page = 'page' in own ? own.page : undefined;
   const atPosition = 'page' in own && foundIn(own, identity, offset);
   if (atPosition) return atPosition;
@@ -53,8 +57,9 @@ export async function locate<R extends Identified>(
   if (identity === null) return { refusal, onward, isNear };
   const [head] = onward;
   const pagesFrom = (start: string | null, maxPages: number) =>
-    readOnward(fetchPage, { after: start, maxPages, signal });
-  const foundOn = (ways: Way<R>[]) => readByTurns(ways, 1, (read) => foundIn(read, identity));
+    readOnward(fetchIdentities, { after: start, maxPages, signal });
+  const foundOn = (ways: Way<Identified>[]) =>
+    readByTurns(ways, 1, (read) => foundIn(read, identity));
 
   const known = index?.();
   const near = pagesNear(known, positionsIn(known?.pages ?? [], [identity]).values());
@@ -64,7 +69,7 @@ export async function locate<R extends Identified>(
   return found ?? { refusal, onward, isNear };
 
   /** It was pushed back. */
-  async function* fromPosition(): Way<R> {
+  async function* fromPosition(): Way<Identified> {
     if (!page?.hasNextPage || page.endCursor === null) return;
     for await (const next of pagesFrom(page.endCursor, MAX_PAGES_EACH_WAY)) {
       yield next;
@@ -74,7 +79,7 @@ export async function locate<R extends Identified>(
   }
 
   /** It was pulled forward, or moved to the start. Ends where the other way begins. */
-  async function* fromStart(): Way<R> {
+  async function* fromStart(): Way<Identified> {
     if (after === null) return;
     for await (const next of pagesFrom(null, MAX_PAGES_EACH_WAY)) {
       yield next;
@@ -87,11 +92,11 @@ export async function locate<R extends Identified>(
 }
 
 /** Its own offset comes first: in some lists an id occurs twice. A record without an id has only its offset. */
-function foundIn<R extends Identified>(
-  { page, after }: ReadPage<R>,
+function foundIn(
+  { page, after }: ReadPage<Identified>,
   identity: string | null,
   own = -1,
-): Located<R> | undefined {
+): Located | undefined {
   const { items } = page;
   let offset = Math.min(own, items.length - 1);
   if (identity !== null && items[own]?.identity !== identity)

@@ -18,7 +18,7 @@ type Begin<R> = (after: string | null) => WalkedPages<R>;
  * skips here the same records that it skips for its own callers, unless the page index tells otherwise.
  */
 export function walkBehind<R extends Identified>(
-  list: IndexedList<R>,
+  list: IndexedList,
   position: Position | null,
   begin: Begin<R>,
   signal: AbortSignal,
@@ -27,7 +27,7 @@ export function walkBehind<R extends Identified>(
 }
 
 async function* walkBehindRecord<R extends Identified>(
-  list: IndexedList<R>,
+  list: IndexedList,
   position: Position,
   begin: Begin<R>,
   signal: AbortSignal,
@@ -67,10 +67,10 @@ async function* walkBehindRecord<R extends Identified>(
 const MAX_ATTEMPTS = 5;
 
 /** Whether the page follows the record, as the page index says; where it does not say so, the record is located. */
-async function followsRecord<R extends Identified>(
-  list: IndexedList<R>,
+async function followsRecord(
+  list: IndexedList,
   position: Position,
-  { records, hasNextPage }: WalkedPage<R>,
+  { records, hasNextPage }: WalkedPage<Identified>,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { identity, after, end } = position;
@@ -98,8 +98,8 @@ interface Start {
  *
  * @returns undefined at the end of the list
  */
-async function cursorBehind<R extends Identified>(
-  list: IndexedList<R>,
+async function cursorBehind(
+  list: IndexedList,
   position: Position,
   signal: AbortSignal,
 ): Promise<Start | undefined> {
@@ -124,15 +124,15 @@ async function cursorBehind<R extends Identified>(
  *
  * @throws CURSOR_INVALID when the page is refused, or the start of the list is far away
  */
-async function cursorOfGone<R extends Identified>(
-  { fetchPage }: IndexedList<R>,
+async function cursorOfGone(
+  { fetchIdentities }: IndexedList,
   position: Position,
   gone: Gone,
   signal: AbortSignal,
 ): Promise<string | null> {
   if (gone.refusal) throw cursorLost(gone.refusal.error);
   if (position.after === null) return null;
-  const behind = await firstBehind(fetchPage, position.end, signal);
+  const behind = await firstBehind(fetchIdentities, position.end, signal);
   if (!mayHaveSlid(position, gone, behind)) return position.after;
   if (!gone.isNear.start) throw cursorLost();
   return null;
@@ -154,21 +154,21 @@ export function mayHaveSlid(
 }
 
 /** The record right behind a cursor; null when there is none, undefined when the cursor is refused. */
-export async function firstBehind<R extends Identified>(
-  fetchPage: FetchPage<R>,
+export async function firstBehind(
+  fetchIdentities: FetchPage<Identified>,
   end: string | null,
   signal: AbortSignal,
 ): Promise<string | null | undefined> {
   if (end === null) return null;
-  const behind = await readPage(fetchPage, { after: end, first: 1 }, signal);
+  const behind = await readPage(fetchIdentities, { after: end, first: 1 }, signal);
   return 'error' in behind ? undefined : (behind.page.items[0]?.identity ?? null);
 }
 
-function isLast<R>({ page, offset }: Located<R>): boolean {
+function isLast({ page, offset }: Located): boolean {
   return offset === page.items.length - 1;
 }
 
-function behindPage<R>(page: Page<R>): Start | undefined {
+function behindPage(page: Page<Identified>): Start | undefined {
   if (page.endCursor !== null) return { after: page.endCursor, isOwn: false };
   if (!page.hasNextPage) return undefined;
   throw codedError(

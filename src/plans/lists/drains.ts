@@ -17,7 +17,7 @@ import {
   type Totals,
 } from '../../paging/page-index/page-indexes.ts';
 import { createPace, type Pace } from '../../paging/page-index/prefetch-pages.ts';
-import type { FetchPage } from '../../paging/page.ts';
+import type { FetchPage, Identified } from '../../paging/page.ts';
 import type { WalkedPages } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
 import type { Call, Requester, RequestOrigin, SendRequest } from '../call.ts';
@@ -47,6 +47,8 @@ export interface DrainedList {
   readonly field: string;
   /** Fetches its pages with requests that this requester sends. */
   readonly fetcher: (requester: Requester) => FetchPage<ListRecord>;
+  /** The same pages, with nothing of the records but their identities: see `IndexedList`. */
+  readonly identities: (requester: Requester) => FetchPage<Identified>;
   /** Names what is selected of the records, so that equal drains can share a walk; undefined: no sharing. */
   readonly selection: string | undefined;
   readonly isNested: boolean;
@@ -55,7 +57,7 @@ export interface DrainedList {
 }
 
 /** A list at the root in which records are looked up by their ids. */
-export interface LookupSource extends Pick<DrainedList, 'key' | 'field' | 'fetcher'> {
+export interface LookupSource extends Pick<DrainedList, 'key' | 'field' | 'identities'> {
   /** For messages. */
   readonly name: string;
   /** The caller of the lookup. */
@@ -146,8 +148,9 @@ export function createDrains(
                   { telemetry, kind: 'search', list: list.field, cause: list.origin.cause },
                   (cause) => {
                     const requester = drainRequester(send, pace, readers, { caller, cause });
-                    const fetchPage = readers.held(list.fetcher(requester));
-                    const walkable = { ...list, indexes: its, pace, fetchPage, onIndex };
+                    const fetchIdentities = readers.held(list.identities(requester));
+                    const fetched = { fetchPage: fetchIdentities, fetchIdentities };
+                    const walkable = { ...list, indexes: its, pace, ...fetched, onIndex };
                     return walkList(walkable, { position, signal: readers.signal });
                   },
                 ),
@@ -165,10 +168,8 @@ export function createDrains(
       const walkable = { ...list, indexes, pace };
       // So few records are read like any page, without a turn of the drains.
       if (limit !== undefined && limit <= LARGEST_PAGE) {
-        return walkList(
-          { ...walkable, fetchPage: list.fetcher(call) },
-          { position, limit, signal },
-        );
+        const fetched = { fetchPage: list.fetcher(call), fetchIdentities: list.identities(call) };
+        return walkList({ ...walkable, ...fetched }, { position, limit, signal });
       }
       const budget = isSearch ? pages.forSearch : pages;
       budget.check(pagesToWalk(indexes.get(list.key), { position, limit, tail }));
@@ -179,13 +180,22 @@ export function createDrains(
           const fetchPage = list.fetcher(requester);
           const turn = { slots, owner: caller, operation: pages, signal: ofReaders };
           return walkInTurn(turn, (takeSlot) => {
-            const inTurn: typeof fetchPage = (request, of) => {
-              const needsSlot = request.after !== null || !list.hasInlinedPage;
-              const taking = needsSlot ? takeSlot() : undefined;
-              return taking ? taking.then(() => fetchPage(request, of)) : fetchPage(request, of);
-            };
+            const inTurn =
+              <R>(
+                fetch: FetchPage<R>,
+                needsSlot: (after: string | null) => boolean,
+              ): FetchPage<R> =>
+              (request, of) => {
+                const taking = needsSlot(request.after) ? takeSlot() : undefined;
+                return taking ? taking.then(() => fetch(request, of)) : fetch(request, of);
+              };
             return walkList(
-              { ...walkable, onIndex, fetchPage: inTurn },
+              {
+                ...walkable,
+                onIndex,
+                fetchPage: inTurn(fetchPage, (after) => after !== null || !list.hasInlinedPage),
+                fetchIdentities: inTurn(list.identities(requester), () => true),
+              },
               { position: from ?? position, limit, tail, signal: ofReaders },
             );
           });

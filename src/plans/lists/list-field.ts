@@ -114,24 +114,26 @@ export function openList(field: ListField, call: Call, placeholder?: Placeholder
   const args = field.argumentsOf(variables);
   const parent = placeholder && parentOf(field, placeholder);
   const keys = args.keysOf(parent?.name ?? adapter.name, parent?.walkName);
+  const sourceOf: OpenedList['source'] = (what) => ({
+    adapter,
+    variables,
+    telemetry: parts.telemetry,
+    requests: what === 'shown' ? field.shown : field.bare(),
+    ...parent?.source,
+    ...(what === 'shown' && parent && { inlinedPage: parent.inlinedPage }),
+  });
   return {
     field,
     call,
     args: args.values,
     keys,
     isNested: placeholder !== undefined,
-    source: (what) => ({
-      adapter,
-      variables,
-      telemetry: parts.telemetry,
-      requests: what === 'shown' ? field.shown : field.bare(),
-      ...parent?.source,
-      ...(what === 'shown' && parent && { inlinedPage: parent.inlinedPage }),
-    }),
+    source: sourceOf,
     drained: (source, selection) => ({
       key: keys.walk,
       field: `${adapter.parent}.${adapter.name}`,
       fetcher: (requester) => pageFetcher(source, requester),
+      identities: (requester) => pageFetcher(sourceOf('bare'), requester),
       selection,
       isNested: placeholder !== undefined,
       hasInlinedPage: source.inlinedPage !== undefined,

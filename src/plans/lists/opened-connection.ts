@@ -11,9 +11,9 @@ import { CursorEncoder, decodeCursor } from '../../paging/cursor.ts';
 import { drainPages, interrupted } from '../../paging/drain/drain.ts';
 import { positionOf } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
-import type { Call } from '../call.ts';
+import type { Call, Requester } from '../call.ts';
 import { holdPages, type ListRecord } from '../output.ts';
-import { pageFetcher } from '../pages/fetch-page.ts';
+import { namingFailed, pageFetcher } from '../pages/fetch-page.ts';
 import type { ConnectionShape } from './connection-shape.ts';
 import type { DrainedList, DrainArguments } from './drains.ts';
 import type { OpenedList } from './list-field.ts';
@@ -72,21 +72,28 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   };
 
   function sliceOf(): Slice<ListRecord> {
-    const source = list.source('shown');
-    const searched = {
-      fetchPage: pageFetcher(source, call.forSearch),
-      index: parts.drains.indexOf(keys.walk),
-    };
+    const shown = list.source('shown');
+    const fetchIdentities = pageFetcher(list.source('bare'), call.forSearch);
+    const searched = { fetchIdentities, index: parts.drains.indexOf(keys.walk) };
+    // The inlined page ends where it ends, also behind a border.
+    const source = to ? { ...shown, inlinedPage: undefined } : shown;
+    const fetcher = (requester: Requester) =>
+      namingFailed(pageFetcher(source, requester), fetchIdentities);
     if (counts.last === undefined) {
       return readForward(
-        { list: searched, fetchPage: pageFetcher(source, call) },
+        { list: searched, fetchPage: fetcher(call) },
         { first: counts.first, after: from, before: to, signal },
       );
     }
-    const walk = (tail: DrainArguments['tail']) =>
-      drain(list.drained(source, undefined), { position: from, tail });
+    const walkOf = (what: 'shown' | 'bare') => (tail: DrainArguments['tail']) =>
+      drain(list.drained(list.source(what), undefined), { position: from, tail });
     return readBackward(
-      { list: searched, walk },
+      {
+        list: searched,
+        fetchPage: fetcher(call.forSearch),
+        walk: walkOf('shown'),
+        walkIdentities: walkOf('bare'),
+      },
       { last: counts.last, before: to, after: from, signal },
     );
   }

@@ -1,11 +1,11 @@
 import { GraphQLError } from 'graphql';
 import type { AnswerError, Path, UpstreamError } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
-import { unlessAborted } from '../../paging/failures.ts';
-import type { FetchPage } from '../../paging/page.ts';
+import { mayBeOfRecords, unlessAborted } from '../../paging/failures.ts';
+import type { FetchPage, Identified } from '../../paging/page.ts';
 import type { Adapter } from '../../schema/derived.ts';
 import type { Requester, CallVariables } from '../call.ts';
-import type { ListRecord } from '../output.ts';
+import { ScannedPage, type ListRecord } from '../output.ts';
 import { requestSparingParents, type PagesToInline } from '../requests/request-text.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
 import { pageSizeOf, type PageRequests } from './page-request.ts';
@@ -66,6 +66,38 @@ export function pageFetcher(
     if (errors.length > 0) throw new PageFailure(errors);
     throw isNull && after === null ? new NullList() : noPage();
   };
+}
+
+/**
+ * Gives records that are null because a field of theirs failed the identity that they have all the same: for their
+ * cursors. Their pages are requested once more for that.
+ */
+export function namingFailed(
+  fetchPage: FetchPage<ListRecord>,
+  fetchIdentities: FetchPage<Identified>,
+): FetchPage<ListRecord> {
+  return async (request, signal) => {
+    const page = await fetchPage(request, signal);
+    if (page instanceof ScannedPage || !page.items.some(hasFailed)) return page;
+    const named = await fetchIdentities(request, signal).catch((error: unknown) => {
+      if (!mayBeOfRecords(error, signal)) throw error;
+    });
+    // The list may have changed.
+    const isSame = page.items.every(
+      ({ identity }, at) => identity === null || identity === named?.items[at]?.identity,
+    );
+    if (!named || !isSame) return page;
+    const items = page.items.map((record, at) =>
+      hasFailed(record) ? { ...record, identity: named.items[at]?.identity ?? null } : record,
+    );
+    const { identities: _, ...facts } = page;
+    return { ...facts, items };
+  };
+}
+
+function hasFailed({ identity, page, index }: ListRecord): boolean {
+  if (identity !== null || page.kind === 'bytes') return false;
+  return page.readings.some((readings) => readings[index]!.errors.length > 0);
 }
 
 /** The errors of a list that could not be read; none where the service returned null for it. */

@@ -46,7 +46,7 @@ export function lookupInList(
             field: `${adapter.parent}.${adapter.name}`,
             name: adapter.name,
             origin: { caller: call.caller, cause: call.cause },
-            fetcher: fetchBare,
+            identities: fetchBare,
           }),
         };
         const { signal, pages } = call;
