@@ -99,8 +99,9 @@ export function isIncluded(
   });
 }
 
-function deferOf(
-  { isTrue, defers = false }: SelectionScope,
+/** Returns the `@defer` among these directives, if it has an effect. */
+export function deferOf(
+  { isTrue, defers = false }: Pick<SelectionScope, 'isTrue' | 'defers'>,
   directives: readonly DirectiveNode[] = [],
 ): DeferUse | undefined {
   const defer = !defers ? undefined : directives.find(({ name }) => name.value === 'defer');

@@ -48,7 +48,7 @@ export interface UpstreamRequest<T> {
   readonly field: string;
   /** JSON. */
   readonly body: string;
-  /** Distinguishes requests with the same body whose answers are read in different ways; mostly empty. */
+  /** Names how the answer is read, where the body does not say it: answers are shared as they were read. */
   readonly key: string;
   /** Cost in pages. */
   readonly pages: number;

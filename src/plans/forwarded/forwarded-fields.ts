@@ -1,4 +1,5 @@
 import { OperationTypeNode, type SelectionNode } from 'graphql';
+import type { ShapeScope } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';
 import {
@@ -21,6 +22,7 @@ export interface ForwardedFields {
 
 export interface ForwardedParts {
   readonly writer: RequestWriter;
+  readonly scope: ShapeScope;
   readonly operation: WrittenOperation;
   /** The selections to send, with the caller's fragments and directives. */
   readonly selections: readonly SelectionNode[];
@@ -30,12 +32,13 @@ export interface ForwardedParts {
 
 export function forwardedFields({
   writer,
+  scope,
   operation,
   selections,
   fields,
 }: ForwardedParts): ForwardedFields {
   const isQuery = operation.operation === OperationTypeNode.QUERY;
-  const write = (pages: PagesToInline) => writeRequest(writer, operation, selections, pages);
+  const write = (pages: PagesToInline) => writeRequest(writer, operation, selections, pages, scope);
   // A mutation cannot be sent again without the inlined pages that failed.
   const whole = write(isQuery ? 'all' : 'safe');
   const scan = forwardedScanner(fields);

@@ -38,7 +38,6 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   let size = 0;
   const writer: RequestWriter = {
     ...parts.writer,
-    defers,
     onWritten: (characters) => void (size += characters),
     inlinePages: (document, pages) =>
       parts.inlining.inline(document, { ...scope, variables, pages }),
@@ -117,6 +116,7 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     const shapes = own.map((field) => forwardedShape(scope, root, field));
     return forwardedFields({
       writer,
+      scope,
       operation: { ...written, fragments: sent },
       selections,
       fields: shapes,

@@ -126,7 +126,7 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
     ...(way?.definitions(PARENT_ID) ?? []),
   ];
   const write = (pages: PagesToInline) =>
-    writeRequest(writer, { ...operation, variableDefinitions, fragments }, root, pages);
+    writeRequest(writer, { ...operation, variableDefinitions, fragments }, root, pages, scope);
   const whole = write('all');
   const shapes = recordSelections.map((selections, i) =>
     recordShape(parts, i === 0 ? identity : undefined, selections),

@@ -169,7 +169,7 @@ export function lookupById(
       variableDefinitions: [...operation.variableDefinitions, ...ids],
       fragments,
     };
-    return writeRequest(writer, query, fields, pages);
+    return writeRequest(writer, query, fields, pages, scope);
   }
 }
 

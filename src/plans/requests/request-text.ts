@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import {
   getNamedType,
   getOperationAST,
@@ -16,10 +17,11 @@ import {
   type SelectionSetNode,
   type VariableDefinitionNode,
 } from 'graphql';
-import { TYPE_KEY } from '../../answers/shape.ts';
-import { incrementalAsked, isIncremental } from '../../schema/incremental-directives.ts';
+import { TYPE_KEY, type ShapeScope } from '../../answers/shape.ts';
+import { isIncremental } from '../../schema/incremental-directives.ts';
 import type { CallVariables, Requester, UpstreamRequest } from '../call.ts';
 import { fieldNode } from './added-fields.ts';
+import { isReadAsSent, whatIsRead } from './reading-key.ts';
 
 /** A request to the service, written once for an operation. Only its variables differ from call to call. */
 export interface RequestText {
@@ -27,7 +29,7 @@ export interface RequestText {
   readonly field: string;
   /** @param own the values of the variables that the gateway adds, as JSON */
   body(variables: CallVariables, own?: OwnVariables): string;
-  /** Distinguishes requests with the same body whose answers are read in different ways; mostly empty. */
+  /** Names how the answer is read, where the body does not say it: see reading-key.ts. Mostly empty. */
   key(variables: CallVariables): string;
   /** Equal for requests that differ only in the variables that the gateway adds, such as two pages of a list. */
   name(variables: CallVariables): string;
@@ -49,8 +51,6 @@ export interface RequestWriter {
   readonly inlinePages: (document: DocumentNode, pages: PagesToInline) => DocumentNode;
   /** Removes what only Relay's Node has: see nodeSelections. Undefined without Node. */
   readonly withoutNode?: ((document: DocumentNode) => DocumentNode) | undefined;
-  /** Whether the answer is delivered in parts where `@defer` says so. The directive itself is not sent. */
-  readonly defers: boolean;
   readonly onWritten: (characters: number) => void;
   /** Returns the cost in pages for the values of the variables. */
   readonly cost: (
@@ -70,12 +70,15 @@ export interface WrittenOperation extends Pick<
  * Writes a request that selects these root fields. It keeps the name, the directives and the variables of the caller's
  * operation. Fragments and variables that are not used are left out, since a service may refuse them; so are
  * descriptions, which older parsers do not accept.
+ *
+ * @param scope the one that the shapes of the answer are made in
  */
 export function writeRequest(
   writer: RequestWriter,
   { operation, name, directives, variableDefinitions, fragments }: WrittenOperation,
   selections: readonly SelectionNode[],
   pages: PagesToInline,
+  scope: ShapeScope,
 ): RequestText {
   const whole: OperationDefinitionNode = {
     kind: Kind.OPERATION_DEFINITION,
@@ -95,15 +98,8 @@ export function writeRequest(
   const open = `{"query":${JSON.stringify(print(document))}${name ? `,"operationName":${JSON.stringify(name.value)}` : ''},"variables":{`;
   writer.onWritten(open.length);
   const cost = writer.cost(document);
-  // Two derived fields may be sent as the same page but are filled in differently; `id` and `recordId` are sent as the
-  // same field; and `@defer` is not sent.
-  const unsent =
-    rewritten !== selected || (writer.defers && incrementalAsked(selected)(NONE))
-      ? print(selected)
-      : '';
-  const ofUnsent = unsent === '' ? used : variablesOf(selected);
-  const key = (variables: CallVariables) =>
-    unsent === '' ? '' : `${unsent}${members(ofUnsent, variables, NONE)}`;
+  const isAsSent = rewritten === selected && isReadAsSent(selected, scope);
+  const key = isAsSent ? () => '' : keyOf(whatIsRead(selected, scope));
   return {
     field: fieldOf(document),
     body: (variables, own = NONE) => `${open}${members(used, variables, own)}}}`,
@@ -114,6 +110,12 @@ export function writeRequest(
 }
 
 const NONE = {};
+
+function keyOf(read: DocumentNode): RequestText['key'] {
+  const digest = hash('sha256', print(read), 'base64');
+  const used = variablesOf(read);
+  return (variables) => `${digest}${members(used, variables, NONE)}`;
+}
 
 /** Writes the values of these variables as members of a JSON object. */
 function members(names: Iterable<string>, variables: CallVariables, own: OwnVariables): string {

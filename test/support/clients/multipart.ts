@@ -65,7 +65,7 @@ export async function* partsOf(response: Response): AsyncGenerator<Payload, void
 
 /** Posts an operation; without an `accept` header if that is null. */
 export function ask(
-  gateway: TestGateway,
+  gateway: Pick<TestGateway, 'fetch'>,
   query: string,
   variables: Record<string, unknown> = {},
   accept: string | null = 'multipart/mixed',
@@ -89,6 +89,49 @@ export async function all(
   const response = await ask(gateway, query, variables, `multipart/mixed;${format}`);
   const payloads = await gathered(partsOf(response));
   return format === 'deferSpec=20220824' ? payloads : byPath(payloads);
+}
+
+/** An answer whose parts are joined. */
+export interface JoinedAnswer {
+  readonly data: Payload['data'];
+  /** Of all parts, in an order that depends only on the errors. */
+  readonly errors: readonly ReceivedError[];
+  /** Whether the service or the gateway failed to read a part of it, which is null or ends early then. */
+  readonly lacksParts: boolean;
+}
+
+export type Accepted = 'application/json' | `multipart/mixed;${(typeof FORMATS)[number]}`;
+
+/** What clients can ask for. */
+export const ACCEPTED: readonly Accepted[] = [
+  'application/json',
+  ...FORMATS.map((format) => `multipart/mixed;${format}` as const),
+];
+
+/** The answer to a client that accepts one format, which may come whole or in parts. */
+export async function joinedAnswer(
+  gateway: Pick<TestGateway, 'fetch'>,
+  { query, variables }: { readonly query: string; readonly variables: Record<string, unknown> },
+  accept: Accepted,
+): Promise<JoinedAnswer> {
+  const response = await ask(gateway, query, variables, `${accept}, application/json;q=0.9`);
+  const isInParts = response.headers.get('content-type')!.startsWith('multipart/mixed');
+  const received = isInParts
+    ? await gathered(partsOf(response))
+    : [JSON.parse(wrote(await response.text())) as Payload];
+  const payloads = accept.endsWith('v0.2') ? byPath(received) : received;
+  const increments = payloads.flatMap(({ incremental = [] }) => incremental);
+  const lacking = increments.filter(({ items, data }) => items === null || data === null);
+  const joined = payloads.map((payload) => ({
+    ...payload,
+    incremental: payload.incremental?.filter((one) => !lacking.includes(one)) ?? [],
+  }));
+  const errors = [...payloads, ...increments].flatMap(({ errors: own = [] }) => own);
+  return {
+    data: payloads[0]!.data ? putTogether(joined) : payloads[0]!.data,
+    errors: errors.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)),
+    lacksParts: lacking.length > 0,
+  };
 }
 
 export async function next(parts: AsyncGenerator<Payload, void>): Promise<Payload> {

@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { encodeGlobalId } from '../../src/answers/global-id.ts';
+import { documentedSdl } from '../support/gateway/gateway.ts';
+import {
+  after,
+  honest,
+  startGatewayOverFake,
+  type GatewayOverFake,
+} from '../support/imitations/fake-upstream.ts';
+import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { ACCEPTED, joinedAnswer, type Accepted } from '../support/clients/multipart.ts';
+
+/** Callers who send one text at the same time. */
+interface Caller {
+  readonly accept: Accepted;
+  readonly variables: { readonly on?: boolean };
+}
+
+/** What is selected of a record, by how much of it depends on formats and conditions. */
+const RECORDS = {
+  'a field is deferred': '{ id ... @defer(label: "d") { NAME } }',
+  'a field is deferred under a condition': '{ id ... @defer(if: $on) { NAME } }',
+  'fields are skipped and included': '{ id @skip(if: $on) NAME ... @include(if: $on) { x: id } }',
+  'a deferred fragment is spread twice': '{ id ...Name @defer ... @include(if: $on) { ...Name } }',
+  'a field of a nested list is deferred': '{ id ... @defer { LIST } }',
+  'a nested list has a deferred field': '{ id ...Name @defer(if: $on) LIST }',
+};
+
+const CANDIDATE = {
+  type: 'Candidate',
+  name: 'name',
+  list: 'historyConnection(first: 1) { nodes { text ... @defer { at } } }',
+};
+const PERSON = { type: 'Person', name: 'firstName', list: 'firstName' };
+const [ONE, OTHER] = ['3', '4'].map((id) => encodeGlobalId({ type: 'Candidate', id }));
+
+/** The fields of the root that the selections of records are in. */
+const FIELDS = [
+  { what: 'a forwarded record', root: 'candidate(id: 3) RECORD' },
+  { what: 'a forwarded list', root: 'candidates(first: 2) { items RECORD }' },
+  { what: 'an all… field', root: 'allCandidates(limit: 3) RECORD' },
+  {
+    what: 'a streamed all… field',
+    root: 'allCandidates(limit: 3) @stream(initialCount: 1) RECORD',
+  },
+  {
+    what: 'an all… field that may be streamed',
+    root: 'allCandidates(limit: 60) @stream(if: $on) RECORD',
+  },
+  {
+    what: 'a connection',
+    root: 'candidatesConnection(first: 2) { nodes RECORD ... @defer { pageInfo { hasNextPage } } }',
+  },
+  {
+    what: 'a streamed connection',
+    root: 'candidatesConnection(first: 2) { edges @stream { cursor node RECORD } }',
+  },
+  {
+    what: '_entities',
+    root: '_entities(representations: [{ __typename: "Candidate", id: 3 }]) { ... on Candidate RECORD }',
+  },
+  {
+    what: 'an all… field below records',
+    root: 'vacancies(first: 5) { items { id allCandidates(limit: 2) RECORD } }',
+  },
+  {
+    what: 'a field next to a deferred one',
+    root: 'candidate(id: 3) RECORD ... @defer { failing }',
+  },
+  { what: 'node', root: `node(id: "${ONE}") { ... on Candidate RECORD }`, needsNode: true },
+  {
+    what: 'nodes',
+    root: `nodes(ids: ["${ONE}", "${OTHER}"]) { id ... on Candidate RECORD }`,
+    needsNode: true,
+  },
+  { what: 'a record that is looked up in a list', root: 'person(id: 3) RECORD', of: PERSON },
+  {
+    what: 'an introspection field',
+    root: '__type(name: "Candidate") { name ... @defer { kind } ... @skip(if: $on) { fields { name } } }',
+    isLocal: true,
+  },
+];
+
+describe.each(['off', 'on'])('with NODE_INTERFACE=%s', (nodeInterface) => {
+  const isOn = nodeInterface === 'on';
+  let candidates: GatewayOverFake;
+  let persons: GatewayOverFake;
+  beforeAll(async () => {
+    const config = { nodeInterface: isOn };
+    [candidates, persons] = await Promise.all([
+      startGatewayOverFake({ schema: fullService().schema }, { snapshot: fullSdl, config }),
+      startGatewayOverFake({}, { snapshot: documentedSdl, config }),
+    ]);
+  });
+  afterAll(async () => {
+    await candidates[Symbol.asyncDispose]();
+    await persons[Symbol.asyncDispose]();
+  });
+
+  test.each(FIELDS.filter(({ needsNode = false }) => isOn || !needsNode))(
+    'whoever sends $what first, all callers get at the same time what they get alone',
+    async ({ root, of = CANDIDATE, isLocal = false }) => {
+      const gateway = of === PERSON ? persons : candidates;
+      const last = isLocal
+        ? undefined
+        : of === PERSON
+          ? '{ persons { items { id } } }'
+          : '{ allOpenings }';
+      for (const [what, selected] of Object.entries(RECORDS)) {
+        const record = selected.replaceAll('NAME', of.name).replaceAll('LIST', of.list);
+        const body = `{ ${root.replace('RECORD', record)} }`;
+        const fragment = body.includes('...Name')
+          ? `fragment Name on ${of.type} { named: ${of.name} }`
+          : '';
+        const isConditional = body.includes('$on');
+        const query = `query ${isConditional ? '($on: Boolean!) ' : ''}${body} ${fragment}`;
+        const values = isConditional ? [{ on: true }, { on: false }] : [{}];
+        const callers = ACCEPTED.flatMap((accept) =>
+          values.map((variables): Caller => ({ accept, variables })),
+        );
+        const answer = ({ accept, variables }: Caller) =>
+          joinedAnswer(gateway, { query, variables }, accept);
+        const alone: Awaited<ReturnType<typeof answer>>[] = [];
+        for (const caller of callers) alone.push(await answer(caller));
+        for (const [i, { data }] of alone.entries()) {
+          const { variables } = callers[i]!;
+          const whole = callers.findIndex((one) => one.variables === variables);
+          expect(data, query).toEqual(alone[whole]!.data);
+        }
+        // The formats in parts differ only in how a payload is written.
+        for (const first of callers.filter(({ accept }) => accept !== ACCEPTED.at(-1))) {
+          const others = callers.filter((one) => one !== first);
+          const together = await atOnce(
+            gateway,
+            [first, ...others].map((one) => () => answer(one)),
+            last,
+          );
+          expect(together, `${what}: ${query}, first ${JSON.stringify(first)}`).toEqual(
+            [first, ...others].map((one) => alone[callers.indexOf(one)]),
+          );
+        }
+      }
+    },
+  );
+});
+
+/**
+ * Holds the service back until the first caller's request has arrived, and then those of all others.
+ *
+ * @param last a query of which a request arrives after those of all callers; undefined for callers who need no request
+ */
+async function atOnce<T>(
+  { ask, upstream }: GatewayOverFake,
+  [first, ...others]: readonly (() => Promise<T>)[],
+  last: string | undefined,
+): Promise<T[]> {
+  if (last === undefined) return Promise.all([first!, ...others].map((call) => call()));
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, honest));
+  const before = upstream.received.length;
+  const answers = [first!()];
+  await upstream.arrived(before + 1);
+  answers.push(...others.map((call) => call()));
+  const other = ask(`query Last${before} ${last}`);
+  const hasArrived = () =>
+    upstream.received.some(({ body }) => body.includes(`query Last${before} `));
+  for (let sent = before + 2; !hasArrived(); sent += 1) await upstream.arrived(sent);
+  gate.resolve();
+  await other;
+  return Promise.all(answers);
+}
