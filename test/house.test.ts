@@ -84,6 +84,7 @@ const rooms: Record<string, readonly string[]> = {
   'tokens/store': ['tokens/token-set.ts'],
   'tokens/store/sqlite': [
     'tokens/store/file-owner.ts',
+    'tokens/store/claim-ends.ts',
     'tokens/store/fingerprint.ts',
     'tokens/store/rows.ts',
     'tokens/store/rules.ts',
@@ -91,6 +92,7 @@ const rooms: Record<string, readonly string[]> = {
     'tokens/store/token-store.ts',
   ],
   'tokens/store/postgres': [
+    'tokens/store/claim-ends.ts',
     'tokens/store/fingerprint.ts',
     'tokens/store/rows.ts',
     'tokens/store/rules.ts',

@@ -2,6 +2,7 @@ import { lostError, movedError } from '../tokens/token-errors.ts';
 import { accessLeft, lossOf, mayHaveSuccessor } from '../tokens/held-tokens.ts';
 import { systemClock } from '../clock.ts';
 import { mayFollow, type RescueReport } from '../tokens/store/rescue.ts';
+import { CLAIM_LIFE_MS } from '../tokens/store/claim-ends.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { codeOf } from '../errors.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';
@@ -14,6 +15,7 @@ export async function tokensRecover(terminal: Terminal): Promise<void> {
     const { store, stored } = session;
     if (!stored) throw await noTokens(session);
     await withTokenService(session, stored.baseUrl, terminal, async (service) => {
+      await claimIsOver(service, store, terminal, print);
       const tokens = service.refresher.tokens!;
       const { state, generation } = tokens;
       if (state.kind === 'moved') throw new CommandError(movedError(state.to).message);
@@ -48,6 +50,33 @@ export async function tokensRecover(terminal: Terminal): Promise<void> {
     });
   });
 }
+
+/**
+ * Waits for the length of a claim whose end lies too far ahead: nobody but a process that keeps running can see when that
+ * is over.
+ */
+async function claimIsOver(
+  { refresher }: TokenService,
+  store: TokenStore,
+  { stop }: Terminal,
+  print: (text: string) => void,
+): Promise<void> {
+  const isExchanging = () => refresher.tokens!.state.kind === 'refreshing';
+  if (!isExchanging() || !(await store.read())?.claim?.isDatedAhead) return;
+  print(
+    'The clock of the token store was set back during an exchange, so the store does not show when that is over. This waits ' +
+      `${duration(CLAIM_LIFE_MS / 1000)} at most.`,
+  );
+  for (const until = systemClock.elapsed() + CLAIM_LIFE_MS + LOOK_MS; isExchanging();) {
+    if (systemClock.elapsed() >= until) return;
+    await systemClock.sleep(LOOK_MS, stop).catch(() => {
+      throw new CommandError('Stopped before the exchange was over. Nothing was sent.');
+    });
+    await refresher.sync();
+  }
+}
+
+const LOOK_MS = 1_000;
 
 /** The pair may have arrived: then the refresh token before it must not be sent again. */
 const RESCUE_FIRST =

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import { blockedBy, busyElsewhereError, type Blocker } from './token-errors.ts';
+import { CLAIM_LIFE_MS } from './store/claim-ends.ts';
 import type { StoredTokens } from './store/token-store.ts';
 
 /**
@@ -19,9 +20,6 @@ export interface BlockedRefresh {
   /** Reports what was read from the store: it shows how long another process has held the claim. */
   read(stored: StoredTokens): void;
 }
-
-/** Longer than any exchange takes: after that, its process was stopped or hangs. */
-export const LONGEST_EXCHANGE_MS = 150_000;
 
 interface BlockedParts {
   clock: Clock;
@@ -58,7 +56,8 @@ export function createBlockedRefresh({ clock, log, onExchange }: BlockedParts): 
 
   function isBusy(attempt: string, generation: number | undefined): void {
     if (busy?.with !== attempt) busy = { with: attempt, since: clock.elapsed() };
-    if (clock.elapsed() - busy.since <= LONGEST_EXCHANGE_MS) return;
+    // Longer than any exchange takes: its process was stopped or hangs.
+    if (clock.elapsed() - busy.since <= CLAIM_LIFE_MS) return;
     block('another process', busyElsewhereError(), generation);
   }
 

@@ -15,6 +15,7 @@ import {
 } from './token-errors.ts';
 import { pairNamedIn } from './service/answer-text.ts';
 import { growingPauses } from './token-sync.ts';
+import { CLAIM_LIFE_MS } from './store/claim-ends.ts';
 import type { Rescue } from './store/rescue.ts';
 import type { Claim, Ending, PairOutcome, StoredTokens, TokenStore } from './store/token-store.ts';
 
@@ -64,7 +65,6 @@ interface Begun {
 
 /** From the claim on: nothing is sent later than this. The rest of the claim's life is for the answer. */
 const SEND_WITHIN_MS = 25_000;
-const CLAIM_LIFE_MS = 150_000;
 const LOOKS = { shortest: 1_000, longest: 5_000 };
 
 /** Said before the wait. The set is lost only if no other process has the next pair: time alone shows that. */

@@ -88,7 +88,7 @@ export const ADVICE: Record<Trouble, string> = {
   blocked:
     'A refresh cannot begin: the store cannot be written, a rescue file that may hold the next pair cannot be read, ' +
     'or another process keeps the claim. The access token works until it expires. Free the disk or restore the ' +
-    'permissions; if there is a rescue file, run `tokens recover`; wake or end a process that was stopped on this store, ' +
+    'permissions; if there is a rescue file, or the clock of the store was set back, run `tokens recover`; wake or end a process that was stopped on this store, ' +
     'or that keeps its file locked. A running gateway then continues by itself.',
   ending:
     'The refresh token was not renewed for long, and ends soon; then only a new set helps. Start a gateway, or run ' +

@@ -1,6 +1,6 @@
-import { LONGEST_EXCHANGE_MS } from './blocked-refresh.ts';
 import { mayHaveSuccessor, stateOf } from './held-tokens.ts';
 import { FATAL, troublesOf, type Trouble } from './token-health.ts';
+import { CLAIM_LIFE_MS } from './store/claim-ends.ts';
 import { mayFollow, type WaitingPair } from './store/rescue.ts';
 import type { HistoryEntry, StoredTokens } from './store/token-store.ts';
 
@@ -82,7 +82,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
   const blocking = stored.lost
     ? []
     : ours.filter((file) => file.why !== undefined && mayFollow(file, head));
-  const isHeldLong = claim?.live === true && claim.age > LONGEST_EXCHANGE_MS;
+  const isHeldLong = claim?.live === true && (claim.age > CLAIM_LIFE_MS || claim.isDatedAhead);
   const troubles = troublesOf({
     state: state.kind,
     unsaved: ours.length > blocking.length,

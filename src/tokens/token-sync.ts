@@ -16,7 +16,7 @@ import type { PairSaver } from './pair-saver.ts';
 import { createStoreWatch } from './store-watch.ts';
 import { mayFollow, type Rescue, type RescueReport } from './store/rescue.ts';
 import { lostError, movedError, unreadRescueError } from './token-errors.ts';
-import type { StoredTokens, TokenStore } from './store/token-store.ts';
+import type { StoredClaim, StoredTokens, TokenStore } from './store/token-store.ts';
 
 /** The newest pair that this process knows, kept in step with the store and with other processes. */
 export interface TokenSync {
@@ -151,8 +151,15 @@ export function createTokenSync(
     const isLate = tokens !== undefined && (!before || !isSamePair(tokens, before));
     if (stored && !(isLate && stored.generation < tokens!.generation)) adopt(stored);
     if (tokens && report) rescue?.remove(report.newest, tokens);
+    if (stored?.claim) await recordPassed(stored.claim);
     if (stored && isForgottenLoss(stored)) await recordLoss(stored);
     return report;
+  }
+
+  /** Other processes, and commands that only start now, need not wait for the length of such a claim as well. */
+  async function recordPassed({ attempt, live, isDatedAhead }: StoredClaim): Promise<void> {
+    if (live || !isDatedAhead) return;
+    await store.endAttempt(attempt, { outcome: 'uncertain', latencyMs: 0 }).catch(() => {});
   }
 
   function isForgottenLoss(stored: StoredTokens): boolean {

@@ -1,10 +1,13 @@
 /** Commands and a gateway on a token store in PostgreSQL, as an operator sees them. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openPostgresStore } from '../../src/tokens/store/postgres/postgres-store.ts';
+import { createSealer } from '../../src/tokens/store/seal.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { startProgram } from '../support/processes/process.ts';
 import { PERSON, reply } from '../support/tokens/tokens.ts';
-import { startOperator, startWithTokens } from './tokens-operator.ts';
+import { beginExchange, startOperator, startWithTokens } from './tokens-operator.ts';
 
 let server: PostgresServer;
 
@@ -83,6 +86,28 @@ test('a command whose refresh token is refused reports at once what it waits for
   expect(JSON.parse(stdout)).toMatchObject({ troubles: ['uncertain'] });
   expect((await tokens(['recover'], { env: here })).stdout).toContain('It worked');
   expect(service.exchanges).toHaveLength(3);
+});
+
+test('`tokens recover` waits for the length of a claim dated a year ahead, and then sends the refresh token once more', async () => {
+  const { service, tokens, file } = await startOperator();
+  const TOKEN_STORE = await server.emptyStore();
+  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
+  expect((await tokens(['import', service.tokenLink], { env })).code).toBe(0);
+  const store = openPostgresStore(TOKEN_STORE, { sealer: createSealer([]), clock: systemClock });
+  await beginExchange(store);
+  await store.close();
+  // Its length is two seconds, so that the test does not take longer.
+  await server.query(
+    `UPDATE ${new URL(TOKEN_STORE).username}.recruiting_token_set
+     SET claim_at = claim_at + 31536000000, claim_until = claim_at + 31536002000`,
+  );
+  const { stdout } = await tokens(['status', '--json'], { env });
+  expect(JSON.parse(stdout)).toMatchObject({ exchangeUnderWay: true, troubles: ['blocked'] });
+  const recovered = await tokens(['recover'], { env });
+  expect(recovered).toMatchObject({ code: 0, stderr: '' });
+  expect(recovered.stdout).toMatch(/clock of the token store was set back.*at most[^]*It worked/);
+  expect((await tokens(['status'], { env })).code).toBe(0);
+  expect(service.exchanges.map(({ outcome }) => outcome)).toEqual(['answered', 'answered']);
 });
 
 test('a gateway whose store is down starts, is not ready, and serves when the store is back; a command says why', async () => {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isDatedAhead } from './claim-ends.ts';
 import { shownFingerprint } from './fingerprint.ts';
 import {
   countUnanswered,
@@ -49,7 +50,12 @@ export function readStored(rows: Rows): StoredTokens | null {
     lost,
     movedTo,
     imported,
-    claim: claim && { attempt: claim.attempt, age: rows.now - claim.at, live },
+    claim: claim && {
+      attempt: claim.attempt,
+      age: rows.now - claim.at,
+      live,
+      isDatedAhead: isDatedAhead(claim, rows.now),
+    },
     unanswered: countUnanswered(rows, set, live ? claim.attempt : null),
     surplus: pairs.filter((one) => one.generation === generation).length - 1,
   };

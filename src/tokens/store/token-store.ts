@@ -11,7 +11,8 @@ import type { TokenPair } from '../token-set.ts';
  * says that the refresh token may be spent.
  *
  * There is one clock, that of the store: it computes ages, and how long a claim lives. For a database server this is
- * the server's clock; for a file it is the wall clock of the machine that all its processes share.
+ * the server's clock; for a file it is the wall clock of the machine that all its processes share. That clock may be set:
+ * so a claim also ends when a process has seen it for its whole length, by a clock that is never set.
  */
 export interface TokenStore {
   /** Which store this is, for people, without credentials. */
@@ -139,6 +140,11 @@ export interface StoredClaim {
   readonly age: number;
   /** Its exchange may be under way. Otherwise it was uncertain, or its process has ended. */
   readonly live: boolean;
+  /**
+   * Its end lies too far ahead, because the store's clock was set back since, and is not recorded yet. Each process has
+   * to wait for its length by a clock of its own, unless another one records that it is uncertain.
+   */
+  readonly isDatedAhead: boolean;
 }
 
 export interface NewClaim {

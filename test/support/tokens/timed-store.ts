@@ -15,11 +15,12 @@ export interface TimedDatabase {
  * the process that wrote it lives is unknown.
  *
  * @param now the server's clock, and the wall clock of all processes, ms
+ * @param elapsed the clock of all processes that never jumps, ms
  */
-export function timedDatabase(now: () => number): TimedDatabase {
+export function timedDatabase(now: () => number, elapsed = now): TimedDatabase {
   let committed = NO_TABLES;
   let turn: Promise<unknown> = Promise.resolve();
-  const clock = { now, elapsed: now, sleep: async () => {} };
+  const clock = { now, elapsed, sleep: async () => {} };
 
   const connect = (): Database => ({
     transaction: (kind, work) => {

@@ -84,6 +84,19 @@ test('a claim excludes other replicas until its time is over, by the clock of th
   expect(await other.read()).toMatchObject({ generation: 2, pair: pairOf('a'), surplus: 1 });
 });
 
+test('a claim dated a year ahead ends after its own length', async () => {
+  const url = await server.emptyStore();
+  const [one, other] = [open(url), open(url)];
+  const set = await importInto(one, 'link');
+  await one.claim({ ...claiming(set, 'a'), lifeMs: 700 });
+  await server.query(
+    `UPDATE ${new URL(url).username}.recruiting_token_set
+     SET claim_at = claim_at + 31536000000, claim_until = claim_until + 31536000000`,
+  );
+  expect(await other.claim(claiming(set, 'b'))).toBeUndefined();
+  await expect.poll(() => other.claim(claiming(set, 'b')), { timeout: 20_000 }).toBeDefined();
+});
+
 test('changes are announced to other replicas on a session, and not through a pooler', async () => {
   const url = await server.emptyStore();
   const [writer, listener, pooled] = [open(url), open(url), open(throughPooler(url))];

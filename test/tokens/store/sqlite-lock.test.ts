@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
+import { YEAR } from '../../support/random/manual-clock.ts';
 import { pairOf } from '../../support/tokens/tokens.ts';
 import { closing, folder, HOLDER, otherProcess, type Other } from './sqlite-support.ts';
 import { AT, ending, importInto, claiming, saving } from './token-store-contract.ts';
@@ -185,6 +186,24 @@ describe('a lock file that is deleted during an exchange', () => {
     expect(await other.claim(claiming(set, 'b'))).toEqual({ exclusive: false });
   });
 
+  test.each([
+    ['was a year ahead at the claim', YEAR, 0],
+    ['is set back by a year after the claim', 0, -YEAR],
+  ])(
+    'after the lock file is deleted, a claim ends after its own length, although the wall clock %s',
+    async (_, claimedAhead, readAhead) => {
+      const { set, open, pass, setAhead } = await deleted(claimedAhead);
+      const late = open();
+      setAhead(readAhead);
+      expect((await late.read())!.claim).toMatchObject({ attempt: 'a', live: true });
+      pass(LIFE_MS - 1);
+      expect(await late.claim(claiming(set, 'b'))).toBeUndefined();
+      pass(1);
+      expect((await late.read())!.claim).toMatchObject({ attempt: 'a', live: false });
+      expect(await late.claim(claiming(set, 'b'))).toEqual({ exclusive: false });
+    },
+  );
+
   test('deleting the lock file has no effect once the exchange has ended', async () => {
     const { one, other, set } = await deleted();
     await one.endAttempt('a', ending('uncertain'));
@@ -193,13 +212,22 @@ describe('a lock file that is deleted during an exchange', () => {
   });
 });
 
-async function deleted() {
+async function deleted(claimedAhead = 0) {
   const path = join(folder(), 'tokens.db');
-  let now = AT;
-  const open = () => closing(openSqliteStore(path, { now: () => now }));
+  let [passed, ahead] = [0, claimedAhead];
+  const clock = { now: () => AT + passed + ahead, elapsed: () => passed };
+  const open = () => closing(openSqliteStore(path, clock));
   const [one, other] = [open(), open()];
   const set = await importInto(one, 'link');
   expect(await one.claim(claiming(set, 'a'))).toEqual({ exclusive: true });
   rmSync(`${path}-lock`);
-  return { path, one, other, set, open, pass: (ms: number) => (now += ms) };
+  return {
+    path,
+    one,
+    other,
+    set,
+    open,
+    pass: (ms: number) => void (passed += ms),
+    setAhead: (ms: number) => void (ahead = ms),
+  };
 }

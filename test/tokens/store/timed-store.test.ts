@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { YEAR } from '../../support/random/manual-clock.ts';
 import { timedDatabase } from '../../support/tokens/timed-store.ts';
 import {
   AT,
@@ -14,11 +15,22 @@ tokenStoreContract('with claims that time out', () => timedDatabase(() => AT).op
 const LIFE_MS = claiming('', '').lifeMs;
 
 async function shared() {
-  let now = AT;
-  const database = timedDatabase(() => now);
+  let [passed, ahead] = [0, 0];
+  const database = timedDatabase(
+    () => AT + passed + ahead,
+    () => passed,
+  );
   const [one, other] = [database.open(), database.open()];
   const set = await importInto(one, 'link');
-  return { one, other, set, pass: (ms: number) => void (now += ms) };
+  return {
+    one,
+    other,
+    set,
+    open: () => database.open(),
+    pass: (ms: number) => void (passed += ms),
+    /** Sets the clock of the server. */
+    setAhead: (ms: number) => void (ahead = ms),
+  };
 }
 
 test('a claim excludes other replicas until its time is over, whether its process runs or not', async () => {
@@ -47,4 +59,49 @@ test('the claim of an uncertain exchange is taken over at once', async () => {
   await one.claim(claiming(set, 'a'));
   await one.endAttempt('a', ending('uncertain'));
   expect(await other.claim(claiming(set, 'b'))).toBeDefined();
+});
+
+test('a claim dated a year ahead ends after its own length, by the clock of each process that saw it', async () => {
+  const { one, other, set, open, pass, setAhead } = await shared();
+  setAhead(YEAR);
+  await one.claim(claiming(set, 'a'));
+  setAhead(0);
+  expect((await other.read())!.claim).toMatchObject({ live: true, isDatedAhead: true });
+  pass(LIFE_MS - 1);
+  expect(await other.claim(claiming(set, 'b'))).toBeUndefined();
+  const late = open();
+  expect((await late.read())!.claim).toMatchObject({ attempt: 'a', live: true });
+  pass(1);
+  expect(await late.claim(claiming(set, 'b'))).toBeUndefined();
+  expect(await other.read()).toMatchObject({
+    claim: { attempt: 'a', live: false, isDatedAhead: true },
+    unanswered: 1,
+  });
+  expect(await other.claim({ ...claiming(set, 'b'), over: 'a' })).toEqual({ exclusive: false });
+  expect((await late.read())!.claim).toMatchObject({
+    attempt: 'b',
+    live: true,
+    isDatedAhead: false,
+  });
+});
+
+test('a claim ends after its own length, if the clock of the server is set back while the exchange is under way', async () => {
+  const { one, other, set, pass, setAhead } = await shared();
+  await one.claim(claiming(set, 'a'));
+  await other.read();
+  setAhead(-YEAR);
+  pass(LIFE_MS - 1);
+  expect((await other.read())!.claim).toMatchObject({ live: true });
+  pass(1);
+  expect((await other.read())!.claim).toMatchObject({ live: false });
+  expect(await other.claim(claiming(set, 'b'))).toBeDefined();
+});
+
+test('once a process has recorded the end of a claim dated ahead, every other one finds it ended', async () => {
+  const { one, set, open, setAhead } = await shared();
+  setAhead(YEAR);
+  await one.claim(claiming(set, 'a'));
+  setAhead(0);
+  await open().endAttempt('a', ending('uncertain'));
+  expect((await open().read())!.claim).toMatchObject({ live: false, isDatedAhead: false });
 });

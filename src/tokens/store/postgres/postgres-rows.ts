@@ -1,4 +1,5 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
+import type { ClaimEnds } from '../claim-ends.ts';
 import { fingerprintOf, storeIdOf } from '../fingerprint.ts';
 import {
   FORGOTTEN,
@@ -30,12 +31,22 @@ interface Ring {
   readonly key: Buffer;
 }
 
+/** What is needed to understand the rows. */
+export interface RowReading {
+  readonly sealer: Sealer;
+  readonly claimEnds: ClaimEnds;
+}
+
 interface ReadRows extends Rows {
   readonly ringRows: readonly Ring[];
 }
 
 /** @throws SealError if the tokens are encrypted with another key */
-export async function readRows(run: Run, sealer: Sealer, wanted: Wanted): Promise<ReadRows> {
+export async function readRows(
+  run: Run,
+  { sealer, claimEnds }: RowReading,
+  wanted: Wanted,
+): Promise<ReadRows> {
   const keys = await run('readRings');
   const [own] = keys;
   if (!own) throw new Error('the token store has lost the key of its fingerprints');
@@ -61,7 +72,7 @@ export async function readRows(run: Run, sealer: Sealer, wanted: Wanted): Promis
     attempts: attempts.map(attemptOf),
     knownAs: () => known?.['generation'] as number | undefined,
     rings: () => ringsOf(ringRows, fingerprints),
-    isLive: (claim) => !claim.ended && now < claim.until,
+    isLive: (claim) => !claim.ended && !claimEnds.isOver(claim, now),
     // A claim may have been lost with the server that had it.
     isExclusive: () => false,
     lock: null,
@@ -151,8 +162,9 @@ async function insertRing(run: Run, key: Uint8Array, sealer: Sealer): Promise<nu
 }
 
 /** Encrypts everything with the newest key, unless an exchange is under way: its process may not have that key. */
-export async function resealRows(run: Run, sealer: Sealer): Promise<void> {
-  const rows = await readRows(run, sealer, {});
+export async function resealRows(run: Run, reading: RowReading): Promise<void> {
+  const { sealer } = reading;
+  const rows = await readRows(run, reading, {});
   if (rows.sets.some(({ claim }) => claim !== null && rows.isLive(claim))) return;
   for (const row of await run('readRings')) {
     const key = row['key'] as string;

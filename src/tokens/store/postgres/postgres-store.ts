@@ -1,5 +1,6 @@
 import type { Clock } from '../../../clock.ts';
 import type { PageLedger } from '../../../page-ledger.ts';
+import { createClaimEnds } from '../claim-ends.ts';
 import type { Sealer } from '../seal.ts';
 import * as rules from '../rules.ts';
 import type { Rows, RowWriter } from '../rows.ts';
@@ -16,7 +17,7 @@ export interface PostgresStore extends TokenStore {
 
 export interface PostgresOptions {
   readonly sealer: Sealer;
-  /** For waiting, and for the wall time of this machine. */
+  /** For waiting, for the wall time of this machine, and for the length of claims. */
   readonly clock: Clock;
   /** Makes no tables: a store that is not there is an empty one. */
   readonly readOnly?: boolean;
@@ -37,6 +38,7 @@ export function openPostgresStore(
 ): PostgresStore {
   const database = connect(url, clock);
   const description = describePostgres(url);
+  const reading = { sealer, claimEnds: createClaimEnds(clock.elapsed) };
   let ready: Promise<boolean> | undefined;
 
   return {
@@ -92,7 +94,7 @@ export function openPostgresStore(
       if (!(await prepared())) return ofNothing;
       return database.transaction('read', async (run) => {
         await checkLayout(run);
-        return read(await readRows(run, sealer, wanted));
+        return read(await readRows(run, reading, wanted));
       });
     });
   }
@@ -101,7 +103,7 @@ export function openPostgresStore(
     if (!(await prepared())) throw new Error('the token store has no tables yet');
     return database.transaction('write', async (run) => {
       await run('lockStore');
-      const rows = await readRows(run, sealer, wanted);
+      const rows = await readRows(run, reading, wanted);
       const { write, flush } = createRowWriter(run, sealer, rows);
       const result = work(rows, write);
       if (await flush()) await run('announce');
@@ -133,7 +135,7 @@ export function openPostgresStore(
       }
       await checkLayout(run);
       await run('lockStore');
-      await resealRows(run, sealer);
+      await resealRows(run, reading);
     });
     return true;
   }

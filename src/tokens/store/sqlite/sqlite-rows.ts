@@ -1,6 +1,7 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import type { TokenPair } from '../../token-set.ts';
+import type { ClaimEnds } from '../claim-ends.ts';
 import { fingerprintOf, storeIdOf } from '../fingerprint.ts';
 import {
   currentSet,
@@ -23,9 +24,10 @@ import type { ExchangeLock } from './lock.ts';
 /** The rows of a SQLite store. Every row of a set or a pair has a checksum: SQLite finds damage to its pages only. */
 export type SqliteRows = ReturnType<typeof prepareRows>;
 
-/** What the rows do not say: who has the lock, and what time it is. */
+/** What the rows do not say: who has the lock, what time it is, and how long claims have been seen. */
 export interface Present {
   readonly lock: ExchangeLock;
+  readonly claimEnds: ClaimEnds;
   readonly now: number;
 }
 
@@ -129,7 +131,7 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
     write,
 
     /** Within a transaction. @param attempt the one that the call is about */
-    read: ({ lock, now }: Present, attempt = ''): Rows => ({
+    read: ({ lock, claimEnds, now }: Present, attempt = ''): Rows => ({
       storeId: ownRing().storeId,
       now,
       sets: sets(),
@@ -139,7 +141,9 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
       rings: fingerprints,
       lock: lock.inode ?? null,
       isLive: (claim) =>
-        lock.heldFor === claim.attempt || lock.isHeldByOthers() || isUnseen(claim, lock, now),
+        lock.heldFor === claim.attempt ||
+        lock.isHeldByOthers() ||
+        (isUnseen(claim, lock) && !claimEnds.isOver(claim, now)),
       isExclusive: (before) => before === null || before.ended || isSeen(before, lock),
     }),
 
@@ -226,8 +230,8 @@ function isSeen(claim: ClaimRow, lock: ExchangeLock): boolean {
   return claim.lock === null || claim.lock === lock.inode;
 }
 
-function isUnseen(claim: ClaimRow, lock: ExchangeLock, now: number): boolean {
-  return !claim.ended && !isSeen(claim, lock) && now < claim.until;
+function isUnseen(claim: ClaimRow, lock: ExchangeLock): boolean {
+  return !claim.ended && !isSeen(claim, lock);
 }
 
 function setOf(row: Row): SetRow {

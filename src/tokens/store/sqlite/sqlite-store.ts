@@ -1,3 +1,5 @@
+import { systemClock } from '../../../clock.ts';
+import { createClaimEnds } from '../claim-ends.ts';
 import * as rules from '../rules.ts';
 import type { Rows, RowWriter } from '../rows.ts';
 import { createSealer, SealError, type Sealer } from '../seal.ts';
@@ -6,7 +8,7 @@ import { openSqliteFile, TO_READ, type OpenFile } from './file.ts';
 import { reserve } from './layout.ts';
 import { fileAt, isBusy, openExchangeLock } from './lock.ts';
 import { placeOf, type FileSystemType } from './place.ts';
-import { prepareRows, type SqliteRows } from './sqlite-rows.ts';
+import { prepareRows, type Present, type SqliteRows } from './sqlite-rows.ts';
 import { inOneView, inTransaction, whenFree } from './transaction.ts';
 
 export interface SqliteOptions {
@@ -16,6 +18,8 @@ export interface SqliteOptions {
   readonly readOnly?: boolean;
   /** Wall time, ms. */
   readonly now?: () => number;
+  /** Time that never jumps, ms. */
+  readonly elapsed?: () => number;
 }
 
 const MEMORY = ':memory:';
@@ -34,7 +38,9 @@ const MEMORY = ':memory:';
  *   at this moment is opened by the first call that finds it free
  */
 export function openSqliteStore(path: string, options: SqliteOptions = {}): TokenStore {
-  const { sealer = createSealer([]), fileSystemType, readOnly, now = Date.now } = options;
+  const { sealer = createSealer([]), fileSystemType, readOnly } = options;
+  const { now, elapsed } = { ...systemClock, ...options };
+  const claimEnds = createClaimEnds(elapsed);
   const place = path === MEMORY ? path : placeOf(path);
   const lock = openExchangeLock(path === MEMORY ? undefined : `${place}-lock`);
   let opened: Opened | undefined;
@@ -125,17 +131,19 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     },
   };
 
+  function present(): Present {
+    return { lock, claimEnds, now: now() };
+  }
+
   function view<T>({ database, rows }: Opened, read: (rows: Rows) => T): T {
-    return inOneView(database, () => read(rows.read({ lock, now: now() })));
+    return inOneView(database, () => read(rows.read(present())));
   }
 
   /** @param attempt the one that this is about */
   function write<T>(work: (rows: Rows, into: RowWriter) => T, attempt?: string): Promise<T> {
     return whenFree((isLast) => {
       const { database, rows } = writable(isLast);
-      return inTransaction(database, () =>
-        work(rows.read({ lock, now: now() }, attempt), rows.write),
-      );
+      return inTransaction(database, () => work(rows.read(present(), attempt), rows.write));
     });
   }
 
