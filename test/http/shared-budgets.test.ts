@@ -103,6 +103,19 @@ test('while PostgreSQL hangs or is down nobody waits, and each replica gives a c
   expect(await askInTurn(replicas)).toBeLessThanOrEqual(20 + 2 + refilled(20, began));
 });
 
+test('a caller waits minutes, not years, after the clock of the database server was a year ahead', async () => {
+  const url = await server.emptyStore();
+  const replica = await startReplica(url, 20);
+  await replica.ask(PORTAL);
+  await replica.reported();
+  await server.query(`UPDATE ${tableOf(url)} SET full_at = full_at + 31536000000`);
+  await replica.ask(PORTAL);
+  await replica.reported();
+  const [error] = (await replica.ask(PORTAL)).errors!;
+  expect(error).toMatchObject({ extensions: { code: 'RATE_LIMITED' } });
+  expect(Number(error!.extensions!['retryAfter'])).toBeLessThan(900);
+});
+
 test('a replica that ends reports what its callers have used', async () => {
   const url = await server.emptyStore();
   const replica = await startReplica(url, 200);

@@ -24,6 +24,12 @@ const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 /** The same in all parts of a statement. */
 const STATEMENT_NOW = '(extract(epoch FROM statement_timestamp()) * 1000)::float8';
 
+/**
+ * A caller whose minute is full again only after this time owes so much to a clock that was ahead, not to its pages: it
+ * would be refused until that clock is reached again.
+ */
+const LONGEST_DEBT_MS = 600_000;
+
 // The name of a caller is a digest. A row whose minute is full equals none.
 const CREATE_PAGE_TABLE = `
     CREATE TABLE IF NOT EXISTS recruiting_page_budget (caller text PRIMARY KEY, full_at float8 NOT NULL)`;
@@ -118,7 +124,8 @@ export const STATEMENTS = {
     SELECT caller, ${STATEMENT_NOW} - $4::float8 + pages * 60000 / $3::float8
     FROM unnest($1::text[], $2::float8[]) AS spent (caller, pages) ORDER BY caller
     ON CONFLICT (caller) DO UPDATE
-      SET full_at = excluded.full_at + greatest(0, budget.full_at - ${STATEMENT_NOW} + $4::float8)
+      SET full_at = excluded.full_at
+        + least(${LONGEST_DEBT_MS}, greatest(0, budget.full_at - ${STATEMENT_NOW} + $4::float8))
     RETURNING caller, $3::float8 * (1 - (full_at - ${STATEMENT_NOW}) / 60000) AS pages_left`,
   dropFullBudgets: `
     DELETE FROM recruiting_page_budget WHERE caller IN (
