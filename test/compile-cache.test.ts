@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { temporaryFolder } from './support/processes/process.ts';
+import { temporaryFolder } from './support/temporary-folder.ts';
 
 test('compiled code is kept in a folder that only this user can write to', () => {
   const folder = newPath();

@@ -8,7 +8,9 @@ import {
 } from '../support/gateway/gateway.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
 import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
-import { runHere, startSandboxProgram, temporaryFolder } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { startSandboxProgram } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 beforeAll(() => {

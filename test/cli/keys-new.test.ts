@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { runHere } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
 
 describe('keys new', () => {
   test('the command makes a key, and an entry with its hash that the gateway accepts unchanged', async () => {

@@ -4,7 +4,8 @@ import { resolve } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
-import { startServe, temporaryFolder } from '../support/processes/process.ts';
+import { startServe } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const SECRETS = {
   query: 'aliasOfSomebody',

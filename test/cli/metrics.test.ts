@@ -2,12 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import {
-  runProgram,
-  startServe,
-  temporaryFolder,
-  type Program,
-} from '../support/processes/process.ts';
+import { runProgram, startServe, type Program } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { wrote } from '../support/gateway/written.ts';
 
 test('the metrics have the lifetimes of both tokens, the generation, the age of the pair and the exchanges', async () => {

@@ -2,8 +2,10 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runHere, runProgram, temporaryFolder } from '../support/processes/process.ts';
-import { BOUND } from '../support/tokens/fault-world.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { runProgram } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { BOUND } from '../support/processes/bound-user.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 beforeAll(() => {

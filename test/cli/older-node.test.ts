@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { temporaryFolder } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test.each([
   ['node src/main.ts', ['src/main.ts']],

@@ -1,10 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { blocksOf, runInShell } from '../support/docs/documents.ts';
+import { blocksOf } from '../support/docs/documents.ts';
+import { runInShell } from '../support/docs/shell.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { runHere, served, startProgram, temporaryFolder } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { served, startProgram } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const DOCUMENT = readFileSync('docs/sandbox.md', 'utf8');
 

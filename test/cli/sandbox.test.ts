@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
-import { runHere, runProgram, startSandboxProgram } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { runProgram, startSandboxProgram } from '../support/processes/process.ts';
 
 test('the sandbox imitates the service with 137 people, prints how to serve it, and ends at SIGTERM', async () => {
   await using sandbox = await startSandboxProgram();

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { json, refusal, type Reply } from '../support/imitations/fake-upstream.ts';
 import { documentedSdl } from '../support/gateway/gateway.ts';
 import { introspected, introspectedAsIn2016 } from '../support/imitations/live-schema.ts';
-import { runHere } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
 import { startSchemaOperator, type SchemaOperator } from './schema-operator.ts';
 
 let operator: SchemaOperator;

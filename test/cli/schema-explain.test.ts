@@ -2,7 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fullSdl } from '../support/imitations/full-service.ts';
-import { runHere, runProgram, temporaryFolder } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { runProgram } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let RECRUITING_SCHEMA: string;

@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { startFakeUpstream, type FakeUpstream } from '../support/imitations/fake-upstream.ts';
-import { runHere, temporaryFolder } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** An operator with a snapshot, tokens in a store, and the `schema` commands. */
 export interface SchemaOperator extends AsyncDisposable {

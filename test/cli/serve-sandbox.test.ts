@@ -1,7 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { askAt } from '../support/gateway/ask-at.ts';
-import { startServe, temporaryFolder } from '../support/processes/process.ts';
+import { startServe } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 describe('serve without RECRUITING_URL', () => {
   let folder: ReturnType<typeof temporaryFolder>;

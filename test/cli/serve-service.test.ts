@@ -1,12 +1,8 @@
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { askAt } from '../support/gateway/ask-at.ts';
-import {
-  startProgram,
-  startSandboxProgram,
-  startServe,
-  temporaryFolder,
-} from '../support/processes/process.ts';
+import { startProgram, startSandboxProgram, startServe } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 describe('serve over a service', () => {
   let service: Awaited<ReturnType<typeof startSandboxProgram>>;

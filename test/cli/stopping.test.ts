@@ -9,11 +9,11 @@ import {
   startNpm,
   startProgram,
   startServe,
-  temporaryFolder,
   type Program,
   type ProgramOptions,
   type Served,
 } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test.each([
   ['SIGTERM', '1'],

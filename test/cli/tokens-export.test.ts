@@ -3,6 +3,7 @@ import { relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { drop, PERSON, reply } from '../support/tokens/tokens.ts';
+import { startGatewayOf } from './tokens-gateway.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
 test('after a move the target refreshes the set, and the source refuses and names the target', async () => {
@@ -38,7 +39,7 @@ test('the refresh token has the same fingerprint in both stores, and rescue copi
 test('a gateway on the source store names the target in its error', async () => {
   const operator = await startWithTokens();
   const { service, done, file } = operator;
-  const gateway = await operator.startGateway();
+  const gateway = await startGatewayOf(operator);
   expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
   await done('export', `sqlite:${file('other.db')}`);
   service.expire();

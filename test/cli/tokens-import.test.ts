@@ -4,6 +4,7 @@ import { askAt } from '../support/gateway/ask-at.ts';
 import { startProgram } from '../support/processes/process.ts';
 import { startServer } from '../support/imitations/test-server.ts';
 import { drop, PERSON, reply } from '../support/tokens/tokens.ts';
+import { startGatewayOf } from './tokens-gateway.ts';
 import { startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
 const SPENT = reply(400, { error: 'invalid_grant' });
@@ -303,7 +304,7 @@ test('a name with control characters is printed without them', async () => {
 test('a running gateway continues with the imported set', async () => {
   const operator = await startWithTokens();
   const { service } = operator;
-  const gateway = await operator.startGateway();
+  const gateway = await startGatewayOf(operator);
   expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
 
   service.expire();

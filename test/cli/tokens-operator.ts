@@ -1,7 +1,8 @@
 import { expect, onTestFinished } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
-import { runHere, startServe, temporaryFolder } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startScripted, type ScriptedService } from '../support/tokens/tokens.ts';
 
 export interface CommandResult {
@@ -28,8 +29,6 @@ export interface Operator {
    * @param now the wall clock of the store
    */
   withStore<T>(work: (store: TokenStore) => Promise<T>, now?: () => number): Promise<T>;
-  /** A gateway on the store, in a process of its own. */
-  startGateway(env?: Record<string, string>): ReturnType<typeof startServe>;
 }
 
 interface Surroundings {
@@ -72,11 +71,6 @@ export async function startOperator(): Promise<Operator> {
       } finally {
         await store.close();
       }
-    },
-    startGateway: async (more = {}) => {
-      const gateway = await startServe({ env: { ...env, ALLOW_ANONYMOUS: 'true', ...more } });
-      onTestFinished(() => gateway[Symbol.asyncDispose]());
-      return gateway;
     },
   };
 }

@@ -7,6 +7,7 @@ import { askAt } from '../support/gateway/ask-at.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { startProgram } from '../support/processes/process.ts';
 import { PERSON, reply } from '../support/tokens/tokens.ts';
+import { startGatewayOf } from './tokens-gateway.ts';
 import { beginExchange, startOperator, startWithTokens } from './tokens-operator.ts';
 
 let server: PostgresServer;
@@ -111,7 +112,8 @@ test('`tokens recover` waits for the length of a claim dated a year ahead, and t
 });
 
 test('a gateway whose store is down starts, is not ready, and serves when the store is back; a command says why', async () => {
-  const { service, tokens, startGateway, file } = await startOperator();
+  const operator = await startOperator();
+  const { service, tokens, file } = operator;
   const TOKEN_STORE = await server.emptyStore();
   const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
   expect((await tokens(['import', service.tokenLink], { env })).code).toBe(0);
@@ -119,7 +121,7 @@ test('a gateway whose store is down starts, is not ready, and serves when the st
   const refused = await tokens(['status'], { env });
   expect(refused.code).toBe(1);
   expect(refused.stderr).toMatch(/cannot be read: nothing listens at the address/);
-  const gateway = await startGateway(env);
+  const gateway = await startGatewayOf(operator, env);
   await gateway.printed(/token store cannot be read now/);
   expect((await fetch(new URL('/ready', gateway.url))).status).toBe(503);
   expect((await askAt(gateway.url, PERSON)).errors).toMatchObject([

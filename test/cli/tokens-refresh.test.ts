@@ -18,6 +18,7 @@ import {
   watchStore,
   type WatchedStore,
 } from '../support/tokens/tokens.ts';
+import { startGatewayOf } from './tokens-gateway.ts';
 import { startOperator, startWithTokens } from './tokens-operator.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
@@ -83,7 +84,7 @@ test.each([
 test('the command waits for a refresh of the gateway that is in progress', async () => {
   const operator = await startWithTokens();
   const { service, tokens, file } = operator;
-  const gateway = await operator.startGateway();
+  const gateway = await startGatewayOf(operator);
   const answer = held();
   service.next(answer.answer);
   service.expire();
@@ -102,7 +103,7 @@ test('the command waits for a refresh of the gateway that is in progress', async
 test('a gateway that needs a refresh waits for that of the command, and serves with its pair', async () => {
   const operator = await startWithTokens();
   const { service, tokens } = operator;
-  const gateway = await operator.startGateway();
+  const gateway = await startGatewayOf(operator);
   expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
   for (const round of [1, 2, 3]) {
     const answer = held();
@@ -182,7 +183,7 @@ test('the pair of a command is also in a rescue file, without a trouble, until a
   }
   expect(await tokens(['recover'])).toMatchObject({ code: 0, stderr: '' });
   expect(left()).toHaveLength(1);
-  const gateway = await operator.startGateway();
+  const gateway = await startGatewayOf(operator);
   expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
   gateway.signal('SIGTERM');
   const { stdout } = await gateway.ended;

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
-import { temporaryFolder } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { drop, held, pairOf, reply } from '../support/tokens/tokens.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 

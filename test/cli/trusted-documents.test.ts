@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runHere, temporaryFolder } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 beforeAll(() => {

@@ -5,12 +5,8 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
-import {
-  startServe,
-  temporaryFolder,
-  type Program,
-  type Served,
-} from '../support/processes/process.ts';
+import { startServe, type Program, type Served } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 let elapsed = 0;

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { readConfig } from '../../src/config.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { temporaryFolder } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
 
 /**

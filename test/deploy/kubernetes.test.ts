@@ -11,7 +11,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { configWarnings, readConfig, variables } from '../../src/config.ts';
 import { readStoreAddress } from '../../src/config/store-address.ts';
 import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
-import { temporaryFolder } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** The folders of kubernetes-models, and the kinds of the manifests in them. */
 const KINDS = {

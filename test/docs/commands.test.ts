@@ -4,24 +4,14 @@ import { expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { variables } from '../../src/config.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import {
-  blocksOf,
-  blockWith,
-  DOCUMENTS,
-  inlineCode,
-  runWithoutNpm,
-  type NpmCall,
-} from '../support/docs/documents.ts';
+import { blocksOf, blockWith, DOCUMENTS, inlineCode } from '../support/docs/documents.ts';
+import { runWithoutNpm, type NpmCall } from '../support/docs/shell.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
-import {
-  runHere,
-  served,
-  startProcess,
-  startProgram,
-  temporaryFolder,
-} from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { served, startProcess, startProgram } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('the first command of the README starts the sandbox, and prints the address of GraphiQL', async () => {
   using folder = temporaryFolder();

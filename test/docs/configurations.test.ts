@@ -7,7 +7,8 @@ import { readConfig, variables } from '../../src/config.ts';
 import { blocksOf, blockWith, DOCUMENTS, inlineCode } from '../support/docs/documents.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
-import { startServe, temporaryFolder } from '../support/processes/process.ts';
+import { startServe } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('every value of a setting in the documentation is one that the gateway accepts', () => {
   const shell = DOCUMENTS.flatMap(blocksOf).filter(({ language }) => language === 'sh');

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { blocksOf, blockWith, DOCUMENTS, inlineCode } from '../support/docs/documents.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { compose } from '../support/supergraph/composition.ts';
-import { runHere } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
 
 test('the operations of the README are answered by the sandbox, with records', async () => {
   await using gateway = await startGatewayOverSandbox();

@@ -6,10 +6,12 @@ import type { Clock } from '../../src/clock.ts';
 import { exportedPages, type ExportedPage } from '../../src/export/exported-pages.ts';
 import { GatewayFailure } from '../../src/export/gateway-failure.ts';
 import { parseJson, type Json } from '../../src/json.ts';
-import { blockWith, runInShell } from '../support/docs/documents.ts';
+import { blockWith } from '../support/docs/documents.ts';
+import { runInShell } from '../support/docs/shell.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
-import { runHere, temporaryFolder } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { canFillDisk } from '../support/tokens/fault-disk.ts';
 
 const MAIN = resolve('src/main.ts');

@@ -14,7 +14,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
-import { runHere, startProgram, temporaryFolder } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { startProgram } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
 const KINDS = ['keyset', 'record', 'position'] as const;

@@ -5,8 +5,8 @@
 import { statSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { canFillDisk, fillDisk, freeDisk } from '../support/tokens/fault-disk.ts';
+import { BOUND } from '../support/processes/bound-user.ts';
 import {
-  BOUND,
   startFaultWorld,
   type FaultGateway,
   type FaultWorld,

@@ -9,7 +9,8 @@ import {
   type Reply,
 } from '../support/imitations/fake-upstream.ts';
 import { bundled } from '../support/processes/bundled.ts';
-import { served, startProcess, temporaryFolder } from '../support/processes/process.ts';
+import { served, startProcess } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Of the heap. A gateway that was just started has 30 MB of it in use. */
 const MEGABYTES = 64;

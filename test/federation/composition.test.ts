@@ -2,7 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { compose, type PublishedSubgraph } from '../support/supergraph/composition.ts';
 import { payrollSdl } from '../support/supergraph/payroll-subgraph.ts';
-import { runHere, temporaryFolder } from '../support/processes/process.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { reviewsSdl } from '../support/supergraph/reviews-subgraph.ts';
 import { fullSdl } from '../support/imitations/full-service.ts';
 

@@ -17,7 +17,7 @@ import { servedOffline } from '../../support/gateway/served-offline.ts';
 import { fullSdl, fullService } from '../../support/imitations/full-service.ts';
 import { all, putTogether } from '../../support/clients/multipart.ts';
 import { blockWith } from '../../support/docs/documents.ts';
-import { runHere } from '../../support/processes/process.ts';
+import { runHere } from '../../support/gateway/run-here.ts';
 
 /** A service with Int ids, String ids, both in one union, and a type that no field finds again. */
 let upstream: FakeUpstream;

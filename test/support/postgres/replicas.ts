@@ -6,14 +6,9 @@ import { startSandbox } from '../../../src/sandbox/sandbox.ts';
 import { askAt } from '../gateway/ask-at.ts';
 import { personUnlikeOthers } from '../clients/unlike.ts';
 import { bundled } from '../processes/bundled.ts';
-import {
-  runHere,
-  served,
-  startProcess,
-  temporaryFolder,
-  type Program,
-  type Served,
-} from '../processes/process.ts';
+import { runHere } from '../gateway/run-here.ts';
+import { served, startProcess, type Program, type Served } from '../processes/process.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 import type { HangingOptions } from '../tokens/hanging-gateway.ts';
 import { startPostgres } from './server.ts';
 

@@ -1,10 +1,8 @@
 import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { Readable, Writable } from 'node:stream';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { afterAll } from 'vitest';
-import { run } from '../../../src/cli/program.ts';
+import { showsSecrets } from '../gateway/run-here.ts';
 import { wrote } from '../gateway/written.ts';
 
 export interface Exit {
@@ -212,47 +210,6 @@ export async function runProgram(
   return await program.ended;
 }
 
-/** The same in the process of the tests, where only the output and the exit code matter: much faster. */
-export async function runHere(
-  args: readonly string[],
-  env: Record<string, string> = {},
-  stdin: readonly string[] = [],
-  { stop, isTerminal = false }: { stop?: AbortSignal; isTerminal?: boolean } = {},
-): Promise<Omit<Exit, 'signal'>> {
-  const said = { stdout: '', stderr: '' };
-  const writer = (name: keyof typeof said) =>
-    new Writable({
-      write: (chunk, _encoding, done) => {
-        said[name] += String(chunk);
-        done();
-      },
-    });
-  const code = await run(args, {
-    env: { PORT: '0', ADMIN_PORT: '0', ...env },
-    stdin: Readable.from(stdin),
-    stdout: writer('stdout'),
-    stderr: Object.assign(writer('stderr'), { isTTY: isTerminal }),
-    readFile: (path) => readFileSync(path, 'utf8'),
-    proxyFor: () => undefined,
-    owner: { host: 'test', pid: process.pid, lives: () => true },
-    onExit: () => {},
-    // A command that would run forever ends at once; one that ends by itself is not stopped.
-    stop:
-      stop ??
-      (['tokens', 'schema', 'export'].includes(args[0]!)
-        ? new AbortController().signal
-        : AbortSignal.abort()),
-    hurry: new AbortController().signal,
-  });
-  if (!showsSecrets(args)) wrote(said.stdout + said.stderr);
-  return { code, ...said };
-}
-
-/** The sandbox prints its link, and `keys new` its key, on purpose. */
-function showsSecrets([command]: readonly string[]): boolean {
-  return command === 'sandbox' || command === 'keys';
-}
-
 /** The gateway as a process, and the address of its GraphQL endpoint. */
 export function startServe(options: ProgramOptions = {}): Promise<Program & Served> {
   return served(startProgram([], options));
@@ -287,17 +244,4 @@ export async function startSandboxProgram(
     await program[Symbol.asyncDispose]();
     throw error;
   }
-}
-
-/** An empty folder for the test. */
-export function temporaryFolder(): Disposable & {
-  readonly path: string;
-  file(name: string): string;
-} {
-  const path = mkdtempSync(join(tmpdir(), 'recruiting-'));
-  return {
-    path,
-    file: (name) => join(path, name),
-    [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),
-  };
 }

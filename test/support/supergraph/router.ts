@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { blockWith } from '../docs/documents.ts';
 import { askAt, type GraphqlAnswer, type Question } from '../gateway/ask-at.ts';
-import { startProcess, temporaryFolder } from '../processes/process.ts';
+import { startProcess } from '../processes/process.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 
 /** A Hive Gateway as a process of its own, with the configuration that docs/supergraph.md shows. */
 export interface Router extends AsyncDisposable {

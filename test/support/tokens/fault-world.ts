@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import process from 'node:process';
 import { expect, vi } from 'vitest';
 import { startSandbox, type Sandbox } from '../../../src/sandbox/sandbox.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
@@ -11,14 +10,13 @@ import { readTokenSet, type TokenPair } from '../../../src/tokens/token-set.ts';
 import { bundled } from '../processes/bundled.ts';
 import type { HangingOptions } from './hanging-gateway.ts';
 import { askAt, type GraphqlAnswer } from '../gateway/ask-at.ts';
-import { runHere, startProcess, temporaryFolder, type Program } from '../processes/process.ts';
+import { runHere } from '../gateway/run-here.ts';
+import { startProcess, type Program } from '../processes/process.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 import { personUnlikeOthers } from '../clients/unlike.ts';
 
 const SERVED = { persons: { items: [{ id: expect.any(String) }] } };
 const A_DAY = 86_400_000;
-
-/** A user who is bound by file permissions: `nobody` if root runs the tests. */
-export const BOUND = process.getuid?.() === 0 ? 65_534 : process.getuid!();
 
 export interface FaultGateway extends Program {
   readonly url: string;

@@ -13,7 +13,7 @@ import process from 'node:process';
 import { expect, onTestFinished, test } from 'vitest';
 import { openRescueFile } from '../../../src/tokens/store/rescue-file.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
-import { BOUND } from '../../support/tokens/fault-world.ts';
+import { BOUND } from '../../support/processes/bound-user.ts';
 import { folder } from './sqlite-support.ts';
 import { saving } from './token-store-contract.ts';
 

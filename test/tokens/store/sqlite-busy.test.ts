@@ -1,7 +1,8 @@
 /** Other processes that keep the file locked, or are stopped in the middle of a transaction. */
 import { describe, expect, test } from 'vitest';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
-import { closing, otherProcess, used } from './sqlite-support.ts';
+import { closing, used } from './sqlite-support.ts';
+import { otherProcess } from './other-process.ts';
 import { ending, claiming, saving } from './token-store-contract.ts';
 
 /** Takes the lock, and releases it when the test says so. */

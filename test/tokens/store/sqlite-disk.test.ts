@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
-import { can, closing, folder, otherProcess, used } from './sqlite-support.ts';
+import { can, otherProcess } from './other-process.ts';
+import { closing, folder, used } from './sqlite-support.ts';
 import type { StoredTokens } from '../../../src/tokens/store/token-store.ts';
 import { ageless, claiming } from './token-store-contract.ts';
 

@@ -5,7 +5,8 @@ import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
-import { bytesIn, can, closing, databaseOf, folder, mode, used } from './sqlite-support.ts';
+import { bytesIn, closing, databaseOf, folder, mode, used } from './sqlite-support.ts';
+import { can } from './other-process.ts';
 import { look, ending, importInto, claiming, saving } from './token-store-contract.ts';
 
 test('a store that was closed and opened again has everything that was saved', async () => {

@@ -6,7 +6,8 @@ import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.t
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { YEAR } from '../../support/random/manual-clock.ts';
 import { pairOf } from '../../support/tokens/tokens.ts';
-import { closing, folder, HOLDER, otherProcess, type Other } from './sqlite-support.ts';
+import { closing, folder } from './sqlite-support.ts';
+import { HOLDER, otherProcess, type Other } from './other-process.ts';
 import { AT, ending, importInto, claiming, saving } from './token-store-contract.ts';
 
 async function held(): Promise<{ store: TokenStore; set: string; holder: Other; path: string }> {

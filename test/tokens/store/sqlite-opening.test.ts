@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { pairOf } from '../../support/tokens/tokens.ts';
-import { bytesIn, closing, folder, otherProcess, used } from './sqlite-support.ts';
+import { bytesIn, closing, folder, used } from './sqlite-support.ts';
+import { otherProcess } from './other-process.ts';
 import { look, claiming } from './token-store-contract.ts';
 
 const STORES = 7;

@@ -5,7 +5,8 @@ import { describe, expect, test } from 'vitest';
 import { createSealer, SealError } from '../../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { pairOf } from '../../support/tokens/tokens.ts';
-import { bytesIn, closing, folder, HOLDER, otherProcess } from './sqlite-support.ts';
+import { bytesIn, closing, folder } from './sqlite-support.ts';
+import { HOLDER, otherProcess } from './other-process.ts';
 import { importInto, claiming, saving } from './token-store-contract.ts';
 
 const [OLD, NEW] = [randomBytes(32), randomBytes(32)];
