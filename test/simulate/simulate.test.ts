@@ -5,9 +5,9 @@ import { expect, test } from 'vitest';
 import { blockWith } from '../support/docs/documents.ts';
 import { FLAWS } from './flaws.ts';
 
-test('2,000 histories of replicas break no promise, and meet every row of the fault table', async () => {
-  const { code, output } = await simulate('--seeds', '2000', '--seed', '1');
-  expect(output).toContain('2000 histories from seed 1, no promise broken');
+test('500 histories of replicas break no promise, and meet every row of the fault table', async () => {
+  const { code, output } = await simulate('--seeds', '500', '--seed', '1');
+  expect(output).toContain('500 histories from seed 1, no promise broken');
   expect(output).not.toContain('Met less than');
   expect(code).toBe(0);
 });
