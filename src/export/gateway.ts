@@ -119,8 +119,11 @@ async function* partsOf(
   // What comes before the first boundary is no part. It may begin the answer, without a line break before it.
   let text = CRLF;
   let isPart = false;
+  let isOver = false;
   const decoder = new TextDecoder();
   for await (const chunk of body) {
+    // Nothing follows the last boundary, but a client that stops there counts as one that left.
+    if (isOver) continue;
     // A part may arrive in many pieces: only the new one, and what may be the start of a boundary, is searched.
     let searched = Math.max(0, text.length - boundary.length - 2);
     text += decoder.decode(chunk, { stream: true });
@@ -132,13 +135,14 @@ async function* partsOf(
         const part = text.slice(0, end);
         yield part.slice(part.indexOf(CRLF + CRLF) + 2 * CRLF.length);
       }
-      if (text.startsWith('--', end + boundary.length)) return;
+      isOver = text.startsWith('--', end + boundary.length);
+      if (isOver) break;
       isPart = true;
       text = text.slice(end + boundary.length);
       searched = 0;
     }
   }
-  throw new Error('The last boundary is missing.');
+  if (!isOver) throw new Error('The last boundary is missing.');
 }
 
 const CRLF = '\r\n';

@@ -90,19 +90,23 @@ export abstract class Exchange {
   /** The code of the first error of the answer. */
   outcome: Outcome | undefined = undefined;
 
-  #hasLeft = false;
+  #stoppedBy: 'caller' | 'gateway' | undefined;
   #leaving: Set<() => void> | undefined;
   #ending: (() => void)[] | undefined;
   #hasEnded = false;
   #signal: AbortController | undefined;
 
+  /** Whether the caller left before the answer was complete. */
   get hasLeft(): boolean {
-    return this.#hasLeft;
+    return this.#stoppedBy === 'caller';
   }
 
-  /** Calls the listener when the caller leaves before the answer is complete; at once if that has already happened. */
+  /**
+   * Calls the listener when the caller leaves before the answer is complete, or the answer is cut off; at once if that
+   * has already happened.
+   */
   onLeave(listener: () => void): void {
-    if (this.#hasLeft) listener();
+    if (this.#stoppedBy) listener();
     else (this.#leaving ??= new Set()).add(listener);
   }
 
@@ -110,7 +114,7 @@ export abstract class Exchange {
     this.#leaving?.delete(listener);
   }
 
-  /** Aborted when the caller leaves. Created on first use, because `onLeave` costs less. */
+  /** Aborted when the caller leaves or the answer is cut off. Created on first use, because `onLeave` costs less. */
   get signal(): AbortSignal {
     if (!this.#signal) {
       const controller = new AbortController();
@@ -135,8 +139,18 @@ export abstract class Exchange {
 
   /** Called by the transport. */
   leave(): void {
-    if (this.#hasLeft) return;
-    this.#hasLeft = true;
+    this.#stop('caller');
+  }
+
+  /** Called by the transport when the rest of the answer cannot be written. */
+  cutOff(): void {
+    this.outcome = 'INTERNAL_SERVER_ERROR';
+    this.#stop('gateway');
+  }
+
+  #stop(by: 'caller' | 'gateway'): void {
+    if (this.#stoppedBy || this.#hasEnded) return;
+    this.#stoppedBy = by;
     for (const listener of this.#leaving ?? []) listener();
     this.#leaving = undefined;
   }
@@ -155,7 +169,7 @@ export interface Reply {
   readonly headers: Readonly<Record<string, string>>;
   /**
    * Undefined: empty. An iterable is read as fast as the caller reads, and ended when the caller leaves. What it
-   * throws is logged, and cuts the connection.
+   * throws is logged, and the answer is cut off; over a socket, an error is answered if nothing was sent yet.
    */
   readonly body?: Body | AsyncIterable<Body> | undefined;
 }

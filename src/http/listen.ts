@@ -157,7 +157,7 @@ function hostInUrl(host: string): string {
 }
 
 /** The longest time for which a client may read nothing of what is written for it. */
-const STALL_MS = 60_000;
+export const STALL_MS = 60_000;
 
 const CHECK_MS = 10_000;
 

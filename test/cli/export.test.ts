@@ -346,6 +346,15 @@ describe('without a gateway', () => {
     expect((await runHere(['export', 'persons'], env)).code).toBe(0);
   });
 
+  test('its requests are logged as on a server: when the list was read to its end, with all pages', async () => {
+    const { code, stderr } = await runHere(['export', 'persons'], { LOG_LEVEL: 'info' });
+    expect(code).toBe(0);
+    const lines = stderr.split('\n').filter((line) => line.includes('INFO: request {'));
+    const stream = JSON.parse(/\{.*/.exec(lines.at(-1)!)![0]) as Record<string, unknown>;
+    expect(stream).toMatchObject({ status: 200, operationType: 'query', pages: 3 });
+    expect(stream).not.toHaveProperty('code');
+  });
+
   test('made-up people are not exported by mistake', async () => {
     const misspelled = await runHere(['export', 'persons'], { RECRUITIG_URL: 'https://x.example' });
     expect(misspelled).toMatchObject({ code: 2, stdout: '' });

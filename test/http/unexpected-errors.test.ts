@@ -126,19 +126,6 @@ describe('after an unexpected error the caller gets only an id, which is also lo
   }
 });
 
-test('an answer that fails while it is sent is cut, and the reason is logged', async () => {
-  const { log, logged } = recordingLog();
-  const handler = handlerOf(breaking, log);
-  const server = await listen(handler, { host: '127.0.0.1', port: 0 });
-  onTestFinished(() => server.close());
-  await expect(fetch(server.url).then((response) => response.text())).rejects.toThrow(
-    /fetch failed|terminated/,
-  );
-  expect(logged).toMatchObject([
-    { msg: 'unexpected error', err: { message: 'Nobody expected this.' } },
-  ]);
-});
-
 test.each([
   ['a drain', '{ allPersons { id } }', 'application/json'],
   ['a stream', '{ allPersons @stream { id } }', 'multipart/mixed'],
@@ -176,18 +163,6 @@ test.each([
     { level: 50, msg: 'unexpected error', err: { message: expect.stringContaining(ELSEWHERE) } },
   ]);
 });
-
-function breaking(): Reply {
-  return {
-    status: 200,
-    headers: { 'content-type': 'multipart/mixed' },
-    body: {
-      [Symbol.asyncIterator]: () => ({
-        next: () => Promise.reject(new Error('Nobody expected this.')),
-      }),
-    },
-  };
-}
 
 function handlerOf(stage: () => Reply, log: Logger): Handler {
   return createHandler({

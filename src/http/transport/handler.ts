@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
+import { codeOf, knownCode } from '../../errors.ts';
 import {
   errorReply,
   isStream,
@@ -27,6 +28,7 @@ export interface HandlerParts {
 /** The gateway as the handler of a Node server, and as a `fetch`: both run the same stages. */
 export interface Handler {
   (request: IncomingMessage, response: ServerResponse): void;
+  /** A stream has to be read or cancelled. One that nobody reads for 60 s ends with an error. */
   fetch(...request: Parameters<typeof fetch>): Promise<Response>;
 }
 
@@ -61,8 +63,18 @@ export function createHandler(parts: HandlerParts): Handler {
     }
   };
 
-  const failed = (exchange: Exchange, error: unknown): Reply =>
-    errorReply(500, mask(error, exchange));
+  const failed = (exchange: Exchange, error: unknown): Reply => {
+    const masked = mask(error, exchange);
+    exchange.outcome = knownCode(codeOf(masked));
+    return errorReply(500, masked);
+  };
+
+  /** Logs every failure behind the beginning of an answer: nothing else could report it. */
+  const cutOff = (exchange: Exchange, error: unknown): Error => {
+    const masked = mask(exchange.hasLeft ? error : new Error(CUT_OFF, { cause: error }), exchange);
+    exchange.cutOff();
+    return masked;
+  };
 
   let ready: (() => void)[] = [];
   /**
@@ -86,19 +98,23 @@ export function createHandler(parts: HandlerParts): Handler {
       exchange.end();
       telemetry.ended(exchange, response.headersSent ? response.statusCode : undefined);
     });
-    const broken = (error: unknown) => {
-      const reply = failed(exchange, error);
-      if (response.headersSent) response.destroy();
-      else void writeReply(reply, { ...reply.headers }, { request, response, clock });
-    };
-    const send = (reply: Reply) => {
+    const write = (reply: Reply, onFailure: (error: unknown) => void) => {
       try {
         const headers = headersOf(reply, exchange);
-        writeReply(reply, headers, { request, response, clock })?.catch(broken);
+        writeReply(reply, headers, { request, response, clock })?.catch(onFailure);
       } catch (error) {
-        broken(error);
+        onFailure(error);
       }
     };
+    const cut = (error: unknown) => {
+      cutOff(exchange, error);
+      response.destroy();
+    };
+    const broken = (error: unknown) => {
+      if (response.headersSent) cut(error);
+      else write(failed(exchange, error), cut);
+    };
+    const send = (reply: Reply) => write(reply, broken);
     try {
       telemetry.run(exchange, () =>
         answerFrom(0, exchange, (reply) => {
@@ -117,31 +133,35 @@ export function createHandler(parts: HandlerParts): Handler {
     const request = input instanceof Request && !init ? input : new Request(input, init);
     const exchange = new FetchExchange(request);
     return new Promise((resolve, reject) => {
-      let isEnded = false;
-      const ended = (status: number | undefined) => {
-        if (!isEnded) telemetry.ended(exchange, status);
-        isEnded = true;
+      let status: number | undefined;
+      let hasEnded = false;
+      const ended = () => {
+        if (hasEnded) return;
+        hasEnded = true;
         exchange.end();
+        telemetry.ended(exchange, status);
+      };
+      const onBreak = (error: unknown) => cutOff(exchange, error);
+      const answer = (reply: Reply) => {
+        const headers = headersOf(reply, exchange);
+        const answering = { exchange, clock, onEnd: ended, onBreak };
+        const response = responseOf({ ...reply, headers }, answering);
+        ({ status } = response);
+        // Everything but a stream is the caller's now.
+        if (!isStream(reply.body)) ended();
+        resolve(response);
       };
       const send = (reply: Reply) => {
+        if (exchange.hasLeft) return;
         try {
-          const headers = headersOf(reply, exchange);
-          const response = responseOf(
-            { ...reply, headers },
-            {
-              onBreak: (error) => void mask(error, exchange),
-              onCancel: () => exchange.leave(),
-            },
-          );
-          ended(response.status);
-          resolve(response);
+          answer(reply);
         } catch (error) {
-          reject(error);
+          answer(failed(exchange, error));
         }
       };
       telemetry.run(exchange, () => {
         exchange.onLeave(() => {
-          ended(undefined);
+          ended();
           reject(request.signal.reason as Error);
         });
         answerFrom(0, exchange, send);
@@ -151,6 +171,8 @@ export function createHandler(parts: HandlerParts): Handler {
 
   return Object.assign(byNode, { fetch: byFetch });
 }
+
+const CUT_OFF = 'An answer was cut off, because the rest of it could not be written.';
 
 /** The headers of the reply together with those of the exchange. */
 function headersOf({ headers }: Reply, { replyHeaders }: Exchange): Record<string, string> {

@@ -1,4 +1,6 @@
+import type { Clock } from '../../clock.ts';
 import { BodiesTooLarge, BodyTooLarge, readBody, type BodyLimits } from '../../read-body.ts';
+import { STALL_MS } from '../listen.ts';
 import { isPiece, isStream, Exchange, type Body, type Piece, type Reply } from '../exchange.ts';
 
 /** An exchange through `fetch`, without a socket. */
@@ -9,6 +11,7 @@ export class FetchExchange extends Exchange {
   readonly peer = undefined;
   readonly #request: Request;
   readonly #hostOfUrl: string;
+  readonly #callersSignal: AbortSignal;
 
   constructor(request: Request) {
     super();
@@ -19,8 +22,18 @@ export class FetchExchange extends Exchange {
     this.#request = request;
     this.#hostOfUrl = host;
     const { signal } = request;
-    if (signal.aborted) this.leave();
-    else signal.addEventListener('abort', () => this.leave(), { once: true });
+    this.#callersSignal = signal;
+    const leave = () => this.leave();
+    if (signal.aborted) leave();
+    else signal.addEventListener('abort', leave);
+    // The signal may outlive many requests.
+    this.onEnd(() => signal.removeEventListener('abort', leave));
+  }
+
+  /** The reason of the caller's signal; without one, the caller did not read the answer. */
+  get leftBecause(): unknown {
+    const { aborted, reason } = this.#callersSignal;
+    return aborted ? reason : new DOMException(UNREAD, 'AbortError');
   }
 
   get host(): string {
@@ -43,16 +56,21 @@ export class FetchExchange extends Exchange {
   }
 }
 
-export function responseOf({ status, headers, body }: Reply, listeners: BodyListeners): Response {
-  const content = isStream(body) ? streamOf(body, listeners) : joined(body ?? '');
-  return new Response(hasNoBody(status) ? null : content, { status, headers });
+const UNREAD = `The answer was ended because nobody read it for ${STALL_MS / 1000} s. Send the request again.`;
+
+export interface FetchAnswering {
+  readonly exchange: FetchExchange;
+  readonly clock: Clock;
+  /** Called when the caller has read a stream to its end. */
+  readonly onEnd: () => void;
+  /** Called with what a stream threw. Returns what its reader gets instead. */
+  readonly onBreak: (error: unknown) => Error;
 }
 
-export interface BodyListeners {
-  /** Called with what the body threw. */
-  readonly onBreak: (error: unknown) => void;
-  /** Called when the caller wants no more of the body. */
-  readonly onCancel: () => void;
+/** Makes the response of a reply. Of a stream, the exchange goes on until it is read, cancelled or broken. */
+export function responseOf({ status, headers, body }: Reply, answering: FetchAnswering): Response {
+  const content = isStream(body) ? streamOf(body, answering) : joined(body ?? '');
+  return new Response(hasNoBody(status) ? null : content, { status, headers });
 }
 
 /** Statuses that must not have a body (RFC 9110, 15.3.5 and 15.4.5). */
@@ -62,33 +80,63 @@ function hasNoBody(status: number): boolean {
 
 function streamOf(
   body: AsyncIterable<Body>,
-  { onBreak, onCancel }: BodyListeners,
+  { exchange, clock, onEnd, onBreak }: FetchAnswering,
 ): ReadableStream<Uint8Array> {
   const iterator = body[Symbol.asyncIterator]();
-  let isCancelled = false;
+  const over = new AbortController();
+  /** By `clock.elapsed`; undefined while the next part is being made. */
+  let unreadSince: number | undefined = clock.elapsed();
+
   return new ReadableStream<Uint8Array>(
     {
+      start: (controller) => {
+        exchange.onLeave(() => {
+          if (exchange.hasLeft) stop(controller, exchange.leftBecause);
+        });
+        endUnread().catch(() => {});
+      },
       pull: async (controller) => {
+        unreadSince = undefined;
         try {
           const { done, value } = await iterator.next();
-          if (isCancelled) return;
-          if (done) controller.close();
-          else controller.enqueue(joined(value));
+          if (over.signal.aborted) return;
+          if (!done) return controller.enqueue(joined(value));
+          over.abort();
+          controller.close();
+          onEnd();
         } catch (error) {
-          if (isCancelled) return;
-          onBreak(error);
-          controller.error(error);
+          const shown = onBreak(error);
+          stop(controller, shown);
+        } finally {
+          unreadSince = clock.elapsed();
         }
       },
       cancel: async () => {
-        isCancelled = true;
-        // Before its first part is read, this alone would not even begin the iterator, and so end nothing.
-        onCancel();
+        over.abort();
+        // Before its first part is read, `return` alone would not even begin the iterator, and so end nothing.
+        exchange.leave();
         await iterator.return?.();
       },
     },
     { highWaterMark: 0 },
   );
+
+  function stop(controller: ReadableStreamDefaultController, error: unknown): void {
+    if (over.signal.aborted) return;
+    over.abort();
+    controller.error(error);
+    iterator.return?.().catch(() => {});
+  }
+
+  /** Ends a stream that nobody reads: what it holds would be held for ever. Rejects when the stream is over. */
+  async function endUnread(): Promise<void> {
+    for (;;) {
+      const now = clock.elapsed();
+      const left = (unreadSince ?? now) + STALL_MS - now;
+      if (left <= 0) return exchange.leave();
+      await clock.sleep(left, over.signal);
+    }
+  }
 }
 
 function joined(body: Body): Buffer<ArrayBuffer> {

@@ -102,10 +102,7 @@ export function writeReply(
 ): Promise<void> | undefined {
   const { request, response } = answering;
   if (response.destroyed) return undefined;
-  if (isStream(body)) {
-    response.writeHead(status, headers);
-    return writeBodies(body, response);
-  }
+  if (isStream(body)) return writeBodies(body, response, () => response.writeHead(status, headers));
   const length = lengthOf(body);
   // These have no body (RFC 9110, 8.6).
   if (status !== 204 && status !== 304) headers['content-length'] = String(length);
@@ -135,9 +132,11 @@ function asBuffer(piece: Piece): Buffer {
   return Buffer.isBuffer(piece) ? piece : Buffer.from(piece);
 }
 
+/** @param writeHead called when the first body is there: if that one fails, the reply can still be another one */
 async function writeBodies(
   bodies: Iterable<Body> | AsyncIterable<Body>,
   response: ServerResponse,
+  writeHead?: () => void,
 ): Promise<void> {
   const closed = new AbortController();
   const onClose = () => closed.abort();
@@ -147,6 +146,7 @@ async function writeBodies(
     for await (const body of bodies) {
       for (const part of partsOf(body)) {
         if (response.destroyed) return;
+        if (!response.headersSent) writeHead?.();
         sinceTurn += part.length;
         if (!response.write(part)) await drained(response, closed.signal);
         if (sinceTurn < TURN) continue;
@@ -155,6 +155,7 @@ async function writeBodies(
       }
       if (response.destroyed) return;
     }
+    if (!response.headersSent) writeHead?.();
     response.end();
   } finally {
     response.off('close', onClose);
