@@ -49,13 +49,15 @@ export interface PendingPart {
   readonly id: string;
   readonly path: Path;
   readonly label: string | undefined;
+  /** The index of the first element that is sent later; undefined for fields under a `@defer`. */
+  readonly from: number | undefined;
 }
 
 export interface Increment {
   readonly of: PendingPart;
-  readonly kind: 'items' | 'data';
-  /** The index of the first element in the list. */
-  readonly index?: number;
+  /** The index of the first element in the list, and the number of elements. */
+  readonly index?: number | undefined;
+  readonly count?: number;
   /** The elements of the list or the members of the object; undefined if an error ends the part. */
   readonly parts: readonly (string | Buffer)[] | undefined;
   readonly errors: readonly AnswerError[];
@@ -91,6 +93,36 @@ export function writePayload(
   return text;
 }
 
+/** The parts that were announced to the caller and have not ended. */
+export class OpenParts {
+  /** By their ids. The index is that of the next element. */
+  readonly #parts = new Map<
+    string,
+    { readonly of: PendingPart; readonly index: number | undefined }
+  >();
+
+  /** To be called with each payload that is sent. */
+  sent({ pending = [], incremental = [], ended = [] }: Payload): void {
+    for (const of of pending) this.#parts.set(of.id, { of, index: of.from });
+    for (const one of incremental) {
+      const { of, index = 0, count = 0 } = one;
+      if (isLast(one)) this.#parts.delete(of.id);
+      else this.#parts.set(of.id, { of, index: index + count });
+    }
+    for (const { id } of ended) this.#parts.delete(id);
+  }
+
+  /** The last payload of an answer that cannot go on: it ends each part with the error. */
+  failed(error: AnswerError): Payload {
+    const incremental = Array.from(this.#parts.values(), (part) => ({
+      ...part,
+      parts: undefined,
+      errors: [error],
+    }));
+    return { incremental, hasNext: false };
+  }
+}
+
 interface WrittenList {
   readonly name: string;
   readonly entries: readonly (readonly (string | Buffer)[])[];
@@ -117,9 +149,9 @@ function listsById(
     return parts ? [[...valueOf(increment), `,"id":"${of.id}"${tailOf(increment, mask)}}`]] : [];
   });
   const completed = incremental.flatMap((increment) => {
-    const { of, kind, parts } = increment;
+    const { of, parts } = increment;
     if (!parts) return [[`{"id":"${of.id}"${tailOf(increment, mask)}}`]];
-    return kind === 'data' ? [[`{"id":"${of.id}"}`]] : [];
+    return isLast(increment) ? [[`{"id":"${of.id}"}`]] : [];
   });
   return [
     { name: 'pending', entries: announced },
@@ -129,10 +161,16 @@ function listsById(
 }
 
 /** Opens the object of an increment, with its value. */
-function valueOf({ kind, parts }: Increment): readonly (string | Buffer)[] {
+function valueOf({ of: { from }, parts }: Increment): readonly (string | Buffer)[] {
+  const kind = from === undefined ? 'data' : 'items';
   if (!parts) return [`{"${kind}":null`];
   const [open, close] = kind === 'items' ? ['[', ']'] : ['{', '}'];
   return [`{"${kind}":${open}`, ...parts, close];
+}
+
+/** Whether nothing more is sent of its part. */
+function isLast({ of, parts }: Increment): boolean {
+  return of.from === undefined || !parts;
 }
 
 function labelOf({ label }: PendingPart): string {

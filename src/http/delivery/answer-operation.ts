@@ -1,5 +1,6 @@
 import { codeOfFirst, type AnswerError, type Mask } from '../../answers/answer-errors.ts';
 import {
+  OpenParts,
   writeAnswer,
   writePayload,
   type IncrementalFormat,
@@ -17,7 +18,7 @@ import {
   type MaskFor,
   type Reply,
 } from '../exchange.ts';
-import { deliveryFor, FORMATS, jsonTypeFor, multipartReply } from './formats.ts';
+import { deliveryFor, FORMATS, jsonPart, jsonTypeFor, multipartReply } from './formats.ts';
 
 export interface AnswerParts {
   readonly planner: Pick<Planner, 'createCall'>;
@@ -56,7 +57,7 @@ export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer
       if (type || !namesParts(accept)) {
         return { status: 200, headers: { 'content-type': type ?? JSON_TYPE }, body };
       }
-      return multipartReply(deliveryFor(accept), [body]);
+      return multipartReply(deliveryFor(accept), [jsonPart(body)]);
     });
   }
 
@@ -68,22 +69,35 @@ export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer
     // If the caller leaves before the body is read, nothing else ends a walk that is read for it alone.
     exchange.onLeave(() => void payloads.return().catch(() => {}));
     const mask = masked(exchange);
+    const open = new OpenParts();
+    const write = (payload: Payload) => {
+      report(errorsIn(payload), exchange, mask);
+      const text = writePayload(payload, format, mask);
+      const part = text && jsonPart(text);
+      open.sent(payload);
+      return part;
+    };
     const { value: first } = await payloads.next();
-    report(first?.first?.errors ?? [], exchange, mask);
-    if (first?.first && !first.hasNext && type) {
+    // The caller had left before: `return` came before `next`.
+    if (!first) throw exchange.signal.reason;
+    try {
+      if (first.hasNext || !type) return multipartReply(format, partsFrom(write(first)));
+      report(errorsIn(first), exchange, mask);
+      const body = writeAnswer(first.first!, mask);
       await payloads.return();
-      const body = writeAnswer(first.first, mask);
       return { status: 200, headers: { 'content-type': type }, body };
+    } catch (error) {
+      await payloads.return();
+      throw error;
     }
-    return multipartReply(format, textsOf());
 
-    async function* textsOf() {
+    /** @param begun is written before the reply begins, so that its failure still refuses the request */
+    async function* partsFrom(begun: ReturnType<typeof write>) {
       try {
-        yield writePayload(first!, format, mask);
-        for await (const payload of payloads) {
-          report(payload.incremental?.flatMap(({ errors }) => errors) ?? [], exchange, mask);
-          yield writePayload(payload, format, mask);
-        }
+        yield begun;
+        for await (const payload of payloads) yield write(payload);
+      } catch (error) {
+        yield write(open.failed({ thrown: error, path: undefined }));
       } finally {
         await payloads.return();
       }
@@ -109,6 +123,10 @@ interface Accepting {
 function report(errors: readonly AnswerError[], exchange: Exchange, mask: Mask): void {
   const code = codeOfFirst(errors, mask);
   if (code !== undefined) exchange.outcome ??= knownCode(code);
+}
+
+function errorsIn({ first, incremental = [] }: Payload): readonly AnswerError[] {
+  return first?.errors ?? incremental.flatMap(({ errors }) => errors);
 }
 
 type Payloads = AsyncGenerator<Payload, void, undefined>;

@@ -1,5 +1,5 @@
 import type { IncrementalFormat } from '../../answers/write-answer.ts';
-import { JSON_TYPE, type Body, type Reply } from '../exchange.ts';
+import { JSON_TYPE, type Body, type Piece, type Reply } from '../exchange.ts';
 
 /** How an incremental operation is answered: in parts of a format, in one whole answer, or not at all. */
 export type Delivery = IncrementalFormat | 'whole' | 'none';
@@ -88,37 +88,44 @@ function jsonTypeIn({ name, parameters }: MediaRange): JsonType | undefined {
   return isJson ? JSON_TYPE : undefined;
 }
 
-/** An answer in parts, as multipart/mixed (RFC 2046, 5.1.3) with a hyphen as its boundary. */
+/**
+ * An answer in parts, as multipart/mixed (RFC 2046, 5.1.3) with a hyphen as its boundary.
+ *
+ * @param parts made by `jsonPart`
+ */
 export function multipartReply(
   delivery: Delivery,
-  texts: Iterable<Text> | AsyncIterable<Text | undefined>,
+  parts: Iterable<Part> | AsyncIterable<Part | undefined>,
 ): Reply {
   const parameter = delivery in PARAMETERS ? `; ${PARAMETERS[delivery as IncrementalFormat]}` : '';
   return {
     status: 200,
     headers: { 'content-type': `${MULTIPART}; boundary="-"${parameter}` },
-    body: parts(texts),
+    body: delimited(parts),
   };
 }
 
-type Text = readonly (string | Buffer)[];
+type Part = readonly Piece[];
 
-async function* parts(
-  texts: Parameters<typeof multipartReply>[1],
+async function* delimited(
+  parts: Parameters<typeof multipartReply>[1],
 ): AsyncGenerator<Body, void, undefined> {
-  let before = '\r\n---';
-  for await (const text of texts) {
-    if (text) yield part(text, before);
-    before = '';
+  let before = [DELIMITER];
+  for await (const part of parts) {
+    if (part) yield [...before, ...part];
+    before = [];
   }
   yield '--\r\n';
 }
 
-function part(text: Text, before: string): Body {
+const DELIMITER = '\r\n---';
+
+/** One part of an answer, with the delimiter behind it: clients wait for that one before they use the part. */
+export function jsonPart(text: readonly (string | Buffer)[]): Part {
   const length = text.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
   return [
-    `${before}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${length}\r\n\r\n`,
+    `\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${length}\r\n\r\n`,
     ...text,
-    '\r\n---',
+    DELIMITER,
   ];
 }

@@ -23,6 +23,8 @@ interface Step extends Omit<Payload, 'hasNext'> {
 /** A source of payloads. It returns the last one. */
 type Steps = AsyncGenerator<Step, Step, undefined>;
 
+type Place = Pick<PendingPart, 'path' | 'label'>;
+
 interface Announced<T> {
   readonly what: T;
   readonly part: PendingPart;
@@ -43,13 +45,20 @@ export async function* streamOperation(
   const sources = mergeSources<Step>();
   let isStreaming = false;
   let announced = 0;
+  let hasFailed = false;
   try {
     const first = await answerTogether(undefined);
     const deferredParts = [...(first.deferredParts ?? []), ...deferredAtRoot()];
     yield payloadOf({ first, ...after({ ...first, deferredParts }) });
     for (let step = await sources.next(); step; step = await sources.next()) yield payloadOf(step);
+  } catch (error) {
+    hasFailed = true;
+    throw error;
   } finally {
-    await Promise.all([sources.end(), ...opened.map((streams) => streams.end())]);
+    const end = Promise.all([sources.end(), ...opened.map((streams) => streams.end())]);
+    // After a failure, the caller does not wait for pages that are on their way to the others.
+    if (hasFailed) end.catch(() => {});
+    else await end;
   }
 
   function payloadOf({ sources: begun = [], lists = [], ...payload }: Step): Payload {
@@ -65,9 +74,9 @@ export async function* streamOperation(
   /** Announces what comes after a part of the answer. */
   function after({ data, deferred, streams = [], deferredParts = [] }: PartAnswer): Step {
     if (!data) return {};
-    const parts = deferredParts.map(announce);
-    const readings = deferred.map(announce);
-    const lists = streams.map(announce);
+    const parts = deferredParts.map(announceData);
+    const readings = deferred.map(announceData);
+    const lists = streams.map((list) => announce(list, list.sent()));
     return {
       pending: [...parts, ...readings, ...lists].map(({ part }) => part),
       sources: [...parts.map(stepOf), ...(readings.length > 0 ? [stepsOf(readings)] : [])],
@@ -75,9 +84,13 @@ export async function* streamOperation(
     };
   }
 
-  function announce<T extends Pick<PendingPart, 'path' | 'label'>>(what: T): Announced<T> {
+  function announceData<T extends Place>(what: T): Announced<T> {
+    return announce(what, undefined);
+  }
+
+  function announce<T extends Place>(what: T, from: PendingPart['from']): Announced<T> {
     const { path, label } = what;
-    return { what, part: { id: String(announced++), path, label } };
+    return { what, part: { id: String(announced++), path, label, from } };
   }
 
   function deferredAtRoot(): readonly DeferredPart[] {
@@ -110,9 +123,9 @@ export async function* streamOperation(
 
   // oxlint-disable-next-line require-yield -- its only payload is the last, which a source returns
   async function* stepOf({ what, part }: Announced<DeferredPart>): Steps {
-    const answer = await what.read();
+    const answer = await what.read().catch(refused);
     const increment = { of: part, parts: answer.data ?? undefined, errors: answer.errors };
-    return { incremental: [{ ...increment, kind: 'data' }], ...after(answer) };
+    return { incremental: [increment], ...after(answer) };
   }
 
   async function* streamWaiting(): Steps {
@@ -134,9 +147,9 @@ export async function* streamOperation(
       const index = list.sent() - count;
       const { parts: all, errors, deferred = [] } = await fillPlaceholders(call, next);
       const parts = isNull ? undefined : all;
-      const incremental = [{ of: part, kind: 'items', index, parts, errors, extensions } as const];
+      const incremental = [{ of: part, index, count, parts, errors, extensions }];
       if (isNull) return { incremental };
-      const readings = deferred.map(announce);
+      const readings = deferred.map(announceData);
       if (count > 0 || errors.length > 0) {
         yield { pending: readings.map(({ part: one }) => one), incremental };
       }
@@ -161,9 +174,9 @@ export async function* streamOperation(
       }
       const whole = await fillPlaceholders(call, output);
       const parts = reading.parts && membersOf(whole.parts);
-      incremental.push({ of: part, kind: 'data', parts, errors: whole.errors });
+      incremental.push({ of: part, parts, errors: whole.errors });
       for (const one of reading.deferred) {
-        further.push(announce({ ...one, path: [...path, ...one.path] }));
+        further.push(announceData({ ...one, path: [...path, ...one.path] }));
       }
     }
     const step = { pending: further.map(({ part }) => part), incremental };
@@ -171,6 +184,12 @@ export async function* streamOperation(
     yield step;
     return yield* stepsOf(further);
   }
+}
+
+/** A part whose operation would have been refused, had it not been deferred: the parts before it were sent already. */
+function refused(error: unknown): PartAnswer {
+  const errors = [{ thrown: error, path: undefined }];
+  return { data: undefined, errors, extensions: undefined, deferred: [] };
 }
 
 /** Each takes some microseconds, and a list may have a hundred thousand. */
