@@ -172,7 +172,7 @@ const rooms: Record<string, readonly string[]> = {
   'http/exchange.ts': [],
   'http/listen.ts': [],
   'http/error-policy.ts': ['http/delivery/formats.ts', 'http/exchange.ts'],
-  'http/transport': ['http/exchange.ts'],
+  'http/transport': ['http/exchange.ts', 'http/listen.ts'],
   'http/origin': ['http/exchange.ts', 'http/paths.ts'],
   'http/auth': ['http/exchange.ts'],
   'http/operation': ['http/exchange.ts'],
