@@ -35,8 +35,11 @@ const MEGABYTE = 1024 * 1024;
 
 /** A quarter of the heap limit of the process, at most 256 MB. */
 function defaultAnswerBytes(): number {
-  const { heap_size_limit: heap } = getHeapStatistics();
-  return Math.min(256 * MEGABYTE, Math.floor(heap / 4));
+  return Math.min(256 * MEGABYTE, Math.floor(heapLimit() / 4));
+}
+
+function heapLimit(): number {
+  return getHeapStatistics().heap_size_limit;
 }
 
 const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
@@ -238,6 +241,8 @@ function toConfig(read: z.output<typeof variables>, given: Record<string, string
     connectionMax: read.CONNECTION_MAX,
     /** The memory for the answers of all operations together, bytes. */
     answerBytes: read.ANSWER_BYTES,
+    /** The memory for operations that were checked and planned, bytes. */
+    operationBytes: Math.min(64 * MEGABYTE, Math.floor(heapLimit() / 8)),
     graphiql: onOutsideProduction(read.GRAPHIQL),
     introspection: onOutsideProduction(read.INTROSPECTION),
     /** The key that `export --url` sends to a gateway. */

@@ -151,7 +151,12 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const errors = createErrorPolicy({ schema: served.schema, log });
   const operation = createOperationStages({
     ...config,
-    operations: createOperations({ ...config, schema: served.schema, compile: planner.plan }),
+    operations: createOperations({
+      ...config,
+      schema: served.schema,
+      maxBytes: config.operationBytes,
+      compile: planner.plan,
+    }),
     schema: served.schema,
     trusted,
     isRouter: admission.isRouter,

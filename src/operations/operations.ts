@@ -3,6 +3,7 @@ import {
   Kind,
   OperationTypeNode,
   separateOperations,
+  TokenKind,
   TypeInfo,
   visit,
   visitWithTypeInfo,
@@ -14,6 +15,7 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
+import { KeptErrors, textBytes } from './kept-errors.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 
@@ -22,7 +24,13 @@ export interface OperationRules<Plan> extends Limits {
   readonly schema: GraphQLSchema;
   /** If false, `errors` has an error for each introspection field, and messages suggest no names. */
   readonly introspection: boolean;
-  readonly compile?: (operation: Omit<CheckedOperation, 'plan'>) => Plan;
+  /** Bytes of memory that all kept documents may take, with their errors and plans. */
+  readonly maxBytes: number;
+  /** @param grown to be called with the bytes of whatever the plan keeps from now on, or drops (negative) */
+  readonly compile?: (
+    operation: Omit<CheckedOperation, 'plan'>,
+    grown: (bytes: number) => void,
+  ) => Plan;
 }
 
 export interface Operations<Plan = unknown> {
@@ -30,29 +38,41 @@ export interface Operations<Plan = unknown> {
   find(text: string, operationName: unknown): CheckedOperation<Plan>;
 }
 
-/** Characters of all documents together. Parsed, they take about 150 times as much memory. */
-const MAX_CHARACTERS = 500_000;
-
 /**
- * Keeps checked operations by their text, up to a total size of the texts. A bound by number would not do: 1,024
- * documents with 2,000 tokens each take 800 MB. A text that does not parse is not kept.
+ * Keeps checked operations by their text, up to a number of bytes of memory: a text of 20 characters can take 3 KB or,
+ * with its plan, 50 KB, and one of 100 KB hardly more than its characters. A text that does not parse is not kept.
  */
 export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<Plan> {
   const parse = parseWithin(rules.maxTokens);
   const documents = new LRUCache<string, CheckedDocument<Plan>>({
-    maxSize: MAX_CHARACTERS,
-    sizeCalculation: (_document, text) => text.length + 1,
+    maxSize: rules.maxBytes,
+    sizeCalculation: ({ bytes }) => bytes,
   });
+  /** Drops what was least recently used; the document itself if it is too large. */
+  const keep = (text: string, document: CheckedDocument<Plan>) => {
+    // For a value that it has, the cache does not calculate the size again.
+    documents.delete(text);
+    documents.set(text, document);
+  };
   return {
     find: (text, operationName) => {
       let document = documents.get(text);
       if (!document) {
-        document = new CheckedDocument(parse(text), rules);
-        documents.set(text, document);
+        const key = copyOf(text);
+        const made = new CheckedDocument(parse(key), rules, () => {
+          if (documents.peek(key) === made) keep(key, made);
+        });
+        keep(key, made);
+        document = made;
       }
       return document.select(operationName);
     },
   };
+}
+
+/** A part of an address that a `slice` returned keeps the whole address alive. */
+function copyOf(text: string): string {
+  return JSON.parse(JSON.stringify(text)) as string;
 }
 
 /**
@@ -93,14 +113,18 @@ export class CheckedOperation<Plan = unknown> {
     return this.#of.excess;
   }
 
-  /** The validation errors of the document. Read `excess` first: a hostile document can make validation expensive. */
-  get errors(): readonly GraphQLError[] {
-    return this.#of.errors;
+  /**
+   * Makes the validation errors of the document, for one reply: a status and a code are written into their extensions.
+   * Read `excess` first: a hostile document can make validation expensive.
+   */
+  errors(): readonly GraphQLError[] {
+    return this.#of.errors();
   }
 
   /** The result of `compile`, called on first use. An error that it throws is not kept. */
   get plan(): Plan {
-    return (this.#plan ??= { made: this.#of.rules.compile!(this) }).made;
+    const of = this.#of;
+    return (this.#plan ??= { made: of.rules.compile!(this, (bytes) => of.grow(bytes)) }).made;
   }
 }
 
@@ -108,16 +132,38 @@ class CheckedDocument<Plan> {
   readonly node: DocumentNode;
   readonly rules: OperationRules<Plan>;
   readonly isIncremental: boolean;
+  readonly excess: readonly Excess[] | 'broken';
   readonly #operations: readonly CheckedOperation<Plan>[];
-  #excess: readonly Excess[] | 'broken' | undefined;
-  #errors: readonly GraphQLError[] | undefined;
+  readonly #onGrown: () => void;
+  #bytes: number;
+  #errors: KeptErrors | undefined;
 
-  constructor(node: DocumentNode, rules: OperationRules<Plan>) {
+  constructor(node: DocumentNode, rules: OperationRules<Plan>, onGrown: () => void) {
     this.node = node;
     this.rules = rules;
     this.isIncremental = hasIncremental(node);
+    this.excess = excessOf(node, rules);
     const operations = node.definitions.filter((one) => one.kind === Kind.OPERATION_DEFINITION);
     this.#operations = operations.map((one) => new CheckedOperation(one, this));
+    this.#onGrown = onGrown;
+    this.#bytes =
+      BYTES_OF_DOCUMENT +
+      BYTES_OF_OPERATION * operations.length +
+      BYTES_OF_TOKEN * unlinkTokens(node) +
+      textBytes(node.loc!.source.body) +
+      (this.excess === 'broken'
+        ? 0
+        : this.excess.reduce((sum, one) => sum + textBytes(one.message), 0));
+  }
+
+  /** The memory that it takes, estimated. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  grow(bytes: number): void {
+    this.#bytes += bytes;
+    this.#onGrown();
   }
 
   select(operationName: unknown): CheckedOperation<Plan> {
@@ -138,22 +184,51 @@ class CheckedDocument<Plan> {
     );
   }
 
-  get excess(): readonly Excess[] | 'broken' {
-    return (this.#excess ??= excessOf(this.node, this.rules));
+  errors(): readonly GraphQLError[] {
+    return (this.#errors ??= this.#validate()).made();
   }
 
-  get errors(): readonly GraphQLError[] {
-    return (this.#errors ??= validationErrors(this.node, {
+  #validate(): KeptErrors {
+    const errors = validationErrors(this.node, {
       ...this.rules,
       hasBrokenFragments: this.excess === 'broken',
       hideSuggestions: !this.rules.introspection,
-    }));
+    });
+    const kept = new KeptErrors(errors, this.node.loc!.source);
+    if (kept.bytes > 0) this.grow(kept.bytes);
+    return kept;
   }
 
   #listed(): string {
     const names = this.#operations.map(({ name }) => name ?? 'one without a name');
     return names.join(', ') || 'none';
   }
+}
+
+/*
+ * Bytes of memory, measured as the growth of the heap with thousands of documents of one kind. They are rounded up: no
+ * kind takes more than this says, and most take two thirds of it.
+ */
+const BYTES_OF_DOCUMENT = 2_000;
+const BYTES_OF_OPERATION = 600;
+/** With the nodes that are made of it. */
+const BYTES_OF_TOKEN = 500;
+
+/**
+ * Takes the tokens of a document apart, which are linked from the first to the last: its nodes refer to a few of them,
+ * which would keep all others, and all comments.
+ *
+ * @returns how many there are, without comments
+ */
+function unlinkTokens({ loc }: DocumentNode): number {
+  let count = 0;
+  for (let token = loc?.startToken ?? null; token;) {
+    const { next, kind } = token;
+    if (kind !== TokenKind.COMMENT) count += 1;
+    Object.assign(token, { prev: null, next: null });
+    token = next;
+  }
+  return count;
 }
 
 function hasIncremental(document: DocumentNode): boolean {

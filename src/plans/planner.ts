@@ -9,7 +9,6 @@ import {
   type OperationPlan,
   type PlannedDocument,
 } from './operation/plan-operation.ts';
-import { createKeptVariants } from './operation/variant.ts';
 import { nodeSelections } from './requests/node-selections.ts';
 import type { ReadingTelemetry } from './telemetry.ts';
 
@@ -54,8 +53,11 @@ import type { ReadingTelemetry } from './telemetry.ts';
 
 /** Compiles operations, and creates the calls that they are answered with. */
 export interface Planner {
-  /** @throws coded errors for operations that can never be answered */
-  plan(document: PlannedDocument): OperationPlan;
+  /**
+   * @param grown called with the bytes of memory that the plan takes more than before
+   * @throws coded errors for operations that can never be answered
+   */
+  plan(document: PlannedDocument, grown: (bytes: number) => void): OperationPlan;
   createCall(variables: CallVariables, origin: CallOrigin): Call;
   /** Drains that run, and drains that wait for their turn. */
   readonly drainLoad: { readonly running: number; readonly waiting: number };
@@ -66,11 +68,13 @@ export interface PlannerParts extends CallParts {
   readonly telemetry: ReadingTelemetry;
   readonly mutations: AllowedMutations;
   readonly connectionMax: number;
+  /** Bytes of memory for all kept operations. */
+  readonly operationBytes: number;
   readonly drains: DrainParts;
 }
 
 export function createPlanner(parts: PlannerParts): Planner {
-  const { served, send, telemetry, mutations, connectionMax } = parts;
+  const { served, send, telemetry, mutations, connectionMax, operationBytes } = parts;
   const { schema, upstream, adapters, nested, entities, nodes, upstreamType, toUpstream } = served;
   const drains = createDrains({ send, telemetry }, parts.drains);
   const derived = new Set(
@@ -98,11 +102,11 @@ export function createPlanner(parts: PlannerParts): Planner {
     drains,
     telemetry,
     connectionMax,
-    variants: createKeptVariants(),
+    variantBytes: operationBytes / 8,
     local: createLocalFields(schema, served.subgraphSdl),
   };
   return {
-    plan: (document) => planOperation(shared, document),
+    plan: (document, grown) => planOperation(shared, document, grown),
     createCall: (variables, origin) => new Call(variables, origin, parts),
     get drainLoad() {
       return drains.load;

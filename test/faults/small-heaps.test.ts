@@ -81,6 +81,31 @@ test.concurrent(
   },
 );
 
+test.concurrent.each([
+  ['invalid operations', 800, (n: number) => `{nope${n}{x}}`, 'Cannot query field'],
+  [
+    'operations with long comments',
+    45,
+    (n: number) => `{ a${n}: persons(first: 1) { items { id } } } #${'x'.repeat(900_000)}`,
+    '"items":[{"id"',
+  ],
+  [
+    'operations with many comments',
+    25,
+    (n: number) => `{ a${n}: persons(first: 1) { items { id } } } ${'#\n'.repeat(30_000)}`,
+    '"items":[{"id"',
+  ],
+])(
+  'a gateway outlives any number of %s, although it keeps what it has checked',
+  async (_, count, textOf, expected) => {
+    await using gateway = await start();
+    for (let n = 0; n < count; n += 1) {
+      expect(await gateway.ask({ query: textOf(n) })).toContain(expected);
+    }
+    expect(await gateway.ask({ query: PERSONS })).toBe(gateway.firstPage);
+  },
+);
+
 async function start() {
   await using ends = new AsyncDisposableStack();
   const folder = ends.use(temporaryFolder());

@@ -82,7 +82,8 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>): Operat
     },
 
     refuseInvalid: ({ operation }) => {
-      const { errors, type } = operation!;
+      const errors = operation!.errors();
+      const { type } = operation!;
       if (errors.length > 0) throw new AggregateError(errors);
       // Validation does not report a missing root type: without one it knows none of the fields.
       if (!schema.getRootType(type)) throw withoutRootType(type);

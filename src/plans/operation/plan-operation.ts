@@ -11,7 +11,7 @@ import type { Call } from '../call.ts';
 import type { OperationAnswer } from '../output.ts';
 import { planVariant } from './plan-variant.ts';
 import { streamOperation } from './stream-operation.ts';
-import type { PlanParts, Variant } from './variant.ts';
+import { KeptVariants, type PlanParts, type Variant } from './variant.ts';
 
 /** A compiled operation: made once, answered in every call. */
 export interface OperationPlan {
@@ -26,9 +26,11 @@ export interface PlannedDocument {
   readonly operation: OperationDefinitionNode;
 }
 
+/** @param grown called with the bytes of memory that the plan takes more than before */
 export function planOperation(
   parts: PlanParts,
   { document, operation }: PlannedDocument,
+  grown: (bytes: number) => void,
 ): OperationPlan {
   const fragments = new Map(
     document.definitions.flatMap((one) =>
@@ -37,7 +39,7 @@ export function planOperation(
   );
   const conditions = conditionsOf(document);
   const decide = parts.inlining.decisions(document);
-  const variants = parts.variants.ofOperation();
+  const variants = new KeptVariants(parts.variantBytes, grown);
   const isQuery = operation.operation === OperationTypeNode.QUERY;
   const asksForIncremental = incrementalAsked(document);
   const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
@@ -48,16 +50,17 @@ export function planOperation(
     const name = decide ? `${bits} ${decide(parts.schema, values)}` : bits;
     const known = variants.get(name);
     if (known) return known;
-    const made = planVariant(parts, {
-      operation,
-      fragments,
-      variables: outlineOf(values),
-      isTrue: oneOf(new Set(conditions.filter(isTrue))),
-      defers,
-      hasNested: decide !== undefined,
-    });
-    variants.set(name, made);
-    return made;
+    return variants.add(name, (grow) =>
+      planVariant(parts, {
+        operation,
+        fragments,
+        variables: outlineOf(values),
+        isTrue: oneOf(new Set(conditions.filter(isTrue))),
+        defers,
+        hasNested: decide !== undefined,
+        grow,
+      }),
+    );
   };
   return {
     answer: (call) => variant(call, false).answer(call),

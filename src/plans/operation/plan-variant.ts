@@ -24,7 +24,7 @@ import {
 /** Plans a variant: decides who answers each root field, and writes all requests that this takes. */
 export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   const { schema, drains } = parts;
-  const { operation, fragments, variables, isTrue, defers } = variant;
+  const { operation, fragments, variables, isTrue, defers, grow } = variant;
   const root = schema.getRootType(operation.operation)!;
   const scope: ShapeScope = {
     schema,
@@ -35,10 +35,10 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     globalIds: parts.nodes,
     placeholderAt: (type, key, nodes) => placeholders.at(type, key, nodes),
   };
-  let size = 0;
+  grow(BYTES_OF_VARIANT);
   const writer: RequestWriter = {
     ...parts.writer,
-    onWritten: (characters) => void (size += characters),
+    onWritten: (characters) => grow(BYTES_OF_REQUEST + BYTES_OF_CHARACTER * characters),
     inlinePages: (document, pages) =>
       parts.inlining.inline(document, { ...scope, variables, pages }),
     cost: (document) => pageCost(parts.snapshot, document, isTrue),
@@ -77,7 +77,6 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   const isOneList = fields.length === 1 && fields[0]!.kind === 'list' && !variant.hasNested;
 
   return {
-    size,
     fields,
     answer: (call, use, given) => {
       // Of nested lists, only how many records they may have together is known before their parents are read.
@@ -128,6 +127,12 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     return isQuery ? !parts.derived.has(name) && !LOCAL.has(name) : isAllowed(parts, name);
   }
 }
+
+/* Bytes of memory, measured like those of documents: see operations.ts. */
+const BYTES_OF_VARIANT = 6_000;
+/** Of a request that was written for it, with the shape and the scanner of its answer. */
+const BYTES_OF_REQUEST = 14_000;
+const BYTES_OF_CHARACTER = 60;
 
 const NOTHING = Promise.resolve({ data: [], errors: [], extensions: undefined, deferred: [] });
 

@@ -1,5 +1,4 @@
 import type { FragmentDefinitionNode, GraphQLSchema, OperationDefinitionNode } from 'graphql';
-import { LRUCache } from 'lru-cache';
 import type { CollectedField, DeferUse } from '../../answers/collect-fields.ts';
 import type { Adapter, Entity, NestedAdapter, NodeInterface } from '../../schema/derived.ts';
 import type { Call } from '../call.ts';
@@ -14,8 +13,6 @@ import type { RootRules } from './root-rules.ts';
 
 /** The plan of an operation for one outcome of its conditions, and one set of sizes of inlined pages. */
 export interface Variant {
-  /** Characters of the requests that were written for it. */
-  readonly size: number;
   readonly fields: readonly RootField[];
   /**
    * Answers the root fields without `@defer`, or those of one `@defer`.
@@ -55,7 +52,8 @@ export interface PlanParts extends RootRules {
   readonly drains: Drains;
   readonly telemetry: ReadingTelemetry;
   readonly connectionMax: number;
-  readonly variants: KeptVariants;
+  /** Bytes of memory that the variants of one operation may take. */
+  readonly variantBytes: number;
   readonly local: LocalFields;
 }
 
@@ -69,40 +67,58 @@ export interface VariantParts {
   readonly defers: boolean;
   /** Whether the operation selects derived fields of nested lists. */
   readonly hasNested: boolean;
+  /** Called with the bytes of memory of whatever is kept for the variant. */
+  readonly grow: (bytes: number) => void;
 }
 
-/**
- * Keeps the variants of all operations, within one bound. A bound per operation would not do: a text of 10 KB that
- * spreads a fragment thirty times takes 7 MB, and callers choose how many of its variants are made.
- */
-export interface KeptVariants {
-  ofOperation(): VariantsOfOperation;
+/** Keeps the latest variants of one operation. Callers choose how many are made: by their conditions and page sizes. */
+export class KeptVariants {
+  readonly #variants = new Map<string, KeptVariant>();
+  readonly #max: number;
+  readonly #grown: (bytes: number) => void;
+  #bytes = 0;
+
+  /**
+   * @param max bytes of memory that they may take, unless it is only one
+   * @param grown called with the bytes that they take more than before
+   */
+  constructor(max: number, grown: (bytes: number) => void) {
+    this.#max = max;
+    this.#grown = grown;
+  }
+
+  get(name: string): Variant | undefined {
+    return this.#variants.get(name)?.variant;
+  }
+
+  /** @param make calls `grow` with the bytes of whatever the variant keeps: now, or when it is needed */
+  add(name: string, make: (grow: (bytes: number) => void) => Variant): Variant {
+    let kept: KeptVariant | undefined;
+    let bytes = 2 * name.length;
+    const variant = make((more) => {
+      if (!kept) bytes += more;
+      else if (this.#variants.get(name) === kept) this.#grow(kept, more);
+    });
+    kept = { variant, bytes: 0 };
+    this.#variants.set(name, kept);
+    this.#grow(kept, bytes);
+    return variant;
+  }
+
+  #grow(kept: KeptVariant, by: number): void {
+    const before = this.#bytes;
+    kept.bytes += by;
+    this.#bytes += by;
+    for (const [name, first] of this.#variants) {
+      if (this.#bytes <= this.#max || this.#variants.size === 1) break;
+      this.#variants.delete(name);
+      this.#bytes -= first.bytes;
+    }
+    this.#grown(this.#bytes - before);
+  }
 }
 
-export interface VariantsOfOperation {
-  get(name: string): Variant | undefined;
-  set(name: string, variant: Variant): void;
-}
-
-/** Characters of the requests of all variants together. Each takes about 25 bytes of memory. */
-const MAX_CHARACTERS = 3_000_000;
-/** The size of the smallest variant, in characters. */
-const MIN_SIZE = 1_000;
-
-export function createKeptVariants(): KeptVariants {
-  const variants = new LRUCache<string, Variant>({
-    maxSize: MAX_CHARACTERS,
-    sizeCalculation: ({ size }, name) => MIN_SIZE + size + name.length,
-  });
-  let operations = 0;
-  return {
-    ofOperation: () => {
-      operations += 1;
-      const operation = `${operations} `;
-      return {
-        get: (name) => variants.get(operation + name),
-        set: (name, variant) => void variants.set(operation + name, variant),
-      };
-    },
-  };
+interface KeptVariant {
+  readonly variant: Variant;
+  bytes: number;
 }

@@ -60,11 +60,12 @@ export function lookupById(
   };
   const { ofAliases: aliasBytes } = keyBytesOf([shape]);
   const scan = batchScanner(shape);
-  const texts = new Map<string, RequestText>();
+  /** By the number of ids. */
+  const texts = new Map<number, RequestText>();
   const textFor = (count: number, pages: PagesToInline): RequestText => {
-    const name = `${count} ${typeof pages === 'string' ? pages : [...pages].join(' ')}`;
-    const known = texts.get(name) ?? written(count, pages);
-    if (typeof pages === 'string') texts.set(name, known);
+    if (pages !== 'all') return written(count, pages);
+    const known = texts.get(count) ?? written(count, pages);
+    texts.set(count, known);
     return known;
   };
 

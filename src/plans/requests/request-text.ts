@@ -51,6 +51,7 @@ export interface RequestWriter {
   readonly inlinePages: (document: DocumentNode, pages: PagesToInline) => DocumentNode;
   /** Removes what only Relay's Node has: see nodeSelections. Undefined without Node. */
   readonly withoutNode?: ((document: DocumentNode) => DocumentNode) | undefined;
+  /** Called for a request that is kept: one with all inlined pages. */
   readonly onWritten: (characters: number) => void;
   /** Returns the cost in pages for the values of the variables. */
   readonly cost: (
@@ -96,7 +97,7 @@ export function writeRequest(
   const used = variablesOf(typed);
   const document = writer.toUpstream(onlyDefined(typed, used));
   const open = `{"query":${JSON.stringify(print(document))}${name ? `,"operationName":${JSON.stringify(name.value)}` : ''},"variables":{`;
-  writer.onWritten(open.length);
+  if (pages === 'all') writer.onWritten(open.length);
   const cost = writer.cost(document);
   const isAsSent = rewritten === selected && isReadAsSent(selected, scope);
   const key = isAsSent ? () => '' : keyOf(whatIsRead(selected, scope));

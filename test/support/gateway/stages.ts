@@ -27,7 +27,7 @@ export function handlerFor(
   },
 ): Handler {
   const executed = withoutIncremental(schema);
-  const limits = { maxTokens: 1e6, maxDepth: 100, maxAliases: 100 };
+  const limits = { maxTokens: 1e6, maxDepth: 100, maxAliases: 100, maxBytes: 1e8 };
   const operation = createOperationStages({
     operations: createOperations({ schema, introspection: true, ...limits }),
     schema,
