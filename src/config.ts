@@ -38,6 +38,11 @@ function defaultAnswerBytes(): number {
   return Math.min(256 * MEGABYTE, Math.floor(heapLimit() / 4));
 }
 
+/** An eighth of the heap limit of the process, at most 256 MB; four of the largest bodies at least. */
+function requestBytes(maxBodyBytes: number): number {
+  return Math.max(4 * maxBodyBytes, Math.min(256 * MEGABYTE, Math.floor(heapLimit() / 8)));
+}
+
 function heapLimit(): number {
   return getHeapStatistics().heap_size_limit;
 }
@@ -243,6 +248,8 @@ function toConfig(read: z.output<typeof variables>, given: Record<string, string
     answerBytes: read.ANSWER_BYTES,
     /** The memory for operations that were checked and planned, bytes. */
     operationBytes: Math.min(64 * MEGABYTE, Math.floor(heapLimit() / 8)),
+    /** The memory for what all requests together hold, bytes. */
+    requestBytes: requestBytes(read.MAX_BODY_BYTES),
     graphiql: onOutsideProduction(read.GRAPHIQL),
     introspection: onOutsideProduction(read.INTROSPECTION),
     /** The key that `export --url` sends to a gateway. */

@@ -7,6 +7,7 @@ import { answerOperation } from './http/delivery/answer-operation.ts';
 import { createErrorPolicy } from './http/error-policy.ts';
 import { examples } from './http/graphiql/examples.ts';
 import { createGraphiql } from './http/graphiql/graphiql.ts';
+import { holdRequests } from './http/hold-requests.ts';
 import { createOperationStages } from './http/operation/operation-stages.ts';
 import { createOrigin } from './http/origin/origin.ts';
 import { createPaths } from './http/paths.ts';
@@ -20,6 +21,7 @@ import { describeLists } from './schema/describe-lists.ts';
 import { createServedSchema } from './schema/served/served-schema.ts';
 import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
 import { readSnapshot } from './schema/snapshot.ts';
+import { RequestMemory } from './request-memory.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { authCheck } from './tokens/service/auth-check.ts';
 import { tokenEndpoint } from './tokens/service/exchange.ts';
@@ -83,6 +85,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     upstreamLoad: () => upstream.load,
     drainLoad: () => planner.drainLoad,
     answerLoad: () => budget.load,
+    requestBytes: () => memory.bytes,
   });
   const { metrics } = telemetry;
   // The parts that may throw come first, so that nothing is running yet when one does.
@@ -94,6 +97,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     prefix: config.schemaPrefix,
   });
   const budget = createAnswerBudget(config.answerBytes, clock);
+  const memory = new RequestMemory(config.requestBytes);
   const callers = createCallerBudgets(config.pagesPerMinute, clock, parts.ledger);
   const planner = createPlanner({
     ...config,
@@ -102,6 +106,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     send: (request, sender) => upstream.send(request, sender),
     telemetry: telemetry.reading,
     budget,
+    memory,
     drains: { ...config, clock, tokenSet: () => tokens?.set },
   });
   const admission = await createAdmission(config.auth, { proxyFor, clock, log });
@@ -121,6 +126,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     // They count against ANSWER_BYTES once they have been read.
     maxArriving: config.answerBytes,
     tokens,
+    memory,
     clock,
     telemetry: telemetry.upstream,
   });
@@ -158,6 +164,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
       compile: planner.plan,
     }),
     schema: served.schema,
+    memory,
     trusted,
     isRouter: admission.isRouter,
     answer: answerOperation({ planner, mask: errors.mask }),
@@ -171,6 +178,8 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
       // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
       paths.health,
       paths.readiness,
+      // Before everything that waits, or keeps a request.
+      holdRequests(memory),
       origin.knownHosts,
       graphiql.fromRoot,
       paths.graphqlOnly,

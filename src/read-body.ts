@@ -1,9 +1,11 @@
+import type { ByteLimit } from './byte-limit.ts';
+
 /** A body was longer than allowed; what was read of it is dropped. */
 export class BodyTooLarge extends Error {
   override name = 'BodyTooLarge';
 }
 
-/** The bodies that are arriving together are larger than allowed; what was read of this one is dropped. */
+/** There is no room for more of this body beside others; what was read of it is dropped. */
 export class BodiesTooLarge extends Error {
   override name = 'BodiesTooLarge';
 }
@@ -11,7 +13,7 @@ export class BodiesTooLarge extends Error {
 /** How much of bodies may be in memory while they arrive, bytes. */
 export interface BodyLimits {
   readonly each: number;
-  readonly all?: ArrivingBytes;
+  readonly all?: ByteLimit;
 }
 
 /**
@@ -30,26 +32,6 @@ export async function readBody(
     return new TextDecoder().decode(parts.bytes());
   } finally {
     parts.drop();
-  }
-}
-
-/** Counts the bytes of bodies that are arriving at the same time. */
-export class ArrivingBytes {
-  readonly #max: number;
-  #bytes = 0;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** @returns whether a body of this size may go on: a small one always may, and one that arrives alone */
-  add(part: number, size: number): boolean {
-    this.#bytes += part;
-    return this.#bytes <= this.#max || size <= BLOCK || size === this.#bytes;
-  }
-
-  remove(size: number): void {
-    this.#bytes -= size;
   }
 }
 
@@ -82,7 +64,7 @@ export class BodyParts {
     const { each, all } = this.#limits;
     const mayGoOn = all?.add(byteLength, this.#size) ?? true;
     if (this.#size > each) throw new BodyTooLarge(`The body is larger than ${each} bytes.`);
-    if (!mayGoOn) throw new BodiesTooLarge('The bodies that are arriving are too large together.');
+    if (!mayGoOn) throw new BodiesTooLarge('There is no room for this body beside others.');
     if (this.#size === byteLength || (byteLength >= LARGE && holdsLittleElse(part))) {
       this.#endCopies();
       this.#parts.push(part);
@@ -137,7 +119,7 @@ export class BodyParts {
 }
 
 const NO_BLOCK = new Uint8Array();
-/** The size of the largest block, and of a body that always may arrive, bytes. */
+/** The size of the largest block, bytes. */
 const BLOCK = 64 * 1024;
 /** The size from which the object for a part counts for little, bytes. */
 const LARGE = 1024;

@@ -64,11 +64,22 @@ const arrows: Record<string, readonly string[]> = {
   'page-ledger.ts': [],
   'pausable.ts': [],
   'compile-cache.js': [],
-  'read-body.ts': [],
+  'byte-limit.ts': [],
+  'read-body.ts': ['byte-limit.ts'],
+  'request-memory.ts': ['byte-limit.ts'],
   'retry-after.ts': [],
   'sync-folder.ts': [],
 };
-const everybody = ['cause.ts', 'errors.ts', 'clock.ts', 'json.ts', 'pausable.ts', 'read-body.ts'];
+const everybody = [
+  'byte-limit.ts',
+  'cause.ts',
+  'errors.ts',
+  'clock.ts',
+  'json.ts',
+  'pausable.ts',
+  'read-body.ts',
+  'request-memory.ts',
+];
 const files = globSync('src/**/*.{ts,js}');
 
 test('folders import only what the house allows', () => {
@@ -171,11 +182,12 @@ const rooms: Record<string, readonly string[]> = {
   ],
   'http/exchange.ts': [],
   'http/listen.ts': [],
+  'http/hold-requests.ts': ['http/exchange.ts'],
   'http/error-policy.ts': ['http/delivery/formats.ts', 'http/exchange.ts'],
   'http/transport': ['http/exchange.ts', 'http/listen.ts'],
   'http/origin': ['http/exchange.ts', 'http/paths.ts'],
   'http/auth': ['http/exchange.ts'],
-  'http/operation': ['http/exchange.ts'],
+  'http/operation': ['http/exchange.ts', 'http/hold-requests.ts'],
   'http/delivery': ['http/exchange.ts'],
   'http/graphiql': ['http/exchange.ts'],
   'http/paths.ts': ['http/exchange.ts'],

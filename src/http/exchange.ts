@@ -1,8 +1,10 @@
+import type { GraphQLError } from 'graphql';
 import type { Cause } from '../cause.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import type { CallVariables } from '../plans/call.ts';
 import type { BodyLimits } from '../read-body.ts';
+import type { RequestMemory } from '../request-memory.ts';
 
 /**
  * One step of answering a request. It replies, or returns undefined for the next stage to continue. What it throws is
@@ -62,6 +64,12 @@ export abstract class Exchange {
    * @throws BodyTooLarge, BodiesTooLarge; AbortError if the caller leaves
    */
   abstract readBody(limits: BodyLimits): Promise<string>;
+  /** The memory of its head, and of all that is made for any request, bytes. */
+  abstract readonly headBytes: number;
+  /** Forgets its headers. To be called when nothing reads them any more. */
+  abstract dropHead(): void;
+  /** Ends its connection without an answer, and all later requests of it. */
+  abstract hangUp(): void;
 
   /** The id of this request in the log, in the answer and at the service. */
   requestId = '';
@@ -95,6 +103,8 @@ export abstract class Exchange {
   #ending: (() => void)[] | undefined;
   #hasEnded = false;
   #signal: AbortController | undefined;
+  #memory: RequestMemory | undefined;
+  #held = 0;
 
   /** Whether the caller left before the answer was complete. */
   get hasLeft(): boolean {
@@ -130,9 +140,29 @@ export abstract class Exchange {
     else (this.#ending ??= []).push(listener);
   }
 
+  /**
+   * Counts bytes that this request keeps in memory until it ends.
+   *
+   * @returns whether it may go on
+   */
+  hold(bytes: number, memory: RequestMemory): boolean {
+    if (this.#hasEnded) return true;
+    this.#memory = memory;
+    this.#held += bytes;
+    return memory.add(bytes, this.#held);
+  }
+
+  protected letGo(bytes: number): void {
+    if (!this.#memory || this.#hasEnded) return;
+    this.#held -= bytes;
+    this.#memory.remove(bytes);
+  }
+
   /** Called by the transport. */
   end(): void {
+    if (this.#hasEnded) return;
     this.#hasEnded = true;
+    this.#memory?.remove(this.#held);
     for (const listener of this.#ending ?? []) listener();
     this.#ending = undefined;
   }
@@ -196,6 +226,18 @@ export function errorReply(status: number, error: Error): Reply {
     headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-store' },
     body: JSON.stringify({ errors: [error] }),
   };
+}
+
+/**
+ * Makes the reply to a request that is refused only for now, without the work that Yoga would have with it.
+ *
+ * @param error RATE_LIMITED, with `retryAfter`
+ */
+export function rateLimited(exchange: Exchange, status: 429 | 503, error: GraphQLError): Reply {
+  exchange.outcome = 'RATE_LIMITED';
+  const { headers, body } = errorReply(status, error);
+  const retryAfter = String(error.extensions['retryAfter']);
+  return { status, headers: { ...headers, 'retry-after': retryAfter }, body };
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';

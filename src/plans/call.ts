@@ -5,6 +5,7 @@ import type { Cause } from '../cause.ts';
 import type { Json } from '../json.ts';
 import { mapKey } from '../map-key.ts';
 import type { Pausable } from '../pausable.ts';
+import type { RequestMemory } from '../request-memory.ts';
 import type { DrainBudget } from '../paging/drain/drain.ts';
 import { PAGES_PER_OPERATION } from '../paging/page.ts';
 import {
@@ -85,6 +86,7 @@ export interface CallParts {
   /** Records that one operation may drain. */
   readonly drainMaxItems: number;
   readonly budget: AnswerBudget;
+  readonly memory: RequestMemory;
 }
 
 /** What one operation has of its own while it is answered. */
@@ -203,6 +205,7 @@ export class Call implements Requester {
 
   #createLoader() {
     const queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
+    const { memory } = this.#parts;
     return new DataLoader<ChargedRequest<unknown>, unknown, string>(
       (requests) =>
         Promise.all(
@@ -210,7 +213,16 @@ export class Call implements Requester {
             const { signal } = this;
             budget.spend(request.pages);
             const options = this.#sendOptions();
-            return queue.add(() => this.#parts.send(request, options), { signal });
+            const send = () => queue.add(() => this.#parts.send(request, options), { signal });
+            if (queue.pending < PAGES_PER_OPERATION) return send();
+            // Each alias may have a request of its own with the same large variables.
+            const bytes = Buffer.byteLength(request.body);
+            try {
+              if (!memory.add(bytes, bytes)) throw memory.refusal();
+              return await send();
+            } finally {
+              memory.remove(bytes);
+            }
           }),
         ),
       {

@@ -13,6 +13,7 @@ export interface ReadingTelemetryParts extends ReadingLoad {
 export interface ReadingLoad {
   readonly drainLoad: () => { readonly running: number; readonly waiting: number };
   readonly answerLoad: () => { readonly bytes: number; readonly waiting: number };
+  readonly requestBytes: () => number;
 }
 
 /** Pages and walks. The requests of a walk belong to the caller's request that began it. */
@@ -52,6 +53,7 @@ function readingMetrics({
   metrics: { counter, gauge },
   drainLoad,
   answerLoad,
+  requestBytes,
 }: ReadingTelemetryParts) {
   gauge({ name: 'recruiting_drains_running', help: 'Drains that run, at most MAX_DRAINS.' }, () => [
     [drainLoad().running],
@@ -72,6 +74,13 @@ function readingMetrics({
       help: 'Parts of answers that wait until there is room for their bytes.',
     },
     () => [[answerLoad().waiting]],
+  );
+  gauge(
+    {
+      name: 'recruiting_request_bytes',
+      help: 'Bytes that requests hold until they are answered: headers, bodies and variables.',
+    },
+    () => [[requestBytes()]],
   );
   const walks = counter({
     name: 'recruiting_walks_total',

@@ -1,9 +1,10 @@
 import PQueue from 'p-queue';
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
+import { ByteLimit } from '../byte-limit.ts';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import { atOnce, beginning, inTurns, type Pausable } from '../pausable.ts';
-import { ArrivingBytes, BodiesTooLarge, BodyParts, type BodyLimits } from '../read-body.ts';
+import { BodiesTooLarge, BodyParts, type BodyLimits } from '../read-body.ts';
 import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
 import type { OutgoingRequest, Sender, UpstreamAnswer, UpstreamFailure } from './request.ts';
 import { outcomeOf, type ReportedRequest, type UpstreamTelemetry } from './telemetry.ts';
@@ -27,7 +28,7 @@ export interface ConnectionsParts {
   readonly proxy?: string | undefined;
   /** Requests in flight at a time, each on a connection of its own. */
   readonly concurrency: number;
-  /** Bytes of all answers that are arriving at the same time; small ones always may. Default: no limit. */
+  /** Bytes of all answers that are arriving at the same time. Default: no limit. */
   readonly maxArriving?: number;
   /** Time for one request from when it is sent, ms. */
   readonly timeoutMs: number;
@@ -41,7 +42,7 @@ export function openConnections(parts: ConnectionsParts): Connections {
   const { agent, timeoutMs, clock, telemetry } = parts;
   const { origin, pathname: path } = new URL(`${parts.baseUrl}/graphql`);
   const pool = createPool(origin, parts);
-  const all = new ArrivingBytes(parts.maxArriving ?? Infinity);
+  const all = new ByteLimit(parts.maxArriving ?? Infinity);
   const limits = { each: MAX_RESPONSE_BYTES, all };
   // One at a time: while it is read, an answer takes several times its size.
   const largeAnswers = new PQueue({ concurrency: 1 });

@@ -1,3 +1,4 @@
+import { RequestMemory } from '../request-memory.ts';
 import { newerToken, type AuthorizedAnswer, type BearerTokens } from './authorize.ts';
 import { createBreaker, type FollowedRequest } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
@@ -27,6 +28,8 @@ export interface UpstreamParts<Token extends { readonly value: string }> extends
   /** How many root fields there are for queries. Default: 1. */
   readonly fields?: number;
   readonly tokens: BearerTokens<Token>;
+  /** Requests count in it with their bodies. Default: no limit. */
+  readonly memory?: RequestMemory;
   readonly telemetry?: UpstreamTelemetry;
 }
 
@@ -44,10 +47,11 @@ export function createUpstream<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
 ): Upstream {
   const { concurrency, fields = 1, tokens, clock, telemetry = noTelemetry } = parts;
+  const { memory = new RequestMemory(Infinity) } = parts;
   const turns = createTurns({ concurrency, fields, clock });
   const breaker = createBreaker({ clock, onChange: telemetry.breakerChanged });
   const connections = openConnections({ ...parts, telemetry });
-  const queries = shareQueries((query, sender) => sendWithRetries(query, sender, MAX_ATTEMPTS));
+  const queries = shareQueries((query, sender) => holdAndSend(query, sender, MAX_ATTEMPTS));
 
   return {
     send: <T>(request: OutgoingRequest<T>, sender: Sender) =>
@@ -64,9 +68,24 @@ export function createUpstream<Token extends { readonly value: string }>(
   async function mutate(mutation: OutgoingRequest, sender: Sender): Promise<unknown> {
     queries.stopJoining();
     try {
-      return (await sendWithRetries(mutation, sender, 1)).value;
+      return (await holdAndSend(mutation, sender, 1)).value;
     } finally {
       queries.stopJoining();
+    }
+  }
+
+  async function holdAndSend(
+    request: OutgoingRequest,
+    sender: Sender,
+    attempts: number,
+  ): Promise<UpstreamResult> {
+    const bytes = Buffer.byteLength(request.body);
+    try {
+      // A walk has only a few requests at a time, and may have begun long ago.
+      if (!memory.add(bytes, bytes) && sender.priority === 'interactive') throw memory.refusal();
+      return await sendWithRetries(request, sender, attempts);
+    } finally {
+      memory.remove(bytes);
     }
   }
 

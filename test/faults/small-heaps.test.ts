@@ -1,19 +1,9 @@
 /** Gateways with so little memory that a request, or an answer of the service, which took many times its size would end them. */
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import {
-  after,
-  honest,
-  json,
-  startFakeUpstream,
-  type Reply,
-} from '../support/imitations/fake-upstream.ts';
-import { bundled } from '../support/processes/bundled.ts';
-import { served, startProcess } from '../support/processes/process.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { after, honest, json, type Reply } from '../support/imitations/fake-upstream.ts';
+import { startSmallGateway } from '../support/processes/small-gateway.ts';
 
-/** Of the heap. A gateway that was just started has 30 MB of it in use. */
-const MEGABYTES = 64;
 const BYTES = 400_000;
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 
@@ -107,30 +97,8 @@ test.concurrent.each([
 );
 
 async function start() {
-  await using ends = new AsyncDisposableStack();
-  const folder = ends.use(temporaryFolder());
-  const upstream = ends.use(await startFakeUpstream());
-  const program = startProcess([await bundled('src/process.ts')], {
-    env: {
-      NODE_OPTIONS: `--max-old-space-size=${MEGABYTES}`,
-      RECRUITING_URL: upstream.url,
-      TOKEN_LINK: upstream.tokenLink,
-      TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
-      ALLOW_ANONYMOUS: 'true',
-    },
-  });
-  const { url } = ends.use(await served(program));
-  const ask = async (body: object | string) => {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: typeof body === 'string' ? body : JSON.stringify(body),
-    });
-    return await response.text();
-  };
-  const firstPage = await ask({ query: PERSONS });
-  const open = ends.move();
-  return { upstream, url, ask, firstPage, [Symbol.asyncDispose]: () => open.disposeAsync() };
+  const gateway = await startSmallGateway();
+  return Object.assign(gateway, { firstPage: await gateway.ask({ query: PERSONS }) });
 }
 
 function singleBytes(): string {

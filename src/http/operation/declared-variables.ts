@@ -1,6 +1,7 @@
 import type { VariableDefinitionNode } from 'graphql';
 import { Json, membersIn, parseJson } from '../../json.ts';
 import type { CallVariables } from '../../plans/call.ts';
+import { bytesOf } from '../hold-requests.ts';
 
 /** The variables of a request. */
 export interface GivenVariables {
@@ -28,6 +29,12 @@ export class DeclaredVariables implements CallVariables {
     this.values = values;
     this.#given = written === undefined ? onlyOf(given, definitions) : NONE;
     this.#written = written === undefined ? undefined : cutOut(written, definitions);
+  }
+
+  /** Their memory. */
+  get bytes(): number {
+    if (this.#written) return bytesOf(this.values) + bytesOf([...this.#written.values()]);
+    return bytesOf(this.#given) + bytesOf(this.values, { countsTexts: false });
   }
 
   text(name: string): string | undefined {

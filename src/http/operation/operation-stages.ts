@@ -9,7 +9,9 @@ import { tooComplex } from '../../operations/limits.ts';
 import type { CheckedOperation, Operations } from '../../operations/operations.ts';
 import type { TrustedDocument } from '../../operations/trusted-documents.ts';
 import type { CallVariables } from '../../plans/call.ts';
+import type { RequestMemory } from '../../request-memory.ts';
 import { NO_PARAMS, type Answer, type Exchange, type Params, type Stage } from '../exchange.ts';
+import { noMemory } from '../hold-requests.ts';
 import { DeclaredVariables } from './declared-variables.ts';
 import { readParams } from './read-params.ts';
 import { trustedDocuments } from './trusted.ts';
@@ -20,6 +22,7 @@ export interface OperationParts<Plan> {
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
   readonly maxBodyBytes: number;
+  readonly memory: RequestMemory;
   /** By their ids; undefined: there are no trusted documents. */
   readonly trusted: ReadonlyMap<string, TrustedDocument> | undefined;
   /** Whether other operations are refused, except those of routers. */
@@ -47,10 +50,10 @@ export interface OperationStages {
 }
 
 export function createOperationStages<Plan>(parts: OperationParts<Plan>): OperationStages {
-  const { operations, schema, introspection, maxBodyBytes, isRouter, answer } = parts;
+  const { operations, schema, introspection, maxBodyBytes, memory, isRouter, answer } = parts;
   const coercion = { maxErrors: 50, hideSuggestions: !introspection };
   return {
-    readParams: readParams(maxBodyBytes),
+    readParams: readParams(maxBodyBytes, memory),
 
     trustedDocuments: trustedDocuments(parts),
 
@@ -103,10 +106,10 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>): Operat
       const result: Coercion = getVariableValues(schema, variableDefinitions, given, coercion);
       if (result.errors) throw new AggregateError(result.errors);
       const values = (result.variableValues ?? result).coerced!;
-      exchange.variables = new DeclaredVariables(values, variableDefinitions, {
-        given,
-        written: writtenVariables,
-      });
+      const written = writtenVariables;
+      const variables = new DeclaredVariables(values, variableDefinitions, { given, written });
+      if (!exchange.hold(variables.bytes, memory)) return noMemory(exchange, memory);
+      exchange.variables = variables;
       return undefined;
     },
 

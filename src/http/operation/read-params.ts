@@ -1,21 +1,19 @@
 import type { GraphQLError } from 'graphql';
 import { codedError } from '../../errors.ts';
 import { membersIn } from '../../json.ts';
-import { ArrivingBytes, BodiesTooLarge, BodyTooLarge } from '../../read-body.ts';
+import { BodiesTooLarge, BodyTooLarge } from '../../read-body.ts';
+import type { RequestMemory } from '../../request-memory.ts';
 import type { Exchange, Params, Stage } from '../exchange.ts';
-
-/** Bytes of all bodies that are arriving at the same time: somebody may send a thousand, and end none of them. */
-const MAX_ARRIVING = 64 * 1024 * 1024;
-const RETRY_SECONDS = 5;
+import { noMemory } from '../hold-requests.ts';
 
 /**
  * Reads operations from a JSON body, or from the address of a GET. Forms are not accepted: a page of any site can make a
  * browser send one, even with a mutation, without the preflight that CORS requires for JSON.
  *
- * Never holds more than `maxBytes` of a body, and not much more than 64 MiB of all bodies that are arriving.
+ * Never holds more than `maxBytes` of a body.
  */
-export function readParams(maxBytes: number): Stage {
-  const limits = { each: maxBytes, all: new ArrivingBytes(Math.max(MAX_ARRIVING, maxBytes)) };
+export function readParams(maxBytes: number, memory: RequestMemory): Stage {
+  const limits = { each: maxBytes, all: memory };
   return (exchange) => {
     if (exchange.method === 'POST') {
       checkBody(exchange, maxBytes);
@@ -27,7 +25,8 @@ export function readParams(maxBytes: number): Stage {
         },
         (error: unknown) => {
           if (error instanceof BodyTooLarge) throw tooLarge(maxBytes);
-          throw error instanceof BodiesTooLarge ? tooManyBodies() : error;
+          if (error instanceof BodiesTooLarge) return noMemory(exchange, memory);
+          throw error;
         },
       );
     }
@@ -143,20 +142,6 @@ function otherMethod(): GraphQLError {
 function tooLarge(maxBytes: number): GraphQLError {
   const message = `The request is larger than ${maxBytes} bytes. Send each value only once, in variables, or split the request; the operator of this gateway can raise MAX_BODY_BYTES.`;
   return refused(413, message, { connection: 'close' });
-}
-
-function tooManyBodies(): GraphQLError {
-  return codedError(
-    'RATE_LIMITED',
-    'Nothing was executed: the requests that are being sent to this gateway are too large together. ' +
-      `Try again in ${RETRY_SECONDS} s, or send less than 64 KiB, which is always accepted.`,
-    {
-      extensions: {
-        retryAfter: RETRY_SECONDS,
-        http: { status: 429, headers: { connection: 'close' } },
-      },
-    },
-  );
 }
 
 function refused(status: number, message: string, headers: Record<string, string> = {}) {

@@ -119,8 +119,11 @@ export function createHandler(parts: HandlerParts): Handler {
       telemetry.run(exchange, () =>
         answerFrom(0, exchange, (reply) => {
           // A stream is written in the asynchronous context of its request, which an operator may trace.
-          if (isStream(reply.body)) send(reply);
-          else atEndOfTurn(() => send(reply));
+          if (isStream(reply.body)) {
+            // A stream may last for minutes.
+            exchange.dropHead();
+            send(reply);
+          } else atEndOfTurn(() => send(reply));
         }),
       );
     } catch (error) {

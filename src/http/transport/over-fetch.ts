@@ -44,6 +44,16 @@ export class FetchExchange extends Exchange {
     return this.#request.headers.get(name) ?? undefined;
   }
 
+  get headBytes(): number {
+    let bytes = BYTES_OF_ANY + this.path.length + this.query.length;
+    for (const [name, value] of this.#request.headers) bytes += name.length + value.length;
+    return bytes;
+  }
+
+  dropHead(): void {}
+
+  hangUp(): void {}
+
   async readBody(limits: BodyLimits): Promise<string> {
     const { body } = this.#request;
     if (!body) return '';
@@ -55,6 +65,8 @@ export class FetchExchange extends Exchange {
     }
   }
 }
+
+const BYTES_OF_ANY = 8 * 1024;
 
 const UNREAD = `The answer was ended because nobody read it for ${STALL_MS / 1000} s. Send the request again.`;
 

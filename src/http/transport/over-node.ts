@@ -36,6 +36,24 @@ export class NodeExchange extends Exchange {
     return typeof value === 'object' ? value.join(', ') : value;
   }
 
+  get headBytes(): number {
+    const { rawHeaders } = this.request;
+    let bytes = BYTES_OF_ANY + this.path.length + this.query.length;
+    for (const text of rawHeaders) bytes += BYTES_OF_TEXT + text.length;
+    return bytes;
+  }
+
+  dropHead(): void {
+    const { request, headBytes } = this;
+    request.rawHeaders = [];
+    request.headers = {};
+    this.letGo(headBytes - this.headBytes);
+  }
+
+  hangUp(): void {
+    this.request.socket.destroy();
+  }
+
   readBody(limits: BodyLimits): Promise<string> {
     const { request } = this;
     return new Promise((resolve, reject) => {
@@ -68,6 +86,11 @@ export class NodeExchange extends Exchange {
     });
   }
 }
+
+/** Of a request with its response and its connection, while it waits; measured without headers. */
+const BYTES_OF_ANY = 8 * 1024;
+/** Of a name or a value of a header, beside its characters: each pair is in a list, and in an object. */
+const BYTES_OF_TEXT = 55;
 
 /** Removes the byte order mark that some clients send before their JSON. */
 function textOf(bytes: Buffer): string {

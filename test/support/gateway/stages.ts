@@ -5,6 +5,7 @@ import { jsonTypeFor } from '../../../src/http/delivery/formats.ts';
 import { createErrorPolicy } from '../../../src/http/error-policy.ts';
 import type { Exchange, ExchangeTelemetry, Stage } from '../../../src/http/exchange.ts';
 import { createOperationStages } from '../../../src/http/operation/operation-stages.ts';
+import { RequestMemory } from '../../../src/request-memory.ts';
 import { createHandler, type Handler } from '../../../src/http/transport/handler.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
 import { withoutIncremental } from '../imitations/executable-schema.ts';
@@ -33,6 +34,7 @@ export function handlerFor(
     schema,
     introspection: true,
     maxBodyBytes: 1e6,
+    memory: new RequestMemory(1e8),
     trusted: undefined,
     trustedDocumentsOnly: false,
     isRouter: () => false,

@@ -1,0 +1,54 @@
+import { startFakeUpstream, type FakeUpstream } from '../imitations/fake-upstream.ts';
+import { bundled } from './bundled.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { served, startProcess, type Program } from './process.ts';
+
+/** A gateway that was just started has 30 MB of its 64 MB in use. The new space is that of `npm start`. */
+const HEAP = '--max-old-space-size=64 --max-semi-space-size=8';
+
+/** A gateway with so little memory that requests and answers which took many times their size would end it. */
+export interface SmallGateway extends AsyncDisposable {
+  readonly upstream: FakeUpstream;
+  /** Of its GraphQL endpoint. */
+  readonly url: string;
+  readonly program: Program;
+  /** Sends an operation, or a text, and returns the text of the answer. */
+  ask(body: object | string, headers?: Record<string, string>): Promise<string>;
+}
+
+/** @param env settings beside those of the fake upstream; undefined: without this one */
+export async function startSmallGateway(
+  env: Record<string, string | undefined> = {},
+): Promise<SmallGateway> {
+  await using ends = new AsyncDisposableStack();
+  const folder = ends.use(temporaryFolder());
+  const upstream = ends.use(await startFakeUpstream());
+  const settings = {
+    NODE_OPTIONS: HEAP,
+    RECRUITING_URL: upstream.url,
+    TOKEN_LINK: upstream.tokenLink,
+    TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
+    ALLOW_ANONYMOUS: 'true',
+    ...env,
+  };
+  const program = ends.use(
+    startProcess([await bundled('src/process.ts')], { env: withoutUndefined(settings) }),
+  );
+  const { url } = await served(program);
+  const ask = async (body: object | string, headers: Record<string, string> = {}) => {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+    return await response.text();
+  };
+  const open = ends.move();
+  return { upstream, url, program, ask, [Symbol.asyncDispose]: () => open.disposeAsync() };
+}
+
+function withoutUndefined(all: Record<string, string | undefined>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+}
