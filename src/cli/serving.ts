@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8';
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
@@ -45,11 +46,21 @@ export function gatewayParts(
 const FIRST_PERSON_OF_SANDBOX = '8a57f600-1179-4434-a6be-16e91e375648';
 
 /** Answers requests at HOST and PORT. */
-export async function listenFor(gateway: Gateway, { config, log, own }: Process): Promise<Service> {
+export async function listenFor(
+  gateway: Gateway,
+  { config, terminal, log, own }: Process,
+): Promise<Service> {
   const server = own(
     await listen(gateway.handler, {
       ...config,
       clock: systemClock,
+      maxConnections: maxConnections(terminal),
+      onDropped: onceInAWhile((dropped) =>
+        log.warn(
+          { dropped },
+          'new connections were closed: too many are open, and all of them wait for answers',
+        ),
+      ),
       onCut: (requests) =>
         log.warn({ requests }, 'requests were cut off, because they did not end in time'),
     }),
@@ -65,6 +76,42 @@ export async function listenFor(gateway: Gateway, { config, log, own }: Process)
 }
 
 /**
+ * How many connections fit: one takes 3 kB of the heap, and up to 16 more while a request arrives. They leave file
+ * descriptors to the token store and to the connections to the service.
+ */
+function maxConnections({ readFile }: Terminal): number {
+  const byHeap = Math.floor(getHeapStatistics().heap_size_limit / HEAP_PER_CONNECTION);
+  let limits = '';
+  try {
+    limits = readFile('/proc/self/limits');
+  } catch {
+    // Only Linux has it.
+  }
+  const files = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Infinity);
+  return Math.max(MIN_CONNECTIONS, Math.min(byHeap, files - OTHER_FILES));
+}
+
+const ADMIN_CONNECTIONS = 64;
+/** Bytes. */
+const HEAP_PER_CONNECTION = 32 * 1024;
+const OTHER_FILES = 256;
+const MIN_CONNECTIONS = 64;
+
+/** Calls the report at most once a minute, with the number of calls since the last time. */
+function onceInAWhile(report: (calls: number) => void): () => void {
+  let calls = 0;
+  let next = 0;
+  return () => {
+    calls += 1;
+    const now = systemClock.elapsed();
+    if (now < next) return;
+    report(calls);
+    calls = 0;
+    next = now + 60_000;
+  };
+}
+
+/**
  * Serves `/metrics` at its own address. Does not if that address is taken and was not configured.
  *
  * @throws Error with a message for the operator
@@ -74,7 +121,14 @@ export async function listenAdmin(metrics: Metrics, { config, log, own }: Proces
   try {
     const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
     const isOurHost = adminHosts({ host, allowedHosts });
-    const admin = own(await listen(adminHandler(metrics, isOurHost), { host, port, variables }));
+    const admin = own(
+      await listen(adminHandler(metrics, isOurHost), {
+        host,
+        port,
+        variables,
+        maxConnections: ADMIN_CONNECTIONS,
+      }),
+    );
     log.info({ url: `${admin.url}/metrics` }, 'metrics');
   } catch (error) {
     // The port is the default one: a second gateway on a developer's machine need not fail for it.

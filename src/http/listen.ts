@@ -22,6 +22,10 @@ export interface ListenOptions {
   /** The time that requests in flight have to finish, ms. */
   readonly patienceMs?: number;
   readonly timeOuts?: TimeOuts;
+  /** Beyond them, idle connections are closed for new ones. Default: 10,000. */
+  readonly maxConnections?: number;
+  /** Called for each new connection that is closed, because there are too many and none of them is idle. */
+  readonly onDropped?: () => void;
   /** Measures which clients have stopped reading. Default: their connections are kept. */
   readonly clock?: Clock;
 }
@@ -50,36 +54,68 @@ const TIME_OUTS: TimeOuts = {
 
 const PATIENCE_MS = 10_000;
 
+/** Of a request line and headers, bytes. Node answers 431 for more. */
+const MAX_HEADER_BYTES = 16 * 1024;
+/** Many short headers take several times their bytes. Browsers and proxies together send up to 50. */
+const MAX_HEADERS = 100;
+const MAX_CONNECTIONS = 10_000;
+/** The requests of one connection that may wait for their answers before the next ones are read (RFC 9112, 9.3.2). */
+const MAX_UNANSWERED = 16;
+
 /** @throws Error with a message for the operator if the address cannot be used */
 export async function listen(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
   options: ListenOptions,
 ): Promise<Listening> {
   const { host, port, variables = ['HOST', 'PORT'], onCut, patienceMs = PATIENCE_MS } = options;
-  const { timeOuts = TIME_OUTS, clock } = options;
-  const answering: Answering = new Map();
+  const { timeOuts = TIME_OUTS, clock, maxConnections = MAX_CONNECTIONS, onDropped } = options;
+  const connections: Connections = new Map();
+  let uses = 0;
   let lastAnswers = false;
   let closing = false;
   // Most requests have the same host as the previous one, and parsing a host costs more than comparing it.
   let lastHost = 'localhost';
   // Of two headers of one name, Node would use the first and a proxy perhaps the last: a second credential must be seen.
-  const server = createServer({ ...timeOuts, joinDuplicateHeaders: true }, (request, response) => {
+  const parsing = { maxHeaderSize: MAX_HEADER_BYTES, joinDuplicateHeaders: true };
+  const server = createServer({ ...timeOuts, ...parsing }, (request, response) => {
+    const { socket } = request;
+    // The rest of what was read before the connection was cut.
+    if (socket.destroyed) return;
     response.shouldKeepAlive &&= !lastAnswers;
-    const ofConnection = answering.get(request.socket)!;
-    ofConnection.push(response);
+    const connection = connections.get(socket)!;
+    const { unanswered } = connection;
+    unanswered.push(response);
+    if (unanswered.length > MAX_UNANSWERED) socket.pause();
     response.on('close', () => {
-      ofConnection.splice(ofConnection.indexOf(response), 1);
+      unanswered.splice(unanswered.indexOf(response), 1);
+      connection.used = ++uses;
+      connection.wasUsed = true;
+      if (unanswered.length === MAX_UNANSWERED) socket.resume();
       // Its headers may have promised, before the shutdown began, to keep the connection.
       if (closing) setImmediate(() => server.closeIdleConnections());
     });
+    // Those that Node left out may have a second credential.
+    if (request.rawHeaders.length > 2 * MAX_HEADERS) {
+      return void response.writeHead(431, { connection: 'close' }).end();
+    }
     const { host: requested = lastHost } = request.headers;
     if (requested !== lastHost && !isHost(requested)) return void response.writeHead(400).end();
     lastHost = requested;
     handler(request, response);
   });
+  server.maxHeadersCount = MAX_HEADERS;
   server.on('connection', (socket: Socket) => {
-    answering.set(socket, []);
-    socket.once('close', () => answering.delete(socket));
+    if (connections.size >= maxConnections && closeIdlest(connections, maxConnections) === 0) {
+      onDropped?.();
+      return void socket.destroy();
+    }
+    const unanswered: ServerResponse[] = [];
+    connections.set(socket, { unanswered, used: ++uses, wasUsed: false });
+    // Node resumes it for the body of each request that was read before it was paused.
+    socket.on('resume', () => {
+      if (unanswered.length > MAX_UNANSWERED) socket.pause();
+    });
+    socket.once('close', () => connections.delete(socket));
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
@@ -87,12 +123,12 @@ export async function listen(
     );
     server.listen(port, host, resolve);
   });
-  const stopChecking = clock && endStalled(answering, clock);
+  const stopChecking = clock && endStalled(connections, clock);
   const { port: bound } = server.address() as AddressInfo;
   // Otherwise connections stay open for the next request of their clients, and the server does not close.
   const keepNoConnections = () => {
     lastAnswers = true;
-    for (const response of responsesOf(answering)) response.shouldKeepAlive = false;
+    for (const response of responsesOf(connections)) response.shouldKeepAlive = false;
   };
   return {
     keepNoConnections,
@@ -103,7 +139,7 @@ export async function listen(
       await nextTurn();
       closing = true;
       const deadline = setTimeout(() => {
-        const cut = responsesOf(answering).length;
+        const cut = responsesOf(connections).length;
         if (cut > 0) onCut?.(cut);
         server.closeAllConnections();
       }, patienceMs);
@@ -117,14 +153,43 @@ export async function listen(
   };
 }
 
-/**
- * The responses in progress of each connection. Not one set of all responses: a set that often grows and shrinks leaves
- * old tables behind, which keep what was in them until the next full collection.
- */
-type Answering = Map<Socket, ServerResponse[]>;
+type Connections = Map<Socket, Connection>;
 
-function responsesOf(answering: Answering): ServerResponse[] {
-  return [...answering.values()].flat();
+interface Connection {
+  /**
+   * The responses in progress. Not one set of all responses: a set that often grows and shrinks leaves old tables behind,
+   * which keep what was in them until the next full collection.
+   */
+  readonly unanswered: ServerResponse[];
+  /** When it was opened or last used: grows with each use of any connection. */
+  used: number;
+  /** Whether a request of it was answered. */
+  wasUsed: boolean;
+}
+
+function responsesOf(connections: Connections): ServerResponse[] {
+  return Array.from(connections.values(), ({ unanswered }) => unanswered).flat();
+}
+
+/**
+ * Closes connections that are idle, or whose request has not yet arrived: those that were not used for longest, but
+ * before them those that were never used, which a balancer does not have. A sixteenth of the limit at once, because
+ * looking for them takes time.
+ *
+ * @returns how many
+ */
+function closeIdlest(connections: Connections, max: number): number {
+  const idle = Array.from(connections)
+    .filter(([, { unanswered }]) => unanswered.every(({ req }) => !req.complete))
+    .toSorted(
+      ([, one], [, other]) => Number(one.wasUsed) - Number(other.wasUsed) || one.used - other.used,
+    )
+    .slice(0, Math.ceil(max / 16));
+  for (const [socket] of idle) {
+    connections.delete(socket);
+    socket.destroy();
+  }
+  return idle.length;
 }
 
 /** A request with an invalid host is answered with 400, whatever it requests (RFC 9112, 3.2). */
@@ -165,10 +230,10 @@ const CHECK_MS = 10_000;
  * Cuts the connections of clients that have stopped reading, so that no walk and no pages are held for them. A client
  * that waits for an answer that is not yet written is not one of them.
  *
- * @param answering the responses in progress, at any time
+ * @param connections those that are open, at any time
  * @returns stops the checks
  */
-function endStalled(answering: Answering, clock: Clock): () => void {
+function endStalled(connections: Connections, clock: Clock): () => void {
   const stopping = new AbortController();
   const seen = new WeakMap<Socket, { unread: number; written: number; since: number }>();
 
@@ -187,7 +252,7 @@ function endStalled(answering: Answering, clock: Clock): () => void {
   const checkForever = async () => {
     for (;;) {
       await clock.sleep(CHECK_MS, stopping.signal);
-      for (const response of responsesOf(answering)) check(response);
+      for (const response of responsesOf(connections)) check(response);
     }
   };
   checkForever().catch((error: unknown) => {

@@ -93,6 +93,110 @@ test.each([
   },
 );
 
+test('a request with 100 headers is accepted, and one with more is answered with 431', async () => {
+  const server = await listen(
+    (request, response) => response.end(request.headers['x-99']),
+    LOOPBACK,
+  );
+  onTestFinished(() => server.close());
+  const send = (count: number) =>
+    exchange(
+      server.url,
+      `GET / HTTP/1.1\r\n${shortHeaders(count - 2)}host: localhost\r\nconnection: close\r\n\r\n`,
+    );
+  expect(await send(100)).toMatch(/^HTTP\/1\.1 200 /);
+  expect(await send(102)).toMatch(/^HTTP\/1\.1 431 /);
+  expect(await send(400)).toMatch(/^HTTP\/1\.1 431 /);
+});
+
+test('headers of 15 kB are accepted, and of 17 kB are answered with 431', async () => {
+  const server = await listen((_request, response) => response.end(), LOOPBACK);
+  onTestFinished(() => server.close());
+  const send = (length: number) =>
+    exchange(
+      server.url,
+      `GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncookie: ${'c'.repeat(length)}\r\n\r\n`,
+    );
+  expect(await send(15_000)).toMatch(/^HTTP\/1\.1 200 /);
+  expect(await send(17_000)).toMatch(/^HTTP\/1\.1 431 /);
+});
+
+test('a client that sends a thousand requests at once gets all answers, a few at a time and in their order', async () => {
+  let most = 0;
+  const waiting: (() => void)[] = [];
+  const server = await listen((request, response) => {
+    request.resume().once('end', () => {
+      waiting.push(() => response.end(`<${request.url}>`));
+      most = Math.max(most, waiting.length);
+    });
+  }, LOOPBACK);
+  onTestFinished(() => server.close());
+  const socket = connect(Number(new URL(server.url).port), '127.0.0.1').setEncoding('utf8');
+  onTestFinished(() => void socket.destroy());
+  let answers = '';
+  socket.on('data', (text: string) => (answers += text));
+  const urls = Array.from({ length: 1_000 }, (_, at) => `/${at}`);
+  // Larger than what is read at once, so that not all requests are there with the first of them.
+  const padding = `x-padding: ${'p'.repeat(8_000)}\r\n`;
+  for (const url of urls) {
+    socket.write(
+      `POST ${url} HTTP/1.1\r\nhost: localhost\r\n${padding}content-length: 2\r\n\r\n{}`,
+    );
+  }
+  const answerSome = setInterval(() => {
+    for (const answer of waiting.splice(0)) answer();
+  }, 1);
+  onTestFinished(() => clearInterval(answerSome));
+  await expect
+    .poll(() => answers.match(/<[^>]*>/g), { timeout: 20_000 })
+    .toEqual(urls.map((url) => `<${url}>`));
+  expect(most).toBeLessThan(40);
+});
+
+test('for new connections, those that were idle for longest are closed, and none that waits for an answer', async () => {
+  const gate = Promise.withResolvers<void>();
+  const server = await listen(
+    (request, response) =>
+      void (request.url === '/slow' ? gate.promise : Promise.resolve()).then(() =>
+        response.end('whole'),
+      ),
+    { ...LOOPBACK, maxConnections: 32 },
+  );
+  onTestFinished(() => server.close());
+  const slow = keepAlive();
+  const answer = read(`${server.url}/slow`, slow);
+  const idle = [];
+  for (let count = 0; count < 31; count += 1) {
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'connect');
+    idle.push(socket);
+  }
+  const closed = once(idle[0]!, 'close');
+  expect(await read(server.url, keepAlive())).toMatchObject({ body: 'whole' });
+  await closed;
+  expect(idle.at(-1)!.destroyed).toBe(false);
+  gate.resolve();
+  expect(await answer).toMatchObject({ body: 'whole' });
+});
+
+test('a new connection is closed if all others wait for answers', async () => {
+  const responses: ServerResponse[] = [];
+  let dropped = 0;
+  const server = await listen((_request, response) => void responses.push(response), {
+    ...LOOPBACK,
+    maxConnections: 2,
+    onDropped: () => (dropped += 1),
+  });
+  onTestFinished(() => server.close());
+  const answers = [read(server.url, keepAlive()), read(server.url, keepAlive())];
+  await expect.poll(() => responses.length).toBe(2);
+  await expect(fetch(server.url)).rejects.toThrow('fetch failed');
+  expect(dropped).toBe(1);
+  for (const response of responses) response.end('whole');
+  expect(await Promise.all(answers)).toMatchObject([{ body: 'whole' }, { body: 'whole' }]);
+});
+
 test('the URL is one that can be opened in a browser', async () => {
   const server = await listen((_request, response) => response.end(), { host: '0.0.0.0', port: 0 });
   onTestFinished(() => server.close());
@@ -114,6 +218,21 @@ function keepAlive(): Agent {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   onTestFinished(() => agent.destroy());
   return agent;
+}
+
+function shortHeaders(count: number): string {
+  return Array.from({ length: count }, (_, at) => `x-${at}: v${at}\r\n`).join('');
+}
+
+/** Sends a text on a connection of its own. Returns all that is answered. */
+function exchange(url: string, text: string): Promise<string> {
+  return new Promise((done) => {
+    let answer = '';
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').setEncoding('utf8');
+    socket.on('error', () => {}).on('close', () => done(answer));
+    socket.on('data', (part: string) => (answer += part));
+    socket.write(text);
+  });
 }
 
 function readAll(request: IncomingMessage, response: ServerResponse): void {
