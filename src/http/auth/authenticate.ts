@@ -1,5 +1,6 @@
 import { hash as hashOf, timingSafeEqual } from 'node:crypto';
-import type { Caller, Exchange, Reply, Stage } from '../exchange.ts';
+import { codedError } from '../../errors.ts';
+import { rateLimited, type Caller, type Exchange, type Reply, type Stage } from '../exchange.ts';
 
 /** The credentials that are accepted. A header whose function is undefined is ignored. */
 export interface Credentials {
@@ -7,21 +8,27 @@ export interface Credentials {
   readonly bearerTokenOwner?: BearerTokenOwner | undefined;
 }
 
-/** @param requestId for the log */
-export type BearerTokenOwner = (token: string, requestId: string) => Promise<Caller | undefined>;
+/** Returns undefined for a token that is not valid, and in how many seconds one that cannot be checked now may be. */
+export type BearerTokenOwner = (
+  token: string,
+  caller: Pick<Exchange, 'requestId' | 'hasLeft' | 'onLeave' | 'offLeave'>,
+) => Promise<Caller | { readonly retrySeconds: number } | undefined>;
 
 type Identity =
   | { readonly kind: 'known'; readonly caller: Caller }
   /** The request has no credential. */
   | { readonly kind: 'anonymous' }
   /** The credential in this header is wrong. */
-  | { readonly kind: 'refused'; readonly header: 'x-api-key' | 'authorization' };
+  | { readonly kind: 'refused'; readonly header: 'x-api-key' | 'authorization' }
+  /** Whether the token is valid cannot be known now. */
+  | { readonly kind: 'unchecked'; readonly retrySeconds: number };
 
-type Refusal = Exclude<Identity, { kind: 'known' }>;
+type Refusal = Extract<Identity, { kind: 'anonymous' | 'refused' }>;
 
 /** Refuses callers without a valid credential, before any of the body is read. */
 export function authenticate(credentials: Credentials): Stage {
   const admit = (exchange: Exchange, identity: Identity): Reply | undefined => {
+    if (identity.kind === 'unchecked') return unchecked(exchange, identity);
     if (identity.kind !== 'known') return unauthenticated(identity, exchange, credentials);
     exchange.caller = identity.caller;
     // Shared caches do not store answers to Authorization (RFC 9111, 3.5), but they do not know x-api-key.
@@ -53,8 +60,9 @@ function identify(
   }
   const token = bearerToken(authorization);
   if (token === undefined) return { kind: 'refused', header: 'authorization' };
-  return bearerTokenOwner!(token, exchange.requestId).then((person): Identity => {
+  return bearerTokenOwner!(token, exchange).then((person): Identity => {
     if (!person) return { kind: 'refused', header: 'authorization' };
+    if ('retrySeconds' in person) return { kind: 'unchecked', ...person };
     return { kind: 'known', caller: program ? onBehalf(program, person) : person };
   });
 }
@@ -114,6 +122,17 @@ function unauthenticated(refusal: Refusal, exchange: Exchange, credentials: Cred
     },
     body: JSON.stringify({ errors: [{ message, extensions: { code: 'UNAUTHENTICATED' } }] }),
   };
+}
+
+/** Not 401, with which clients log their users out. */
+function unchecked(exchange: Exchange, { retrySeconds }: { readonly retrySeconds: number }): Reply {
+  const error = codedError(
+    'RATE_LIMITED',
+    'The keys that verify bearer tokens are unavailable, so the token of this request was not checked. ' +
+      `Keep it, and try again in ${retrySeconds} s.`,
+    { extensions: { retryAfter: retrySeconds } },
+  );
+  return rateLimited(exchange, 503, error);
 }
 
 function messageFor(refusal: Refusal, { apiKeyOwner, bearerTokenOwner }: Credentials): string {

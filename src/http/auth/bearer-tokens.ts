@@ -1,14 +1,15 @@
-import { jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
+import { decodeProtectedHeader, jwtVerify, type JWTPayload } from 'jose';
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
 import type { BearerTokenOwner } from './authenticate.ts';
+import { KeysUnavailable, type KeySet } from './issuer-keys.ts';
 
 export interface BearerTokenParts {
   readonly issuer: string;
   readonly audience: string;
   /** The scopes that have a meaning here. Others are ignored. */
   readonly scopes: readonly string[];
-  readonly keys: JWTVerifyGetKey;
+  readonly keys: KeySet;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -28,9 +29,12 @@ export function bearerTokenOwners({
   clock,
   log,
 }: BearerTokenParts): BearerTokenOwner {
-  return async (token, requestId) => {
+  return async (token, caller) => {
     try {
-      const { payload } = await jwtVerify(token, keys, {
+      // Nothing but these two waits for keys: the rest of a header may take many times its text.
+      const header = namedKey(token);
+      if (header) await keys.ready(header, caller);
+      const { payload } = await jwtVerify(token, keys.find, {
         issuer,
         audience,
         requiredClaims: ['exp'],
@@ -46,10 +50,27 @@ export function bearerTokenOwners({
     } catch (error) {
       // Only the kind of fault: messages may contain a piece of the token.
       const { code, claim } = error as { code?: string; claim?: string };
+      const { requestId } = caller;
+      if (error instanceof KeysUnavailable) {
+        log.info({ requestId, code }, 'a bearer token was not checked');
+        return { retrySeconds: error.retrySeconds };
+      }
+      if (caller.hasLeft) throw error;
       log.info({ requestId, code, claim }, 'a bearer token was refused');
       return undefined;
     }
   };
+}
+
+/** Names the key that signed a token; undefined if no key can have done so. */
+function namedKey(token: string): { alg: string; kid?: string } | undefined {
+  try {
+    const { alg, kid } = decodeProtectedHeader(token);
+    if (alg === undefined || !ALGORITHMS.includes(alg)) return undefined;
+    return { alg, ...(typeof kid === 'string' && { kid }) };
+  } catch {
+    return undefined;
+  }
 }
 
 /** `scope` is the standard claim (RFC 8693, 4.2); some issuers write `scp`, as a text or as a list. */

@@ -1,8 +1,15 @@
-import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+import {
+  createLocalJWKSet,
+  errors,
+  type CompactJWSHeaderParameters,
+  type JSONWebKeySet,
+  type JWTVerifyGetKey,
+} from 'jose';
 import type { Logger } from 'pino';
 import { Client, ProxyAgent } from 'undici';
 import type { Clock } from '../../clock.ts';
 import { BodyTooLarge, readBody } from '../../read-body.ts';
+import type { Exchange } from '../exchange.ts';
 
 export interface KeySetParts {
   readonly fetchKeys: FetchKeys;
@@ -17,6 +24,36 @@ export const COOLDOWN_MS = 30_000;
 /** The same time after a failed fetch. */
 export const RETRY_MS = 5_000;
 
+/** Callers whose tokens wait for a fetch: anyone can make tokens, and a fetch may take seconds. */
+export const MAX_WAITING = 1_000;
+
+export interface KeySet {
+  /** Finds a key among those that are known. */
+  readonly find: JWTVerifyGetKey;
+  /**
+   * Resolves when it is clear whether the key of a token is known.
+   *
+   * @param caller waits no longer than until it leaves
+   * @throws KeysUnavailable, AbortError
+   */
+  ready(header: NamedKey, caller?: Leaving): Promise<void>;
+}
+
+type NamedKey = CompactJWSHeaderParameters;
+
+type Leaving = Pick<Exchange, 'onLeave' | 'offLeave'>;
+
+/** A key is not known, and it is not clear whether the issuer has it: its keys cannot be fetched, or too many wait. */
+export class KeysUnavailable extends Error {
+  override name = 'KeysUnavailable';
+  readonly code = 'KEYS_UNAVAILABLE';
+  readonly retrySeconds: number;
+  constructor(retryMs: number) {
+    super('The keys cannot be fetched.');
+    this.retrySeconds = Math.max(1, Math.ceil(retryMs / 1000));
+  }
+}
+
 /**
  * The keys of an issuer, fetched when they are first needed, and when a token names an unknown key. While they cannot
  * be fetched, the known keys remain valid without a limit, because each token expires at its own time.
@@ -24,37 +61,67 @@ export const RETRY_MS = 5_000;
  * jose has a remote key set of its own. Once its keys are too old, that one refuses all tokens while the issuer is
  * down, requests the keys again for each token, and measures their age by the wall clock.
  */
-export function createKeySet({ fetchKeys, clock, log }: KeySetParts): JWTVerifyGetKey {
+export function createKeySet({ fetchKeys, clock, log }: KeySetParts): KeySet {
   let known: { readonly find: JWTVerifyGetKey; readonly since: number } | undefined;
   let last: { readonly at: number; readonly failed: boolean } | undefined;
   let pending: Promise<void> | undefined;
+  const waiting = new Set<() => void>();
 
-  return async (header, token) => {
-    if (!known || clock.elapsed() - known.since >= MAX_AGE_MS) {
-      const fetching = fetchAgain();
-      // After a failed fetch, callers do not wait for the next one if there are keys.
-      if (!known || !last?.failed) await fetching;
-    }
-    try {
-      return await find(header, token);
-    } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
-      await fetchAgain();
-      return find(header, token);
-    }
+  return {
+    find,
+    ready: async (header, caller) => {
+      if (!known || clock.elapsed() - known.since >= MAX_AGE_MS) {
+        const fetching = fetchAgain();
+        // After a failed fetch, callers do not wait for the next one if there are keys.
+        if (fetching && (!known || !last?.failed)) await fetched(caller);
+      }
+      if (await isKnown(header)) return;
+      if (fetchAgain()) {
+        await fetched(caller);
+        if (await isKnown(header)) return;
+      }
+      if (last?.failed) throw new KeysUnavailable(RETRY_MS - (clock.elapsed() - last.at));
+    },
   };
 
-  function find(...token: Parameters<JWTVerifyGetKey>) {
+  async function find(...token: Parameters<JWTVerifyGetKey>) {
     if (!known) throw new errors.JWKSNoMatchingKey('No keys are known yet');
     return known.find(...token);
+  }
+
+  async function isKnown(header: NamedKey): Promise<boolean> {
+    try {
+      await find(header, NO_TOKEN);
+      return true;
+    } catch (error) {
+      // What else is wrong is found when the token is verified.
+      return !(error instanceof errors.JWKSNoMatchingKey);
+    }
+  }
+
+  /** Resolves when the fetch in progress is over. */
+  function fetched(caller: Leaving | undefined): Promise<void> {
+    if (waiting.size >= MAX_WAITING) throw new KeysUnavailable(RETRY_MS);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const end = () => {
+      waiting.delete(end);
+      caller?.offLeave(leave);
+      resolve();
+    };
+    const leave = () => {
+      waiting.delete(end);
+      reject(new DOMException('The caller left.', 'AbortError'));
+    };
+    waiting.add(end);
+    caller?.onLeave(leave);
+    return promise;
   }
 
   /** Fetches at most once at a time, and not too often. Never rejects. */
   function fetchAgain(): Promise<void> | undefined {
     const rest = last?.failed ? RETRY_MS : COOLDOWN_MS;
     if (pending || (last && clock.elapsed() - last.at < rest)) return pending;
-    pending = fetchNow().finally(() => (pending = undefined));
-    return pending;
+    return (pending = fetchNow());
   }
 
   async function fetchNow(): Promise<void> {
@@ -72,8 +139,13 @@ export function createKeySet({ fetchKeys, clock, log }: KeySetParts): JWTVerifyG
       );
     }
     last = { at: clock.elapsed(), failed };
+    pending = undefined;
+    for (const end of waiting) end();
   }
 }
+
+/** Keys are found by the header. */
+const NO_TOKEN = { payload: '', signature: '' };
 
 /** @throws Error with a message for the log */
 export type FetchKeys = () => Promise<unknown>;

@@ -3,6 +3,7 @@ import pino from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiKeyOwners } from '../../../src/http/auth/authenticate.ts';
 import { bearerTokenOwners } from '../../../src/http/auth/bearer-tokens.ts';
+import type { Caller } from '../../../src/http/exchange.ts';
 import { ManualClock, SECOND } from '../../support/random/manual-clock.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { startIssuer, type Issuer } from './issuer.ts';
@@ -93,9 +94,15 @@ function ownerBy(clock: ManualClock, lines: string[] = []) {
   const owner = bearerTokenOwners({
     ...issuer.jwt,
     scopes: [...issuer.jwt.scopes, 'graph'],
-    keys: createLocalJWKSet({ keys: issuer.keys }),
+    keys: { find: createLocalJWKSet({ keys: issuer.keys }), ready: async () => {} },
     clock,
     log: pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) }),
   });
-  return (token: string) => owner(token, 'of-the-request');
+  const caller = {
+    requestId: 'of-the-request',
+    hasLeft: false,
+    onLeave: () => {},
+    offLeave: () => {},
+  };
+  return async (token: string) => (await owner(token, caller)) as Caller | undefined;
 }

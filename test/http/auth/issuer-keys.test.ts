@@ -7,7 +7,9 @@ import {
   COOLDOWN_MS,
   createKeySet,
   keysAt,
+  KeysUnavailable,
   MAX_AGE_MS,
+  MAX_WAITING,
   RETRY_MS,
 } from '../../../src/http/auth/issuer-keys.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
@@ -117,6 +119,37 @@ describe('the keys of an issuer', () => {
     expect(fetched()).toBe(2);
   });
 
+  test('no more than a number of callers wait for a fetch, and one that leaves makes room', async () => {
+    const gate = Promise.withResolvers<unknown>();
+    const { keys } = world(() => gate.promise);
+    const header = { alg: 'ES256', kid: 'ec' };
+    const leave = Promise.withResolvers<() => void>();
+    const left = keys.ready(header, { onLeave: leave.resolve, offLeave: () => {} });
+    const waiting = Array.from({ length: MAX_WAITING - 1 }, () => keys.ready(header));
+    await expect(keys.ready(header)).rejects.toMatchObject({ retrySeconds: 5 });
+    (await leave.promise)();
+    await expect(left).rejects.toThrow('The caller left.');
+    waiting.push(keys.ready(header));
+    await expect(keys.ready(header)).rejects.toThrow(KeysUnavailable);
+    gate.resolve({ keys: [EC] });
+    await Promise.all(waiting);
+  });
+
+  test('a token of an unknown key is neither valid nor invalid while the address fails', async () => {
+    let reply: unknown = { keys: [EC] };
+    const { keys, clock } = world(() => reply);
+    const second = { alg: 'ES256', kid: 'second' };
+    await keys.ready(second);
+    reply = new Error('it is down');
+    clock.jump(COOLDOWN_MS);
+    await expect(keys.ready(second)).rejects.toMatchObject({ retrySeconds: 5 });
+    clock.jump(RETRY_MS - 1_000);
+    await expect(keys.ready(second)).rejects.toMatchObject({ retrySeconds: 1 });
+    reply = { keys: [EC] };
+    clock.jump(1_000);
+    await keys.ready(second);
+  });
+
   test('setting back the wall clock does not keep the keys for longer', async () => {
     let keys = [EC, SECOND];
     const { has, clock } = world(() => ({ keys }));
@@ -221,7 +254,7 @@ function world(reply: () => unknown) {
   const clock = new ManualClock();
   const logged: object[] = [];
   let fetched = 0;
-  const find = createKeySet({
+  const keys = createKeySet({
     fetchKeys: async () => {
       fetched += 1;
       const answer = await reply();
@@ -233,11 +266,12 @@ function world(reply: () => unknown) {
   });
   const has = async (kid: string) => {
     try {
-      await find({ alg: 'ES256', kid }, { payload: '', signature: '' });
+      await keys.ready({ alg: 'ES256', kid });
+      await keys.find({ alg: 'ES256', kid }, { payload: '', signature: '' });
       return true;
     } catch {
       return false;
     }
   };
-  return { clock, logged, has, fetched: () => fetched };
+  return { clock, logged, keys, has, fetched: () => fetched };
 }

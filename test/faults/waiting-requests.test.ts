@@ -1,0 +1,181 @@
+/** Floods of requests that only wait, against gateways with so little memory that keeping all of them would end it. */
+import { createServer } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { expect, test, vi } from 'vitest';
+import { after, honest } from '../support/imitations/fake-upstream.ts';
+import { startSmallGateway, type SmallGateway } from '../support/processes/small-gateway.ts';
+
+const PERSONS = '{ persons(first: 1) { items { id } } }';
+const FIRST_PAGE = /"data":\{"persons":\{"items":\[\{"id"/;
+/** 12 kB, as many as a proxy may add. */
+const HEADERS = Array.from({ length: 80 }, (_, at) => `x-h${at}: ${'v'.repeat(140)}\r\n`).join('');
+
+test.concurrent(
+  'requests with large variables that wait for the service are refused beyond what fits into memory',
+  async () => {
+    await using gateway = await startSmallGateway();
+    const { upstream, ask } = gateway;
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(after(gate.promise, honest));
+    const after_ = 'x'.repeat(400_000);
+    const answers = flood(100, (at) =>
+      ask({
+        query: `query ($after: String) { persons(first: 1, after: $after) { items { id n${at}: id } } }`,
+        variables: { after: after_ },
+      }),
+    );
+    await upstream.arrived(1);
+    const refused = await firstRefusal(answers);
+    expect(refused).toContain('RATE_LIMITED');
+    expect(await health(gateway)).toBe(200);
+    gate.resolve();
+    const all = await Promise.all(answers);
+    // What the service says about such a cursor is not of interest here.
+    expect(all.filter((text) => !text.includes('RATE_LIMITED')).length).toBeGreaterThan(5);
+    await isServing(gateway);
+  },
+);
+
+test.concurrent(
+  'variables that take many times their text in memory are counted by what they take',
+  async () => {
+    await using gateway = await startSmallGateway();
+    const { upstream, ask } = gateway;
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(after(gate.promise, honest));
+    const query =
+      'query ($people: [_Any!]!) { _entities(representations: $people) { __typename } }';
+    // Each pair of brackets takes 24 times its bytes.
+    const extra = `[${'{},'.repeat(60_000)}{}]`;
+    const people = `[{"__typename":"Person","id":"1","extra":${extra}}]`;
+    const answers = flood(60, () => ask(`{"query":"${query}","variables":{"people":${people}}}`));
+    await upstream.arrived(1);
+    expect(await firstRefusal(answers)).toContain('RATE_LIMITED');
+    expect(await health(gateway)).toBe(200);
+    gate.resolve();
+    await Promise.all(answers);
+    await isServing(gateway);
+  },
+);
+
+test.concurrent(
+  'pipelined equal queries that share one upstream request are counted with their headers',
+  async () => {
+    await using gateway = await startSmallGateway();
+    const { upstream } = gateway;
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(after(gate.promise, honest));
+    const connections = Array.from({ length: 20 }, () => open(gateway));
+    for (const { send } of connections) send(requestOf(PERSONS, HEADERS).repeat(150));
+    await upstream.arrived(1);
+    expect(await health(gateway)).toBe(200);
+    gate.resolve();
+    await Promise.all(connections.map(({ received }) => received(/"data"|RATE_LIMITED/)));
+    for (const { socket } of connections) socket.destroy();
+    await isServing(gateway);
+  },
+);
+
+test.concurrent.each([
+  ['80 long headers', HEADERS],
+  ['more than 100 headers', Array.from({ length: 900 }, (_, at) => `h${at}: v\r\n`).join('')],
+])('bodies that never arrive are counted with their headers: %s', async (_, headers) => {
+  await using gateway = await startSmallGateway();
+  const connections = Array.from({ length: 2_000 }, () => open(gateway));
+  const head = requestOf(PERSONS, headers).split('\r\n\r\n', 1)[0]!;
+  for (const { send } of connections) send(`${head}\r\n\r\n`);
+  await Promise.race(connections.map(({ received }) => received(/^HTTP\/1.1 4\d\d/)));
+  expect(await health(gateway)).toBe(200);
+  for (const { socket } of connections) socket.destroy();
+  await isServing(gateway);
+});
+
+test.concurrent('only some callers wait while the keys of their tokens do not arrive', async () => {
+  await using silent = createServer(() => {});
+  await new Promise<void>((listening) => silent.listen(0, '127.0.0.1', listening));
+  const { port } = silent.address() as AddressInfo;
+  await using gateway = await startSmallGateway({
+    ALLOW_ANONYMOUS: undefined,
+    AUTH_JWKS_URL: `http://127.0.0.1:${port}/keys`,
+    AUTH_ISSUER: 'https://login.test',
+    AUTH_AUDIENCE: 'recruiting',
+  });
+  const token = [{ alg: 'ES256', kid: 'made-up' }, { sub: 'x'.repeat(8_000) }]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.');
+  const connections = Array.from({ length: 2_000 }, () => open(gateway));
+  for (const { send } of connections) {
+    send(requestOf(PERSONS, `authorization: Bearer ${token}.c2ln\r\n`));
+  }
+  const refusal = await Promise.race(connections.map(({ received }) => received(/retryAfter.*\}/)));
+  expect(refusal).toMatch(/^HTTP\/1.1 (429|503) [^]*retry-after: \d+[^]*RATE_LIMITED/i);
+  expect(await health(gateway)).toBe(200);
+  for (const { socket } of connections) socket.destroy();
+});
+
+/** The status of a probe, or how the process ended. */
+function health({ url, program }: SmallGateway): Promise<number | string> {
+  const probe = fetch(new URL('/health', url)).then(({ status }) => status);
+  return Promise.race([probe, program.ended.then(({ stderr }) => stderr.slice(0, 300))]);
+}
+
+/** Nothing of the flood counts any more. */
+async function isServing({ ask }: SmallGateway): Promise<void> {
+  await vi.waitFor(async () => expect(await ask({ query: PERSONS })).toMatch(FIRST_PAGE), {
+    timeout: 10_000,
+  });
+}
+
+/** Sends many. One that is cut because a test failed is not another failure. */
+function flood(count: number, send: (at: number) => Promise<string>): Promise<string>[] {
+  return Array.from({ length: count }, (_, at) => send(at).catch((error: Error) => error.message));
+}
+
+/** The first answer that says that nothing was executed. */
+function firstRefusal(answers: readonly Promise<string>[]): Promise<string> {
+  return Promise.any(
+    answers.map(async (answer) => {
+      const text = await answer;
+      if (!text.includes('RATE_LIMITED')) throw new Error(text);
+      return text;
+    }),
+  );
+}
+
+function requestOf(query: string, headers: string): string {
+  const body = JSON.stringify({ query });
+  return `POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`;
+}
+
+interface RawClient {
+  readonly socket: Socket;
+  send(text: string): void;
+  /** Resolves to all that was received, when it matches. Never, if the connection ends before. */
+  received(pattern: RegExp): Promise<string>;
+}
+
+function open({ url }: SmallGateway): RawClient {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1').setEncoding('utf8');
+  let text = '';
+  const lookers = new Set<() => void>();
+  // A gateway that has no room may cut it while it is sending.
+  socket.on('error', () => {});
+  socket.on('data', (part: string) => {
+    text += part;
+    for (const look of lookers) look();
+  });
+  return {
+    socket,
+    send: (part) => void socket.write(part),
+    received: (pattern) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (!pattern.test(text)) return;
+          lookers.delete(look);
+          resolve(text);
+        };
+        lookers.add(look);
+        look();
+      }),
+  };
+}
