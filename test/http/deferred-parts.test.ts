@@ -113,6 +113,24 @@ test.each(FORMATS)(
   },
 );
 
+test.each(['{ LIST }', '{ persons(first: 1) { items { id } } ... @defer { LIST } }'])(
+  'a list that is streamed in two ways is refused before the first part: %s',
+  async (query) => {
+    await using gateway = await startGatewayOverSandbox();
+    const list = 'personsConnection(first: 2) { nodes @stream { id } ... { nodes { firstName } } }';
+    const accept = 'multipart/mixed, application/json;q=0.9';
+    const response = await ask(gateway, query.replace('LIST', list), {}, accept);
+    expect(await response.json()).toEqual({
+      errors: [
+        {
+          message: expect.stringContaining('personsConnection.nodes at several places'),
+          extensions: { code: 'BAD_USER_INPUT' },
+        },
+      ],
+    });
+  },
+);
+
 test('inside a drained list that is not streamed, @defer has no effect', async () => {
   await using gateway = await startGatewayOverSandbox();
   const query = `{ allPersons { id ...Name @defer } ... @defer(label: "rest") { persons(first: 1) { items { ...Name @defer } } } }

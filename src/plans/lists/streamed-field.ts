@@ -5,7 +5,7 @@ import { codedError } from '../../errors.ts';
 import { CursorEncoder } from '../../paging/cursor.ts';
 import { positionOf } from '../../paging/walk.ts';
 import { streamAt, type StreamArguments } from '../../schema/incremental-directives.ts';
-import type { Call } from '../call.ts';
+import type { Call, CallVariables } from '../call.ts';
 import {
   membersOf,
   writeRecords,
@@ -52,26 +52,41 @@ export interface PartAnswer extends OperationAnswer {
   readonly deferredParts?: readonly DeferredPart[];
 }
 
-/** @returns undefined for a field without `@stream` and `@defer` @throws BAD_USER_INPUT */
-export function openStreamedField(
+/** What of a root field is sent in parts, with the values of one call. */
+export interface FieldStreams {
+  readonly field: ListField;
+  /** By the keys of lists: of `edges` and `nodes`, or of the field itself. */
+  readonly lists: ReadonlyMap<string, StreamArguments>;
+}
+
+/**
+ * Returns undefined for a field without `@stream` and `@defer`.
+ *
+ * @throws BAD_USER_INPUT if a list is selected at several places and streamed in different ways
+ */
+export function streamsOf(
   field: ListField,
-  call: Call,
   nodes: readonly FieldNode[],
-): OpenedStreams | undefined {
-  const { values } = call.variables;
-  if (!field.connection) {
-    const stream = agreed([field.key], nodes, values);
-    return stream && openStreamedAll(field, call, stream);
-  }
-  const streams = new Map<string, StreamArguments>();
+  { values }: CallVariables,
+): FieldStreams | undefined {
+  const lists = new Map<string, StreamArguments>();
   let isDeferred = false;
-  for (const one of field.connection.fields) {
+  const add = (path: readonly string[], of: readonly FieldNode[]) => {
+    const stream = agreed(path, of, values);
+    if (stream) lists.set(path.at(-1)!, stream);
+  };
+  if (!field.connection) add([field.key], nodes);
+  for (const one of field.connection?.fields ?? []) {
     isDeferred ||= one.deferred !== undefined;
-    if (one.kind !== 'edges' && one.kind !== 'nodes') continue;
-    const stream = agreed([field.key, one.key], one.nodes, values);
-    if (stream) streams.set(one.key, stream);
+    if (one.kind === 'edges' || one.kind === 'nodes') add([field.key, one.key], one.nodes);
   }
-  return streams.size > 0 || isDeferred ? openStreamedConnection(field, call, streams) : undefined;
+  return lists.size > 0 || isDeferred ? { field, lists } : undefined;
+}
+
+export function openStreamedField({ field, lists }: FieldStreams, call: Call): OpenedStreams {
+  return field.connection
+    ? openStreamedConnection(field, call, lists)
+    : openStreamedAll(field, call, lists.get(field.key)!);
 }
 
 function openStreamedAll(field: ListField, call: Call, stream: StreamArguments): OpenedStreams {
@@ -229,7 +244,7 @@ function openStreamedConnection(
   };
 }
 
-/** @throws BAD_USER_INPUT if the list is selected at several places and streamed in different ways */
+/** Returns how all these nodes stream the list. @throws BAD_USER_INPUT */
 function agreed(
   path: Path,
   nodes: readonly FieldNode[],

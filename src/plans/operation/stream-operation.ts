@@ -6,6 +6,7 @@ import type { Call } from '../call.ts';
 import { fillPlaceholders } from '../lists/nested-lists.ts';
 import {
   openStreamedField,
+  streamsOf,
   type DeferredPart,
   type OpenedStreams,
   type PartAnswer,
@@ -46,6 +47,15 @@ export async function* streamOperation(
   let isStreaming = false;
   let announced = 0;
   let hasFailed = false;
+  // Of all fields, also of those that are deferred: a refusal is possible only before the first payload.
+  const streamed = new Map(
+    variant.fields.map((field) => [
+      field,
+      field.kind === 'list'
+        ? streamsOf(field.list, field.collected.nodes, call.variables)
+        : undefined,
+    ]),
+  );
   try {
     const first = await answerTogether(undefined);
     const deferredParts = [...(first.deferredParts ?? []), ...deferredAtRoot()];
@@ -105,10 +115,9 @@ export async function* streamOperation(
   async function answerTogether(use: DeferUse | undefined): Promise<PartAnswer> {
     const own: OpenedStreams[] = [];
     const given = new Map<RootField, Promise<FieldValue>>();
-    for (const field of variant.fields) {
-      if (field.kind !== 'list' || field.collected.deferred !== use) continue;
-      const streams = openStreamedField(field.list, call, field.collected.nodes);
-      if (!streams) continue;
+    for (const [field, its] of streamed) {
+      if (!its || field.collected.deferred !== use) continue;
+      const streams = openStreamedField(its, call);
       own.push(streams);
       opened.push(streams);
       given.set(field, streams.value);
