@@ -2,6 +2,7 @@ import type { GeneratorValue } from 'fast-check';
 import fc from 'fast-check';
 import {
   getNamedType,
+  getNullableType,
   isAbstractType,
   isCompositeType,
   isEnumType,
@@ -53,8 +54,9 @@ export function randomOperation(
   schema: GraphQLSchema,
   g: GeneratorValue,
   hints: ArgumentHints,
+  extent: Extent = {},
 ): RandomOperation {
-  const root = randomSelection(schema, schema.getQueryType()!, g, hints);
+  const root = randomSelection(schema, schema.getQueryType()!, g, hints, extent);
   return operationAround(root, root.selection);
 }
 
@@ -113,6 +115,8 @@ export function randomDocument(
 export interface Extent {
   /** Fragments at the root and fragments used again, the schema's directives, defaults of variables. */
   readonly anything?: boolean;
+  /** `@defer` and `@stream`, and fragments at the root. */
+  readonly incremental?: boolean;
   /** Put before the names of fragments and variables. */
   readonly names?: string;
 }
@@ -122,11 +126,12 @@ export function randomSelection(
   rootType: GraphQLCompositeType,
   g: GeneratorValue,
   hints: ArgumentHints,
-  { anything = false, names = '' }: Extent = {},
+  { anything = false, incremental = false, names = '' }: Extent = {},
 ): RandomSelection & { readonly directives: string } {
   const variables: Record<string, unknown> = {};
   const definitions: string[] = [];
   const fragments: string[] = [];
+  let labels = 0;
   const named: { readonly name: string; readonly on: GraphQLCompositeType }[] = [];
   const chance = (percent: number) => g(fc.nat, { max: 99 }) < percent;
   const pick = <T>(from: readonly T[]): T => from[g(fc.nat, { max: from.length - 1 })]!;
@@ -145,8 +150,8 @@ export function randomSelection(
 
   function selection(type: GraphQLCompositeType, depth: number): string {
     if (chance(8)) return `${chance(50) ? `t${g(fc.nat, { max: 2 })}: ` : ''}__typename`;
-    const spreads = isAbstractType(type) ? 50 : anything ? 14 : 8;
-    if (chance(spreads) && (depth > 0 || anything)) return fragment(type, depth);
+    const spreads = isAbstractType(type) ? 50 : incremental ? 35 : anything ? 14 : 8;
+    if (chance(spreads) && (depth > 0 || anything || incremental)) return fragment(type, depth);
     const fields = 'getFields' in type ? Object.values(type.getFields()) : [];
     const reachable = fields.filter(
       (field) => depth < MAX_DEPTH || isLeafType(getNamedType(field.type)),
@@ -163,7 +168,8 @@ export function randomSelection(
     const alias = args.length > 0 || chance(30) ? `a${g(fc.nat, { max: 400 })}: ` : '';
     const call = args.length > 0 ? `${field.name}(${args.join(', ')})` : field.name;
     const below = isCompositeType(type) ? ` ${selectionSet(type, depth + 1)}` : '';
-    return `${alias}${call}${directive('FIELD')}${below}`;
+    const isList = isListType(getNullableType(field.type));
+    return `${alias}${call}${directive('FIELD')}${isList ? stream() : ''}${below}`;
   }
 
   function fragment(type: GraphQLCompositeType, depth: number): string {
@@ -178,17 +184,17 @@ export function randomSelection(
           ? pick(possible)
           : type;
     const again = named.filter(({ on: other }) => other === on);
-    if (anything && again.length > 0 && chance(40)) {
-      return `...${pick(again).name}${directive('FRAGMENT_SPREAD')}`;
+    if ((anything || incremental) && again.length > 0 && chance(40)) {
+      return `...${pick(again).name}${directive('FRAGMENT_SPREAD')}${defer()}`;
     }
     const body = selectionSet(on, depth);
     const condition = on !== type || chance(80) ? ` on ${on.name}` : '';
-    if (chance(50)) return `...${condition}${directive('INLINE_FRAGMENT')} ${body}`;
+    if (chance(50)) return `...${condition}${directive('INLINE_FRAGMENT')}${defer()} ${body}`;
     const name = `F${names}${fragments.length}`;
     const own = ownDirectives('FRAGMENT_DEFINITION');
     fragments.push(`fragment ${name} on ${on.name}${own} ${body}`);
     named.push({ name, on });
-    return `...${name}${directive('FRAGMENT_SPREAD')}`;
+    return `...${name}${directive('FRAGMENT_SPREAD')}${defer()}`;
   }
 
   function directive(location: `${DirectiveLocation}`): string {
@@ -197,6 +203,24 @@ export function randomSelection(
     const name = pick(['skip', 'include']);
     const value = chance(30);
     return `${own} @${name}(if: ${chance(50) ? variable('Boolean!', value) : value})`;
+  }
+
+  function defer(): string {
+    return incremental && chance(70) ? ` @defer${given(incrementalArguments())}` : '';
+  }
+
+  function stream(): string {
+    if (!incremental || !chance(40)) return '';
+    const count = chance(60) ? [`initialCount: ${g(fc.nat, { max: 3 })}`] : [];
+    return ` @stream${given([...count, ...incrementalArguments()])}`;
+  }
+
+  function incrementalArguments(): string[] {
+    const isOn = chance(70);
+    return [
+      ...(chance(30) ? [`if: ${chance(60) ? variable('Boolean!', isOn) : isOn}`] : []),
+      ...(chance(20) ? [`label: "label${(labels += 1)}"`] : []),
+    ];
   }
 
   /** The schema's own directives that are allowed here; `@defer` and `@stream` belong to the gateway. */
@@ -217,7 +241,7 @@ export function randomSelection(
               ]
             : [],
         );
-        return ` @${name}${args.length > 0 ? `(${args.join(', ')})` : ''}`;
+        return ` @${name}${given(args)}`;
       });
     return used.join('');
   }
@@ -257,6 +281,10 @@ export function randomSelection(
     }
     return hints.scalar(getNamedType(type).name, g);
   }
+}
+
+function given(args: readonly string[]): string {
+  return args.length > 0 ? `(${args.join(', ')})` : '';
 }
 
 function literal(type: GraphQLInputType, value: unknown): string {
