@@ -3,8 +3,15 @@ import { GraphQLError, type ExecutionResult, type GraphQLSchema } from 'graphql'
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import { codedError, knownCode, type ErrorCode } from '../errors.ts';
-import { jsonTypeFor } from './delivery/formats.ts';
-import type { Exchange, MaskFor, Outcome, Reply, Stage } from './exchange.ts';
+import { accepted, onePartReply } from './delivery/formats.ts';
+import {
+  JSON_TYPE,
+  type Exchange,
+  type MaskFor,
+  type Outcome,
+  type Reply,
+  type Stage,
+} from './exchange.ts';
 
 export interface ErrorPolicyParts {
   /** The served schema. */
@@ -52,25 +59,39 @@ export function createErrorPolicy({ schema, log }: ErrorPolicyParts): ErrorPolic
       : mask(error, exchange);
   const refuse = async (exchange: Exchange, thrown: unknown): Promise<Reply> => {
     const error = maskAll(thrown, exchange);
-    const given = exchange.header('accept');
-    // Yoga takes the first accepted type, whatever its quality value.
-    const accept = jsonTypeFor(given) ?? given;
+    const { json, parts } = accepted(exchange.header('accept'));
     const request = new Request(`http://localhost${PATH}`, {
       // Yoga needs no more of the request. The method is POST because a GET could not be a mutation.
       method: 'POST',
-      headers: accept === undefined ? {} : { accept },
+      // It is not asked for parts: its reply to that would have headers about connections, which only Node may set.
+      headers: { accept: json ?? STRICT_TYPE },
     });
-    return replyOf(await handleRequest(request, { exchange, error }));
+    const reply = await replyOf(await handleRequest(request, { exchange, error }));
+    if (json) return reply;
+    // A caller that accepts none of the formats learns more from an answer in JSON than from none.
+    if (!parts || parts === 'unknown') {
+      return { ...reply, headers: { ...reply.headers, 'content-type': JSON_TYPE } };
+    }
+    const { body, headers } = onePartReply(parts, [reply.body]);
+    return { ...reply, headers: { ...reply.headers, ...headers }, body };
   };
   return {
     mask,
     refuse,
-    notAcceptable: (exchange) => refuse(exchange, codedError('BAD_USER_INPUT', NOT_ACCEPTABLE)),
+    notAcceptable: (exchange) => refuse(exchange, notAcceptable()),
   };
 }
 
-const NOT_ACCEPTABLE =
-  'The accept header allows none of the formats of this gateway. Send "accept: application/json".';
+function notAcceptable() {
+  return codedError(
+    'BAD_USER_INPUT',
+    'The accept header allows none of the formats of this gateway. Send "accept: application/json".',
+    { extensions: { http: { status: 406 } } },
+  );
+}
+
+/** With this type, the status is that of the error. */
+const STRICT_TYPE = 'application/graphql-response+json';
 const PATH = '/graphql';
 /** Yoga cannot be created without the path of a probe. No path is a space. */
 const NO_ADDRESS = ' ';
@@ -133,7 +154,7 @@ function outcomeOf({ errors }: Pick<ExecutionResult, 'errors'>): Outcome | undef
   return knownCode(first.extensions?.['code']);
 }
 
-async function replyOf(response: Response): Promise<Reply> {
+async function replyOf(response: Response) {
   const named = [...response.headers].map(([name, value]) => [name.toLowerCase(), value] as const);
   return {
     status: response.status,

@@ -16,6 +16,14 @@ test.each([
   'application/json, multipart/mixed;q=0',
   'application/json, multipart/mixed;incrementalSpec=v0.2;q=0.9',
   'multipart/mixed;deferSpec=20230101;q=0.8, */*;q=0.9',
+  'multipart/mixed;deferSpec=20230101, application/json;q=0.9',
+  'multipart/mixed;deferSpec=20230101, multipart/mixed;q=0.5, application/json;q=0.9',
+  'application/json, application/unknown',
+  'application/unknown, application/json;q=0.1',
+  'text/x, application/json;q=0.5',
+  'text/event-stream, application/*;q=0.1',
+  'application/json;q=0, */*;q=0.1',
+  'application/json;charset=latin1, application/json;q=0.3',
 ])('a client that accepts %s gets the whole list in one answer', async (accept) => {
   await using gateway = await startGatewayOverSandbox();
   const response = await ask(gateway, '{ allPersons @stream { id } }', {}, accept);
@@ -39,6 +47,8 @@ test.each([
   ['multipart/mixed;deferSpec=20220824;q=0.8, multipart/mixed;incrementalSpec=v0.2;q=0.9', NEWER],
   ['multipart/mixed;incrementalSpec=v0.3, multipart/mixed;incrementalSpec=v0.2', NEWER],
   ['multipart/mixed;q=0.5, application/json;q=0.4', OLDER],
+  ['multipart/mixed;q=0.5, */*, application/*;q=0.4', OLDER],
+  ['multipart/mixed;q=0.5, application/json;q=0, application/graphql-response+json;q=0', OLDER],
 ])('a client that accepts %s gets parts in its preferred format', async (accept, format) => {
   await using gateway = await startGatewayOverSandbox({ persons: 1 });
   const response = await ask(gateway, '{ allPersons @stream { id } }', {}, accept);
@@ -92,10 +102,11 @@ test('the newer format announces each part with an id, and reports its end or it
 
 test.each([
   'multipart/mixed;incrementalSpec=v0.3',
-  'multipart/mixed;deferSpec=20230101, application/json;q=0.9',
   'multipart/mixed;deferSpec=20230101',
   'multipart/mixed;deferSpec=20220824;incrementalSpec=v0.2',
+  'multipart/mixed;deferSpec=20230101, application/json;q=0',
   'text/event-stream',
+  'text/event-stream, */*;q=0',
 ])('a client that accepts only %s is refused with the supported formats', async (accept) => {
   await using gateway = await startGatewayOverSandbox();
   const response = await ask(gateway, '{ allPersons @stream { id } }', {}, accept);
@@ -111,9 +122,46 @@ test.each([
       },
     ],
   });
-  const plain = await ask(gateway, '{ allPersons @stream(if: false) { id } }', {}, accept);
-  expect(plain.status).toBe(200);
+  expect(gateway.logged.at(-1)).toMatchObject({ status: 406, code: 'BAD_USER_INPUT' });
 });
+
+test.each<[accept: string, status: number, type: string]>([
+  ['*/*', 200, 'application/json'],
+  ['', 200, 'application/json'],
+  ['application/*', 200, 'application/json'],
+  ['application/json;q=0.2, text/html', 200, 'application/json'],
+  ['application/json;q=0, */*', 200, 'application/graphql-response+json'],
+  ['application/graphql-response+json;q=0, application/*', 200, 'application/json'],
+  ['application/graphql-response+json, application/json', 200, 'application/graphql-response+json'],
+  ['application/json, application/graphql-response+json', 200, 'application/json'],
+  ['application/json;q=0.5, */*', 200, 'application/graphql-response+json'],
+  ['multipart/mixed', 200, 'multipart/mixed'],
+  ['multipart/mixed;deferSpec=20230101', 200, 'multipart/mixed'],
+  ['multipart/mixed;q=0', 406, 'application/json'],
+  ['*/*;q=0', 406, 'application/json'],
+  ['application/json;q=0', 406, 'application/json'],
+  ['application/json, */*;q=0', 200, 'application/json'],
+  ['application/json;charset=latin1', 406, 'application/json'],
+  ['text/html', 406, 'application/json'],
+  ['text/event-stream', 406, 'application/json'],
+  ['image/*, text/*;q=0.5', 406, 'application/json'],
+])(
+  'an answer that is not incremental, for a client that accepts "%s", has status %i and %s',
+  async (...row) => {
+    const [accept, status, type] = row;
+    await using gateway = await startGatewayOverSandbox();
+    for (const query of [
+      '{ __typename }',
+      '{ __typename ... @defer(if: false) { again: __typename } }',
+    ]) {
+      const response = await ask(gateway, query, {}, accept);
+      const isIncremental = query.includes('@defer');
+      expect([isIncremental, response.status]).toEqual([isIncremental, status]);
+      expect(response.headers.get('content-type')?.split(';')[0]).toBe(type);
+      expect(await response.text()).toContain(status === 200 ? '"__typename"' : '"BAD_USER_INPUT"');
+    }
+  },
+);
 
 test.each([
   ['application/json;q=0.9, application/graphql-response+json', 400],

@@ -10,15 +10,15 @@ import { codedError, knownCode } from '../../errors.ts';
 import type { Call } from '../../plans/call.ts';
 import type { OperationPlan } from '../../plans/operation/plan-operation.ts';
 import type { Planner } from '../../plans/planner.ts';
+import type { Answer, Exchange, MaskFor, Reply } from '../exchange.ts';
 import {
-  errorReply,
-  JSON_TYPE,
-  type Answer,
-  type Exchange,
-  type MaskFor,
-  type Reply,
-} from '../exchange.ts';
-import { deliveryFor, FORMATS, jsonPart, jsonTypeFor, multipartReply } from './formats.ts';
+  accepted,
+  FORMATS,
+  jsonPart,
+  multipartReply,
+  onePartReply,
+  type Accepted,
+} from './formats.ts';
 
 export interface AnswerParts {
   readonly planner: Pick<Planner, 'createCall'>;
@@ -32,39 +32,37 @@ export interface AnswerParts {
  */
 export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer<OperationPlan> {
   return (operation, exchange) => {
-    const accept = exchange.header('accept');
-    const type = jsonTypeFor(accept);
+    const accepts = accepted(exchange.header('accept'));
+    const { json, parts, prefersParts } = accepts;
     const { plan, isIncremental } = operation;
-    const delivery = isIncremental ? deliveryFor(accept) : 'whole';
-    if (delivery === 'whole' && !type && (isIncremental || !namesParts(accept))) return undefined;
+    if (!json && !parts) {
+      if (isIncremental) throw unsupportedFormat();
+      return undefined;
+    }
     const call = planner.createCall(exchange.variables, exchange);
     exchange.onEnd(() => call.end());
-    const payloads = delivery === 'whole' ? undefined : plan.stream(call);
-    if (!payloads) return answerWhole(plan, call, { exchange, accept, type });
-    if (delivery === 'none') return UNSUPPORTED_FORMAT;
-    return answerInParts(payloads, delivery as IncrementalFormat, { exchange, accept, type });
+    const payloads = isIncremental && (prefersParts || !json) ? plan.stream(call) : undefined;
+    if (!payloads) return answerWhole(plan, call, { exchange, accepts });
+    if (!parts || parts === 'unknown') throw unsupportedFormat();
+    return answerInParts(payloads, parts, { exchange, accepts });
   };
 
   function answerWhole(
     plan: OperationPlan,
     call: Call,
-    { exchange, accept, type }: Accepting,
+    { exchange, accepts }: Accepting,
   ): Promise<Reply> {
-    return plan.answer(call).then((answer): Reply => {
+    return plan.answer(call).then((answer) => {
       const mask = masked(exchange);
       report(answer.errors, exchange, mask);
-      const body = writeAnswer(answer, mask);
-      if (type || !namesParts(accept)) {
-        return { status: 200, headers: { 'content-type': type ?? JSON_TYPE }, body };
-      }
-      return multipartReply(deliveryFor(accept), [jsonPart(body)]);
+      return wholeReply(writeAnswer(answer, mask), accepts);
     });
   }
 
   async function answerInParts(
     payloads: Payloads,
     format: IncrementalFormat,
-    { exchange, type }: Accepting,
+    { exchange, accepts }: Accepting,
   ): Promise<Reply> {
     // If the caller leaves before the body is read, nothing else ends a walk that is read for it alone.
     exchange.onLeave(() => void payloads.return().catch(() => {}));
@@ -81,11 +79,11 @@ export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer
     // The caller had left before: `return` came before `next`.
     if (!first) throw exchange.signal.reason;
     try {
-      if (first.hasNext || !type) return multipartReply(format, partsFrom(write(first)));
+      if (first.hasNext) return multipartReply(format, partsFrom(write(first)));
       report(errorsIn(first), exchange, mask);
-      const body = writeAnswer(first.first!, mask);
+      const reply = wholeReply(writeAnswer(first.first!, mask), accepts);
       await payloads.return();
-      return { status: 200, headers: { 'content-type': type }, body };
+      return reply;
     } catch (error) {
       await payloads.return();
       throw error;
@@ -116,8 +114,12 @@ export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer
 
 interface Accepting {
   readonly exchange: Exchange;
-  readonly accept: string | undefined;
-  readonly type: ReturnType<typeof jsonTypeFor>;
+  readonly accepts: Accepted;
+}
+
+function wholeReply(body: (string | Buffer)[], { json, parts }: Accepted): Reply {
+  if (!json) return onePartReply(parts, body);
+  return { status: 200, headers: { 'content-type': json }, body };
 }
 
 function report(errors: readonly AnswerError[], exchange: Exchange, mask: Mask): void {
@@ -131,15 +133,11 @@ function errorsIn({ first, incremental = [] }: Payload): readonly AnswerError[] 
 
 type Payloads = AsyncGenerator<Payload, void, undefined>;
 
-function namesParts(accept = ''): boolean {
-  return /multipart\/mixed/i.test(accept);
-}
-
-const UNSUPPORTED_FORMAT = errorReply(
-  406,
-  codedError(
+function unsupportedFormat() {
+  return codedError(
     'BAD_USER_INPUT',
     `This gateway sends incremental answers only as multipart/mixed, in two formats. Send "accept: ${FORMATS.join('" or "')}", ` +
-      'or accept only application/json to get one whole answer.',
-  ),
-);
+      'or accept application/json to get one whole answer.',
+    { extensions: { http: { status: 406 } } },
+  );
+}

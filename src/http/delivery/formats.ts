@@ -1,25 +1,62 @@
 import type { IncrementalFormat } from '../../answers/write-answer.ts';
 import { JSON_TYPE, type Body, type Piece, type Reply } from '../exchange.ts';
 
-/** How an incremental operation is answered: in parts of a format, in one whole answer, or not at all. */
-export type Delivery = IncrementalFormat | 'whole' | 'none';
-
-/**
- * The delivery that a caller prefers, by the quality values of its `accept` header; of equal ones, parts. Only a caller
- * that names `multipart/mixed` gets parts: `*\/*` does not show that a client can join them, and every client reads
- * JSON.
- */
-export function deliveryFor(accept = ''): Delivery {
-  const ranges = mediaRanges(accept);
-  const json = ranges.find((range) => jsonTypeIn(range))?.quality ?? 0;
-  const multipart = ranges.filter(({ name, quality }) => name === MULTIPART && quality >= json);
-  if (multipart.length > 0) return multipart.map(formatOf).find(Boolean) ?? 'none';
-  const isOnlyEvents = ranges.length > 0 && ranges.every(({ name }) => name === EVENTS);
-  return isOnlyEvents ? 'none' : 'whole';
+/** What a caller accepts of the formats that the gateway writes. */
+export interface Accepted {
+  /** The content type of an answer in one piece; undefined if none of its types is accepted. */
+  readonly json: JsonType | undefined;
+  /** The format of an answer in parts; `unknown` if only others are accepted, undefined if none is. */
+  readonly parts: IncrementalFormat | 'unknown' | undefined;
+  /** Whether an incremental operation is answered in parts, although `json` may be accepted too. */
+  readonly prefersParts: boolean;
 }
 
+const GRAPHQL_TYPE = 'application/graphql-response+json; charset=utf-8';
+type JsonType = typeof JSON_TYPE | typeof GRAPHQL_TYPE;
+
+/**
+ * Reads an `accept` header (RFC 9110, 12.5.1): the most specific range that matches a type decides about it. Of equal
+ * quality values, the type that is named first is preferred, and parts are preferred to JSON. Only a caller that names
+ * `multipart/mixed` gets parts: `*\/*` does not show that a client can join them, and every client reads JSON.
+ */
+export function accepted(header = ''): Accepted {
+  if (header === '' || header === '*/*' || header === 'application/json') return ONLY_JSON;
+  const ranges = mediaRanges(header);
+  const [best] = JSON_TYPES.map(({ type, names }) => ({ type, ...matchOf(ranges, names) }))
+    .filter(({ quality }) => quality > 0)
+    .toSorted((one, other) => other.quality - one.quality || one.place - other.place);
+  const multipart = ranges
+    .filter(({ name, quality }) => name === MULTIPART && quality > 0)
+    .toSorted((one, other) => other.quality - one.quality);
+  const known = multipart.find(formatOf);
+  return {
+    json: best?.type,
+    parts: known ? formatOf(known) : multipart.length > 0 ? 'unknown' : undefined,
+    prefersParts: known !== undefined && known.quality >= (best?.quality ?? 0),
+  };
+}
+
+const ONLY_JSON: Accepted = { json: JSON_TYPE, parts: undefined, prefersParts: false };
+const ANY = ['application/*', '*/*'];
+/** With the names of the ranges that match each type, the most specific first. */
+const JSON_TYPES = [
+  { type: JSON_TYPE, names: ['application/json', ...ANY] },
+  { type: GRAPHQL_TYPE, names: ['application/graphql-response+json', ...ANY] },
+] as const;
 const MULTIPART = 'multipart/mixed';
-const EVENTS = 'text/event-stream';
+
+/** The quality value of a type, and the place in the header of the range that it comes from. */
+function matchOf(ranges: readonly MediaRange[], names: readonly string[]) {
+  for (const name of names) {
+    const place = ranges.findIndex((range) => range.name === name && isUtf8(range));
+    if (place >= 0) return { quality: ranges[place]!.quality, place };
+  }
+  return { quality: 0, place: 0 };
+}
+
+function isUtf8({ parameters }: MediaRange): boolean {
+  return (parameters.get('charset') ?? 'utf-8') === 'utf-8';
+}
 
 /** The parameter of `multipart/mixed` that names each format. */
 const PARAMETERS: Readonly<Record<IncrementalFormat, string>> = {
@@ -46,7 +83,7 @@ interface MediaRange {
   readonly quality: number;
 }
 
-/** The accepted media ranges, the most preferred first. */
+/** In the order of the header. */
 function mediaRanges(accept: string): readonly MediaRange[] {
   return accept
     .toLowerCase()
@@ -56,8 +93,7 @@ function mediaRanges(accept: string): readonly MediaRange[] {
       const parameters = new Map(texts.map(nameAndValue));
       return { name, parameters, quality: Number(parameters.get('q') ?? 1) };
     })
-    .filter(({ name, quality }) => name !== '' && quality > 0)
-    .toSorted((one, other) => other.quality - one.quality);
+    .filter(({ name, quality }) => name !== '' && !Number.isNaN(quality));
 }
 
 function nameAndValue(parameter: string): [string, string] {
@@ -65,60 +101,43 @@ function nameAndValue(parameter: string): [string, string] {
   return [name, value.replaceAll('"', '')];
 }
 
-const GRAPHQL_TYPE = 'application/graphql-response+json; charset=utf-8';
-type JsonType = typeof JSON_TYPE | typeof GRAPHQL_TYPE;
-
-/**
- * The content type of a whole answer: of the accepted types that the gateway writes, the most preferred. Undefined for a
- * caller that accepts neither of the two.
- */
-export function jsonTypeFor(accept = '*/*'): JsonType | undefined {
-  if (accept === '*/*' || accept === 'application/json') return JSON_TYPE;
-  for (const range of mediaRanges(accept)) {
-    const type = jsonTypeIn(range);
-    if (type) return type;
-  }
-  return undefined;
-}
-
-function jsonTypeIn({ name, parameters }: MediaRange): JsonType | undefined {
-  if ((parameters.get('charset') ?? 'utf-8') !== 'utf-8') return undefined;
-  if (name === 'application/graphql-response+json') return GRAPHQL_TYPE;
-  const isJson = name === 'application/json' || name === 'application/*' || name === '*/*';
-  return isJson ? JSON_TYPE : undefined;
-}
-
-/**
- * An answer in parts, as multipart/mixed (RFC 2046, 5.1.3) with a hyphen as its boundary.
- *
- * @param parts made by `jsonPart`
- */
+/** Makes the reply of an answer in parts (multipart/mixed: RFC 2046, 5.1.3). @param parts made by `jsonPart` */
 export function multipartReply(
-  delivery: Delivery,
-  parts: Iterable<Part> | AsyncIterable<Part | undefined>,
+  format: IncrementalFormat,
+  parts: AsyncIterable<Part | undefined>,
 ): Reply {
-  const parameter = delivery in PARAMETERS ? `; ${PARAMETERS[delivery as IncrementalFormat]}` : '';
-  return {
-    status: 200,
-    headers: { 'content-type': `${MULTIPART}; boundary="-"${parameter}` },
-    body: delimited(parts),
-  };
+  return { status: 200, headers: multipartHeaders(format), body: delimited(parts) };
+}
+
+/** Makes the reply of an answer that is a single part. */
+export function onePartReply(format: Accepted['parts'], text: readonly (string | Buffer)[]): Reply {
+  const body = [DELIMITER, ...jsonPart(text), LAST];
+  return { status: 200, headers: multipartHeaders(format), body };
+}
+
+function multipartHeaders(format: Accepted['parts']) {
+  const isKnown = format !== undefined && format !== 'unknown';
+  // A hyphen is its boundary.
+  const type = `${MULTIPART}; boundary="-"${isKnown ? `; ${PARAMETERS[format]}` : ''}`;
+  return { 'content-type': type };
 }
 
 type Part = readonly Piece[];
 
 async function* delimited(
-  parts: Parameters<typeof multipartReply>[1],
+  parts: AsyncIterable<Part | undefined>,
 ): AsyncGenerator<Body, void, undefined> {
   let before = [DELIMITER];
   for await (const part of parts) {
     if (part) yield [...before, ...part];
     before = [];
   }
-  yield '--\r\n';
+  yield LAST;
 }
 
 const DELIMITER = '\r\n---';
+/** Makes the last delimiter out of the one behind the last part. */
+const LAST = '--\r\n';
 
 /** One part of an answer, with the delimiter behind it: clients wait for that one before they use the part. */
 export function jsonPart(text: readonly (string | Buffer)[]): Part {

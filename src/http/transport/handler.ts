@@ -180,6 +180,9 @@ const CUT_OFF = 'An answer was cut off, because the rest of it could not be writ
 /** The headers of the reply together with those of the exchange. */
 function headersOf({ headers }: Reply, { replyHeaders }: Exchange): Record<string, string> {
   const all = { ...headers, ...replyHeaders };
+  // Only who writes a body knows how it is framed, and two ways at once let a proxy lose count (RFC 9112, 6.1).
+  delete all['transfer-encoding'];
+  delete all['content-length'];
   const { vary } = headers;
   if (vary !== undefined && replyHeaders['vary'] !== undefined) {
     all['vary'] = `${vary}, ${replyHeaders['vary']}`;

@@ -72,7 +72,7 @@ export function ask(
 ): Promise<Response> {
   return gateway.fetch('/graphql', {
     method: 'POST',
-    headers: { 'content-type': 'application/json', ...(accept && { accept }) },
+    headers: { 'content-type': 'application/json', ...(accept !== null && { accept }) },
     body: JSON.stringify({ query, variables }),
   });
 }

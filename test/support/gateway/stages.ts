@@ -1,7 +1,7 @@
 import { execute, visit, type DocumentNode, type GraphQLSchema } from 'graphql';
 import pino from 'pino';
 import { systemClock } from '../../../src/clock.ts';
-import { jsonTypeFor } from '../../../src/http/delivery/formats.ts';
+import { accepted } from '../../../src/http/delivery/formats.ts';
 import { createErrorPolicy } from '../../../src/http/error-policy.ts';
 import type { Exchange, ExchangeTelemetry, Stage } from '../../../src/http/exchange.ts';
 import { createOperationStages } from '../../../src/http/operation/operation-stages.ts';
@@ -39,7 +39,7 @@ export function handlerFor(
     trustedDocumentsOnly: false,
     isRouter: () => false,
     answer: async ({ document, name }, exchange) => {
-      const type = jsonTypeFor(exchange.header('accept'));
+      const { json: type } = accepted(exchange.header('accept'));
       if (!type) return undefined;
       const contextValue = contextOf(exchange);
       const operationName = name ?? null;
