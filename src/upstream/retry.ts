@@ -3,20 +3,22 @@ import type { AuthorizedAnswer } from './authorize.ts';
 import type { UpstreamResult } from './request.ts';
 
 const FIRST_WAIT_MS = 100;
-/** Instead of a longer wait, the caller is told when to come back. */
+/** Instead of a longer wait, the error is reported with the time after which the caller can try again. */
 const LONGEST_WAIT_MS = 10_000;
 
-type Unanswered = Exclude<AuthorizedAnswer, UpstreamResult>;
+export type Unanswered = Exclude<AuthorizedAnswer, UpstreamResult>;
 
 /**
  * The error of an answer without a result, and how long to wait before the request is sent again, ms. It is sent again
- * after failures that may be temporary: no connection, 5xx, and 429 unless its Retry-After is too long. Infinity: never.
+ * after failures that may be temporary: no connection, 5xx, and 429 unless its Retry-After is longer than 10 s. Infinity:
+ * never. A random part of up to half is added to the wait, as long as it does not exceed 10 s.
  *
  * @param attempt how often it was sent so far
  */
 export function failureOf(answer: Unanswered, attempt: number) {
   const { error, wait = Infinity } = judge(answer, FIRST_WAIT_MS * 2 ** (attempt - 1));
-  return { error, wait: wait > LONGEST_WAIT_MS ? Infinity : wait };
+  if (wait > LONGEST_WAIT_MS) return { error, wait: Infinity };
+  return { error, wait: Math.min(wait * (1 + Math.random() / 2), LONGEST_WAIT_MS) };
 }
 
 /** @param backoff in ms, like the `wait` that is returned; without one, sending again cannot help */

@@ -1,5 +1,6 @@
+import { GraphQLError } from 'graphql';
 import type { Clock } from '../clock.ts';
-import { codedError } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
 import { createFairQueue } from '../fair-queue.ts';
 import type { Priority, Sender } from './request.ts';
 
@@ -8,7 +9,7 @@ export interface Turns {
    * Gives a request its turn, or a promise of it if it has to wait.
    *
    * @param until by `clock.elapsed`
-   * @throws the abort reason of the signal, and coded errors: too many requests wait, or there was no turn in time
+   * @throws the abort reason of the signal, and NoTurn: too many requests wait, or there was no turn in time
    */
   take(field: string, sender: QueuedSender, until: number): EndTurn | Promise<EndTurn>;
   readonly load: TurnsLoad;
@@ -184,16 +185,25 @@ interface FieldInFlight {
   answers: number;
 }
 
+/** A coded error: nothing was sent, because the request got no turn. */
+export class NoTurn extends GraphQLError {
+  override name = 'NoTurn';
+
+  constructor(code: ErrorCode, message: string, extensions: object = {}) {
+    super(message, { extensions: { ...extensions, code } });
+  }
+}
+
 function queueFull() {
-  return codedError(
+  return new NoTurn(
     'RATE_LIMITED',
     `Nothing was sent: too many requests wait for the recruiting service. Try again in ${FULL_RETRY_SECONDS} s.`,
-    { extensions: { retryAfter: FULL_RETRY_SECONDS } },
+    { retryAfter: FULL_RETRY_SECONDS },
   );
 }
 
 function tooLate() {
-  return codedError(
+  return new NoTurn(
     'UPSTREAM_TIMEOUT',
     'Nothing was sent: earlier requests to the recruiting service took too long. Try again later.',
   );

@@ -1,12 +1,13 @@
 import { RequestMemory } from '../request-memory.ts';
+import type { GraphQLError } from 'graphql';
 import { newerToken, type AuthorizedAnswer, type BearerTokens } from './authorize.ts';
 import { createBreaker, type FollowedRequest } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
 import type { OutgoingRequest, Sender, UpstreamAnswer, UpstreamResult } from './request.ts';
-import { failureOf } from './retry.ts';
+import { failureOf, type Unanswered } from './retry.ts';
 import { shareQueries } from './share-queries.ts';
 import { noTelemetry, type UpstreamTelemetry } from './telemetry.ts';
-import { createTurns, type TurnsLoad } from './turns.ts';
+import { createTurns, NoTurn, type TurnsLoad } from './turns.ts';
 
 /** The recruiting service's GraphQL endpoint. */
 export interface Upstream {
@@ -97,17 +98,27 @@ export function createUpstream<Token extends { readonly value: string }>(
   ): Promise<UpstreamResult> {
     const until = clock.elapsed() + PATIENCE_MS;
     const followed = breaker.follow(request.kind);
+    let before: { readonly answer: Unanswered; readonly error: GraphQLError } | undefined;
+    const giveUp = ({ answer, error }: NonNullable<typeof before>): UpstreamResult => {
+      followed.gaveUp(answer);
+      if (answer.kind === 'failure' && answer.result) return answer.result;
+      throw error;
+    };
     for (let attempt = 1; ; attempt += 1) {
-      const answer = followed.refusal() ?? (await sendInTurn(request, sender, followed, until));
-      if (answer.kind === 'result') return answer;
-      const { error, wait } = failureOf(answer, attempt);
-      if (attempt >= attempts || clock.elapsed() + wait > until) {
-        followed.gaveUp(answer);
-        if (answer.kind === 'failure' && answer.result) return answer.result;
+      let answer: AuthorizedAnswer;
+      try {
+        answer = followed.refusal() ?? (await sendInTurn(request, sender, followed, until));
+      } catch (error) {
+        // That nothing was sent would not be true of the attempts before.
+        if (before && error instanceof NoTurn) return giveUp(before);
         throw error;
       }
+      if (answer.kind === 'result') return answer;
+      const { error, wait } = failureOf(answer, attempt);
+      before = { answer, error };
+      if (attempt >= attempts || clock.elapsed() + wait > until) return giveUp(before);
       telemetry.retrying(sender.cause, error.extensions['code'], attempt);
-      await clock.sleep(wait * (1 + Math.random() / 2), sender.signal);
+      await clock.sleep(wait, sender.signal);
     }
   }
 

@@ -1,9 +1,10 @@
-import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { systemClock, type Clock } from '../../src/clock.ts';
 import {
   cut,
   cutInBody,
   honest,
+  impatientClock,
   json,
   refusal,
   silence,
@@ -115,7 +116,53 @@ test.each([
   expect(await gateway.ask(PERSONS)).toEqual(DATA);
   expect(gateway.waits).toHaveLength(1);
   expect(gateway.waits[0]).toBeGreaterThanOrEqual(atLeast);
-  expect(gateway.waits[0]).toBeLessThanOrEqual(15_000);
+  expect(gateway.waits[0]).toBeLessThanOrEqual(10_000);
+});
+
+test('no attempt begins later than 30 s after the first, however long the random part of a wait', async () => {
+  vi.spyOn(Math, 'random').mockReturnValue(0.99);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const waits: number[] = [];
+  const waited = () => waits.reduce((sum, one) => sum + one, 0);
+  const clock = { ...impatientClock(waits), elapsed: () => systemClock.elapsed() + waited() };
+  await using gateway = await startGatewayOverFake({}, { clock });
+  gateway.upstream.answer(json({}, 429, { 'retry-after': '7' }));
+  const { errors } = await gateway.ask(PERSONS);
+  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
+  expect(waited()).toBeGreaterThan(14_000);
+  expect(waited()).toBeLessThanOrEqual(30_000);
+});
+
+test('a query that gets no turn for another attempt ends with the failure of the last one', async () => {
+  let ahead = 0;
+  const retried = Promise.withResolvers<void>();
+  const waiting = Promise.withResolvers<void>();
+  const late = Promise.withResolvers<void>();
+  const clock: Clock = {
+    ...systemClock,
+    elapsed: () => systemClock.elapsed() + ahead,
+    sleep: async (ms, signal) => {
+      if (ms < 1_000) return retried.promise;
+      if (ms > 30_000 || ms < 25_000) return systemClock.sleep(ms, signal);
+      waiting.resolve();
+      return late.promise;
+    },
+  };
+  const config = { upstreamConcurrency: 1 };
+  await using gateway = await startGatewayOverFake({}, { clock, config });
+  gateway.upstream.answer(json({}, 429), silence);
+  const refused = gateway.ask(PERSONS);
+  await gateway.upstream.arrived(1);
+  const leaving = new AbortController();
+  const other = gateway.ask('{ persons { items { firstName } } }', {}, { signal: leaving.signal });
+  other.catch(() => {});
+  await gateway.upstream.arrived(2);
+  retried.resolve();
+  await waiting.promise;
+  ahead = 31_000;
+  late.resolve();
+  expect((await refused).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
+  leaving.abort();
 });
 
 test.each([
