@@ -18,8 +18,8 @@ import { randomRuns } from '../support/random/random-runs.ts';
 import { timedDatabase } from '../support/tokens/timed-store.ts';
 
 const PROCESSES = 3;
-/** 1,000 together; those with real files take longer. */
-const RUNS = { sqlite: 100, timed: 900 };
+/** Those with real files take longer. `npm run simulate` has more of the others. */
+const RUNS = { sqlite: 60, timed: 300 };
 
 type Step =
   | { do: 'ask'; by: number; times: number }
