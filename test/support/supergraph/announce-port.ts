@@ -1,4 +1,5 @@
 import { tracingChannel } from 'node:diagnostics_channel';
+import { flushCompileCache } from 'node:module';
 import type { AddressInfo, Server } from 'node:net';
 
 // Loaded into the Hive Gateway of the tests, which takes any free port and does not print it.
@@ -6,6 +7,8 @@ tracingChannel('net.server.listen').subscribe({
   asyncEnd: (event) => {
     const { port } = (event as { server: Server }).server.address() as AddressInfo;
     console.log(`http://127.0.0.1:${port}/graphql`);
+    // It would be written at the end, but this process is killed.
+    flushCompileCache();
   },
   start: () => {},
   end: () => {},
