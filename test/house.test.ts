@@ -23,6 +23,7 @@ const arrows: Record<string, readonly string[]> = {
     'page-ledger.ts',
     'log.ts',
     'telemetry',
+    'time-limit.ts',
     'workers',
   ],
   'config.ts': ['package.json', 'config'],
@@ -50,8 +51,8 @@ const arrows: Record<string, readonly string[]> = {
   schema: ['paging'],
   paging: ['fair-queue.ts', 'page-ledger.ts'],
   upstream: ['fair-queue.ts', 'json-grammar.ts', 'map-key.ts', 'retry-after.ts'],
-  tokens: ['page-ledger.ts', 'retry-after.ts', 'sync-folder.ts'],
-  workers: ['page-ledger.ts', 'telemetry', 'tokens'],
+  tokens: ['page-ledger.ts', 'retry-after.ts', 'sync-folder.ts', 'time-limit.ts'],
+  workers: ['page-ledger.ts', 'telemetry', 'time-limit.ts', 'tokens'],
   sandbox: [],
   'log.ts': [],
   'errors.ts': [],
@@ -69,6 +70,7 @@ const arrows: Record<string, readonly string[]> = {
   'request-memory.ts': ['byte-limit.ts'],
   'retry-after.ts': [],
   'sync-folder.ts': [],
+  'time-limit.ts': [],
 };
 const everybody = [
   'byte-limit.ts',

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
+import { within } from '../time-limit.ts';
 import type { StoreLoss, UnsavedCause } from './token-errors.ts';
 import type { Rescue } from './store/rescue.ts';
-import { within } from './store/bounded-store.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 
 /** Saves a pair that was received: to the store, or if that fails, to the rescue file. */
@@ -89,7 +89,7 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
       call.saved.then(end, end);
       underWay = call;
     }
-    return within(clock, underWay.saved, () => SLOW_MS);
+    return within(clock, underWay.saved, () => SLOW_MS, 'the token store');
   }
 
   function hold(pair: NewPair, cause: UnsavedCause, error?: unknown): void {

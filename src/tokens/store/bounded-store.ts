@@ -1,5 +1,5 @@
-import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
+import { within } from '../../time-limit.ts';
 import type { TokenStore } from './token-store.ts';
 
 /**
@@ -11,19 +11,14 @@ export interface BoundedStore extends TokenStore {
   hurry(): void;
 }
 
-/** What came of the call is unknown. */
-export class NoAnswerError extends Error {
-  override readonly name = 'NoAnswerError';
-}
-
 const LIMIT_MS = 10_000;
 const HURRIED_MS = 1_000;
-const STEP_MS = 250;
+const WHOSE = 'the token store';
 
 export function boundStore(store: TokenStore, clock: Clock): BoundedStore {
   let hurried = false;
   const brief = <T>(work: Promise<T>) =>
-    within(clock, work, () => (hurried ? HURRIED_MS : LIMIT_MS));
+    within(clock, work, () => (hurried ? HURRIED_MS : LIMIT_MS), WHOSE);
 
   return {
     description: store.description,
@@ -51,7 +46,7 @@ export function boundStore(store: TokenStore, clock: Clock): BoundedStore {
     import: (imported) => brief(store.import(imported)),
     withdraw: (set) => brief(store.withdraw(set)),
     endAttempt: (attempt, ending) => brief(store.endAttempt(attempt, ending)),
-    save: (saved) => within(clock, store.save(saved), () => LIMIT_MS),
+    save: (saved) => within(clock, store.save(saved), () => LIMIT_MS, WHOSE),
     moveOut: (move) => brief(store.moveOut(move)),
     moveBack: (to) => brief(store.moveBack(to)),
     moveIn: (moved) => brief(store.moveIn(moved)),
@@ -59,27 +54,4 @@ export function boundStore(store: TokenStore, clock: Clock): BoundedStore {
     close: () => store.close(),
     hurry: () => void (hurried = true),
   };
-}
-
-/**
- * What the work gives, unless that takes too long. It is waited for in steps, so that a time in which this process or
- * the machine stood still counts as one of them: when they wake, an answer may be there that nobody could take.
- *
- * @param limit ms; asked again after each step
- * @throws NoAnswerError when it is given up; the work goes on all the same
- */
-export function within<T>(clock: Clock, work: Promise<T>, limit: () => number): Promise<T> {
-  const settled = new AbortController();
-  const end = () => settled.abort();
-  work.then(end, end);
-  return Promise.race([work, givenUp()]);
-
-  async function givenUp(): Promise<never> {
-    // Most calls are settled by then, and need no timer.
-    await setImmediate();
-    for (let waited = 0; waited < limit(); waited += STEP_MS) {
-      await clock.sleep(STEP_MS, settled.signal);
-    }
-    throw new NoAnswerError(`no answer of the token store within ${limit() / 1000} s`);
-  }
 }
