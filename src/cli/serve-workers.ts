@@ -1,13 +1,21 @@
+import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import { VERSION, type Config } from '../config.ts';
 import { createGateway, keepTokens } from '../gateway.ts';
 import { createCallerBudgets } from '../paging/page-budget.ts';
 import type { PageLedger } from '../page-ledger.ts';
-import { mergedMetrics } from '../telemetry/merged-metrics.ts';
+import { mergedMetrics, type WorkerMetrics } from '../telemetry/merged-metrics.ts';
 import { processMetrics } from '../telemetry/metrics.ts';
-import { createTokenTelemetry } from '../telemetry/telemetry.ts';
+import { createPrimaryTelemetry } from '../telemetry/telemetry.ts';
+import { NoAnswerError } from '../time-limit.ts';
+import type { Channel } from '../workers/channel.ts';
 import { borrowTokens, createTokenLender } from '../workers/shared-tokens.ts';
-import { startWorkers, type ChannelToPrimary } from '../workers/worker-processes.ts';
+import {
+  createWorkerProcesses,
+  type ChannelToPrimary,
+  type RunningWorker,
+  type WorkerProcesses,
+} from '../workers/worker-processes.ts';
 import type { UpstreamParts } from './service-or-sandbox.ts';
 import { gatewayParts, listenAdmin, listenFor, type Process, type Service } from './serving.ts';
 import { replicaOf } from './token-store.ts';
@@ -16,14 +24,18 @@ import { replicaOf } from './token-store.ts';
  * Keeps the tokens, counts the pages of callers, reports the metrics of all processes, and starts the workers that
  * answer requests.
  */
-export async function serveByWorkers(upstream: UpstreamParts, process: Process): Promise<Service> {
+export async function serveByWorkers(
+  upstream: UpstreamParts,
+  process: Process,
+): Promise<Service | undefined> {
   const { config, terminal, log, own } = process;
   const { store, rescue, ledger, settings } = upstream;
   const { recruitingUrl } = settings;
-  const telemetry = createTokenTelemetry({
+  const telemetry = createPrimaryTelemetry({
     version: VERSION,
     baseUrl: recruitingUrl,
     tokens: () => keeper.health(),
+    workers: () => workers,
   });
   const keeper = await keepTokens({
     config: { ...config, ...settings },
@@ -38,39 +50,62 @@ export async function serveByWorkers(upstream: UpstreamParts, process: Process):
   own({ close: () => keeper.stop() });
   const lender = own(createTokenLender(keeper, systemClock));
   const budgets = own(createCallerBudgets(config.pagesPerMinute, systemClock, ledger));
-  const ofPrimary = processMetrics();
-  await listenAdmin(
-    {
-      ...telemetry.metrics,
-      text: async () => {
-        const replies = workers.channels.map((worker) => worker.request('metrics', null));
-        // One that has just ended is missing.
-        const metrics = (await Promise.allSettled(replies)).flatMap((reply) =>
-          reply.status === 'fulfilled' ? reply.value : [],
-        );
-        return `${await telemetry.metrics.text()}\n${await mergedMetrics(metrics, await ofPrimary.json())}`;
-      },
-    },
-    process,
-  );
   const workers = own(
-    await startWorkers({
+    createWorkerProcesses({
       count: config.workers,
       onStart: (worker, isFirst) => {
         worker.answer('start', async () => ({ recruitingUrl, isFirst }));
         worker.answer('takePages', budgets.take);
         lender.lendTo(worker);
       },
+      shutdownDelayMs: config.shutdownDelayMs,
       clock: systemClock,
       log,
     }),
   );
-  terminal.hurry.addEventListener('abort', () => workers.signal());
+  const ofPrimary = processMetrics();
+  const ofWorkers = metricsOf(workers, log);
+  await listenAdmin(
+    {
+      ...telemetry.metrics,
+      text: async () => {
+        const merged = await mergedMetrics(await ofWorkers(), await ofPrimary.json());
+        return `${await telemetry.metrics.text()}\n${merged}`;
+      },
+    },
+    process,
+  );
+  // Also while they start.
+  terminal.stop.addEventListener('abort', () => workers.stop());
+  terminal.hurry.addEventListener('abort', () => workers.hurry());
+  const url = await workers.start();
+  if (url === undefined) return undefined;
   return {
-    url: workers.url,
-    prepareStop: () => workers.signal(),
+    url,
+    prepareStop: () => workers.stop(),
     stopRefreshing: () => void keeper.stop(),
   };
+}
+
+/**
+ * Reads the metrics of all workers. Those of a worker that does not answer are the last ones that it reported: without
+ * them, its counts would seem to begin again.
+ */
+function metricsOf(workers: WorkerProcesses, log: Logger): () => Promise<WorkerMetrics[]> {
+  const last = new WeakMap<Channel, WorkerMetrics>();
+  const read = async ({ channel, pid, state }: RunningWorker): Promise<WorkerMetrics[]> => {
+    try {
+      if (state === 'serving') last.set(channel, await channel.request('metrics', null));
+    } catch (error) {
+      // That it does not answer, or has ended, is logged elsewhere.
+      if (!(error instanceof NoAnswerError) && !channel.hasEnded) {
+        log.error({ err: error, worker: pid }, 'the metrics of a worker cannot be read');
+      }
+    }
+    const known = last.get(channel);
+    return known ? [known] : [];
+  };
+  return async () => (await Promise.all(workers.running.map(read))).flat();
 }
 
 /** Answers requests with the tokens of the primary. */

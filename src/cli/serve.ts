@@ -28,7 +28,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   const own: Own = (part) => parts.adopt(part, (it) => it.close());
   const process = { config, terminal, log, own };
 
-  const primary = channelToPrimary();
+  const primary = channelToPrimary(systemClock);
   if (primary) {
     own(primary);
     return await stop(await serveAsWorker(primary, process), process);
@@ -36,6 +36,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   for (const warning of configWarnings(terminal.env, config)) log.warn(warning);
   const upstream = await openUpstream(config, terminal, log, own);
   const service = await (config.workers > 1 ? serveByWorkers : serveHere)(upstream, process);
+  if (!service) return;
   announce(service.url, upstream.settings.recruitingUrl, config, log, terminal);
   await stop(service, process);
 }

@@ -121,14 +121,9 @@ export async function listenAdmin(metrics: Metrics, { config, log, own }: Proces
   try {
     const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
     const isOurHost = adminHosts({ host, allowedHosts });
-    const admin = own(
-      await listen(adminHandler(metrics, isOurHost), {
-        host,
-        port,
-        variables,
-        maxConnections: ADMIN_CONNECTIONS,
-      }),
-    );
+    const handler = adminHandler(metrics, isOurHost, log);
+    const maxConnections = ADMIN_CONNECTIONS;
+    const admin = own(await listen(handler, { host, port, variables, maxConnections }));
     log.info({ url: `${admin.url}/metrics` }, 'metrics');
   } catch (error) {
     // The port is the default one: a second gateway on a developer's machine need not fail for it.

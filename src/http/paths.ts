@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Logger } from 'pino';
 import type { Reply, Stage } from './exchange.ts';
 
 /** What is served at which path: the probes, and GraphQL at all that is left. */
@@ -54,8 +55,14 @@ interface Metrics {
 export const MISDIRECTED =
   'The host name of this request is not one of this gateway. If it should be, the operator of the gateway adds it to ALLOWED_HOSTS.';
 
+const UNREADABLE = 'The metrics cannot be read. The log of the gateway has the reason.';
+
 /** The handler of the admin address, which serves only GET /metrics. */
-export function adminHandler(metrics: Metrics, isOurHost: (host: string | undefined) => boolean) {
+export function adminHandler(
+  metrics: Metrics,
+  isOurHost: (host: string | undefined) => boolean,
+  log: Logger,
+) {
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (!isOurHost(request.headers.host)) {
       return void response.writeHead(421).end(`${MISDIRECTED}\n`);
@@ -68,8 +75,10 @@ export function adminHandler(metrics: Metrics, isOurHost: (host: string | undefi
     try {
       const text = await metrics.text();
       response.writeHead(200, { 'content-type': metrics.contentType }).end(text);
-    } catch {
-      response.writeHead(500).end();
+    } catch (error) {
+      log.error({ err: error }, 'the metrics cannot be read');
+      response.writeHead(500, { 'content-type': 'text/plain; charset=utf-8' });
+      response.end(`${UNREADABLE}\n`);
     }
   };
 }

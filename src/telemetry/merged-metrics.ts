@@ -31,12 +31,10 @@ function mergedText(texts: readonly string[]): string {
     else add(line);
   }
   const series = Map.groupBy(values, ([name]) => familyOf(name, comments));
-  return [...series]
-    .map(([family, lines]) =>
-      [
-        ...[...comments].filter((comment) => comment.split(' ')[2] === family),
-        ...lines.map(([name, value]) => `${name} ${value}`),
-      ].join('\n'),
+  const commentsOf = Map.groupBy(comments, (comment) => comment.split(' ')[2]!);
+  return [...commentsOf]
+    .map(([family, its]) =>
+      [...its, ...(series.get(family) ?? []).map(([name, value]) => `${name} ${value}`)].join('\n'),
     )
     .join('\n\n')
     .concat('\n');

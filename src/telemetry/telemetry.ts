@@ -52,18 +52,52 @@ export function createTelemetry(parts: TelemetryParts): Telemetry {
   };
 }
 
-/** Only the metrics and spans of the tokens: of a process that has them for others, which answer the requests. */
-export function createTokenTelemetry({
+/** Of a process that has the tokens for workers, which answer the requests. */
+export function createPrimaryTelemetry({
   version,
   baseUrl,
   tokens,
+  workers,
 }: Pick<TelemetryParts, 'version' | 'baseUrl'> & {
   readonly tokens: () => TokenHealth | undefined;
+  readonly workers: () => WorkersLoad;
 }): Pick<Telemetry, 'metrics' | 'exchanged'> {
   const metrics = createMetricRegistry();
   const spans = createSpans(version);
   const exchanged = tokenTelemetry({ tokens, metrics, spans, server: serverOf(baseUrl) });
+  workerTelemetry(metrics, workers);
   return { metrics, exchanged };
+}
+
+/** The workers that are running, and how many have ended, by reason. */
+interface WorkersLoad {
+  readonly running: readonly { readonly state: string }[];
+  readonly ended: Readonly<Record<string, number>>;
+}
+
+function workerTelemetry({ gauge }: MetricRegistry, workers: () => WorkersLoad): void {
+  gauge(
+    {
+      name: 'recruiting_workers',
+      help: 'Worker processes. A silent one stands still, and is killed and replaced if that lasts.',
+      labelNames: ['state'],
+    },
+    () => {
+      const { running } = workers();
+      return ['starting', 'serving', 'silent'].map(
+        (state) => [running.filter((worker) => worker.state === state).length, state] as const,
+      );
+    },
+  );
+  gauge(
+    {
+      name: 'recruiting_workers_ended_total',
+      help: 'Workers that ended without being asked to: they died, or were killed because they stood still.',
+      labelNames: ['reason'],
+      type: 'counter',
+    },
+    () => Object.entries(workers().ended).map(([reason, count]) => [count, reason] as const),
+  );
 }
 
 /** Attributes that name the service. */

@@ -130,7 +130,8 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
   });
 
   return {
-    accessToken: () => (refresher.tokens ? accessTokenOf(refresher.tokens) : firstToken()),
+    accessToken: () =>
+      refresher.tokens ? accessTokenOf(refresher.tokens) : patiently(firstToken()),
     accepted: refresher.accepted,
     afterRefusal: async (refused, detail) => {
       const newest = held();

@@ -1,6 +1,8 @@
 import { GraphQLError } from 'graphql';
+import type { Clock } from '../clock.ts';
 import type { PageReport } from '../page-ledger.ts';
 import type { WorkerMetrics } from '../telemetry/merged-metrics.ts';
+import { within } from '../time-limit.ts';
 import type { AccessToken } from '../tokens/held-tokens.ts';
 
 /** What one process requests of the other, and what it gets. */
@@ -16,7 +18,24 @@ export interface Requests {
   readonly takePages: { readonly of: PageReport; readonly gives: readonly number[] };
   /** Of a worker. */
   readonly metrics: { readonly of: null; readonly gives: WorkerMetrics };
+  /** Of either, which answers it as soon as it has the channel: whether it does anything at all. */
+  readonly alive: { readonly of: null; readonly gives: null };
 }
+
+/**
+ * How long an answer is waited for, ms. The primary itself waits for up to 30 s for newer tokens; another process that
+ * stands still for less must not be taken for one that never continues.
+ */
+const LIMITS: Record<keyof Requests, number> = {
+  start: 60_000,
+  tokens: 60_000,
+  accessToken: 40_000,
+  afterRefusal: 40_000,
+  takePages: 10_000,
+  // Prometheus waits for 10 s by default.
+  metrics: 3_000,
+  alive: 30_000,
+};
 
 /** What one process reports to the other. */
 export interface Reports {
@@ -43,10 +62,15 @@ export interface SharedTokenState {
 
 /** The other process, with typed requests and reports in both directions. */
 export interface Channel {
-  /** @throws the GraphQL error of the other process; an Error once that has ended */
+  /**
+   * @param limitMs how long the answer is waited for; default: `LIMITS`
+   * @throws the GraphQL error of the other process; NoAnswerError if it does not answer in time; an Error once it has
+   *   ended
+   */
   request<Name extends keyof Requests>(
     name: Name,
     of: Requests[Name]['of'],
+    limitMs?: number,
   ): Promise<Requests[Name]['gives']>;
   answer<Name extends keyof Requests>(
     name: Name,
@@ -79,9 +103,10 @@ interface SentError {
 
 type Handler = (value: never) => unknown;
 
-export function createChannel(port: Port): Channel {
+/** @param other the other process, for errors */
+export function createChannel(port: Port, other: string, clock: Clock): Channel {
   const waiting = new Map<number, PromiseWithResolvers<never>>();
-  const answers = new Map<keyof Requests, Handler>();
+  const answers = new Map<keyof Requests, Handler>([['alive', async () => null]]);
   const reports = new Map<keyof Reports, Handler>();
   let requests = 0;
   let hasEnded = false;
@@ -89,27 +114,27 @@ export function createChannel(port: Port): Channel {
   port.on('message', (message) => {
     if ('report' in message) reports.get(message.report)?.(message.value as never);
     else if ('request' in message) void answered(message);
-    else {
-      const { resolve, reject } = waiting.get(message.id)!;
-      waiting.delete(message.id);
-      if ('error' in message) reject(received(message.error));
-      else resolve(message.value as never);
-    }
+    else if ('error' in message) waiting.get(message.id)?.reject(received(message.error));
+    else waiting.get(message.id)?.resolve(message.value as never);
   });
   port.on('disconnect', () => {
     hasEnded = true;
     for (const { reject } of waiting.values()) reject(new Error(ENDED));
-    waiting.clear();
   });
 
   return {
-    request: (request, of) => {
-      if (hasEnded) return Promise.reject(new Error(ENDED));
+    request: async (request, of, limitMs = LIMITS[request]) => {
+      if (hasEnded) throw new Error(ENDED);
       const reply = Promise.withResolvers<never>();
       const id = (requests += 1);
       waiting.set(id, reply);
       send({ request, id, of });
-      return reply.promise;
+      try {
+        return await within(clock, reply.promise, () => limitMs, other);
+      } finally {
+        // The answer may still come.
+        waiting.delete(id);
+      }
     },
     answer: (name, give) => void answers.set(name, give),
     report: (report, value) => send({ report, value }),

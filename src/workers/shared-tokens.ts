@@ -1,5 +1,7 @@
 import type { Clock } from '../clock.ts';
+import { NoAnswerError } from '../time-limit.ts';
 import type { AccessToken } from '../tokens/held-tokens.ts';
+import { silentPrimaryError } from '../tokens/token-errors.ts';
 import type { TokenKeeper } from '../tokens/token-keeper.ts';
 import type { Channel, SharedTokenState } from './channel.ts';
 
@@ -89,11 +91,15 @@ export async function borrowTokens(primary: Channel): Promise<WorkerTokens> {
   };
 
   return {
-    accessToken: () => state.token ?? primary.request('accessToken', null).then(take),
+    accessToken: () =>
+      state.token ?? primary.request('accessToken', null).then(take).catch(explainSilence),
     afterRefusal: async (refused, detail) => {
       const { token } = state;
       if (token && isOlderOf(refused, token)) return token;
-      return take(await primary.request('afterRefusal', { refused, detail }));
+      return await primary
+        .request('afterRefusal', { refused, detail })
+        .then(take)
+        .catch(explainSilence);
     },
     accepted: (token) => {
       if (token.value === accepted?.value) return;
@@ -108,6 +114,10 @@ export async function borrowTokens(primary: Channel): Promise<WorkerTokens> {
     },
     stop: () => Promise.resolve(),
   };
+}
+
+function explainSilence(error: unknown): never {
+  throw error instanceof NoAnswerError ? silentPrimaryError(error) : error;
 }
 
 const NO_TOKENS: SharedTokenState = { present: false, set: undefined, token: undefined };

@@ -18,7 +18,7 @@ interface Rule {
 let gateway: Program & { readonly url: string };
 let families: ReturnType<typeof familiesOf>;
 beforeAll(async () => {
-  gateway = await startServe();
+  gateway = await startServe({ env: { WORKERS: '2' } });
   await gateway.printed(/access token refreshed/);
   await askAt(gateway.url, '{ allPersons { id } }');
   const [url] = await gateway.printed(/http:\/\/[^"]+\/metrics/);
@@ -63,6 +63,7 @@ const VALUES: Record<string, readonly string[]> = {
   job: ['recruiting-subgraph'],
   code: ['OK', 'LEFT', ...CODES],
   type: ['query', 'mutation', 'none'],
+  reason: ['died', 'silent'],
   kind: ['drain', 'search', 'breaking', 'dangerous', 'additive'],
   priority: ['interactive', 'drain'],
   trouble: TROUBLES,

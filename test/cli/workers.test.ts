@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
 import { Agent, request, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
+import { childrenOf, isAlive } from '../support/processes/other-processes.ts';
 import { startServe, type Program, type Served } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -12,12 +12,9 @@ const folder = temporaryFolder();
 let elapsed = 0;
 let sandbox: Sandbox;
 let gateway: Program & Served;
-/** Metrics of the primary. */
-let pid: number;
 
 beforeAll(async () => {
   sandbox = await startSandbox({ expiresIn: 3600, now: () => Date.now() + elapsed });
-  const before = childrenOf(process.pid);
   gateway = await startServe({
     env: {
       RECRUITING_URL: sandbox.url,
@@ -28,7 +25,6 @@ beforeAll(async () => {
       PAGES_PER_MINUTE: '300',
     },
   });
-  [pid] = childrenOf(process.pid).filter((child) => !before.includes(child)) as [number];
 }, 60_000);
 afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
@@ -37,7 +33,7 @@ afterAll(async () => {
 });
 
 test('two workers answer behind one port, and one refresh at an expiry serves both', async () => {
-  expect(childrenOf(pid)).toHaveLength(2);
+  expect(childrenOf(gateway.pid)).toHaveLength(2);
   // The refresh that follows the import.
   await vi.waitUntil(() => sandbox.stats.refreshes === 1, { timeout: 30_000 });
   expect((await fetch(new URL('/ready', gateway.url))).status).toBe(200);
@@ -58,13 +54,13 @@ test('/metrics adds up what both have counted, and has the state of the tokens o
 });
 
 test('a worker that dies is replaced, and the other one answers meanwhile', async () => {
-  const [first, second] = childrenOf(pid) as [number, number];
+  const [first, second] = childrenOf(gateway.pid) as [number, number];
   process.kill(first, 'SIGKILL');
   await gateway.printed(/a worker ended, and is replaced/);
   expect(await statuses(10)).toEqual([200]);
-  await vi.waitUntil(() => childrenOf(pid).length === 2, { timeout: 30_000 });
-  expect(childrenOf(pid)).toContain(second);
-  expect(childrenOf(pid)).not.toContain(first);
+  await vi.waitUntil(() => childrenOf(gateway.pid).length === 2, { timeout: 30_000 });
+  expect(childrenOf(gateway.pid)).toContain(second);
+  expect(childrenOf(gateway.pid)).not.toContain(first);
   expect(await statuses(10)).toEqual([200]);
   expect(sandbox.stats.refreshes).toBe(2);
 });
@@ -82,14 +78,13 @@ test('a caller has PAGES_PER_MINUTE in both workers together', async () => {
 });
 
 test('SIGTERM ends all of them, with exit code 0', async () => {
-  const workers = childrenOf(pid);
+  const workers = childrenOf(gateway.pid);
   gateway.signal('SIGTERM');
   expect(await gateway.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
   expect(workers.filter(isAlive)).toEqual([]);
 });
 
 test('workers without tokens report it like one process, and end with a primary that is killed', async () => {
-  const before = childrenOf(process.pid);
   const TOKEN_STORE = `sqlite:${folder.file('empty.db')}`;
   const env = { RECRUITING_URL: sandbox.url, TOKEN_STORE, ALLOW_ANONYMOUS: 'true', WORKERS: '2' };
   await using other = await startServe({ env });
@@ -99,8 +94,7 @@ test('workers without tokens report it like one process, and end with a primary 
       { message: expect.stringContaining('tokens import'), extensions: { code: 'TOKENS_MISSING' } },
     ],
   });
-  const [primary] = childrenOf(process.pid).filter((child) => !before.includes(child));
-  const workers = childrenOf(primary!);
+  const workers = childrenOf(other.pid);
   expect(workers).toHaveLength(2);
   other.signal('SIGKILL');
   await vi.waitUntil(() => !workers.some(isAlive), { timeout: 30_000 });
@@ -139,21 +133,4 @@ async function metricsOf(program: Program): Promise<Map<string, number>> {
 function sumOf(metrics: ReadonlyMap<string, number>, family: string): number {
   const values = [...metrics].filter(([name]) => name.startsWith(`${family}{`));
   return values.reduce((sum, [, value]) => sum + value, 0);
-}
-
-/** The child processes of all its threads. */
-function childrenOf(parent: number): number[] {
-  const tasks = `/proc/${parent}/task`;
-  return readdirSync(tasks).flatMap((task) =>
-    readFileSync(`${tasks}/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
-  );
-}
-
-function isAlive(child: number): boolean {
-  try {
-    // A process that has ended is listed until its parent has read its exit code.
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${child}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
 }

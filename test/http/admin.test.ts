@@ -1,5 +1,6 @@
 import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
+import pino from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { adminHandler } from '../../src/http/paths.ts';
 import { adminHosts } from '../../src/http/origin/hosts.ts';
@@ -14,7 +15,7 @@ test.each<[string, string, string[], string[]]>([
   async (_, host, ours, others) => {
     const isOurHost = adminHosts({ host, allowedHosts: ['hr.example.com'] });
     const metrics = { contentType: 'text/plain', text: () => Promise.resolve('version="1.2.3"') };
-    const handler = adminHandler(metrics, isOurHost);
+    const handler = adminHandler(metrics, isOurHost, pino({ level: 'silent' }));
     const server = await listen(handler, { host: '127.0.0.1', port: 0 });
     onTestFinished(() => server.close());
     for (const name of ours) {
@@ -27,6 +28,23 @@ test.each<[string, string, string[], string[]]>([
     }
   },
 );
+
+test('metrics that cannot be read are a text that says where to look, and an error in the log', async () => {
+  const lines: string[] = [];
+  const log = pino({}, { write: (line) => void lines.push(line) });
+  const metrics = {
+    contentType: 'text/plain',
+    text: () => Promise.reject(new Error('a fault of the gateway')),
+  };
+  const handler = adminHandler(metrics, () => true, log);
+  const server = await listen(handler, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  expect(await metricsAt(server.url, 'localhost')).toEqual({
+    status: 500,
+    text: expect.stringContaining('log'),
+  });
+  expect(lines).toEqual([expect.stringContaining('a fault of the gateway')]);
+});
 
 async function metricsAt(url: string, host: string): Promise<{ status: number; text: string }> {
   const response = await new Promise<IncomingMessage>((done, fail) => {

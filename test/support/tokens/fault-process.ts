@@ -7,7 +7,7 @@ export function titleOf({ pid }: Program): string {
 }
 
 /** Resolves when the process has stopped running: a signal only requests that. */
-export async function standsStill({ pid }: Program): Promise<void> {
+export async function standsStill({ pid }: Pick<Program, 'pid'>): Promise<void> {
   while (!/^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))) {
     await new Promise((turn) => setImmediate(turn));
   }
