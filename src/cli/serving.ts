@@ -122,8 +122,8 @@ export async function listenAdmin(metrics: Metrics, { config, log, own }: Proces
     const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
     const isOurHost = adminHosts({ host, allowedHosts });
     const handler = adminHandler(metrics, isOurHost, log);
-    const maxConnections = ADMIN_CONNECTIONS;
-    const admin = own(await listen(handler, { host, port, variables, maxConnections }));
+    const address = { host, port, variables };
+    const admin = own(await listen(handler, { ...address, maxConnections: ADMIN_CONNECTIONS }));
     log.info({ url: `${admin.url}/metrics` }, 'metrics');
   } catch (error) {
     // The port is the default one: a second gateway on a developer's machine need not fail for it.
