@@ -4,6 +4,7 @@ import { readStoreAddress, type StoreAddress } from '../config/store-address.ts'
 import { systemClock } from '../clock.ts';
 import { boundStore } from '../tokens/store/bounded-store.ts';
 import { saveRescued } from '../tokens/store/rescue.ts';
+import { ANSWERS_MS } from '../tokens/store/token-store.ts';
 import { moveSet, SAME_STORE } from '../tokens/token-move.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore } from './token-session.ts';
@@ -20,6 +21,8 @@ export async function tokensExport(address: string, terminal: Terminal): Promise
     const options = { baseUrl: stored.baseUrl };
     const { newest } = await saveRescued(session.rescueFolder, store, options);
     const other = boundStore(openStore(target, config), systemClock);
+    // Moved from an older copy of the database, a spent refresh token would be sent from there.
+    if (await store.askOthers()) await systemClock.sleep(ANSWERS_MS);
     const generations = newest.map(({ pair }) => pair.generation + 1);
     try {
       await moveSet(store, other, stored, {

@@ -257,6 +257,8 @@ export function createExchangeAttempt(
     const attempt = randomUUID();
     const over = before?.attempt ?? null;
     const wanted = { set, generation, attempt, over, lifeMs: CLAIM_LIFE_MS, replica };
+    // Nothing is sent for it, so it need not wait for the others.
+    await store.askOthers?.().catch(() => {});
     const claimed = await store.claim(wanted).catch(() => undefined);
     if (!claimed) return;
     unrecorded.set(attempt, { outcome: 'invalid-grant', latencyMs: 0 });

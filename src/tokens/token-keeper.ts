@@ -47,7 +47,8 @@ import { createLinkImport, type TokenLink } from './token-import.ts';
  * Who writes what. Only the holder of a claim sends. Any process may save a pair that was received, because saving the
  * same pair twice changes nothing and the generation only grows. Only the gateway and the commands that change the
  * tokens write rescue files and save from them; `tokens status` and `tokens check` write nothing. On an error, nothing
- * is deleted or overwritten. A store that was replaced by an older copy is given the newest pair before it is used.
+ * is deleted or overwritten. A store that was replaced by an older copy is given the newest pair before it is used. A
+ * process that cannot tell, because it has just started or the database server was, asks the others before it claims.
  *
  * The states are in held-tokens.ts, the steps in exchange-attempt.ts, saving in pair-saver.ts, and what follows each
  * result in token-refresher.ts.

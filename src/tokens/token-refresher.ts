@@ -16,6 +16,7 @@ import {
 } from './held-tokens.ts';
 import { createPairSaver } from './pair-saver.ts';
 import type { BoundedStore } from './store/bounded-store.ts';
+import { ANSWERS_MS } from './store/token-store.ts';
 import {
   busyElsewhereError,
   lostError,
@@ -24,6 +25,7 @@ import {
   stoppingError,
   uncertainError,
   unsavedError,
+  unwritableStoreError,
 } from './token-errors.ts';
 import {
   createTokenSync,
@@ -197,10 +199,38 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
         throw uncertainError();
       }
       if (quiet && clock.elapsed() < quiet.until) throw quiet.error;
-      const done = newest.state.kind === 'refreshing' ? undefined : await exchange(newest);
+      const mayClaim = newest.state.kind !== 'refreshing';
+      if (mayClaim && (await othersAreAsked())) {
+        await answersOf(newest);
+        continue;
+      }
+      const done = mayClaim ? await exchange(newest) : undefined;
       if (done) return done;
       if (clock.elapsed() >= until) throw busyElsewhereError();
       await pauseBetween(() => hasChanged(newest));
+    }
+  }
+
+  /**
+   * The store may be an older copy: its server has lost commits in a failover, or a backup was put in its place, and this
+   * process has not seen what came after. Then its refresh token is spent, and a process that runs may have the newest
+   * pair.
+   */
+  async function othersAreAsked(): Promise<boolean> {
+    try {
+      return await store.askOthers();
+    } catch (cause) {
+      throw unwritableStoreError(cause);
+    }
+  }
+
+  async function answersOf(from: HeldTokens): Promise<void> {
+    const until = clock.elapsed() + ANSWERS_MS;
+    const pauseBetween = growingPauses(clock, LOOKS);
+    const isOver = () => stopped || !isSamePair(held.tokens!, from);
+    while (clock.elapsed() < until && !isOver()) {
+      await pauseBetween(isOver);
+      await held.sync();
     }
   }
 

@@ -1,12 +1,12 @@
 /** Commands and a gateway on a token store in PostgreSQL, as an operator sees them. */
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { openPostgresStore } from '../../src/tokens/store/postgres/postgres-store.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { startProgram } from '../support/processes/process.ts';
-import { PERSON, reply } from '../support/tokens/tokens.ts';
+import { pairOf, PERSON, reply } from '../support/tokens/tokens.ts';
 import { startGatewayOf } from './tokens-gateway.ts';
 import { beginExchange, startOperator, startWithTokens } from './tokens-operator.ts';
 
@@ -61,6 +61,30 @@ test('tokens export moves a SQLite store to PostgreSQL, and not to the store tha
     code: 1,
     stderr: expect.stringMatching(/store that the set is in/),
   });
+});
+
+test('tokens export from an older copy of the database moves the pair that a running gateway saves again', async () => {
+  const { service, tokens, file } = await startOperator();
+  const TOKEN_STORE = await server.emptyStore();
+  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
+  expect((await tokens(['import', service.tokenLink], { env })).code).toBe(0);
+  const gateway = openPostgresStore(TOKEN_STORE, { sealer: createSealer([]), clock: systemClock });
+  onTestFinished(() => gateway.close());
+  const { set, generation } = (await gateway.read())!;
+  const exchange = { outcome: 'rotated', at: Date.now(), latencyMs: 1 } as const;
+  const newer = { set, generation, attempt: 'theirs', pair: pairOf('newer'), ...exchange };
+  let isConnected = false;
+  gateway.watch!(() => {
+    if (isConnected) void gateway.save(newer);
+    isConnected = true;
+  });
+  const listening = () => server.query("SELECT 1 FROM pg_stat_activity WHERE query ~ '^LISTEN'");
+  await vi.waitFor(async () => expect(await listening()).toHaveLength(1), 20_000);
+  expect((await tokens(['export', `sqlite:${file('other.db')}`], { env })).code).toBe(0);
+  expect(await gateway.read()).toMatchObject({ generation: generation + 1, pair: pairOf('newer') });
+  const other = { ...env, TOKEN_STORE: `sqlite:${file('other.db')}` };
+  const { stdout } = await tokens(['status', '--json'], { env: other });
+  expect(JSON.parse(stdout)).toMatchObject({ generation: generation + 2 });
 });
 
 test('a command whose refresh token is refused reports at once what it waits for, and what to do when it is stopped', async () => {

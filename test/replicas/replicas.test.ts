@@ -202,6 +202,27 @@ test('after a failover that lost the last commit the replicas save their pair ag
   expect(exchanges()).toEqual(['answered', 'answered']);
 });
 
+test('a replica that starts on an older copy of the database sends no refresh token whose next pair the others have', async () => {
+  await world.postgres.stop();
+  const putBack = world.postgres.keepCopy();
+  await world.postgres.start();
+  await allServe(replicas);
+  world.expire();
+  await allServe(replicas);
+  expect(exchanges()).toEqual(['answered']);
+  const newest = await generation();
+  await world.postgres.stop();
+  putBack();
+  const late = await world.serve({ SHUTDOWN_DELAY_MS: '0' });
+  await world.postgres.start();
+  // The access token in the copy has expired, so this replica has to refresh.
+  await eventually(() => allServe([late]));
+  expect(await generation()).toBe(newest);
+  await allServe(replicas);
+  expect(exchanges()).toEqual(['answered']);
+  expect(await late.stop()).toMatchObject({ code: 0, stderr: '' });
+}, 120_000);
+
 test('a replica that is stopped with its claim for longer than every time-out sends nothing on waking; others refresh', async () => {
   const holder = await world.hanging({ at: 'after the claim' });
   await allServe([holder]);

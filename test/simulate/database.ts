@@ -29,7 +29,7 @@ export interface DatabaseOptions {
   readonly time: VirtualTime;
   readonly chance: Chance;
   readonly observer: Observer;
-  /** The server's clock is this far ahead, ms. */
+  /** The server's clock is this far ahead at first, ms. */
   readonly ahead: number;
   /** Behind a transaction pooler no change is announced. */
   readonly isPooled: boolean;
@@ -47,6 +47,8 @@ const CONNECT_MS = 3_000;
 const IDLE_MS = 3_000;
 /** A server that crashes is back by then. */
 const DOWN_MS = 15_000;
+/** A listener is connected again by then. */
+const RECONNECTED_MS = { least: 250, most: 1_000 };
 /** More commits than these are never lost. */
 const MOST_LOST = 6;
 
@@ -69,8 +71,12 @@ export class SimulatedServer {
   /** Counts failovers: they end all connections. */
   #epoch = 0;
 
+  /** The server's clock is this far ahead, ms. */
+  ahead: number;
+
   constructor(options: DatabaseOptions) {
     this.#options = options;
+    this.ahead = options.ahead;
   }
 
   /** A set that was there before the history. */
@@ -139,6 +145,11 @@ export class SimulatedServer {
     return this.#committed.sets.length > 0;
   }
 
+  /** Whether changes are not announced. */
+  get isPooled(): boolean {
+    return this.#options.isPooled;
+  }
+
   /** The refresh token of the current set, and whether the set is lost: for observers. */
   look(): Look {
     const { sets, pairs, attempts } = this.#committed;
@@ -166,7 +177,25 @@ export class SimulatedServer {
     if (gone[0]) this.#committed = gone[0].tables;
     if (this.#writer) this.#abort(this.#writer);
     this.#options.observer.onFailover(gone.length);
-    this.#announce();
+    this.#endSessions();
+  }
+
+  /** All listeners lose their connection, and look when they are connected again. */
+  #endSessions(): void {
+    const { time, chance, isPooled } = this.#options;
+    const listeners = [...this.#listeners];
+    this.#listeners.clear();
+    if (isPooled) return;
+    for (const [by, onChange] of listeners) {
+      const connect = () => {
+        if (by.isDead) return;
+        // Still down, or cut off: once more.
+        if (this.isDown || by.isCutOff) return void time.after(RECONNECTED_MS.most, connect);
+        this.#listeners.set(by, onChange);
+        by.run(onChange);
+      };
+      time.after(chance.between(RECONNECTED_MS.least, RECONNECTED_MS.most), connect);
+    }
   }
 
   /** The end of a process ends its connections, and with them its transaction. */
@@ -250,8 +279,10 @@ export class SimulatedServer {
   }
 
   #run(name: StatementName, values: readonly Value[], tables: Tables): Row[] {
-    const { ahead, time } = this.#options;
-    return execute(name, values, tables, BEGINNING + ahead + time.now);
+    const { time } = this.#options;
+    const rows = execute(name, values, tables, BEGINNING + this.ahead + time.now);
+    if (name !== 'readLayout' && name !== 'lockStore') return rows;
+    return rows.map((row) => ({ ...row, era: String(this.#epoch) }));
   }
 
   async #commit(session: Session, purpose: Purpose): Promise<void> {
@@ -266,6 +297,7 @@ export class SimulatedServer {
       throw new StoreUnavailableError('Connection terminated unexpectedly');
     }
     if (purpose === 'read') return;
+    if (purpose === 'ask') return this.#announce();
     if (this.isFull) {
       observer.onFull(purpose);
       throw new StoreUnavailableError('could not extend file: No space left on device');
@@ -287,8 +319,12 @@ export class SimulatedServer {
   }
 
   #goDown(): void {
+    const { time, observer } = this.#options;
     this.isDown = true;
-    this.#options.time.after(DOWN_MS, () => (this.isDown = false));
+    time.after(DOWN_MS, () => {
+      this.isDown = false;
+      observer.onDisturbance();
+    });
   }
 
   #announce(): void {

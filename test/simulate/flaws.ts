@@ -28,6 +28,10 @@ export const FLAWS: Readonly<Record<string, Flaw>> = {
     ...parts,
     store: { ...parts.store, save: (pair) => parts.store.save(pair).catch(() => true) },
   }),
+  'ask-nobody': (parts) => ({
+    ...parts,
+    store: { ...parts.store, askOthers: async () => false },
+  }),
   'no-rescue-file': (parts) => ({ ...parts, rescue: undefined }),
   'clock-stands-still-while-stopped': (parts, by) => ({
     ...parts,

@@ -142,4 +142,19 @@ export const FOUND: readonly Plan[] = [
     steps: [{ after: 60, do: 'failOver', lost: 1 }],
     seed: 210_356_720,
   },
+  // A replica that started on an older copy of the database sent a spent token before the others had saved the next pair.
+  {
+    replicas: 3,
+    life: 120,
+    revokesOnRefresh: false,
+    fromLink: false,
+    isPooled: false,
+    ahead: 0,
+    early: [{ after: 0, do: 'meet', oddity: 'no connection' }],
+    steps: [
+      { after: 20_000, do: 'kill', by: 0 },
+      { after: 0, do: 'failOver', lost: 2 },
+    ],
+    seed: 1_378_033_106,
+  },
 ];

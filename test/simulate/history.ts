@@ -170,6 +170,16 @@ class World {
       case 'failOver':
         if (this.#isKeptSafe(database)) return;
         return database.failOver(step.lost);
+      case 'olderCopy':
+        if (this.#isKeptSafe(database)) return;
+        observer.met('an older copy is put under running replicas, and another one starts on it');
+        machine.process?.kill();
+        database.failOver(step.lost);
+        this.#start(machine);
+        return void this.#time.after(step.askAfterMs, () => {
+          this.#service.expire();
+          this.#ask(machine.process, 1);
+        });
       case 'restoreBackup':
         if (this.#isKeptSafe(database)) return;
         for (const { process } of this.#machines) process?.kill();
@@ -181,6 +191,9 @@ class World {
       case 'clock':
         observer.met('a wall clock jumps');
         return void (machine.ahead += step.ms);
+      case 'databaseClock':
+        observer.met('the clock of the database is set back');
+        return databases.forEach((one) => (one.ahead += step.ms));
     }
   }
 
@@ -207,8 +220,12 @@ class World {
   }
 
   #during(ms: number, set: (is: boolean) => void): void {
-    set(true);
-    this.#time.after(ms, () => set(false));
+    const change = (is: boolean) => {
+      set(is);
+      this.observer.onDisturbance();
+    };
+    change(true);
+    this.#time.after(ms, () => change(false));
   }
 
   #ask(process: Process | undefined, times: number): void {

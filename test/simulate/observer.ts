@@ -16,6 +16,8 @@ export interface Claimed {
 
 /** How long no other process may send the refresh token, and how long a process may wait for its answer. */
 const CLAIM_LIFE_MS = 150_000;
+/** After a fault of the database or of a process, a call may hang for this long. */
+const UNDISTURBED_MS = 15_000;
 /** A pair that cannot be saved is in the rescue file after a second, and the steps of its wait. */
 const RESCUED_WITHIN_MS = 1_500;
 
@@ -29,6 +31,10 @@ const RESCUED_WITHIN_MS = 1_500;
  *
  * The exceptions are those that no client can prevent, and each is proved: a pair whose process was killed in the first
  * second of its life, a commit that the database lost, a process that was stopped or cut off for longer than its claim.
+ *
+ * A lost commit is no excuse if another replica has the pair that is in use, and could have saved it again: it has run
+ * since the database went back, reaches it over a session of its own, and nothing else disturbed them. Nor may the claim
+ * have been taken before the database went back.
  */
 export class Observer {
   readonly violations: string[] = [];
@@ -43,6 +49,12 @@ export class Observer {
   readonly #newestOf = new Map<Process, string>();
   readonly #saved = new Set<string>();
   readonly #used = new Set<string>();
+  /** What each replica had when the database went back, if it can save that again. */
+  #witnesses: readonly { readonly by: Process; readonly newest: string }[] = [];
+  #wentBackAt = 0;
+  /** When the database was last disturbed, and each process. */
+  #disturbedAt = Number.NEGATIVE_INFINITY;
+  readonly #disturbed = new Map<Process, number>();
   /** Pairs that ended with their process. */
   readonly #perished = new Set<string>();
 
@@ -98,6 +110,7 @@ export class Observer {
   }
 
   onInterruption(what: string): void {
+    this.onDisturbance();
     this.met(what.endsWith('hangs') ? 'a store call hangs' : 'a commit is not heard');
   }
 
@@ -129,6 +142,10 @@ export class Observer {
     const generation = exchange.claim?.generation;
     const isForgotten = generation !== undefined && this.database.forgotten.has(generation);
     const isExcused = isForgotten || exchange.claim?.isLate === true;
+    const witness = this.#witnessAgainst(exchange);
+    if (witness) {
+      this.#violate(`${by.name} sends ${refreshToken} although ${witness.name} has the next pair`);
+    }
     for (const earlier of this.service.exchanges) {
       if (earlier === exchange || earlier.refreshToken !== refreshToken || isExcused) continue;
       const next = earlier.gave?.refreshToken;
@@ -141,6 +158,22 @@ export class Observer {
       }
     }
     this.#countSend(exchange);
+  }
+
+  /** A replica that could have saved the pair in use again before this refresh token was claimed. */
+  #witnessAgainst({ by, refreshToken, claim }: Exchange): Process | undefined {
+    if (!claim || claim.at < this.#wentBackAt) return undefined;
+    const inUse = this.service.live.refreshToken;
+    return this.#witnesses.find(
+      (one) => one.by !== by && one.newest === inUse && orderOf(one.newest) > orderOf(refreshToken),
+    )?.by;
+  }
+
+  /** @param by the process that is disturbed; otherwise it is the database */
+  onDisturbance(by?: Process): void {
+    if (by) this.#disturbed.set(by, this.#time.now);
+    else this.#disturbedAt = this.#time.now;
+    this.#witnesses = by ? this.#witnesses.filter((one) => one.by !== by) : [];
   }
 
   #countSend({ by, sentAt, claim, refreshToken }: Exchange): void {
@@ -187,6 +220,7 @@ export class Observer {
 
   onDeath(by: Process): void {
     this.note(`${by.name} has ended`);
+    this.onDisturbance(by);
     for (const database of this.databases) database.disconnect(by);
     if (!by.machine.hasGateway) return;
     this.#countDeath(by);
@@ -214,6 +248,7 @@ export class Observer {
 
   onStop(by: Process, ms: number): void {
     this.note(`${by.name} is stopped for ${ms / 1000} s`);
+    this.onDisturbance(by);
     if (ms < CLAIM_LIFE_MS) return;
     if (by.last?.point === 'claim committed' || by.last?.point === 'send') {
       this.met('stopped between claim and send, longer than every time-out');
@@ -224,6 +259,7 @@ export class Observer {
 
   onTermination(by: Process): void {
     this.note(`${by.name} is asked to end`);
+    this.onDisturbance(by);
     const isBusy = this.service.exchanges.some((one) => one.by === by && !one.isOver);
     if (isBusy) this.met('asked to end during an exchange');
   }
@@ -231,7 +267,20 @@ export class Observer {
   onFailover(lost: number): void {
     this.note(`the database fails over, without the last ${lost} commits`);
     if (lost > 0) this.met('the database loses commits');
+    this.#wentBackAt = this.#time.now;
+    this.#witnesses = this.#machines.flatMap(({ process: one }) => {
+      const newest = one && this.#newestOf.get(one);
+      return newest !== undefined && this.#mayWitness(one!) ? [{ by: one!, newest }] : [];
+    });
     this.#expectKept(undefined);
+  }
+
+  #mayWitness(by: Process): boolean {
+    const { isDown, isFull, isPooled } = this.database;
+    if (isDown || isFull || isPooled || by.isStopped || by.isTerminated || by.isCutOff)
+      return false;
+    const at = Math.max(this.#disturbedAt, this.#disturbed.get(by) ?? by.startedAt);
+    return this.#time.now - at > UNDISTURBED_MS;
   }
 
   /** @param ended the process that has ended just now, if that is the occasion */

@@ -48,13 +48,22 @@ export type Deed =
     }
   | { readonly do: 'failOver'; readonly lost: number }
   | { readonly do: 'restoreBackup'; readonly lost: number }
+  /** The database goes back under running replicas, and one is restarted and gets a request at that moment. */
+  | {
+      readonly do: 'olderCopy';
+      readonly by: number;
+      readonly lost: number;
+      readonly askAfterMs: number;
+    }
   | {
       readonly do: 'disk';
       readonly by: number;
       readonly state: 'full' | 'broken';
       readonly forMs: number;
     }
-  | { readonly do: 'clock'; readonly by: number; readonly ms: number };
+  | { readonly do: 'clock'; readonly by: number; readonly ms: number }
+  /** The clock of the database is set back: claims are dated ahead then. */
+  | { readonly do: 'databaseClock'; readonly ms: number };
 
 /** Selects a replica, whatever their number is. */
 const by = fc.nat({ max: 9 });
@@ -155,8 +164,24 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ do: of('restoreBackup'), lost: fc.integer({ min: 2, max: 6 }) }),
   },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: of('olderCopy'),
+      by,
+      lost: fc.integer({ min: 2, max: 6 }),
+      askAfterMs: fc.constantFrom(30, 100, 500),
+    }),
+  },
   { weight: 2, arbitrary: spoiled },
   { weight: 6, arbitrary: moved },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: of('databaseClock'),
+      ms: fc.constantFrom(-600_000, -86_400_000, -31_536_000_000),
+    }),
+  },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -167,7 +192,7 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
   },
 );
 
-const after = fc.constantFrom(0, 60, 200, 2_000, 20_000);
+const after = fc.constantFrom(0, 60, 200, 2_000, 20_000, 40_000);
 const step = (done: fc.Arbitrary<Deed>): fc.Arbitrary<Step> =>
   fc.tuple(after, done).map(([ms, one]) => ({ after: ms, ...one }));
 

@@ -89,6 +89,7 @@ export class Process {
   readonly #inbox: (() => void)[] = [];
   readonly #failuresBefore: number;
   readonly clock: Clock;
+  readonly startedAt: number;
   #wakes = 0;
   #stoppedAt = 0;
   #stoppedMs = 0;
@@ -107,6 +108,7 @@ export class Process {
     this.name = `${machine.name}/${machine.starts}`;
     this.#given = given;
     this.clock = this.#newClock();
+    this.startedAt = given.time.now;
   }
 
   /** Whether its rescue file could be created, and every write to it succeeded. */
@@ -243,14 +245,20 @@ export class Process {
     this.isStopped = false;
     this.#stoppedMs += this.#given.time.now - this.#stoppedAt;
     this.#given.observer.note(`${this.name} is woken`);
+    this.#given.observer.onDisturbance(this);
     for (const next of this.#inbox.splice(0)) this.run(next);
   }
 
   /** Its machine cannot reach the database. */
   cutOffFor(ms: number): void {
     this.#given.observer.met('a replica is cut off from the database');
+    const { time, observer } = this.#given;
+    observer.onDisturbance(this);
     this.machine.isCutOff = true;
-    this.#given.time.after(ms, () => (this.machine.isCutOff = false));
+    time.after(ms, () => {
+      this.machine.isCutOff = false;
+      if (this.machine.process) observer.onDisturbance(this.machine.process);
+    });
   }
 
   /** As SIGTERM does. */

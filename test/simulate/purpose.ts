@@ -1,7 +1,8 @@
 import type { StatementName, Value } from '../../src/tokens/store/postgres/statements.ts';
 
 /** The effect of a transaction, as its statements show it. */
-export type Purpose = 'prepare' | 'read' | 'import' | 'claim' | 'save' | 'endAttempt' | 'move';
+export type Purpose =
+  'prepare' | 'read' | 'ask' | 'import' | 'claim' | 'save' | 'endAttempt' | 'move';
 
 /** A statement that was executed. */
 export interface Done {
@@ -23,7 +24,8 @@ export function purposeOf(done: readonly Done[]): Purpose {
   if (has('insertPair')) return 'save';
   if (outcome === 'begun') return 'claim';
   if (has('endAttempt')) return 'endAttempt';
-  return has('updateSet') ? 'move' : 'read';
+  if (has('updateSet')) return 'move';
+  return has('announce') ? 'ask' : 'read';
 }
 
 export function aboutOf(done: readonly Done[]): About {

@@ -23,7 +23,7 @@ test('a seed gives the same history, line by line', async () => {
 test.each(Object.keys(FLAWS))(
   'the flaw %s is found, made short, and replayed by the command that is printed',
   async (flaw) => {
-    const { code, output } = await simulate('--seeds', '1000', '--seed', '300', '--flaw', flaw);
+    const { code, output } = await simulate('--seeds', '1000', '--seed', '1', '--flaw', flaw);
     expect(code).toBe(1);
     const { command } = /npm run simulate -- (?<command>.*)$/m.exec(output)!.groups!;
     const replayed = await simulate(...command!.split(' '));

@@ -5,7 +5,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
-import { DAY, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { DAY, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { timedDatabase } from '../support/tokens/timed-store.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 import {
   codesOf,
@@ -335,6 +336,55 @@ describe('an older copy that holds another set', () => {
   });
 });
 
+describe('an older copy of the database that a gateway starts on', () => {
+  test('it asks the other replicas first, and sends no refresh token whose next pair one of them saves again', async () => {
+    const { clock, database, older, newer, sandbox } = await startOnOlderCopy();
+    const store = watchStore(() => ({
+      ...older,
+      askOthers: answering(async () => {
+        await clock.sleep(SECOND);
+        await database.open().save(newer);
+      }),
+    }));
+    const { ask, logged } = await startKept(sandbox, { clock, store });
+    await clock.asleep();
+    const asked = ask(PERSON);
+    await clock.pass(3 * SECOND);
+    expect(codesOf(await asked)).toEqual([]);
+    expect(await store.read()).toMatchObject({ generation: 3, claim: null, lost: false });
+    expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(Array(2).fill('answered'));
+    expect(alarms(logged)).toEqual([]);
+  });
+
+  test('if nobody answers within two seconds, it refreshes with the refresh token that the store has', async () => {
+    const { clock, older, sandbox } = await startOnOlderCopy({ isBehind: false });
+    let times = 0;
+    const store = watchStore(() => ({
+      ...older,
+      askOthers: answering(async () => void (times += 1)),
+    }));
+    const { ask } = await startKept(sandbox, { clock, store });
+    await clock.asleep();
+    const asked = ask(PERSON);
+    await clock.pass(SECOND);
+    expect(sandbox.exchanges).toHaveLength(1);
+    await clock.pass(2 * SECOND);
+    expect(codesOf(await asked)).toEqual([]);
+    expect(times).toBe(1);
+    expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(Array(2).fill('answered'));
+  });
+
+  test('if the others cannot be asked, nothing is sent', async () => {
+    const { clock, older, sandbox } = await startOnOlderCopy();
+    const failing = new Error('the database server is down');
+    const store = watchStore(() => ({ ...older, askOthers: () => Promise.reject(failing) }));
+    const { ask } = await startKept(sandbox, { clock, store });
+    await clock.asleep();
+    expect(codesOf(await ask(PERSON))).toEqual(['INTERNAL_SERVER_ERROR']);
+    expect(sandbox.exchanges).toHaveLength(2);
+  });
+});
+
 describe('another store', () => {
   test.each(PUT)(
     'a store that is %s is used once the newest pair is saved behind it',
@@ -503,4 +553,38 @@ function places() {
 
 function saved(logged: Kept['logged']) {
   return logged.filter(({ msg }) => msg === 'the new token pair is saved now');
+}
+
+/** A database at generation 2, whose access token has expired, and the next pair, which another replica has. */
+async function startOnOlderCopy({ isBehind = true } = {}) {
+  const clock = new ManualClock();
+  const database = timedDatabase(clock.now, clock.elapsed);
+  const first = await startKeptOverSandbox({ clock, store: watchStore(() => database.open()) });
+  await clock.asleep();
+  await first.ask(PERSON);
+  await first.stop();
+  const { service, sandbox } = first;
+  service.ahead += 2 * DAY;
+  const older = database.open();
+  const { set, generation, pair } = (await older.read())!;
+  const body = new URLSearchParams({
+    grant_type: 'refresh_token',
+    refresh_token: pair.refreshToken,
+  });
+  const exchanged = () => fetch(`${sandbox.url}/oauth/token`, { method: 'POST', body });
+  const next = isBehind ? readTokenSet(await (await exchanged()).json())! : pair;
+  const exchange = { outcome: 'rotated', at: clock.now(), latencyMs: 1 } as const;
+  const newer = { set, generation, attempt: 'theirs', pair: next, ...exchange };
+  return { clock, database, older, newer, sandbox };
+}
+
+/** Asks once, as long as the store stays the same one. */
+function answering(answer: () => Promise<void>): () => Promise<boolean> {
+  let isAsked = false;
+  return async () => {
+    if (isAsked) return false;
+    isAsked = true;
+    void answer();
+    return true;
+  };
 }

@@ -7,6 +7,7 @@ import type { TokenStore } from './token-store.ts';
  * may still succeed later: such a claim is ended, and a save changes nothing when it is repeated.
  */
 export interface BoundedStore extends TokenStore {
+  askOthers(): Promise<boolean>;
   /** From now on every call but a save is given up after a second: the process is about to end. */
   hurry(): void;
 }
@@ -30,6 +31,7 @@ export function boundStore(store: TokenStore, clock: Clock): BoundedStore {
       return store.unwritable;
     },
     read: () => brief(store.read()),
+    askOthers: async () => (store.askOthers ? brief(store.askOthers()) : false),
     holds: (saved) => brief(store.holds(saved)),
     history: (limit) => brief(store.history(limit)),
     claim: async (claim) => {

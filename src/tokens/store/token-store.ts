@@ -41,8 +41,8 @@ export interface TokenStore {
   withdraw(set: string): Promise<boolean>;
   /**
    * Takes the right to exchange `generation` of `set`. Undefined if there is a newer generation or another set, if the
-   * set was moved, or while another exchange is under way. An earlier claim whose process ended, or whose exchange was
-   * uncertain, is taken over.
+   * set was moved, while another exchange is under way, or if the others have to be asked again (`askOthers`). An earlier
+   * claim whose process ended, or whose exchange was uncertain, is taken over.
    */
   claim(claim: NewClaim): Promise<Claim | undefined>;
   /**
@@ -65,6 +65,13 @@ export interface TokenStore {
    * @throws if the store does not know the set and the pair has no home, or belongs to another service
    */
   save(saved: NewPair): Promise<boolean>;
+  /**
+   * Asks all other processes to save the pair that they have, if this store lacks it: it may be an older copy. Their
+   * answers arrive within `ANSWERS_MS`. From then on, `claim` refuses if the store has become another one since.
+   *
+   * @returns false, without asking, if they were asked before and the store is still the same one
+   */
+  askOthers?(): Promise<boolean>;
   /** Whether it has held this pair, in whatever set, so that saving it would change nothing. */
   holds(saved: NewPair): Promise<boolean>;
   /** The audit trail, newest first. */
@@ -93,6 +100,9 @@ export interface TokenStore {
   /** Also ends the watch. */
   close(): Promise<void>;
 }
+
+/** Processes that are connected, or connect again at once, have saved what the store lacks by then, ms. */
+export const ANSWERS_MS = 2_000;
 
 /** The store cannot be reached now. It may be reached the next moment. */
 export class StoreUnavailableError extends Error {

@@ -215,6 +215,63 @@ test('a process that stops inside a transaction delays the others by a few secon
   await stopped;
 });
 
+describe('a store that may be an older copy', () => {
+  test.each([
+    ['on a session', (url: string) => url],
+    ['through a transaction pooler', throughPooler],
+  ])(
+    'a process %s asks the others once, and again after the server was restarted; until then it gets no claim',
+    async (_, otherUrl) => {
+      const { one, other, set } = await two(otherUrl);
+      let heard = 0;
+      one.watch!(() => void (heard += 1));
+      const listening = () =>
+        server.query("SELECT 1 FROM pg_stat_activity WHERE query ~ '^LISTEN'");
+      await expect.poll(listening, { timeout: 20_000 }).not.toHaveLength(0);
+      const before = heard;
+      expect(await other.askOthers!()).toBe(true);
+      await expect.poll(() => heard, { timeout: 20_000 }).toBeGreaterThan(before);
+      expect(await other.askOthers!()).toBe(false);
+      expect(await other.claim(claiming(set, 'a'))).toBeDefined();
+      await other.endAttempt('a', ending('unsent'));
+
+      await server.stop();
+      await server.start();
+      expect(await other.claim(claiming(set, 'b'))).toBeUndefined();
+      expect(await other.askOthers!()).toBe(true);
+      expect(await other.claim(claiming(set, 'b'))).toBeDefined();
+    },
+  );
+
+  test('a copy that is put in its place while the server runs is noticed as well', async () => {
+    const { url, other, set } = await two();
+    const schema = new URL(url).username;
+    expect(await other.askOthers!()).toBe(true);
+    await server.query(
+      `BEGIN; CREATE TEMP TABLE copy AS TABLE ${schema}.recruiting_token_store;
+       TRUNCATE ${schema}.recruiting_token_store; INSERT INTO ${schema}.recruiting_token_store TABLE copy;
+       DROP TABLE copy; COMMIT`,
+    );
+    expect(await other.claim(claiming(set, 'a'))).toBeUndefined();
+    expect(await other.askOthers!()).toBe(true);
+    expect(await other.claim(claiming(set, 'a'))).toBeDefined();
+  });
+
+  test('transactions, maintenance and other sessions do not make it another one', async () => {
+    const { url, one, other, set } = await two();
+    const schema = new URL(url).username;
+    expect(await other.askOthers!()).toBe(true);
+    await one.save(saving(set, 'a'));
+    for (const statement of ['VACUUM (FULL, FREEZE)', 'ANALYZE', 'REINDEX TABLE']) {
+      await server.query(`${statement} ${schema}.recruiting_token_store`);
+    }
+    await server.query('SELECT pg_reload_conf()');
+    await other.read();
+    expect(await other.askOthers!()).toBe(false);
+    expect(await other.claim(claiming(set, 'b', 2))).toBeDefined();
+  });
+});
+
 test('a server that was stopped and started is used again, and this is announced', async () => {
   const url = await server.emptyStore();
   const store = open(url);
@@ -229,3 +286,11 @@ test('a server that was stopped and started is used again, and this is announced
   await expect.poll(() => heard, { timeout: 20_000 }).toBeGreaterThan(1);
   expect(await store.claim(claiming(set, 'a'))).toBeDefined();
 });
+
+async function two(otherUrl = (url: string) => url) {
+  const url = await server.emptyStore();
+  const [one, other] = [open(url), open(otherUrl(url))];
+  const set = await importInto(one, 'link');
+  await other.read();
+  return { url, one, other, set };
+}

@@ -23,8 +23,9 @@ const CONNECT_MS = 3_000;
 const STATEMENT_MS = 3_000;
 /** The server may be unable to answer at all. */
 const ANSWER_MS = 4_000;
-const FIRST_RETRY_MS = 1_000;
-const LONGEST_RETRY_MS = 30_000;
+/** Short: another process may wait for this one to save a pair that the server has lost (token-refresher.ts). */
+const FIRST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 1_000;
 
 // A process that was stopped in a transaction must not keep the others waiting.
 const LIMITS = `
@@ -103,7 +104,7 @@ export function connectPostgres(url: string, clock: Clock): Database {
         if (!closing.signal.aborted) onChange();
       }
       const patience = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** failures);
-      await clock.sleep(patience / 2 + Math.random() * patience, closing.signal);
+      await clock.sleep(patience * (0.5 + Math.random() / 2), closing.signal);
     }
   }
 

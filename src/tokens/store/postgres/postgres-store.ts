@@ -40,6 +40,8 @@ export function openPostgresStore(
   const description = describePostgres(url);
   const reading = { sealer, claimEnds: createClaimEnds(clock.elapsed) };
   let ready: Promise<boolean> | undefined;
+  /** Of the store as it was last read, and as it was when the others were asked. */
+  const eras: { read?: unknown; asked?: unknown } = {};
 
   return {
     description,
@@ -53,8 +55,23 @@ export function openPostgresStore(
     withdraw: (set) => change({}, (rows, write) => rules.withdrawSet(rows, write, set)),
     claim: (claim) =>
       twice(() =>
-        change({ attempt: claim.attempt }, (rows, write) => rules.claimSet(rows, write, claim)),
+        change({ attempt: claim.attempt }, (rows, write, era) =>
+          eras.asked !== undefined && era !== eras.asked
+            ? undefined
+            : rules.claimSet(rows, write, claim),
+        ),
       ),
+    askOthers: async () => {
+      if (eras.read === eras.asked) return false;
+      eras.asked = await twice(() =>
+        database.transaction('write', async (run) => {
+          const era = await checkLayout(run);
+          await run('announce');
+          return era;
+        }),
+      );
+      return true;
+    },
     endAttempt: (attempt, ending) =>
       twice(() =>
         change({ attempt }, (rows, write) => rules.endAttempt(rows, write, attempt, ending)),
@@ -99,13 +116,17 @@ export function openPostgresStore(
     });
   }
 
-  async function change<T>(wanted: Wanted, work: (rows: Rows, write: RowWriter) => T): Promise<T> {
+  async function change<T>(
+    wanted: Wanted,
+    work: (rows: Rows, write: RowWriter, era: unknown) => T,
+  ): Promise<T> {
     if (!(await prepared())) throw new Error('the token store has no tables yet');
     return database.transaction('write', async (run) => {
-      await run('lockStore');
+      const [locked] = await run('lockStore');
+      eras.read = locked?.['era'];
       const rows = await readRows(run, reading, wanted);
       const { write, flush } = createRowWriter(run, sealer, rows);
-      const result = work(rows, write);
+      const result = work(rows, write, locked?.['era']);
       if (await flush()) await run('announce');
       return result;
     });
@@ -139,23 +160,25 @@ export function openPostgresStore(
     });
     return true;
   }
+
+  /** Returns the era. */
+  async function checkLayout(run: Run): Promise<unknown> {
+    const [row] = await run('readLayout');
+    if (row === undefined) throw new Error('its tables were emptied by something else');
+    if (row['standby'] === true) {
+      throw new StoreUnavailableError(
+        'the database server is a standby, which may lag behind: TOKEN_STORE has to name the primary',
+      );
+    }
+    if (row['layout'] !== LAYOUT) {
+      throw new Error(`it was written by a newer version (layout ${String(row['layout'])})`);
+    }
+    return (eras.read = row['era']);
+  }
 }
 
 async function tablesAreThere(run: Run): Promise<boolean> {
   return (await run('findTables')).length > 0;
-}
-
-async function checkLayout(run: Run): Promise<void> {
-  const [row] = await run('readLayout');
-  if (row === undefined) throw new Error('its tables were emptied by something else');
-  if (row['standby'] === true) {
-    throw new StoreUnavailableError(
-      'the database server is a standby, which may lag behind: TOKEN_STORE has to name the primary',
-    );
-  }
-  if (row['layout'] !== LAYOUT) {
-    throw new Error(`it was written by a newer version (layout ${String(row['layout'])})`);
-  }
 }
 
 async function twice<T>(call: () => Promise<T>): Promise<T> {

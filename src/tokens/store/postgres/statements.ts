@@ -34,6 +34,12 @@ const LONGEST_DEBT_MS = 600_000;
 const CREATE_PAGE_TABLE = `
     CREATE TABLE IF NOT EXISTS recruiting_page_budget (caller text PRIMARY KEY, full_at float8 NOT NULL)`;
 
+/**
+ * The era names this very table, on a server since its start. A failover, a restart, or a copy that is put in its place
+ * gives another one. (The row is written once, so its xmin changes only when it is put there anew.)
+ */
+const ERA = `concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), tableoid, xmin) AS era`;
+
 export const STATEMENTS = {
   lockCreation: `SELECT pg_advisory_xact_lock(${CREATING})`,
   // Not to_regclass, whose answer may be from before the lock.
@@ -60,8 +66,8 @@ export const STATEMENTS = {
       generation int NOT NULL, PRIMARY KEY (ring_id, fingerprint));${CREATE_PAGE_TABLE}`,
 
   /** Held to the end of the transaction: all that write take turns. */
-  lockStore: 'SELECT layout FROM recruiting_token_store FOR UPDATE',
-  readLayout: 'SELECT layout, pg_is_in_recovery() AS standby FROM recruiting_token_store',
+  lockStore: `SELECT ${ERA} FROM recruiting_token_store FOR UPDATE`,
+  readLayout: `SELECT layout, pg_is_in_recovery() AS standby, ${ERA} FROM recruiting_token_store`,
   readRings: `SELECT id, key, ${NOW} AS now FROM recruiting_token_ring ORDER BY id`,
   readSets: `
     SELECT id, name, base_url, head, lost, moved_to, withdrawn, claim, claim_at, claim_until, claim_ended
@@ -130,5 +136,6 @@ export const STATEMENTS = {
   dropFullBudgets: `
     DELETE FROM recruiting_page_budget WHERE caller IN (
       SELECT caller FROM recruiting_page_budget WHERE full_at < ${STATEMENT_NOW} FOR UPDATE SKIP LOCKED)`,
+  /** Every process that listens reads the store then, and saves the pair that it lacks. */
   announce: `SELECT pg_notify('${CHANNEL}', '')`,
 } as const;
