@@ -39,8 +39,12 @@ export interface IdentityBytes {
   readonly end: number;
 }
 
+/** Characters of a cursor of the service. A walk keeps many of them, and each of ours holds two. */
+export const MAX_SERVICE_CURSOR = 65_536;
+
 const VERSION = 2;
-const MAX_LENGTH = 65_536;
+/** Characters of one of ours: enough for two of the service in base64, and the rest. */
+const MAX_LENGTH = 4 * MAX_SERVICE_CURSOR;
 const MAX_PAGE_SIZE = 1_000_000;
 
 /**
@@ -94,6 +98,11 @@ export class CursorEncoder {
     return this.#head.length + Math.ceil((this.#tailLength * 4) / 3);
   }
 
+  /** About as many characters as a cursor of this page has. */
+  lengthIn({ after, endCursor }: PageBounds): number {
+    return Math.ceil((4 * ((after?.length ?? 0) + (endCursor?.length ?? 0))) / 3) + USUAL_REST;
+  }
+
   /** Writes the prepared cursor as ASCII. @returns where it ends */
   write(into: Uint8Array, at: number): number {
     into.set(this.#head, at);
@@ -116,6 +125,8 @@ export class CursorEncoder {
   }
 }
 
+/** Of a cursor without those of the service. */
+const USUAL_REST = 100;
 const CHECKSUM = 4;
 /** Of the offset, and the comma behind it. */
 const MAX_DIGITS = 8;

@@ -21,6 +21,8 @@ export interface Page<R> {
   readonly unplacedErrors?: readonly unknown[];
   /** How many records it has, where the page knows it without making them. */
   readonly count?: number;
+  /** The memory that it takes, in bytes, where the page knows it. */
+  readonly memory?: number;
   /** Where the page makes them itself: see `identitiesOf`. A page of bytes does so on first use. */
   readonly identities?: PageIdentities;
 }

@@ -86,8 +86,8 @@ export class ScannedPage implements Page<ListRecord> {
     return (this.#identities ??= this.#contents.identities());
   }
 
-  get size(): number {
-    return this.#contents.bytes.length;
+  get memory(): number {
+    return this.#contents.bytes.length + (this.endCursor?.length ?? 0);
   }
 
   get bytes(): Buffer {
@@ -143,10 +143,10 @@ export type RecordPage =
       /** By selection, then by index. */
       readonly readings: readonly (readonly Reading[])[];
       /** Of all readings, in bytes, roughly. */
-      readonly size: number;
+      readonly memory: number;
     };
 
-type HoldsPages = { hold(page: RecordPage, bytes: number): Promise<void> | undefined };
+type HoldsPages = { hold(page: object, bytes: number): Promise<void> | undefined };
 
 /** Counts the pages of these records against the memory that answers may hold. */
 export async function holdPages(
@@ -158,7 +158,7 @@ export async function holdPages(
     const { page } = edges[i]!.record;
     if (page === last) continue;
     last = page;
-    const waiting = call.hold(page, page.size);
+    const waiting = call.hold(page, page.memory);
     if (waiting) await waiting;
   }
 }
@@ -168,13 +168,15 @@ export function holdPage(
   call: HoldsPages,
   records: PageRecords<ListRecord>,
 ): Promise<void> | undefined {
-  return records.length === 0 ? undefined : holdWhole(call, records.page);
+  return holdWhole(call, records.page);
 }
 
 /** Counts a page of which all records may be kept. */
 export function holdWhole(call: HoldsPages, page: Page<ListRecord>): Promise<void> | undefined {
   const contents = page instanceof ScannedPage ? page : page.items[0]?.page;
-  return contents && call.hold(contents, contents.size);
+  return contents
+    ? call.hold(contents, contents.memory)
+    : call.hold(page, page.endCursor?.length ?? 0);
 }
 
 /** Writes records of one page: see `writeRecords`. */

@@ -96,6 +96,30 @@ test.concurrent.each([
   },
 );
 
+test.concurrent(
+  'a total of a list with long cursors takes no more memory than its page index may have',
+  async () => {
+    const pages = 700;
+    await using gateway = await start();
+    gateway.upstream.answer(pagesOfOne(pages));
+    const answer = await gateway.ask({ query: '{ personsConnection { totalCount } }' });
+    expect(answer).toContain(`"totalCount":${pages}`);
+  },
+);
+
+/** A list with one record in each page, and cursors of 60 KB. */
+function pagesOfOne(pages: number): Reply {
+  const rest = 'x'.repeat(60_000);
+  return (response, { body }) => {
+    const { variables } = JSON.parse(body) as { variables: { _rs_after?: string } };
+    const page = Number.parseInt(variables._rs_after ?? '0', 10);
+    const pageInfo = { hasNextPage: page + 1 < pages, endCursor: `${page + 1}${rest}` };
+    const items = [{ _rsId: String(page), id: String(page) }];
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ data: { persons: { items, pageInfo } } }));
+  };
+}
+
 async function start() {
   const gateway = await startSmallGateway();
   return Object.assign(gateway, { firstPage: await gateway.ask({ query: PERSONS }) });

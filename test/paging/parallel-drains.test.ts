@@ -210,7 +210,7 @@ describe('an overloaded service', () => {
 });
 
 test('all indexes together stay within their bound: the oldest lose their records first, then are dropped', () => {
-  const indexes = createPageIndexes(100);
+  const indexes = createPageIndexes(250);
   indexes.set('a', indexOf(40));
   indexes.set('b', indexOf(40));
   indexes.get('a');

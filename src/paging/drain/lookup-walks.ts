@@ -5,6 +5,7 @@ import type { LookupFailure } from '../find/page-reader.ts';
 import { identityHash } from '../identities.ts';
 import type { Identified } from '../page.ts';
 import {
+  costOfCursor,
   isSamePosition,
   positionsIn,
   type IndexedPage,
@@ -209,7 +210,7 @@ class LookupWalk {
 
   /** Remembers a page for lookups that join later. */
   #remember({ after, records, size }: WalkedPage<Identified>): void {
-    this.#passedRecords += records.length;
+    this.#passedRecords += records.length + costOfCursor(after);
     if (!this.#remembersPassed) return;
     const hashes = Array<number>(size).fill(0);
     for (const { identity, index } of records) {

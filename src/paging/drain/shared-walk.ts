@@ -51,6 +51,8 @@ interface Reader {
 
 /** Pages kept for slower readers, and for those that join later. A reader further behind walks on alone. */
 const PAGES_KEPT = 16;
+/** Bytes of these pages. The last one is kept whatever its size. */
+const BYTES_KEPT = 16 * 1024 * 1024;
 
 /** A reader that finds this many pages already fetched lets other requests be served first. */
 const PAGES_PER_TURN = 8;
@@ -180,9 +182,9 @@ export class SharedWalk<R extends Identified> {
   }
 
   #drop(): void {
-    const surplus = this.#kept.length - (this.hasReaders ? PAGES_KEPT : 0);
-    if (surplus <= 0) return;
     for (const reader of this.#readers) if (reader.keepsAll) return;
+    const surplus = this.hasReaders ? surplusOf(this.#kept) : this.#kept.length;
+    if (surplus <= 0) return;
     this.#kept.splice(0, surplus);
     this.#dropped += surplus;
   }
@@ -246,6 +248,18 @@ export class SharedWalk<R extends Identified> {
     this.#ending.abort(WALK_LEFT);
     this.#options.onEnd?.(failure);
   }
+}
+
+/** How many of the first pages are too many. */
+function surplusOf(pages: readonly WalkedPage<Identified>[]): number {
+  let bytes = 0;
+  let kept = 0;
+  for (const { records } of pages.toReversed()) {
+    bytes += records.page.memory ?? 0;
+    if (kept > 0 && (kept >= PAGES_KEPT || bytes > BYTES_KEPT)) break;
+    kept += 1;
+  }
+  return pages.length - kept;
 }
 
 /** The readers of a walk that is not shared. */

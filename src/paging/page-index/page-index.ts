@@ -27,24 +27,38 @@ export interface IndexBuilder {
    * @param at the offset of its first record in the page before, where the two overlap
    */
   add(after: string | null, page: Page<Identified>, at?: number): void;
-  /** Undefined when the records cannot be told apart. */
+  /** Undefined when the records cannot be told apart, and when the cursors are too long. */
   finish(options: { complete: boolean; limit: number | undefined }): PageIndex | undefined;
 }
 
-/** @param maxRecords beyond so many records, only the cursors of pages are kept */
+/**
+ * The memory of a cursor, as the number of records of which the index could keep the hashes instead. One of a usual
+ * length counts with its page.
+ */
+export function costOfCursor(cursor: string | null): number {
+  return Math.ceil(Math.max(0, (cursor?.length ?? 0) - USUAL_CURSOR) / BYTES_OF_HASH);
+}
+
+const USUAL_CURSOR = 256;
+const BYTES_OF_HASH = 8;
+
+/** @param maxRecords beyond so many records, only the cursors of pages are kept; without room for those, nothing */
 export function createIndexBuilder(maxRecords: number): IndexBuilder {
   const pages: IndexedPage[] = [];
   let last: { after: string | null; behind: number | null; hashes: readonly number[] } | undefined;
   let kept = 0;
+  let costOfCursors = 0;
   let isUsable = true;
 
   return {
     add: (after, page, at = last?.hashes.length ?? 0) => {
       if (!isUsable) return;
       const { hashes, isJoinable } = identitiesOf(page);
-      if (!isJoinable) {
+      costOfCursors += costOfCursor(after);
+      if (!isJoinable || costOfCursors > maxRecords) {
         isUsable = false;
         pages.length = 0;
+        last = undefined;
         return;
       }
       // Of two pages that begin with the same record, the later one has the fresher cursor.

@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts';
-import type { PageIndex } from './page-index.ts';
+import { costOfCursor, type PageIndex } from './page-index.ts';
 
 /** The page indexes of all lists, bounded together. */
 export interface PageIndexes {
@@ -13,8 +13,10 @@ export interface PageIndexes {
   learnLimit(field: string, limit: number): void;
 }
 
-/** The memory of a page without its records, in records. */
+/** The memory of a page without its records, in records: see `costOfCursor`. */
 const PAGE_COST = 4;
+/** The memory of the index of a list without its pages. */
+const LIST_COST = 50;
 
 /** Drops what was least recently used; before a list is dropped, it loses its records and keeps its cursors. */
 export function createPageIndexes(maxRecords: number): PageIndexes {
@@ -63,7 +65,10 @@ export function createPageIndexes(maxRecords: number): PageIndexes {
 }
 
 function costOf({ pages }: PageIndex): number {
-  return pages.reduce((sum, { records }) => sum + PAGE_COST + (records?.length ?? 0), 0);
+  return pages.reduce(
+    (sum, { after, records }) => sum + PAGE_COST + costOfCursor(after) + (records?.length ?? 0),
+    LIST_COST,
+  );
 }
 
 function withoutRecords({ pages, complete }: PageIndex): PageIndex {

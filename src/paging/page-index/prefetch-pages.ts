@@ -50,6 +50,8 @@ export interface PrefetchOptions {
 
 /** Pages requested ahead of the consumer, for each that may be in flight. */
 const AHEAD = 2;
+/** Bytes of all pages that were read ahead, if they are as large as the largest so far. At least one page is. */
+const MAX_BYTES_AHEAD = 16 * 1024 * 1024;
 
 export function prefetchPages<R extends Identified>(
   fetchPage: FetchPage<R>,
@@ -62,13 +64,15 @@ export function prefetchPages<R extends Identified>(
   const detector = new OutageDetector();
   let forgotten = 0;
   let lookedAt = 0;
+  let largest = 1;
 
   return {
     page,
     settled: (number) => (settled.has(number) ? settled.get(number) : 'pending'),
     lookAhead: (from, wanted) => {
       for (; forgotten < from; forgotten += 1) forget(forgotten);
-      const most = Math.min(pages.length, from + AHEAD * pace.limit);
+      const ahead = Math.min(AHEAD * pace.limit, Math.ceil(MAX_BYTES_AHEAD / largest));
+      const most = Math.min(pages.length, from + ahead);
       let end = from;
       let before = 0;
       let expected = 0;
@@ -106,6 +110,7 @@ export function prefetchPages<R extends Identified>(
     // The next page begins further on than this one can reach. A smaller page leaves an overlap with what follows.
     const first = limit !== undefined && count >= limit ? overlappingSize(limit) : undefined;
     const settle = (read?: PageRead<R>) => {
+      largest = Math.max(largest, read?.page.memory ?? 0);
       if (!requested.has(number)) return read;
       settled.set(number, read);
       onSettled(number);

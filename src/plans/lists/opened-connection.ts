@@ -7,7 +7,7 @@ import {
   type Slice,
   type SliceEnd,
 } from '../../paging/connection/slice.ts';
-import { CursorEncoder, decodeCursor } from '../../paging/cursor.ts';
+import { CursorEncoder, decodeCursor, type PageBounds } from '../../paging/cursor.ts';
 import { drainPages, interrupted } from '../../paging/drain/drain.ts';
 import { positionOf } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
@@ -59,8 +59,11 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   const { signal, drainBudget: budget } = call;
   const wanted = shape.fields.filter(({ kind }) => kind !== 'typename');
   let counting: Promise<number> | undefined;
-  const reading = createReading(sliceOf(), cursors, call, (edges) => {
-    if (counts.last !== undefined) spendForLast(edges);
+  const reading = createReading(sliceOf(), cursors, call, {
+    cursorsOfEdge: cursorsOfEdge(shape),
+    onEdges: (edges) => {
+      if (counts.last !== undefined) spendForLast(edges);
+    },
   });
 
   return {
@@ -143,11 +146,23 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   }
 }
 
+/** How many times the cursor of each edge is written. */
+function cursorsOfEdge({ fields }: ConnectionShape): number {
+  return fields
+    .flatMap((field) => (field.kind === 'edges' ? field.fields : []))
+    .filter(({ kind }) => kind === 'cursor').length;
+}
+
+interface ReadingParts {
+  readonly cursorsOfEdge: number;
+  readonly onEdges: (count: number) => void;
+}
+
 function createReading(
   slice: Slice<ListRecord>,
   cursors: CursorEncoder,
   call: Call,
-  onEdges: (count: number) => void,
+  { cursorsOfEdge: written, onEdges }: ReadingParts,
 ) {
   const read: (readonly ConnectionEdge[])[] = [];
   const errors: UpstreamError[] = [];
@@ -190,9 +205,23 @@ function createReading(
       errors.push(...(value.unplacedErrors as readonly UpstreamError[]));
       // `reading` is still set: another reader would otherwise read the next page before this one is kept.
       await holdPages(call, value.edges);
+      const waiting =
+        written > 0 ? call.hold(value.edges, written * cursorBytes(value.edges)) : undefined;
+      if (waiting) await waiting;
       read.push(value.edges);
     }
     reading = undefined;
+  }
+
+  function cursorBytes(edges: readonly ConnectionEdge[]): number {
+    let bytes = 0;
+    let each = 0;
+    let last: PageBounds | undefined;
+    for (const { page } of edges) {
+      if (page !== last) each = cursors.lengthIn((last = page));
+      bytes += each;
+    }
+    return bytes;
   }
 
   async function* parts(): AsyncGenerator<readonly ConnectionEdge[], void, undefined> {

@@ -1,11 +1,12 @@
 import { isNullableType } from 'graphql';
-import type { UpstreamError } from '../../answers/answer-errors.ts';
+import { ownError, type UpstreamError } from '../../answers/answer-errors.ts';
 import { readValue } from '../../answers/read.ts';
 import type { Reading } from '../../answers/reading.ts';
 import type { Found } from '../../answers/service-answer.ts';
 import type { Shape } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import type { Pausable } from '../../pausable.ts';
+import { MAX_SERVICE_CURSOR } from '../../paging/cursor.ts';
 import { identitiesOf, type Page } from '../../paging/page.ts';
 import type { Adapter } from '../../schema/derived.ts';
 import { isPlaceholder, type ListRecord, type RecordPage } from '../output.ts';
@@ -49,25 +50,30 @@ export function* readPage(
   if (!first || lists.some((list) => !list) || hasNextPage?.kind !== 'boolean') {
     return { page: undefined, isNull: nullable && errors.length === 0, errors };
   }
+  const endCursor = cursorFrom(pageInfo?.get('endCursor'));
+  if (endCursor !== null && endCursor.length > MAX_SERVICE_CURSOR) {
+    return { page: undefined, isNull: false, errors: [LONG_CURSOR] };
+  }
   const { byRecord, unplaced } = sortErrors(errors, keys, first.length);
   const readings: Reading[][] = [];
-  let size = 0;
+  let memory = endCursor?.length ?? 0;
   for (const [selection, list] of lists.entries()) {
     const some: Reading[] = [];
     readings.push(some);
     for (let index = 0; index < first.length; index += 1) {
       const own = byRecord.get(`${selection}.${index}`) ?? NO_ERRORS;
       const reading = yield* readValue(shapes[selection]!, list![index], own);
-      size += sizeOf(reading);
+      memory += bytesOf(reading);
       some.push(reading);
     }
   }
-  const page: RecordPage = { kind: 'readings', readings, size };
+  const page: RecordPage = { kind: 'readings', readings, memory };
   const limit = Number(pageInfo?.get('first')?.raw);
   const read: Page<ListRecord> = {
     items: first.map((record, index) => ({ identity: identity.of(record), page, index })),
     hasNextPage: hasNextPage.raw === 'true',
-    endCursor: cursorFrom(pageInfo?.get('endCursor')),
+    endCursor,
+    memory,
     limit: limit > 0 ? limit : undefined,
     unplacedErrors: unplaced,
   };
@@ -78,15 +84,23 @@ export function* readPage(
   };
 }
 
-function sizeOf({ parts = [] }: Reading): number {
+function bytesOf({ parts = [] }: Reading): number {
   return parts.reduce((sum, part) => sum + (isPlaceholder(part) ? 0 : part.length), 0);
 }
+
+const LONG_CURSOR = ownError(
+  'UPSTREAM_BAD_RESPONSE',
+  `The recruiting service returned a page with a cursor of more than ${MAX_SERVICE_CURSOR} characters, which the gateway does not ` +
+    'keep. Report this to the support of the service; the plain list of the service can still be read page by page.',
+);
 
 const NO_RECORDS: readonly Json[] = [];
 const NO_ERRORS: readonly UpstreamError[] = [];
 
 function cursorFrom(cursor: Json | undefined): string | null {
-  return (cursor?.kind === 'number' ? cursor.raw : cursor?.string) ?? null;
+  // A part of the answer's text would keep all of it for as long as the cursor is remembered.
+  const digits = cursor?.kind === 'number' ? Buffer.from(cursor.raw).toString('latin1') : undefined;
+  return digits ?? cursor?.string ?? null;
 }
 
 /** Errors whose path leads to no record of the page belong to the list. */

@@ -3,7 +3,7 @@ import { scanInAnyForm } from '../../answers/scan-any-form.ts';
 import { scanner } from '../../answers/scan.ts';
 import { objectShape, type FieldShape, type ObjectShape, type Shape } from '../../answers/shape.ts';
 import { cut, type Tape } from '../../answers/tape.ts';
-import type { IdentityBytes } from '../../paging/cursor.ts';
+import { MAX_SERVICE_CURSOR, type IdentityBytes } from '../../paging/cursor.ts';
 import { identityHash, identityHasher, IdentitySet } from '../../paging/identities.ts';
 import { identitiesFrom, type PageIdentities } from '../../paging/page.ts';
 import type { Pausable } from '../../pausable.ts';
@@ -39,6 +39,8 @@ export function pageScanner(
     shape: answer,
     take: function* take(bytes, tape) {
       if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
+      // Possibly too long: with escapes, it has more bytes than characters.
+      if (tape.noted[3]! - tape.noted[2]! > MAX_SERVICE_CURSOR + QUOTES) return undefined;
       return {
         page: yield* scannedPage(bytes, tape, hashing),
         isNull: false,
@@ -48,6 +50,8 @@ export function pageScanner(
     },
   });
 }
+
+const QUOTES = 2;
 
 function shown(key: string, shape: Shape): FieldShape {
   return { key, shape, isSilent: false };
