@@ -4,6 +4,7 @@ import {
   checkJson,
   CLOSE_LIST,
   CLOSE_OBJECT,
+  COLON,
   COMMA,
   firstIn,
   LETTER_F,
@@ -154,6 +155,62 @@ export function* jsonIn(text: string): Pausable<Json | 'too deep' | undefined> {
 export function membersIn(text: string, keys: ReadonlySet<string>): Map<string, string> {
   const whole = new Json(new CheckedText(text, new Map()), afterSpace(text, 0), text.length);
   return new Map(Array.from(whole.members(keys), ([key, { raw }]) => [key, raw]));
+}
+
+/**
+ * Whether `JSON.parse` loses how a text was written: a number that JavaScript would write in another way, such as one
+ * with more digits than it can hold, `1e5`, `1.0` and `-0`; or a key such as `"2"`, which it would put before the others.
+ *
+ * @param text JSON that `JSON.parse` accepts
+ */
+export function losesWriting(text: string): boolean {
+  for (let at = 0; ;) {
+    const quote = text.indexOf('"', at);
+    if (losesNumber(text, at, quote < 0 ? text.length : quote)) return true;
+    if (quote < 0) return false;
+    // Nearly all strings end here, and a search costs less than a look at each character.
+    const next = text.indexOf('"', quote + 1);
+    at = text.charCodeAt(next - 1) === BACKSLASH ? endOfString(text, quote) : next + 1;
+    if (text.charCodeAt(afterSpace(text, at)) === COLON && isIndex(text, quote, at)) return true;
+  }
+}
+
+/** Whether a number is lost in a part of a text in which no string is. */
+function losesNumber(text: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 1) {
+    const first = text.charCodeAt(at);
+    if (first !== MINUS && !isDigit(first)) continue;
+    const number = at;
+    let isPlain = first !== MINUS;
+    for (at += 1; at < end; at += 1) {
+      const code = text.charCodeAt(at);
+      if (isDigit(code)) continue;
+      if (code !== POINT && code !== PLUS && code !== MINUS && code !== SMALL_E && code !== LARGE_E)
+        break;
+      isPlain = false;
+    }
+    if (isPlain && at - number <= SAFE_DIGITS) continue;
+    const written = text.slice(number, at);
+    if (String(Number(written)) !== written) return true;
+  }
+  return false;
+}
+
+/** JavaScript holds all whole numbers with so many digits. */
+const SAFE_DIGITS = 15;
+const [PLUS, MINUS, POINT, LARGE_E, SMALL_E, ZERO, NINE] = [43, 45, 46, 69, 101, 48, 57];
+
+function isDigit(code: number): boolean {
+  return code >= ZERO && code <= NINE;
+}
+
+/** Whether JavaScript puts a key before all others that are not indexes, whatever their order was. */
+function isIndex(text: string, start: number, end: number): boolean {
+  const first = text.charCodeAt(start + 1);
+  if (!isDigit(first) && first !== BACKSLASH) return false;
+  const key = decoded(text.slice(start, end));
+  const index = Number(key);
+  return String(index) === key && Number.isInteger(index) && index >= 0 && index < 2 ** 32 - 1;
 }
 
 class CheckedText {

@@ -1,6 +1,6 @@
 import type { GraphQLError } from 'graphql';
 import { codedError } from '../../errors.ts';
-import { membersIn } from '../../json.ts';
+import { losesWriting, membersIn } from '../../json.ts';
 import { BodiesTooLarge, BodyTooLarge } from '../../read-body.ts';
 import type { RequestMemory } from '../../request-memory.ts';
 import type { Exchange, Params, Stage } from '../exchange.ts';
@@ -20,7 +20,7 @@ export function readParams(maxBytes: number, memory: RequestMemory): Stage {
       return exchange.readBody(limits).then(
         (text) => {
           exchange.params = paramsIn(text);
-          if (mayLoseNumber(text)) exchange.writtenVariables = variablesIn(text);
+          if (losesWriting(text)) exchange.writtenVariables = variablesIn(text);
           return undefined;
         },
         (error: unknown) => {
@@ -34,22 +34,10 @@ export function readParams(maxBytes: number, memory: RequestMemory): Stage {
     checkAddress(exchange, maxBytes);
     exchange.params = paramsInAddress(exchange.query);
     const variables = new URLSearchParams(exchange.query).get('variables') ?? '';
-    if (mayLoseNumber(variables)) exchange.writtenVariables = variables;
+    if (losesWriting(variables)) exchange.writtenVariables = variables;
     return undefined;
   };
 }
-
-/**
- * Whether `JSON.parse` may lose how the text was written: a number with more digits than JavaScript can hold, before and
- * behind its point together, with an exponent, or with zeros that JavaScript would write in another way; or a numeric
- * key of up to ten digits, which JavaScript would put before the others.
- */
-function mayLoseNumber(text: string): boolean {
-  return LOSSY.test(text);
-}
-
-const LOSSY =
-  /\d(?:(?:\.?\d){15}|\.?\d*[eE][+-]?\d)|\.(?:0{6}|\d*0(?!\d))|-0|"(?:\d|\\u003\d){1,10}"\s*:/;
 
 function variablesIn(body: string): string | undefined {
   return membersIn(body, VARIABLES).get('variables');
