@@ -86,9 +86,15 @@ const NOT_PASSED_ON = new Set(['message', 'path', 'locations']);
 function readPath(path: Json | undefined): Path | undefined {
   if (path?.kind !== 'list') return undefined;
   const steps = Array.from(path.elements(), (step) =>
-    /^\d+$/.test(step.raw) ? Number(step.raw) : step.string,
+    step.kind === 'number' ? indexIn(step.raw) : step.string,
   );
   return steps.some((step) => step === undefined) ? undefined : (steps as Path);
+}
+
+/** Some services write all numbers with a fraction or an exponent: 3.0, 3e0. */
+function indexIn(number: string): number | undefined {
+  const index = Number(number);
+  return Number.isSafeInteger(index) && index >= 0 ? Math.abs(index) : undefined;
 }
 
 function tooMany(count: number): UpstreamError {

@@ -1,5 +1,5 @@
 import type { GraphQLFormattedError } from 'graphql';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   altered,
   json,
@@ -125,6 +125,49 @@ test.each([
   expect(errors.map(({ message }) => message).toSorted()).toEqual(
     sent.map(({ message }) => message).toSorted(),
   );
+});
+
+const SPELLINGS: [string, (index: string) => string][] = [
+  ['a fraction', (index) => `${index}.0`],
+  ['an exponent', (index) => `${index}e0`],
+  ['both', (index) => `${index}.00E+0`],
+];
+
+describe.each(SPELLINGS)('an index in a path that is written with %s', (_spelling, spelled) => {
+  test.each([
+    ['an answer that is passed on', '{ activeCandidates(first: 15) { items { id score } } }'],
+    ['a list in a record', '{ candidate(id: 6) { friends(limit: 2) { id score } } }'],
+    ['a drain', '{ allActiveCandidates(limit: 60) { id score } }'],
+    ['a connection', '{ activeCandidatesConnection(first: 15) { edges { node { id score } } } }'],
+    [
+      'a batch',
+      '{ _entities(representations: [{ __typename: "Candidate", id: 6 }]) { ... on Candidate { friends(limit: 2) { id score } } } }',
+    ],
+    [
+      'an inlined page',
+      '{ openings(first: 5) { items { allCandidates(limit: 9) { id score } } } }',
+    ],
+    ['a failed inlined page', '{ openings(first: 5) { items { allFragile { text } } } }'],
+  ])('is the same index: %s', async (_where, query) => {
+    const { schema } = fullService();
+    await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
+    const { data, errors } = await gateway.ask(query);
+    expect(errors!.length).toBeGreaterThan(0);
+    gateway.upstream.answer(async (response, { headers, body }, { url }) => {
+      const { authorization = '' } = headers;
+      const type = { 'content-type': 'application/json' };
+      const answer = await fetch(`${url}/graphql`, {
+        method: 'POST',
+        headers: { authorization, ...type },
+        body,
+      });
+      const written = (await answer.text()).replaceAll(/"path":\[.*?\]/g, (path) =>
+        path.replaceAll(/(?<=[[,])\d+(?=[,\]])/g, (index) => spelled(index)),
+      );
+      response.writeHead(200, type).end(written);
+    });
+    expect(await gateway.ask(query)).toEqual({ data, errors });
+  });
 });
 
 const odd: [string, unknown][] = [
