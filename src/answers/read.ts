@@ -100,7 +100,7 @@ class Reader {
   /** @returns false when the value around this one has to be null */
   *read(shape: Shape, value: Json | undefined): Pausable<boolean> {
     if (isLeaf(shape)) return this.#leaf(shape, value);
-    if (value === undefined || value.isNull) return this.#null(shape);
+    if (value === undefined || value.isNull) return this.#null(shape, value);
     const [partsBefore, textBefore] = [this.#parts.length, this.#text];
     const deferredBefore = this.#deferred?.length ?? 0;
     if (yield* this.#inner(shape, value)) return true;
@@ -112,7 +112,7 @@ class Reader {
 
   /** No generator, which would cost more than the rest. */
   #leaf(shape: LeafShape, value: Json | undefined): boolean {
-    if (value === undefined || value.isNull) return this.#null(shape);
+    if (value === undefined || value.isNull) return this.#null(shape, value);
     const text = leafText(shape, value);
     if (text === undefined) {
       this.#complain('something else', named(shape));
@@ -123,8 +123,10 @@ class Reader {
     return true;
   }
 
-  #null(shape: Shape): boolean {
-    if (!shape.nullable) this.#complain('null', shape.type);
+  /** @param value undefined if its key is missing */
+  #null(shape: Shape, value: Json | undefined): boolean {
+    if (value === undefined) this.#complain('nothing', shape.type);
+    else if (!shape.nullable) this.#complain('null', shape.type);
     return this.#nullFor(shape);
   }
 
@@ -244,7 +246,10 @@ class Reader {
     value: Json | undefined,
   ): boolean {
     if (value?.string !== upstream)
-      return this.#complain(value?.isNull === false ? 'another type' : 'null', upstream);
+      return this.#complain(
+        value === undefined ? 'nothing' : value.isNull ? 'null' : 'another type',
+        upstream,
+      );
     this.#text += JSON.stringify(served);
     return true;
   }
@@ -264,12 +269,12 @@ class Reader {
     });
   }
 
-  /** Reports an invalid value, unless an error of the service explains why it is null. */
+  /** Reports an invalid value, unless an error of the service explains why it is null or missing. */
   #complain(what: string, expected: string): false {
     const path = this.#path;
     const isExplained =
       this.#isExplained || this.#errors.some((error) => error.path && startsWith(error.path, path));
-    if (isExplained && what === 'null') return false;
+    if (isExplained && (what === 'null' || what === 'nothing')) return false;
     if (this.#found.length < MAX_ERRORS) {
       this.#found.push({ thrown: brokenValue(what, expected), path: [...callerPath(path)] });
     } else this.#hasMore = true;

@@ -66,7 +66,7 @@ test.each([
         const alone: JoinedAnswer[] = [];
         for (const caller of callers) alone.push(await answer(caller));
         // The gateway refuses too many directives.
-        fc.pre(!alone[0]!.errors.some(({ message }) => /^The operation has/.test(message)));
+        fc.pre(!alone[0]!.errors.some(({ message }) => message.startsWith('The operation has')));
         valid += 1;
         if (/@defer|@stream/.test(query)) inParts += 1;
         const order = g(fc.shuffledSubarray, [0, 1, 2, 3], { minLength: 2 });

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { encodeGlobalId } from '../../src/answers/global-id.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { PERSONS } from '../support/imitations/executable-schema.ts';
 import {
   altered,
@@ -8,6 +10,8 @@ import {
   type AnsweredPage,
 } from '../support/imitations/fake-upstream.ts';
 import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+
+const CANDIDATES = [1, 2, 3].map((id) => `{ __typename: "Candidate", id: ${id} }`).join(' ');
 
 type Path = (string | number)[];
 /** The three fields that return the records of a list, each with the path of the record at `index`. */
@@ -35,6 +39,9 @@ function waysTo(field: string, selection: string, first = 3) {
 const recordValues: [string, string, string, (record: Record<string, unknown>) => unknown][] = [
   ['null for an id', '{ id }', 'id', (record) => (record['id'] = null)],
   ['an id that was left out', '{ id }', 'id', (record) => delete record['id']],
+  ['a name that was left out', '{ name }', 'name', (record) => delete record['name']],
+  ['an object that was left out', '{ vacancy { id } }', 'vacancy', (r) => delete r['vacancy']],
+  ['a list that was left out', '{ friends { id } }', 'friends', (r) => delete r['friends']],
   ['an object for an id', '{ id }', 'id', (record) => (record['id'] = { value: 1 })],
   ['a list for an Int', '{ id }', 'id', (record) => (record['id'] = [1])],
   ['a number too large for Int', '{ rank }', 'rank', (record) => (record['rank'] = 2 ** 31)],
@@ -203,6 +210,74 @@ test.each([
   }
 });
 
+describe.each([
+  ['null for all data', { data: null }],
+  ['an object without the field', { data: {} }],
+])('%s without errors', (_what, answer) => {
+  test.each([
+    ['candidate', '{ candidate(id: 1) { id } }'],
+    ['failing', '{ failing }'],
+    ['events', '{ events(candidate: 1) { items { text } } }'],
+    ['allEvents', '{ allEvents(candidate: 1) { text } }'],
+    ['eventsConnection', '{ eventsConnection(candidate: 1) { nodes { text } } }'],
+    ['eventsConnection', '{ eventsConnection(candidate: 1) { totalCount } }'],
+    ['allCandidates', '{ allCandidates { id } }'],
+    [
+      '_entities',
+      '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { __typename } }',
+    ],
+    ['_entities', `{ _entities(representations: [${CANDIDATES}]) { ... on Candidate { id } } }`],
+    ['node', `{ node(id: "${encodeGlobalId({ type: 'Candidate', id: '1' })}") { id } }`, true],
+  ])('is UPSTREAM_BAD_RESPONSE at %s: %s', async (field, query, nodeInterface = false) => {
+    await using gateway = await startRich({ nodeInterface });
+    gateway.upstream.answer(json(answer));
+    const { errors = [] } = await gateway.ask(query);
+    expect(errors.length, query).toBeGreaterThan(0);
+    for (const error of errors) {
+      expect(error).toMatchObject({ extensions: { code: 'UPSTREAM_BAD_RESPONSE' } });
+      expect(error.path![0]).toBe(field);
+    }
+    expect(gateway.upstream.received).toHaveLength(1);
+  });
+
+  test('is UPSTREAM_BAD_RESPONSE for a record that is looked up in a list', async () => {
+    await using gateway = await startGatewayOverFake();
+    gateway.upstream.answer(json(answer));
+    const { errors } = await gateway.ask('{ person(id: "1") { id } }');
+    expect(errors).toMatchObject([broken('person')]);
+  });
+
+  test('is UPSTREAM_BAD_RESPONSE for further pages of a nested list', async () => {
+    await using gateway = await startRich();
+    const page = altered(({ data }) => {
+      const { vacancies } = data as never as { vacancies: { items: Record<string, never>[] } };
+      for (const key of Object.keys(vacancies.items[0]!)) {
+        if (key.startsWith('_rsPage')) delete vacancies.items[0]![key];
+      }
+    });
+    gateway.upstream.answer(page, json(answer));
+    const { errors } = await gateway.ask(
+      '{ vacancies(first: 1) { items { allCandidates(limit: 2) { id } } } }',
+    );
+    expect(errors).toMatchObject([broken('vacancies', 'items', 0, 'allCandidates')]);
+  });
+});
+
+test('null for one record of a batch is no record, and a record that was left out is an error', async () => {
+  await using gateway = await startRich();
+  for (const other of [{}, { errors: [{ message: 'Slow.' }] }]) {
+    gateway.upstream.answer(json({ data: { _rsRecord0: null, _rsRecord2: { id: 3 } }, ...other }));
+    const { data, errors } = await gateway.ask(
+      `{ _entities(representations: [${CANDIDATES}]) { ... on Candidate { id } } }`,
+    );
+    expect(data).toEqual({ _entities: [null, null, { id: 3 }] });
+    const isExplained = 'errors' in other;
+    expect(errors).toMatchObject(
+      isExplained ? [{ message: 'Slow.' }, { message: 'Slow.' }] : [broken('_entities', 1)],
+    );
+  }
+});
+
 test('a broken page in the middle of a drain reports where to resume', async () => {
   await using gateway = await startGatewayOverFake();
   const untouched = altered(() => {});
@@ -341,7 +416,10 @@ function broken(...path: Path) {
   return { path, extensions: { code: 'UPSTREAM_BAD_RESPONSE' } };
 }
 
-function startRich() {
+function startRich(config: TestGatewayOptions['config'] = {}) {
   const { schema } = fullService();
-  return startGatewayOverFake({ schema }, { snapshot: fullSdl, config: { mutations: 'all' } });
+  return startGatewayOverFake(
+    { schema },
+    { snapshot: fullSdl, config: { mutations: 'all', ...config } },
+  );
 }

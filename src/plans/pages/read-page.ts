@@ -36,13 +36,13 @@ export function* readPage(
   { value, errors }: Found,
   keys: readonly string[],
 ): Pausable<Omit<PageAnswer, 'nullingPages'>> {
-  const nullable = isNullableType(adapter.field.type) && (value === undefined || value.isNull);
+  const nullable = isNullableType(adapter.field.type) && value?.isNull === true;
   // A list that is null without an error, as its type allows, has no records.
   const ifNull = isNullableType(adapter.itemsType) && errors.length === 0 ? NO_RECORDS : undefined;
   const lists = keys.map((key) => {
     const items = value?.kind === 'object' ? value.get(key) : undefined;
     if (items?.kind === 'list') return Array.from(items.elements());
-    return value?.kind === 'object' && (items === undefined || items.isNull) ? ifNull : undefined;
+    return items?.isNull ? ifNull : undefined;
   });
   const pageInfo = value?.get('pageInfo');
   const hasNextPage = pageInfo?.get('hasNextPage');

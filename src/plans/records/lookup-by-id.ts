@@ -33,8 +33,8 @@ type ById = Extract<EntityLookup, { kind: 'id' }>;
 /** A failed batch of so many ids or fewer is sent again as single requests. */
 const FEW = 6;
 
-/** The answer for one id: bytes where the scanner took the record, otherwise what is read in general. */
-type Answered = Buffer | Found;
+/** The answer for one id: bytes where the scanner took the record, null without one, otherwise what is read in general. */
+type Answered = Buffer | Found | null;
 
 /** The answer to a batch. */
 interface BatchAnswer {
@@ -186,16 +186,14 @@ function* scanned(
   const batch = yield* scanning;
   if (batch?.records.length !== count) return undefined;
   const { records, size } = batch;
-  const values = records.map((record) => record ?? NONE);
+  const values = records.map((record) => record ?? null);
   return { values, isRefused: false, nullingPages: NO_PAGES, size };
 }
-
-const NONE: Found = { value: undefined, errors: [] };
 
 function* readBatch(answer: Json, count: number): Pausable<BatchAnswer> {
   const { data, errors } = yield* readAnswer(answer);
   const keys = Array.from({ length: count }, (_, at) => keyFor(at));
-  const isWhole = data !== undefined && !data.isNull;
+  const isWhole = data !== undefined && (!data.isNull || errors.length === 0);
   return {
     values: isWhole || count === 1 ? valuesOf(data, errors, keys) : undefined,
     isRefused: data === undefined,
@@ -235,7 +233,7 @@ function isNone(value: Json | undefined): boolean {
 
 function areAlike([one, other]: readonly (Answered | Error)[]): boolean {
   const [reason, otherReason] = [one, other].map((each) =>
-    each === undefined || each instanceof Error || Buffer.isBuffer(each) || !isNone(each.value)
+    !each || each instanceof Error || Buffer.isBuffer(each) || !isNone(each.value)
       ? undefined
       : each.errors[0]?.message,
   );
@@ -252,11 +250,12 @@ function batches(ids: readonly RecordId[]): (readonly RecordId[])[] {
 function resultOf(shape: Shape, answered: Answered | Error): LookupResult | undefined {
   if (answered instanceof Error) return answered;
   if (Buffer.isBuffer(answered)) return { record: answered, unplacedErrors: NO_ERRORS };
+  if (!answered) return undefined;
   const { value, errors } = answered;
-  if (isNone(value) && errors.length === 0) return undefined;
+  if (value?.isNull && errors.length === 0) return undefined;
   // The record as a whole failed: its errors are reported at the path of the field.
-  if (isNone(value) && errors.every(({ path }) => path?.length === 0))
-    return new PageFailure(errors);
+  const isFailed = isNone(value) && errors.length > 0;
+  if (isFailed && errors.every(({ path }) => path?.length === 0)) return new PageFailure(errors);
   return { record: atOnce(readValue(shape, value, errors)), unplacedErrors: NO_ERRORS };
 }
 
