@@ -42,37 +42,34 @@ function jsonLine(record: Json): string {
   return text.replaceAll(/[\r\n]+\s*/g, '');
 }
 
-/**
- * `escape_formulas` puts an apostrophe before text that a spreadsheet would run, such as `=1+1`, but not before a
- * negative number.
- */
-function csv(rows: readonly (readonly unknown[])[]): string {
-  return stringify(rows as unknown[][], {
-    escape_formulas: true,
-    cast: { boolean: String },
-  });
+/** In quotes, nothing that some program takes for a line break begins a row. */
+const LINE_BREAK = /[\r\n\v\f\u0085\u2028\u2029]/;
+
+function csv(rows: readonly (readonly (string | null)[])[]): string {
+  return stringify(rows as (string | null)[][], { quoted_match: LINE_BREAK });
 }
 
 /** A nested object or list is its JSON; null is an empty cell, as an empty text is. */
-function cell(value: Json | undefined): string | number | bigint | boolean | null {
+function cell(value: Json | undefined): string | null {
   switch (value?.kind) {
     case undefined:
     case 'null':
       return null;
     case 'string':
-      return value.string!;
-    case 'number':
-      return exactNumber(value.raw);
-    case 'boolean':
-      return value.raw === 'true';
+      return defused(value.string!);
     default:
       return value!.raw;
   }
 }
 
-/** A number where that keeps the value; otherwise the digits as they were written. */
-function exactNumber(raw: string): string | number | bigint {
-  if (/^-?\d+$/.test(raw)) return BigInt(raw);
-  const number = Number(raw);
-  return String(number) === raw ? number : raw;
+/**
+ * A sign with which formulas begin, or one that is written like it, after anything that shows nothing: imports remove
+ * spaces, control characters and byte order marks. A text that begins with a tab or a line break could be split there.
+ */
+const FORMULA =
+  /^(?:[\t\r\n]|[\s\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]*[=+\-@＝＋－＠﹦﹢﹣﹫⁼₌⁺₊⁻₋−])/u;
+
+/** Puts an apostrophe before text that a spreadsheet would run. It does not show the apostrophe. */
+function defused(text: string): string {
+  return FORMULA.test(text) ? `'${text}` : text;
 }
