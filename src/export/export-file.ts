@@ -1,4 +1,4 @@
-import { constants, existsSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { constants, existsSync, lstatSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { open, rename, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../clock.ts';
@@ -12,6 +12,15 @@ import {
   type ExportState,
   type PageToCheck,
 } from './export-state.ts';
+import {
+  adoptFile,
+  checkLink,
+  createPrivateFile,
+  isOwnFile,
+  isTaken,
+  notAFile,
+  removeFile,
+} from './private-files.ts';
 
 /*
  * How an interrupted export loses and repeats no record
@@ -70,9 +79,14 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
   const path = targetOf(options.path);
   const [part, statePath] = [`${path}.part`, `${path}.part.state`];
   const isThere = existsSync(path);
-  const isBegun = existsSync(part) || existsSync(statePath);
+  const isBegun = isTaken(part) || isTaken(statePath);
   if (resume && isThere && !isBegun) return 'whole';
-  if (!resume && !force && (isThere || isBegun)) throw alreadyThere(path, isBegun);
+  const files = [part, statePath, ...STATE_LOGS.map((ending) => statePath + ending)];
+  if (!resume) {
+    if (isWritten(statePath)) throw isBusyError(path);
+    if (!force && (isThere || isBegun)) throw alreadyThere(path, isBegun);
+  }
+  for (const file of files) (resume ? adoptFile : removeFile)(file);
   const state = openState(statePath, path);
   let opened: FileHandle | undefined;
   try {
@@ -84,7 +98,8 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
     }
     if (resume && state.begun && !isRenamed) checkSame(state.begun, options.begun, path);
     else state.begin({ ...options.begun, replaces: force });
-    opened = await open(part, constants.O_RDWR | constants.O_CREAT);
+    if (!isTaken(part)) createPrivateFile(part);
+    opened = await open(part, constants.O_RDWR | constants.O_NOFOLLOW);
     const { bytes } = state.progress;
     if ((await opened.stat()).size < bytes) throw isShorter(path);
     await opened.truncate(bytes);
@@ -116,6 +131,7 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
         if (length === 0) await append(header);
         await commit();
         if (existsSync(path) && !state.begun!.replaces && !force) throw appeared(path);
+        await checkStillThere();
         state.finish();
         await rename(part, path);
         syncFolder(dirname(path));
@@ -151,6 +167,12 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
     uncommitted = 0;
   }
 
+  /** Whoever may write to the folder may have put another file in its place. */
+  async function checkStillThere(): Promise<void> {
+    const [ours, theirs] = [await file.stat(), lstatSync(part, { throwIfNoEntry: false })];
+    if (theirs?.ino !== ours.ino || theirs.dev !== ours.dev) throw replaced(path);
+  }
+
   async function guarded(work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -164,26 +186,46 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
   }
 }
 
-/** A link stays a link. @throws OperatorMistake for anything but a file */
+/** What SQLite writes beside a database. */
+const STATE_LOGS = ['-wal', '-shm', '-journal'];
+
+/** A link of this user stays a link. @throws OperatorMistake for anything but a file */
 function targetOf(path: string): string {
+  checkLink(path);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found && !found.isFile()) {
-    throw new OperatorMistake(
-      `${path} is not a file. Give --output the path of a file, or leave it out to write to the standard output.`,
-    );
+    throw notAFile(path);
   }
   return found ? realpathSync(path) : path;
 }
 
 function openState(statePath: string, path: string): ExportState {
   try {
+    if (!isTaken(statePath)) createPrivateFile(statePath);
     return openExportState(statePath);
   } catch (error) {
-    const isBusy = (error as { errcode?: number }).errcode === SQLITE_BUSY;
-    throw isBusy
-      ? new OperatorMistake(`Another export is writing ${path}. Wait for it, or stop it first.`)
-      : failureOf(error, path);
+    throw isBusy(error) ? isBusyError(path) : failureOf(error, path);
   }
+}
+
+/** Whether another export has the state open. The lock ends with its process, whatever ended that. */
+function isWritten(statePath: string): boolean {
+  if (!isOwnFile(statePath)) return false;
+  try {
+    openExportState(statePath).close();
+    return false;
+  } catch (error) {
+    return isBusy(error);
+  }
+}
+
+function isBusyError(path: string): OperatorMistake {
+  return new OperatorMistake(`Another export is writing ${path}. Wait for it, or stop it first.`);
+}
+
+/** The upper bits of the code say what the other process is in the middle of. */
+function isBusy(error: unknown): boolean {
+  return ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
 }
 
 const SQLITE_BUSY = 5;
@@ -214,6 +256,13 @@ function appeared(path: string): OutputFailure {
   return new OutputFailure(
     `The export is whole, but ${path} appeared meanwhile. Move that file away and run the same command with ` +
       '--resume, or replace it with --resume --force.',
+  );
+}
+
+function replaced(path: string): OutputFailure {
+  return new OutputFailure(
+    `${path}.part was replaced while the export wrote it. Export again with --force, into a folder that nobody else ` +
+      'can write to.',
   );
 }
 

@@ -1,0 +1,74 @@
+import { chmodSync, closeSync, lstatSync, openSync, rmSync, type Stats } from 'node:fs';
+import { userInfo } from 'node:os';
+import { OperatorMistake } from '../errors.ts';
+
+/*
+ * Files of an export, in a folder where other users may write too, such as /tmp: what they planted under a name is
+ * neither followed nor written, and what is exported can be read by nobody else.
+ */
+
+const FOR_OWNER_ONLY = 0o600;
+
+/** @throws the error of the system if there is anything under this name, also a link to nothing */
+export function createPrivateFile(path: string): void {
+  closeSync(openSync(path, 'wx', FOR_OWNER_ONLY));
+}
+
+/** Whether there is anything under this name, also a link to nothing. */
+export function isTaken(path: string): boolean {
+  return statusOf(path) !== undefined;
+}
+
+/** Removes a file or a link, not what the link names. @throws OperatorMistake for a folder */
+export function removeFile(path: string): void {
+  if (statusOf(path)?.isDirectory()) throw notAFile(path);
+  rmSync(path, { force: true });
+}
+
+/** Whether only this user can have written this file: it is no link, and has no second name. */
+export function isOwnFile(path: string): boolean {
+  const found = statusOf(path);
+  return found !== undefined && found.isFile() && found.nlink === 1 && isOfThisUser(found);
+}
+
+/**
+ * Makes a file that an earlier run has left one for its owner only. Does nothing if there is none.
+ *
+ * @throws OperatorMistake if another user may have put it there
+ */
+export function adoptFile(path: string): void {
+  if (!isTaken(path)) return;
+  if (!isOwnFile(path)) {
+    if (statusOf(path)!.isDirectory()) throw notAFile(path);
+    throw new OperatorMistake(
+      `${path} was not left by an export of this user: it is a link, has a second name, or belongs to another user. ` +
+        'Begin anew with --force, or remove it.',
+    );
+  }
+  chmodSync(path, FOR_OWNER_ONLY);
+}
+
+/** @throws OperatorMistake for a link that another user made: it may lead to a file of this user */
+export function checkLink(path: string): void {
+  const found = statusOf(path);
+  if (!found?.isSymbolicLink() || isOfThisUser(found)) return;
+  throw new OperatorMistake(
+    `${path} is a link that belongs to another user. Give --output the path of the file itself.`,
+  );
+}
+
+export function notAFile(path: string): OperatorMistake {
+  return new OperatorMistake(
+    `${path} is not a file. Remove it, or give --output the path of another file.`,
+  );
+}
+
+function statusOf(path: string): Stats | undefined {
+  return lstatSync(path, { throwIfNoEntry: false });
+}
+
+/** Windows has no numbers for users. */
+function isOfThisUser({ uid }: Stats): boolean {
+  const own = userInfo().uid;
+  return own === -1 || uid === own;
+}
