@@ -30,8 +30,8 @@ export interface ErrorPolicy {
 }
 
 /**
- * Yoga answers what the stages refuse, with the status and in the format that the `accept` header requires (GraphQL
- * over HTTP, 6.4). It does not read the request, and executes nothing.
+ * Yoga answers what the stages refuse, as JSON, with the status that the `accept` header requires (GraphQL over HTTP,
+ * 6.4). It does not read the request, and executes nothing.
  */
 export function createErrorPolicy({ schema, log }: ErrorPolicyParts): ErrorPolicy {
   const mask = maskUnexpected(log);
