@@ -5,6 +5,8 @@ import { excessOf, parseWithin, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 
 export interface TrustedDocument {
+  /** As the manifest has it. */
+  readonly id: string;
   readonly text: string;
   /** The names of its operations, in order; undefined for one without a name. */
   readonly operations: readonly (string | undefined)[];
@@ -33,7 +35,7 @@ export function readTrustedDocuments(
     const found = check(text, rules);
     if (checked.has(id)) mistakes.push(`${id}: The id is used twice.`);
     if (Array.isArray(found)) mistakes.push(...found.map((mistake) => `${id}: ${mistake}`));
-    else checked.set(id, { text, operations: operationsOf(found) });
+    else checked.set(id, { id, text, operations: operationsOf(found) });
   }
   if (documents.length === 0) mistakes.push('It has no operations.');
   if (mistakes.length > 0) throw mistaken(mistakes);

@@ -143,7 +143,7 @@ export function createCallerBudgets(
   ledger?: PageLedger,
 ): CallerBudgets {
   const buckets = new Map<string, Bucket>();
-  let sweptAt = clock.elapsed();
+  let sweepAt = FEW_BUCKETS;
   const reports =
     ledger && perMinute > 0
       ? createPageReports({
@@ -182,11 +182,14 @@ export function createCallerBudgets(
 
   /** Removes full buckets, which equal new ones: every request may come from another caller. */
   function sweep(): void {
-    if (clock.elapsed() - sweptAt < MINUTE_MS) return;
-    sweptAt = clock.elapsed();
+    if (buckets.size < sweepAt) return;
     for (const [name, bucket] of buckets) if (bucket.isFull()) buckets.delete(name);
+    sweepAt = Math.max(FEW_BUCKETS, 2 * buckets.size);
   }
 }
+
+/** So many may be full. Each takes about 650 bytes. */
+const FEW_BUCKETS = 1_000;
 
 function createBucket(perMinute: number, clock: Clock): Bucket {
   // Pages times the milliseconds of a minute: whole numbers, so that rounding loses no part of a page.

@@ -38,6 +38,18 @@ test.each([
   expect(nameAt(one)).not.toBe(nameAt(other));
 });
 
+test('the name of a caller is kept in a few characters, and still tells it from others', () => {
+  const [one, other] = [1, 2].map((end) => nameOf(`sub:${'x'.repeat(10_000)}${end}`));
+  expect(one).not.toBe(other);
+  expect(one!.length).toBeLessThan(100);
+  expect(one).not.toMatch(/^(sub|key|address):/);
+  expect(nameOf('sub:ada@example.com')).toBe('sub:ada@example.com');
+});
+
+function nameOf(name: string): string {
+  return budgetOwnerOf({ name, scopes: new Set() }, undefined).name;
+}
+
 function nameAt(address: string): string {
   const exchange = { header: () => undefined, peer: address };
   return budgetOwnerOf(undefined, remoteAddress(exchange, false)).name;

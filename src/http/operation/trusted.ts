@@ -42,7 +42,8 @@ export function trustedDocuments(parts: TrustedDocumentsParts): Stage {
         { extensions: { http: { status: 400 } } },
       );
     }
-    exchange.trustedName = nameOf(document, operationName) ?? id ?? hash!;
+    // Not the id as it was sent, which metrics would keep: in a GET, it is a part of a long address.
+    exchange.trustedName = nameOf(document, operationName) ?? document.id;
     exchange.params = { query: document.text, operationName, variables, extensions };
     return undefined;
   };

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isIP, isIPv6 } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
@@ -66,9 +67,16 @@ export function budgetOwnerOf(
   caller: Caller | undefined,
   address: string | undefined,
 ): BudgetOwner {
-  if (caller) return { name: caller.name, mayDrain: caller.scopes.has('drain') };
+  if (caller) return { name: shortened(caller.name), mayDrain: caller.scopes.has('drain') };
   return { name: `address:${address === undefined ? 'none' : networkOf(address)}`, mayDrain: true };
 }
+
+/** The subject of a token may have thousands of characters, and the name is kept for as long as the budget is not full. */
+function shortened(name: string): string {
+  return name.length > LONGEST_NAME ? `long:${hash('sha256', name, 'base64url')}` : name;
+}
+
+const LONGEST_NAME = 256;
 
 /** The first 64 bits of an IPv6 address: every caller can choose among the addresses of such a network. */
 function networkOf(address: string): string {

@@ -79,6 +79,13 @@ describe('a trusted document is executed', () => {
     }
   });
 
+  test('a trusted document is counted under the id of its manifest, in whatever form the request has it', async () => {
+    for (const documentId of ['abc', 'sha256:abc']) await send(only, { documentId });
+    const metrics = await only.gateway.gateway.metrics.text();
+    expect(metrics).toContain('{operation="sha256:abc",code="OK"}');
+    expect(metrics).not.toContain('{operation="abc"');
+  });
+
   test('the operationName selects one of its operations', async () => {
     const body = { documentId: 'pair', operationName: 'Two' };
     expect((await send(only, body)).data).toEqual({ me: { name: expect.any(String) as string } });
