@@ -24,7 +24,8 @@ export async function tokensRecover(terminal: Terminal): Promise<void> {
         mayFollow(file, { ...tokens, mayHaveSuccessor: mayBeSpent });
       const isRescueFirst = service.rescued.failed.some(mayHoldNext);
       const loss = lossOf(tokens, systemClock);
-      if (loss && !isRescueFirst) {
+      const hasEnded = loss === 'ended';
+      if (loss && !hasEnded && !isRescueFirst) {
         printKept(service, print);
         return lastTry(service, new CommandError(lostError(loss).message), print);
       }
@@ -35,15 +36,15 @@ export async function tokensRecover(terminal: Terminal): Promise<void> {
         );
       }
       if (isRescueFirst) throw new CommandError(RESCUE_FIRST);
-      if (!mayBeSpent) {
+      if (!mayBeSpent && !hasEnded) {
         print(`There is nothing to recover: generation ${generation} is not uncertain.`);
         return;
       }
-      print(await story(store, generation));
+      print(hasEnded ? ENDED : await story(store, generation));
       printKept(service, print);
       if (await saveAnswer(service, print)) return;
       await askAccess(service, print);
-      await replay(service, print).catch((error: CommandError) => {
+      await replay(service, print, hasEnded).catch((error: CommandError) => {
         if (!lossOf(service.refresher.tokens!, systemClock)) throw error;
         return lastTry(service, error, print);
       });
@@ -83,6 +84,10 @@ const RESCUE_FIRST =
   'The next pair may be in the rescue file that could not be read. Nothing was sent. ' +
   'Correct what is reported about that file (TOKEN_STORE_KEY as the gateway has it, TOKEN_STORE, permissions), and run this again. ' +
   'Only when the file belongs to another store: move it elsewhere first.';
+
+const ENDED =
+  'The refresh token has ended by the clock of the token store. If that clock was wrong when the tokens were saved, or is ' +
+  'now, the service may still accept it, and there is nothing to lose.';
 
 async function story(store: TokenStore, generation: number): Promise<string> {
   const open = (await store.history(1_000)).find(
@@ -158,10 +163,14 @@ async function askAccess({ refresher, checkAccess }: TokenService, print: (text:
   );
 }
 
-async function replay({ refresher }: TokenService, print: (text: string) => void): Promise<void> {
+async function replay(
+  { refresher }: TokenService,
+  print: (text: string) => void,
+  evenIfEnded = false,
+): Promise<void> {
   print('The refresh token is sent once more …');
   try {
-    const { generation, pair } = await refresher.refresh();
+    const { generation, pair } = await refresher.refresh(evenIfEnded);
     print(
       `It worked: nothing was lost. Generation ${generation} is in use; its access token lives for ${duration(pair.expiresIn)}.`,
     );

@@ -30,7 +30,8 @@ const CAUSES: Record<LossCause, string> = {
     'The recruiting service refuses the refresh token, although every exchange from here got its answer: ' +
     'the token store was replaced by an older copy of the token store, the token was used elsewhere, or an administrator revoked it.',
   ended:
-    "The refresh token has reached its end by this machine's clock (check that clock first): it was not renewed in its whole life (120 days, unless the service gives another).",
+    'The refresh token has reached its end by the clock of the token store: it was not renewed in its whole life (120 days, unless the service gives another). ' +
+    'If that clock is wrong, or was when the tokens were saved, correct it and run `tokens recover`, which sends the refresh token once.',
 };
 
 export function stoppingError() {

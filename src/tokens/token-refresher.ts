@@ -55,8 +55,10 @@ export interface TokenRefresher extends Pick<
   /**
    * Exchanges the refresh token; all callers share one exchange. It belongs to the process: a caller that disconnects
    * does not end it. An uncertain refresh token is sent once more.
+   *
+   * @param evenIfEnded also if it has ended by the clock, which may be wrong
    */
-  refresh(): Promise<HeldTokens>;
+  refresh(evenIfEnded?: boolean): Promise<HeldTokens>;
   /** Milliseconds until the next step is due. */
   untilDue(): number;
   /** Milliseconds until the refresh token is sent once more; undefined when it is not uncertain. */
@@ -114,8 +116,8 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   let stopped = false;
   let quiet: { until: number; error: Error } | undefined;
 
-  const refresh = () => {
-    inFlight ??= exchangeOnce()
+  const refresh = (evenIfEnded = false) => {
+    inFlight ??= exchangeOnce(evenIfEnded)
       .catch((error: unknown) => {
         if (!stopped) blocked.failed(error, held.tokens?.generation);
         throw error;
@@ -185,13 +187,13 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
     },
   };
 
-  async function exchangeOnce(): Promise<HeldTokens> {
-    const from = exchangeable();
+  async function exchangeOnce(evenIfEnded: boolean): Promise<HeldTokens> {
+    const from = exchangeable(evenIfEnded);
     const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
     const pauseBetween = growingPauses(clock, LOOKS);
     for (;;) {
       await held.recoverPair();
-      const newest = exchangeable();
+      const newest = exchangeable(evenIfEnded);
       if (!isSamePair(newest, from)) return newest;
       // It became uncertain while this waited for another process: a caller does not decide that it is sent again.
       const isNewlyUncertain = isUncertain(newest) && !isUncertain(from);
@@ -244,13 +246,13 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   }
 
   /** The tokens that are held, if their refresh token may be sent. */
-  function exchangeable(): HeldTokens {
+  function exchangeable(evenIfEnded: boolean): HeldTokens {
     const { tokens } = held;
     if (stopped) throw stoppingError();
     if (!tokens) throw missingError();
     if (tokens.state.kind === 'moved') throw movedError(tokens.state.to);
     const loss = lossOf(tokens, clock);
-    if (loss) throw lostError(loss);
+    if (loss && !(loss === 'ended' && evenIfEnded)) throw lostError(loss);
     if (saver.pending) throw unsavedError(saver.why);
     return tokens;
   }

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { openRescueFile } from '../../src/tokens/store/rescue-file.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
+import { YEAR } from '../support/random/manual-clock.ts';
 import { startProgram } from '../support/processes/process.ts';
 import {
   drop,
@@ -42,6 +43,45 @@ test('the refresh token is sent once more if the access token does not work eith
   service.expire();
   expect(await done('recover')).toContain('The access token does not work (token_expired).');
   expect(service.exchanges.at(-1)).toMatchObject({ outcome: 'answered' });
+});
+
+test('a refresh token that has ended by the clock only is sent once, because that clock may have been wrong at the save', async () => {
+  const { withStore, service, tokens, status } = await startWithTokens();
+  const aYearAgo = () => Date.now() - YEAR;
+  await withStore(async (store) => {
+    const { set, generation, pair } = (await store.read())!;
+    // As it is saved while the clock of the store is a year behind.
+    const attempt = await beginExchange(store);
+    const exchange = { outcome: 'rotated', at: aYearAgo(), latencyMs: 1 } as const;
+    await store.save({ set, generation, attempt, pair, ...exchange });
+  }, aYearAgo);
+  expect(await status()).toMatchObject({ state: 'lost' });
+  expect((await tokens(['refresh'])).stderr).toMatch(
+    /reached its end by the clock.*tokens recover/,
+  );
+  expect(service.exchanges).toHaveLength(1);
+  const recovered = await tokens(['recover']);
+  expect(recovered).toMatchObject({ code: 0, stderr: '' });
+  expect(recovered.stdout).toMatch(/has ended by the clock of the token store.*[^]*It worked/);
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 4 });
+
+  // It has really ended.
+  await withStore(async (store) => {
+    const { set, generation } = (await store.read())!;
+    const claim = { set, generation, attempt: 'ended', lifeMs: 1, replica: 'other/1' };
+    await store.claim(claim);
+    const exchange = { outcome: 'rotated', at: aYearAgo(), latencyMs: 1 } as const;
+    await store.save({ ...claim, ...exchange, pair: pairOf('ended') });
+  }, aYearAgo);
+  const lost = await tokens(['recover']);
+  expect(lost).toMatchObject({ code: 1, stderr: expect.stringMatching(/make a new token/) });
+  expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
+    'answered',
+    'answered',
+    'refused',
+  ]);
+  await tokens(['recover']);
+  expect(service.exchanges).toHaveLength(3);
 });
 
 test('a lost answer is reported with the next steps, and nothing is sent again', async () => {

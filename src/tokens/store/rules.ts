@@ -145,10 +145,15 @@ export function savePair(rows: Rows, write: RowWriter, saved: NewPair, now: numb
   const there = rows.pairs(set, next).find(isPair(next, attempt));
   if (there) return there.wasHead;
   const wasHead = set.head <= generation;
-  // It is not older than its exchange, nor than the pair before it, even if the wall clock of this machine has jumped.
+  // It is not older than its exchange, nor than the pair before it, even if the wall clock of this machine has jumped, or
+  // the store's clock is behind now: a pair that looks past its end is never refreshed. Times that were written while the
+  // store's clock was ahead show nothing.
   const begun = rows.attempts.find((one) => one.attempt === attempt);
-  const least = begun?.at ?? newestSavedAt(rows, set, generation);
-  const savedAt = Math.max(least, rows.now - Math.max(0, now - at));
+  const savedAt = Math.max(
+    begun ? Math.min(begun.at, rows.now) : 0,
+    Math.min(newestSavedAt(rows, set, generation), now),
+    rows.now - Math.max(0, now - at),
+  );
   write.addPair(set, { generation: next, attempt, pair, savedAt, imported: false, wasHead });
   write.endAttempt(attempt, outcome, latencyMs);
   const endsClaim = wasHead || set.claim?.attempt === attempt;

@@ -14,13 +14,14 @@ export interface TimedDatabase {
  * The PostgreSQL store, over tables in memory: a claim is a lock with a deadline by the clock of the server, and whether
  * the process that wrote it lives is unknown.
  *
- * @param now the server's clock, and the wall clock of all processes, ms
+ * @param now the server's clock, ms
  * @param elapsed the clock of all processes that never jumps, ms
+ * @param wall the wall clock of all processes, ms
  */
-export function timedDatabase(now: () => number, elapsed = now): TimedDatabase {
+export function timedDatabase(now: () => number, elapsed = now, wall = now): TimedDatabase {
   let committed = NO_TABLES;
   let turn: Promise<unknown> = Promise.resolve();
-  const clock = { now, elapsed, sleep: async () => {} };
+  const clock = { now: wall, elapsed, sleep: async () => {} };
 
   const connect = (): Database => ({
     transaction: (kind, work) => {

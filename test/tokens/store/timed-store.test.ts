@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { YEAR } from '../../support/random/manual-clock.ts';
+import { DAY, YEAR } from '../../support/random/manual-clock.ts';
 import { timedDatabase } from '../../support/tokens/timed-store.ts';
 import {
   AT,
@@ -19,6 +19,7 @@ async function shared() {
   const database = timedDatabase(
     () => AT + passed + ahead,
     () => passed,
+    () => AT + passed,
   );
   const [one, other] = [database.open(), database.open()];
   const set = await importInto(one, 'link');
@@ -95,6 +96,26 @@ test('a claim ends after its own length, if the clock of the server is set back 
   pass(1);
   expect((await other.read())!.claim).toMatchObject({ live: false });
   expect(await other.claim(claiming(set, 'b'))).toBeDefined();
+});
+
+test('a pair that is saved while the clock of the server is a year behind is not older than the pair before it', async () => {
+  const { one, set, pass, setAhead } = await shared();
+  pass(DAY);
+  setAhead(-YEAR);
+  await one.claim(claiming(set, 'a'));
+  await one.save({ ...saving(set, 'a'), at: AT + DAY });
+  setAhead(0);
+  expect((await one.read())!.age).toBeLessThanOrEqual(DAY);
+});
+
+test('a pair is not dated ahead because the pair before it was', async () => {
+  const { one, set, setAhead } = await shared();
+  setAhead(YEAR);
+  await one.save({ ...saving(set, 'a'), at: AT });
+  setAhead(0);
+  expect((await one.read())!.age).toBe(-YEAR);
+  await one.save({ ...saving(set, 'b', 2), at: AT });
+  expect((await one.read())!.age).toBe(0);
 });
 
 test('once a process has recorded the end of a claim dated ahead, every other one finds it ended', async () => {
