@@ -3,8 +3,8 @@ import { ByteLimit } from './byte-limit.ts';
 import { codedError } from './errors.ts';
 
 /**
- * The memory for what requests hold: their heads, bodies and variables, from the socket until they are answered, and
- * the bodies that are made of them until the service has answered.
+ * The memory for what requests hold: their heads, bodies, operations and variables, from the socket until they are
+ * answered, and the bodies that are made of them until the service has answered.
  */
 export class RequestMemory extends ByteLimit {
   /** RATE_LIMITED */

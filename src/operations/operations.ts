@@ -1,22 +1,19 @@
 import {
-  isAbstractType,
   Kind,
-  OperationTypeNode,
-  separateOperations,
   TokenKind,
-  TypeInfo,
   visit,
-  visitWithTypeInfo,
   type DocumentNode,
-  type GraphQLCompositeType,
   type GraphQLError,
   type GraphQLSchema,
   type OperationDefinitionNode,
+  type OperationTypeNode,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
+import type { RequestMemory } from '../request-memory.ts';
 import { KeptErrors, textBytes } from './kept-errors.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
+import { findRouterFields } from './router-fields.ts';
 import { validationErrors } from './validation.ts';
 
 export interface OperationRules<Plan> extends Limits {
@@ -108,6 +105,21 @@ export class CheckedOperation<Plan = unknown> {
     return (this.#routerFields ??= findRouterFields(schema, this.document, this.operation));
   }
 
+  /**
+   * Counts the document with its plans as memory of requests, once for all that use it at the same time: it is in memory
+   * for them although the cache may have dropped it.
+   *
+   * @returns whether the request may go on; `release` is to be called in any case
+   */
+  use(memory: RequestMemory): boolean {
+    return this.#of.use(memory);
+  }
+
+  /** To be called when a request that used it is over. */
+  release(): void {
+    this.#of.release();
+  }
+
   /** The limits that the document exceeds. */
   get excess(): readonly Excess[] | 'broken' {
     return this.#of.excess;
@@ -137,6 +149,8 @@ class CheckedDocument<Plan> {
   readonly #onGrown: () => void;
   #bytes: number;
   #errors: KeptErrors | undefined;
+  #users = 0;
+  #usedMemory: RequestMemory | undefined;
 
   constructor(node: DocumentNode, rules: OperationRules<Plan>, onGrown: () => void) {
     this.node = node;
@@ -163,7 +177,22 @@ class CheckedDocument<Plan> {
 
   grow(bytes: number): void {
     this.#bytes += bytes;
+    this.#usedMemory?.add(bytes, this.#bytes);
     this.#onGrown();
+  }
+
+  use(memory: RequestMemory): boolean {
+    this.#users += 1;
+    if (this.#users > 1) return true;
+    this.#usedMemory = memory;
+    return memory.add(this.#bytes, this.#bytes);
+  }
+
+  release(): void {
+    this.#users -= 1;
+    if (this.#users > 0) return;
+    this.#usedMemory?.remove(this.#bytes);
+    this.#usedMemory = undefined;
   }
 
   select(operationName: unknown): CheckedOperation<Plan> {
@@ -239,37 +268,4 @@ function hasIncremental(document: DocumentNode): boolean {
     },
   });
   return found;
-}
-
-const ROUTER_FIELDS = ['_service', '_entities'];
-
-/** Finds the fields for routers that an operation selects on the query root, at any depth and under any alias. */
-function findRouterFields(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-): readonly string[] {
-  // Most documents have none of these names, and a name cannot be written in another way.
-  const text = document.loc?.source.body;
-  if (text !== undefined && !ROUTER_FIELDS.some((name) => text.includes(name))) return [];
-  const found = new Set<string>();
-  const types = new TypeInfo(schema);
-  // The operation and its own fragments.
-  const selected = separateOperations(document)[operation.name?.value ?? ''] ?? document;
-  visit(
-    selected,
-    visitWithTypeInfo(types, {
-      Field: ({ name: { value } }) => {
-        if (ROUTER_FIELDS.includes(value) && isRoot(types.getParentType(), schema))
-          found.add(value);
-      },
-    }),
-  );
-  return [...found];
-}
-
-function isRoot(type: GraphQLCompositeType | null | undefined, schema: GraphQLSchema): boolean {
-  const root = schema.getQueryType();
-  if (!type || !root) return false;
-  return type === root || (isAbstractType(type) && schema.isSubType(type, root));
 }

@@ -59,6 +59,31 @@ test.concurrent(
 );
 
 test.concurrent(
+  'operations that wait for the service are counted with their plans, each once',
+  async () => {
+    await using gateway = await startSmallGateway();
+    const { upstream, ask } = gateway;
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(after(gate.promise, honest));
+    const answers = flood(150, (at) => ask({ query: lookups(at) }));
+    expect(await firstRefusal(answers)).toContain('RATE_LIMITED');
+    expect(await health(gateway)).toBe(200);
+    gate.resolve();
+    const all = await Promise.all(answers);
+    expect(all.filter((text) => text.includes('"data"')).length).toBeGreaterThan(3);
+    await isServing(gateway);
+
+    const again = Promise.withResolvers<void>();
+    upstream.answer(after(again.promise, honest));
+    const before = upstream.received.length;
+    const equal = flood(100, () => ask({ query: lookups(0) }));
+    await upstream.arrived(before + 1);
+    again.resolve();
+    for (const text of await Promise.all(equal)) expect(text).toMatch(/^\{"data"/);
+  },
+);
+
+test.concurrent(
   'pipelined equal queries that share one upstream request are counted with their headers',
   async () => {
     await using gateway = await startSmallGateway();
@@ -112,6 +137,12 @@ test.concurrent('only some callers wait while the keys of their tokens do not ar
   expect(await health(gateway)).toBe(200);
   for (const { socket } of connections) socket.destroy();
 });
+
+/** Looks up 25 persons. Its text has 1 KB, and with its plan it takes 1 MB. */
+function lookups(of: number): string {
+  const fields = Array.from({ length: 25 }, (_, at) => `p${of}_${at}: person(id: "${at}") { id }`);
+  return `{ ${fields.join(' ')} }`;
+}
 
 /** The status of a probe, or how the process ended. */
 function health({ url, program }: SmallGateway): Promise<number | string> {

@@ -65,7 +65,9 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>): Operat
         throw mutationInAddress();
       }
       exchange.operation = operation;
-      return undefined;
+      const mayGoOn = operation.use(memory);
+      exchange.onEnd(() => operation.release());
+      return mayGoOn ? undefined : noMemory(exchange, memory);
     },
 
     enforceLimits: (exchange) => {
