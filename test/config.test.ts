@@ -1,7 +1,9 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ConfigError, configWarnings, readConfig } from '../src/config.ts';
 import { readStoreAddress } from '../src/config/store-address.ts';
+import { temporaryFolder } from './support/temporary-folder.ts';
 
 const OVER_SERVICE = { RECRUITING_URL: 'https://api.example.com', ALLOW_ANONYMOUS: 'true' };
 const LINK = 'https://api.example.com/tokens/secret-link';
@@ -227,6 +229,25 @@ describe('TOKEN_LINK_FILE', () => {
     ],
   ])('%j', (env, mistake) => {
     expect(mistakesOf({ ...OVER_SERVICE, ...env }, files)).toEqual([mistake]);
+  });
+
+  test('a folder, and a file that is too large to be a secret, are mistakes', () => {
+    using folder = temporaryFolder();
+    writeFileSync(folder.file('large'), 'x'.repeat(64 * 1024 + 1));
+    for (const [path, fault] of [
+      [folder.path, 'a folder'],
+      [folder.file('large'), 'a file of more than 64 KiB'],
+    ]) {
+      expect(
+        mistakesIn(() =>
+          readConfig({ ...OVER_SERVICE, TOKEN_LINK_FILE: path }, (name) =>
+            readFileSync(name, 'utf8'),
+          ),
+        ),
+      ).toEqual([
+        `TOKEN_LINK_FILE names ${fault}. Set it to the path of a file that contains the secret.`,
+      ]);
+    }
   });
 
   test('the content of the file is checked, and not shown', () => {
@@ -561,8 +582,12 @@ function mistakesOf(
   env: Record<string, string>,
   files: Record<string, string> = {},
 ): readonly string[] {
+  return mistakesIn(() => read(env, files));
+}
+
+function mistakesIn(reading: () => unknown): readonly string[] {
   try {
-    read(env, files);
+    reading();
   } catch (error) {
     if (error instanceof ConfigError) return error.mistakes;
     throw error;

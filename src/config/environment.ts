@@ -42,6 +42,11 @@ function refuseFile(name: string, given: Record<string, string>): string[] {
   ];
 }
 
+const RIGHT_PATH = 'Set it to the path of a file that contains the secret.';
+
+/** Characters. A longer file is another one, such as a disk image or a log. */
+const LONGEST_SECRET = 64 * 1024;
+
 function readSecretFile(
   name: string,
   given: Record<string, string>,
@@ -53,21 +58,23 @@ function readSecretFile(
     return [`${name} and ${name}_FILE are both set. Remove one of them.`];
   }
   if (path.includes('://')) {
-    return [
-      `${name}_FILE contains the secret itself. Set it to the path of a file that contains the secret.`,
-    ];
+    return [`${name}_FILE contains the secret itself. ${RIGHT_PATH}`];
   }
   try {
-    const secret = readFile(path).trim();
+    const text = readFile(path);
+    if (text.length > LONGEST_SECRET) {
+      return [`${name}_FILE names a file of more than 64 KiB. ${RIGHT_PATH}`];
+    }
+    const secret = text.trim();
     if (secret === '') return [`${name}_FILE names an empty file. Write the secret into it.`];
     given[name] = secret;
     return [];
   } catch (error) {
     const { code } = error as { code?: string };
     // Without the path, because the value may be the secret itself.
-    return [
-      `${name}_FILE names a file that cannot be read (${code ?? 'unknown error'}). Set it to the path of a file that contains the secret.`,
-    ];
+    const fault =
+      code === 'EISDIR' ? 'a folder' : `a file that cannot be read (${code ?? 'unknown error'})`;
+    return [`${name}_FILE names ${fault}. ${RIGHT_PATH}`];
   }
 }
 
