@@ -68,6 +68,8 @@ test('docs/tokens.md explains every trouble, once', () => {
 test('every command of the documentation runs with the Node that npm installs, and pipes only output', () => {
   const wrong = ['README.md', ...globSync('docs/*.md')].flatMap((file) =>
     commandsIn(readFileSync(file, 'utf8'))
+      // The image has the right Node.
+      .filter((command) => !command.startsWith('kubectl exec '))
       .filter((command) => /\bnode (\S+ )*src\//.test(command) || /npm start.* [|>]/.test(command))
       .map((command) => `${file}: ${command}`),
   );

