@@ -152,7 +152,8 @@ export abstract class Exchange {
     return memory.add(bytes, this.#held);
   }
 
-  protected letGo(bytes: number): void {
+  /** The opposite of `hold`. */
+  letGo(bytes: number): void {
     if (!this.#memory || this.#hasEnded) return;
     this.#held -= bytes;
     this.#memory.remove(bytes);

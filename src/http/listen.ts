@@ -59,6 +59,11 @@ const MAX_HEADER_BYTES = 16 * 1024;
 /** Many short headers take several times their bytes. Browsers and proxies together send up to 50. */
 const MAX_HEADERS = 100;
 const MAX_CONNECTIONS = 10_000;
+/**
+ * Connections that are not yet accepted. While more arrive at once, the system ignores them, and their clients try again
+ * after a second or three: probes, too. The system has a limit of its own, mostly the same.
+ */
+const BACKLOG = 4_096;
 /** The requests of one connection that may wait for their answers before the next ones are read (RFC 9112, 9.3.2). */
 const MAX_UNANSWERED = 16;
 
@@ -121,7 +126,7 @@ export async function listen(
     server.once('error', (error: NodeJS.ErrnoException) =>
       reject(explain(error, { host, port, variables })),
     );
-    server.listen(port, host, resolve);
+    server.listen({ port, host, backlog: BACKLOG }, resolve);
   });
   const stopChecking = clock && endStalled(connections, clock);
   const { port: bound } = server.address() as AddressInfo;
