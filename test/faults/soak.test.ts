@@ -9,6 +9,7 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { lookAtHeld } from '../soak/held.ts';
 import { startFaultyLine } from '../support/imitations/faulty-line.ts';
+import { flood } from '../support/processes/floods.ts';
 import { startMixedLoad } from '../support/processes/mixed-load.ts';
 
 // `npm run soak` does the same in separate processes, with a hundred thousand requests.
@@ -17,10 +18,17 @@ test('requests of all kinds over a faulty line leave no sockets, listeners or me
   // All documents are known after the first run, so that the memory for them no longer grows.
   const load = startMixedLoad(origin, 12, 100);
   onTestFinished(() => load.close());
-  await load.run(200);
+  // Floods of the same texts, which are kept once.
+  await Promise.all([load.run(200), flood(origin, FLOOD)]);
   const before = await settled();
-  await load.run(400);
+  const [flooded] = await Promise.all([flood(origin, FLOOD), load.run(400)]);
+  const { status } = await fetch(`${origin}/health`);
   const after = await settled();
+
+  expect(status).toBe(200);
+  // Half of the stalled requests have too many headers.
+  expect(flooded.get('431')).toBe(FLOOD.stalled / 2);
+  expect(flooded.get('200')).toBeGreaterThan(FLOOD.invalid);
 
   expect(after.warnings.filter((text) => /leak|listeners/i.test(text))).toEqual([]);
   // As many as callers and slots may have, at both ends of each connection; a leak would be hundreds.
@@ -34,6 +42,8 @@ test('requests of all kinds over a faulty line leave no sockets, listeners or me
   );
   expect(exchanges()).toBeGreaterThan(0);
 }, 120_000);
+
+const FLOOD = { invalid: 100, large: 8, pipelined: 200, stalled: 40 };
 
 /** Waits a moment, until the resources of abandoned requests are released. */
 async function settled() {

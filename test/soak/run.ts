@@ -1,7 +1,8 @@
 /**
  * A hundred thousand requests of all kinds against a gateway in a process of its own, over a line with faults, outages
- * and refreshes, while one custody fault after the other happens to it. The load pauses regularly, and what the process
- * still holds is counted. Exits 1 if that grows, or if the newest pair is not saved in the end.
+ * and refreshes, while one custody fault after the other happens to it, and floods of requests that are refused or wait
+ * arrive beside them. The load pauses regularly, and what the process still holds is counted. Exits 1 if that grows, if
+ * `/health` is slow, or if the newest pair is not saved in the end.
  */
 import { fork, type ChildProcess, type ForkOptions } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,9 +13,12 @@ import process from 'node:process';
 import { setTimeout as pass } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { bundled } from '../support/processes/bundled.ts';
-import { startMixedLoad } from '../support/processes/mixed-load.ts';
+import type { FloodSizes } from '../support/processes/floods.ts';
+import { startMixedLoad, type Outcomes } from '../support/processes/mixed-load.ts';
 import { CALLERS, createCustodyFaults } from './custody-faults.ts';
+import type { FloodOrder } from './flood-process.ts';
 import { growthOf } from './growth.ts';
+import type { HealthReport } from './health-process.ts';
 import type { Held } from './held.ts';
 import { newestPairProblems } from './newest-pair.ts';
 import { hasSecret, originIn, startOperator } from './operator.ts';
@@ -24,6 +28,12 @@ const ROUNDS = 20;
 /** The rounds before caches are full and code is compiled. */
 const WARM_UP = 6;
 const QUIET_MS = 2_500;
+/** Of a small container, and the new space of `npm start`. */
+const MEMORY = ['--max-old-space-size=512', '--max-semi-space-size=8'];
+/** In each round. */
+const FLOOD: FloodSizes = { invalid: 1_000, large: 80, pipelined: 1_000, stalled: 1_000 };
+/** The time in which 99 of 100 probes have to be answered, ms; the others may wait for the machine. */
+const HEALTH_MS = 150;
 const requests = Number(process.argv[2] ?? 100_000);
 /** Each custody fault twice in a hundred thousand requests; more while the load lasts. */
 const FAULTS_OF_A_KIND = (2 * requests) / 100_000;
@@ -50,7 +60,7 @@ async function soak(): Promise<number> {
     process.stdout.write('Rights bind no user here: the store is never made read-only.\n\n');
   }
   const gateway = start('../../src/main.ts', {
-    execArgv: ['--import', pathOf('reports.ts')],
+    execArgv: [...MEMORY, '--import', pathOf('reports.ts')],
     // All of the load comes from one address, and has to be served.
     env: { ...operator.env, TOKEN_LINK: tokenLink!, PAGES_PER_MINUTE: '0' },
     ...(operator.user !== undefined && { uid: operator.user, gid: operator.user }),
@@ -75,15 +85,27 @@ async function soak(): Promise<number> {
     const [report] = (await reply) as [UpstreamReport];
     return report;
   };
+  const flooding = start('flood-process.ts');
+  const flooded: Outcomes = new Map();
+  const flood = async (order: FloodOrder) => {
+    const reply = once(flooding, 'message');
+    flooding.send(order);
+    const [counts] = (await reply) as [[string, number][]];
+    for (const [name, n] of counts) flooded.set(name, (flooded.get(name) ?? 0) + n);
+  };
+  const probing = start('health-process.ts');
+  probing.send({ origin });
+  const probed: number[] = [];
+  const unanswered: string[] = [];
   const faults = createCustodyFaults({ operator, upstream: ask, outcomes: load.outcomes });
   const faultsPerRound = Math.ceil((faults.kinds * FAULTS_OF_A_KIND) / ROUNDS);
   const samples: Held[] = [];
-  print(['requests', 'heap MB', 'rss MB', 'sockets', 'files', 'timers', 'seconds']);
+  print(['requests', 'heap MB', 'rss MB', 'sockets', 'files', 'timers', 'health ms', 'seconds']);
   for (let round = 1; round <= ROUNDS; round += 1) {
     const began = performance.now();
     const state = { isLoaded: false, isOver: false };
     const loading = (async () => {
-      await load.run(requests / ROUNDS);
+      await Promise.all([load.run(requests / ROUNDS), flood({ origin, sizes: FLOOD, round })]);
       state.isLoaded = true;
       while (!state.isOver) await Promise.all([load.run(CALLERS), pass(BESIDE_A_FAULT_MS)]);
     })();
@@ -97,6 +119,13 @@ async function soak(): Promise<number> {
     const [held] = (await answer) as [Held];
     samples.push(held);
     const { heap, rss, sockets, files, timers } = held;
+    const reported = once(probing, 'message');
+    probing.send('report');
+    const [{ times, failures }] = (await reported) as [HealthReport];
+    probed.push(...times);
+    for (const [reason, n] of failures) {
+      unanswered.push(`/health failed ${n} times in round ${round}: ${reason}`);
+    }
     const seconds = (performance.now() - began) / 1000;
     print([
       (requests / ROUNDS) * round,
@@ -105,6 +134,7 @@ async function soak(): Promise<number> {
       sockets,
       files,
       timers,
+      Math.max(...times).toFixed(0),
       seconds.toFixed(0),
     ]);
   }
@@ -121,6 +151,17 @@ async function soak(): Promise<number> {
     `token exchanges ${exchanged.exchanges}, of them answered ${exchanged.answered}, times that the service was down ${broken}\n\n`,
   );
   process.stdout.write(`${faults.report().join('\n')}\n\n`);
+  const health = probed.toSorted((one, other) => one - other);
+  const slow = health.filter((ms) => ms >= HEALTH_MS).length;
+  const isSlow = slow > health.length / 100;
+  process.stdout.write(`floods: ${[...flooded].map(([name, n]) => `${name} ${n}`).join(', ')}\n`);
+  process.stdout.write(
+    `/health: ${health.length} probes, ${[0.5, 0.99, 0.999, 1]
+      .map(
+        (share) => `${share * 100}% ${health[Math.ceil(health.length * share) - 1]!.toFixed(0)} ms`,
+      )
+      .join(', ')}, of ${HEALTH_MS} ms or more ${slow}\n\n`,
+  );
   const settled = samples.slice(WARM_UP);
   const problems = [
     ...growthOf(
@@ -150,6 +191,8 @@ async function soak(): Promise<number> {
     ),
     ...samples.at(-1)!.warnings,
     ...(said === '' ? [] : [`on stderr: ${said.slice(0, 2_000)}`]),
+    ...unanswered,
+    ...(!isSlow ? [] : [`/health took ${HEALTH_MS} ms or more ${slow} times of ${health.length}`]),
     ...custody,
     ...(secrets + operator.secretsPrinted === 0 ? [] : ['a token or a link was printed']),
     ...(code === 0 ? [] : [`the gateway ended with exit code ${code}`]),
@@ -159,7 +202,9 @@ async function soak(): Promise<number> {
   ];
   for (const problem of problems) process.stdout.write(`does not hold  ${problem}\n`);
   if (problems.length === 0)
-    process.stdout.write('holds  nothing grows, and the newest pair is in the store\n');
+    process.stdout.write(
+      'holds  nothing grows, /health is fast, and the newest pair is in the store\n',
+    );
   return problems.length === 0 ? 0 : 1;
 }
 
