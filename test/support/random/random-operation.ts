@@ -206,13 +206,13 @@ export function randomSelection(
   }
 
   function defer(): string {
-    return incremental && chance(70) ? ` @defer${given(incrementalArguments())}` : '';
+    return incremental && chance(70) ? ` @defer${argumentList(incrementalArguments())}` : '';
   }
 
   function stream(): string {
     if (!incremental || !chance(40)) return '';
     const count = chance(60) ? [`initialCount: ${g(fc.nat, { max: 3 })}`] : [];
-    return ` @stream${given([...count, ...incrementalArguments()])}`;
+    return ` @stream${argumentList([...count, ...incrementalArguments()])}`;
   }
 
   function incrementalArguments(): string[] {
@@ -241,7 +241,7 @@ export function randomSelection(
               ]
             : [],
         );
-        return ` @${name}${given(args)}`;
+        return ` @${name}${argumentList(args)}`;
       });
     return used.join('');
   }
@@ -283,7 +283,7 @@ export function randomSelection(
   }
 }
 
-function given(args: readonly string[]): string {
+function argumentList(args: readonly string[]): string {
   return args.length > 0 ? `(${args.join(', ')})` : '';
 }
 
