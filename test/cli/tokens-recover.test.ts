@@ -47,7 +47,6 @@ test('the refresh token is sent once more if the access token does not work eith
 
 test('a refresh token that has ended by the clock only is sent once, because that clock may have been wrong at the save', async () => {
   const { withStore, service, tokens, status } = await startWithTokens();
-  const aYearAgo = () => Date.now() - YEAR;
   await withStore(async (store) => {
     const { set, generation, pair } = (await store.read())!;
     // As it is saved while the clock of the store is a year behind.
@@ -391,4 +390,8 @@ async function leaveRescueFile(
   rescue.close();
   const name = readdirSync(file('.')).find((one) => one.startsWith('rescue-test-4000000-'))!;
   return () => file(name);
+}
+
+function aYearAgo(): number {
+  return Date.now() - YEAR;
 }
