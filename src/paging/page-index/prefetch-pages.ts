@@ -50,7 +50,7 @@ export interface PrefetchOptions {
 
 /** Pages requested ahead of the consumer, for each that may be in flight. */
 const AHEAD = 2;
-/** Bytes of all pages that were read ahead, if they are as large as the largest so far. At least one page is. */
+/** Bytes of all pages that are read ahead, once some have shown how large they are. At least one page is. */
 const MAX_BYTES_AHEAD = 16 * 1024 * 1024;
 
 export function prefetchPages<R extends Identified>(
