@@ -71,6 +71,7 @@ export function openReservedFile({ directory, owner }: RescueFolder, kind: FileK
     if (isOf(owner.host, owner.pid, name) && textOf(path) === '') removeFile(path);
   }
   let file = create();
+  let isClosed = false;
 
   return {
     get path() {
@@ -78,6 +79,7 @@ export function openReservedFile({ directory, owner }: RescueFolder, kind: FileK
     },
     /** Resolved on disk when it returns. Replaces what was put before. */
     put: (text: string): void => {
+      expectOpen();
       write(text);
       // Somebody removed it from the folder; what is written into it is read by nobody.
       if (fstatSync(file.descriptor).nlink > 0) return;
@@ -85,15 +87,23 @@ export function openReservedFile({ directory, owner }: RescueFolder, kind: FileK
       write(text);
     },
     clear: (): void => {
+      expectOpen();
       if (fstatSync(file.descriptor).nlink > 0) return write('');
       replace();
     },
     close: (): void => {
+      if (isClosed) return;
+      isClosed = true;
       const empty = file.empty;
       closeSync(file.descriptor);
       if (empty) removeFile(file.path);
     },
   };
+
+  /** What is written to a closed descriptor may end up in the file or socket that has its number by then. */
+  function expectOpen(): void {
+    if (isClosed) throw new Error('the rescue file was closed');
+  }
 
   /** A descriptor that is closed may be somebody else's the next moment: not before there is another one. */
   function replace(): void {

@@ -47,6 +47,16 @@ test('a rescue file that cannot be recreated never writes into another file, and
   expect(textIn(directory)).toMatch(/the set/);
 });
 
+test('a rescue file that was closed writes nothing, whoever has its descriptor by then', () => {
+  const file = opened(join(folder(), 'rescue'));
+  const { taken } = blocked(join(folder(), 'other'));
+  file.close();
+  const others = taken();
+  expect(() => file.put(saving('the set', 'a'))).toThrow(/was closed/);
+  expect(() => file.clear()).toThrow(/was closed/);
+  expect(others()).toBe('');
+});
+
 test.runIf(process.getuid?.() === 0)(
   'what root leaves in the folder of a gateway belongs to the user of the gateway',
   () => {
