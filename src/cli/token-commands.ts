@@ -50,8 +50,11 @@ export function addTokenCommands(
 
   tokens
     .command('recover')
-    .description('resolve a refresh whose outcome is uncertain')
-    .action(() => tokensRecover(terminal));
+    .description(
+      'resolve a refresh whose outcome is uncertain, and repair a store that is gone, empty or damaged',
+    )
+    .option('--rebuild', 'replace damaged tables (PostgreSQL), if nothing else helps', false)
+    .action((options) => tokensRecover(options, terminal));
 
   tokens
     .command('export <store>')

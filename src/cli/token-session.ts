@@ -5,17 +5,20 @@ import { createLog } from '../log.ts';
 import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
 import { boundStore, type BoundedStore } from '../tokens/store/bounded-store.ts';
-import {
-  openRescue,
-  saveRescued,
-  waitingPairs,
-  type RescueReport,
-} from '../tokens/store/rescue.ts';
+import { openRescue, waitingPairs, type RescueReport } from '../tokens/store/rescue.ts';
+import type { PostgresStore } from '../tokens/store/postgres/postgres-store.ts';
 import type { RescueFolder, StoreIdentity } from '../tokens/store/rescue-file.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import { REFUSED } from '../tokens/exchange-attempt.ts';
 import { createTokenRefresher, type TokenRefresher } from '../tokens/token-refresher.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
+import {
+  printRescued,
+  readAsItIs,
+  readOrFill,
+  readOrRepair,
+  type ReadParts,
+} from './damaged-store.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';
 import { describeStore, openStore, replicaOf, rescueFolder } from './token-store.ts';
 
@@ -32,9 +35,9 @@ export interface TokenSession {
 /**
  * What a command does with the store: `inspect` changes no byte of any file. If there is no store, `inspect` and `work`
  * treat it as empty; `recover` makes one if a pair for it waits in a rescue file, `create` always, and both save that
- * pair first.
+ * pair first. `recover` also repairs tables; `rebuild` replaces them if that does not help.
  */
-type Purpose = 'inspect' | 'work' | 'recover' | 'create';
+type Purpose = 'inspect' | 'work' | 'recover' | 'rebuild' | 'create';
 
 /** Opens the store for `work`, and closes it at the end. */
 export async function withTokenStore<T>(
@@ -44,9 +47,17 @@ export async function withTokenStore<T>(
 ): Promise<T> {
   const config = readTokenConfig(terminal);
   const folder = rescueFolder(config, terminal.owner);
-  const store = await openFor(purpose, config, folder, terminal);
+  const { store, tables } = await openFor(purpose, config, folder, terminal);
   try {
-    const stored = await read(store);
+    const print = (text: string) => void terminal.stderr.write(`${text}\n`);
+    const unread = identityOf(config, null);
+    const stored = await readFor(purpose, {
+      store,
+      tables,
+      rescueFolder: folder,
+      identity: unread,
+      print,
+    });
     const identity = identityOf(config, stored);
     if (stored && stored.baseUrl !== identity.baseUrl) {
       throw foreignStore(store, stored, identity.baseUrl!);
@@ -122,19 +133,6 @@ export async function withTokenService<T>(
   return result;
 }
 
-function printRescued({ saved, failed }: RescueReport, print: (text: string) => void): void {
-  for (const { generation } of saved) {
-    print(
-      `A token pair was saved from a rescue file into the store: generation ${generation + 1}.`,
-    );
-  }
-  for (const { path, why } of failed) {
-    print(
-      `The rescue file ${path} could not be saved into the store: ${why}. It was left as it is.`,
-    );
-  }
-}
-
 const STOPPED_WAITING =
   'Stopped before it was certain that no other process has the next token pair. Nothing is decided yet. ' +
   'Run `tokens recover` to decide it.';
@@ -186,24 +184,20 @@ async function openFor(
   config: Config,
   folder: RescueFolder,
   { stderr }: Terminal,
-): Promise<BoundedStore> {
+): Promise<OpenedStore> {
   const { tokenStore } = config;
   const readOnly = purpose === 'inspect';
-  if (isThere(tokenStore)) return bounded(openStore(tokenStore, config, { readOnly }));
+  if (isThere(tokenStore)) return opened(openStore(tokenStore, config, { readOnly }));
   const identity = identityOf(config, null);
   const description = `${identity.description}, which does not exist`;
-  const nothing = bounded({ ...openSqliteStore(':memory:'), description });
+  const nothing = opened({ ...openSqliteStore(':memory:'), description });
   if (purpose === 'inspect' || purpose === 'work') return nothing;
-  const waiting = await waitingPairs(folder, nothing, identity);
+  const waiting = await waitingPairs(folder, nothing.store, identity);
   if (!waiting.some(({ isOurs, why }) => isOurs && why === undefined)) {
-    return purpose === 'create' ? bounded(openStore(tokenStore, config)) : nothing;
+    return purpose === 'create' ? opened(openStore(tokenStore, config)) : nothing;
   }
-  const made = bounded(openStore(tokenStore, config));
-  const report = await saveRescued(folder, made, {
-    baseUrl: config.recruitingUrl,
-  });
-  stderr.write(`The token store was gone: a new one was made (${made.description}).\n`);
-  printRescued(report, (text) => void stderr.write(`${text}\n`));
+  const made = opened(openStore(tokenStore, config));
+  stderr.write(`The token store was gone: a new one was made (${made.store.description}).\n`);
   return made;
 }
 
@@ -217,8 +211,21 @@ function isThere(store: Config['tokenStore']): boolean {
   }
 }
 
-function bounded(store: TokenStore): BoundedStore {
-  return boundStore(store, systemClock);
+interface OpenedStore {
+  readonly store: BoundedStore;
+  readonly tables: ReadParts['tables'];
+}
+
+function opened(store: TokenStore & Partial<PostgresStore>): OpenedStore {
+  const { completeTables, replaceTables } = store;
+  const tables = completeTables && replaceTables && { completeTables, replaceTables };
+  return { store: boundStore(store, systemClock), tables };
+}
+
+function readFor(purpose: Purpose, parts: ReadParts): Promise<StoredTokens | null> {
+  if (purpose === 'create') return readOrFill(parts);
+  if (purpose !== 'recover' && purpose !== 'rebuild') return readAsItIs(parts);
+  return readOrRepair(parts, { rebuild: purpose === 'rebuild' });
 }
 
 /** Reads only the settings that the tokens depend on: a command needs no settings for callers. */
@@ -235,16 +242,6 @@ export function readTokenConfig({ env, readFile }: Terminal): Config {
   ];
   const settings = Object.fromEntries(names.map((name) => [name, env[name]]));
   return readConfig(settings, readFile, { serves: false });
-}
-
-async function read(store: TokenStore): Promise<StoredTokens | null> {
-  try {
-    return await store.read();
-  } catch (error) {
-    throw new CommandError(
-      `The token store (${store.description}) cannot be read: ${(error as Error).message}. It was left as it is. Check TOKEN_STORE.`,
-    );
-  }
 }
 
 function foreignStore(store: TokenStore, stored: StoredTokens, baseUrl: string): CommandError {

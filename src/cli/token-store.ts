@@ -20,7 +20,7 @@ export function openStore(
   address: StoreAddress,
   { tokenStoreKeys }: Pick<StoreSettings, 'tokenStoreKeys'>,
   { readOnly = false }: { readOnly?: boolean } = {},
-): TokenStore & Partial<Pick<PostgresStore, 'ledger'>> {
+): TokenStore & Partial<PostgresStore> {
   const sealer = createSealer(tokenStoreKeys);
   if (address.kind === 'postgres') {
     return openPostgresStore(address.url, { sealer, clock: systemClock, readOnly });

@@ -8,10 +8,18 @@ import { codeOf } from '../errors.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';
 import { noTokens, withTokenService, withTokenStore, type TokenService } from './token-session.ts';
 
-/** Resolves an uncertain refresh: prints what it finds, does the one thing that helps, and prints the next step. */
-export async function tokensRecover(terminal: Terminal): Promise<void> {
+/**
+ * Repairs a store that is empty or damaged, and resolves an uncertain refresh: prints what it finds, does the one thing
+ * that helps, and prints the next step.
+ *
+ * @param rebuild whether tables that cannot be repaired are replaced
+ */
+export async function tokensRecover(
+  { rebuild }: { rebuild: boolean },
+  terminal: Terminal,
+): Promise<void> {
   const print = (text: string) => void terminal.stdout.write(`${text}\n`);
-  await withTokenStore(terminal, 'recover', async (session) => {
+  await withTokenStore(terminal, rebuild ? 'rebuild' : 'recover', async (session) => {
     const { store, stored } = session;
     if (!stored) throw await noTokens(session);
     await withTokenService(session, stored.baseUrl, terminal, async (service) => {

@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts';
 import { within } from '../time-limit.ts';
 import type { StoreLoss, UnsavedCause } from './token-errors.ts';
 import type { Rescue } from './store/rescue.ts';
+import { readsBack } from './store/read-back.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 
 /** Saves a pair that was received: to the store, or if that fails, to the rescue file. */
@@ -19,8 +20,11 @@ export interface PairSaver {
   save(pair: NewPair): Promise<'newest' | 'second' | 'pending'>;
   /** Saves a pair that the store has lost, or may have lost. Resolves after one try; never rejects. */
   saveAgain(pair: NewPair, why: StoreLoss, cause?: unknown): Promise<void>;
+  /** Puts a pair into the rescue file of which the store does not show, at the end, that it has it. */
+  leave(pair: NewPair, cause: unknown): void;
   /**
-   * Waits until no pair is pending, or for five seconds and then until the pair is in the rescue file.
+   * Waits until no pair is pending, or for five seconds and then until the pair is in the rescue file. It does not wait
+   * for a store that needs the operator.
    */
   finish(): Promise<void>;
 }
@@ -56,6 +60,7 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
       if (rescue?.stays) leaveCopy(pair);
       try {
         const isNewest = await saveOnce(pair);
+        if (pending) await expectReadBack(pair);
         isSaved(pair);
         return isNewest ? 'newest' : 'second';
       } catch (error) {
@@ -66,15 +71,20 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     },
     saveAgain: async (pair, loss, cause) => {
       hold(pair, loss, cause);
-      const firstTry = saveOnce(pair).then(
+      const firstTry = saveAndReadBack(pair).then(
         () => isSaved(pair),
         (error: unknown) => log.error({ err: error }, 'the token pair could not be saved again'),
       );
       saving = firstTry.then(() => (pending === pair ? saveUntilDone(pair) : undefined));
       await firstTry;
     },
+    leave: (pair, cause) => {
+      if (pending) return;
+      log.error({ trouble: 'unsaved', store: store.description, err: cause }, LEFT);
+      putInRescueFile(pair);
+    },
     finish: async () => {
-      finishBy = clock.elapsed() + PATIENCE_MS;
+      finishBy = clock.elapsed() + (LASTING.has(why) ? 0 : PATIENCE_MS);
       await saving;
     },
   };
@@ -92,12 +102,23 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     return within(clock, underWay.saved, () => SLOW_MS, 'the token store');
   }
 
+  async function saveAndReadBack(pair: NewPair): Promise<void> {
+    await saveOnce(pair);
+    await expectReadBack(pair);
+  }
+
+  /** Before the rescue file is emptied: the store may be damaged, and what is saved there cannot be read then. */
+  async function expectReadBack(pair: NewPair): Promise<void> {
+    if (await within(clock, readsBack(store, pair), () => SLOW_MS, 'the token store')) return;
+    throw new Error('the token store took the pair, and does not return it');
+  }
+
   function hold(pair: NewPair, cause: UnsavedCause, error?: unknown): void {
     pending = pair;
     why = cause;
     const facts = { trouble: 'unsaved', store: store.description, generation: pair.generation + 1 };
     log.fatal({ ...facts, ...(error !== undefined && { err: error }) }, HELD[cause]);
-    putInRescueFile();
+    putInRescueFile(pair);
   }
 
   async function saveUntilDone(pair: NewPair): Promise<void> {
@@ -106,12 +127,12 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
       // The pair after it may have arrived meanwhile.
       if (pending !== pair) return;
       try {
-        await saveOnce(pair);
+        await saveAndReadBack(pair);
         return isSaved(pair);
       } catch (error) {
         if (clock.elapsed() < finishBy) continue;
         // Once more: the rescue file may have been removed since.
-        if (putInRescueFile()) return;
+        if (putInRescueFile(pair)) return;
         log.fatal(
           { err: error },
           'The new token pair is neither in the store nor in a rescue file. Free the disk, or restore the permissions; the process does not end before.',
@@ -140,10 +161,10 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     }
   }
 
-  function putInRescueFile(): boolean {
-    if (!rescue || !pending) return false;
+  function putInRescueFile(pair: NewPair): boolean {
+    if (!rescue) return false;
     try {
-      rescue.put(pending);
+      rescue.put(pair);
       rescued = true;
       log.warn('The new token pair is in the rescue file; the next start saves it.');
     } catch (error) {
@@ -164,6 +185,13 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
     }
   }
 }
+
+/** These do not pass by themselves. */
+const LASTING: ReadonlySet<UnsavedCause> = new Set(['gone', 'sealed', 'unreadable']);
+
+const LEFT =
+  'The token store did not show at the end that it has the newest token pair. So the pair is in the rescue file: do not ' +
+  'remove that. The next start looks at it, and saves the pair if the store lacks it.';
 
 const HELD: Record<UnsavedCause, string> = {
   unwritable:
@@ -189,4 +217,9 @@ const HELD: Record<UnsavedCause, string> = {
     'The token store cannot be read with the keys of this process: another process encrypted it with another key, or ' +
     'it was replaced by another file. The newest token pair that this process knows is held in memory, and in the ' +
     'rescue file if there is one. Restart this process with both keys in TOKEN_STORE_KEY, the new one first.',
+  unreadable:
+    'The token store answers, and can no longer be read: tables or rows were removed or altered, or it refuses this ' +
+    'process. The newest token pair is held in memory, and in the rescue file if there is one. Find out what changed it; ' +
+    'then run `tokens recover`, and follow its output: it makes missing tables again, and saves the pair. This process ' +
+    'then continues by itself. Do not restore a backup.',
 };

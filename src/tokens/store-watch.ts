@@ -3,7 +3,12 @@ import { isFinal, isSamePair, type HeldTokens } from './held-tokens.ts';
 import type { PairSaver } from './pair-saver.ts';
 import { SealError } from './store/seal.ts';
 import { unreadableStoreError, unsavedError, type StoreLoss } from './token-errors.ts';
-import { StoreGoneError, type StoredTokens, type TokenStore } from './store/token-store.ts';
+import {
+  StoreGoneError,
+  StoreUnreadableError,
+  type StoredTokens,
+  type TokenStore,
+} from './store/token-store.ts';
 
 export interface StoreWatch {
   /** How often the store was found to be replaced, or gone. */
@@ -26,8 +31,8 @@ interface StoreWatchParts {
 }
 
 /**
- * Notices that the store was replaced by an older copy or by another store, or that its file is gone. The newest pair,
- * unless it is lost or moved, is saved into the replacement before anything in that is used.
+ * Notices that the store was replaced by an older copy or by another store, that it is gone, or that it is damaged. The
+ * newest pair, unless it is lost or moved, is saved into it before anything in it is used.
  */
 export function createStoreWatch({ store, log }: StoreWatchParts, saver: PairSaver): StoreWatch {
   let losses = 0;
@@ -75,7 +80,10 @@ export function createStoreWatch({ store, log }: StoreWatchParts, saver: PairSav
         return { stored, loss: lossIn(stored, newest, store.behind) };
       // Another process may have saved it since that read.
       const again = await store.read();
-      if (again && isSamePair(again, stored)) return { stored: again, loss: undefined };
+      if (!again || !isSamePair(again, stored)) continue;
+      // It has the row of the pair, and its head was moved back.
+      const isBack = again.set === newest.set && again.generation < newest.generation;
+      return { stored: again, loss: isBack ? store.behind : undefined };
     }
   }
 
@@ -108,7 +116,9 @@ function lossIn(
 
 function lossOf(cause: unknown): StoreLoss | undefined {
   if (cause instanceof StoreGoneError) return 'gone';
-  return cause instanceof SealError ? 'sealed' : undefined;
+  if (cause instanceof StoreUnreadableError) return 'unreadable';
+  if (!(cause instanceof SealError)) return undefined;
+  return cause.isAltered ? 'unreadable' : 'sealed';
 }
 
 const REPLACED =

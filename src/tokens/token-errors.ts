@@ -85,10 +85,10 @@ function storeFailure(what: 'read' | 'written', cause: unknown) {
 
 /**
  * How the store lost the newest pair while the process ran: it was replaced by an older copy, or by another store; its
- * database server lost the last commits in a failover; it is gone; or it cannot be decrypted, so that the pair may be
- * lost.
+ * database server lost the last commits in a failover; it is gone; or it cannot be decrypted or read, so that the pair
+ * may be lost.
  */
-export type StoreLoss = 'older' | 'failover' | 'other' | 'gone' | 'sealed';
+export type StoreLoss = 'older' | 'failover' | 'other' | 'gone' | 'sealed' | 'unreadable';
 
 /** Why the store does not have the newest pair. */
 export type UnsavedCause = 'unwritable' | StoreLoss;
@@ -118,6 +118,9 @@ const UNSAVED: Record<UnsavedCause, string> = {
   sealed:
     'the token store is encrypted with a key that the gateway does not have. Nothing was lost. ' +
     'The operator has to restart the gateway with both keys in TOKEN_STORE_KEY, the new one first.',
+  unreadable:
+    'the token store is damaged, or refuses the gateway. Nothing was lost. ' +
+    'The operator has to run `tokens recover`, and follow its output.',
 };
 
 export function unreadRescueError() {

@@ -83,8 +83,8 @@ export const ADVICE: Record<Trouble, string> = {
   unsaved:
     'A new pair is not in the store yet: it is in a rescue file, and in the memory of the gateway that got it. ' +
     'Free the disk or restore the permissions before you stop that gateway; then it saves the pair by itself. ' +
-    "If it has ended, or the store's file is gone, run `tokens recover`, which saves the pair, and makes a store if " +
-    'there is none; the next start of a gateway does so too. Do not remove a rescue file, and do not restore a backup.',
+    "If it has ended, or the store's file is gone, or its tables are damaged, run `tokens recover`, which saves the pair, and " +
+    'makes what is missing; the next start of a gateway saves it too. Do not remove a rescue file, and do not restore a backup.',
   blocked:
     'A refresh cannot begin: the store cannot be written, a rescue file that may hold the next pair cannot be read, ' +
     'or another process keeps the claim. The access token works until it expires. Free the disk or restore the ' +

@@ -50,6 +50,11 @@ import { createLinkImport, type TokenLink } from './token-import.ts';
  * is deleted or overwritten. A store that was replaced by an older copy is given the newest pair before it is used. A
  * process that cannot tell, because it has just started or the database server was, asks the others before it claims.
  *
+ * Read back. A store may be damaged while a gateway runs: tables dropped or emptied, rows removed. As soon as it answers
+ * and cannot be read, the newest pair goes to the rescue file; and a process ends only when it has read its pair back from
+ * the store, or has left it in the rescue file. That file is emptied only after the pair was read back, as a start reads
+ * it: a row that is there may still not be found.
+ *
  * The states are in held-tokens.ts, the steps in exchange-attempt.ts, saving in pair-saver.ts, and what follows each
  * result in token-refresher.ts.
  */
@@ -106,8 +111,8 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
     }
     throw new Error(
       `The token store (${store.description}) cannot be read: ${(cause as Error).message}. It was left as it is. ` +
-        'If it is damaged, move it away and run `tokens recover`; if that finds no pair in a rescue file, import a new ' +
-        'token with `tokens import <link>`.',
+        'If it is damaged, run `tokens recover`, which makes missing tables again, saves the pair of a rescue file, and says ' +
+        'what else helps. If no rescue file has the pair, import a new token with `tokens import <link>`.',
       { cause },
     );
   });
@@ -244,6 +249,8 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
 
   /** Between two refreshes nothing is lost if the store cannot be read: it is logged once, and read again soon. */
   async function poll(): Promise<void> {
+    // The store announces changes until it is closed.
+    if (stopping.signal.aborted) return;
     try {
       await refresher.sync();
       if (isUnavailable) log.info('the token store can be read again');

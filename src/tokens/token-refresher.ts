@@ -184,6 +184,8 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       store.hurry();
       await inFlight?.catch(() => {});
       await saver.finish();
+      await held.secure();
+      await saver.finish();
     },
   };
 

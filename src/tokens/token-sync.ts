@@ -4,6 +4,7 @@ import type { AnsweredPairs } from './answered-pair.ts';
 import {
   changesIn,
   holdTokens,
+  isFinal,
   isSamePair,
   lossOf,
   mayHaveSuccessor,
@@ -42,6 +43,11 @@ export interface TokenSync {
    * @throws when one of these cannot be read
    */
   recoverPair(): Promise<void>;
+  /**
+   * For the end of the process: leaves the newest pair in the rescue file, unless the store shows that it has it. Never
+   * rejects.
+   */
+  secure(): Promise<void>;
 }
 
 export interface TokenSyncParts {
@@ -97,10 +103,22 @@ export function createTokenSync(
       if (report?.failed.some((file) => mayFollow(file, head))) throw unreadRescueError();
       if (mayBeSpent && (await answers.save(tokens!))) await sync();
     },
+    secure: async () => {
+      // It may take a pair over, or notice damage.
+      await running.catch(() => {});
+      const newest = tokens;
+      if (!newest || isFinal(newest) || saver.pending) return;
+      try {
+        const stored = await watch.readOrRestore(newest, () => {});
+        if (stored) expectOurs(stored);
+      } catch (error) {
+        saver.leave(newest.saved, error);
+      }
+    },
   };
 
   function adopt(stored: StoredTokens): void {
-    if (stored.baseUrl !== baseUrl) throw foreignStoreError(store, stored.baseUrl, baseUrl);
+    expectOurs(stored);
     if (tokens?.set === stored.set && tokens.generation > stored.generation) return;
     onRead(stored);
     // The store's clock may have been set back since the save.
@@ -112,6 +130,10 @@ export function createTokenSync(
       return;
     }
     publish({ ...stored, saved: savedPairOf(stored, store.description, clock.now()) }, bornAt);
+  }
+
+  function expectOurs(stored: StoredTokens): void {
+    if (stored.baseUrl !== baseUrl) throw foreignStoreError(store, stored.baseUrl, baseUrl);
   }
 
   function publish(next: TokenSource, bornAt: number): void {
@@ -150,7 +172,8 @@ export function createTokenSync(
     // An older pair may replace the one that is held only if the store was read with that one in mind.
     const isLate = tokens !== undefined && (!before || !isSamePair(tokens, before));
     if (stored && !(isLate && stored.generation < tokens!.generation)) adopt(stored);
-    if (tokens && report) rescue?.remove(report.newest, tokens);
+    // A pair that the store does not show may be in these files only.
+    if (stored && tokens && report) rescue?.remove(report.newest, tokens);
     if (stored?.claim) await recordPassed(stored.claim);
     if (stored && isForgottenLoss(stored)) await recordLoss(stored);
     return report;

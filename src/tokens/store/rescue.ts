@@ -12,7 +12,13 @@ import {
   type RescueFolder,
   type StoreIdentity,
 } from './rescue-file.ts';
-import type { NewPair, StoredTokens, TokenStore } from './token-store.ts';
+import { isBehind, readsBack } from './read-back.ts';
+import {
+  StoreUnreadableError,
+  type NewPair,
+  type StoredTokens,
+  type TokenStore,
+} from './token-store.ts';
 import {
   answersTo,
   forgetAnswers,
@@ -175,7 +181,7 @@ export async function saveRescued(
       }
       const label = labelOf(text);
       // Read before the store is asked for the pair: a copy that is put in its place between the two lacks the pair.
-      const head = await store.read();
+      const head = await store.read().catch(unreadable);
       const { storeId, set } = head ?? {};
       const identity = { description: store.description, storeId, set, baseUrl };
       if (label && !belongsTo(label, identity)) {
@@ -183,12 +189,14 @@ export async function saveRescued(
         continue;
       }
       const pair = rescuedPair(text, sealer);
-      if (!(await store.holds(pair))) {
+      const isThere = head !== undefined && !isBehind(head, pair) && (await store.holds(pair));
+      if (!isThere) {
         await store.save(pair);
+        if (!(await readsBack(store, pair))) throw new Error('the store does not return its pair');
         saved.push(pair);
       }
       const remove = () => removeUnchanged(path, text);
-      if (isSuperseded(pair, head)) remove();
+      if (isSuperseded(pair, head ?? null)) remove();
       else newest.push({ pair, remove });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
@@ -197,6 +205,11 @@ export async function saveRescued(
     }
   }
   return { saved, newest, failed, elsewhere };
+}
+
+/** A head whose row was removed is restored by the pair of a rescue file; what else is wrong stays so. */
+function unreadable(error: unknown): undefined {
+  if (!(error instanceof StoreUnreadableError)) throw error;
 }
 
 /**
@@ -275,8 +288,10 @@ export async function waitingPairs(
   for (const { path } of filesIn(directory, 'rescue')) {
     try {
       const text = textOf(path);
-      if (text === '' || (await store.holds(rescuedPair(text, sealer)))) continue;
-      add(path);
+      if (text === '') continue;
+      const pair = rescuedPair(text, sealer);
+      // A store that cannot be read does not have it.
+      if (!(await readsBack(store, pair).catch(() => false))) add(path);
     } catch (error) {
       // It was saved by somebody meanwhile.
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;

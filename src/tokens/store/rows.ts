@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { TokenPair } from '../token-set.ts';
-import type { FingerprintRing, HistoryEntry } from './token-store.ts';
+import { StoreUnreadableError, type FingerprintRing, type HistoryEntry } from './token-store.ts';
 
 /** One token set. The current set is the one with the highest id that is not withdrawn. */
 export interface SetRow {
@@ -65,7 +65,7 @@ export interface Rows {
 export interface RowWriter {
   /** Inserts the row, or replaces the one with the same id. */
   putSet(set: SetRow): void;
-  /** Also remembers the fingerprint of its refresh token. */
+  /** Also remembers the fingerprint of its refresh token. Replaces a row of the same pair, whose tokens are gone. */
   addPair(set: SetRow, pair: PairRow): void;
   /** Removes its tokens. That there was such a pair stays known. */
   forgetPair(set: SetRow, pair: PairRow): void;
@@ -91,10 +91,10 @@ export function findHead(rows: Pick<Rows, 'pairs'>, set: SetRow): PairRow | unde
     .find((row) => row.wasHead && row.generation === set.head && !isForgotten(row));
 }
 
-/** @throws Error if it is not there: that of the current set is never forgotten */
+/** @throws StoreUnreadableError if it is not there: that of the current set is never forgotten */
 export function headPair(rows: Pick<Rows, 'pairs'>, set: SetRow): PairRow {
   const found = findHead(rows, set);
-  if (!found) throw new Error(DAMAGED);
+  if (!found) throw new StoreUnreadableError(DAMAGED);
   return found;
 }
 
@@ -118,7 +118,7 @@ export function isForgotten({ pair }: PairRow): boolean {
 export function newestGeneration(rows: Rows): number {
   return Math.max(
     0,
-    ...rows.sets.flatMap((set) => rows.pairs(set).map(({ generation }) => generation)),
+    ...rows.sets.flatMap((set) => [set.head, ...rows.pairs(set).map((row) => row.generation)]),
   );
 }
 

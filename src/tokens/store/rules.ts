@@ -143,8 +143,12 @@ export function savePair(rows: Rows, write: RowWriter, saved: NewPair, now: numb
   const set = homeSet(rows, write, saved);
   const next = generation + 1;
   const there = rows.pairs(set, next).find(isPair(next, attempt));
-  if (there) return there.wasHead;
-  const wasHead = set.head <= generation;
+  const isHeadless = set === currentSet(rows) && set.head === next && !findHead(rows, set);
+  if (there && !isHeadless) {
+    if (there.wasHead && set.head < next) write.putSet(advanced(rows, set, next));
+    return there.wasHead;
+  }
+  const wasHead = set.head <= generation || isHeadless;
   // It is not older than its exchange, nor than the pair before it, even if the wall clock of this machine has jumped, or
   // the store's clock is behind now: a pair that looks past its end is never refreshed. Times that were written while the
   // store's clock was ahead show nothing.
@@ -156,19 +160,21 @@ export function savePair(rows: Rows, write: RowWriter, saved: NewPair, now: numb
   );
   write.addPair(set, { generation: next, attempt, pair, savedAt, imported: false, wasHead });
   write.endAttempt(attempt, outcome, latencyMs);
-  const endsClaim = wasHead || set.claim?.attempt === attempt;
-  const moved = {
-    ...set,
-    ...(wasHead && { head: next, lost: false }),
-    ...(endsClaim && { claim: null }),
-  };
-  write.putSet(moved);
+  const moved = set.head <= generation ? advanced(rows, set, next) : set;
+  const kept = moved.claim?.attempt === attempt ? { ...moved, claim: null } : moved;
+  write.putSet(kept);
   try {
-    forgetSpent(rows, write, moved, attempt);
+    forgetSpent(rows, write, kept, attempt);
   } catch {
     // Something else in the store is damaged, and the next start reports that: this pair is saved all the same.
   }
   return wasHead;
+}
+
+/** The set with a later head. A claim of that very generation stays: its head may have been moved back meanwhile. */
+function advanced({ attempts }: Rows, set: SetRow, head: number): SetRow {
+  const claimed = attempts.find(({ attempt }) => attempt === set.claim?.attempt)?.generation;
+  return { ...set, head, lost: false, ...(claimed !== head && { claim: null }) };
 }
 
 /** When the newest pair was saved that is not newer than this generation; 0 if that is unknown. */

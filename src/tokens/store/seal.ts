@@ -24,6 +24,12 @@ export const contexts = {
 /** The message says what to do, and holds nothing of the text. */
 export class SealError extends Error {
   override name = 'SealError';
+  /** Whether the key is there, and what was sealed with it was changed. */
+  readonly isAltered: boolean;
+  constructor(message: string, isAltered = false) {
+    super(message);
+    this.isAltered = isAltered;
+  }
 }
 
 const PLAIN = 'plain:';
@@ -40,7 +46,9 @@ export function createSealer(keys: readonly Uint8Array[]): Sealer {
     open: (sealed, about) => {
       if (sealed.startsWith(PLAIN)) return sealed.slice(PLAIN.length);
       const [kind, id, nonce, tag, text] = sealed.split(':');
-      if (kind !== SEALED || text === undefined) throw new SealError('it holds no sealed tokens');
+      if (kind !== SEALED || text === undefined) {
+        throw new SealError('it holds no sealed tokens', true);
+      }
       const found = ring.find((one) => one.id === id);
       if (!found) throw new SealError(missingKey(id!, ring.length));
       return decrypt(found.key, { nonce: nonce!, tag: tag!, text }, about);
@@ -57,7 +65,13 @@ export function sealPair(pair: TokenPair, about: string, sealer: Sealer): string
 
 /** @param about the context that it was sealed with @throws SealError */
 export function openPair(sealed: string, about: string, sealer: Sealer): TokenPair {
-  return JSON.parse(sealer.open(sealed, about)) as TokenPair;
+  const text = sealer.open(sealed, about);
+  try {
+    return JSON.parse(text) as TokenPair;
+  } catch {
+    // The message of the parser quotes the text.
+    throw new SealError('its tokens were altered', true);
+  }
 }
 
 function encrypt(
@@ -85,7 +99,7 @@ function decrypt(
     const parts = [decipher.update(Buffer.from(sealed.text, 'base64')), decipher.final()];
     return Buffer.concat(parts).toString('utf8');
   } catch {
-    throw new SealError('its sealed tokens were altered, or belong to another place');
+    throw new SealError('its sealed tokens were altered, or belong to another place', true);
   }
 }
 

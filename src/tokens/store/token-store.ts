@@ -28,6 +28,8 @@ export interface TokenStore {
    *
    * @throws StoreUnavailableError if it cannot be reached now
    * @throws StoreGoneError if it was removed while it was open
+   * @throws StoreUnreadableError if it is damaged, or refuses this process
+   * @throws SealError if it cannot be decrypted
    */
   read(): Promise<StoredTokens | null>;
   /** Begins a new set, one generation after the last one. Earlier sets stay in the store. */
@@ -55,6 +57,8 @@ export interface TokenStore {
    * claim is no longer ours: the service gives one pair for one refresh token, so it cannot be a wrong one. The head
    * of the set only moves forward, and a lost set is found again. It moves by more than one generation if the store
    * is behind: the refresh tokens between are spent.
+   *
+   * A head whose row was removed or emptied is restored, and a head that was moved back is moved forward again.
    *
    * A set that the store does not know is taken in. If this is an older copy of the set's `home`, the set becomes the
    * current one, unless the copy has a newer generation. If this is another store, the set goes behind all that it
@@ -112,6 +116,14 @@ export class StoreUnavailableError extends Error {
 /** The store was removed while it was open, or something else is in its place. */
 export class StoreGoneError extends Error {
   override readonly name = 'StoreGoneError';
+}
+
+/**
+ * The store answers, and cannot be read: tables or rows were removed or altered, or it refuses this process. Unlike a
+ * store that is unavailable, it does not come back by itself.
+ */
+export class StoreUnreadableError extends Error {
+  override readonly name = 'StoreUnreadableError';
 }
 
 export interface StoredTokens {

@@ -1,5 +1,10 @@
-import { LAYOUT, type Row, type Value } from '../../../src/tokens/store/postgres/statements.ts';
-import type { StatementName } from '../../../src/tokens/store/postgres/statements.ts';
+import {
+  LAYOUT,
+  TABLES,
+  type Row,
+  type StatementName,
+  type Value,
+} from '../../../src/tokens/store/postgres/statements.ts';
 
 /** The tables of the token store. A transaction that writes works on a copy; rows are replaced, never changed. */
 export interface Tables {
@@ -55,11 +60,15 @@ const STATEMENTS: Record<StatementName, Statement> = {
   // The database has the locks.
   lockCreation: () => [],
   lockStore: () => [{ layout: LAYOUT }],
-  findTables: ({ isThere }) => (isThere ? [{ tablename: 'recruiting_token_store' }] : []),
+  findTables: ({ isThere }) => (isThere ? TABLES.map((tablename) => ({ tablename })) : []),
+  // Tables that are there have a layout.
+  findRows: () => [{ found: 1 }],
   createTables: (tables) => {
     tables.isThere = true;
     return [];
   },
+  insertLayout: () => [],
+  renameTables: notSimulated,
   readLayout: ({ isThere }) => (isThere ? [{ layout: LAYOUT, standby: false }] : []),
   readRings: ({ rings }, _values, now) => rings.map((ring) => ({ ...ring, now })),
   readSets: ({ sets }) => sets.toSorted((one, other) => Number(other['id']) - Number(one['id'])),
@@ -89,9 +98,11 @@ const STATEMENTS: Record<StatementName, Statement> = {
   },
   insertPair: ({ pairs }, values) => {
     const [set, generation, attempt] = values;
-    if (pairs.some((row) => isPair(row, set, generation, attempt)))
-      throw new Error('duplicate key');
-    pairs.push(rowOf(PAIR, values));
+    const at = pairs.findIndex((row) => isPair(row, set, generation, attempt));
+    if (at < 0) pairs.push(rowOf(PAIR, values));
+    else if (pairs[at]!['pair'] === '' || pairs[at]!['was_head'] === false) {
+      pairs[at] = rowOf(PAIR, values);
+    }
     return [];
   },
   sealPair: ({ pairs }, [set, generation, attempt, pair]) => {
@@ -137,9 +148,9 @@ const STATEMENTS: Record<StatementName, Statement> = {
   dropFullBudgets: notSimulated,
 };
 
-/** Gateways count the pages of callers; a history has only keepers. */
+/** Gateways count the pages of callers, and a command replaces tables; a history has only keepers. */
 function notSimulated(): never {
-  throw new Error('The pages of callers are not simulated.');
+  throw new Error('This is not simulated.');
 }
 
 function rowOf(columns: readonly string[], values: readonly Value[]): Row {

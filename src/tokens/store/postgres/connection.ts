@@ -73,7 +73,7 @@ export function connectPostgres(url: string, clock: Clock): Database {
   };
 
   async function connected(): Promise<PoolClient> {
-    if (closing.signal.aborted) throw new Error('the token store is closed');
+    if (closing.signal.aborted) throw new StoreUnavailableError('the token store is closed');
     try {
       const pool = await (opening ??= open());
       return await pool.connect();
@@ -184,6 +184,8 @@ const MESSAGES: Record<string, string> = {
   '28P01': 'the database server refuses the user or the password of TOKEN_STORE',
   '28000': 'the database server refuses the user of TOKEN_STORE, or a connection from here',
   '3D000': 'the database server has no database of the name in TOKEN_STORE: create it',
+  '42P01': 'tables of it are missing',
+  '3F000': 'the database has no schema for the user of TOKEN_STORE: create it, owned by that user',
   '42501': 'the database user lacks a right that the token store needs (docs/tokens.md lists them)',
 };
 

@@ -2,6 +2,7 @@ import { createSecretKey, randomBytes } from 'node:crypto';
 import type { ClaimEnds } from '../claim-ends.ts';
 import { fingerprintOf, storeIdOf } from '../fingerprint.ts';
 import {
+  DAMAGED,
   FORGOTTEN,
   isForgotten,
   KEPT_ATTEMPTS,
@@ -13,7 +14,7 @@ import {
   type SetRow,
 } from '../rows.ts';
 import { contexts, openPair, sealPair, type Sealer } from '../seal.ts';
-import type { FingerprintRing } from '../token-store.ts';
+import { StoreUnreadableError, type FingerprintRing } from '../token-store.ts';
 import type { Run } from './connection.ts';
 import type { Row, StatementName, Value } from './statements.ts';
 
@@ -49,7 +50,7 @@ export async function readRows(
 ): Promise<ReadRows> {
   const keys = await run('readRings');
   const [own] = keys;
-  if (!own) throw new Error('the token store has lost the key of its fingerprints');
+  if (!own) throw new StoreUnreadableError('it has lost the key of its fingerprints');
   const now = own['now'] as number;
   const ringRows = keys.map(({ id, key }) => ({
     id: id as number,
@@ -84,7 +85,8 @@ async function readPairs(run: Run, sealer: Sealer, sets: readonly SetRow[]) {
   const found = new Map<number, PairRow[]>();
   const byId = new Map(sets.map((set) => [set.id, set]));
   for (const row of await run('readPairs')) {
-    const set = byId.get(row['set_id'] as number)!;
+    const set = byId.get(row['set_id'] as number);
+    if (!set) throw new StoreUnreadableError(DAMAGED);
     const ofSet = found.get(set.id) ?? [];
     found.set(set.id, ofSet);
     ofSet.push(pairOf(row, set, sealer));

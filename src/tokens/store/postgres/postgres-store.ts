@@ -1,18 +1,31 @@
 import type { Clock } from '../../../clock.ts';
 import type { PageLedger } from '../../../page-ledger.ts';
 import { createClaimEnds } from '../claim-ends.ts';
-import type { Sealer } from '../seal.ts';
+import { SealError, type Sealer } from '../seal.ts';
 import * as rules from '../rules.ts';
 import type { Rows, RowWriter } from '../rows.ts';
-import { StoreUnavailableError, type HistoryEntry, type TokenStore } from '../token-store.ts';
+import {
+  StoreUnavailableError,
+  StoreUnreadableError,
+  type HistoryEntry,
+  type TokenStore,
+} from '../token-store.ts';
 import { connectPostgres, type Database, type Run } from './connection.ts';
 import { createPostgresLedger, type LedgerOptions } from './postgres-ledger.ts';
 import { createRowWriter, newRing, readRows, resealRows, type Wanted } from './postgres-rows.ts';
-import { LAYOUT } from './statements.ts';
+import { LAYOUT, TABLES } from './statements.ts';
 
 /** The store, and on the same connections the pages of callers. */
 export interface PostgresStore extends TokenStore {
   ledger(options: LedgerOptions): PageLedger;
+  /**
+   * Makes tables that are missing, the row with the layout, and the key of fingerprints. What is there stays.
+   *
+   * @returns whether anything was missing
+   */
+  completeTables(): Promise<boolean>;
+  /** Renames the tables, so that what they hold stays for people to look at, and makes new ones. */
+  replaceTables(): Promise<void>;
 }
 
 export interface PostgresOptions {
@@ -47,7 +60,8 @@ export function openPostgresStore(
     description,
     notices: noticesOn(url),
     behind: 'failover',
-    read: () => view({}, rules.readStored, null),
+    // The fingerprints are looked at too: a pair can be saved only where they can be read.
+    read: () => view({ token: '' }, rules.readStored, null),
     import: (imported) =>
       change({ token: imported.pair.refreshToken }, (rows, write) =>
         rules.importSet(rows, write, imported),
@@ -55,7 +69,7 @@ export function openPostgresStore(
     withdraw: (set) => change({}, (rows, write) => rules.withdrawSet(rows, write, set)),
     claim: (claim) =>
       twice(() =>
-        change({ attempt: claim.attempt }, (rows, write, era) =>
+        change({ attempt: claim.attempt, token: '' }, (rows, write, era) =>
           eras.asked !== undefined && era !== eras.asked
             ? undefined
             : rules.claimSet(rows, write, claim),
@@ -103,16 +117,32 @@ export function openPostgresStore(
       ),
     watch: (onChange) => database.listen(onChange),
     ledger: (options) => createPostgresLedger(database, options),
+    completeTables: () =>
+      remake(async (run) => {
+        const missing = TABLES.length - (await run('findTables')).length;
+        if (missing > 0) await run('createTables');
+        return (await fillTables(run)) || missing > 0;
+      }),
+    replaceTables: () =>
+      remake(async (run) => {
+        await run('renameTables');
+        await run('createTables');
+        await fillTables(run);
+      }),
     close: () => database.close(),
   };
 
   function view<T>(wanted: Wanted, read: (rows: Rows) => T, ofNothing: T): Promise<T> {
     return twice(async () => {
-      if (!(await prepared())) return ofNothing;
-      return database.transaction('read', async (run) => {
-        await checkLayout(run);
-        return read(await readRows(run, reading, wanted));
-      });
+      try {
+        if (!(await prepared())) return ofNothing;
+        return await database.transaction('read', async (run) => {
+          await checkLayout(run);
+          return read(await readRows(run, reading, wanted));
+        });
+      } catch (error) {
+        throw asUnreadable(error);
+      }
     });
   }
 
@@ -122,11 +152,14 @@ export function openPostgresStore(
   ): Promise<T> {
     if (!(await prepared())) throw new Error('the token store has no tables yet');
     return database.transaction('write', async (run) => {
+      // Without that row, writers would not take turns.
       const [locked] = await run('lockStore');
-      eras.read = locked?.['era'];
+      if (!locked) throw new StoreUnreadableError(EMPTIED);
+      checkVersion(locked);
+      eras.read = locked['era'];
       const rows = await readRows(run, reading, wanted);
       const { write, flush } = createRowWriter(run, sealer, rows);
-      const result = work(rows, write, locked?.['era']);
+      const result = work(rows, write, locked['era']);
       if (await flush()) await run('announce');
       return result;
     });
@@ -146,13 +179,12 @@ export function openPostgresStore(
   }
 
   async function prepare(): Promise<boolean> {
-    const isThere = await database.transaction('read', tablesAreThere);
-    if (readOnly) return isThere;
+    if (readOnly) return database.transaction('read', hasStore);
     await database.transaction('write', async (run) => {
       await run('lockCreation');
-      if (!(await tablesAreThere(run))) {
+      if (!(await hasStore(run))) {
         await run('createTables');
-        await newRing(run, sealer);
+        await fillTables(run);
       }
       await checkLayout(run);
       await run('lockStore');
@@ -164,21 +196,66 @@ export function openPostgresStore(
   /** Returns the era. */
   async function checkLayout(run: Run): Promise<unknown> {
     const [row] = await run('readLayout');
-    if (row === undefined) throw new Error('its tables were emptied by something else');
+    if (row === undefined) throw new StoreUnreadableError(EMPTIED);
     if (row['standby'] === true) {
       throw new StoreUnavailableError(
         'the database server is a standby, which may lag behind: TOKEN_STORE has to name the primary',
       );
     }
-    if (row['layout'] !== LAYOUT) {
-      throw new Error(`it was written by a newer version (layout ${String(row['layout'])})`);
-    }
+    checkVersion(row);
     return (eras.read = row['era']);
+  }
+
+  async function remake<T>(work: (run: Run) => Promise<T>): Promise<T> {
+    ready = undefined;
+    return database.transaction('write', async (run) => {
+      await run('lockCreation');
+      const isWritten = (await run('findTables')).length === TABLES.length;
+      const [row] = isWritten ? await run('readLayout') : [];
+      if (row) checkVersion(row);
+      return work(run);
+    });
+  }
+
+  /** @returns whether anything was missing */
+  async function fillTables(run: Run): Promise<boolean> {
+    const hasLayout = (await run('readLayout')).length > 0;
+    if (!hasLayout) await run('insertLayout');
+    const hasRing = (await run('readRings')).length > 0;
+    if (!hasRing) await newRing(run, sealer);
+    return !hasLayout || !hasRing;
   }
 }
 
-async function tablesAreThere(run: Run): Promise<boolean> {
-  return (await run('findTables')).length > 0;
+/**
+ * Whether there is a store. Tables that are all empty are none: nothing is left in them that could be lost.
+ *
+ * @throws StoreUnreadableError if only some of its tables are there
+ */
+async function hasStore(run: Run): Promise<boolean> {
+  const tables = await run('findTables');
+  if (tables.length === 0) return false;
+  if (tables.length < TABLES.length) {
+    const missing = TABLES.filter((name) => !tables.some((row) => row['tablename'] === name));
+    throw new StoreUnreadableError(`tables of it are missing: ${missing.join(', ')}`);
+  }
+  return (await run('readLayout')).length > 0 || (await run('findRows')).length > 0;
+}
+
+const EMPTIED = 'its table recruiting_token_store was emptied';
+
+/** The database has answered: what is wrong does not pass by itself. */
+function asUnreadable(error: unknown): unknown {
+  const isKnown =
+    error instanceof StoreUnavailableError ||
+    error instanceof SealError ||
+    error instanceof StoreUnreadableError;
+  return isKnown ? error : new StoreUnreadableError((error as Error).message, { cause: error });
+}
+
+function checkVersion({ layout }: Record<string, unknown>): void {
+  if (layout === LAYOUT) return;
+  throw new Error(`it was written by a newer version (layout ${String(layout)})`);
 }
 
 async function twice<T>(call: () => Promise<T>): Promise<T> {

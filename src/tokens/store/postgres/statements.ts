@@ -13,6 +13,18 @@ export type StatementName = keyof typeof STATEMENTS;
 /** What `findTables` returns if there are tables, and what is written by `createTables`. */
 export const LAYOUT = 1;
 
+/** All but that of the pages of callers, which is made when it is missing. */
+export const TABLES = [
+  'recruiting_token_store',
+  'recruiting_token_set',
+  'recruiting_token_pair',
+  'recruiting_token_attempt',
+  'recruiting_token_ring',
+  'recruiting_token_fingerprint',
+] as const;
+
+const TABLE_NAMES = TABLES.map((name) => `'${name}'`).join(', ');
+
 /** Announces changes. */
 export const CHANNEL = 'recruiting_tokens';
 
@@ -44,29 +56,46 @@ export const STATEMENTS = {
   lockCreation: `SELECT pg_advisory_xact_lock(${CREATING})`,
   // Not to_regclass, whose answer may be from before the lock.
   findTables: `
-    SELECT tablename FROM pg_catalog.pg_tables
-    WHERE tablename = 'recruiting_token_store' AND schemaname = ANY (current_schemas(false))`,
+    SELECT DISTINCT tablename FROM pg_catalog.pg_tables
+    WHERE tablename IN (${TABLE_NAMES}) AND schemaname = ANY (current_schemas(false))`,
+  /** Whether anything is in the tables, if all are there. */
+  findRows: `${TABLES.map((name) => `SELECT 1 AS found FROM ${name}`).join(' UNION ALL ')} LIMIT 1`,
+  /** Those that are missing. */
   createTables: `
-    CREATE TABLE recruiting_token_store (layout int PRIMARY KEY);
-    INSERT INTO recruiting_token_store VALUES (${LAYOUT});
-    CREATE TABLE recruiting_token_set (
+    CREATE TABLE IF NOT EXISTS recruiting_token_store (layout int PRIMARY KEY);
+    CREATE TABLE IF NOT EXISTS recruiting_token_set (
       id int PRIMARY KEY, name text NOT NULL UNIQUE, base_url text NOT NULL, head int NOT NULL,
       lost boolean NOT NULL, moved_to text, withdrawn boolean NOT NULL,
       claim text, claim_at float8, claim_until float8, claim_ended boolean NOT NULL);
-    CREATE TABLE recruiting_token_pair (
+    CREATE TABLE IF NOT EXISTS recruiting_token_pair (
       id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
       set_id int NOT NULL REFERENCES recruiting_token_set (id), generation int NOT NULL, attempt text NOT NULL,
       pair text NOT NULL, saved_at float8 NOT NULL, imported boolean NOT NULL, was_head boolean NOT NULL, UNIQUE (set_id, generation, attempt));
-    CREATE TABLE recruiting_token_attempt (
+    CREATE TABLE IF NOT EXISTS recruiting_token_attempt (
       id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, attempt text NOT NULL, set_name text NOT NULL,
       generation int NOT NULL, at float8 NOT NULL, outcome text NOT NULL, latency_ms int, replica text NOT NULL);
-    CREATE TABLE recruiting_token_ring (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text NOT NULL);
-    CREATE TABLE recruiting_token_fingerprint (
+    CREATE TABLE IF NOT EXISTS recruiting_token_ring (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text NOT NULL);
+    CREATE TABLE IF NOT EXISTS recruiting_token_fingerprint (
       ring_id int NOT NULL REFERENCES recruiting_token_ring (id), fingerprint text NOT NULL,
       generation int NOT NULL, PRIMARY KEY (ring_id, fingerprint));${CREATE_PAGE_TABLE}`,
 
+  insertLayout: `INSERT INTO recruiting_token_store VALUES (${LAYOUT})`,
+  // The names of their indexes and sequences stay; the new ones get others by themselves.
+  renameTables: `
+    DO $$
+    DECLARE
+      found record;
+      ending text := '_damaged_' || to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISS');
+    BEGIN
+      FOR found IN SELECT schemaname, tablename FROM pg_catalog.pg_tables
+        WHERE tablename IN (${TABLE_NAMES}) AND schemaname = ANY (current_schemas(false))
+      LOOP
+        EXECUTE format('ALTER TABLE %I.%I RENAME TO %I', found.schemaname, found.tablename, found.tablename || ending);
+      END LOOP;
+    END $$`,
+
   /** Held to the end of the transaction: all that write take turns. */
-  lockStore: `SELECT ${ERA} FROM recruiting_token_store FOR UPDATE`,
+  lockStore: `SELECT layout, ${ERA} FROM recruiting_token_store FOR UPDATE`,
   readLayout: `SELECT layout, pg_is_in_recovery() AS standby, ${ERA} FROM recruiting_token_store`,
   readRings: `SELECT id, key, ${NOW} AS now FROM recruiting_token_ring ORDER BY id`,
   readSets: `
@@ -100,7 +129,11 @@ export const STATEMENTS = {
   insertPair: `
     INSERT INTO recruiting_token_pair (
       set_id, generation, attempt, pair, saved_at, imported, was_head)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (set_id, generation, attempt) DO UPDATE SET
+      pair = excluded.pair, saved_at = excluded.saved_at, imported = excluded.imported,
+      was_head = excluded.was_head
+    WHERE recruiting_token_pair.pair = '' OR NOT recruiting_token_pair.was_head`,
   sealPair: `
     UPDATE recruiting_token_pair SET pair = $4
     WHERE set_id = $1 AND generation = $2 AND attempt = $3`,

@@ -18,7 +18,7 @@ import {
   type SetRow,
 } from '../rows.ts';
 import { contexts, sealPair, type Sealer } from '../seal.ts';
-import type { FingerprintRing, HistoryEntry } from '../token-store.ts';
+import { StoreUnreadableError, type FingerprintRing, type HistoryEntry } from '../token-store.ts';
 import type { ExchangeLock } from './lock.ts';
 
 /** The rows of a SQLite store. Every row of a set or a pair has a checksum: SQLite finds damage to its pages only. */
@@ -44,7 +44,11 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
   );
   const insertPair = prepare(`
     INSERT INTO token_pair (set_id, generation, attempt, pair, saved_at, imported, was_head, sum)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (set_id, generation, attempt) DO UPDATE SET
+      pair = excluded.pair, saved_at = excluded.saved_at, imported = excluded.imported,
+      was_head = excluded.was_head, sum = excluded.sum
+    WHERE token_pair.pair = '' OR NOT token_pair.was_head`);
   const forgetPair = prepare(
     "UPDATE token_pair SET pair = '', sum = ? WHERE set_id = ? AND generation = ? AND attempt = ?",
   );
@@ -160,7 +164,7 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
       for (const set of rows.sets) pairs(set);
       const current = currentSet(rows);
       if (current) headPair(rows, current);
-      else if (rows.sets.length > 0) throw new Error(DAMAGED);
+      else if (rows.sets.length > 0) throw new StoreUnreadableError(DAMAGED);
     },
   };
 
@@ -168,7 +172,7 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
     const { key } = ownRing();
     return selectSets.all().map((row) => {
       const set = setOf(row);
-      if (row['sum'] !== setSum(key, set)) throw new Error(DAMAGED);
+      if (row['sum'] !== setSum(key, set)) throw new StoreUnreadableError(DAMAGED);
       return set;
     });
   }
@@ -177,7 +181,7 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
     const { key } = ownRing();
     return selectPairs.all(set.id, from).map((row) => {
       const kept = pairOf(row, set, sealer);
-      if (row['sum'] !== pairSum(key, set, kept)) throw new Error(DAMAGED);
+      if (row['sum'] !== pairSum(key, set, kept)) throw new StoreUnreadableError(DAMAGED);
       return kept;
     });
   }
@@ -192,7 +196,10 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
   /** The first ring is the store's own. It is another one after another store was written over the file. */
   function ownRing(): OwnRing {
     const row = selectOwnRing.get();
-    if (!row) throw new Error('the file is damaged: it has lost the key of its fingerprints');
+    if (!row)
+      throw new StoreUnreadableError(
+        'the file is damaged: it has lost the key of its fingerprints',
+      );
     const sealed = row['key'] as string;
     if (own?.sealed === sealed) return own;
     const key = createSecretKey(Buffer.from(sealer.open(sealed, contexts.ring), 'base64'));
@@ -244,7 +251,7 @@ function claimIn(text: unknown): ClaimRow | null {
   try {
     return text === null ? null : (JSON.parse(text as string) as ClaimRow);
   } catch {
-    throw new Error(DAMAGED);
+    throw new StoreUnreadableError(DAMAGED);
   }
 }
 
@@ -260,7 +267,7 @@ function tokensIn(text: string): TokenPair {
   try {
     return JSON.parse(text) as TokenPair;
   } catch {
-    throw new Error(DAMAGED);
+    throw new StoreUnreadableError(DAMAGED);
   }
 }
 

@@ -3,7 +3,12 @@ import { createClaimEnds } from '../claim-ends.ts';
 import * as rules from '../rules.ts';
 import type { Rows, RowWriter } from '../rows.ts';
 import { createSealer, SealError, type Sealer } from '../seal.ts';
-import { StoreGoneError, type Claim, type TokenStore } from '../token-store.ts';
+import {
+  StoreGoneError,
+  StoreUnreadableError,
+  type Claim,
+  type TokenStore,
+} from '../token-store.ts';
 import { openSqliteFile, TO_READ, type OpenFile } from './file.ts';
 import { reserve } from './layout.ts';
 import { fileAt, isBusy, openExchangeLock } from './lock.ts';
@@ -176,8 +181,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     try {
       return reopen(isLast);
     } catch (error) {
-      // It is there, and is a token store: only not one that this process has the key of.
-      if (isBusy(error) || error instanceof SealError) throw error;
+      if (isBusy(error) || isOfContent(error)) throw error;
       throw new StoreGoneError((error as Error).message, { cause: error });
     }
   }
@@ -218,6 +222,11 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
       // The disk is full, or another process writes: the next time, then.
     }
   }
+}
+
+/** The file is there, and is a token store: it is damaged, or this process lacks its key. */
+function isOfContent(error: unknown): boolean {
+  return error instanceof SealError || error instanceof StoreUnreadableError;
 }
 
 interface Opened extends OpenFile {

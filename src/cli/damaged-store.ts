@@ -1,0 +1,130 @@
+import { saveRescued, waitingPairs, type RescueReport } from '../tokens/store/rescue.ts';
+import type { RescueFolder, StoreIdentity } from '../tokens/store/rescue-file.ts';
+import type { PostgresStore } from '../tokens/store/postgres/postgres-store.ts';
+import { SealError } from '../tokens/store/seal.ts';
+import {
+  StoreUnreadableError,
+  type StoredTokens,
+  type TokenStore,
+} from '../tokens/store/token-store.ts';
+import { CommandError } from './terminal.ts';
+
+export interface ReadParts {
+  readonly store: TokenStore;
+  /** For a store that has tables which can be made again. */
+  readonly tables: Pick<PostgresStore, 'completeTables' | 'replaceTables'> | undefined;
+  readonly rescueFolder: RescueFolder;
+  /** Which store it is, as far as that is known without reading it. */
+  readonly identity: StoreIdentity;
+  readonly print: (text: string) => void;
+}
+
+/** @throws CommandError if the store cannot be read, with the way back; nothing was changed then */
+export async function readAsItIs(parts: ReadParts): Promise<StoredTokens | null> {
+  return parts.store.read().catch(async (error: unknown) => {
+    throw await unreadable(parts, error);
+  });
+}
+
+/** If the store is empty, saves what waits for it in rescue files first. @throws CommandError as `readAsItIs` does */
+export async function readOrFill(parts: ReadParts): Promise<StoredTokens | null> {
+  const stored = await readAsItIs(parts);
+  if (stored) return stored;
+  const { saved } = await saveWaiting(parts);
+  return saved.length > 0 ? readAsItIs(parts) : null;
+}
+
+/**
+ * If the store is empty or damaged, makes its missing tables again, and saves what waits for it in rescue files.
+ *
+ * @param rebuild whether tables that are still damaged then are renamed, and new ones are made: the confirmation of the
+ *   operator
+ * @throws CommandError if the store is still damaged then, with what to do
+ */
+export async function readOrRepair(
+  parts: ReadParts,
+  { rebuild }: { rebuild: boolean },
+): Promise<StoredTokens | null> {
+  const { store, tables, print } = parts;
+  try {
+    const stored = await store.read();
+    if (stored && rebuild) print('The token store can be read, so no table was renamed.');
+    if (stored) return stored;
+  } catch (error) {
+    if (!tables || !isDamage(error)) throw await unreadable(parts, error);
+    const isCompleted = await tables.completeTables().catch(async (cause: unknown) => {
+      throw await unreadable(parts, cause);
+    });
+    if (isCompleted) print(COMPLETED);
+  }
+  await saveWaiting(parts);
+  try {
+    return await store.read();
+  } catch (error) {
+    if (!tables || !isDamage(error)) throw await unreadable(parts, error);
+    if (!rebuild) throw await stillDamaged(parts, error as Error);
+  }
+  await tables.replaceTables();
+  print(
+    `The tables of the token store were renamed, and new ones were made (${store.description}).`,
+  );
+  await saveWaiting(parts);
+  return readAsItIs(parts);
+}
+
+export function printRescued({ saved, failed }: RescueReport, print: (text: string) => void): void {
+  for (const { generation } of saved) {
+    print(
+      `A token pair was saved from a rescue file into the store: generation ${generation + 1}.`,
+    );
+  }
+  for (const { path, why } of failed) {
+    print(
+      `The rescue file ${path} could not be saved into the store: ${why}. It was left as it is.`,
+    );
+  }
+}
+
+async function saveWaiting({ store, rescueFolder, identity, print }: ReadParts) {
+  const report = await saveRescued(rescueFolder, store, { baseUrl: identity.baseUrl });
+  printRescued(report, print);
+  return report;
+}
+
+const COMPLETED =
+  'Tables of the token store, or rows that it needs, were missing: they were made again, empty. What they held is lost, such ' +
+  'as its history, and which refresh tokens are spent.';
+
+function isDamage(error: unknown): boolean {
+  return error instanceof StoreUnreadableError || (error instanceof SealError && error.isAltered);
+}
+
+async function unreadable(parts: ReadParts, error: unknown): Promise<CommandError> {
+  const what = `The token store (${parts.store.description}) cannot be read: ${(error as Error).message}. It was left as it is.`;
+  if (!isDamage(error)) return new CommandError(`${what} Check TOKEN_STORE.`);
+  return new CommandError(
+    `${what} ${await rescueLine(parts)} Correct that; if tables or rows are missing or damaged, run \`tokens recover\`, ` +
+      'which makes missing tables again, saves a pair that waits, and says what else helps.',
+  );
+}
+
+async function stillDamaged(parts: ReadParts, { message }: Error): Promise<CommandError> {
+  return new CommandError(
+    `The token store (${parts.store.description}) is damaged: ${message}. ${await rescueLine(parts)} ` +
+      '`tokens recover --rebuild` renames its tables (to …_damaged_<time>: nothing is deleted), makes new ones, and saves the ' +
+      'pair that waits into them. New tables do not know which refresh tokens are spent, or that the set was moved to another ' +
+      'store: do not rebuild this one after `tokens export`. If no machine has the pair, rebuild, and import a new token.',
+  );
+}
+
+async function rescueLine({ store, rescueFolder, identity }: ReadParts): Promise<string> {
+  const waiting = await waitingPairs(rescueFolder, store, identity);
+  const ours = waiting.find(({ isOurs, why }) => isOurs && why === undefined);
+  if (ours) {
+    return `Its newest token pair waits in a rescue file (${ours.path}, generation ${ours.generation! + 1}): do not remove it.`;
+  }
+  return (
+    `The rescue folder of this machine (${rescueFolder.directory}) has no pair for it that can be read: ` +
+    'look in that of each machine that runs gateways, and run `tokens recover` there.'
+  );
+}
