@@ -6,17 +6,22 @@ import {
   type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLCompositeType,
+  type GraphQLError,
   type GraphQLSchema,
   type SelectionNode,
 } from 'graphql';
+import { codedError } from '../errors.ts';
 
 /** What decides which selections of an operation count. */
 export interface SelectionScope {
   /** As callers see it. */
   readonly schema: GraphQLSchema;
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-  /** Returns the value of a Boolean variable in `@skip`, `@include` or the `if` of `@defer`. */
-  readonly isTrue: (variable: string) => boolean;
+  /**
+   * Returns the value of a Boolean variable in the `if` of a directive. Null if the caller passed null: a variable with
+   * a default may be null, although no `if` may.
+   */
+  readonly condition: (variable: string) => boolean | null;
   /** Whether `@defer` has an effect. Default: false. */
   readonly defers?: boolean;
 }
@@ -33,6 +38,15 @@ export interface DeferUse {
   readonly label: string | undefined;
 }
 
+export interface CollectedFields {
+  readonly fields: ReadonlyMap<string, CollectedField>;
+  /**
+   * The error of a condition that is null: then there are no fields, and each object with this selection is null, as in
+   * graphql-js.
+   */
+  readonly refusal: GraphQLError | undefined;
+}
+
 /**
  * Collects the fields of an object of this type, in the order of the answer. Of an abstract type: those that are
  * selected whatever the object's type is.
@@ -41,7 +55,7 @@ export function collectFields(
   scope: SelectionScope,
   type: GraphQLCompositeType,
   selections: readonly SelectionNode[],
-): ReadonlyMap<string, CollectedField> {
+): CollectedFields {
   const fields = new Map<
     string,
     { key: string; nodes: FieldNode[]; deferred: DeferUse | undefined }
@@ -49,38 +63,44 @@ export function collectFields(
   // A fragment counts once, but a deferred one counts again where it is not deferred.
   const spread = new Set<string>();
   const spreadDeferred = new Set<string>();
-  collect(selections, undefined);
-  return fields;
+  return collect(selections, undefined)
+    ? { fields, refusal: undefined }
+    : { fields: new Map(), refusal: nullCondition() };
 
-  function collect(some: readonly SelectionNode[], deferred: DeferUse | undefined): void {
-    for (const selection of some) {
-      if (!isIncluded(scope, selection.directives)) continue;
-      if (selection.kind === Kind.FIELD) {
-        const key = (selection.alias ?? selection.name).value;
-        const field = fields.get(key);
-        if (!field) fields.set(key, { key, nodes: [selection], deferred });
-        else {
-          field.nodes.push(selection);
-          field.deferred &&= deferred;
-        }
-        continue;
+  /** @returns false if a condition is null */
+  function collect(some: readonly SelectionNode[], deferred: DeferUse | undefined): boolean {
+    return some.every((selection) => collectOne(selection, deferred));
+  }
+
+  function collectOne(selection: SelectionNode, deferred: DeferUse | undefined): boolean {
+    const { directives } = selection;
+    if (selection.kind === Kind.FRAGMENT_SPREAD && spread.has(selection.name.value)) return true;
+    const included = inclusionOf(scope, directives);
+    if (included !== true) return included !== null;
+    if (selection.kind === Kind.FIELD) {
+      const key = (selection.alias ?? selection.name).value;
+      const field = fields.get(key);
+      if (!field) fields.set(key, { key, nodes: [selection], deferred });
+      else {
+        field.nodes.push(selection);
+        field.deferred &&= deferred;
       }
-      const inner = deferOf(scope, selection.directives) ?? deferred;
-      if (selection.kind === Kind.INLINE_FRAGMENT) {
-        if (isApplicable(scope.schema, selection.typeCondition?.name.value, type)) {
-          collect(selection.selectionSet.selections, inner);
-        }
-        continue;
-      }
-      const name = selection.name.value;
-      const seen = inner ? spreadDeferred : spread;
-      const fragment = scope.fragments.get(name);
-      if (!fragment || seen.has(name) || spread.has(name)) continue;
-      seen.add(name);
-      if (isApplicable(scope.schema, fragment.typeCondition.name.value, type)) {
-        collect(fragment.selectionSet.selections, inner);
-      }
+      return true;
     }
+    const fragment =
+      selection.kind === Kind.INLINE_FRAGMENT
+        ? selection
+        : scope.fragments.get(selection.name.value);
+    if (!fragment || !isApplicable(scope.schema, fragment.typeCondition?.name.value, type))
+      return true;
+    if (conditionOf(scope, directives, 'defer') === null) return false;
+    const inner = deferOf(scope, directives) ?? deferred;
+    if (selection.kind === Kind.FRAGMENT_SPREAD) {
+      const seen = inner ? spreadDeferred : spread;
+      if (seen.has(selection.name.value)) return true;
+      seen.add(selection.name.value);
+    }
+    return collect(fragment.selectionSet.selections, inner);
   }
 }
 
@@ -89,49 +109,76 @@ export function selectionsOf(nodes: readonly FieldNode[]): readonly SelectionNod
   return nodes.flatMap(({ selectionSet }) => selectionSet?.selections ?? []);
 }
 
+/** Whether a selection counts. One whose condition is null is sent to the service, which refuses it. */
 export function isIncluded(
-  { isTrue }: Pick<SelectionScope, 'isTrue'>,
-  directives: readonly DirectiveNode[] = [],
+  scope: Pick<SelectionScope, 'condition'>,
+  directives: readonly DirectiveNode[] | undefined,
 ): boolean {
-  return directives.every(({ name: { value: name }, arguments: [condition] = [] }) => {
-    if (name !== 'skip' && name !== 'include') return true;
-    return valueOf(condition?.value, isTrue) === (name === 'include');
-  });
+  return inclusionOf(scope, directives) !== false;
+}
+
+/** Null if a condition is null. `@skip` counts first (as in graphql-js). */
+function inclusionOf(
+  scope: Pick<SelectionScope, 'condition'>,
+  directives: readonly DirectiveNode[] = [],
+): boolean | null {
+  const skipped = conditionOf(scope, directives, 'skip');
+  if (skipped === null) return null;
+  if (skipped) return false;
+  const included = conditionOf(scope, directives, 'include');
+  return included === undefined || included;
 }
 
 /** Returns the `@defer` among these directives, if it has an effect. */
 export function deferOf(
-  { isTrue, defers = false }: Pick<SelectionScope, 'isTrue' | 'defers'>,
+  scope: Pick<SelectionScope, 'condition' | 'defers'>,
   directives: readonly DirectiveNode[] = [],
 ): DeferUse | undefined {
-  const defer = !defers ? undefined : directives.find(({ name }) => name.value === 'defer');
-  if (!defer) return undefined;
-  const argument = (wanted: string) =>
-    defer.arguments?.find(({ name }) => name.value === wanted)?.value;
-  const condition = argument('if');
-  if (condition && !valueOf(condition, isTrue)) return undefined;
-  const label = argument('label');
+  if (!scope.defers || !conditionOf(scope, directives, 'defer')) return undefined;
+  const label = argumentOf(directives, 'defer', 'label');
   return { label: label?.kind === Kind.STRING ? label.value : undefined };
 }
 
 /** Whether one of these nodes has a `@stream` whose `if` is true. */
 export function isStreamed(
-  { isTrue }: Pick<SelectionScope, 'isTrue'>,
+  scope: Pick<SelectionScope, 'condition'>,
   nodes: readonly FieldNode[],
 ): boolean {
-  return nodes.some(({ directives = [] }) =>
-    directives.some(({ name, arguments: args = [] }) => {
-      const condition = args.find((argument) => argument.name.value === 'if')?.value;
-      return name.value === 'stream' && (!condition || valueOf(condition, isTrue));
-    }),
-  );
+  return nodes.some(({ directives }) => conditionOf(scope, directives, 'stream'));
 }
 
-type Argument = NonNullable<DirectiveNode['arguments']>[number];
+/** Returns the error of a list whose `@stream` has a condition that is null: the list is null then. */
+export function refusedStream(
+  scope: Pick<SelectionScope, 'condition'>,
+  nodes: readonly FieldNode[],
+): GraphQLError | undefined {
+  const isNull = nodes.some(({ directives }) => conditionOf(scope, directives, 'stream') === null);
+  return isNull ? nullCondition() : undefined;
+}
 
-function valueOf(value: Argument['value'] | undefined, isTrue: SelectionScope['isTrue']): boolean {
-  if (value?.kind === Kind.VARIABLE) return isTrue(value.name.value);
-  return value?.kind === Kind.BOOLEAN && value.value;
+/** Returns the `if` of the directive with this name; undefined without such a directive. */
+export function conditionOf(
+  { condition }: Pick<SelectionScope, 'condition'>,
+  directives: readonly DirectiveNode[] = [],
+  name: string,
+): boolean | null | undefined {
+  if (!directives.some((one) => one.name.value === name)) return undefined;
+  const value = argumentOf(directives, name, 'if');
+  if (value?.kind === Kind.VARIABLE) return condition(value.name.value);
+  return value?.kind !== Kind.BOOLEAN || value.value;
+}
+
+function argumentOf(directives: readonly DirectiveNode[], directive: string, argument: string) {
+  const node = directives.find(({ name }) => name.value === directive);
+  return node?.arguments?.find(({ name }) => name.value === argument)?.value;
+}
+
+/** The error of graphql-js. */
+function nullCondition(): GraphQLError {
+  return codedError(
+    'BAD_USER_INPUT',
+    'Argument "if" of non-null type "Boolean!" must not be null.',
+  );
 }
 
 /** Whether a fragment on a type (undefined: without one) applies to each object of another one. */

@@ -1,3 +1,4 @@
+import type { GraphQLError } from 'graphql';
 import {
   brokenValue,
   callerPath,
@@ -148,6 +149,7 @@ class Reader {
 
   *#list(shape: ListShape, value: Json): Pausable<boolean> {
     if (value.kind !== 'list') return this.#complain('no list', named(shape));
+    if (shape.refusal) return this.#refuse(shape.refusal);
     this.#text += '[';
     let index = 0;
     for (const element of value.elements()) {
@@ -189,6 +191,7 @@ class Reader {
 
   *#object(shape: ObjectShape, value: Json): Pausable<boolean> {
     if (value.kind !== 'object') return this.#complain('no object', named(shape));
+    if (shape.refusal) return this.#refuse(shape.refusal);
     const members = value.members(shape.sentKeys);
     let open = '{';
     let putOff: FieldShape[] | undefined;
@@ -275,8 +278,12 @@ class Reader {
     const isExplained =
       this.#isExplained || this.#errors.some((error) => error.path && startsWith(error.path, path));
     if (isExplained && (what === 'null' || what === 'nothing')) return false;
+    return this.#refuse(brokenValue(what, expected));
+  }
+
+  #refuse(thrown: GraphQLError): false {
     if (this.#found.length < MAX_ERRORS) {
-      this.#found.push({ thrown: brokenValue(what, expected), path: [...callerPath(path)] });
+      this.#found.push({ thrown, path: [...callerPath(this.#path)] });
     } else this.#hasMore = true;
     return false;
   }

@@ -70,14 +70,15 @@ const ERRORS_FIRST = Buffer.from('{"errors":');
 const DATA_FIRST = Buffer.from('{"data":');
 const ERRORS_NEXT = Buffer.from(',"errors":');
 
-/** Whether another request, or a later part of the answer, has to complete the answer. */
+/** Whether another request, or a later part of the answer, has to complete the answer, or a part of it is refused. */
 function isFilledInLater(shape: FieldShape['shape']): boolean {
   switch (shape.kind) {
     case 'placeholder':
       return true;
     case 'list':
-      return isFilledInLater(shape.of);
+      return shape.refusal !== undefined || isFilledInLater(shape.of);
     case 'object':
+      if (shape.refusal) return true;
       return shape.fields.some(
         ({ shape: field, deferred }) => deferred !== undefined || isFilledInLater(field),
       );

@@ -25,6 +25,7 @@ export function scanner(shape: Shape, marks: Marks = {}): Scan {
 function scannerOf(shape: Shape, marks: Marks): Scan {
   switch (shape.kind) {
     case 'list':
+      if (shape.refusal) return () => -1;
       return listScanner(scanner(shape.of, marks), marks.lists?.has(shape) === true);
     case 'object':
       return objectScanner(shape, marks);
@@ -123,7 +124,8 @@ function recordsScanner(of: Scan): Scan {
 }
 
 /** @param hasType whether `_rsType` comes before the fields */
-function objectScanner({ fields }: ObjectShape, marks: Marks, hasType = false): Scan {
+function objectScanner({ fields, refusal }: ObjectShape, marks: Marks, hasType = false): Scan {
+  if (refusal) return () => -1;
   const visible = fields.findIndex(({ isSilent }) => !isSilent);
   const steps = fields.map((field, i) =>
     fieldScanner(field, {

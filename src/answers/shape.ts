@@ -10,13 +10,16 @@ import {
   TypeMetaFieldDef,
   type FieldNode,
   type GraphQLAbstractType,
+  type GraphQLError,
   type GraphQLObjectType,
   type GraphQLOutputType,
   type SelectionNode,
 } from 'graphql';
 import {
   collectFields,
+  refusedStream,
   selectionsOf,
+  type CollectedFields,
   type DeferUse,
   type SelectionScope,
 } from './collect-fields.ts';
@@ -45,12 +48,17 @@ export function isLeaf(shape: Shape): shape is LeafShape {
   return shape.kind !== 'object' && shape.kind !== 'list' && shape.kind !== 'abstract';
 }
 
-export interface ListShape extends OfType {
+/** Set where a condition of the selection is null: any value is null then, with this error (see `CollectedFields`). */
+interface Refusable {
+  readonly refusal?: GraphQLError | undefined;
+}
+
+export interface ListShape extends OfType, Refusable {
   readonly kind: 'list';
   readonly of: Shape;
 }
 
-export interface ObjectShape extends OfType {
+export interface ObjectShape extends OfType, Refusable {
   readonly kind: 'object';
   /** In the order of the answer. */
   readonly fields: readonly FieldShape[];
@@ -148,13 +156,33 @@ export function shapeOf(
     return { ...of, kind: 'enum', values: new Set(named.getValues().map(({ name }) => name)) };
   }
   if (isScalarType(named)) return { ...of, kind: SCALARS[named.name] ?? 'any' };
-  if (isObjectType(named)) return objectShape(of, fieldsOf(scope, named, selections));
+  if (isObjectType(named)) return selectedShape(scope, of, named, selections);
   return {
     ...of,
     kind: 'abstract',
     of: possibleShapes(scope, named, selections),
-    common: () => fieldsOf(scope, named, selections),
+    common: () => fieldsOf(scope, collectFields(scope, named, selections).fields, named),
   };
+}
+
+/** Returns the shape of the value of a field that these nodes select. */
+export function shapeOfField(
+  scope: ShapeScope,
+  type: GraphQLOutputType,
+  nodes: readonly FieldNode[],
+): Shape {
+  const shape = shapeOf(scope, type, selectionsOf(nodes));
+  return shape.kind === 'list' ? { ...shape, refusal: refusedStream(scope, nodes) } : shape;
+}
+
+function selectedShape(
+  scope: ShapeScope,
+  of: OfType,
+  type: GraphQLObjectType,
+  selections: readonly SelectionNode[],
+): ObjectShape {
+  const { fields, refusal } = collectFields(scope, type, selections);
+  return { ...objectShape(of, fieldsOf(scope, fields, type)), refusal };
 }
 
 /** @param fields in the order of the answer */
@@ -176,13 +204,13 @@ const SCALARS: Readonly<Record<string, LeafShape['kind']>> = Object.assign(Objec
 
 function fieldsOf(
   scope: ShapeScope,
+  collected: CollectedFields['fields'],
   type: GraphQLObjectType | GraphQLAbstractType,
-  selections: readonly SelectionNode[],
 ): FieldShape[] {
   const definitions = 'getFields' in type ? type.getFields() : {};
   const id = scope.globalIds?.ids.get(type.name);
   const fields: FieldShape[] = [];
-  for (const { key, nodes, deferred } of collectFields(scope, type, selections).values()) {
+  for (const { key, nodes, deferred } of collected.values()) {
     const name = nodes[0]!.name.value;
     const placeholder = isObjectType(type) ? scope.placeholderAt(type, key, nodes) : undefined;
     if (placeholder) {
@@ -203,7 +231,7 @@ function fieldsOf(
         id && name === scope.globalIds?.recordId
           ? id
           : (definitions[name] ?? INTROSPECTION[name]!).type;
-      const shape = shapeOf(scope, its, selectionsOf(nodes));
+      const shape = shapeOfField(scope, its, nodes);
       fields.push({ key, shape, isSilent: false, nameLength: name.length, deferred });
     }
   }
@@ -261,7 +289,7 @@ function possibleShapes(
     if (!type) return undefined;
     const known =
       shapes.get(name) ??
-      objectShape({ nullable: true, type: type.name }, fieldsOf(scope, type, selections));
+      selectedShape(scope, { nullable: true, type: type.name }, type, selections);
     shapes.set(name, known);
     return known;
   };

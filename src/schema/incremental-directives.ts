@@ -72,9 +72,10 @@ export interface StreamArguments {
   readonly label: string | undefined;
 }
 
-/** The arguments of the field's `@stream`; undefined without one, or with `if: false`. */
+/** The arguments of the field's `@stream`; undefined without one, or if its `if` is false or null. */
 export function streamAt(node: FieldNode, variables: Variables): StreamArguments | undefined {
   const stream = node.directives?.find(({ name }) => name.value === 'stream');
+  if (stream && argumentOf(stream, 'if')(variables) === null) return undefined;
   const values = stream && getArgumentValues(GraphQLStreamDirective, stream, { ...variables });
   if (!values || values['if'] === false) return undefined;
   const { initialCount, label } = values as { initialCount: number; label?: string | null };

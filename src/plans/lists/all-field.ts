@@ -59,6 +59,7 @@ export function drainedPages(
   const { [names.limit]: most, [names.after]: after } = args;
   const limit = typeof most === 'number' ? checkedCount(names.limit, most) : undefined;
   const position = decodeCursor(keys.cursors, after);
+  if (field.refusal) throw field.refusal;
   const keepsAll = given === 'whole';
   if (keepsAll) expectBytes(list, limit);
   const selection = isNested ? undefined : nameOf(list, call);

@@ -43,6 +43,10 @@ export async function writeConnection(
     const { key } = field;
     parts.push(`${open}${JSON.stringify(key)}:`);
     open = ',';
+    if ('refusal' in field && field.refusal) {
+      errors.push({ thrown: field.refusal, path: [...path, key] });
+      return false;
+    }
     switch (field.kind) {
       case 'edges':
       case 'nodes': {
@@ -85,6 +89,10 @@ export function writeEdges(
   if (field.kind === 'nodes') {
     const records = edges.map(({ record }) => record);
     return writeRecords(records, field.selection, output, at);
+  }
+  if (field.refusedEdge && edges.length > 0) {
+    output.errors.push({ thrown: field.refusedEdge, path: [...at.path, at.offset] });
+    return false;
   }
   let written = new EdgeBytes(edges.length * BYTES_OF_EDGE);
   for (let i = 0; i < edges.length; i += 1) {

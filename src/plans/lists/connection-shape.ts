@@ -1,6 +1,13 @@
-import { getNamedType, type FieldNode, type GraphQLObjectType, type SelectionNode } from 'graphql';
+import {
+  getNamedType,
+  type FieldNode,
+  type GraphQLError,
+  type GraphQLObjectType,
+  type SelectionNode,
+} from 'graphql';
 import {
   collectFields,
+  refusedStream,
   selectionsOf,
   type CollectedField,
   type DeferUse,
@@ -8,25 +15,32 @@ import {
 } from '../../answers/collect-fields.ts';
 
 /** What a connection field selects, in the order of the answer. */
-export interface ConnectionShape {
+export interface ConnectionShape extends Refusable {
   readonly fields: readonly ConnectionField[];
   /** One for each `nodes` and each `edges { node }`. */
   readonly recordSelections: readonly RecordSelection[];
 }
 
+/** Set where a condition is null: the value is null then, with this error. */
+interface Refusable {
+  readonly refusal: GraphQLError | undefined;
+}
+
 export type ConnectionField = { readonly key: string; readonly deferred: DeferUse | undefined } & (
-  | {
+  | ({
       readonly kind: 'edges';
+      /** As `refusal`, for each edge. */
+      readonly refusedEdge: GraphQLError | undefined;
       readonly fields: readonly EdgeField[];
       readonly nodes: readonly FieldNode[];
-    }
-  | {
+    } & Refusable)
+  | ({
       readonly kind: 'nodes';
       /** Its index in `recordSelections`. */
       readonly selection: number;
       readonly nodes: readonly FieldNode[];
-    }
-  | { readonly kind: 'pageInfo'; readonly fields: readonly PageInfoField[] }
+    } & Refusable)
+  | ({ readonly kind: 'pageInfo'; readonly fields: readonly PageInfoField[] } & Refusable)
   | { readonly kind: 'totalCount' }
   | { readonly kind: 'typename'; readonly name: string }
 );
@@ -63,53 +77,65 @@ export function connectionShape(
   const typeOf = (name: string) => scope.schema.getType(name) as GraphQLObjectType;
   const selectionAt = (keys: RecordSelection['keys'], nodes: readonly FieldNode[]) =>
     recordSelections.push({ keys, selections: selectionsOf(nodes) }) - 1;
-  const fields = collected(scope, typeOf(types.type), selections).map(
-    ({ key, nodes, deferred, name }): ConnectionField => {
-      const at = { key, deferred };
-      switch (name) {
-        case 'edges': {
-          const edges = collected(scope, typeOf(types.edge), selectionsOf(nodes)).map(
-            (edge, index): EdgeField => {
-              const head = `${index > 0 ? ',' : '{'}${JSON.stringify(edge.key)}:`;
-              const start = { key: edge.key, head: Buffer.from(head) };
-              if (edge.name === 'cursor') return { ...start, kind: 'cursor' };
-              if (edge.name === 'node') {
-                const selection = selectionAt([key, edge.key], edge.nodes);
-                return { ...start, kind: 'node', selection };
-              }
-              const whole = Buffer.from(head + JSON.stringify(types.edge));
-              return { ...start, head: whole, kind: 'typename' };
-            },
-          );
-          return { ...at, kind: 'edges', fields: edges, nodes };
-        }
-        case 'nodes':
-          return { ...at, kind: 'nodes', selection: selectionAt([key], nodes), nodes };
-        case 'pageInfo': {
-          const { pageInfo: definition } = typeOf(types.type).getFields();
-          const pageInfo = getNamedType(definition!.type).name;
-          const flags = collected(scope, typeOf(pageInfo), selectionsOf(nodes)).map((flag) =>
-            flag.name === '__typename'
-              ? { key: flag.key, kind: 'typename' as const, name: pageInfo }
-              : { key: flag.key, kind: flag.name as 'endCursor' },
-          );
-          return { ...at, kind: 'pageInfo', fields: flags };
-        }
-        case 'totalCount':
-          return { ...at, kind: 'totalCount' };
-        default:
-          return { ...at, kind: 'typename', name: types.type };
+  const { all, refusal } = collected(scope, typeOf(types.type), selections);
+  const fields = all.map(({ key, nodes, deferred, name }): ConnectionField => {
+    const at = { key, deferred };
+    switch (name) {
+      case 'edges': {
+        const edge = collected(scope, typeOf(types.edge), selectionsOf(nodes));
+        const edgeFields = edge.all.map((one, index): EdgeField => {
+          const head = `${index > 0 ? ',' : '{'}${JSON.stringify(one.key)}:`;
+          const start = { key: one.key, head: Buffer.from(head) };
+          if (one.name === 'cursor') return { ...start, kind: 'cursor' };
+          if (one.name === 'node') {
+            const selection = selectionAt([key, one.key], one.nodes);
+            return { ...start, kind: 'node', selection };
+          }
+          const whole = Buffer.from(head + JSON.stringify(types.edge));
+          return { ...start, head: whole, kind: 'typename' };
+        });
+        return {
+          ...at,
+          kind: 'edges',
+          fields: edgeFields,
+          refusedEdge: edge.refusal,
+          refusal: refusedStream(scope, nodes),
+          nodes,
+        };
       }
-    },
-  );
-  return { fields, recordSelections };
+      case 'nodes': {
+        const selection = selectionAt([key], nodes);
+        return { ...at, kind: 'nodes', selection, refusal: refusedStream(scope, nodes), nodes };
+      }
+      case 'pageInfo': {
+        const { pageInfo: definition } = typeOf(types.type).getFields();
+        const pageInfo = getNamedType(definition!.type).name;
+        const flags = collected(scope, typeOf(pageInfo), selectionsOf(nodes));
+        const flagFields = flags.all.map((flag) =>
+          flag.name === '__typename'
+            ? { key: flag.key, kind: 'typename' as const, name: pageInfo }
+            : { key: flag.key, kind: flag.name as 'endCursor' },
+        );
+        return { ...at, kind: 'pageInfo', fields: flagFields, refusal: flags.refusal };
+      }
+      case 'totalCount':
+        return { ...at, kind: 'totalCount' };
+      default:
+        return { ...at, kind: 'typename', name: types.type };
+    }
+  });
+  return { fields, recordSelections, refusal };
 }
 
 function collected(
   scope: SelectionScope,
   type: GraphQLObjectType,
   selections: readonly SelectionNode[],
-): (CollectedField & { readonly name: string })[] {
-  const fields = collectFields(scope, type, selections).values();
-  return Array.from(fields, (field) => ({ ...field, name: field.nodes[0]!.name.value }));
+): Refusable & { readonly all: readonly (CollectedField & { readonly name: string })[] } {
+  const { fields, refusal } = collectFields(scope, type, selections);
+  const all = Array.from(fields.values(), (field) => ({
+    ...field,
+    name: field.nodes[0]!.name.value,
+  }));
+  return { all, refusal };
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { FieldNode, GraphQLField, GraphQLObjectType } from 'graphql';
-import { selectionsOf } from '../../answers/collect-fields.ts';
+import type { FieldNode, GraphQLError, GraphQLField, GraphQLObjectType } from 'graphql';
+import { refusedStream, selectionsOf } from '../../answers/collect-fields.ts';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import type { Placeholder } from '../../answers/reading.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
@@ -41,6 +41,8 @@ export interface SelectedList {
 export interface ListField {
   readonly adapter: Adapter;
   readonly key: string;
+  /** The error of a `@stream` whose condition is null, for an `all…` field. */
+  readonly refusal: GraphQLError | undefined;
   /** Undefined for an `all…` field. */
   readonly connection: ConnectionShape | undefined;
   readonly argumentsOf: (variables: CallVariables) => ListArguments;
@@ -81,6 +83,7 @@ export function listField(
   return {
     adapter,
     key,
+    refusal: kind === 'all' ? refusedStream(scope, nodes) : undefined,
     connection,
     argumentsOf: listArguments(
       definitionOf(scope, adapter, node),

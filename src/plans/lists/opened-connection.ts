@@ -55,6 +55,7 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   const { first, after, [lastName]: last, [beforeName]: before } = args;
   const counts = checkedCounts(first, last, { max: parts.connectionMax, lastName });
   const [from, to] = [decodeCursor(keys.cursors, after), decodeCursor(keys.cursors, before)];
+  if (shape.refusal) throw shape.refusal;
   const cursors = new CursorEncoder(keys.cursors);
   const { signal, drainBudget: budget } = call;
   const wanted = shape.fields.filter(({ kind }) => kind !== 'typename');

@@ -66,7 +66,7 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
   return {
     plan: (scope, { key, nodes }) => {
       const name = nodes[0]!.name.value;
-      if (name === '_service') return planService(scope, nodes);
+      if (name === '_service') return planService(scope, key, nodes);
       const definition = name === '__schema' ? SchemaMetaFieldDef : TypeMetaFieldDef;
       const names = variablesOf(scope, nodes);
       const id = (planned += 1);
@@ -117,11 +117,16 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
     }
   }
 
-  function planService(scope: SelectionScope, nodes: readonly FieldNode[]) {
+  function planService(scope: SelectionScope, name: string, nodes: readonly FieldNode[]) {
     const type = schema.getType('_Service') as GraphQLObjectType;
+    const { fields, refusal } = collectFields(scope, type, selectionsOf(nodes));
+    if (refusal) {
+      const refused = { parts: undefined, errors: [{ thrown: refusal, path: [name] }] };
+      return () => Promise.resolve(refused);
+    }
     const piece = (sdlPiece ??= Buffer.from(JSON.stringify(sdl())));
     const parts: Part[] = ['{'];
-    for (const { key, nodes: own } of collectFields(scope, type, selectionsOf(nodes)).values()) {
+    for (const { key, nodes: own } of fields.values()) {
       parts.push(`${parts.length > 1 ? ',' : ''}${JSON.stringify(key)}:`);
       parts.push(own[0]!.name.value === 'sdl' ? piece : JSON.stringify(type.name));
     }
@@ -232,15 +237,14 @@ function* writeValue(
     const known = collected.get(selections);
     if (known) return known;
     const definitions = type.getFields();
-    const fields = Array.from(
-      collectFields(scope, type, selections).values(),
-      ({ key, nodes }) => ({
-        key: JSON.stringify(key),
-        definition: definitions[nodes[0]!.name.value],
-        node: nodes[0]!,
-        selections: selectionsOf(nodes),
-      }),
-    );
+    const selected = collectFields(scope, type, selections);
+    if (selected.refusal) throw selected.refusal;
+    const fields = Array.from(selected.fields.values(), ({ key, nodes }) => ({
+      key: JSON.stringify(key),
+      definition: definitions[nodes[0]!.name.value],
+      node: nodes[0]!,
+      selections: selectionsOf(nodes),
+    }));
     collected.set(selections, fields);
     return fields;
   }

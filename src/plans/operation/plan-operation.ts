@@ -5,6 +5,7 @@ import {
   type DocumentNode,
   type OperationDefinitionNode,
 } from 'graphql';
+import type { SelectionScope } from '../../answers/collect-fields.ts';
 import type { Payload } from '../../answers/write-answer.ts';
 import { incrementalAsked } from '../../schema/incremental-directives.ts';
 import type { Call } from '../call.ts';
@@ -43,11 +44,10 @@ export function planOperation(
   const isQuery = operation.operation === OperationTypeNode.QUERY;
   const asksForIncremental = incrementalAsked(document);
   const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
-    // Only the `if` of `@defer` and `@stream` may have no value. It is true by default.
-    const isTrue = (name: string) => values[name] !== false;
-    const bits =
-      conditions.map((name) => (isTrue(name) ? '1' : '0')).join('') + (defers ? 'd' : '');
-    const name = decide ? `${bits} ${decide(parts.schema, values)}` : bits;
+    const decided = conditions.map((name) => conditionIn(values, name));
+    const bits = decided.map((one) => (one === null ? 'n' : one ? '1' : '0')).join('');
+    const outcome = bits + (defers ? 'd' : '');
+    const name = decide ? `${outcome} ${decide(parts.schema, values)}` : outcome;
     const known = variants.get(name);
     if (known) return known;
     return variants.add(name, (grow) =>
@@ -55,7 +55,7 @@ export function planOperation(
         operation,
         fragments,
         variables: outlineOf(values),
-        isTrue: oneOf(new Set(conditions.filter(isTrue))),
+        condition: valueIn(new Map(conditions.map((one, i) => [one, decided[i]!]))),
         defers,
         hasNested: decide !== undefined,
         grow,
@@ -72,9 +72,15 @@ export function planOperation(
   };
 }
 
+/** Only the `if` of `@defer` and `@stream` may have no value. It is true by default. */
+function conditionIn(values: Readonly<Record<string, unknown>>, name: string): boolean | null {
+  const { [name]: value = true } = values;
+  return value === null ? null : value !== false;
+}
+
 /** Created here, not in `planOperation`: a closure keeps everything alive that closures of the same scope refer to. */
-function oneOf(names: ReadonlySet<string>): (name: string) => boolean {
-  return (name) => names.has(name);
+function valueIn(conditions: ReadonlyMap<string, boolean | null>): SelectionScope['condition'] {
+  return (name) => conditions.get(name) ?? null;
 }
 
 /**

@@ -1,6 +1,11 @@
-import { OperationTypeNode, type FieldNode, type GraphQLObjectType } from 'graphql';
-import { collectFields, selectionsOf, type DeferUse } from '../../answers/collect-fields.ts';
-import { shapeOf, type ShapeScope } from '../../answers/shape.ts';
+import {
+  OperationTypeNode,
+  type FieldNode,
+  type GraphQLError,
+  type GraphQLObjectType,
+} from 'graphql';
+import { collectFields, type DeferUse } from '../../answers/collect-fields.ts';
+import { shapeOfField, type ShapeScope } from '../../answers/shape.ts';
 import type { ForwardedShape } from '../forwarded/forwarded-answer.ts';
 import { forwardedFields } from '../forwarded/forwarded-fields.ts';
 import { nestedPlaceholders } from '../lists/nested-lists.ts';
@@ -24,12 +29,12 @@ import {
 /** Plans a variant: decides who answers each root field, and writes all requests that this takes. */
 export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   const { schema, drains } = parts;
-  const { operation, fragments, variables, isTrue, defers, grow } = variant;
+  const { operation, fragments, variables, condition, defers, grow } = variant;
   const root = schema.getRootType(operation.operation)!;
   const scope: ShapeScope = {
     schema,
     fragments,
-    isTrue,
+    condition,
     defers,
     upstreamType: parts.upstreamType,
     globalIds: parts.nodes,
@@ -41,7 +46,7 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     onWritten: (characters) => grow(BYTES_OF_REQUEST + BYTES_OF_CHARACTER * characters),
     inlinePages: (document, pages) =>
       parts.inlining.inline(document, { ...scope, variables, pages }),
-    cost: (document) => pageCost(parts.snapshot, document, isTrue),
+    cost: (document) => pageCost(parts.snapshot, document, condition),
   };
   const written: WrittenOperation = {
     operation: operation.operation,
@@ -59,7 +64,9 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   const placeholders = nestedPlaceholders(parts.nested, shared);
   const asked: RootSelections = { selections: operation.selectionSet.selections, fragments };
   const placesOf = placesAtRoot(asked, scope);
-  const collected = [...collectFields(scope, root, asked.selections).values()];
+  const selected = collectFields(scope, root, asked.selections);
+  if (selected.refusal) return refusedVariant(selected.refusal);
+  const collected = [...selected.fields.values()];
   checkBelowRoot(parts, collected, root, fragments);
   const planned = collected.map((field) =>
     rootField(parts, { ...variant, shared, root, placesOf }, field),
@@ -136,6 +143,13 @@ const BYTES_OF_CHARACTER = 60;
 
 const NOTHING = Promise.resolve({ data: [], errors: [], extensions: undefined, deferred: [] });
 
+/** Answers an operation whose root fields depend on a condition that is null. */
+function refusedVariant(refusal: GraphQLError): Variant {
+  const errors = [{ thrown: refusal, path: undefined }];
+  const refused = { data: null, errors, extensions: undefined, deferred: [] };
+  return { fields: [], answer: () => Promise.resolve(refused) };
+}
+
 /** Whether it is the `__typename` of the root and nothing else is requested: then no request is sent for it. */
 function isLoneTypename(field: RootField, all: readonly RootField[]): boolean {
   if (field.kind !== 'forwarded' || rootFieldName(field) !== '__typename') return false;
@@ -167,6 +181,6 @@ function forwardedShape(
     } as const;
     return { key, shape, isSilent: false };
   }
-  const shape = shapeOf(scope, root.getFields()[name]!.type, selectionsOf(collected.nodes));
+  const shape = shapeOfField(scope, root.getFields()[name]!.type, collected.nodes);
   return { key, shape, isSilent: false };
 }

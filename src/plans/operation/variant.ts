@@ -1,5 +1,5 @@
 import type { FragmentDefinitionNode, GraphQLSchema, OperationDefinitionNode } from 'graphql';
-import type { CollectedField, DeferUse } from '../../answers/collect-fields.ts';
+import type { CollectedField, DeferUse, SelectionScope } from '../../answers/collect-fields.ts';
 import type { Adapter, Entity, NestedAdapter, NodeInterface } from '../../schema/derived.ts';
 import type { Call } from '../call.ts';
 import type { Drains } from '../lists/drains.ts';
@@ -63,7 +63,7 @@ export interface VariantParts {
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   /** The values that the sizes of inlined pages depend on; `true` stands for any other value. */
   readonly variables: Readonly<Record<string, unknown>>;
-  readonly isTrue: (variable: string) => boolean;
+  readonly condition: SelectionScope['condition'];
   readonly defers: boolean;
   /** Whether the operation selects derived fields of nested lists. */
   readonly hasNested: boolean;

@@ -1,4 +1,4 @@
-import type { FieldNode, GraphQLField } from 'graphql';
+import type { FieldNode, GraphQLError, GraphQLField } from 'graphql';
 import { ownError, type AnswerError, type Path } from '../../answers/answer-errors.ts';
 import { collectFields, selectionsOf } from '../../answers/collect-fields.ts';
 import { codedError } from '../../errors.ts';
@@ -127,7 +127,7 @@ interface Loaded {
 function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lookups {
   // Nothing is deferred in a record: it is sent whole.
   const whole = { ...parts, scope: { ...parts.scope, defers: false } };
-  const plans = new Map<Entity, (call: Call) => RecordLookup>();
+  const plans = new Map<Entity, LookupPlan>();
   return (call: Call) => {
     const own = new Map<Entity, RecordLookup>();
     const lookupOf = (entity: Entity): RecordLookup => {
@@ -135,7 +135,7 @@ function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lo
       if (known) return known;
       const plan = plans.get(entity) ?? lookupFor(whole, entity, selected);
       plans.set(entity, plan);
-      const lookup = plan(call);
+      const lookup = plan.lookUp(call);
       own.set(entity, lookup);
       return lookup;
     };
@@ -168,7 +168,7 @@ function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lo
               return false;
             }
             const { entity, id } = reference;
-            return writeResult(found.get(entity)!(id), output, path);
+            return writeResult(found.get(entity)!(id), plans.get(entity)!, output, path);
           },
         };
       },
@@ -176,10 +176,19 @@ function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lo
   };
 }
 
-function writeResult(result: LookupResult | undefined, output: Output, path: Path): boolean {
+function writeResult(
+  result: LookupResult | undefined,
+  { refusal }: LookupPlan,
+  output: Output,
+  path: Path,
+): boolean {
   if (!result) return false;
   if (result instanceof Error) {
     for (const error of errorsOfList(result, path)) output.errors.push(error);
+    return false;
+  }
+  if (refusal) {
+    output.errors.push({ thrown: refusal, path });
     return false;
   }
   const { record, unplacedErrors } = result;
@@ -193,17 +202,25 @@ function writeResult(result: LookupResult | undefined, output: Output, path: Pat
   return true;
 }
 
+interface LookupPlan {
+  readonly lookUp: (call: Call) => RecordLookup;
+  /** The error of each record: see `CollectedFields`. */
+  readonly refusal: GraphQLError | undefined;
+}
+
 function lookupFor(
   parts: FieldParts,
   entity: Entity,
   { nodes, places }: SelectedField,
-): (call: Call) => RecordLookup {
-  const collected = collectFields(parts.scope, entity.type, selectionsOf(nodes));
-  const selections = [...collected.values()].flatMap((field) => field.nodes);
+): LookupPlan {
+  const { fields, refusal } = collectFields(parts.scope, entity.type, selectionsOf(nodes));
+  const selections = [...fields.values()].flatMap((field) => field.nodes);
   const placed = { selections, places };
-  return entity.lookup!.kind === 'id'
-    ? lookupById(parts, entity.lookup!, placed)
-    : lookupInList(parts, entity, entity.lookup!.adapter, placed);
+  const lookUp =
+    entity.lookup!.kind === 'id'
+      ? lookupById(parts, entity.lookup!, placed)
+      : lookupInList(parts, entity, entity.lookup!.adapter, placed);
+  return { lookUp, refusal };
 }
 
 /** Creates no exception: with a thousand invalid references, the stack traces would cost more than the rest. */

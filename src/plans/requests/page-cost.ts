@@ -13,7 +13,7 @@ import {
   type GraphQLSchema,
   type SelectionNode,
 } from 'graphql';
-import { isIncluded } from '../../answers/collect-fields.ts';
+import { isIncluded, type SelectionScope } from '../../answers/collect-fields.ts';
 import { ASSUMED_LIST_LENGTH } from '../../answers/shape.ts';
 import { defaultOf, isPage, LARGEST_PAGE } from '../../schema/derived.ts';
 
@@ -25,12 +25,12 @@ import { defaultOf, isPage, LARGEST_PAGE } from '../../schema/derived.ts';
  * The document is visited once. What remains for each call is to insert the page sizes that are variables.
  *
  * @param schema the upstream's own
- * @param isTrue the values of the variables of `@skip` and `@include`, which the variant has decided
+ * @param condition the values of the variables of `@skip` and `@include`, which the variant has decided
  */
 export function pageCost(
   schema: GraphQLSchema,
   document: DocumentNode,
-  isTrue: (variable: string) => boolean,
+  condition: SelectionScope['condition'],
 ): (variables: Variables) => number {
   const operation = getOperationAST(document)!;
   const fragments = new Map(
@@ -80,7 +80,7 @@ export function pageCost(
 
     function collect(some: readonly SelectionNode[], on: GraphQLCompositeType): void {
       for (const selection of some) {
-        if (!isIncluded({ isTrue }, selection.directives)) continue;
+        if (!isIncluded({ condition }, selection.directives)) continue;
         if (selection.kind === Kind.FIELD) {
           const key = `${on.name} ${(selection.alias ?? selection.name).value}`;
           const field = fields.get(key) ?? { on, node: selection, below: [] };

@@ -1,5 +1,5 @@
 import { BREAK, visit, type DirectiveNode, type DocumentNode } from 'graphql';
-import { deferOf, isIncluded } from '../../answers/collect-fields.ts';
+import { conditionOf, deferOf, isIncluded } from '../../answers/collect-fields.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
 import { isIncremental } from '../../schema/incremental-directives.ts';
 
@@ -10,19 +10,19 @@ import { isIncremental } from '../../schema/incremental-directives.ts';
  */
 
 /**
- * Whether what is sent says how its answer is read: nothing of it is deferred.
+ * Whether what is sent says how its answer is read: nothing of it is deferred, and no condition that is not sent is null.
  *
  * @param sent the caller's own selections, not rewritten
  */
 export function isReadAsSent(sent: DocumentNode, scope: ShapeScope): boolean {
-  let isDeferred = false;
+  let isUnsent = false;
   visit(sent, {
     Directive: (node) => {
-      isDeferred = deferOf(scope, [node]) !== undefined;
-      return isDeferred ? BREAK : undefined;
+      isUnsent = deferOf(scope, [node]) !== undefined || isRefused(scope, node);
+      return isUnsent ? BREAK : undefined;
     },
   });
-  return !isDeferred;
+  return !isUnsent;
 }
 
 /**
@@ -40,14 +40,15 @@ export function whatIsRead(selected: DocumentNode, scope: ShapeScope): DocumentN
     // Made of what the document has.
     fragments: _fragments,
     placeholderAt: _placeholderAt,
-    isTrue,
+    condition,
     defers = false,
     ...others
   } = scope;
   // A new member does not compile here: if it decides how an answer is read, the returned document has to show it.
   others satisfies Record<string, never>;
-  const decided = { isTrue, defers };
+  const decided = { condition, defers };
   const left = (directive: DirectiveNode): readonly DirectiveNode[] => {
+    if (isRefused(decided, directive)) return [directive];
     if (directive.name.value === 'skip' || directive.name.value === 'include') return [];
     if (!isIncremental(directive)) return [directive];
     if (!deferOf(decided, [directive])) return [];
@@ -63,4 +64,9 @@ export function whatIsRead(selected: DocumentNode, scope: ShapeScope): DocumentN
       ? { ...node, directives: node.directives?.flatMap(left) }
       : null;
   return visit(selected, { Field: decide, InlineFragment: decide, FragmentSpread: decide });
+}
+
+/** Whether its condition is null. */
+function isRefused(scope: Pick<ShapeScope, 'condition'>, directive: DirectiveNode): boolean {
+  return conditionOf(scope, [directive], directive.name.value) === null;
 }
