@@ -1,3 +1,4 @@
+import { print, type GraphQLResolveInfo } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TestGateway } from '../support/gateway/gateway.ts';
 import {
@@ -6,7 +7,7 @@ import {
   pageOf,
   type PageArgs,
 } from '../support/imitations/executable-schema.ts';
-import { startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { honest, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
 
 const SDL = /* GraphQL */ `
   type Query {
@@ -50,11 +51,15 @@ const ROWS = 130;
 async function startRows() {
   const ids = Array.from({ length: ROWS }, (_, number) => String(number));
   const failing = new Set<string>();
-  const page = (_: unknown, args: PageArgs) =>
-    pageOf(
+  /** What happens before the first page of values is read. */
+  const changes: (() => void)[] = [];
+  const page = (_: unknown, args: PageArgs, _context: unknown, info: GraphQLResolveInfo) => {
+    if (print(info.fieldNodes[0]!).includes('value')) changes.pop()?.();
+    return pageOf(
       ids.map((id) => ({ id })),
       args,
     );
+  };
   const resolvers = {
     Query: {
       rows: page,
@@ -74,7 +79,7 @@ async function startRows() {
     { schema: makeExecutableSchema(SDL, resolvers) },
     { snapshot: SDL },
   );
-  return Object.assign(world, { ids, failing });
+  return Object.assign(world, { ids, failing, changes });
 }
 
 interface Connection {
@@ -164,6 +169,8 @@ describe.each(['rowsConnection', 'strictRowsConnection'])('a window of %s', (fie
       for (const id of ['0', '30', '59', '66', '125', '128']) world.failing.add(id);
       for (const [args, expected] of [
         ['last: 1', ['129']],
+        ['last: 0', []],
+        ['last: 0, before: "$126"', []],
         ['last: 1, before: "$128"', ['127']],
         ['last: 2, before: "$63"', ['61', '62']],
         ['last: 2, after: "$60", before: "$63"', ['61', '62']],
@@ -201,6 +208,52 @@ test('the cursor of a record that is null because it failed resumes at the same 
   world.ids.splice(2, 0, 'new');
   expect(idsOf(await read(`first: 2, after: "${edges[4]!.cursor}"`))).toEqual(['5', '6']);
   expect(idsOf(await read(`last: 2, before: "${edges[4]!.cursor}"`))).toEqual(['2', '3']);
+});
+
+describe('a list that changes after its records in front of `before` were counted', () => {
+  test.each([
+    ['a record is removed', ['60', '62'], false],
+    ['a record is added', ['60', 'new', '61'], true],
+  ] as const)(
+    'ends in front of it, and says whether more follow: %s',
+    async (how, expected, more) => {
+      await using world = await startRows();
+      const read = (args: string) => readConnection(world, WAYS['a list']('rowsConnection'), args);
+      const { edges } = (await read('first: 80')).connection!;
+      world.changes.push(() => {
+        if (how === 'a record is added') world.ids.splice(61, 0, 'new');
+        else world.ids.splice(61, 1);
+      });
+      const given = await read(
+        `first: 10, after: "${edges[59]!.cursor}", before: "${edges[63]!.cursor}"`,
+      );
+      expect(world.changes).toEqual([]);
+      expect(given.errors).toBeUndefined();
+      expect(idsOf(given)).toEqual(expected);
+      expect(given.connection!.pageInfo.hasNextPage).toBe(more);
+    },
+  );
+});
+
+test('a page is given with a record that failed, although a request for its identities is refused', async () => {
+  await using world = await startRows();
+  world.failing.add('3');
+  world.upstream.answer((response, received, sandbox) => {
+    if (received.body.includes('value')) return honest(response, received, sandbox);
+    response.writeHead(429, { 'retry-after': '0' }).end();
+  });
+  const read = readConnection(world, WAYS['a list']('rowsConnection'), 'first: 5');
+  const { connection, errors } = await read;
+  expect(errors).toMatchObject([{ message: 'The value of 3 cannot be read.' }]);
+  expect(connection!.edges.map(({ node }) => node?.id)).toEqual(['0', '1', '2', undefined, '4']);
+});
+
+test('a page with a record that failed is requested once where no cursor of it is wanted', async () => {
+  await using world = await startRows();
+  world.failing.add('3');
+  const { length: before } = world.upstream.received;
+  await world.ask('{ boxes { items { rowsConnection(first: 5) { nodes { id value } } } } }');
+  expect(world.upstream.received.length - before).toBe(1);
 });
 
 type Place = ReturnType<(typeof WAYS)['a list']>;

@@ -60,13 +60,24 @@ export async function* readForward<R extends Identified>(
   if (before) {
     const border = await borderAt(list, before, signal);
     const span = await spanUpTo(border, list, { first, after, signal });
+    let { hasNextPage } = span;
     if (span.records > 0) {
-      yield* edgesFrom(
+      let last: string | null = null;
+      for await (const { edges, unplacedErrors } of edgesFrom(
         walk(fetchPage, { after: span.start, limit: span.records, signal }),
         span.records,
-      );
+      )) {
+        const records = edges.map(({ record }) => record);
+        // The list may have changed since it was counted.
+        const met = indexOf(border, records);
+        yield { edges: met < 0 ? edges : edges.slice(0, met), unplacedErrors };
+        if (met >= 0)
+          return { hasNextPage: first === undefined && border.hasNextPage, hasPreviousPage };
+        last = records.at(-1)?.identity ?? null;
+      }
+      hasNextPage ||= last !== null && last !== span.last;
     }
-    return { hasNextPage: span.hasNextPage, hasPreviousPage };
+    return { hasNextPage, hasPreviousPage };
   }
   const readOn = <T extends Identified>(
     fetch: FetchPage<T>,
@@ -121,6 +132,8 @@ interface Span {
   /** The cursor with which they begin. */
   readonly start: string | null;
   readonly records: number;
+  /** The identity of the last one of them. */
+  readonly last: string | null;
   readonly hasNextPage: boolean;
 }
 
@@ -136,12 +149,16 @@ async function spanUpTo(
     walk(list.fetchIdentities, { after: from, signal, ...bound });
   let start: string | null | undefined;
   let counted = 0;
+  let last: string | null = null;
   let hasMore = false;
   for await (const page of walkBehind(list, after, begin, signal)) {
     // Null is the start of the list.
     if (start === undefined) start = page.after;
     const met = indexOf(border, page.records.list);
-    counted += met < 0 ? page.records.length : met;
+    const inFront = page.records.first(met < 0 ? Number.POSITIVE_INFINITY : met);
+    last =
+      inFront.first((first ?? Number.POSITIVE_INFINITY) - counted).list.at(-1)?.identity ?? last;
+    counted += inFront.length;
     hasMore = met < 0 && page.hasNextPage;
     if (met >= 0) break;
   }
@@ -149,6 +166,7 @@ async function spanUpTo(
   return {
     start: start ?? null,
     records,
+    last,
     // Without `first`, the edges end at their page or at the border, and the border's record is a next one.
     hasNextPage: counted > records || hasMore || (first === undefined && border.hasNextPage),
   };
@@ -203,7 +221,7 @@ export async function* readBackward<R extends Identified>(
     return yield* slice(run, last, border.hasNextPage);
   for (let attempt = 1; ; attempt += 1) {
     const named = await runTo(source.walkIdentities, wanted);
-    const window = await readWindow(source, named.edges.slice(-last), signal);
+    const window = await readWindow(source, lastOf(named, last), signal);
     // A list that changes all the time is given as it was read.
     if (!window.isSame && attempt < MAX_ATTEMPTS) continue;
     yield window;
@@ -293,13 +311,16 @@ async function readUpTo<R extends Identified>(
 }
 
 function* slice<R>(
-  { edges, unplacedErrors }: Run<R>,
+  run: Run<R>,
   last: number,
   hasNextPage: boolean,
 ): Generator<SlicePart<R>, SliceEnd> {
-  const wanted = last === 0 ? [] : edges.slice(-last);
-  yield { edges: wanted, unplacedErrors };
-  return { hasNextPage, hasPreviousPage: edges.length > last };
+  yield { edges: lastOf(run, last), unplacedErrors: run.unplacedErrors };
+  return { hasNextPage, hasPreviousPage: run.edges.length > last };
+}
+
+function lastOf<R>({ edges }: Run<R>, count: number): readonly Edge<R>[] {
+  return count === 0 ? [] : edges.slice(-count);
 }
 
 /** Reads records that a walk of identities met, and no others. */

@@ -14,7 +14,7 @@ import { LARGEST_PAGE } from '../../schema/derived.ts';
 import type { Call, Requester } from '../call.ts';
 import { holdPages, type ListRecord } from '../output.ts';
 import { namingFailed, pageFetcher } from '../pages/fetch-page.ts';
-import type { ConnectionShape } from './connection-shape.ts';
+import type { ConnectionShape, EdgeField } from './connection-shape.ts';
 import type { DrainedList, DrainArguments } from './drains.ts';
 import type { OpenedList } from './list-field.ts';
 
@@ -81,8 +81,10 @@ export function openListConnection(list: OpenedList): OpenedConnection {
     const searched = { fetchIdentities, index: parts.drains.indexOf(keys.walk) };
     // The inlined page ends where it ends, also behind a border.
     const source = to ? { ...shown, inlinedPage: undefined } : shown;
-    const fetcher = (requester: Requester) =>
-      namingFailed(pageFetcher(source, requester), fetchIdentities);
+    const fetcher = (requester: Requester) => {
+      const fetchPage = pageFetcher(source, requester);
+      return writesCursors(shape) ? namingFailed(fetchPage, fetchIdentities) : fetchPage;
+    };
     if (counts.last === undefined) {
       return readForward(
         { list: searched, fetchPage: fetcher(call) },
@@ -149,9 +151,24 @@ export function openListConnection(list: OpenedList): OpenedConnection {
 
 /** How many times the cursor of each edge is written. */
 function cursorsOfEdge({ fields }: ConnectionShape): number {
-  return fields
-    .flatMap((field) => (field.kind === 'edges' ? field.fields : []))
-    .filter(({ kind }) => kind === 'cursor').length;
+  return fields.flatMap((field) => (field.kind === 'edges' ? field.fields : [])).filter(isCursor)
+    .length;
+}
+
+/** Whether the answer may have a cursor: an edge's, one of `pageInfo`, or that of a stream that ends early. */
+function writesCursors({ fields }: ConnectionShape): boolean {
+  return fields.some((field) => {
+    if (field.kind === 'pageInfo') return field.fields.some(({ kind }) => kind.endsWith('Cursor'));
+    if (field.kind !== 'edges' && field.kind !== 'nodes') return false;
+    const isStreamed = field.nodes.some(({ directives = [] }) =>
+      directives.some(({ name }) => name.value === 'stream'),
+    );
+    return isStreamed || (field.kind === 'edges' && field.fields.some(isCursor));
+  });
+}
+
+function isCursor({ kind }: EdgeField): boolean {
+  return kind === 'cursor';
 }
 
 interface ReadingParts {

@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import type { AnswerError, Path, UpstreamError } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
-import { mayBeOfRecords, unlessAborted } from '../../paging/failures.ts';
+import { unlessAborted } from '../../paging/failures.ts';
 import type { FetchPage, Identified } from '../../paging/page.ts';
 import type { Adapter } from '../../schema/derived.ts';
 import type { Requester, CallVariables } from '../call.ts';
@@ -70,7 +70,7 @@ export function pageFetcher(
 
 /**
  * Gives records that are null because a field of theirs failed the identity that they have all the same: for their
- * cursors. Their pages are requested once more for that.
+ * cursors. Their pages are requested once more for that; a page that was read is given even if that fails.
  */
 export function namingFailed(
   fetchPage: FetchPage<ListRecord>,
@@ -79,9 +79,8 @@ export function namingFailed(
   return async (request, signal) => {
     const page = await fetchPage(request, signal);
     if (page instanceof ScannedPage || !page.items.some(hasFailed)) return page;
-    const named = await fetchIdentities(request, signal).catch((error: unknown) => {
-      if (!mayBeOfRecords(error, signal)) throw error;
-    });
+    const named = await fetchIdentities(request, signal).catch(() => undefined);
+    signal.throwIfAborted();
     // The list may have changed.
     const isSame = page.items.every(
       ({ identity }, at) => identity === null || identity === named?.items[at]?.identity,
