@@ -160,7 +160,11 @@ async function soak(): Promise<number> {
       .map(
         (share) => `${share * 100}% ${health[Math.ceil(health.length * share) - 1]!.toFixed(0)} ms`,
       )
-      .join(', ')}, of ${HEALTH_MS} ms or more ${slow}\n\n`,
+      .join(', ')}, of ${HEALTH_MS} ms or more ${slow}\n`,
+  );
+  const { ran, waited } = samples.at(-1)!.cpu;
+  process.stdout.write(
+    `The gateway ran for ${(ran / 1000).toFixed(0)} s, and waited for a CPU for ${(waited / 1000).toFixed(0)} s.\n\n`,
   );
   const settled = samples.slice(WARM_UP);
   const problems = [
