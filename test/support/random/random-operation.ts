@@ -136,6 +136,8 @@ export function randomSelection(
   const chance = (percent: number) => g(fc.nat, { max: 99 }) < percent;
   const pick = <T>(from: readonly T[]): T => from[g(fc.nat, { max: from.length - 1 })]!;
 
+  // One with a default may be null, although the condition of a directive may not.
+  const conditionType = incremental ? 'Boolean = true' : 'Boolean!';
   const isMutation = rootType === schema.getMutationType();
   const isRoot = rootType === schema.getQueryType() || isMutation;
   const root = selectionSet(rootType, isRoot ? 0 : 2);
@@ -202,7 +204,7 @@ export function randomSelection(
     if (!chance(8)) return own;
     const name = pick(['skip', 'include']);
     const value = chance(30);
-    return `${own} @${name}(if: ${chance(50) ? variable('Boolean!', value) : value})`;
+    return `${own} @${name}(if: ${chance(50) ? variable(conditionType, value) : value})`;
   }
 
   function defer(): string {
@@ -218,7 +220,7 @@ export function randomSelection(
   function incrementalArguments(): string[] {
     const isOn = chance(70);
     return [
-      ...(chance(30) ? [`if: ${chance(60) ? variable('Boolean!', isOn) : isOn}`] : []),
+      ...(chance(30) ? [`if: ${chance(60) ? variable(conditionType, isOn) : isOn}`] : []),
       ...(chance(20) ? [`label: "label${(labels += 1)}"`] : []),
     ];
   }
