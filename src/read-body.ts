@@ -57,8 +57,10 @@ export class BodyParts {
     return this.#size;
   }
 
-  /** @throws BodyTooLarge, BodiesTooLarge */
+  /** @throws BodyTooLarge, BodiesTooLarge; TypeError if a caller of `fetch` gave something else than bytes */
   add(part: Uint8Array): void {
+    // Its length would be no number, and so would the sum of all bodies from then on.
+    if (!ArrayBuffer.isView(part)) throw new TypeError('A part of the body is not bytes.');
     const { byteLength } = part;
     this.#size += byteLength;
     const { each, all } = this.#limits;

@@ -33,6 +33,28 @@ test('a body in parts of any sizes is read as it was sent, and so is an answer o
   }
 });
 
+test.each<[string, () => ReadableStream]>([
+  ['fails', () => Readable.toWeb(Readable.from(failing())) as ReadableStream],
+  ['gives text', () => Readable.toWeb(Readable.from(['{', '}'])) as ReadableStream],
+  ['gives numbers', () => Readable.toWeb(Readable.from([1, 2])) as ReadableStream],
+])('a body through fetch whose stream %s is refused, and the next one is read', async (_, body) => {
+  await using gateway = await startGatewayOverFake();
+  const ask = (request: object) =>
+    gateway
+      .fetch('/graphql', { ...post({ query: '{ __typename }' }), ...request })
+      .then((one) => one.json());
+  expect(await ask({ body: body(), duplex: 'half' })).toMatchObject({
+    errors: [{ extensions: { code: 'BAD_USER_INPUT' } }],
+  });
+  expect(await ask({})).toEqual({ data: { __typename: 'Query' } });
+});
+
+async function* failing() {
+  yield Buffer.from('{');
+  await Promise.resolve();
+  throw new Error('The stream failed.');
+}
+
 const inParts: Reply = async (response) => {
   response.writeHead(200, { 'content-type': 'application/json' });
   const answer = JSON.stringify({ data: { persons: { items: [{ firstName: LONG }] } } });

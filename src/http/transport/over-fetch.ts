@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.ts';
+import { codedError } from '../../errors.ts';
 import { BodiesTooLarge, BodyTooLarge, readBody, type BodyLimits } from '../../read-body.ts';
 import { STALL_MS } from '../listen.ts';
 import { isPiece, isStream, Exchange, type Body, type Piece, type Reply } from '../exchange.ts';
@@ -61,12 +62,16 @@ export class FetchExchange extends Exchange {
       return await readBody(body, limits);
     } catch (error) {
       if (error instanceof BodyTooLarge || error instanceof BodiesTooLarge) throw error;
-      throw new DOMException('The caller left while sending.', 'AbortError');
+      if (this.hasLeft) throw new DOMException('The caller left while sending.', 'AbortError');
+      throw codedError('BAD_USER_INPUT', UNREADABLE, { cause: error });
     }
   }
 }
 
 const BYTES_OF_ANY = 8 * 1024;
+
+const UNREADABLE =
+  'The body could not be read to its end. Send it again, in a stream of bytes that was not read before.';
 
 const UNREAD = `The answer was ended because nobody read it for ${STALL_MS / 1000} s. Send the request again.`;
 
