@@ -142,6 +142,7 @@ test.each<[accept: string, status: number, type: string]>([
   ['application/json;q=0', 406, 'application/json'],
   ['application/json, */*;q=0', 200, 'application/json'],
   ['application/json;charset=latin1', 406, 'application/json'],
+  ['application/json; charset=utf8', 200, 'application/json'],
   ['text/html', 406, 'application/json'],
   ['text/event-stream', 406, 'application/json'],
   ['image/*, text/*;q=0.5', 406, 'application/json'],

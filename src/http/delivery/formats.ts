@@ -54,8 +54,9 @@ function matchOf(ranges: readonly MediaRange[], names: readonly string[]) {
   return { quality: 0, place: 0 };
 }
 
+/** `utf8` is no registered name (RFC 9110, 8.3.2), but many clients send it. */
 function isUtf8({ parameters }: MediaRange): boolean {
-  return (parameters.get('charset') ?? 'utf-8') === 'utf-8';
+  return ['utf-8', 'utf8'].includes(parameters.get('charset') ?? 'utf-8');
 }
 
 /** The parameter of `multipart/mixed` that names each format. */
