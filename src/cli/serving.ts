@@ -54,6 +54,8 @@ export async function listenFor(
     await listen(gateway.handler, {
       ...config,
       clock: systemClock,
+      // With workers, the primary accepts connections, and does little else.
+      acceptors: config.workers > 1 ? 1 : ACCEPTORS,
       maxConnections: maxConnections(terminal),
       onDropped: onceInAWhile((dropped) =>
         log.warn(
@@ -91,6 +93,7 @@ function maxConnections({ readFile }: Terminal): number {
   return Math.max(MIN_CONNECTIONS, Math.min(byHeap, files - OTHER_FILES));
 }
 
+const ACCEPTORS = 16;
 const ADMIN_CONNECTIONS = 64;
 /** Bytes. */
 const HEAP_PER_CONNECTION = 32 * 1024;

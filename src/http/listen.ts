@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
@@ -22,6 +22,11 @@ export interface ListenOptions {
   /** The time that requests in flight have to finish, ms. */
   readonly patienceMs?: number;
   readonly timeOuts?: TimeOuts;
+  /**
+   * How many connections are accepted in one turn of the event loop, where the system allows it (SO_REUSEPORT). Default:
+   * one, as Node does; then a probe waits behind all connections that arrived before it, for a turn each.
+   */
+  readonly acceptors?: number;
   /** Beyond them, idle connections are closed for new ones. Default: 10,000. */
   readonly maxConnections?: number;
   /** Called for each new connection that is closed, because there are too many and none of them is idle. */
@@ -74,6 +79,7 @@ export async function listen(
 ): Promise<Listening> {
   const { host, port, variables = ['HOST', 'PORT'], onCut, patienceMs = PATIENCE_MS } = options;
   const { timeOuts = TIME_OUTS, clock, maxConnections = MAX_CONNECTIONS, onDropped } = options;
+  const { acceptors = 1 } = options;
   const connections: Connections = new Map();
   let uses = 0;
   let lastAnswers = false;
@@ -82,7 +88,7 @@ export async function listen(
   let lastHost = 'localhost';
   // Of two headers of one name, Node would use the first and a proxy perhaps the last: a second credential must be seen.
   const parsing = { maxHeaderSize: MAX_HEADER_BYTES, joinDuplicateHeaders: true };
-  const server = createServer({ ...timeOuts, ...parsing }, (request, response) => {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
     // The rest of what was read before the connection was cut.
     if (socket.destroyed) return;
@@ -97,7 +103,7 @@ export async function listen(
       connection.wasUsed = true;
       if (unanswered.length === MAX_UNANSWERED) socket.resume();
       // Its headers may have promised, before the shutdown began, to keep the connection.
-      if (closing) setImmediate(() => server.closeIdleConnections());
+      if (closing) setImmediate(closeIdle);
     });
     // Those that Node left out may have a second credential.
     if (request.rawHeaders.length > 2 * MAX_HEADERS) {
@@ -107,9 +113,8 @@ export async function listen(
     if (requested !== lastHost && !isHost(requested)) return void response.writeHead(400).end();
     lastHost = requested;
     handler(request, response);
-  });
-  server.maxHeadersCount = MAX_HEADERS;
-  server.on('connection', (socket: Socket) => {
+  };
+  const accept = (socket: Socket) => {
     if (connections.size >= maxConnections && closeIdlest(connections, maxConnections) === 0) {
       onDropped?.();
       return void socket.destroy();
@@ -121,15 +126,20 @@ export async function listen(
       if (unanswered.length > MAX_UNANSWERED) socket.pause();
     });
     socket.once('close', () => connections.delete(socket));
+  };
+  const create = () => {
+    const server = createServer({ ...timeOuts, ...parsing }, answer).on('connection', accept);
+    server.maxHeadersCount = MAX_HEADERS;
+    return server;
+  };
+  const servers = await bind(create, { host, port, acceptors }).catch((error: unknown) => {
+    throw explain(error as NodeJS.ErrnoException, { host, port, variables });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(explain(error, { host, port, variables })),
-    );
-    server.listen({ port, host, backlog: BACKLOG }, resolve);
-  });
+  const closeIdle = () => {
+    for (const server of servers) server.closeIdleConnections();
+  };
   const stopChecking = clock && endStalled(connections, clock);
-  const { port: bound } = server.address() as AddressInfo;
+  const { port: bound } = servers[0]!.address() as AddressInfo;
   // Otherwise connections stay open for the next request of their clients, and the server does not close.
   const keepNoConnections = () => {
     lastAnswers = true;
@@ -146,16 +156,57 @@ export async function listen(
       const deadline = setTimeout(() => {
         const cut = responsesOf(connections).length;
         if (cut > 0) onCut?.(cut);
-        server.closeAllConnections();
+        for (const server of servers) server.closeAllConnections();
       }, patienceMs);
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeIdleConnections();
-      });
+      await Promise.all(servers.map((server) => closed(server)));
       clearTimeout(deadline);
       stopChecking?.();
     },
   };
+}
+
+/** One server, or several that share the port: each accepts one connection in a turn. */
+async function bind(
+  create: () => Server,
+  { host, port, acceptors }: { host: string; port: number; acceptors: number },
+): Promise<Server[]> {
+  const alone = create();
+  await listening(alone, { host, port });
+  if (acceptors === 1) return [alone];
+  // Sharing the port with another process that does the same would be no error, so it was bound without sharing first.
+  const { port: bound } = alone.address() as AddressInfo;
+  await closed(alone);
+  const servers: Server[] = [];
+  try {
+    while (servers.length < acceptors) {
+      const server = create();
+      await listening(server, { host, port: bound, reusePort: true });
+      servers.push(server);
+    }
+    return servers;
+  } catch {
+    await Promise.all(servers.map((server) => closed(server)));
+    const server = create();
+    await listening(server, { host, port });
+    return [server];
+  }
+}
+
+function listening(
+  server: Server,
+  address: { host: string; port: number; reusePort?: boolean },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ ...address, backlog: BACKLOG }, resolve);
+  });
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeIdleConnections();
+  });
 }
 
 type Connections = Map<Socket, Connection>;

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
+import { platform } from 'node:os';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 
@@ -195,6 +196,43 @@ test('a new connection is closed if all others wait for answers', async () => {
   expect(dropped).toBe(1);
   for (const response of responses) response.end('whole');
   expect(await Promise.all(answers)).toMatchObject([{ body: 'whole' }, { body: 'whole' }]);
+});
+
+test.runIf(platform() === 'linux')(
+  'several connections are accepted in one turn of the event loop, so that a probe does not wait behind all others',
+  async () => {
+    const inTurns = [0];
+    const countTurns = () => {
+      if (inTurns.push(0) < 10_000) setImmediate(countTurns);
+    };
+    const server = await listen(
+      (_request, response) => {
+        inTurns[inTurns.length - 1]! += 1;
+        response.end();
+      },
+      { ...LOOPBACK, acceptors: 16 },
+    );
+    onTestFinished(() => server.close());
+    setImmediate(countTurns);
+    const text = 'GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n';
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, () => exchange(server.url, text)),
+    );
+    expect(answers.filter((answer) => !answer.startsWith('HTTP/1.1 200'))).toEqual([]);
+    // One acceptor accepts one in each turn.
+    expect(Math.max(...inTurns)).toBeGreaterThan(3);
+  },
+);
+
+test('a port on which another process listens is refused, however many connections are accepted at a time', async () => {
+  const first = await listen((_request, response) => response.end(), { ...LOOPBACK, acceptors: 4 });
+  onTestFinished(() => first.close());
+  const port = Number(new URL(first.url).port);
+  const second = listen(() => {}, { host: '127.0.0.1', port, acceptors: 4 });
+  await expect(second).rejects.toThrow('another process listens there');
+  await first.close();
+  const third = await listen((_request, response) => response.end(), { host: '127.0.0.1', port });
+  await third.close();
 });
 
 test('the URL is one that can be opened in a browser', async () => {
