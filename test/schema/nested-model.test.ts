@@ -33,7 +33,7 @@ import {
   type WholeList,
 } from '../support/imitations/full-service.ts';
 import { randomOperation } from '../support/random/random-operation.ts';
-import { randomRuns } from '../support/random/random-runs.ts';
+import { isUsual, randomRuns } from '../support/random/random-runs.ts';
 
 type Resolvers = Parameters<typeof makeExecutableSchema>[1];
 
@@ -114,7 +114,7 @@ async function expectSameAnswers(
       maxSkipsPerRun: 400,
     },
   );
-  expect(found).toBeGreaterThan(30);
+  expect(found).toBeGreaterThan(isUsual ? 30 : 0);
 }
 
 const GLOBAL_IDS = [

@@ -8,8 +8,9 @@ export const isUsual = RANDOM_RUNS === undefined && RANDOM_SEED === undefined;
 /** The seed of all random tests; `npm run fuzz` sets another one in each round. */
 export const SEED = Number(RANDOM_SEED ?? 71);
 
-/** How many random runs a test makes: `usual`, or RANDOM_RUNS. */
+/** How many random runs a test makes: `usual`, or RANDOM_RUNS, which can also be a part of it, such as `20%`. */
 export function randomRuns(usual: number): number {
+  if (RANDOM_RUNS?.endsWith('%')) return Math.ceil((usual * parseFloat(RANDOM_RUNS)) / 100);
   return Number(RANDOM_RUNS ?? usual);
 }
 
