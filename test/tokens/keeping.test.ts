@@ -398,7 +398,7 @@ describe('the wall clock', () => {
     const second = await startKept({ url: sandbox.url }, { clock, store });
     const refused = await second.ask(PERSON);
     expect(codesOf(refused)).toEqual(['TOKENS_LOST']);
-    expect(refused.errors![0]!.message).toMatch(/this machine's clock/);
+    expect(refused.errors![0]!.message).toMatch(/clock of the token store/);
     await clock.pass(DAY);
     expect(sandbox.stats.requests.oauthToken).toBe(1);
 
