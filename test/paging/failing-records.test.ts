@@ -235,6 +235,16 @@ describe('a list that changes after its records in front of `before` were counte
   );
 });
 
+test('a list in which a page fails is read once with what is selected, for a window at its end', async () => {
+  await using world = await startRows();
+  world.failing.add('59');
+  const read = await readConnection(world, WAYS['a list']('strictRowsConnection'), 'last: 1');
+  expect(idsOf(read)).toEqual(['129']);
+  const ofValues = world.upstream.received.filter(({ body }) => body.includes('value'));
+  // Up to the page that fails, and the window.
+  expect(ofValues).toHaveLength(3);
+});
+
 test('a page is given with a record that failed, although a request for its identities is refused', async () => {
   await using world = await startRows();
   world.failing.add('3');

@@ -213,14 +213,14 @@ export async function* readBackward<R extends Identified>(
     if (front && isEnough(front, last)) return yield* slice(front, last, border.hasNextPage);
   }
   const wanted = { border, last, after };
-  const run = await runTo(source.walk, wanted).catch((error: unknown) => {
+  const run = await runTo(source.walk, wanted, false).catch((error: unknown) => {
     if (!mayBeOfRecords(error, signal)) throw error;
     return undefined;
   });
   if (run && (run.isMet || border.record === null))
     return yield* slice(run, last, border.hasNextPage);
   for (let attempt = 1; ; attempt += 1) {
-    const named = await runTo(source.walkIdentities, wanted);
+    const named = await runTo(source.walkIdentities, wanted, true);
     const window = await readWindow(source, lastOf(named, last), signal);
     // A list that changes all the time is given as it was read.
     if (!window.isSame && attempt < MAX_ATTEMPTS) continue;
@@ -276,15 +276,22 @@ interface WantedRun extends Pick<BackwardOptions, 'last' | 'after'> {
   readonly border: Border;
 }
 
-/** Walks to a border, at first from as late as possible. */
+/**
+ * Walks to a border, at first from as late as possible.
+ *
+ * @param orAll whether the whole list is walked if that fails: the service may refuse the cursor with which it begins
+ */
 async function runTo<R extends Identified>(
   walkToEnd: WalkToEnd<R>,
   { border, last, after }: WantedRun,
+  orAll: boolean,
 ): Promise<Run<R> & { readonly isMet: boolean }> {
   if (!after) {
     const tail = { records: last + 1, before: border.record };
-    // The service may refuse the cursor with which the tail begins.
-    const late = await readUpTo(walkToEnd(tail), border, last + 1).catch(() => undefined);
+    const late = await readUpTo(walkToEnd(tail), border, last + 1).catch((error: unknown) => {
+      if (!orAll) throw error;
+      return undefined;
+    });
     if (late && isEnough(late, last) && (late.isMet || border.record === null)) return late;
   }
   return readUpTo(walkToEnd(undefined), border, last + 1);
