@@ -15,6 +15,8 @@ const SDL = /* GraphQL */ `
     rows(first: Int, after: String): RowPage!
     "A row whose value fails makes its page fail."
     strictRows(first: Int, after: String): StrictRowPage!
+    "A list whose records have no ids."
+    notes(first: Int, after: String): NotePage!
     boxes(first: Int, after: String): BoxPage!
     box(id: ID!): Box
   }
@@ -26,6 +28,13 @@ const SDL = /* GraphQL */ `
   type Row {
     id: ID!
     value: String!
+  }
+  type Note {
+    value: String!
+  }
+  type NotePage {
+    items: [Note]!
+    pageInfo: PageInfo!
   }
   type RowPage {
     items: [Row]!
@@ -60,20 +69,21 @@ async function startRows() {
       args,
     );
   };
+  const value = ({ id }: { id: string }) => {
+    if (failing.has(id)) throw failure(`The value of ${id} cannot be read.`);
+    return `v${id}`;
+  };
   const resolvers = {
     Query: {
       rows: page,
       strictRows: page,
+      notes: page,
       boxes: (_: unknown, args: PageArgs) => pageOf([{ id: 'b' }], args),
       box: (_: unknown, { id }: { id: string }) => ({ id }),
     },
     Box: { rows: page, strictRows: page },
-    Row: {
-      value: ({ id }: { id: string }) => {
-        if (failing.has(id)) throw failure(`The value of ${id} cannot be read.`);
-        return `v${id}`;
-      },
-    },
+    Row: { value },
+    Note: { value },
   };
   const world = await startGatewayOverFake(
     { schema: makeExecutableSchema(SDL, resolvers) },
@@ -295,3 +305,14 @@ function allOf(connection: string): string {
 function idsOf({ connection }: { connection: Connection | null }) {
   return connection?.edges.map(({ node }) => node?.id ?? null) ?? null;
 }
+
+test('a page of records without ids is requested once, although a record of it failed', async () => {
+  await using world = await startRows();
+  world.failing.add('4');
+  const { length: before } = world.upstream.received;
+  const { data } = await world.ask<{ notesConnection: { edges: unknown[] } }>(
+    '{ notesConnection(first: 10) { edges { cursor node { value } } } }',
+  );
+  expect(data.notesConnection.edges).toHaveLength(10);
+  expect(world.upstream.received.length - before).toBe(1);
+});

@@ -83,7 +83,8 @@ export function openListConnection(list: OpenedList): OpenedConnection {
     const source = to ? { ...shown, inlinedPage: undefined } : shown;
     const fetcher = (requester: Requester) => {
       const fetchPage = pageFetcher(source, requester);
-      return writesCursors(shape) ? namingFailed(fetchPage, fetchIdentities) : fetchPage;
+      const isNamed = source.requests.hasIdentities && writesCursors(shape);
+      return isNamed ? namingFailed(fetchPage, fetchIdentities) : fetchPage;
     };
     if (counts.last === undefined) {
       return readForward(

@@ -46,6 +46,8 @@ import type { WayToParent } from './way-to-parent.ts';
 export interface PageRequests {
   /** The bytes that the keys of one record take, and how many of them are due to aliases. */
   readonly keyBytes: KeyBytes;
+  /** Whether its records have ids. */
+  readonly hasIdentities: boolean;
   /** Equal for operations that select the same fields of the same records. */
   name(variables: CallVariables): string;
   request(
@@ -136,6 +138,7 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
 
   return {
     keyBytes: keyBytesOf(shapes),
+    hasIdentities: identity.selections.length > 0 || identity.ownKey !== undefined,
     name: whole.name,
     request: (variables, { first, after, parentId }, pages = 'all') => {
       const written = pages === 'all' ? whole : write(pages);
