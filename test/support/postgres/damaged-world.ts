@@ -41,11 +41,11 @@ const sealer = createSealer([KEY]);
 /**
  * A service, a store at generation 3 and replicas on it. At the end, tokens may appear in no log, output or history.
  */
-export async function startDamagedWorld(server: PostgresServer) {
+export async function startDamagedWorld(server: PostgresServer, address?: string) {
   const ends = new AsyncDisposableStack();
   const sandbox = ends.adopt(await startSandbox({ persons: 1 }), (it) => it.close());
   const folder = ends.use(temporaryFolder());
-  const url = await server.emptyStore();
+  const url = address ?? (await server.emptyStore());
   const said: string[] = [];
   const secrets = new Set<string>([new URL(url).password]);
   const log = pino({ level: 'debug' }, { write: (line) => void said.push(line) });
