@@ -1,7 +1,7 @@
 /** The tables of a PostgreSQL store are damaged while the answer to an exchange is on its way. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DAMAGES } from '../support/postgres/damage.ts';
+import { DAMAGES, runIn } from '../support/postgres/damage.ts';
 import { startDamagedWorld, type Replica } from '../support/postgres/damaged-world.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { eventually } from '../support/tokens/fault-world.ts';
@@ -55,6 +55,37 @@ test('a pair that arrives while the store is read, and cannot be read then, is n
 
   expect(await gateway.place()).toBe('rescue file');
 });
+
+test.each([
+  [
+    'without its constraint',
+    'ALTER TABLE recruiting_token_pair DROP CONSTRAINT recruiting_token_pair_set_id_generation_attempt_key',
+  ],
+  [
+    'with a constraint of somebody else',
+    'ALTER TABLE recruiting_token_pair ADD CHECK (generation < 4)',
+  ],
+])(
+  'a store %s, which can be read and does not take the pair, has a way back in the message',
+  async (_, statement) => {
+    await using world = await startDamagedWorld(server);
+    const [gateway] = (await world.gateways(1)) as [Replica];
+    await runIn(server, world.url, () => statement);
+    await gateway.receive();
+    await gateway.stop();
+    expect(await gateway.place()).toBe('rescue file');
+
+    const recovered = await world.tokens(0, 'recover');
+    expect(recovered.code).toBe(1);
+    expect(recovered.stderr).toMatch(/does not take the next pair[^]*`tokens recover --rebuild`/);
+    expect((await world.tokens(0, 'recover', '--rebuild')).code).toBe(0);
+    expect(await gateway.place()).toBe('store');
+    const next = await gateway.restart();
+    if ('refused' in next) throw new Error(next.refused);
+    await next.refresh();
+    expect(world.outcomes()).toEqual(Array(4).fill('answered'));
+  },
+);
 
 async function begin(url: string, statement: string) {
   const client = new pg.Client(url);

@@ -74,8 +74,11 @@ test.concurrent.each(Object.entries(WAYS))(
     let next = await killed.restart();
     for (const step of way) {
       expect(next).toMatchObject({ refused: expect.stringContaining('`tokens recover`') });
-      if (step === 'repair') await runIn(server, world.url, REPAIRS[damage]!);
-      else {
+      if (step === 'repair') {
+        const { stderr } = await world.tokens(2, 'recover');
+        expect(stderr).toMatch(/waits in a rescue file[^]*do not remove it[^]*`tokens recover`/);
+        await runIn(server, world.url, REPAIRS[damage]!);
+      } else {
         const isLast = step === way.at(-1);
         const { code, stderr } = await world.tokens(2, ...step.split(' '));
         expect(code).toBe(isLast ? 0 : 1);
