@@ -58,7 +58,12 @@ function replyWith({ html, zipped, etag, policy }: Page, exchange: Exchange): Re
 
 const TITLE = 'Recruiting';
 
-type Page = { html: string; zipped: Buffer<ArrayBuffer>; etag: string; policy: string };
+type Page = {
+  html: Buffer<ArrayBuffer>;
+  zipped: Buffer<ArrayBuffer>;
+  etag: string;
+  policy: string;
+};
 
 async function render({ examples, credentials }: GraphiqlOptions): Promise<Page> {
   // Nine megabytes, imported when the page is first opened, not when the server starts.
@@ -84,7 +89,8 @@ async function render({ examples, credentials }: GraphiqlOptions): Promise<Page>
 </html>
 `;
   return {
-    html,
+    // Of a text, each connection would have a copy until its client has read it.
+    html: Buffer.from(html),
     zipped: await promisify(gzip)(html),
     etag: `"${sha256(html)}"`,
     policy: contentSecurityPolicy(scripts),
