@@ -154,7 +154,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
       knownId: parts.knownId,
     }),
   });
-  const errors = createErrorPolicy({ schema: served.schema, log });
+  const errors = createErrorPolicy({ schema: served.schema, memory, log });
   const operation = createOperationStages({
     ...config,
     operations: createOperations({
@@ -175,11 +175,11 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     stages: [
       // Before every stage that replies: a page of a listed origin may read all answers.
       origin.corsHeaders,
+      // Before everything that waits, or keeps a request: a pipelined probe waits too.
+      holdRequests(memory),
       // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
       paths.health,
       paths.readiness,
-      // Before everything that waits, or keeps a request.
-      holdRequests(memory),
       origin.knownHosts,
       graphiql.fromRoot,
       paths.graphqlOnly,

@@ -4,6 +4,8 @@ import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import { codedError, knownCode, type ErrorCode } from '../errors.ts';
 import { accepted, onePartReply } from './delivery/formats.ts';
+import type { RequestMemory } from '../request-memory.ts';
+import { noMemory } from './hold-requests.ts';
 import {
   JSON_TYPE,
   type Exchange,
@@ -16,6 +18,8 @@ import {
 export interface ErrorPolicyParts {
   /** The served schema. */
   readonly schema: GraphQLSchema;
+  /** Refusals count in it until they are sent: they may repeat large values of the request. */
+  readonly memory: RequestMemory;
   readonly log: Logger;
 }
 
@@ -33,7 +37,7 @@ export interface ErrorPolicy {
  * Yoga answers what the stages refuse, as JSON, with the status that the `accept` header requires (GraphQL over HTTP,
  * 6.4). It does not read the request, and executes nothing.
  */
-export function createErrorPolicy({ schema, log }: ErrorPolicyParts): ErrorPolicy {
+export function createErrorPolicy({ schema, memory, log }: ErrorPolicyParts): ErrorPolicy {
   const mask = maskUnexpected(log);
   const yoga = createYoga<RefusalContext, RefusalContext>({
     schema,
@@ -67,6 +71,11 @@ export function createErrorPolicy({ schema, log }: ErrorPolicyParts): ErrorPolic
       headers: { accept: json ?? STRICT_TYPE },
     });
     const reply = await replyOf(await handleRequest(request, { exchange, error }));
+    const { length } = reply.body;
+    if (!exchange.hold(length, memory)) {
+      exchange.letGo(length);
+      return noMemory(exchange, memory);
+    }
     if (json) return reply;
     // A caller that accepts none of the formats learns more from an answer in JSON than from none.
     if (!parts || parts === 'unknown') {

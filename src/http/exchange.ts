@@ -70,6 +70,8 @@ export abstract class Exchange {
   abstract dropHead(): void;
   /** Ends its connection without an answer, and all later requests of it. */
   abstract hangUp(): void;
+  /** Whether its answer waits for those to earlier requests of its connection. */
+  abstract readonly isBehindOthers: boolean;
 
   /** The id of this request in the log, in the answer and at the service. */
   requestId = '';
@@ -81,11 +83,11 @@ export abstract class Exchange {
   caller: Caller | undefined = undefined;
   /** The name whose minute of pages the operation is charged to, and whether one operation may cost many pages. */
   budgetOwner: { readonly name: string; readonly mayDrain: boolean } | undefined = undefined;
-  /** Empty once the variables are coerced: the values that the operation does not use may be large. */
+  /** Empty once the variables are coerced, or there is a reply: the values that are not used may be large. */
   params: Params = NO_PARAMS;
   /**
    * The text of the variables, with every number as it was written; undefined if JavaScript can hold all of them, and
-   * once the variables are coerced.
+   * once the variables are coerced, or there is a reply.
    */
   writtenVariables: string | undefined = undefined;
   /** The name of a trusted operation, or its id if it has none; empty for any other operation. */
@@ -152,6 +154,12 @@ export abstract class Exchange {
     return memory.add(bytes, this.#held);
   }
 
+  /** Forgets its parameters. To be called when nothing reads them any more. */
+  dropParams(): void {
+    this.params = NO_PARAMS;
+    this.writtenVariables = undefined;
+  }
+
   /** The opposite of `hold`. */
   letGo(bytes: number): void {
     if (!this.#memory || this.#hasEnded) return;
@@ -187,7 +195,7 @@ export abstract class Exchange {
   }
 }
 
-export const NO_PARAMS: Params = {};
+const NO_PARAMS: Params = {};
 const NO_VARIABLES: CallVariables = {
   values: {},
   text: () => undefined,

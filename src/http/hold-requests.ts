@@ -1,10 +1,15 @@
 import type { RequestMemory } from '../request-memory.ts';
 import { rateLimited, type Exchange, type Reply, type Stage } from './exchange.ts';
+import { isProbe } from './paths.ts';
 
-/** Counts the heads of requests, and refuses requests for which there is no memory. */
+/**
+ * Counts the heads of requests, and refuses requests for which there is no memory. A probe is answered all the same:
+ * unless it waits behind other requests of its connection, its memory is free at once.
+ */
 export function holdRequests(memory: RequestMemory): Stage {
   return (exchange) => {
     if (exchange.hold(exchange.headBytes, memory)) return undefined;
+    if (isProbe(exchange.path) && !exchange.isBehindOthers) return undefined;
     exchange.dropHead();
     // What remains of a refused request is in memory until the caller has read the refusal.
     if (memory.isFarExceeded) exchange.hangUp();

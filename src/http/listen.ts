@@ -105,12 +105,15 @@ export async function listen(
       // Its headers may have promised, before the shutdown began, to keep the connection.
       if (closing) setImmediate(closeIdle);
     });
+    const refuse = (status: 400 | 431) => {
+      // Nobody counts it.
+      if (unanswered.length > MAX_UNANSWERED) return void socket.destroy();
+      response.writeHead(status, { connection: 'close' }).end();
+    };
     // Those that Node left out may have a second credential.
-    if (request.rawHeaders.length > 2 * MAX_HEADERS) {
-      return void response.writeHead(431, { connection: 'close' }).end();
-    }
+    if (request.rawHeaders.length > 2 * MAX_HEADERS) return refuse(431);
     const { host: requested = lastHost } = request.headers;
-    if (requested !== lastHost && !isHost(requested)) return void response.writeHead(400).end();
+    if (requested !== lastHost && !isHost(requested)) return refuse(400);
     lastHost = requested;
     handler(request, response);
   };

@@ -1,4 +1,5 @@
 /** Floods of requests that only wait, against gateways with so little memory that keeping all of them would end it. */
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { expect, test, vi } from 'vitest';
@@ -138,6 +139,82 @@ test.concurrent('only some callers wait while the keys of their tokens do not ar
   for (const { socket } of connections) socket.destroy();
 });
 
+test.concurrent('requests that wait keep nothing of their bodies but what they need', async () => {
+  await using gateway = await startSmallGateway();
+  const { upstream, ask } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, honest));
+  const unused = 'x'.repeat(900_000);
+  const answers: Promise<string>[] = [];
+  for (let n = 0; n < 120; n += 1) {
+    const sent = ask({ query: PERSONS, variables: { unused } });
+    answers.push(sent.catch((error: Error) => error.message));
+    if (n % 4 === 3) expect(await health(gateway)).toBe(200);
+  }
+  await upstream.arrived(1);
+  await vi.waitFor(async () => expect(await health(gateway)).toBe(200));
+  gate.resolve();
+  const all = await Promise.all(answers);
+  expect(all.filter((text) => FIRST_PAGE.test(text)).length).toBeGreaterThan(60);
+});
+
+test.concurrent.each([
+  ['with large parameters', (n: number) => refusedRequest(n).repeat(15), 12],
+  ['that are probes', () => 'GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(1_400), 100],
+  [
+    'that are probes with many headers',
+    () => `GET /health HTTP/1.1\r\nhost: localhost\r\n${HEADERS}\r\n`.repeat(15),
+    300,
+  ],
+  ['that are refused unread', () => 'GET /health HTTP/1.1\r\nhost: a/b\r\n\r\n'.repeat(1_400), 100],
+])(
+  'requests behind one of their connection that waits are counted: those %s',
+  async (_, behind, count) => {
+    await using gateway = await startSmallGateway();
+    const { upstream } = gateway;
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(after(gate.promise, honest));
+    const waiting = gateway.ask({ query: PERSONS });
+    await upstream.arrived(1);
+    const connections = Array.from({ length: count }, () => open(gateway));
+    for (const [n, { send }] of connections.entries()) {
+      send(requestOf(PERSONS, '') + behind(n));
+      if (n % 5 === 4) expect(await health(gateway)).toBe(200);
+    }
+    gate.resolve();
+    expect(await waiting).toMatch(FIRST_PAGE);
+    for (const { socket } of connections) socket.destroy();
+    await isServing(gateway);
+  },
+);
+
+test
+  .runIf(existsSync('/proc'))
+  .concurrent('callers who do not read the page of GraphiQL share its memory', async () => {
+    await using gateway = await startSmallGateway({
+      GRAPHIQL: 'on',
+      NODE_OPTIONS: '--max-old-space-size=256',
+    });
+    const page = () => fetch(gateway.url, { headers: { accept: 'text/html' } });
+    const { length } = await (await page()).text();
+    const before = memoryOf(gateway);
+    const unread = Array.from({ length: 60 }, () => open(gateway));
+    for (const { socket, send } of unread) {
+      socket.pause();
+      send('GET /graphql HTTP/1.1\r\nhost: localhost\r\naccept: text/html\r\n\r\n');
+    }
+    // Each probe is answered after all that has arrived before it.
+    for (let n = 0; n < 20; n += 1) expect(await health(gateway)).toBe(200);
+    expect(memoryOf(gateway) - before).toBeLessThan(20 * length);
+    for (const { socket } of unread) socket.destroy();
+  });
+
+/** Of the process, with what is outside of its heap, bytes. */
+function memoryOf({ program: { pid } }: SmallGateway): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(status)![1]);
+}
+
 /** Looks up 25 persons. Its text has 1 KB, and with its plan it takes 1 MB. */
 function lookups(of: number): string {
   const fields = Array.from({ length: 25 }, (_, at) => `p${of}_${at}: person(id: "${at}") { id }`);
@@ -176,6 +253,12 @@ function firstRefusal(answers: readonly Promise<string>[]): Promise<string> {
 function requestOf(query: string, headers: string): string {
   const body = JSON.stringify({ query });
   return `POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`;
+}
+
+/** Its variables take 30 times their bytes. */
+function refusedRequest(n: number): string {
+  const body = `{"query":"{ nope${n} }","variables":{"unused":[${'{},'.repeat(60_000)}{}]}}`;
+  return `POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 }
 
 interface RawClient {

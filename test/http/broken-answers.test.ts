@@ -11,6 +11,7 @@ import { listen } from '../../src/http/listen.ts';
 import type { CheckedOperation } from '../../src/operations/operations.ts';
 import type { OperationAnswer } from '../../src/plans/output.ts';
 import type { OperationPlan } from '../../src/plans/operation/plan-operation.ts';
+import { RequestMemory } from '../../src/request-memory.ts';
 import { createMetricRegistry } from '../../src/telemetry/metrics.ts';
 import { requestTelemetry } from '../../src/telemetry/request-telemetry.ts';
 import { createSpans } from '../../src/telemetry/spans.ts';
@@ -214,7 +215,7 @@ interface Answering {
 /** A handler that answers every request in this way, and the lines it logs. */
 function answering({ stream, whole }: Answering) {
   const { log, logged } = recordingLog();
-  const errors = createErrorPolicy({ schema: SCHEMA, log });
+  const errors = createErrorPolicy({ schema: SCHEMA, memory: new RequestMemory(1e8), log });
   const plan = {
     answer: () => Promise.resolve(whole),
     stream: () => stream?.(),
@@ -245,7 +246,7 @@ function replying(
 
 function handling(stage: Stage, { log, logged }: ReturnType<typeof recordingLog>) {
   const handler = createHandler({
-    ...createErrorPolicy({ schema: SCHEMA, log }),
+    ...createErrorPolicy({ schema: SCHEMA, memory: new RequestMemory(1e8), log }),
     telemetry: requestTelemetry({ log, metrics: createMetricRegistry(), spans: createSpans('1') }),
     stages: [stage],
     clock: systemClock,

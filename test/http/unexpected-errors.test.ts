@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { Reply } from '../../src/http/exchange.ts';
+import { RequestMemory } from '../../src/request-memory.ts';
 import { createHandler, type Handler } from '../../src/http/transport/handler.ts';
 import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import { listen } from '../../src/http/listen.ts';
@@ -80,7 +81,7 @@ describe('after an unexpected error the caller gets only an id, which is also lo
 
   test('an error in a stage', async () => {
     const { log, logged } = recordingLog();
-    const errors = createErrorPolicy({ schema: SCHEMA, log });
+    const errors = createErrorPolicy({ schema: SCHEMA, memory: new RequestMemory(1e8), log });
     const handler = createHandler({
       ...errors,
       telemetry: noTelemetry,
@@ -169,7 +170,7 @@ function handlerOf(stage: () => Reply, log: Logger): Handler {
     telemetry: noTelemetry,
     stages: [stage],
     refuse: stage,
-    mask: createErrorPolicy({ schema: SCHEMA, log }).mask,
+    mask: createErrorPolicy({ schema: SCHEMA, memory: new RequestMemory(1e8), log }).mask,
     clock: systemClock,
   });
 }

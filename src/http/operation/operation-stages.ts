@@ -10,7 +10,7 @@ import type { CheckedOperation, Operations } from '../../operations/operations.t
 import type { TrustedDocument } from '../../operations/trusted-documents.ts';
 import type { CallVariables } from '../../plans/call.ts';
 import type { RequestMemory } from '../../request-memory.ts';
-import { NO_PARAMS, type Answer, type Exchange, type Params, type Stage } from '../exchange.ts';
+import type { Answer, Exchange, Params, Stage } from '../exchange.ts';
 import { noMemory } from '../hold-requests.ts';
 import { DeclaredVariables } from './declared-variables.ts';
 import { readParams } from './read-params.ts';
@@ -100,8 +100,7 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>): Operat
       // From here on, telemetry counts the request as an executed operation.
       exchange.operationType = operation.operation;
       const { params, writtenVariables } = exchange;
-      exchange.params = NO_PARAMS;
-      exchange.writtenVariables = undefined;
+      exchange.dropParams();
       const { variableDefinitions = [] } = operation;
       if (variableDefinitions.length === 0) return undefined;
       const given = (params['variables'] ?? {}) as Record<string, unknown>;

@@ -91,7 +91,7 @@ export function createHandler(parts: HandlerParts): Handler {
   };
 
   const byNode = (request: IncomingMessage, response: ServerResponse): void => {
-    const exchange = new NodeExchange(request);
+    const exchange = new NodeExchange(request, response);
     // Not `once`, which adds two objects to each request: a response closes once.
     response.on('close', () => {
       if (!response.writableFinished) exchange.leave();
@@ -118,6 +118,8 @@ export function createHandler(parts: HandlerParts): Handler {
     try {
       telemetry.run(exchange, () =>
         answerFrom(0, exchange, (reply) => {
+          // What was sent may be large, and earlier answers of the connection may come first.
+          exchange.dropParams();
           // A stream is written in the asynchronous context of its request, which an operator may trace.
           if (isStream(reply.body)) {
             // A stream may last for minutes.

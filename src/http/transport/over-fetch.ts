@@ -55,6 +55,8 @@ export class FetchExchange extends Exchange {
 
   hangUp(): void {}
 
+  readonly isBehindOthers = false;
+
   async readBody(limits: BodyLimits): Promise<string> {
     const { body } = this.#request;
     if (!body) return '';

@@ -12,8 +12,9 @@ export class NodeExchange extends Exchange {
   readonly path: string;
   readonly query: string;
   readonly request: IncomingMessage;
+  readonly #response: ServerResponse | undefined;
 
-  constructor(request: IncomingMessage) {
+  constructor(request: IncomingMessage, response?: ServerResponse) {
     super();
     const { method = '', url = '' } = request;
     const mark = url.indexOf('?');
@@ -21,6 +22,7 @@ export class NodeExchange extends Exchange {
     this.path = mark < 0 ? url : url.slice(0, mark);
     this.query = mark < 0 ? '' : url.slice(mark + 1);
     this.request = request;
+    this.#response = response;
   }
 
   get host(): string | undefined {
@@ -54,6 +56,11 @@ export class NodeExchange extends Exchange {
     this.request.socket.destroy();
   }
 
+  get isBehindOthers(): boolean {
+    // Node gives a response the connection when it is its turn.
+    return this.#response?.socket === null;
+  }
+
   readBody(limits: BodyLimits): Promise<string> {
     const { request } = this;
     return new Promise((resolve, reject) => {
@@ -73,6 +80,8 @@ export class NodeExchange extends Exchange {
         }
       };
       const onEnd = () => {
+        // They would keep the text, by the promise, as long as the request.
+        request.off('data', onData).off('end', onEnd);
         this.offLeave(onLeave);
         const text = textOf(parts.bytes());
         parts.drop();

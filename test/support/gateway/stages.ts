@@ -29,12 +29,13 @@ export function handlerFor(
 ): Handler {
   const executed = withoutIncremental(schema);
   const limits = { maxTokens: 1e6, maxDepth: 100, maxAliases: 100, maxBytes: 1e8 };
+  const memory = new RequestMemory(1e8);
   const operation = createOperationStages({
     operations: createOperations({ schema, introspection: true, ...limits }),
     schema,
     introspection: true,
     maxBodyBytes: 1e6,
-    memory: new RequestMemory(1e8),
+    memory,
     trusted: undefined,
     trustedDocumentsOnly: false,
     isRouter: () => false,
@@ -53,7 +54,7 @@ export function handlerFor(
       return { status: 200, headers: { 'content-type': type }, body: JSON.stringify(result) };
     },
   });
-  const errors = createErrorPolicy({ schema, log: pino({ level: 'silent' }) });
+  const errors = createErrorPolicy({ schema, memory, log: pino({ level: 'silent' }) });
   return createHandler({
     telemetry: noTelemetry,
     stages: [

@@ -31,9 +31,7 @@ export interface Replica {
   notices(where: Place): Promise<void>;
   /** Where the newest pair is: in the store as a start reads it, or in the rescue file of this machine. */
   place(): Promise<Place | 'nowhere'>;
-  /** Meets an expired token. Resolves when the next pair is in use, saved or not. */
-  receive(): Promise<void>;
-  /** Does the same, and waits until the pair is saved. */
+  /** Meets an expired token. */
   refresh(): Promise<void>;
 }
 
@@ -43,16 +41,15 @@ const sealer = createSealer([KEY]);
 /**
  * A service, a store at generation 3 and replicas on it. At the end, tokens may appear in no log, output or history.
  */
-export async function startDamagedWorld(server: PostgresServer, address?: string) {
+export async function startDamagedWorld(server: PostgresServer) {
   const ends = new AsyncDisposableStack();
   const sandbox = ends.adopt(await startSandbox({ persons: 1 }), (it) => it.close());
   const folder = ends.use(temporaryFolder());
-  const url = address ?? (await server.emptyStore());
+  const url = await server.emptyStore();
   const said: string[] = [];
   const secrets = new Set<string>([new URL(url).password]);
   const log = pino({ level: 'debug' }, { write: (line) => void said.push(line) });
   let pids = 0;
-  /** The access token of the newest pair. */
   let newest = '';
 
   const open = (readOnly = false) =>
@@ -87,18 +84,11 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
     const stop = () => (ended ??= keeper.stop().then(end));
     ends.defer(() => stop());
 
-    const receive = async () => {
-      const token = await keeper.accessToken();
-      keeper.accepted(token);
-      const next = await keeper.afterRefusal(token, 'token_expired');
-      newest = next!.value;
-      secrets.add(newest);
-    };
     const place = async () => {
       const looker = open(true);
       const stored = await looker.read().catch(() => null);
       await looker.close();
-      if (stored?.pair.accessToken === newest) return 'store';
+      if (stored?.pair.refreshToken === newest) return 'store';
       return rescuedIn(directory).includes(newest) ? 'rescue file' : 'nowhere';
     };
     return {
@@ -116,14 +106,16 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
           await server.query('NOTIFY recruiting_tokens');
           expect(await place()).toBe(where);
         }),
-      receive,
       refresh: async () => {
-        await receive();
+        const token = await keeper.accessToken();
+        keeper.accepted(token);
+        const next = await keeper.afterRefusal(token, 'token_expired');
         // A save that takes longer than a second goes on.
         await eventually(async () => {
           const { pair } = (await store.read())!;
-          expect(pair.accessToken).toBe(newest);
-          secrets.add(pair.refreshToken);
+          expect(next?.value).toBe(pair.accessToken);
+          newest = pair.refreshToken;
+          secrets.add(newest).add(pair.accessToken);
         });
       },
     };
@@ -169,8 +161,6 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
       said.push(exit.stdout, exit.stderr);
       return exit;
     },
-    /** Keeps the answer to the next exchange until it is released. */
-    holdAnswer: () => sandbox.tokenAnswers.hold('after'),
     /** An administrator makes a new token. Returns its link. */
     makeNewSet: () => sandbox.makeNewSet(),
     /** How the exchanges ended for the service. */
@@ -185,5 +175,5 @@ function rescuedIn(directory: string): string[] {
     .filter((name) => name.startsWith('rescue-'))
     .map((name) => readFileSync(join(directory, name), 'utf8').trim())
     .filter((text) => text !== '')
-    .map((text) => rescuedPair(text, sealer).pair.accessToken);
+    .map((text) => rescuedPair(text, sealer).pair.refreshToken);
 }
