@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
 import {
@@ -83,17 +84,22 @@ describe('through a running gateway', () => {
 
   test('what an interrupted export left is neither replaced nor mixed with another export', async () => {
     const file = newFile();
+    const stopping = new AbortController();
+    let cut: ServerResponse | undefined;
     door.onPiece = (piece, response) => {
+      // The second attempt.
+      if (cut && response !== cut) stopping.abort();
       // After the schema, the first payload and a page.
-      if (piece === 4) response.socket!.destroy();
+      if (piece !== 4) return;
+      cut = response;
+      response.socket!.destroy();
     };
     onTestFinished(() => void (door.onPiece = () => {}));
-    const stop = AbortSignal.timeout(500);
     const stopped = await runHere(
       ['export', 'persons', '--output', file, '--url', door.url],
       {},
       [],
-      { stop },
+      { stop: stopping.signal },
     );
     expect(stopped.code).toBe(1);
     expect(stopped.stderr).toContain('Trying again in 1 s.');

@@ -5,12 +5,16 @@ import { expect, test } from 'vitest';
 import { blockWith } from '../support/docs/documents.ts';
 import { FLAWS } from './flaws.ts';
 
-test('500 histories of replicas break no promise, and meet every row of the fault table', async () => {
-  const { code, output } = await simulate('--seeds', '500', '--seed', '1');
-  expect(output).toContain('500 histories from seed 1, no promise broken');
-  expect(output).not.toContain('Met less than');
-  expect(code).toBe(0);
-});
+test(
+  '500 histories of replicas break no promise, and meet every row of the fault table',
+  { timeout: 240_000 },
+  async () => {
+    const { code, output } = await simulate('--seeds', '500', '--seed', '1');
+    expect(output).toContain('500 histories from seed 1, no promise broken');
+    expect(output).not.toContain('Met less than');
+    expect(code).toBe(0);
+  },
+);
 
 test('a seed gives the same history, line by line', async () => {
   const [, documented] = blockWith('docs/running.md', 'npm run simulate').trim().split(' -- ');
@@ -22,6 +26,7 @@ test('a seed gives the same history, line by line', async () => {
 
 test.each(Object.keys(FLAWS))(
   'the flaw %s is found, made short, and replayed by the command that is printed',
+  { timeout: 240_000 },
   async (flaw) => {
     const { code, output } = await simulate('--seeds', '1000', '--seed', '1', '--flaw', flaw);
     expect(code).toBe(1);

@@ -35,11 +35,15 @@ const FAULTS = [
   'noticedLosesAtOnce',
 ];
 
-test('each fault that is put into the model breaks an invariant', async () => {
-  const faulty = { init: 'initWrong', seed: 1, traces: 1_200, invariants: [] } as const;
-  const { witnessed } = await runModel({ ...faulty, witnesses: FAULTS });
-  expect(FAULTS.filter((name) => !witnessed[name])).toEqual([]);
-});
+test(
+  'each fault that is put into the model breaks an invariant',
+  { timeout: 240_000 },
+  async () => {
+    const faulty = { init: 'initWrong', seed: 1, traces: 1_200, invariants: [] } as const;
+    const { witnessed } = await runModel({ ...faulty, witnesses: FAULTS });
+    expect(FAULTS.filter((name) => !witnessed[name])).toEqual([]);
+  },
+);
 
 async function run(...call: string[]): Promise<string> {
   return (await promisify(execFile)(process.execPath, call)).stdout;
