@@ -1,4 +1,4 @@
-import { saveRescued, waitingPairs, type RescueReport } from '../tokens/store/rescue.ts';
+import { mayFollow, saveRescued, waitingPairs, type RescueReport } from '../tokens/store/rescue.ts';
 import type { RescueFolder, StoreIdentity } from '../tokens/store/rescue-file.ts';
 import type { PostgresStore } from '../tokens/store/postgres/postgres-store.ts';
 import { SealError } from '../tokens/store/seal.ts';
@@ -37,8 +37,8 @@ export async function readOrFill(parts: ReadParts): Promise<StoredTokens | null>
 /**
  * If the store is empty or damaged, makes its missing tables again, and saves what waits for it in rescue files.
  *
- * @param rebuild whether tables that are still damaged then are renamed, and new ones are made: the confirmation of the
- *   operator
+ * @param rebuild whether tables that are still damaged then, or do not take the newest pair, are renamed, and new ones
+ *   are made: the confirmation of the operator
  * @throws CommandError if the store is still damaged then, with what to do
  */
 export async function readOrRepair(
@@ -48,8 +48,11 @@ export async function readOrRepair(
   const { store, tables, print } = parts;
   try {
     const stored = await store.read();
-    if (stored && rebuild) print('The token store can be read, so no table was renamed.');
-    if (stored) return stored;
+    if (stored && !(rebuild && (await refusesNewest(parts, stored)))) {
+      if (rebuild) print('The token store can be read, so no table was renamed.');
+      return stored;
+    }
+    if (stored) return await rebuilt(parts);
   } catch (error) {
     if (!tables || !isDamage(error)) throw await unreadable(parts, error);
     const isCompleted = await tables.completeTables().catch(async (cause: unknown) => {
@@ -64,7 +67,23 @@ export async function readOrRepair(
     if (!tables || !isDamage(error)) throw await unreadable(parts, error);
     if (!rebuild) throw await stillDamaged(parts, error as Error);
   }
-  await tables.replaceTables();
+  return rebuilt(parts);
+}
+
+/** Whether its tables can be read, and do not take the pair that comes after what they hold: a constraint was changed. */
+async function refusesNewest(parts: ReadParts, stored: StoredTokens): Promise<boolean> {
+  if (!parts.tables || stored.movedTo !== null) return false;
+  const { failed } = await saveWaiting(parts);
+  return failed.some((file) => file.isRefused && mayFollow(file, { ...stored, ...SURE }));
+}
+
+const SURE = { mayHaveSuccessor: false };
+
+async function rebuilt(parts: ReadParts): Promise<StoredTokens | null> {
+  const { store, tables, print } = parts;
+  await tables!.replaceTables().catch(async (cause: unknown) => {
+    throw await unreadable(parts, cause);
+  });
   print(
     `The tables of the token store were renamed, and new ones were made (${store.description}).`,
   );
@@ -111,11 +130,14 @@ async function unreadable(parts: ReadParts, error: unknown): Promise<CommandErro
 async function stillDamaged(parts: ReadParts, { message }: Error): Promise<CommandError> {
   return new CommandError(
     `The token store (${parts.store.description}) is damaged: ${message}. ${await rescueLine(parts)} ` +
-      '`tokens recover --rebuild` renames its tables (to …_damaged_<time>: nothing is deleted), makes new ones, and saves the ' +
-      'pair that waits into them. New tables do not know which refresh tokens are spent, or that the set was moved to another ' +
-      'store: do not rebuild this one after `tokens export`. If no machine has the pair, rebuild, and import a new token.',
+      `${REBUILD} If no machine has the pair, rebuild, and import a new token.`,
   );
 }
+
+export const REBUILD =
+  '`tokens recover --rebuild` renames its tables (to …_damaged_<time>: nothing is deleted), makes new ones, and saves the ' +
+  'pair that waits into them. New tables do not know which refresh tokens are spent, or that the set was moved to another ' +
+  'store: do not rebuild this one after `tokens export`.';
 
 async function rescueLine({ store, rescueFolder, identity }: ReadParts): Promise<string> {
   const waiting = await waitingPairs(rescueFolder, store, identity);

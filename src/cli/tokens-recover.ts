@@ -5,6 +5,7 @@ import { mayFollow, type RescueReport } from '../tokens/store/rescue.ts';
 import { CLAIM_LIFE_MS } from '../tokens/store/claim-ends.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import { codeOf } from '../errors.ts';
+import { REBUILD } from './damaged-store.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';
 import { noTokens, withTokenService, withTokenStore, type TokenService } from './token-session.ts';
 
@@ -30,7 +31,11 @@ export async function tokensRecover(
       const mayBeSpent = mayHaveSuccessor(tokens);
       const mayHoldNext = (file: RescueReport['failed'][number]) =>
         mayFollow(file, { ...tokens, mayHaveSuccessor: mayBeSpent });
-      const isRescueFirst = service.rescued.failed.some(mayHoldNext);
+      const next = service.rescued.failed.find(mayHoldNext);
+      const isRescueFirst = next !== undefined;
+      if (next?.isRefused && session.config.tokenStore.kind === 'postgres') {
+        throw new CommandError(NOT_TAKEN);
+      }
       const loss = lossOf(tokens, systemClock);
       const hasEnded = loss === 'ended';
       if (loss && !hasEnded && !isRescueFirst) {
@@ -92,6 +97,10 @@ const RESCUE_FIRST =
   'The next pair may be in the rescue file that could not be read. Nothing was sent. ' +
   'Correct what is reported about that file (TOKEN_STORE_KEY as the gateway has it, TOKEN_STORE, permissions), and run this again. ' +
   'Only when the file belongs to another store: move it elsewhere first.';
+
+const NOT_TAKEN =
+  'The store can be read, and does not take the next pair, which waits in that rescue file: do not remove it. Nothing was sent. ' +
+  `Correct what is reported (rights, constraints, triggers), and run this again. If you cannot: ${REBUILD}`;
 
 const ENDED =
   'The refresh token has ended by the clock of the token store. If that clock was wrong when the tokens were saved, or is ' +

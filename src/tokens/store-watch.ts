@@ -17,10 +17,12 @@ export interface StoreWatch {
    * Reads the store. If it no longer holds the newest pair, that is saved into it first; null if that fails.
    *
    * @param newest the newest pair that this process knows
+   * @param isHeld whether it still is: a newer one may arrive while the store is read, and is saved by its exchange
    * @param onLoss called when the store has lost it
    */
   readOrRestore(
     newest: HeldTokens | undefined,
+    isHeld: (pair: HeldTokens) => boolean,
     onLoss: (lost: HeldTokens) => void,
   ): Promise<StoredTokens | null>;
 }
@@ -41,12 +43,13 @@ export function createStoreWatch({ store, log }: StoreWatchParts, saver: PairSav
     get losses() {
       return losses;
     },
-    readOrRestore: async (newest, onLoss) => {
+    readOrRestore: async (newest, isHeld, onLoss) => {
       // Taken before the store is read: a pair that is saved meanwhile is not missing in it.
       const isSaved = saver.pending === undefined;
       const before = losses;
       const restore = async (loss: StoreLoss, cause?: unknown) => {
         if (!newest || isFinal(newest) || !isSaved || before !== losses) return;
+        if (saver.pending || !isHeld(newest)) return;
         losses += 1;
         onLoss(newest);
         await saver.saveAgain(newest.saved, loss, cause);

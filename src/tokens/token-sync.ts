@@ -109,7 +109,7 @@ export function createTokenSync(
       const newest = tokens;
       if (!newest || isFinal(newest) || saver.pending) return;
       try {
-        const stored = await watch.readOrRestore(newest, () => {});
+        const stored = await watch.readOrRestore(newest, isHeld, () => {});
         if (stored) expectOurs(stored);
       } catch (error) {
         saver.leave(newest.saved, error);
@@ -130,6 +130,10 @@ export function createTokenSync(
       return;
     }
     publish({ ...stored, saved: savedPairOf(stored, store.description, clock.now()) }, bornAt);
+  }
+
+  function isHeld(pair: HeldTokens): boolean {
+    return tokens !== undefined && isSamePair(tokens, pair);
   }
 
   function expectOurs(stored: StoredTokens): void {
@@ -167,6 +171,7 @@ export function createTokenSync(
     const before = tokens;
     const stored = await watch.readOrRestore(
       before,
+      isHeld,
       (lost) => (forgotten = unansweredOf(lost.state)),
     );
     // An older pair may replace the one that is held only if the store was read with that one in mind.

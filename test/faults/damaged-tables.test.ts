@@ -74,8 +74,11 @@ test.concurrent.each(Object.entries(WAYS))(
     let next = await killed.restart();
     for (const step of way) {
       expect(next).toMatchObject({ refused: expect.stringContaining('`tokens recover`') });
-      if (step === 'repair') await runIn(server, world.url, REPAIRS[damage]!);
-      else {
+      if (step === 'repair') {
+        const { stderr } = await world.tokens(2, 'recover');
+        expect(stderr).toMatch(/waits in a rescue file[^]*do not remove it[^]*`tokens recover`/);
+        await runIn(server, world.url, REPAIRS[damage]!);
+      } else {
         const isLast = step === way.at(-1);
         const { code, stderr } = await world.tokens(2, ...step.split(' '));
         expect(code).toBe(isLast ? 0 : 1);
@@ -89,5 +92,97 @@ test.concurrent.each(Object.entries(WAYS))(
     expect(await next.place()).toBe('store');
     await next.refresh();
     expect(world.outcomes()).toEqual(['answered', 'answered', 'answered']);
+  },
+);
+
+test.concurrent(
+  'two replicas whose tables were emptied are healed by any command or start, and make one exchange at the next expiry',
+  async () => {
+    await using world = await startDamagedWorld(server);
+    const [one, other] = (await world.gateways(2)) as [Replica, Replica];
+    await runIn(server, world.url, DAMAGES['all tables truncated']!);
+    await Promise.all([one.notices('rescue file'), other.notices('rescue file')]);
+    const recovered = await Promise.all([
+      world.tokens(0, 'recover'),
+      world.tokens(1, 'recover'),
+      world.tokens(2, 'status'),
+    ]);
+    expect(recovered.map(({ code }) => code)).toEqual([0, 0, expect.any(Number)]);
+    await Promise.all([one.notices('store'), other.notices('store')]);
+    await Promise.all([one.refresh(), other.refresh()]);
+    expect(world.outcomes()).toEqual(['answered', 'answered', 'answered']);
+    expect((await world.tokens(0, 'status')).code).toBe(0);
+    await Promise.all([one.stop(), other.stop()]);
+    expect(await one.place()).toBe('store');
+  },
+);
+
+test.concurrent(
+  'if no machine has the pair, an emptied store and a rebuilt one take a new token',
+  async () => {
+    await using world = await startDamagedWorld(server);
+    await runIn(server, world.url, DAMAGES['all tables truncated']!);
+    const lost = await world.tokens(0, 'recover');
+    expect(lost).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/`tokens import <link>`/),
+    });
+    expect((await world.tokens(0, 'import', world.makeNewSet())).code).toBe(0);
+    await runIn(server, world.url, DAMAGES['the head moved ahead']!);
+    const link = world.makeNewSet();
+    expect(await world.tokens(1, 'import', link)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/machine-1\) has no pair[^]*`tokens recover`/),
+    });
+    expect(await world.tokens(1, 'recover')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/each machine[^]*`tokens recover --rebuild`/),
+    });
+    expect(await world.tokens(1, 'recover', '--rebuild')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/were renamed[^]*`tokens import <link>`/),
+    });
+    expect((await world.tokens(1, 'import', link)).code).toBe(0);
+    expect((await world.tokens(1, 'status')).code).toBe(0);
+    const own = new URL(world.url).username;
+    const [kept] = await server.query(
+      `SELECT count(*) AS tables FROM pg_tables WHERE schemaname = '${own}' AND tablename ~ '_damaged_'`,
+    );
+    expect(kept).toEqual({ tables: '6' });
+  },
+);
+
+test.concurrent(
+  'an import into an emptied store does not replace a pair that waits in a rescue file',
+  async () => {
+    await using world = await startDamagedWorld(server);
+    const [gateway] = (await world.gateways(1)) as [Replica];
+    await runIn(server, world.url, DAMAGES['all tables truncated']!);
+    await gateway.stop();
+    expect(await world.tokens(0, 'import', 'https://unread.test/link')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/saved from a rescue file[^]*generation 3\) that is in use/),
+    });
+    expect(await gateway.place()).toBe('store');
+  },
+);
+
+test.concurrent(
+  'a database that is dropped leaves the pair in the rescue file, and the next start fills a new one',
+  async () => {
+    await using world = await startDamagedWorld(server, await server.emptyDatabase());
+    const [gateway] = (await world.gateways(1)) as [Replica];
+    const name = new URL(world.url).pathname.slice(1);
+    await server.query(`DROP DATABASE ${name} WITH (FORCE)`);
+    await gateway.stop();
+    expect(await gateway.place()).toBe('rescue file');
+    expect(await gateway.restart()).toMatchObject({
+      refused: expect.stringMatching(/no database of the name[^]*create it/),
+    });
+    await server.query(`CREATE DATABASE ${name} OWNER ${new URL(world.url).username}`);
+    const next = await gateway.restart();
+    if ('refused' in next) throw new Error(next.refused);
+    expect(await next.place()).toBe('store');
+    await next.refresh();
   },
 );

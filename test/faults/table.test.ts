@@ -129,6 +129,26 @@ const FAULTS: readonly (readonly [fault: string, file: string, title: string])[]
     'a refresh token that has ended by the clock only is sent once, because that clock may have been wrong at the save',
   ],
   [
+    'PostgreSQL lost tables or rows under running gateways, and SIGTERM lost the pair, without a way back',
+    'test/faults/damaged-tables.test.ts',
+    'with %s under running gateways the newest pair survives SIGTERM and kill -9, and messages lead back',
+  ],
+  [
+    'a start, `tokens recover` and `tokens import` all refused a store that was emptied',
+    'test/faults/damaged-tables.test.ts',
+    'if no machine has the pair, an emptied store and a rebuilt one take a new token',
+  ],
+  [
+    'a deleted pair row was inserted so that no start could read it, and the rescue file was emptied',
+    'test/tokens/damaged-store.test.ts',
+    'is restored so that the next start reads it, and the rescue file is emptied then',
+  ],
+  [
+    'a gateway that was stopped wrote its pair to a descriptor that was closed',
+    'test/tokens/store/rescue-file.test.ts',
+    'a rescue file that was closed writes nothing, whoever has its descriptor by then',
+  ],
+  [
     'a misspelled RECRUITING_URL served the sandbox',
     'test/cli/mistakes.test.ts',
     'a misspelled RECRUITING_URL prevents the start, instead of serving the sandbox',

@@ -14,6 +14,7 @@ import {
 } from './rescue-file.ts';
 import { isBehind, readsBack } from './read-back.ts';
 import {
+  StoreUnavailableError,
   StoreUnreadableError,
   type NewPair,
   type StoredTokens,
@@ -173,6 +174,7 @@ export async function saveRescued(
   const elsewhere: RescueReport['elsewhere'][number][] = [];
   for (const { path, name } of filesIn(directory, 'rescue')) {
     if (path === own) continue;
+    let isOpened = false;
     try {
       const text = textOf(path);
       if (text === '') {
@@ -189,6 +191,7 @@ export async function saveRescued(
         continue;
       }
       const pair = rescuedPair(text, sealer);
+      isOpened = true;
       const isThere = head !== undefined && !isBehind(head, pair) && (await store.holds(pair));
       if (!isThere) {
         await store.save(pair);
@@ -201,7 +204,8 @@ export async function saveRescued(
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
       const { set, generation } = labelIn(path) ?? {};
-      failed.push({ path, why: (error as Error).message, set, generation });
+      const isRefused = isOpened && !(error instanceof StoreUnavailableError);
+      failed.push({ path, why: (error as Error).message, isRefused, set, generation });
     }
   }
   return { saved, newest, failed, elsewhere };
@@ -238,6 +242,8 @@ export interface RescueReport {
   readonly failed: readonly {
     readonly path: string;
     readonly why: string;
+    /** The file can be read, and the store answers that it does not take the pair. */
+    readonly isRefused: boolean;
     /** Whose pair it holds, where that can be read. */
     readonly set: string | undefined;
     /** The generation that was exchanged for it. */

@@ -31,7 +31,9 @@ export interface Replica {
   notices(where: Place): Promise<void>;
   /** Where the newest pair is: in the store as a start reads it, or in the rescue file of this machine. */
   place(): Promise<Place | 'nowhere'>;
-  /** Meets an expired token. */
+  /** Meets an expired token. Resolves when the next pair is in use, saved or not. */
+  receive(): Promise<void>;
+  /** Does the same, and waits until the pair is saved. */
   refresh(): Promise<void>;
 }
 
@@ -41,15 +43,16 @@ const sealer = createSealer([KEY]);
 /**
  * A service, a store at generation 3 and replicas on it. At the end, tokens may appear in no log, output or history.
  */
-export async function startDamagedWorld(server: PostgresServer) {
+export async function startDamagedWorld(server: PostgresServer, address?: string) {
   const ends = new AsyncDisposableStack();
   const sandbox = ends.adopt(await startSandbox({ persons: 1 }), (it) => it.close());
   const folder = ends.use(temporaryFolder());
-  const url = await server.emptyStore();
+  const url = address ?? (await server.emptyStore());
   const said: string[] = [];
   const secrets = new Set<string>([new URL(url).password]);
   const log = pino({ level: 'debug' }, { write: (line) => void said.push(line) });
   let pids = 0;
+  /** The access token of the newest pair. */
   let newest = '';
 
   const open = (readOnly = false) =>
@@ -84,11 +87,18 @@ export async function startDamagedWorld(server: PostgresServer) {
     const stop = () => (ended ??= keeper.stop().then(end));
     ends.defer(() => stop());
 
+    const receive = async () => {
+      const token = await keeper.accessToken();
+      keeper.accepted(token);
+      const next = await keeper.afterRefusal(token, 'token_expired');
+      newest = next!.value;
+      secrets.add(newest);
+    };
     const place = async () => {
       const looker = open(true);
       const stored = await looker.read().catch(() => null);
       await looker.close();
-      if (stored?.pair.refreshToken === newest) return 'store';
+      if (stored?.pair.accessToken === newest) return 'store';
       return rescuedIn(directory).includes(newest) ? 'rescue file' : 'nowhere';
     };
     return {
@@ -106,16 +116,14 @@ export async function startDamagedWorld(server: PostgresServer) {
           await server.query('NOTIFY recruiting_tokens');
           expect(await place()).toBe(where);
         }),
+      receive,
       refresh: async () => {
-        const token = await keeper.accessToken();
-        keeper.accepted(token);
-        const next = await keeper.afterRefusal(token, 'token_expired');
+        await receive();
         // A save that takes longer than a second goes on.
         await eventually(async () => {
           const { pair } = (await store.read())!;
-          expect(next?.value).toBe(pair.accessToken);
-          newest = pair.refreshToken;
-          secrets.add(newest).add(pair.accessToken);
+          expect(pair.accessToken).toBe(newest);
+          secrets.add(pair.refreshToken);
         });
       },
     };
@@ -161,6 +169,8 @@ export async function startDamagedWorld(server: PostgresServer) {
       said.push(exit.stdout, exit.stderr);
       return exit;
     },
+    /** Keeps the answer to the next exchange until it is released. */
+    holdAnswer: () => sandbox.tokenAnswers.hold('after'),
     /** An administrator makes a new token. Returns its link. */
     makeNewSet: () => sandbox.makeNewSet(),
     /** How the exchanges ended for the service. */
@@ -175,5 +185,5 @@ function rescuedIn(directory: string): string[] {
     .filter((name) => name.startsWith('rescue-'))
     .map((name) => readFileSync(join(directory, name), 'utf8').trim())
     .filter((text) => text !== '')
-    .map((text) => rescuedPair(text, sealer).pair.refreshToken);
+    .map((text) => rescuedPair(text, sealer).pair.accessToken);
 }

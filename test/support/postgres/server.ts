@@ -12,6 +12,8 @@ export interface PostgresServer {
   readonly port: number;
   /** The address of an empty store: a role with a schema of its own. */
   emptyStore(): Promise<string>;
+  /** The same in a database of its own. */
+  emptyDatabase(): Promise<string>;
   /** Runs a statement as the superuser. */
   query(text: string): Promise<readonly Record<string, unknown>[]>;
   stop(): Promise<void>;
@@ -53,15 +55,26 @@ export async function startPostgres(): Promise<PostgresServer> {
   pool.on('error', () => {});
   const query = async (text: string) => (await pool.query(text)).rows as Record<string, unknown>[];
 
+  const newRole = async () => {
+    stores += 1;
+    const role = `store_${stores}`;
+    await query(`CREATE ROLE ${role} LOGIN PASSWORD '${PASSWORD}'`);
+    return role;
+  };
+  const address = (role: string, database: string) =>
+    `postgres://${role}:${PASSWORD}@127.0.0.1:${port}/${database}`;
+
   return {
     port,
     emptyStore: async () => {
-      stores += 1;
-      const role = `store_${stores}`;
-      await query(
-        `CREATE ROLE ${role} LOGIN PASSWORD '${PASSWORD}'; CREATE SCHEMA AUTHORIZATION ${role}`,
-      );
-      return `postgres://${role}:${PASSWORD}@127.0.0.1:${port}/postgres`;
+      const role = await newRole();
+      await query(`CREATE SCHEMA AUTHORIZATION ${role}`);
+      return address(role, 'postgres');
+    },
+    emptyDatabase: async () => {
+      const role = await newRole();
+      await query(`CREATE DATABASE ${role} OWNER ${role}`);
+      return address(role, role);
     },
     query,
     stop: () => server.stop(),

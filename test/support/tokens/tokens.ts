@@ -144,9 +144,8 @@ function memoryStore(now: () => number): TokenStore {
   };
 }
 
-/** A rescue folder of its own, removed after the test. */
-export function openTestRescue() {
-  const folder = mkdtempSync(join(tmpdir(), 'rescue-'));
+/** A rescue folder, by default one of its own, removed after the test. */
+export function openTestRescue(folder = mkdtempSync(join(tmpdir(), 'rescue-'))) {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const owner = { host: 'test', pid: process.pid, lives: () => true };
   const directory = { directory: folder, sealer: createSealer([]), owner };

@@ -257,6 +257,24 @@ describe('a store that may be an older copy', () => {
     expect(await other.claim(claiming(set, 'a'))).toBeDefined();
   });
 
+  test('a copy of its database that is given its name is noticed as well', async () => {
+    const { username, href } = new URL(await server.emptyStore());
+    await server.query(`CREATE DATABASE tokens OWNER ${username}`);
+    const store = open(href.replace(/postgres$/, 'tokens'));
+    const set = await importInto(store, 'link');
+    expect(await store.askOthers!()).toBe(true);
+    await server.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'tokens'",
+    );
+    await server.query('CREATE DATABASE copy TEMPLATE tokens');
+    await server.query('ALTER DATABASE tokens RENAME TO before');
+    await server.query('ALTER DATABASE copy RENAME TO tokens');
+
+    expect(await store.claim(claiming(set, 'a'))).toBeUndefined();
+    expect(await store.askOthers!()).toBe(true);
+    expect(await store.claim(claiming(set, 'a'))).toBeDefined();
+  });
+
   test('transactions, maintenance and other sessions do not make it another one', async () => {
     const { url, one, other, set } = await two();
     const schema = new URL(url).username;

@@ -208,13 +208,17 @@ export function openPostgresStore(
 
   async function remake<T>(work: (run: Run) => Promise<T>): Promise<T> {
     ready = undefined;
-    return database.transaction('write', async (run) => {
-      await run('lockCreation');
-      const isWritten = (await run('findTables')).length === TABLES.length;
-      const [row] = isWritten ? await run('readLayout') : [];
-      if (row) checkVersion(row);
-      return work(run);
-    });
+    return database
+      .transaction('write', async (run) => {
+        await run('lockCreation');
+        const isWritten = (await run('findTables')).length === TABLES.length;
+        const [row] = isWritten ? await run('readLayout') : [];
+        if (row) checkVersion(row);
+        return work(run);
+      })
+      .catch((error: unknown) => {
+        throw asUnreadable(error);
+      });
   }
 
   /** @returns whether anything was missing */

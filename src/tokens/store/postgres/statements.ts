@@ -48,9 +48,12 @@ const CREATE_PAGE_TABLE = `
 
 /**
  * The era names this very table, on a server since its start. A failover, a restart, or a copy that is put in its place
- * gives another one. (The row is written once, so its xmin changes only when it is put there anew.)
+ * gives another one. (The row is written once, so its xmin changes only when it is put there anew. A copy of the whole
+ * database has the same row in the same table.)
  */
-const ERA = `concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), tableoid, xmin) AS era`;
+const ERA = `
+  concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()),
+    (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()), tableoid, xmin) AS era`;
 
 export const STATEMENTS = {
   lockCreation: `SELECT pg_advisory_xact_lock(${CREATING})`,

@@ -1,3 +1,4 @@
+import type { DatabaseSync } from 'node:sqlite';
 import { systemClock } from '../../../clock.ts';
 import { createClaimEnds } from '../claim-ends.ts';
 import * as rules from '../rules.ts';
@@ -10,7 +11,7 @@ import {
   type TokenStore,
 } from '../token-store.ts';
 import { openSqliteFile, TO_READ, type OpenFile } from './file.ts';
-import { reserve } from './layout.ts';
+import { checkLayout, reserve } from './layout.ts';
 import { fileAt, isBusy, openExchangeLock } from './lock.ts';
 import { placeOf, type FileSystemType } from './place.ts';
 import { prepareRows, type Present, type SqliteRows } from './sqlite-rows.ts';
@@ -140,8 +141,18 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     return { lock, claimEnds, now: now() };
   }
 
-  function view<T>({ database, rows }: Opened, read: (rows: Rows) => T): T {
-    return inOneView(database, () => read(rows.read(present())));
+  function view<T>(found: Opened, read: (rows: Rows) => T): T {
+    const { database, rows } = found;
+    return inOneView(database, () => {
+      // What others changed is looked at as by a start, which may refuse what this process could still use.
+      const changes = changesOf(database);
+      if (found.looked !== changes) {
+        checkLayout(database);
+        rows.verify();
+        found.looked = changes;
+      }
+      return read(rows.read(present()));
+    });
   }
 
   /** @param attempt the one that this is about */
@@ -229,8 +240,15 @@ function isOfContent(error: unknown): boolean {
   return error instanceof SealError || error instanceof StoreUnreadableError;
 }
 
+/** Another number when another connection has written. */
+function changesOf(database: DatabaseSync): unknown {
+  return database.prepare('PRAGMA data_version').get()?.['data_version'];
+}
+
 interface Opened extends OpenFile {
   readonly rows: SqliteRows;
+  /** The changes up to which everything in it was looked at. */
+  looked?: unknown;
   /** Which file it is. */
   readonly identity: string | undefined;
 }
