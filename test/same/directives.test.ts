@@ -7,20 +7,18 @@ import {
   validate,
   visit,
   visitWithTypeInfo,
-  type DocumentNode,
   type FieldNode,
   type GraphQLFieldResolver,
   type OperationDefinitionNode,
 } from 'graphql';
 import { expect, test } from 'vitest';
-import { measureDocument } from '../../src/operations/measure-document.ts';
 import { all, putTogether } from '../support/clients/multipart.ts';
 import {
   makeExecutableSchema,
   personPages,
   PERSONS,
 } from '../support/imitations/executable-schema.ts';
-import { randomDocument } from '../support/random/random-operation.ts';
+import { hasFewDirectives, randomDocument } from '../support/random/random-operation.ts';
 import { isUsual, randomRuns } from '../support/random/random-runs.ts';
 import { sideBySide } from './side-by-side.ts';
 
@@ -210,7 +208,7 @@ test(
             },
           }),
         );
-        fc.pre(fewDirectives(mixed));
+        fc.pre(hasFewDirectives(mixed));
         const { sentText } = await world.expectSame({ ...asked, query: print(mixed) });
         sent.push(...sentText);
       }),
@@ -221,11 +219,6 @@ test(
   },
   RUNS * 2_000,
 );
-
-/** The gateway refuses more than 100. */
-function fewDirectives(document: DocumentNode): boolean {
-  return [...measureDocument(document).operations.values()].every((one) => one.directives <= 100);
-}
 
 test('the directives of an operation that was not selected do not reach the service', async () => {
   const world = await sideBySide({ schema: shopSchema() });
