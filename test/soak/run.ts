@@ -7,7 +7,7 @@
 import { fork, type ChildProcess, type ForkOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as pass } from 'node:timers/promises';
@@ -35,6 +35,8 @@ const FLOOD: FloodSizes = { invalid: 1_000, large: 80, pipelined: 1_000, stalled
 /** The time in which 99 of 100 probes have to be answered, ms; the others may wait for the machine. */
 const HEALTH_MS = 150;
 const requests = Number(process.argv[2] ?? 100_000);
+/** Of the processes that stand for other machines: the gateway does not share its CPU with callers and the service. */
+const OTHER_MACHINES = 15;
 /** Each custody fault twice in a hundred thousand requests; more while the load lasts. */
 const FAULTS_OF_A_KIND = (2 * requests) / 100_000;
 /** The interval of each caller's requests after the load of a round, until the round's last custody fault is over. */
@@ -85,7 +87,9 @@ async function soak(): Promise<number> {
     const [report] = (await reply) as [UpstreamReport];
     return report;
   };
+  const probing = start('health-process.ts');
   const flooding = start('flood-process.ts');
+  for (const pid of [process.pid, upstream.pid, flooding.pid]) setPriority(pid!, OTHER_MACHINES);
   const flooded: Outcomes = new Map();
   const flood = async (order: FloodOrder) => {
     const reply = once(flooding, 'message');
@@ -93,7 +97,6 @@ async function soak(): Promise<number> {
     const [counts] = (await reply) as [[string, number][]];
     for (const [name, n] of counts) flooded.set(name, (flooded.get(name) ?? 0) + n);
   };
-  const probing = start('health-process.ts');
   probing.send({ origin });
   const probed: number[] = [];
   const unanswered: string[] = [];
