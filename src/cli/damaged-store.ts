@@ -111,8 +111,8 @@ async function saveWaiting({ store, rescueFolder, identity, print }: ReadParts) 
 }
 
 const COMPLETED =
-  'Tables of the token store, or rows that it needs, were missing: they were made again, empty. What they held is lost, such ' +
-  'as its history, and which refresh tokens are spent.';
+  'Tables of the token store, or rows that it needs, were missing or altered: they were made again. What was in missing ' +
+  'tables is lost, such as the history, and which refresh tokens are spent.';
 
 function isDamage(error: unknown): boolean {
   return error instanceof StoreUnreadableError || (error instanceof SealError && error.isAltered);

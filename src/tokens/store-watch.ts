@@ -83,10 +83,7 @@ export function createStoreWatch({ store, log }: StoreWatchParts, saver: PairSav
         return { stored, loss: lossIn(stored, newest, store.behind) };
       // Another process may have saved it since that read.
       const again = await store.read();
-      if (!again || !isSamePair(again, stored)) continue;
-      // It has the row of the pair, and its head was moved back.
-      const isBack = again.set === newest.set && again.generation < newest.generation;
-      return { stored: again, loss: isBack ? store.behind : undefined };
+      if (again && isSamePair(again, stored)) return { stored: again, loss: undefined };
     }
   }
 

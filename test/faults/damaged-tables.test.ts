@@ -109,6 +109,7 @@ test.concurrent(
     ]);
     expect(recovered.map(({ code }) => code)).toEqual([0, 0, expect.any(Number)]);
     await Promise.all([one.notices('store'), other.notices('store')]);
+    await Promise.all([one.settles(), other.settles()]);
     await Promise.all([one.refresh(), other.refresh()]);
     expect(world.outcomes()).toEqual(['answered', 'answered', 'answered']);
     expect((await world.tokens(0, 'status')).code).toBe(0);
@@ -184,5 +185,20 @@ test.concurrent(
     if ('refused' in next) throw new Error(next.refused);
     expect(await next.place()).toBe('store');
     await next.refresh();
+  },
+);
+
+test.concurrent(
+  'after the head was moved back while no gateway ran, no start sends a spent token, and `tokens recover` moves it forward',
+  async () => {
+    await using world = await startDamagedWorld(server);
+    await runIn(server, world.url, DAMAGES['the head moved back']!);
+    expect(await world.tokens(0, 'refresh')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/is damaged[^]*`tokens recover`/),
+    });
+    expect((await world.tokens(0, 'recover')).code).toBe(0);
+    expect((await world.tokens(0, 'refresh')).code).toBe(0);
+    expect(world.outcomes()).toEqual(['answered', 'answered', 'answered']);
   },
 );

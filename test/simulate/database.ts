@@ -19,6 +19,8 @@ export const INTERRUPTIONS = [
   'committed, goes down',
 ] as const;
 
+export const DAMAGES = ['the newest pair is deleted', 'the head is moved back'] as const;
+
 /** What happens to the next transaction with a purpose, whoever begins it. */
 export interface Interruption {
   readonly purpose: Purpose;
@@ -81,6 +83,38 @@ export class SimulatedServer {
 
   /** A set that was there before the history. */
   async begin(pair: TokenPair): Promise<void> {
+    const store = this.#openByOperator();
+    await store.read();
+    await store.import({ baseUrl: BASE_URL, pair, replica: 'operator', after: null });
+  }
+
+  /** As `tokens recover` does. */
+  async repair(): Promise<void> {
+    if (this.isUsed) await this.#openByOperator().completeTables();
+  }
+
+  /** Somebody deletes or alters rows of the newest pair. */
+  damage(what: (typeof DAMAGES)[number]): void {
+    const { sets, pairs } = this.#committed;
+    const [set] = execute('readSets', [], { ...NO_TABLES, sets }, 0);
+    if (!set) return;
+    const { refreshToken } = this.look();
+    // A transaction that writes has read what was there before.
+    this.#epoch += 1;
+    if (this.#writer) this.#abort(this.#writer);
+    const [id, head] = [set['id'], Number(set['head'])];
+    const isHead = (row: Row) => row['set_id'] === id && row['generation'] === head;
+    this.#committed =
+      what === 'the newest pair is deleted'
+        ? { ...this.#committed, pairs: pairs.filter((row) => !isHead(row)) }
+        : {
+            ...this.#committed,
+            sets: sets.map((row) => (row['id'] === id ? { ...row, head: head - 1 } : row)),
+          };
+    this.#options.observer.onDamage(what, refreshToken);
+  }
+
+  #openByOperator() {
     const clock = { now: () => BEGINNING, elapsed: () => 0, sleep: async () => {} };
     const connect = (): Database => ({
       transaction: async (_kind, work) => {
@@ -92,13 +126,8 @@ export class SimulatedServer {
       listen: () => {},
       close: async () => {},
     });
-    const store = openPostgresStore(this.#options.url, {
-      sealer: createSealer([]),
-      clock,
-      connect,
-    });
-    await store.read();
-    await store.import({ baseUrl: BASE_URL, pair, replica: 'operator', after: null });
+    const sealer = createSealer([]);
+    return openPostgresStore(this.#options.url, { sealer, clock, connect });
   }
 
   /** The store as one process opens it. */

@@ -180,6 +180,9 @@ class World {
           this.#service.expire();
           this.#ask(machine.process, 1);
         });
+      case 'damage':
+        if (this.#hasMove) return;
+        return database.damage(step.what);
       case 'restoreBackup':
         if (this.#isKeptSafe(database)) return;
         for (const { process } of this.#machines) process?.kill();
@@ -199,7 +202,12 @@ class World {
 
   /** That the set was moved away must not be forgotten: then it would have two owners, and no client can know. */
   #isKeptSafe(database: SimulatedServer): boolean {
-    return database === this.#source && this.#plan.steps.some((step) => step.do === 'move');
+    return database === this.#source && this.#hasMove;
+  }
+
+  /** A store that a set was moved to is damaged only where no gateway can heal it yet. */
+  get #hasMove(): boolean {
+    return this.#plan.steps.some((step) => step.do === 'move');
   }
 
   /** With the store that the set was moved to. */
@@ -302,6 +310,8 @@ class World {
       await this.#time.pass(LOOK_EVERY_MS);
       codes = await this.#askAll();
       if (this.#isWell(codes)) return;
+      // A store that is damaged prevents a start, which tells the operator what to run.
+      if (codes.includes('not running')) await this.observer.database.repair();
       // A refresh between two tries of a move.
       if (this.#move.isWanted && !hasMet) void this.#meet(null);
       hasMet = true;
@@ -334,6 +344,8 @@ class World {
       this.observer.met('said to be lost');
       return true;
     }
+    // Then only a new token helps, and a start says so.
+    if (this.observer.wasDamaged && !this.observer.isKept(refreshToken)) return true;
     const isSafe = !this.#move.isWanted && stored.refreshToken === refreshToken;
     return isSafe && codes.every((code) => code === undefined);
   }

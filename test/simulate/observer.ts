@@ -55,6 +55,8 @@ export class Observer {
   /** When the database was last disturbed, and each process. */
   #disturbedAt = Number.NEGATIVE_INFINITY;
   readonly #disturbed = new Map<Process, number>();
+  /** Refresh tokens of pairs that somebody damaged in the database. */
+  readonly #deleted = new Set<string>();
   /** Pairs that ended with their process. */
   readonly #perished = new Set<string>();
 
@@ -264,6 +266,19 @@ export class Observer {
     if (isBusy) this.met('asked to end during an exchange');
   }
 
+  /** @param refreshToken of the newest pair that the database had */
+  onDamage(what: string, refreshToken: string): void {
+    this.note(`${what} in the database`);
+    this.met('rows of the tokens are deleted or altered');
+    this.#deleted.add(refreshToken);
+    this.#expectKept(undefined);
+  }
+
+  /** Whether somebody damaged rows of the database. */
+  get wasDamaged(): boolean {
+    return this.#deleted.size > 0;
+  }
+
   onFailover(lost: number): void {
     this.note(`the database fails over, without the last ${lost} commits`);
     if (lost > 0) this.met('the database loses commits');
@@ -298,7 +313,8 @@ export class Observer {
     const stopped = last.by.stoppedMs - last.stoppedBefore;
     const lived = this.#time.now - last.receivedAt! - stopped;
     const isTooEarly = lived < RESCUED_WITHIN_MS && !this.#used.has(newest);
-    const isExcused = isForgotten || isTooEarly || (ended && !ended.hasRescueFile);
+    const isExcused =
+      isForgotten || this.#deleted.has(newest) || isTooEarly || (ended && !ended.hasRescueFile);
     if (!isExcused) this.#violate(`${newest} was received, and is kept nowhere`);
   }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { POINTS, type Trap } from './process.ts';
-import { INTERRUPTIONS, type Interruption } from './database.ts';
+import { DAMAGES, INTERRUPTIONS, type Interruption } from './database.ts';
 import { ODDITIES, type Oddity } from './service.ts';
 
 /** The faults of the replicas, their service and their database; everything else in a history follows from the plan. */
@@ -46,6 +46,8 @@ export type Deed =
       /** So long after the source has given the set away. */
       readonly killAfterMs: number | null;
     }
+  /** Somebody deletes or alters rows of the tokens. */
+  | { readonly do: 'damage'; readonly what: (typeof DAMAGES)[number] }
   | { readonly do: 'failOver'; readonly lost: number }
   | { readonly do: 'restoreBackup'; readonly lost: number }
   /** The database goes back under running replicas, and one is restarted and gets a request at that moment. */
@@ -173,6 +175,7 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
       askAfterMs: fc.constantFrom(30, 100, 500),
     }),
   },
+  { weight: 2, arbitrary: fc.record({ do: of('damage'), what: fc.constantFrom(...DAMAGES) }) },
   { weight: 2, arbitrary: spoiled },
   { weight: 6, arbitrary: moved },
   {

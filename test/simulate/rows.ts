@@ -26,6 +26,7 @@ export const ROWS = [
   'a store call hangs',
   'a replica is cut off from the database',
   'behind a transaction pooler',
+  'rows of the tokens are deleted or altered',
   'an old backup is restored, all processes being down',
   'an older copy is put under running replicas, and another one starts on it',
   'the rescue folder cannot be written',

@@ -1,4 +1,4 @@
-import type { NewPair, StoredTokens, TokenStore } from './token-store.ts';
+import type { NewPair, TokenStore } from './token-store.ts';
 
 /**
  * Whether a process that starts now finds this pair in the store, or a later one. That a save succeeded does not show
@@ -8,16 +8,8 @@ import type { NewPair, StoredTokens, TokenStore } from './token-store.ts';
  */
 export async function readsBack(store: TokenStore, pair: NewPair): Promise<boolean> {
   const head = await store.read();
-  if (!head || isBehind(head, pair)) return false;
+  if (!head) return false;
   if (head.set === pair.set && head.generation > pair.generation + 1) return true;
   // It may be kept beside the head: a second pair of its generation, or one of a set that was replaced.
   return head.pair.refreshToken === pair.pair.refreshToken || store.holds(pair);
-}
-
-/** Whether the store would send a refresh token that was exchanged for this pair, or before it. */
-export function isBehind(
-  head: Pick<StoredTokens, 'set' | 'generation'> | null,
-  { set, generation }: Pick<NewPair, 'set' | 'generation'>,
-): boolean {
-  return head?.set === set && head.generation <= generation;
 }

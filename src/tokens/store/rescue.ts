@@ -12,7 +12,7 @@ import {
   type RescueFolder,
   type StoreIdentity,
 } from './rescue-file.ts';
-import { isBehind, readsBack } from './read-back.ts';
+import { readsBack } from './read-back.ts';
 import {
   StoreUnavailableError,
   StoreUnreadableError,
@@ -192,7 +192,7 @@ export async function saveRescued(
       }
       const pair = rescuedPair(text, sealer);
       isOpened = true;
-      const isThere = head !== undefined && !isBehind(head, pair) && (await store.holds(pair));
+      const isThere = head !== undefined && (await store.holds(pair));
       if (!isThere) {
         await store.save(pair);
         if (!(await readsBack(store, pair))) throw new Error('the store does not return its pair');

@@ -91,10 +91,14 @@ export function findHead(rows: Pick<Rows, 'pairs'>, set: SetRow): PairRow | unde
     .find((row) => row.wasHead && row.generation === set.head && !isForgotten(row));
 }
 
-/** @throws StoreUnreadableError if it is not there: that of the current set is never forgotten */
+/**
+ * @throws StoreUnreadableError if it is not there, though that of the current set is never forgotten; or if there is a
+ *   later one: then the head was moved back, and its refresh token is spent
+ */
 export function headPair(rows: Pick<Rows, 'pairs'>, set: SetRow): PairRow {
   const found = findHead(rows, set);
-  if (!found) throw new StoreUnreadableError(DAMAGED);
+  const isLater = (row: PairRow) => row.wasHead && row.generation > set.head;
+  if (!found || rows.pairs(set, set.head).some(isLater)) throw new StoreUnreadableError(DAMAGED);
   return found;
 }
 

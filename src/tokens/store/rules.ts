@@ -29,7 +29,7 @@ import type {
  * Each function is called within one transaction, and no other transaction overlaps with it.
  */
 
-/** @throws Error if the pair of the current set is not there */
+/** @throws StoreUnreadableError if the pair of the current set is not there, or not its newest one */
 export function readStored(rows: Rows): StoredTokens | null {
   const set = currentSet(rows);
   if (!set) return null;
@@ -110,6 +110,7 @@ export function claimSet(
   // What cannot be read now would keep the pair from being saved, and then it is too late.
   for (const each of rows.sets) rows.pairs(each);
   rows.rings();
+  headPair(rows, set);
   const at = rows.now;
   const claim = { attempt, at, until: at + lifeMs, lock: rows.lock, ended: false };
   write.putSet({ ...set, claim });

@@ -31,6 +31,8 @@ export interface Replica {
   notices(where: Place): Promise<void>;
   /** Where the newest pair is: in the store as a start reads it, or in the rescue file of this machine. */
   place(): Promise<Place | 'nowhere'>;
+  /** Waits until its rescue file is empty. */
+  settles(): Promise<void>;
   /** Meets an expired token. Resolves when the next pair is in use, saved or not. */
   receive(): Promise<void>;
   /** Does the same, and waits until the pair is saved. */
@@ -117,6 +119,7 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
           expect(await place()).toBe(where);
         }),
       receive,
+      settles: () => eventually(() => expect(rescuedIn(directory)).toEqual([])),
       refresh: async () => {
         await receive();
         // A save that takes longer than a second goes on.

@@ -67,6 +67,20 @@ const STATEMENTS: Record<StatementName, Statement> = {
     tables.isThere = true;
     return [];
   },
+  restoreHeads: (tables) => {
+    const restored = tables.sets.map((set) => {
+      const isNewer = (row: Row) =>
+        row['set_id'] === set['id'] &&
+        row['was_head'] === true &&
+        Number(row['generation']) > Number(set['head']);
+      return tables.pairs
+        .filter(isNewer)
+        .reduce((at, { generation }) => ({ ...at, head: generation }), set);
+    });
+    const isChanged = restored.some((set, index) => set !== tables.sets[index]);
+    tables.sets = restored;
+    return isChanged ? [{}] : [];
+  },
   insertLayout: () => [],
   renameTables: notSimulated,
   readLayout: ({ isThere }) => (isThere ? [{ layout: LAYOUT, standby: false }] : []),

@@ -19,9 +19,10 @@ import { LAYOUT, TABLES } from './statements.ts';
 export interface PostgresStore extends TokenStore {
   ledger(options: LedgerOptions): PageLedger;
   /**
-   * Makes tables that are missing, the row with the layout, and the key of fingerprints. What is there stays.
+   * Makes tables that are missing, the row with the layout, and the key of fingerprints, and moves heads forward that
+   * were moved back. Nothing is removed.
    *
-   * @returns whether anything was missing
+   * @returns whether anything was wrong
    */
   completeTables(): Promise<boolean>;
   /** Renames the tables, so that what they hold stays for people to look at, and makes new ones. */
@@ -121,7 +122,9 @@ export function openPostgresStore(
       remake(async (run) => {
         const missing = TABLES.length - (await run('findTables')).length;
         if (missing > 0) await run('createTables');
-        return (await fillTables(run)) || missing > 0;
+        const isFilled = await fillTables(run);
+        const restored = await run('restoreHeads');
+        return missing > 0 || isFilled || restored.length > 0;
       }),
     replaceTables: () =>
       remake(async (run) => {

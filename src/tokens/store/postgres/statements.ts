@@ -82,6 +82,14 @@ export const STATEMENTS = {
       ring_id int NOT NULL REFERENCES recruiting_token_ring (id), fingerprint text NOT NULL,
       generation int NOT NULL, PRIMARY KEY (ring_id, fingerprint));${CREATE_PAGE_TABLE}`,
 
+  /** Those that were moved back. */
+  restoreHeads: `
+    UPDATE recruiting_token_set AS damaged SET head = newest.generation
+    FROM (
+      SELECT set_id, max(generation) AS generation FROM recruiting_token_pair WHERE was_head GROUP BY set_id
+    ) AS newest
+    WHERE newest.set_id = damaged.id AND newest.generation > damaged.head
+    RETURNING damaged.id`,
   insertLayout: `INSERT INTO recruiting_token_store VALUES (${LAYOUT})`,
   // The names of their indexes and sequences stay; the new ones get others by themselves.
   renameTables: `
