@@ -50,7 +50,9 @@ interface Failure {
 async function failuresOf(seed: number): Promise<Failure[]> {
   const output = join(folder, `${seed}.json`);
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${output}`];
-  const vitest = spawn(process.execPath, [VITEST, 'run', ...reporters, ...asked], {
+  // Only for what hangs: on a busy machine a test of thousands of random cases takes minutes, and is no failure.
+  const patience = `--testTimeout=${10 * 60_000}`;
+  const vitest = spawn(process.execPath, [VITEST, 'run', patience, ...reporters, ...asked], {
     env: { ...process.env, RANDOM_SEED: String(seed) },
     stdio: 'inherit',
   });
