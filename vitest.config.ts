@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { testGroups } from './test/support/processes/test-groups.ts';
@@ -12,8 +13,10 @@ export default defineConfig({
     alias: [{ find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve('graphql')) }],
   },
   test: {
-    // To load the libraries for each file anew was a fifth of the work.
+    // A worker loads the libraries and the program once, by Node itself, and not for each file: that, and compiling
+    // them again and again, was a third of the work. Only the modules of `test` are loaded for each file.
     isolate: false,
+    server: { deps: { external: [new RegExp(`^${resolve('src')}/`)] } },
     setupFiles: ['test/support/processes/fresh-modules.ts', 'test/support/random/random-runs.ts'],
     // Only for what hangs: on a machine with much else to do a test of many processes takes its time.
     testTimeout: 60_000,

@@ -1,4 +1,4 @@
 import { vi } from 'vitest';
 
-// A worker keeps the libraries that it has loaded for the next test file. The project's own modules are loaded anew.
+// A worker keeps what it has loaded for the next test file, except for the modules of `test`, which register hooks.
 vi.resetModules();
