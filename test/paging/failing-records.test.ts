@@ -245,6 +245,22 @@ describe('a list that changes after its records in front of `before` were counte
   );
 });
 
+test('a list that changes after the record of `before` was located has the records in front of it, where its page fails', async () => {
+  await using world = await startRows();
+  const read = (args: string) =>
+    readConnection(world, WAYS['a list']('strictRowsConnection'), args);
+  const { edges } = (await read('first: 10')).connection!;
+  world.failing.add('6');
+  // The page of the record fails, and the list changes before the records in front of it are read.
+  world.changes.push(
+    () => world.ids.splice(0, 0, 'new'),
+    () => {},
+  );
+  const given = await read(`last: 2, before: "${edges[6]!.cursor}"`);
+  expect(given.errors).toBeUndefined();
+  expect(idsOf(given)).toEqual(['4', '5']);
+});
+
 test('a list in which a page fails is read once with what is selected, for a window at its end', async () => {
   await using world = await startRows();
   world.failing.add('59');

@@ -46,37 +46,20 @@ export interface ForwardSource<R> {
 }
 
 /**
- * Reads the `first` records behind a position, over as many pages as that takes. With `before`, they are first counted
- * by their identities: a record whose selection fails matters only if it is one of them.
+ * Reads the `first` records behind a position, over as many pages as that takes.
  *
  * `hasPreviousPage` is true whenever a cursor was given, without a request: the record of the cursor itself comes
  * before (Relay's cursor connections specification leaves it to the server).
  */
 export async function* readForward<R extends Identified>(
-  { list, fetchPage }: ForwardSource<R>,
-  { first, after, before, signal }: ForwardOptions,
+  source: ForwardSource<R>,
+  options: ForwardOptions,
 ): Slice<R> {
+  const { list, fetchPage } = source;
+  const { first, after, before, signal } = options;
   const hasPreviousPage = after !== null;
   if (before) {
-    const border = await borderAt(list, before, signal);
-    const span = await spanUpTo(border, list, { first, after, signal });
-    let { hasNextPage } = span;
-    if (span.records > 0) {
-      let last: string | null = null;
-      for await (const { edges, unplacedErrors } of edgesFrom(
-        walk(fetchPage, { after: span.start, limit: span.records, signal }),
-        span.records,
-      )) {
-        const records = edges.map(({ record }) => record);
-        // The list may have changed since it was counted.
-        const met = indexOf(border, records);
-        yield { edges: met < 0 ? edges : edges.slice(0, met), unplacedErrors };
-        if (met >= 0)
-          return { hasNextPage: first === undefined && border.hasNextPage, hasPreviousPage };
-        last = records.at(-1)?.identity ?? null;
-      }
-      hasNextPage ||= last !== null && last !== span.last;
-    }
+    const hasNextPage = yield* readBetween(source, { ...options, before });
     return { hasNextPage, hasPreviousPage };
   }
   const readOn = <T extends Identified>(
@@ -94,6 +77,32 @@ export async function* readForward<R extends Identified>(
   const pages = readOn(fetchPage, first === undefined ? { maxPages: 1 } : { limit: first });
   const hasNextPage = yield* edgesFrom(pages, first);
   return { hasNextPage, hasPreviousPage };
+}
+
+/**
+ * Reads the `first` records behind a position and in front of another one. They are first counted by their identities: a
+ * record whose selection fails matters only if it is one of them.
+ *
+ * @returns whether more records follow
+ */
+async function* readBetween<R extends Identified>(
+  { list, fetchPage }: ForwardSource<R>,
+  { first, after, before, signal }: ForwardOptions & { readonly before: Position },
+): AsyncGenerator<SlicePart<R>, boolean, undefined> {
+  const border = await borderAt(list, before, signal);
+  const span = await spanUpTo(border, list, { first, after, signal });
+  if (span.records === 0) return span.hasNextPage;
+  const pages = walk(fetchPage, { after: span.start, limit: span.records, signal });
+  let last: string | null = null;
+  for await (const { edges, unplacedErrors } of edgesFrom(pages, span.records)) {
+    const records = edges.map(({ record }) => record);
+    // The list may have changed since it was counted.
+    const met = indexOf(border, records);
+    yield { edges: met < 0 ? edges : edges.slice(0, met), unplacedErrors };
+    if (met >= 0) return first === undefined && border.hasNextPage;
+    last = records.at(-1)?.identity ?? null;
+  }
+  return span.hasNextPage || (last !== null && last !== span.last);
 }
 
 /** @param records how many of them; undefined: all @returns whether there are more */
@@ -210,7 +219,8 @@ export async function* readBackward<R extends Identified>(
   const border = before ? await borderAt(list, before, signal) : END;
   if (!own && border.at && !after) {
     const front = await pageUpTo(fetchPage, { ...border.at, identity: undefined }, signal);
-    if (front && isEnough(front, last)) return yield* slice(front, last, border.hasNextPage);
+    const isFront = front && areSame(front.edges, border.at.page.items.slice(0, border.at.offset));
+    if (isFront && isEnough(front, last)) return yield* slice(front, last, border.hasNextPage);
   }
   const wanted = { border, last, after };
   const run = await runTo(source.walk, wanted, false).catch((error: unknown) => {
@@ -354,11 +364,16 @@ async function readWindow<R extends Identified>(
     edges.push(...part.edges);
     unplacedErrors.push(...part.unplacedErrors);
   }
-  const isSame = named.every(({ record: { identity } }, at) => {
+  const records = named.map((edge) => edge.record);
+  return { edges, unplacedErrors, isSame: areSame(edges, records) };
+}
+
+/** Whether these are the records that were located before: the list may have changed. One that is null may be any. */
+function areSame(edges: readonly Edge<Identified>[], located: readonly Identified[]): boolean {
+  return located.every(({ identity }, at) => {
     const read = edges[at]?.record;
     return read !== undefined && (read.identity === null || read.identity === identity);
   });
-  return { edges, unplacedErrors, isSame };
 }
 
 /** Where `before` is in the list as it is now. */
