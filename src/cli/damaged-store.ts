@@ -46,19 +46,12 @@ export async function readOrRepair(
   { rebuild }: { rebuild: boolean },
 ): Promise<StoredTokens | null> {
   const { store, tables, print } = parts;
-  try {
-    const stored = await store.read();
-    if (stored && !(rebuild && (await refusesNewest(parts, stored)))) {
-      if (rebuild) print('The token store can be read, so no table was renamed.');
-      return stored;
-    }
-    if (stored) return await rebuilt(parts);
-  } catch (error) {
-    if (!tables || !isDamage(error)) throw await unreadable(parts, error);
-    const isCompleted = await tables.completeTables().catch(async (cause: unknown) => {
-      throw await unreadable(parts, cause);
-    });
-    if (isCompleted) print(COMPLETED);
+  const stored = await store.read().catch((error: unknown) => completed(parts, error));
+  if (stored) {
+    if (!rebuild) return stored;
+    if (await refusesNewest(parts, stored)) return rebuilt(parts);
+    print('The token store can be read, so no table was renamed.');
+    return stored;
   }
   await saveWaiting(parts);
   try {
@@ -68,6 +61,17 @@ export async function readOrRepair(
     if (!rebuild) throw await stillDamaged(parts, error as Error);
   }
   return rebuilt(parts);
+}
+
+/** Makes what is missing of damaged tables. @throws CommandError if that is not the fault, or does not help */
+async function completed(parts: ReadParts, error: unknown): Promise<null> {
+  const { tables, print } = parts;
+  if (!tables || !isDamage(error)) throw await unreadable(parts, error);
+  const isCompleted = await tables.completeTables().catch(async (cause: unknown) => {
+    throw await unreadable(parts, cause);
+  });
+  if (isCompleted) print(COMPLETED);
+  return null;
 }
 
 /** Whether its tables can be read, and do not take the pair that comes after what they hold: a constraint was changed. */
