@@ -90,8 +90,11 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     )
     .option('--revoke-on-refresh', 'a refresh ends the old access token at once', false)
     .addOption(
-      new Option('--schema <name>', 'what is served: the published list, or vacancies as well')
-        .choices(['persons', 'rich'])
+      new Option(
+        '--schema <name>',
+        'what is served: the published list, vacancies as well, or results that may be errors',
+      )
+        .choices(['persons', 'rich', 'results'])
         .default('persons'),
     )
     .option('--keys', 'make API keys for a gateway in front of it', false)

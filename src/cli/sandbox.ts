@@ -18,10 +18,10 @@ export async function sandbox(
   { schema, keys, state, dropEvery, dropAfterEvery, ...options }: SandboxCommandOptions,
   { stdout, stop }: Terminal,
 ): Promise<void> {
-  const isRich = schema === 'rich';
   const running = await startSandbox({
     ...options,
-    rich: isRich,
+    rich: schema === 'rich',
+    results: schema === 'results',
     ...(state !== undefined && { saved: readState(state), save: writerOf(state) }),
   }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EADDRINUSE') throw error;
@@ -38,7 +38,8 @@ export async function sandbox(
     `TOKEN_LINK=${tokenLink}`,
     // A store belongs to one address.
     `TOKEN_STORE=sqlite:data/sandbox-${new URL(url).port}.db`,
-    ...(isRich ? ['RECRUITING_SCHEMA=schema/rich.graphql MUTATIONS=all'] : []),
+    ...(schema === 'rich' ? ['RECRUITING_SCHEMA=schema/rich.graphql MUTATIONS=all'] : []),
+    ...(schema === 'results' ? ['RECRUITING_SCHEMA=schema/results.graphql'] : []),
     made.length > 0
       ? `AUTH_API_KEYS=${made.map(({ entry }) => entry).join()}`
       : 'ALLOW_ANONYMOUS=true',
@@ -56,7 +57,11 @@ ${KEYS.map(([, scopes], index) => made[index] && `  API key      ${made[index].k
   As an administrator:
     curl -X POST ${url}/account/tokens   makes a new token, and prints its link
     curl -X POST ${url}/account/revoke   revokes all tokens
-
+${
+  schema === 'results'
+    ? `    curl -X POST ${url}/account/hide-managers   makes managers an error; show-managers ends that\n`
+    : ''
+}
 `);
   await stopped(stop);
   await running.close();

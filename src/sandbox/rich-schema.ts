@@ -3,6 +3,7 @@ import type { CursorBehaviour } from './cursors.ts';
 import { pageOf, type Page, type PageArguments } from './pages.ts';
 import type { PersonList } from './person-list.ts';
 import { personsSdl } from './persons-schema.ts';
+import { resolveWith } from './resolve-with.ts';
 import {
   numberedList,
   type Applications,
@@ -139,15 +140,6 @@ interface NewCandidate {
   vacancyId: string;
   personId: string;
   stage: Candidate['stage'];
-}
-
-type Resolvers = Record<string, (args: never) => unknown>;
-
-function resolveWith(type: ReturnType<GraphQLSchema['getQueryType']>, resolvers: Resolvers): void {
-  const fields = type?.getFields() ?? {};
-  for (const [name, resolve] of Object.entries(resolvers)) {
-    fields[name]!.resolve = (_root: unknown, args: unknown) => resolve(args as never);
-  }
 }
 
 function commentOf({ number, text }: Comment): object {

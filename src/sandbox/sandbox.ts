@@ -7,6 +7,7 @@ import { oauthTokenEndpoint } from './exchange-grant.ts';
 import type { Exchange } from './exchange-grant.ts';
 import { PersonList } from './person-list.ts';
 import { personsSchema } from './persons-schema.ts';
+import { resultsSchema, type Rights } from './results-schema.ts';
 import { richSchema } from './rich-schema.ts';
 import { createStats, routeRequests } from './route-requests.ts';
 import type { Route, Stats } from './route-requests.ts';
@@ -39,6 +40,8 @@ export interface SandboxOptions {
   schema?: GraphQLSchema;
   /** Whether vacancies with candidates are served beside the persons. */
   rich?: boolean;
+  /** Whether the lists of `--schema results` are served: fields that return unions of their result and of an error. */
+  results?: boolean;
   /** What an earlier sandbox saved; the new one continues from there. */
   saved?: SandboxState | undefined;
   /** Called with each change that a restart would lose, before anybody sees its result. */
@@ -61,6 +64,8 @@ export interface Sandbox {
   readonly tokenLink: string;
   /** What the built-in schema serves; a change is visible from the next page on. */
   persons: PersonList;
+  /** What the administrator may see of the lists of `results`; a change is visible from the next request on. */
+  rights: Rights;
   stats: Readonly<Stats>;
   /** Sets faults of the answers of /oauth/token. */
   tokenAnswers: TokenAnswers;
@@ -78,9 +83,10 @@ export interface Sandbox {
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, host = '127.0.0.1', latency = 0, cursors = 'keyset' } = options;
   const persons = new PersonList(options.persons ?? 137);
-  const { saved, rich = false } = options;
-  const vacancies = rich ? madeUpVacancies() : [];
-  const applications = saved?.applications ?? madeUpApplications(vacancies, persons.length);
+  const { saved, rich = false, results = false } = options;
+  const vacancies = rich || results ? madeUpVacancies() : [];
+  const applications =
+    saved?.applications ?? madeUpApplications(rich ? vacancies : [], persons.length);
   const save = () => options.save?.({ tokens: tokens.state, applications });
   const stats = createStats();
   const faults = new TokenFaults();
@@ -94,11 +100,14 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     onChange: save,
   });
   save();
+  const rights: Rights = { managers: true };
   const schema =
     options.schema ??
-    (rich
-      ? richSchema({ persons, vacancies, applications }, cursors, save)
-      : personsSchema(persons, cursors));
+    (results
+      ? resultsSchema({ persons, vacancies }, cursors, rights)
+      : rich
+        ? richSchema({ persons, vacancies, applications }, cursors, save)
+        : personsSchema(persons, cursors));
 
   const routes = new Map<string, Route>([
     [
@@ -144,6 +153,16 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     tokens.revoke();
     return 'All tokens are revoked.';
   });
+  if (results) {
+    inAccount('/account/hide-managers', () => {
+      rights.managers = false;
+      return 'The administrator of the tokens may not see the managers.';
+    });
+    inAccount('/account/show-managers', () => {
+      rights.managers = true;
+      return 'The administrator of the tokens may see the managers.';
+    });
+  }
   // The address of a link that no longer works is kept, so that its answer can say why.
   const openLinkAt = (path: string) =>
     routes.set(path, { name: 'tokenLink', method: 'GET', answer: () => tokens.openLink(path) });
@@ -157,6 +176,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       return url + tokens.linkPath;
     },
     persons,
+    rights,
     stats,
     tokenAnswers: faults,
     exchanges,
