@@ -25,6 +25,10 @@ export class Tape {
   readonly noted: number[] = [];
   /** The number of records of each marked list. */
   readonly counts: number[] = [];
+  /** Where `data` begin in an answer, and where `extensions` begin and end; -1: not found so far. */
+  dataAt = -1;
+  extensionsAt = -1;
+  extensionsEnd = -1;
   /** The byte behind which a list pauses. */
   pauseAt = STEP;
   /** Where the lists and objects around a pause go on, the outermost one last; empty while nothing is paused. */
@@ -76,6 +80,7 @@ export class Tape {
 
   reset(): void {
     this.pauseAt = STEP;
+    this.dataAt = this.extensionsAt = this.extensionsEnd = -1;
     this.places.length = 0;
     if (this.cuts.length > 0) this.cuts.length = this.inserts.length = 0;
     if (this.counts.length > 0) this.counts.length = 0;
@@ -96,6 +101,14 @@ function doubled(full: Int32Array): Int32Array<ArrayBuffer> {
   const larger = new Int32Array(2 * full.length);
   larger.set(full);
   return larger;
+}
+
+/**
+ * Whether the bytes as they came are kept for this part of them: nothing is cut out, and extensions, which stay in memory
+ * with it, are not larger than it is.
+ */
+export function isKeptAsCame([start, end]: readonly [number, number], tape: Tape): boolean {
+  return tape.cuts.length === 0 && tape.extensionsEnd - tape.extensionsAt <= end - start;
 }
 
 /**

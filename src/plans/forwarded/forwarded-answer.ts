@@ -6,8 +6,7 @@ import {
 } from '../../answers/answer-errors.ts';
 import { readValue } from '../../answers/read.ts';
 import type { DeferredReading, Part } from '../../answers/reading.ts';
-import { scanInAnyForm } from '../../answers/scan-any-form.ts';
-import { matches } from '../../answers/scan-leaf.ts';
+import { envelopeScanner, OF } from '../../answers/scan-envelope.ts';
 import { scanner } from '../../answers/scan.ts';
 import { readAnswer } from '../../answers/service-answer.ts';
 import {
@@ -51,33 +50,17 @@ export type ForwardedShape = FieldShape & { readonly shape: Shape | TypenameShap
 export function forwardedScanner(
   fields: readonly ForwardedShape[],
 ): (bytes: Buffer) => Pausable<ForwardedAnswer | undefined> {
-  const data = objectShape(ROOT, fields);
-  const scanData = scanner(data, { noted: fields });
-  const scanExtensions = scanner(ANYTHING);
-  const answer = [
-    { key: 'data', shape: data, isSilent: false },
-    { key: 'extensions', shape: ANYTHING, isSilent: false },
-  ];
-  return scanInAnyForm({ scan, take, shape: objectShape(ROOT, answer) });
-
-  function scan(bytes: Uint8Array, at: number, tape: Tape): number {
-    if (!matches(bytes, at, DATA)) return -1;
-    const end = scanData(bytes, DATA.length, tape);
-    if (end < 0) return end;
-    tape.noted.length = 2 * fields.length;
-    if (!matches(bytes, end, EXTENSIONS)) return bytes[end] === 125 ? end + 1 : -1;
-    const start = end + EXTENSIONS.length;
-    const close = bytes[start] === 123 ? scanExtensions(bytes, start, tape) : -1;
-    if (close < 0 || bytes[close] !== 125) return -1;
-    tape.noted.push(start, close);
-    return close + 1;
-  }
+  const shape = objectShape(OF, fields);
+  return envelopeScanner({ shape, scan: scanner(shape, { noted: fields }), take });
 
   function* take(bytes: Buffer, tape: Tape): Pausable<ForwardedAnswer> {
-    const [start, close] = tape.noted.slice(2 * fields.length);
-    const extensions = start === undefined ? undefined : bytes.toString('utf8', start, close);
-    const inside = [DATA.length + 1, tape.noted[2 * fields.length - 1]!] as const;
+    const { dataAt, extensionsAt, extensionsEnd } = tape;
+    const hasExtensions = bytes[extensionsAt] === 123;
+    const extensions = hasExtensions
+      ? bytes.toString('utf8', extensionsAt, extensionsEnd)
+      : undefined;
     const places = tape.noted.slice(0, 2 * fields.length);
+    const inside = [dataAt + 1, places.at(-1)!] as const;
     const { bytes: whole, at } =
       tape.cuts.length > 0
         ? yield* cut(bytes, inside, tape, places)
@@ -96,11 +79,6 @@ export function forwardedScanner(
   }
 }
 
-const ROOT = { nullable: false, type: '' };
-const ANYTHING: Shape = { kind: 'any', nullable: false, type: '' };
-
-const DATA = Buffer.from('{"data":');
-const EXTENSIONS = Buffer.from(',"extensions":');
 const NO_ERRORS: readonly AnswerError[] = [];
 const NOTHING: readonly never[] = [];
 

@@ -1,8 +1,8 @@
 import type { UpstreamError } from '../../answers/answer-errors.ts';
-import { scanInAnyForm } from '../../answers/scan-any-form.ts';
+import { envelopeScanner, member, OF } from '../../answers/scan-envelope.ts';
 import { scanner } from '../../answers/scan.ts';
-import { objectShape, type FieldShape, type ObjectShape, type Shape } from '../../answers/shape.ts';
-import { cut, type Tape } from '../../answers/tape.ts';
+import { objectShape, type Shape } from '../../answers/shape.ts';
+import { cut, isKeptAsCame, type Tape } from '../../answers/tape.ts';
 import { MAX_SERVICE_CURSOR, type IdentityBytes } from '../../paging/cursor.ts';
 import { identityHash, identityHasher, IdentitySet } from '../../paging/identities.ts';
 import { identitiesFrom, type PageIdentities } from '../../paging/page.ts';
@@ -20,23 +20,19 @@ export function pageScanner(
 ): (bytes: Buffer) => Pausable<PageAnswer | undefined> {
   const lists = shapes.map((of): Shape => ({ kind: 'list', of, nullable: false, type: '' }));
   const noted = [
-    shown('hasNextPage', { kind: 'boolean', nullable: false, type: '' }),
-    shown('endCursor', { kind: 'string', nullable: true, type: '' }),
-    ...sizes.map((key) => shown(key, { kind: 'int', nullable: true, type: '' })),
+    member('hasNextPage', { kind: 'boolean', nullable: false, type: '' }),
+    member('endCursor', { kind: 'string', nullable: true, type: '' }),
+    ...sizes.map((key) => member(key, { kind: 'int', nullable: true, type: '' })),
   ];
-  const page = object([
-    ...lists.map((list, i) => shown(keys[i]!, list)),
-    shown('pageInfo', object(noted)),
+  const page = objectShape(OF, [
+    ...lists.map((list, i) => member(keys[i]!, list)),
+    member('pageInfo', objectShape(OF, noted)),
   ]);
-  const answer = object([shown('data', object([shown(name, page)]))]);
-  const scan = scanner(answer, {
-    lists: new Set(lists),
-    noted,
-  });
+  const data = objectShape(OF, [member(name, page)]);
   const hashing: Hashing = { hashers: new Map(), scratch: new IdentitySet() };
-  return scanInAnyForm({
-    scan,
-    shape: answer,
+  return envelopeScanner({
+    shape: data,
+    scan: scanner(data, { lists: new Set(lists), noted }),
     take: function* take(bytes, tape) {
       if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
       // Possibly too long: with escapes, it has more bytes than characters.
@@ -53,14 +49,6 @@ export function pageScanner(
 
 const QUOTES = 2;
 
-function shown(key: string, shape: Shape): FieldShape {
-  return { key, shape, isSilent: false };
-}
-
-function object(fields: readonly FieldShape[]): ObjectShape {
-  return objectShape({ nullable: false, type: '' }, fields);
-}
-
 function* scannedPage(bytes: Buffer, tape: Tape, hashing: Hashing): Pausable<ScannedPage> {
   const { noted, counts } = tape;
   const size = noted.length > 4 ? Number(bytes.toString('latin1', noted[4], noted[5])) : 0;
@@ -73,14 +61,18 @@ function* scannedPage(bytes: Buffer, tape: Tape, hashing: Hashing): Pausable<Sca
   return new ScannedPage(facts, yield* contentsOf(bytes, tape, hashing));
 }
 
-/** Copies the records if something has to be cut out of them; otherwise refers to the bytes as they came. */
+/**
+ * Copies the records if something has to be cut out of them, or if the extensions are larger than they are; otherwise
+ * refers to the bytes as they came.
+ */
 function* contentsOf(bytes: Buffer, tape: Tape, hashing: Hashing): Pausable<PageBytes> {
   const count = tape.counts[0]!;
   const ids: PlacedIds = { bytes, count, at: tape.copyIds(), typeOf: typesOf(tape, count) };
   const at = tape.copyRecords();
-  if (tape.cuts.length === 0) return contentsAsCame(ids, at, hashing);
+  const records = [at[0] ?? 0, at.at(-1) ?? 0] as const;
+  if (isKeptAsCame(records, tape)) return contentsAsCame(ids, at, hashing);
   const texts = Array.from({ length: count }, (_, i) => identityFrom(identityBytesIn(ids, i)));
-  const copy = yield* cut(bytes, [at[0] ?? 0, at.at(-1) ?? 0], tape, at);
+  const copy = yield* cut(bytes, records, tape, at);
   return contentsOfCopy(copy, texts, hashed(ids, hashing));
 }
 

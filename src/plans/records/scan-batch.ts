@@ -1,8 +1,8 @@
-import { scanInAnyForm } from '../../answers/scan-any-form.ts';
+import { envelopeScanner, member, OF } from '../../answers/scan-envelope.ts';
 import { matches } from '../../answers/scan-leaf.ts';
 import { scanner } from '../../answers/scan.ts';
-import { objectShape, type FieldShape, type Shape } from '../../answers/shape.ts';
-import { cut, PAUSED, type Tape } from '../../answers/tape.ts';
+import { objectShape, type Shape } from '../../answers/shape.ts';
+import { cut, isKeptAsCame, PAUSED, type Tape } from '../../answers/tape.ts';
 import type { Pausable } from '../../pausable.ts';
 
 /** The records of a batch. */
@@ -29,15 +29,16 @@ export function keyFor(at: number): string {
  */
 export function batchScanner(shape: Shape): (bytes: Buffer) => Pausable<ScannedBatch | undefined> {
   const scanRecord = scanner(shape);
-  const scanExtensions = scanner(ANYTHING);
-  const records = KEYS.map((key) => shown(key, shape));
-  const answer = [shown('data', objectShape(ROOT, records)), shown('extensions', ANYTHING)];
-  return scanInAnyForm({ scan, take, shape: objectShape(ROOT, answer) });
+  const data = objectShape(
+    OF,
+    KEYS.map((key) => member(key, shape)),
+  );
+  return envelopeScanner({ shape: data, scan, take });
 
   function scan(bytes: Uint8Array, at: number, tape: Tape): number {
-    if (!matches(bytes, at, OPEN)) return -1;
+    if (bytes[at] !== 123) return -1;
     const { places } = tape;
-    let end = OPEN.length;
+    let end = at + 1;
     let record = 0;
     if (places.length > 0) {
       record = places.pop()!;
@@ -53,32 +54,20 @@ export function batchScanner(shape: Shape): (bytes: Buffer) => Pausable<ScannedB
       tape.addRecord(start, close);
       end = close;
     }
-    if (bytes[end] !== 125) return -1;
-    end += 1;
-    // They are not passed on.
-    if (matches(bytes, end, EXTENSIONS)) {
-      end = scanExtensions(bytes, end + EXTENSIONS.length, tape);
-    }
-    return end >= 0 && bytes[end] === 125 ? end + 1 : -1;
+    return bytes[end] === 125 ? end + 1 : -1;
   }
 }
 
 function* take(bytes: Buffer, tape: Tape): Pausable<ScannedBatch> {
   const at = tape.copyRecords();
   const records = [at[0] ?? 0, at.at(-1) ?? 0] as const;
-  return recordsIn(tape.cuts.length === 0 ? { bytes, at } : yield* cut(bytes, records, tape, at));
+  return recordsIn(
+    isKeptAsCame(records, tape) ? { bytes, at } : yield* cut(bytes, records, tape, at),
+  );
 }
 
-const ANYTHING: Shape = { kind: 'any', nullable: false, type: '' };
-const ROOT = { nullable: false, type: '' };
 const KEYS = Array.from({ length: BATCH }, (_, at) => keyFor(at));
-const OPEN = Buffer.from('{"data":{');
 const HEADS = KEYS.map((key, at) => Buffer.from(`${at > 0 ? ',' : ''}"${key}":`));
-const EXTENSIONS = Buffer.from(',"extensions":');
-
-function shown(key: string, shape: Shape): FieldShape {
-  return { key, shape, isSilent: false };
-}
 
 function recordsIn({ bytes, at }: { bytes: Buffer; at: readonly number[] }): ScannedBatch {
   const records = Array.from({ length: at.length / 2 }, (_, i) => {

@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { waysOfReading } from '../support/gateway/ways-of-reading.ts';
+import {
+  startGatewayOverFake,
+  text,
+  type GatewayOverFake,
+  type Reply,
+} from '../support/imitations/fake-upstream.ts';
+
+/** As a service sends them that reports the cost of each request, or traces it. */
+const COST = '{"complexity":12,"list":[1.50,{"a":null}],"é\\"":"}"}';
+const TRACE = `{"trace":"${'x'.repeat(20_000)}"}`;
+
+const VACANCIES = '{ __typename: "Vacancy", id: 1 }, { __typename: "Vacancy", id: 999 }';
+
+describe.each([
+  ['forwarded fields', '{ persons(first: 3) { items { id firstName } } vacancy(id: 1) { id } }'],
+  ['a whole list', '{ allPersons(limit: 120) { firstName } }'],
+  ['a list whose records are copied', '{ allPersons(limit: 70) { __typename name: firstName } }'],
+  ['a connection', '{ personsConnection(first: 7) { edges { cursor } nodes { firstName } } }'],
+  [
+    'records by id',
+    `{ _entities(representations: [${VACANCIES}]) { ... on Vacancy { id title } } }`,
+  ],
+])('of a service that sends extensions, %s', (what, query) => {
+  let gateway: GatewayOverFake;
+  beforeAll(async () => {
+    gateway = await startGatewayOverFake({ persons: 120, rich: true }, { snapshot: richSdl });
+  });
+  afterAll(() => gateway[Symbol.asyncDispose]());
+
+  test.each([
+    ['behind the data', COST, (data: string) => `{${data},"extensions":${COST}}`],
+    ['before the data', COST, (data: string) => `{"extensions":${COST},${data}}`],
+    ['that are large', TRACE, (data: string) => `{"extensions":${TRACE},${data}}`],
+    ['that are null', undefined, (data: string) => `{${data},"extensions":null}`],
+    ['with white space', '{"a":1}', (data: string) => `{\n"extensions": {"a":1},\n ${data} }`],
+  ])('is taken as bytes, and the same as without them: %s', async (_, extensions, spell) => {
+    const plain = await asked(gateway, query);
+    gateway.upstream.answer(spelled(spell));
+    const extended = await asked(gateway, query);
+    gateway.upstream.answer(spelled((data) => `{${data}}`));
+    expect(extended.ways).toEqual({ ...plain.ways, general: 0 });
+    expect(extended.ways.scanned).toBeGreaterThan(0);
+    const isPassedOn = what === 'forwarded fields' && extensions !== undefined;
+    const tail = isPassedOn ? `,"extensions":${extensions}}` : '}';
+    expect(extended.text).toBe(`${plain.text.slice(0, -1)}${tail}`);
+  });
+
+  test.each([
+    ['twice', (data: string) => `{"extensions":{},${data},"extensions":{"last":1}}`],
+    ['and data twice', (data: string) => `{"data":{},"extensions":{},${data}}`],
+  ])('is read in general where they come %s, and the last counts', async (_, spell) => {
+    const plain = await asked(gateway, query);
+    gateway.upstream.answer(spelled(spell));
+    const extended = await asked(gateway, query);
+    gateway.upstream.answer(spelled((data) => `{${data}}`));
+    expect(extended.ways.scanned).toBe(0);
+    expect(JSON.parse(extended.text)).toMatchObject(JSON.parse(plain.text) as object);
+  });
+});
+
+const richSdl = readFileSync(new URL('../../schema/rich.graphql', import.meta.url), 'utf8');
+
+/** Answers as the sandbox does, with other bytes around the data. @param spell receives the member `data` */
+function spelled(spell: (data: string) => string): Reply {
+  return async (response, received, sandbox) => {
+    const { authorization = '' } = received.headers;
+    const answer = await fetch(`${sandbox.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization },
+      body: received.body,
+    });
+    await text(spell((await answer.text()).trim().slice(1, -1)), 200, {
+      'content-type': 'application/json',
+    })(response, received, sandbox);
+  };
+}
+
+async function asked(gateway: GatewayOverFake, query: string) {
+  const before = await waysOfReading(gateway.gateway);
+  const response = await gateway.fetch('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify({ query }),
+  });
+  const { scanned, general } = await waysOfReading(gateway.gateway);
+  const ways = { scanned: scanned - before.scanned, general: general - before.general };
+  return { text: await response.text(), ways };
+}
