@@ -92,11 +92,40 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     .addOption(
       new Option(
         '--schema <name>',
-        'what is served: the published list, vacancies as well, or results that may be errors',
-      )
-        .choices(['persons', 'rich', 'results'])
-        .default('persons'),
+        'what is served: the published list (default), vacancies as well, or results that may be errors',
+      ).choices(['persons', 'rich', 'results']),
     )
+    .option('--max-cost <cost>', 'refuse operations that cost more', wholeNumber(1, 1_000_000_000))
+    .addOption(
+      new Option(
+        '--too-costly <answer>',
+        'how they are refused: with an error, or with a status',
+      ).choices(['error', '413', '502', '504']),
+    )
+    .addOption(
+      new Option('--introspection <manner>', 'when it is answered').choices([
+        'open',
+        'strict',
+        'closed',
+      ]),
+    )
+    .addOption(
+      new Option('--wording <server>', 'whose words errors of validation have').choices([
+        'graphql-js',
+        'graphql-java',
+        'hot-chocolate',
+      ]),
+    )
+    .option('--require-user-agent', 'refuse requests without a contact in their User-Agent')
+    .addOption(
+      new Option('--refuse-early-refresh [status]', 'refuse a refresh before the expiry')
+        .choices(['400', '403'])
+        .preset('400'),
+    )
+    .option('--link-page', 'make the token link a page for people')
+    .option('--cost-extension', 'report the cost of each operation in its answer')
+    .option('--request-ids', 'give each answer an X-Request-Id')
+    .option('--all-habits', 'all of these from --max-cost on, and --schema results', false)
     .option('--keys', 'make API keys for a gateway in front of it', false)
     .option('--state <file>', 'keep its tokens, and what mutations changed, in a file')
     .action(async (options) => {

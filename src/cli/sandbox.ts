@@ -4,8 +4,13 @@ import { startSandbox, type SandboxOptions, type SandboxState } from '../sandbox
 import { newApiKey } from './keys-new.ts';
 import { CommandError, stopped, type Terminal } from './terminal.ts';
 
-export interface SandboxCommandOptions extends Omit<SandboxOptions, 'schema'> {
-  schema?: string;
+export interface SandboxCommandOptions extends Omit<
+  SandboxOptions,
+  'schema' | 'tooCostly' | 'refuseEarlyRefresh'
+> {
+  schema?: 'persons' | 'rich' | 'results';
+  tooCostly?: 'error' | '413' | '502' | '504';
+  refuseEarlyRefresh?: '400' | '403';
   keys?: boolean;
   /** The path of the file that outlives the process. */
   state?: string;
@@ -15,13 +20,17 @@ export interface SandboxCommandOptions extends Omit<SandboxOptions, 'schema'> {
 
 /** Plays the recruiting service until the process is asked to stop. */
 export async function sandbox(
-  { schema, keys, state, dropEvery, dropAfterEvery, ...options }: SandboxCommandOptions,
+  { keys, state, dropEvery, dropAfterEvery, ...given }: SandboxCommandOptions,
   { stdout, stop }: Terminal,
 ): Promise<void> {
+  const { schema = given.allHabits ? 'results' : 'persons', ...others } = given;
+  const { tooCostly, refuseEarlyRefresh, ...options } = others;
   const running = await startSandbox({
     ...options,
     rich: schema === 'rich',
     results: schema === 'results',
+    ...(tooCostly && { tooCostly: tooCostly === 'error' ? tooCostly : STATUSES[tooCostly] }),
+    ...(refuseEarlyRefresh && { refuseEarlyRefresh: STATUSES[refuseEarlyRefresh] }),
     ...(state !== undefined && { saved: readState(state), save: writerOf(state) }),
   }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EADDRINUSE') throw error;
@@ -66,6 +75,8 @@ ${
   await stopped(stop);
   await running.close();
 }
+
+const STATUSES = { 400: 400, 403: 403, 413: 413, 502: 502, 504: 504 } as const;
 
 /** The default of `keys new`, and one that may do everything. */
 const KEYS = [

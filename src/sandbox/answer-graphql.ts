@@ -1,12 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { execute, GraphQLError, parse, validate } from 'graphql';
-import type { DocumentNode, ExecutionResult, GraphQLSchema } from 'graphql';
+import { execute, GraphQLError, parse, specifiedRules, validate } from 'graphql';
+import type { DocumentNode, GraphQLSchema } from 'graphql';
 import { problem } from './answer.ts';
 import type { Answer } from './answer.ts';
+import type { Habits } from './habits.ts';
+import { badFaithOf, noIntrospection } from './introspection.ts';
+import { operationCost } from './operation-cost.ts';
 import { contentType, readBody } from './route-requests.ts';
 import type { Route, Stats } from './route-requests.ts';
 import type { TokenOffice } from './token-office.ts';
+import { worded } from './worded.ts';
 
 export interface GraphqlParts {
   schema: GraphQLSchema;
@@ -14,12 +18,13 @@ export interface GraphqlParts {
   latency: number;
   tokens: TokenOffice;
   stats: Stats;
+  habits: Habits;
 }
 
 /** POST /graphql */
 export function graphqlEndpoint(parts: GraphqlParts): Route['answer'] {
-  const { latency, tokens, stats, schema } = parts;
-  const documentOf = createDocumentReader(schema);
+  const { latency, tokens, stats, schema, habits } = parts;
+  const documentOf = createDocumentReader(schema, habits);
   return async (request, gone) => {
     stats.lastHeaders = request.headers;
     stats.inFlight += 1;
@@ -29,8 +34,20 @@ export function graphqlEndpoint(parts: GraphqlParts): Route['answer'] {
       const operation = refusal ?? (await readOperation(request));
       if (latency > 0) await wait(latency, undefined, { signal: gone });
       if ('status' in operation) return operation;
+      const document = documentOf(operation.query);
+      // An invalid query gets status 200 and its errors in the body, as GraphQL servers do for plain JSON.
+      if (!('kind' in document)) return { status: 200, body: { errors: document } };
+      const cost = operationCost({ document, ...operation }, schema);
+      const extension = habits.costExtension && { extensions: { cost: { requested: cost } } };
+      if (cost > (habits.maxCost ?? Infinity)) return tooCostly(cost, habits, extension);
       stats.graphql += 1;
-      return { status: 200, body: await answer(operation, schema, documentOf) };
+      const result = await execute({
+        schema,
+        document,
+        variableValues: operation.variables,
+        operationName: operation.operationName,
+      });
+      return { status: 200, body: { ...result, ...extension } };
     } finally {
       stats.inFlight -= 1;
     }
@@ -75,15 +92,31 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** An invalid query gets status 200 and its errors in the body, as GraphQL servers do for plain JSON. */
-async function answer(
-  { query, variables, operationName }: Operation,
-  schema: GraphQLSchema,
-  documentOf: ReadDocument,
-): Promise<ExecutionResult> {
-  const document = documentOf(query);
-  if (!('kind' in document)) return { errors: document };
-  return execute({ schema, document, variableValues: variables, operationName });
+function tooCostly(
+  cost: number,
+  { maxCost, tooCostly: how }: Habits,
+  extension: object | undefined | false,
+): Answer {
+  switch (how) {
+    case 413:
+      return problem(413, 'The request is too large.');
+    case 502:
+    case 504:
+      return { status: how, text: `<h1>${how}</h1>\n`, headers: { 'content-type': 'text/html' } };
+    default:
+      return {
+        status: 200,
+        body: {
+          errors: [
+            {
+              message: `maximum query complexity exceeded ${cost} > ${maxCost}`,
+              extensions: { classification: 'ExecutionAborted' },
+            },
+          ],
+          ...extension,
+        },
+      };
+  }
 }
 
 /** Returns the document of a query, or its errors. */
@@ -95,10 +128,10 @@ const REMEMBERED = 100;
  * Remembers the latest documents, as servers do: all pages of a walk have the same document, and validating it costs
  * more than answering it.
  */
-function createDocumentReader(schema: GraphQLSchema): ReadDocument {
+function createDocumentReader(schema: GraphQLSchema, habits: Habits): ReadDocument {
   const known = new Map<string, ReturnType<ReadDocument>>();
   return (source) => {
-    const read = known.get(source) ?? readDocument(source, schema);
+    const read = known.get(source) ?? readDocument(source, schema, habits);
     known.delete(source);
     known.set(source, read);
     if (known.size > REMEMBERED) known.delete(known.keys().next().value!);
@@ -106,11 +139,19 @@ function createDocumentReader(schema: GraphQLSchema): ReadDocument {
   };
 }
 
-function readDocument(source: string, schema: GraphQLSchema): ReturnType<ReadDocument> {
+function readDocument(
+  source: string,
+  schema: GraphQLSchema,
+  { introspection = 'open', wording = 'graphql-js' }: Habits,
+): ReturnType<ReadDocument> {
   try {
     const document = parse(source);
-    const errors = validate(schema, document);
-    return errors.length > 0 ? errors : document;
+    const rules =
+      introspection === 'closed' ? [...specifiedRules, noIntrospection(wording)] : specifiedRules;
+    const errors = validate(schema, document, rules);
+    if (errors.length > 0) return errors.map((error) => worded(error, document, wording));
+    const badFaith = introspection === 'strict' ? badFaithOf(document) : undefined;
+    return badFaith ? [badFaith] : document;
   } catch (error) {
     if (error instanceof GraphQLError) return [error];
     throw error;

@@ -12,10 +12,12 @@ export interface Exchange {
   /**
    * - `not-processed`: the token was not looked at.
    * - `invalid-grant`: the token was not valid.
+   * - `too-early`: the token is valid, and was refused because the access token has not expired.
    * - `spent-in-silence`: the token is spent, and its client does not have the whole new pair.
    * - `answered`: the token is spent, and the whole new pair was handed to the socket.
    */
-  readonly outcome: 'answered' | 'spent-in-silence' | 'invalid-grant' | 'not-processed';
+  readonly outcome:
+    'answered' | 'spent-in-silence' | 'invalid-grant' | 'too-early' | 'not-processed';
 }
 
 export interface ExchangeParts {
@@ -26,6 +28,8 @@ export interface ExchangeParts {
   exchanges: Exchange[];
   /** Milliseconds. */
   latency: number;
+  /** The status of the refusal of an early refresh. */
+  earlyStatus: 400 | 403;
 }
 
 /** POST /oauth/token */
@@ -60,7 +64,11 @@ function process(form: URLSearchParams, exchange: Recorded, parts: ExchangeParts
   if (form.get('grant_type') !== 'refresh_token') return unsupportedGrantType;
 
   const set = parts.tokens.exchange(exchange.refreshToken);
-  if (set === undefined) {
+  if (set === 'early') {
+    exchange.outcome = 'too-early';
+    return { ...tokenNotExpired, status: parts.earlyStatus };
+  }
+  if (set === 'invalid') {
     exchange.outcome = 'invalid-grant';
     return invalidGrant;
   }
@@ -105,4 +113,8 @@ const invalidGrant: Answer = {
     error: 'invalid_grant',
     error_description: 'Refresh token is invalid, expired or revoked.',
   },
+};
+
+const tokenNotExpired = {
+  body: { error: 'invalid_grant', error_description: 'token not expired' },
 };

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { problem, send } from './answer.ts';
 import type { Answer } from './answer.ts';
+import type { Habits } from './habits.ts';
 
 export interface Route {
   name: RouteName;
@@ -27,6 +29,8 @@ export interface Stats {
   maxInFlight: number;
   /** Of the latest request to /graphql. */
   lastHeaders: IncomingHttpHeaders | undefined;
+  /** The `X-Request-Id` of the latest answer, if answers have one. */
+  lastRequestId: string | undefined;
 }
 
 export function createStats(): Stats {
@@ -37,6 +41,7 @@ export function createStats(): Stats {
     inFlight: 0,
     maxInFlight: 0,
     lastHeaders: undefined,
+    lastRequestId: undefined,
   };
 }
 
@@ -44,13 +49,36 @@ export function createStats(): Stats {
 export function routeRequests(
   routes: ReadonlyMap<string, Route>,
   stats: Stats,
+  { requestIds = false, requireUserAgent = false }: Habits,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
     const route = routes.get(pathOf(request));
     stats.requests[route?.name ?? 'unknown'] += 1;
+    if (requestIds) {
+      stats.lastRequestId = randomUUID();
+      response.setHeader('x-request-id', stats.lastRequestId);
+    }
+    if (requireUserAgent && route?.name !== 'account' && !hasContact(request)) {
+      send(response, badUserAgent);
+      return;
+    }
     void respond(route, request, response);
   };
 }
+
+/** Whether it says what sends it, and how to reach the people behind it. */
+function hasContact({ headers }: IncomingMessage): boolean {
+  return /^[^\s/()]+\/[^\s()]+ \([^()]*\S[^()]*\)$/.test(headers['user-agent'] ?? '');
+}
+
+const badUserAgent: Answer = {
+  status: 400,
+  body: {
+    errors: [
+      { type: 'bad_user_agent', message: 'User-Agent must have the form name/version (contact).' },
+    ],
+  },
+};
 
 function pathOf(request: IncomingMessage): string {
   return (request.url ?? '').split('?', 1)[0] ?? '';

@@ -5,6 +5,7 @@ import { graphqlEndpoint } from './answer-graphql.ts';
 import type { CursorBehaviour } from './cursors.ts';
 import { oauthTokenEndpoint } from './exchange-grant.ts';
 import type { Exchange } from './exchange-grant.ts';
+import { ALL_HABITS, type Habits } from './habits.ts';
 import { PersonList } from './person-list.ts';
 import { personsSchema } from './persons-schema.ts';
 import { resultsSchema, type Rights } from './results-schema.ts';
@@ -18,7 +19,7 @@ import type { TokenState } from './token-office.ts';
 import { madeUpApplications, madeUpVacancies } from './vacancies.ts';
 import type { Applications } from './vacancies.ts';
 
-export interface SandboxOptions {
+export interface SandboxOptions extends Habits {
   /** 0, the default, takes any free port. */
   port?: number;
   host?: string;
@@ -42,6 +43,8 @@ export interface SandboxOptions {
   rich?: boolean;
   /** Whether the lists of `--schema results` are served: fields that return unions of their result and of an error. */
   results?: boolean;
+  /** Switches all habits on that nothing else is said about, and serves the lists of `results` unless of `rich`. */
+  allHabits?: boolean;
   /** What an earlier sandbox saved; the new one continues from there. */
   saved?: SandboxState | undefined;
   /** Called with each change that a restart would lose, before anybody sees its result. */
@@ -83,7 +86,9 @@ export interface Sandbox {
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, host = '127.0.0.1', latency = 0, cursors = 'keyset' } = options;
   const persons = new PersonList(options.persons ?? 137);
-  const { saved, rich = false, results = false } = options;
+  const { saved, rich = false, allHabits = false } = options;
+  const { results = allHabits && !rich } = options;
+  const habits: Habits = { ...(allHabits && ALL_HABITS), ...options };
   const vacancies = rich || results ? madeUpVacancies() : [];
   const applications =
     saved?.applications ?? madeUpApplications(rich ? vacancies : [], persons.length);
@@ -95,6 +100,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     expiresIn: options.expiresIn ?? 86_400,
     refreshExpiresIn: options.refreshExpiresIn ?? 10_368_000,
     revokeOnRefresh: options.revokeOnRefresh ?? false,
+    refusesEarly: habits.refuseEarlyRefresh !== undefined,
+    linkPage: habits.linkPage ?? false,
     now: options.now ?? Date.now,
     saved: saved?.tokens,
     onChange: save,
@@ -129,6 +136,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
           faults,
           exchanges,
           latency: options.tokenLatency ?? 0,
+          earlyStatus: habits.refuseEarlyRefresh ?? 400,
         }),
       },
     ],
@@ -137,7 +145,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       {
         name: 'graphql',
         method: 'POST',
-        answer: graphqlEndpoint({ schema, latency, tokens, stats }),
+        answer: graphqlEndpoint({ schema, latency, tokens, stats, habits }),
       },
     ],
   ]);
@@ -168,7 +176,10 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     routes.set(path, { name: 'tokenLink', method: 'GET', answer: () => tokens.openLink(path) });
   openLinkAt(tokens.linkPath);
 
-  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, routeRequests(routes, stats));
+  const server = createServer(
+    { keepAliveTimeout: KEEP_ALIVE_MS },
+    routeRequests(routes, stats, habits),
+  );
   const url = await listen(server, port, host);
   return {
     url,

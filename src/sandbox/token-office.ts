@@ -9,6 +9,10 @@ export interface TokenOptions {
   /** Seconds. */
   refreshExpiresIn: number;
   revokeOnRefresh: boolean;
+  /** Whether a refresh before the access token has expired is refused. */
+  refusesEarly: boolean;
+  /** Whether the link is a page for people. */
+  linkPage: boolean;
   now: () => number;
   /** What an office before this one saved; undefined: a new administrator makes a first token. */
   saved: TokenState | undefined;
@@ -78,7 +82,8 @@ export class TokenOffice {
     }
     // The interface leaves the unit of created_at open. Whole seconds since 1970 are assumed here.
     const createdAt = Math.floor(created / 1000);
-    return { status: 200, body: { ...current, created_at: createdAt } };
+    const set = { ...current, created_at: createdAt };
+    return this.#options.linkPage ? pageWith(set) : { status: 200, body: set };
   }
 
   /** Returns the 401 for a request without a valid access token. */
@@ -94,11 +99,17 @@ export class TokenOffice {
     return undefined;
   }
 
-  /** Returns a new pair for the current refresh token, which is then spent; undefined for any other token. */
-  exchange(refreshToken: string): TokenSet | undefined {
+  /**
+   * Returns a new pair for the current refresh token, which is then spent. Otherwise says why not: the token stays
+   * valid if it is `early`, and is another one or expired if it is `invalid`.
+   */
+  exchange(refreshToken: string): TokenSet | 'early' | 'invalid' {
     const { current, refreshExpiresAt, accessTokens } = this.#state;
-    if (refreshToken !== current.refresh_token) return undefined;
-    if (this.#options.now() >= refreshExpiresAt) return undefined;
+    if (refreshToken !== current.refresh_token) return 'invalid';
+    if (this.#options.now() >= refreshExpiresAt) return 'invalid';
+    const access = accessTokens[current.access_token]!;
+    const isValid = !access.revoked && this.#options.now() < access.expiresAt;
+    if (isValid && this.#options.refusesEarly) return 'early';
     if (this.#options.revokeOnRefresh) this.#revokeAccessTokens();
     this.#state = { ...this.#state, ...this.#issue(accessTokens), refreshed: true };
     this.#options.onChange();
@@ -137,6 +148,24 @@ export class TokenOffice {
       },
     };
   }
+}
+
+function pageWith(set: object): Answer {
+  const json = JSON.stringify(set, undefined, 2);
+  return {
+    status: 200,
+    text: `<!doctype html>
+<html lang="en">
+  <head><title>Your token</title></head>
+  <body>
+    <h1>Your token</h1>
+    <p>Save this text as a file. It is shown until the token is first refreshed, and for 30 days at most.</p>
+    <pre>${json.replaceAll('&', '&amp;').replaceAll('"', '&quot;')}</pre>
+  </body>
+</html>
+`,
+    headers: { 'content-type': 'text/html; charset=utf-8' },
+  };
 }
 
 const linkLifetime = 30 * 86_400_000;
