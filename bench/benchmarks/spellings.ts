@@ -2,11 +2,13 @@ import { FRONT_DOOR, startGateway } from '../gateway.ts';
 import { startLoad } from '../load.ts';
 import { CONNECTIONS, measureInTurn, PAGES, pagesFrom } from '../measure-pages.ts';
 import { startDocumented } from '../peers.ts';
+import { connectionsOf, pagesOf } from '../persons-pages.ts';
 import type { JsonStyle } from '../processes/upstream-process.ts';
 import type { Benchmark, Row } from '../report.ts';
 import { startUpstream } from '../services.ts';
 
 const ROUNDS = 5;
+const OPTIONS = { rounds: ROUNDS, ms: 2_000, warmUpMs: 3_000 };
 const STYLES: readonly JsonStyle[] = ['pretty', 'reversed keys'];
 
 export const spellings: Benchmark = {
@@ -14,7 +16,7 @@ export const spellings: Benchmark = {
   measure: async () => {
     const rows: Row[] = [];
     for (const style of STYLES) rows.push(...(await measureStyle(style)));
-    return rows;
+    return [...rows, ...(await measureExtensions())];
   },
 };
 
@@ -27,8 +29,7 @@ async function measureStyle(style: JsonStyle): Promise<Row[]> {
     documented: await pagesFrom(documented),
     gateway: await pagesFrom(gateway),
   };
-  const options = { rounds: ROUNDS, ms: 2_000, warmUpMs: 3_000 };
-  const rounds = await measureInTurn(load, upstream, contenders, options);
+  const rounds = await measureInTurn(load, upstream, contenders, OPTIONS);
   return [
     {
       what: `${style}: this gateway`,
@@ -42,4 +43,31 @@ async function measureStyle(style: JsonStyle): Promise<Row[]> {
       promise: { atLeast: 4 },
     },
   ];
+}
+
+/** Compares a service that sends extensions with one that sends none. */
+async function measureExtensions(): Promise<Row[]> {
+  await using plainUpstream = await startUpstream({ persons: 5_000 });
+  await using upstream = await startUpstream({ persons: 5_000, style: 'with extensions' });
+  await using load = startLoad();
+  await using plain = await startGateway(plainUpstream, { env: FRONT_DOOR });
+  await using gateway = await startGateway(upstream, { env: FRONT_DOOR });
+  const rows: Row[] = [];
+  for (const [what, bodies] of [
+    ['pages', pagesOf],
+    ['connections', connectionsOf],
+  ] as const) {
+    const contenders = {
+      plain: { server: plain, bodies: await bodies(plain, PAGES) },
+      extended: { server: gateway, bodies: await bodies(gateway, PAGES) },
+    };
+    const rounds = await measureInTurn(load, upstream, contenders, OPTIONS);
+    rows.push({
+      what: `with extensions: CPU of ${what}, of those without`,
+      figures: rounds.map(({ plain: one, extended }) => extended.cpu / one.cpu),
+      unit: 'x',
+      promise: { atMost: 1.15 },
+    });
+  }
+  return rows;
 }

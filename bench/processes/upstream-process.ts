@@ -13,7 +13,7 @@ export interface UpstreamOptions {
   readonly latency?: number;
 }
 
-export type JsonStyle = 'compact' | 'pretty' | 'reversed keys';
+export type JsonStyle = 'compact' | 'pretty' | 'reversed keys' | 'with extensions';
 
 export type UpstreamCommand =
   /** Serves this many persons from now on. Each list keeps the answers that were prepared for it. */
@@ -127,9 +127,19 @@ function largePage({ items: count, style: own }: UpstreamCommand & { readonly do
 
 function styled(json: string, own: JsonStyle): string {
   if (own === 'compact') return json;
+  if (own === 'with extensions') return `${json.slice(0, -1)},"extensions":${COST}}`;
   if (own === 'pretty') return JSON.stringify(JSON.parse(json), null, 2);
   return JSON.stringify(withKeysReversed(JSON.parse(json)));
 }
+
+/** As Shopify's services write what a request has cost. */
+const COST = JSON.stringify({
+  cost: {
+    requestedQueryCost: 52,
+    actualQueryCost: 52,
+    throttleStatus: { maximumAvailable: 1_000, currentlyAvailable: 948, restoreRate: 50 },
+  },
+});
 
 function withKeysReversed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withKeysReversed);
